@@ -1,0 +1,128 @@
+#define _GNU_SOURCE
+#include "CLinux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+// Debian 12's headers are older than the kernels it may run on.
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+int clinux_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+
+int clinux_unix_stream(int nonblocking) {
+    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0), 0);
+}
+
+static int unix_address(const char *path, struct sockaddr_un *address) {
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof address->sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    memcpy(address->sun_path, path, length);
+    return 0;
+}
+
+int clinux_bind_path(int socket, const char *path) {
+    struct sockaddr_un address;
+    if (unix_address(path, &address) < 0) return -1;
+    return bind(socket, (struct sockaddr *) &address, sizeof address);
+}
+
+int clinux_connect_path(int socket, const char *path) {
+    struct sockaddr_un address;
+    if (unix_address(path, &address) < 0) return -1;
+    return connect(socket, (struct sockaddr *) &address, sizeof address);
+}
+
+int clinux_peer_credentials(int socket, struct clinux_credentials *credentials) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0) return -1;
+    credentials->process = peer.pid;
+    credentials->user = peer.uid;
+    credentials->group = peer.gid;
+    return 0;
+}
+
+int clinux_peer_pidfd(int socket) {
+    int descriptor = -1;
+    socklen_t length = sizeof descriptor;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &descriptor, &length) < 0) return -1;
+    return descriptor;
+}
+
+int clinux_peer_groups(int socket, uint32_t *groups, int room) {
+    socklen_t length = (socklen_t) room * sizeof *groups;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &length) < 0) return -1;
+    return (int) (length / sizeof *groups);
+}
+
+int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int clinux_epoll_control(int set, int operation, int descriptor, uint32_t events, uint64_t token) {
+    struct epoll_event event = {.events = events, .data = {.u64 = token}};
+    return epoll_ctl(set, operation, descriptor, &event);
+}
+
+int clinux_epoll_wait(int set, struct clinux_readiness *ready, int room, int milliseconds) {
+    struct epoll_event events[256];
+    int count = epoll_wait(set, events, room < 256 ? room : 256, milliseconds);
+    for (int i = 0; i < count; i++) {
+        ready[i].token = events[i].data.u64;
+        ready[i].events = events[i].events;
+    }
+    return count;
+}
+
+int clinux_eventfd(int nonblocking) { return eventfd(0, EFD_CLOEXEC | (nonblocking ? EFD_NONBLOCK : 0)); }
+
+int clinux_lock(int descriptor) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(descriptor, F_OFD_SETLK, &whole);
+}
+
+int clinux_open(const char *path, int flags, mode_t mode) { return open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode); }
+
+int clinux_openat(int folder, const char *path, int flags, mode_t mode) {
+    return openat(folder, path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+}
+
+ssize_t clinux_random(void *bytes, size_t count) { return getrandom(bytes, count, 0); }
+
+int clinux_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+int clinux_name_thread(pthread_t thread, const char *name) { return pthread_setname_np(thread, name); }
+
+int clinux_next_option(int count, char **arguments, const char *const *names, const int *takes, int options, int *next,
+                       const char **value) {
+    enum { most = 32 };
+    struct option table[most + 1] = {0};
+    if (options > most) return -2;
+    for (int i = 0; i < options; i++) {
+        table[i].name = names[i];
+        table[i].has_arg = takes[i] ? required_argument : no_argument;
+        table[i].val = 256 + i;
+    }
+    opterr = 0;
+    if (*next == 0) optind = 0;  // glibc: start anew
+    int found = getopt_long(count, arguments, ":", table, NULL);
+    *next = optind;
+    *value = optarg;
+    if (found == -1) return -1;
+    if (found == '?' && optopt < 256) return -2;
+    if (found == ':' || found == '?') return -3;
+    return found - 256;
+}

@@ -1,0 +1,55 @@
+// What glibc's Swift module hides: functions behind _GNU_SOURCE, variadic ones, and structures with macros for members.
+// Each returns what the system call returns and leaves errno as it left it.
+#pragma once
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// accept4() with SOCK_CLOEXEC and SOCK_NONBLOCK.
+int clinux_accept(int socket);
+/// socket() for a Unix stream, with SOCK_CLOEXEC, and SOCK_NONBLOCK where asked.
+int clinux_unix_stream(int nonblocking);
+/// bind() or connect() to a path in the file system; ENAMETOOLONG where it does not fit.
+int clinux_bind_path(int socket, const char *path);
+int clinux_connect_path(int socket, const char *path);
+
+/// SO_PEERCRED.
+struct clinux_credentials {
+    int32_t process;
+    uint32_t user;
+    uint32_t group;
+};
+int clinux_peer_credentials(int socket, struct clinux_credentials *credentials);
+/// SO_PEERPIDFD (Linux 6.5): a descriptor, or -1 with ENOPROTOOPT on older kernels.
+int clinux_peer_pidfd(int socket);
+/// SO_PEERGROUPS: how many groups were written, or -1 with ERANGE when there is not enough room.
+int clinux_peer_groups(int socket, uint32_t *groups, int room);
+
+int clinux_epoll_create(void);
+/// EPOLL_CTL_ADD (1), DEL (2), MOD (3).
+int clinux_epoll_control(int set, int operation, int descriptor, uint32_t events, uint64_t token);
+struct clinux_readiness {
+    uint64_t token;
+    uint32_t events;
+};
+/// At most 256 at a time.
+int clinux_epoll_wait(int set, struct clinux_readiness *ready, int room, int milliseconds);
+
+int clinux_eventfd(int nonblocking);
+/// An open file description lock on the whole file: 0, or -1 with EAGAIN when another holds it.
+int clinux_lock(int descriptor);
+/// open() with O_CLOEXEC | O_NOFOLLOW added.
+int clinux_open(const char *path, int flags, mode_t mode);
+int clinux_openat(int folder, const char *path, int flags, mode_t mode);
+ssize_t clinux_random(void *bytes, size_t count);
+/// PR_SET_DUMPABLE 0: no core dump, no ptrace by the same user.
+int clinux_forbid_dumps(void);
+/// pthread_setname_np(): shows in ps and top; at most 15 bytes.
+int clinux_name_thread(pthread_t thread, const char *name);
+/// One option of getopt_long(), and where its state lives in one place: `names` are the long options, `takes` whether each
+/// takes a value. Returns the place of the option found, -1 at the end, -2 for one that is unknown or ambiguous, -3 for one
+/// that lacks its value or has one too many. Words that are no options are moved behind the options. `*next` is where
+/// those begin at the end, and before that the argument looked at next; begin with 0.
+int clinux_next_option(int count, char **arguments, const char *const *names, const int *takes, int options, int *next,
+                       const char **value);

@@ -1,0 +1,14 @@
+#pragma once
+#include <sqlite3.h>
+
+// Swift cannot call variadic functions.
+
+/// Keeps sqlite3_close() from writing the log back: the one who closes says when to do that.
+static inline int csqlite_no_checkpoint_on_close(sqlite3 *database) {
+    return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *) 0);
+}
+
+/// Refuses SQL that could damage the file behind SQLite's back (writable_schema and friends).
+static inline int csqlite_defensive(sqlite3 *database) {
+    return sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *) 0);
+}

@@ -1,0 +1,43 @@
+/// Every bound of the daemon, with its reason. What `[Limits]` can set is in ``Limits``; the rest is fixed here.
+package enum Bound {
+  /// The longest request line, its end included, in bytes (protocol, section 1).
+  package static let lineLength = 65_536
+  /// Words in one line. The longest verb has 5 operands and attributes; `attr.NAME=` may come a few dozen times.
+  package static let wordsPerLine = 256
+  /// UUIDs one `get uuid` may ask for (protocol, section 3): the reply is 390 kB.
+  package static let uuidsPerRequest = 10_000
+  /// Changes of one connection that may be at the writer at a time: enough to fill a commit, no more memory than that.
+  package static let changesInFlight = 1_024
+  /// Output that may wait for a client before its next requests are left unread, in bytes.
+  package static let outputPerConnection = 262_144
+  /// Requests of one connection that are answered before the others get their turn.
+  package static let requestsPerTurn = 256
+  /// Events taken from the kernel in one turn of the loop.
+  package static let readinessPerTurn = 256
+  /// Bytes of a client's own words that an error text repeats, so that no line can be made to grow.
+  package static let quotedBytes = 64
+  /// Bytes still read and thrown away before a connection that broke a rule is closed, so that the client sees the
+  /// error and not a reset.
+  package static let drainedBytes = 1_048_576
+  /// How long a stop waits for clients to take their last replies, in milliseconds; systemd allows 90 seconds.
+  package static let stopMilliseconds = 5_000
+  /// How long accepting pauses when the process or the system is out of descriptors or memory, in milliseconds.
+  package static let acceptPauseMilliseconds = 100
+  /// How long a store that failed is left alone between two attempts to write it anew, in milliseconds.
+  package static let healPauseMilliseconds = 1_000
+  /// A configuration or key file larger than this is not one, in bytes.
+  package static let fileLength = 1_048_576
+}
+
+/// The bounds that an administrator can set in `[Limits]`.
+package struct Limits: Equatable, Sendable {
+  /// Connections in all. Each costs a descriptor or two; the shipped unit allows 16,384 descriptors.
+  package var connections = 4_096
+  /// Connections of one user who is not root: a quarter of all, so that four users are needed to fill the daemon.
+  package var connectionsPerUser = 1_024
+  /// Places among `connections` that only root can take, so that an administrator always gets in.
+  package var reservedConnections = 16
+
+  /// The bounds as shipped.
+  package init() {}
+}

@@ -1,0 +1,64 @@
+/// The program's version, and the protocol's.
+package enum Version {
+  /// Of the daemon, its client and its packages: they are released together.
+  package static let program = "0.1.0"
+  /// Of the line protocol: `hello` says it.
+  package static let lineProtocol: Int64 = 1
+}
+
+// The answers that need neither the registry nor the daemon's own state.
+extension Reply {
+  /// `hello`: which daemon this is, and which protocol it speaks.
+  package static var hello: Reply {
+    var reply = Reply()
+    reply.ok()
+    reply.word(.string("identityd"))
+    reply.word(.string(Version.program))
+    reply.attribute("protocol", .number(Version.lineProtocol))
+    return reply
+  }
+
+  /// `whoami`: the peer as the daemon sees it.
+  package static func whoami(_ peer: Peer) -> Reply {
+    var reply = Reply()
+    reply.ok()
+    reply.word(.text(peer.app))
+    reply.attribute("uid", .number(Int64(peer.userID)))
+    reply.attribute("gid", .number(Int64(peer.groupID)))
+    reply.attribute("pid", .number(Int64(peer.processID)))
+    reply.attribute("unit", peer.unit.map(Reply.Value.text))
+    reply.attribute("vendor", .text(peer.vendor))
+    reply.attribute("admin", .yesOrNo(peer.isAdmin))
+    return reply
+  }
+
+  /// `check VALUE`: whether that is a UUID, and its canonical form. The all-zero and all-one UUID are valid here.
+  package static func check(_ text: Text) -> Reply {
+    var reply = Reply()
+    reply.ok()
+    if let uuid = UUID(text) {
+      reply.word(.string("valid"))
+      reply.word(.uuid(uuid))
+    } else {
+      reply.word(.string("invalid"))
+    }
+    return reply
+  }
+
+  /// `get uuid`: one UUID, or as many rows as were asked for and their number.
+  package static func uuids<Failure>(count: Int?, next: () throws(Failure) -> UUID) throws(Failure) -> Reply {
+    var reply = Reply()
+    guard let count else {
+      reply.ok()
+      reply.word(.uuid(try next()))
+      return reply
+    }
+    for _ in 0..<count {
+      reply.row()
+      reply.word(.uuid(try next()))
+    }
+    reply.ok()
+    reply.word(.number(Int64(count)))
+    return reply
+  }
+}

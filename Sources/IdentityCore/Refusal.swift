@@ -1,0 +1,45 @@
+/// Why a request is not carried out. Its direct caller answers it; nothing else goes wrong with it.
+package enum Refusal: Error, Equatable, Sendable {
+  /// The line does not parse.
+  case syntax(SyntaxFault)
+  /// The line is over ``Bound/lineLength``.
+  case tooLong
+  /// No verb begins with these words.
+  case unknownVerb(Text)
+  /// An operand or attribute of this verb is wrong.
+  case badArgument(verb: String, ArgumentFault)
+  /// The peer may not do that.
+  case denied(app: Text, userID: UInt32, grant: String)
+  /// The peer was gone before the kernel could say who it was.
+  case unattested
+  /// Nothing matches.
+  case notFound(String)
+  /// Too many connections.
+  case busy(String)
+  /// The disk is full, and nothing was changed.
+  case noSpace
+  /// The store cannot be written now; reads go on.
+  case readOnly(String)
+  /// A fault of the daemon or its store; the journal has it.
+  case broken(String)
+}
+
+/// Why a line does not parse.
+package enum SyntaxFault: Error, Equatable, Sendable {
+  case controlCharacter
+  case invalidUTF8
+  case brokenQuote
+  case invalidEscape
+  case emptyValue
+  case tooManyWords
+  case noVerb
+}
+
+/// What is wrong with an operand or attribute.
+package enum ArgumentFault: Equatable, Sendable {
+  case missingOperand(String)
+  case unexpectedOperand(Text)
+  case unknownAttribute(Text)
+  case repeatedAttribute(Text)
+  case notAllowed(name: String, value: Text, allowed: String)
+}

@@ -1,0 +1,31 @@
+/// What the store can do now.
+package enum StoreCondition: Equatable, Sendable {
+  /// Everything.
+  case writable
+  /// The disk is full: reads go on, and changes again once there is room.
+  case full
+  /// A commit failed: reads go on, and nothing is acknowledged until the store was written anew.
+  case unwritable(String)
+  /// Something in it is not what this daemon wrote: what is proven is served, and nothing is changed or made up.
+  case damaged(String)
+
+  /// The answer to a change; nil where changes are possible.
+  package var refusal: Refusal? {
+    switch self {
+    case .writable: nil
+    case .full: .noSpace
+    case .unwritable(let why): .readOnly("the store cannot be written now: \(why)")
+    case .damaged(let why): .broken("the store is damaged: \(why)")
+    }
+  }
+
+  /// One word for `status`.
+  package var name: String {
+    switch self {
+    case .writable: "ok"
+    case .full: "no-space"
+    case .unwritable: "read-only"
+    case .damaged: "damaged"
+    }
+  }
+}

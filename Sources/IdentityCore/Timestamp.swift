@@ -1,0 +1,128 @@
+/// A moment: milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
+package struct Timestamp: Hashable, Comparable, Sendable {
+  /// Milliseconds since the epoch; negative before it.
+  package let milliseconds: Int64
+
+  /// Makes the moment that many milliseconds after the epoch.
+  package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+  /// Orders by time.
+  package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
+}
+
+// MARK: - RFC 3339
+
+extension Timestamp {
+  /// Appends `2026-11-21T08:39:12.345Z`: UTC, three decimals, always 24 bytes for the years 0 to 9999.
+  ///
+  /// A year outside those is written as the nearest moment inside them.
+  package func append(to output: inout [UInt8]) {
+    let clamped = min(max(milliseconds, Self.earliest), Self.latest)
+    let (days, rest) = clamped.flooredQuotientAndRemainder(dividingBy: 86_400_000)
+    let date = CivilDate(daysSinceEpoch: days)
+    appendDecimal(date.year, digits: 4, to: &output)
+    output.append(UInt8(ascii: "-"))
+    appendDecimal(date.month, digits: 2, to: &output)
+    output.append(UInt8(ascii: "-"))
+    appendDecimal(date.day, digits: 2, to: &output)
+    output.append(UInt8(ascii: "T"))
+    appendDecimal(rest / 3_600_000, digits: 2, to: &output)
+    output.append(UInt8(ascii: ":"))
+    appendDecimal(rest / 60_000 % 60, digits: 2, to: &output)
+    output.append(UInt8(ascii: ":"))
+    appendDecimal(rest / 1_000 % 60, digits: 2, to: &output)
+    output.append(UInt8(ascii: "."))
+    appendDecimal(rest % 1_000, digits: 3, to: &output)
+    output.append(UInt8(ascii: "Z"))
+  }
+
+  /// Reads exactly the form that `append` writes; nil for anything else.
+  package init?(parsing text: Text) {
+    let bytes = text.bytes
+    guard bytes.count == 24 else { return nil }
+    for (position, mark) in [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":"), (19, "."), (23, "Z")]
+      as [(Int, Unicode.Scalar)]
+    {
+      guard bytes[position] == UInt8(ascii: mark) else { return nil }
+    }
+    func number(_ range: Range<Int>) -> Int64? {
+      var value: Int64 = 0
+      for byte in bytes[range] {
+        guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+        value = value * 10 + Int64(byte - UInt8(ascii: "0"))
+      }
+      return value
+    }
+    guard let year = number(0..<4), let month = number(5..<7), let day = number(8..<10),
+      let hour = number(11..<13), let minute = number(14..<16), let second = number(17..<19),
+      let thousandth = number(20..<23), (1...12).contains(month), hour < 24, minute < 60, second < 60
+    else { return nil }
+    let date = CivilDate(year: year, month: month, day: day)
+    guard CivilDate(daysSinceEpoch: date.daysSinceEpoch) == date else { return nil }
+    let seconds = date.daysSinceEpoch * 86_400 + hour * 3_600 + minute * 60 + second
+    self.init(milliseconds: seconds * 1_000 + thousandth)
+  }
+
+  /// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: what four digits of a year can say.
+  private static let earliest: Int64 = -62_167_219_200_000
+  private static let latest: Int64 = 253_402_300_799_999
+}
+
+extension Timestamp: CustomStringConvertible {
+  /// The RFC 3339 form.
+  package var description: String {
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+/// A date of the proleptic Gregorian calendar.
+///
+/// Counting years from March puts the leap day last, so that the days before a month are a linear formula.
+private struct CivilDate: Equatable {
+  var year: Int64
+  var month: Int64
+  var day: Int64
+
+  init(year: Int64, month: Int64, day: Int64) {
+    self.year = year
+    self.month = month
+    self.day = day
+  }
+
+  init(daysSinceEpoch: Int64) {
+    // 719,468 days lie between 0000-03-01 and 1970-01-01; 146,097 days are a cycle of 400 years.
+    let (cycle, dayOfCycle) = (daysSinceEpoch + 719_468).flooredQuotientAndRemainder(dividingBy: 146_097)
+    let yearOfCycle = (dayOfCycle - dayOfCycle / 1_460 + dayOfCycle / 36_524 - dayOfCycle / 146_096) / 365
+    let dayOfYear = dayOfCycle - (365 * yearOfCycle + yearOfCycle / 4 - yearOfCycle / 100)
+    let monthFromMarch = (5 * dayOfYear + 2) / 153
+    day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+    month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+    year = cycle * 400 + yearOfCycle + (month <= 2 ? 1 : 0)
+  }
+
+  var daysSinceEpoch: Int64 {
+    let fromMarch = month <= 2 ? year - 1 : year
+    let (cycle, yearOfCycle) = fromMarch.flooredQuotientAndRemainder(dividingBy: 400)
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+    return cycle * 146_097 + yearOfCycle * 365 + yearOfCycle / 4 - yearOfCycle / 100 + dayOfYear - 719_468
+  }
+}
+
+extension Int64 {
+  /// Division that rounds down, so that the remainder is never negative.
+  fileprivate func flooredQuotientAndRemainder(dividingBy divisor: Int64) -> (Int64, Int64) {
+    let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+    return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+  }
+}
+
+private func appendDecimal(_ value: Int64, digits: Int, to output: inout [UInt8]) {
+  var divisor: Int64 = 1
+  for _ in 1..<digits { divisor *= 10 }
+  while divisor > 0 {
+    output.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value / divisor % 10))
+    divisor /= 10
+  }
+}

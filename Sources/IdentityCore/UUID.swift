@@ -1,0 +1,98 @@
+/// A universally unique identifier: 128 bits, written in lower case with hyphens (RFC 9562, section 4).
+package struct UUID: Hashable, Sendable {
+  /// The first eight bytes, most significant first.
+  package let high: UInt64
+  /// The last eight bytes, most significant first.
+  package let low: UInt64
+
+  /// Makes the identifier with exactly these bits.
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  /// All bits zero (RFC 9562, section 5.9). Never accepted as somebody's identifier.
+  package static let zero = UUID(high: 0, low: 0)
+  /// All bits one (RFC 9562, section 5.10). Never accepted as somebody's identifier.
+  package static let ones = UUID(high: .max, low: .max)
+
+  /// Whether this can name anything: the all-zero and the all-one UUID are placeholders.
+  package var namesSomething: Bool { self != .zero && self != .ones }
+
+  /// Sets the version and variant bits over 128 random or hashed bits (RFC 9562, sections 4.1 and 4.2).
+  package func stamped(version: UInt64) -> UUID {
+    UUID(
+      high: high & 0xffff_ffff_ffff_0fff | version << 12,
+      low: low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000)
+  }
+}
+
+// MARK: - Text
+
+extension UUID {
+  /// The length of the canonical form, in bytes.
+  package static let textLength = 36
+
+  /// Reads 32 hexadecimal digits, or 36 characters with hyphens at 8, 13, 18 and 23; either case.
+  ///
+  /// Nothing else is a UUID here: no braces, no `urn:uuid:`, no white space around it.
+  /// Returns nil for anything else.
+  package init?(parsing text: borrowing Span<UInt8>) {
+    guard text.count == 32 || text.count == Self.textLength else { return nil }
+    let hyphenated = text.count == Self.textLength
+    var bits: (high: UInt64, low: UInt64) = (0, 0)
+    for index in text.indices {
+      if hyphenated, index == 8 || index == 13 || index == 18 || index == 23 {
+        guard text[index] == UInt8(ascii: "-") else { return nil }
+        continue
+      }
+      guard let digit = hexadecimalDigit(text[index]) else { return nil }
+      bits.high = bits.high << 4 | bits.low >> 60
+      bits.low = bits.low << 4 | UInt64(digit)
+    }
+    self.init(high: bits.high, low: bits.low)
+  }
+
+  /// Reads a UUID from text; nil when it is none.
+  package init?(_ text: Text) { self.init(parsing: text.bytes.span) }
+
+  /// Appends the canonical form: 36 bytes, lower case, with hyphens.
+  package func append(to output: inout [UInt8]) {
+    output.reserveCapacity(output.count + Self.textLength)
+    append(high, digits: 8, from: 60, to: &output)
+    output.append(UInt8(ascii: "-"))
+    append(high, digits: 4, from: 28, to: &output)
+    output.append(UInt8(ascii: "-"))
+    append(high, digits: 4, from: 12, to: &output)
+    output.append(UInt8(ascii: "-"))
+    append(low, digits: 4, from: 60, to: &output)
+    output.append(UInt8(ascii: "-"))
+    append(low, digits: 12, from: 44, to: &output)
+  }
+
+  private func append(_ word: UInt64, digits: Int, from shift: Int, to output: inout [UInt8]) {
+    for position in 0..<digits {
+      let digit = UInt8(truncatingIfNeeded: word >> UInt64(shift - 4 * position)) & 0xf
+      output.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+    }
+  }
+}
+
+extension UUID: CustomStringConvertible {
+  /// The canonical form.
+  package var description: String {
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+/// The value of one hexadecimal digit in either case, or nil.
+package func hexadecimalDigit(_ byte: UInt8) -> UInt8? {
+  switch byte {
+  case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+  case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+  case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+  default: nil
+  }
+}

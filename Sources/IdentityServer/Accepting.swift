@@ -1,0 +1,73 @@
+import Glibc
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+import Systemd
+
+extension Server {
+  /// Takes the connections that wait, a bounded number a turn.
+  func acceptConnections() {
+    for _ in 0..<Bound.readinessPerTurn {
+      do {
+        guard let socket = try UnixSocket.accept(on: listener) else { return }
+        admit(socket)
+      } catch {
+        return pauseAccepting(error)
+      }
+    }
+  }
+
+  /// Makes place for a connection, or says why not.
+  private func admit(_ socket: consuming Descriptor) {
+    let peer: Peer
+    do {
+      peer = try admissible(socket)
+    } catch {
+      return refuse(error, socket)
+    }
+    hasLoggedRefusal = false
+    let connection = connections.insert(socket, peer: peer)
+    do {
+      try readiness.add(connection.descriptor.number, .read, token: connection.token.rawValue)
+    } catch {
+      return drop(connection, "\(error)")
+    }
+    receive(connection)
+  }
+
+  private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> Peer {
+    let peer = try PeerAttestation.attest(socket, adminGroup: settings.adminGroup)
+    if let refusal = connections.refusal(of: peer.userID, settings.limits) {
+      // Once for a stretch of refusals: a client that floods must not flood the journal too.
+      if !hasLoggedRefusal { say(.connectionRefused(userID: peer.userID, reason: refusal.text)) }
+      hasLoggedRefusal = true
+      throw refusal
+    }
+    return peer
+  }
+
+  /// Says why before the connection closes. A fresh socket has room for one line.
+  private func refuse(_ refusal: Refusal, _ socket: consuming Descriptor) {
+    if refusal == .unattested { say(.peerUnattested) }
+    var line: [UInt8] = []
+    refusal.append(to: &line)
+    _ = try? socket.send(line)
+    drain(socket)
+  }
+
+  /// Out of descriptors or memory: the connections that are there go on, and accepting is tried again in a moment
+  /// rather than spun on.
+  private func pauseAccepting(_ error: SystemError) {
+    say(.acceptPaused("\(error)"))
+    acceptSource?.disable()
+    let pause = UInt64(Bound.acceptPauseMilliseconds) * 1_000
+    if let acceptAgain { return acceptAgain.arm(after: pause) }
+    do {
+      acceptAgain = try loop.timer(after: pause) { [unowned self] in
+        if !isStopping { acceptSource?.enable() }
+      }
+    } catch {
+      acceptSource?.enable()
+    }
+  }
+}

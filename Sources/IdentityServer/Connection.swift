@@ -1,0 +1,111 @@
+import IdentityCore
+import LinuxSystem
+
+/// Names a connection for as long as it lasts: its place in the table, and how often that place was taken before.
+struct ConnectionToken: Hashable, Sendable {
+  let rawValue: UInt64
+
+  init(slot: Int, generation: UInt32) { rawValue = UInt64(generation) << 32 | UInt64(slot) }
+  init(rawValue: UInt64) { self.rawValue = rawValue }
+
+  var slot: Int { Int(rawValue & 0xffff_ffff) }
+}
+
+/// One client. Its buffers hold memory only while there is something in them.
+final class Connection {
+  let descriptor: Descriptor
+  let token: ConnectionToken
+  let peer: Peer
+
+  /// Received and not yet carried out.
+  var input: [UInt8] = []
+  /// How much of `input` is known to hold no line feed, so that a slow sender's line is searched once.
+  var searched = 0
+  /// To be sent.
+  var output: [UInt8] = []
+  /// How much of `output` is sent.
+  var sent = 0
+  /// Jobs at the writer.
+  var inFlight = 0
+  /// What the kernel watches it for now.
+  var interest: ReadinessSet.Interest = .read
+  /// The client sends nothing more; what it sent is still answered.
+  var hasEnded = false
+  /// The client is gone altogether, and the kernel would report that without end.
+  var isHungUp = false
+  /// Nothing more is read; it is closed once its output is sent.
+  var isClosing = false
+  /// It waits for its next turn in the list of those who used theirs up.
+  var isWaitingForTurn = false
+
+  init(_ descriptor: consuming Descriptor, token: ConnectionToken, peer: Peer) {
+    self.descriptor = descriptor
+    self.token = token
+    self.peer = peer
+  }
+
+  /// Whether another request may be carried out now, or has to wait for output to be read or changes to be done.
+  var hasRoom: Bool {
+    !isClosing && inFlight < Bound.changesInFlight && output.count - sent < Bound.outputPerConnection
+  }
+
+  /// Whether more of what it sends is read now.
+  var wantsInput: Bool { hasRoom && !hasEnded && !isWaitingForTurn && input.count < Bound.lineLength }
+
+  /// Nothing is under way, and nothing waits to be sent.
+  var isIdle: Bool { inFlight == 0 && sent == output.count }
+}
+
+/// All connections by their token, and how many each user has.
+struct ConnectionTable {
+  private var slots: [Connection?] = []
+  private var generations: [UInt32] = []
+  private var free: [Int] = []
+  private var perUser: [UInt32: Int] = [:]
+  private(set) var count = 0
+
+  /// The connection with this token, if it is still there.
+  subscript(_ token: ConnectionToken) -> Connection? {
+    guard token.slot < slots.count, let connection = slots[token.slot], connection.token == token else { return nil }
+    return connection
+  }
+
+  /// All that are there.
+  var all: [Connection] { slots.compactMap { $0 } }
+
+  /// Why this user gets no more connections; nil when there is room.
+  func refusal(of userID: UInt32, _ limits: Limits) -> Refusal? {
+    if userID != 0, perUser[userID, default: 0] >= limits.connectionsPerUser {
+      return .busy("uid \(userID) has \(limits.connectionsPerUser) connections, which is all it may have")
+    }
+    let open = userID == 0 ? limits.connections : limits.connections - limits.reservedConnections
+    return count >= open ? .busy("there are \(count) connections, which is all there may be") : nil
+  }
+
+  /// Makes place for a connection.
+  mutating func insert(_ descriptor: consuming Descriptor, peer: Peer) -> Connection {
+    let slot = free.popLast() ?? slots.count
+    if slot == slots.count {
+      slots.append(nil)
+      generations.append(0)
+    }
+    let connection = Connection(
+      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: peer)
+    slots[slot] = connection
+    perUser[peer.userID, default: 0] += 1
+    count += 1
+    return connection
+  }
+
+  /// Forgets a connection; its descriptor closes with the last reference.
+  mutating func remove(_ connection: Connection) {
+    guard self[connection.token] === connection else { return }
+    let slot = connection.token.slot
+    slots[slot] = nil
+    generations[slot] &+= 1
+    free.append(slot)
+    count -= 1
+    let left = perUser[connection.peer.userID, default: 1] - 1
+    perUser[connection.peer.userID] = left > 0 ? left : nil
+  }
+}

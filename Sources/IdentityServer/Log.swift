@@ -1,0 +1,115 @@
+package import IdentityCore
+
+/// How much a log entry matters: the priorities of syslog(3).
+package enum LogLevel: Int, CaseIterable, Comparable, Sendable {
+  case error = 3
+  case warning = 4
+  case notice = 5
+  case info = 6
+  case debug = 7
+
+  /// The word for it in `[Log] Level=` and `--log-level`.
+  package var name: String {
+    switch self {
+    case .error: "err"
+    case .warning: "warning"
+    case .notice: "notice"
+    case .info: "info"
+    case .debug: "debug"
+    }
+  }
+
+  /// Reads the word for it.
+  package init?(name: String) {
+    guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
+    self = level
+  }
+
+  /// More important is less.
+  package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// One entry for the journal, or a line for standard error.
+package struct LogEntry: Sendable {
+  /// How much it matters.
+  package let level: LogLevel
+  /// What people read.
+  package let text: String
+  /// What kind of entry it is, for programs: the `MESSAGE_ID` of systemd.journal-fields(7), 32 hexadecimal digits.
+  package let messageID: String
+  /// Further journal fields.
+  package let fields: [(name: String, value: String)]
+}
+
+/// Where entries go. Called by the loop's thread alone.
+package typealias Log = (LogEntry) -> Void
+
+/// Everything that is logged, each with its own `MESSAGE_ID`. No entry holds a secret or a client's unescaped words.
+package enum LogEvent: Sendable {
+  case started(socket: String)
+  case stopping
+  case stopped
+  case store(StoreNoticeText)
+  case noMachineIdentifier(String)
+  case deviceCreated(UUID, Origin?)
+  case appInstalled(Text)
+  case configurationLoaded
+  case configurationWarning(String)
+  case configurationRefused(String)
+  case peerUnattested
+  case connectionRefused(userID: UInt32, reason: String)
+  case acceptPaused(String)
+  case storeNotClosed(String)
+  case connectionFailed(app: Text, processID: Int32, reason: String)
+
+  /// A notice of the store as it is logged.
+  package struct StoreNoticeText: Sendable {
+    let level: LogLevel
+    let text: String
+  }
+
+  /// The entry for it.
+  package var entry: LogEntry {
+    switch self {
+    case .started(let socket):
+      make(.notice, "bceca82c7e264512b87524002f21a3a6", "Serving on \(socket).", [("IDENTITYD_SOCKET", socket)])
+    case .stopping: make(.notice, "510cc04e694e471d98b7e1f458c86161", "Stopping.")
+    case .stopped: make(.notice, "2a72676ada9c42ce934e0692089f4e02", "Stopped.")
+    case .store(let notice): make(notice.level, "59a29e58e0284377a5b3e5ec52d7320d", notice.text)
+    case .noMachineIdentifier(let reason):
+      make(.warning, "f4d38141d31d44e4ad910def59c2d242", "The device identifier is drawn at random: \(reason).")
+    case .deviceCreated(let value, let origin):
+      make(
+        .notice, "5dc79c7eefe14a028ebaf17b3228b4e9", "This device is \(value) from now on.",
+        [("IDENTITYD_DEVICE", "\(value)"), ("IDENTITYD_ORIGIN", origin?.rawValue ?? "")])
+    case .appInstalled(let app):
+      make(.info, "a39a97467e6e44669648256c00b19d26", "\(app) is installed.", [("IDENTITYD_APP", "\(app)")])
+    case .configurationLoaded: make(.info, "5bc309105b5d4354b2a50ae729fa5b14", "The configuration was loaded.")
+    case .configurationWarning(let text): make(.warning, "bd40656b5a1d4218b7427108d1dad62d", text)
+    case .configurationRefused(let text):
+      make(.error, "9e1a64351e06491d839f2217f1a958d7", "Configuration refused, nothing was changed: \(text)")
+    case .peerUnattested:
+      make(.info, "10df93826dbc4e82b3603191f5cbff84", "A peer was gone before the kernel could say who it was.")
+    case .connectionRefused(let userID, let reason):
+      make(
+        .warning, "83dc46dbddc34885b4f82aa89e1ccaa1", "A connection was refused: \(reason).",
+        [("IDENTITYD_PEER_UID", "\(userID)")])
+    case .storeNotClosed(let reason):
+      make(
+        .error, "bcf187fa233841df8895e02a2ef019d3",
+        "The store was not closed as it should be, though nothing is lost: \(reason).")
+    case .acceptPaused(let reason):
+      make(.error, "6bf6f226ed654e42839616fa8d1ac1b0", "No connection can be accepted for a moment: \(reason).")
+    case .connectionFailed(let app, let processID, let reason):
+      make(
+        .debug, "506a20f91c7c40bfbe4309ade1ed5750", "The connection of \(app) broke: \(reason).",
+        [("IDENTITYD_APP", "\(app)"), ("IDENTITYD_PEER_PID", "\(processID)")])
+    }
+  }
+
+  private func make(
+    _ level: LogLevel, _ messageID: String, _ text: String, _ fields: [(name: String, value: String)] = []
+  ) -> LogEntry {
+    LogEntry(level: level, text: text, messageID: messageID, fields: fields)
+  }
+}

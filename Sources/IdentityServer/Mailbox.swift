@@ -1,0 +1,34 @@
+import LinuxSystem
+import Synchronization
+
+/// Hands values from one thread to another, in order. The bell wakes the receiver once for any number of them.
+final class Mailbox<Element: Sendable>: Sendable {
+  private let elements = Mutex<[Element]>([])
+  private let bell: Wakeup
+
+  /// Readable while something may be in it.
+  var descriptor: Int32 { bell.descriptor.number }
+
+  /// Makes a mailbox; `blocking` says whether ``takeAll()`` waits for something to come.
+  init(blocking: Bool) throws(SystemError) { bell = try Wakeup(blocking: blocking) }
+
+  /// Puts a value in.
+  func send(_ element: Element) {
+    let wasEmpty = elements.withLock { elements in
+      elements.append(element)
+      return elements.count == 1
+    }
+    // Whoever takes the elements takes all: a mailbox that was not empty has its bell rung already.
+    if wasEmpty { bell.ring() }
+  }
+
+  /// Takes everything out.
+  func takeAll() -> [Element] {
+    bell.wait()
+    return elements.withLock { elements in
+      let taken = elements
+      elements = []
+      return taken
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import IdentityCore
+import LinuxSystem
+import Systemd
+
+/// Finds out who connected, by nothing but the kernel's word (protocol, section 2).
+enum PeerAttestation {
+  /// Attests the peer of a fresh connection.
+  ///
+  /// The control group is looked up by process number, which may be another process's by now. So a descriptor that stands
+  /// for the process itself is taken first, and after the look-up it has to be alive still. Kernels before 6.5 have no
+  /// such descriptor: there a number that is reused within these few microseconds would go unnoticed.
+  ///
+  /// - Throws: `unattested` where the peer was gone too early, or cannot be seen from here.
+  static func attest(_ socket: borrowing Descriptor, adminGroup: UInt32?) throws(Refusal) -> Peer {
+    do {
+      let process = try PeerCredentials.processDescriptor(of: socket)
+      let credentials = try PeerCredentials(of: socket)
+      // A process in a foreign process namespace has number 0, which libsystemd takes for the caller itself.
+      guard credentials.processID > 0 else { throw Refusal.unattested }
+      let unit = try PeerUnit.look(up: socket.number)
+      if let process = consume process, try !PeerCredentials.isAlive(process) { throw Refusal.unattested }
+      return Peer(
+        userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
+        unit: unit.map { Text($0.name) }, unitOwner: unit?.owner,
+        isAdmin: try isAdmin(credentials, of: socket, adminGroup: adminGroup))
+    } catch {
+      // Whatever could not be found out counts as nobody: an error on this path must never give rights.
+      throw .unattested
+    }
+  }
+
+  private static func isAdmin(
+    _ credentials: PeerCredentials, of socket: borrowing Descriptor, adminGroup: UInt32?
+  ) throws(SystemError) -> Bool {
+    if credentials.userID == 0 { return true }
+    guard let adminGroup else { return false }
+    if credentials.groupID == adminGroup { return true }
+    return try PeerCredentials.groups(of: socket).contains(adminGroup)
+  }
+}

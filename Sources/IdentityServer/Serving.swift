@@ -1,0 +1,202 @@
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+import Systemd
+
+// The way of bytes: received, cut into lines, answered, sent.
+extension Server {
+  /// Serves what the kernel says is ready.
+  func serveReady() {
+    do {
+      try readiness.ready(into: &readyList)
+    } catch {
+      return say(.acceptPaused("\(error)"))
+    }
+    for index in readyList.indices {
+      let ready = readyList[index]
+      guard let connection = connections[ConnectionToken(rawValue: ready.token)] else { continue }
+      if !ready.interest.isDisjoint(with: .failed) { hangUp(connection) }
+      if ready.interest.contains(.read) { receive(connection) } else { advance(connection) }
+    }
+  }
+
+  /// The client is gone in both directions. The kernel would say so again and again, so it is asked no more; what the
+  /// client sent before is still carried out.
+  private func hangUp(_ connection: Connection) {
+    guard !connection.isHungUp else { return }
+    connection.isHungUp = true
+    do {
+      try readiness.remove(connection.descriptor.number)
+    } catch {
+      drop(connection, "\(error)")
+    }
+  }
+
+  /// Reads once and carries out what came. What is left comes with the next turn: the kernel reports it again.
+  func receive(_ connection: Connection) {
+    guard !isStopping, connection.wantsInput else { return advance(connection) }
+    do {
+      // A client that is gone sends nothing later, so nothing now is the end.
+      let count = try connection.descriptor.receive(into: &received) ?? (connection.isHungUp ? 0 : nil)
+      guard let count else { return advance(connection) }
+      if count == 0 {
+        connection.hasEnded = true
+      } else if connection.input.isEmpty {
+        let bytes = received
+        let used = carryOut(bytes.span.extracting(first: count), connection)
+        keep(bytes[used..<count], connection)
+      } else {
+        connection.input += received[..<count]
+      }
+    } catch {
+      return drop(connection, "\(error)")
+    }
+    advance(connection)
+  }
+
+  /// Goes on with a connection as far as it can go now: its requests, its output, its end.
+  func advance(_ connection: Connection) {
+    if !connection.input.isEmpty {
+      let bytes = connection.input
+      let used = carryOut(bytes.span, connection)
+      if used > 0 { keep(bytes[used...], connection) }
+    }
+    // It is not watched any more, so the rest is fetched here, up to the end of the stream.
+    if connection.isHungUp, !isStopping, connection.wantsInput { return receive(connection) }
+    finishTurn(connection)
+  }
+
+  private func finishTurn(_ connection: Connection) {
+    do {
+      try flush(connection)
+      let hasMore = connection.isWaitingForTurn && !connection.isClosing
+      let isDone = connection.isClosing || connection.hasEnded || isStopping
+      if isDone, connection.isIdle, !hasMore { return close(connection) }
+      try watch(connection)
+    } catch {
+      drop(connection, "\(error)")
+    }
+  }
+
+  /// Keeps what was not carried out yet.
+  private func keep(_ rest: ArraySlice<UInt8>, _ connection: Connection) {
+    connection.input = connection.isClosing ? [] : Array(rest)
+    connection.searched = 0
+  }
+
+  /// Carries out the requests at the front of the bytes.
+  ///
+  /// - Returns: how many bytes they took.
+  private func carryOut(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
+    if connection.output.isEmpty { swap(&connection.output, &spareOutput) }
+    var start = 0
+    var budget = Bound.requestsPerTurn
+    while connection.hasRoom {
+      guard let end = lineEnd(in: bytes, from: max(start, connection.searched)) else {
+        connection.searched = start == 0 ? bytes.count : 0
+        if bytes.count - start >= Bound.lineLength { refuseLongLine(connection) }
+        break
+      }
+      connection.searched = 0
+      guard end - start < Bound.lineLength else {
+        refuseLongLine(connection)
+        break
+      }
+      guard budget > 0 else {
+        waitForTurn(connection)
+        break
+      }
+      let hasReturn = end > start && bytes[end - 1] == UInt8(ascii: "\r")
+      let line = bytes.extracting(start..<(hasReturn ? end - 1 : end))
+      guard answer(line, connection) else { break }
+      start = end + 1
+      budget -= 1
+    }
+    return start
+  }
+
+  private func lineEnd(in bytes: borrowing Span<UInt8>, from start: Int) -> Int? {
+    var index = start
+    while index < bytes.count {
+      if bytes[index] == UInt8(ascii: "\n") { return index }
+      index += 1
+    }
+    return nil
+  }
+
+  /// The answer comes behind those that are under way; nothing more is read.
+  private func refuseLongLine(_ connection: Connection) {
+    guard connection.inFlight == 0 else { return }
+    Refusal.tooLong.append(to: &connection.output)
+    connection.isClosing = true
+  }
+
+  // MARK: Turns
+
+  private func waitForTurn(_ connection: Connection) {
+    guard !connection.isWaitingForTurn else { return }
+    connection.isWaitingForTurn = true
+    waitingForTurn.append(connection.token)
+    turnSource?.enable()
+  }
+
+  /// Gives those who used their turn up the next one.
+  func serveWaiting() {
+    turnSource?.disable()
+    let tokens = waitingForTurn
+    waitingForTurn = []
+    for token in tokens {
+      guard let connection = connections[token] else { continue }
+      connection.isWaitingForTurn = false
+      advance(connection)
+    }
+  }
+
+  // MARK: Output
+
+  /// Sends what is there, as far as the client takes it.
+  private func flush(_ connection: Connection) throws(SystemError) {
+    while connection.sent < connection.output.count {
+      guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }
+      connection.sent += count
+    }
+    connection.sent = 0
+    connection.output.removeAll(keepingCapacity: connection.output.capacity <= Bound.outputPerConnection)
+    // One buffer goes from connection to connection, so that an idle one holds none.
+    if connection.output.capacity > spareOutput.capacity { swap(&connection.output, &spareOutput) }
+    connection.output = []
+  }
+
+  /// Has the kernel tell of what can go on, and of nothing else.
+  private func watch(_ connection: Connection) throws(SystemError) {
+    guard !connection.isHungUp else { return }
+    var interest: ReadinessSet.Interest = []
+    if connection.sent < connection.output.count { interest.insert(.write) }
+    if connection.wantsInput, !isStopping { interest.insert(.read) }
+    guard interest != connection.interest else { return }
+    try readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
+    connection.interest = interest
+  }
+
+  // MARK: End
+
+  /// Ends a connection that failed.
+  func drop(_ connection: Connection, _ reason: String) {
+    say(.connectionFailed(app: connection.peer.app, processID: connection.peer.processID, reason: reason))
+    close(connection)
+  }
+
+  /// Closes a connection. Changes of it that are under way are still made.
+  func close(_ connection: Connection) {
+    if !connection.hasEnded { drain(connection.descriptor) }
+    connections.remove(connection)
+    finishStop()
+  }
+
+  /// Throws away what the client still sent: closing over unread data would make its kernel report a reset, and the last
+  /// answer could be lost to it.
+  func drain(_ socket: borrowing Descriptor) {
+    var left = Bound.drainedBytes
+    while left > 0, let count = try? socket.receive(into: &received), count > 0 { left -= count }
+  }
+}

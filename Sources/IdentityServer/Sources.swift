@@ -1,0 +1,82 @@
+import Glibc
+import IdentityCore
+import LinuxSystem
+import Systemd
+
+// The sources of the loop, and the life of the process.
+extension Server {
+  func addSources() throws {
+    let accept = try loop.watch(reading: listener.number) { [unowned self] in acceptConnections() }
+    acceptSource = accept
+    sources.append(try loop.watch(reading: readiness.descriptor.number) { [unowned self] in serveReady() })
+    sources.append(try loop.watch(reading: outbox.descriptor) { [unowned self] in takeReports() })
+    turnSource = try loop.deferred { [unowned self] in serveWaiting() }
+    for signal in [SIGTERM, SIGINT] {
+      sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })
+    }
+    sources.append(try loop.watch(signal: SIGHUP) { [unowned self] in reloadConfiguration() })
+    if let interval = ServiceManager.watchdogMicroseconds() {
+      watchdog = try Watchdog(interval: interval, loop: loop, inbox: inbox, activity: activity)
+    }
+  }
+
+  // MARK: Reload
+
+  private func reloadConfiguration() {
+    // The service manager waits for READY=1 whatever comes of it (sd_notify(3)).
+    ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
+    if let new = reload() {
+      settings = new
+      say(.configurationLoaded)
+      ServiceManager.notify(["READY=1", "STATUS=\(statusLine)"])
+    } else {
+      ServiceManager.notify([
+        "READY=1", "STATUS=Configuration refused, the last good one is in force; see the journal.",
+      ])
+    }
+  }
+
+  // MARK: Stop
+
+  /// Takes no new connection, answers what has arrived, closes the store, and ends the loop.
+  private func stop() {
+    guard !isStopping else { return }
+    ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
+    say(.stopping)
+    acceptSource?.disable()
+    // What clients sent before the signal is in the sockets by now: one last look.
+    serveReady()
+    isStopping = true
+    do {
+      stopTimer = try loop.timer(after: UInt64(Bound.stopMilliseconds) * 1_000) { [unowned self] in
+        for connection in connections.all { close(connection) }
+        finishStop()
+      }
+    } catch {
+      say(.connectionRefused(userID: 0, reason: "\(error)"))
+    }
+    for connection in connections.all { advance(connection) }
+    finishStop()
+  }
+
+  /// Once the last connection is closed the writer closes the store, and its last report ends the loop.
+  func finishStop() {
+    guard isStopping, connections.count == 0, !hasSentStop else { return }
+    hasSentStop = true
+    inbox.send(.stop)
+  }
+
+  // MARK: Status
+
+  /// What `systemctl status` shows.
+  var statusLine: String {
+    let state = condition == .writable ? "" : " Store: \(condition.name)."
+    return "Serving \(connections.count) connections, \(registry.apps.count) apps.\(state)"
+  }
+
+  /// Tells the service manager, when what it shows is no longer true.
+  func publishStatus() {
+    guard !isStopping else { return }
+    ServiceManager.notify(["STATUS=\(statusLine)"])
+  }
+}

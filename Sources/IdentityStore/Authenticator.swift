@@ -1,0 +1,71 @@
+import CSodium
+
+/// Proves that a row is one that this daemon wrote, as it wrote it: BLAKE2b keyed with the store's key, over the name of
+/// the table and every column. Plain SQLite returns three of four single flipped bits as good data.
+struct Authenticator: ~Copyable, Sendable {
+  /// The length of the key and of a proof, in bytes.
+  static let length = 32
+
+  private let key: SecretBytes
+
+  /// Takes the key over and wipes the array it came in; nil for a key of another length, or without memory to lock.
+  init?(key bytes: inout [UInt8]) {
+    guard bytes.count == Self.length, sodium_init() >= 0, let key = SecretBytes(consuming: &bytes) else { return nil }
+    self.key = key
+  }
+
+  /// The proof of a row: no two rows of different content or table have the same bytes to prove.
+  func proof(table: String, _ values: [Value]) -> [UInt8] {
+    var message: [UInt8] = []
+    Self.append(1, Array(table.utf8), to: &message)
+    for value in values {
+      switch value {
+      case .null: Self.append(2, [], to: &message)
+      case .integer(let number): Self.append(3, Self.bytes(of: UInt64(bitPattern: number)), to: &message)
+      case .text(let bytes): Self.append(4, bytes, to: &message)
+      case .blob(let bytes): Self.append(5, bytes, to: &message)
+      }
+    }
+    var proof = [UInt8](repeating: 0, count: Self.length)
+    unsafe key.withBytes { key in
+      // Fails only for lengths that these are not.
+      _ = unsafe crypto_generichash(
+        &proof, Self.length, message, UInt64(message.count), key.bindMemory(to: UInt8.self).baseAddress, key.count)
+    }
+    return proof
+  }
+
+  /// Whether two proofs are the same, in a time that does not depend on where they differ.
+  static func matches(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    guard left.count == right.count else { return false }
+    return unsafe sodium_memcmp(left, right, left.count) == 0
+  }
+
+  private static func append(_ kind: UInt8, _ bytes: [UInt8], to message: inout [UInt8]) {
+    message.append(kind)
+    message.append(contentsOf: Self.bytes(of: UInt64(bytes.count)))
+    message.append(contentsOf: bytes)
+  }
+
+  private static func bytes(of number: UInt64) -> [UInt8] {
+    (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+  }
+}
+
+/// One proof for all rows together, so that a row that vanished is missed: the exclusive or of their proofs, and their
+/// number. It changes with each row at the cost of that row alone.
+struct Digest: Equatable {
+  private(set) var count: Int64
+  private(set) var bytes: [UInt8]
+
+  init(count: Int64 = 0, bytes: [UInt8] = [UInt8](repeating: 0, count: Authenticator.length)) {
+    self.count = count
+    self.bytes = bytes
+  }
+
+  /// Counts a row in.
+  mutating func add(_ proof: [UInt8]) {
+    count += 1
+    for index in bytes.indices { bytes[index] ^= proof[index] }
+  }
+}

@@ -1,0 +1,190 @@
+import CSQLite
+
+/// SQLite refused something.
+struct DatabaseError: Error, Equatable, CustomStringConvertible {
+  /// What was tried.
+  let action: String
+  /// The extended result code (sqlite.org/rescode.html).
+  let code: Int32
+
+  /// `commit: disk I/O error (1034)`.
+  var description: String {
+    guard let text = unsafe sqlite3_errstr(code) else { return "\(action): \(code)" }
+    return unsafe "\(action): \(String(cString: text)) (\(code))"
+  }
+
+  /// There is no connection to the store (SQLITE_MISUSE).
+  static let noConnection = DatabaseError(action: "write to the store, which is closed", code: 21)
+
+  /// Whether the disk or a quota is full.
+  var isFull: Bool { code & 0xff == SQLITE_FULL }
+
+  /// Whether SQLite takes the file for damaged. One failed read can look like that too, so once proves nothing.
+  var saysDamaged: Bool { code & 0xff == SQLITE_CORRUPT || code & 0xff == SQLITE_NOTADB }
+}
+
+/// One SQLite connection, closed with its owner.
+@safe
+struct Database: ~Copyable, @unchecked Sendable {
+  // Sendable: a connection has one owner, so only one thread at a time can use it, and SQLite is compiled thread-safe.
+  private let connection: OpaquePointer
+
+  /// Opens a file read-write.
+  ///
+  /// The VFS "unix-excl" locks the file for this process and keeps the index of the log in its memory: no other process
+  /// can write, and there is no shared-memory file that could be cut under a running daemon (which would kill it).
+  init(path: String, create: Bool) throws(DatabaseError) {
+    var connection: OpaquePointer?
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | (create ? SQLITE_OPEN_CREATE : 0)
+    let code = unsafe sqlite3_open_v2(path, &connection, flags, "unix-excl")
+    guard code == SQLITE_OK, let connection = unsafe connection else {
+      unsafe sqlite3_close(connection)
+      throw DatabaseError(action: "open", code: code)
+    }
+    unsafe self.connection = connection
+    // A foreign process may hold a lock for a moment; the bound keeps the writer answering. Neither these nor the
+    // next two can fail for an open connection.
+    unsafe sqlite3_busy_timeout(connection, 1_000)
+    _ = unsafe csqlite_no_checkpoint_on_close(connection)
+    _ = unsafe csqlite_defensive(connection)
+  }
+
+  deinit { unsafe sqlite3_close(connection) }
+
+  /// Whether SQLite fell back to a read-only descriptor, as it does without a word when it meets EROFS or EACCES.
+  var isReadOnly: Bool { unsafe sqlite3_db_readonly(connection, "main") != 0 }
+
+  /// Runs statements that return nothing that matters.
+  func execute(_ sql: String) throws(DatabaseError) {
+    try check(sql, unsafe sqlite3_exec(connection, sql, nil, nil, nil))
+  }
+
+  /// Compiles one statement.
+  func prepare(_ sql: String) throws(DatabaseError) -> Statement {
+    var statement: OpaquePointer?
+    try check(sql, unsafe sqlite3_prepare_v3(connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
+    guard let statement = unsafe statement else { throw DatabaseError(action: sql, code: SQLITE_MISUSE) }
+    return unsafe Statement(adopting: statement, sql: sql)
+  }
+
+  /// The first column of the first row, as text.
+  func text(_ sql: String) throws(DatabaseError) -> String? {
+    let statement = try prepare(sql)
+    return try statement.step() ? String(decoding: statement.text(0) ?? [], as: UTF8.self) : nil
+  }
+
+  /// The first column of the first row, as a number.
+  func integer(_ sql: String) throws(DatabaseError) -> Int64? {
+    let statement = try prepare(sql)
+    return try statement.step() ? statement.integer(0) : nil
+  }
+
+  /// Writes the whole log back into the file, syncs it, and cuts the log to nothing.
+  func checkpoint() throws(DatabaseError) {
+    let sql = "PRAGMA wal_checkpoint(TRUNCATE)"
+    // The first column says whether somebody was in the way.
+    guard try integer(sql) == 0 else { throw DatabaseError(action: sql, code: SQLITE_BUSY) }
+  }
+
+  private func check(_ action: String, _ code: Int32) throws(DatabaseError) {
+    guard code == SQLITE_OK else { throw DatabaseError(action: action, code: code) }
+  }
+}
+
+/// A compiled statement, to be used again and again.
+@safe
+struct Statement: ~Copyable, @unchecked Sendable {
+  // Sendable: it has one owner, as its connection has.
+  private let statement: OpaquePointer
+  private let sql: String
+
+  fileprivate init(adopting statement: OpaquePointer, sql: String) {
+    unsafe self.statement = statement
+    self.sql = sql
+  }
+
+  deinit { unsafe sqlite3_finalize(statement) }
+
+  /// Sets the parameters `?1`, `?2`, … in order.
+  func bind(_ values: [Value]) throws(DatabaseError) {
+    for (index, value) in values.enumerated() {
+      let place = Int32(index + 1)
+      let code =
+        switch value {
+        case .null: unsafe sqlite3_bind_null(statement, place)
+        case .integer(let number): unsafe sqlite3_bind_int64(statement, place, number)
+        // SQLite takes a null pointer, which an empty array may have, for NULL.
+        case .text(let bytes) where bytes.isEmpty: unsafe sqlite3_bind_text(statement, place, "", 0, Self.copied)
+        case .text(let bytes):
+          unsafe bytes.withUnsafeBytes { buffer in
+            unsafe sqlite3_bind_text64(
+              statement, place, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), UInt64(buffer.count),
+              Self.copied, UInt8(SQLITE_UTF8))
+          }
+        case .blob(let bytes):
+          unsafe bytes.withUnsafeBytes { buffer in
+            unsafe sqlite3_bind_blob64(statement, place, buffer.baseAddress, UInt64(buffer.count), Self.copied)
+          }
+        }
+      guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
+    }
+  }
+
+  /// Runs to the next row.
+  ///
+  /// - Returns: false when there is none.
+  func step() throws(DatabaseError) -> Bool {
+    let code = unsafe sqlite3_step(statement)
+    switch code {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE: return false
+    default: throw DatabaseError(action: sql, code: code)
+    }
+  }
+
+  /// Runs a statement that returns no rows, and makes it ready for the next time.
+  func run(_ values: [Value]) throws(DatabaseError) {
+    // The result of a reset repeats that of the step before it, which was thrown already.
+    defer { unsafe sqlite3_reset(statement) }
+    try bind(values)
+    _ = try step()
+  }
+
+  /// A column of the row as the value it was stored as; nil for a type that the schema does not know.
+  func value(_ column: Int32) -> Value? {
+    switch unsafe sqlite3_column_type(statement, column) {
+    case SQLITE_NULL: .null
+    case SQLITE_INTEGER: .integer(integer(column))
+    case SQLITE_TEXT: text(column).map(Value.text)
+    case SQLITE_BLOB: blob(column).map(Value.blob)
+    default: nil
+    }
+  }
+
+  func integer(_ column: Int32) -> Int64 { unsafe sqlite3_column_int64(statement, column) }
+
+  func text(_ column: Int32) -> [UInt8]? {
+    guard let start = unsafe sqlite3_column_text(statement, column) else { return nil }
+    let count = unsafe Int(sqlite3_column_bytes(statement, column))
+    return unsafe Array(UnsafeBufferPointer(start: start, count: count))
+  }
+
+  private func blob(_ column: Int32) -> [UInt8]? {
+    let count = unsafe Int(sqlite3_column_bytes(statement, column))
+    guard let start = unsafe sqlite3_column_blob(statement, column) else { return count == 0 ? [] : nil }
+    return unsafe Array(UnsafeRawBufferPointer(start: start, count: count))
+  }
+
+  /// SQLITE_TRANSIENT: SQLite makes its own copy. The macro is a cast that Swift does not import.
+  private static var copied: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+}
+
+/// A value of a column.
+enum Value: Equatable {
+  case null
+  case integer(Int64)
+  case text([UInt8])
+  case blob([UInt8])
+
+  static func text(_ string: String) -> Value { .text(Array(string.utf8)) }
+}

@@ -1,0 +1,99 @@
+import Glibc
+package import IdentityCore
+import LinuxSystem
+
+// The store is written anew into a second file, which then takes the first one's place. A cut at any moment leaves
+// either the old file with its log, or a whole new file: "rewritten" is the name that only a synced and proven one gets.
+extension Store {
+  private static let draftName = "identityd.db.draft"
+  private static let rewrittenName = "identityd.db.rewritten"
+
+  /// Writes the store anew after a commit failed, so that changes are possible again.
+  ///
+  /// The writer's own registry may be ahead of the disk after a failure: the one returned takes its place.
+  /// - Returns: what the store holds now, or nil when it still cannot be written; ``condition`` then says why.
+  package mutating func heal() -> Registry? {
+    if case .damaged = condition { return nil }
+    do {
+      let registry = try rewrite()
+      condition = .writable
+      return registry
+    } catch {
+      condition = StoreCondition(after: error)
+      return nil
+    }
+  }
+
+  private mutating func rewrite() throws -> Registry {
+    let folder = directory.folder.path
+    // Without a connection an earlier attempt got beyond this step.
+    if files != nil, try directory.folder.status(of: Self.rewrittenName) == nil {
+      try writeDraft()
+      try prove("\(folder)/\(Self.draftName)")
+      try directory.folder.rename(Self.draftName, to: Self.rewrittenName)
+      try directory.folder.synchronize()
+    }
+    // From here on the old file must not be written: the new one is the store.
+    files = nil
+    try Self.finishRewrite(in: directory)
+    let database = try Self.connect(path, options)
+    let reading = try Reading(database, authenticator)
+    guard reading.damage.isEmpty, reading.revision == revision else {
+      throw SystemError(call: "the rewritten store reads back differently", code: EIO)
+    }
+    try database.checkpoint()
+    files = try OpenFiles(database, in: directory)
+    try writeWitness()
+    return reading.registry
+  }
+
+  private func writeDraft() throws {
+    try Self.removeDraft(in: directory)
+    guard try files?.copy(into: "\(directory.folder.path)/\(Self.draftName)") != nil else {
+      throw DatabaseError.noConnection
+    }
+    let draft = try directory.folder.open(Self.draftName, flags: O_RDWR)
+    try draft.synchronize(name: Self.draftName)
+  }
+
+  /// Reads the draft back row by row: only what was acknowledged may be in it, and all of it.
+  private func prove(_ path: String) throws {
+    let database = try Database(path: path, create: false)
+    let reading = try Reading(database, authenticator)
+    guard reading.damage.isEmpty, reading.revision == revision else {
+      throw SystemError(
+        call: "the draft of the store is not what was acknowledged (\(reading.damage.first ?? "another revision"))",
+        code: EIO)
+    }
+  }
+
+  static func removeDraft(in directory: borrowing StateDirectory) throws(SystemError) {
+    try directory.folder.remove(draftName)
+    try directory.folder.remove(draftName + "-journal")
+  }
+
+  /// Puts a whole rewritten store in the place of the old one. Repeating it after a cut does no harm.
+  ///
+  /// The old log goes first, and durably: beside the new file SQLite would take it for the new file's own.
+  /// - Returns: false when there is no rewritten store.
+  @discardableResult
+  static func finishRewrite(in directory: borrowing StateDirectory) throws(SystemError) -> Bool {
+    guard try directory.folder.status(of: rewrittenName) != nil else { return false }
+    try directory.folder.remove(logName)
+    try directory.folder.synchronize()
+    try directory.folder.rename(rewrittenName, to: fileName)
+    try directory.folder.synchronize()
+    return true
+  }
+}
+
+extension StoreCondition {
+  /// What a failure leaves possible: a full disk is a condition of its own, because an operator can mend it.
+  init(after error: any Error) {
+    switch error {
+    case let error as DatabaseError where error.isFull: self = .full
+    case let error as SystemError where error.code == ENOSPC || error.code == EDQUOT: self = .full
+    default: self = .unwritable("\(error)")
+    }
+  }
+}

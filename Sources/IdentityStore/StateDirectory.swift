@@ -1,0 +1,78 @@
+import Glibc
+package import LinuxSystem
+
+/// Why a state directory cannot be used.
+package enum StateDirectoryFailure: Error, CustomStringConvertible {
+  /// Another daemon holds it.
+  case held(path: String, by: String)
+  /// Its owner or mode would let somebody else read or change it.
+  case unsafe(path: String, reason: String)
+  /// The kernel refused.
+  case system(SystemError)
+
+  /// The cause, with the path and the command that mends it.
+  package var description: String {
+    switch self {
+    case .held(let path, let holder): "\(path) is held by another identityd (\(holder))"
+    case .unsafe(let path, let reason): "\(path): \(reason)"
+    case .system(let error): error.description
+    }
+  }
+}
+
+/// The folder that holds all state, locked for one daemon.
+package struct StateDirectory: ~Copyable, Sendable {
+  let folder: Folder
+  private let lock: Descriptor
+
+  private static let lockName = "lock"
+
+  /// Opens the folder, making it where it is missing, and takes its lock.
+  ///
+  /// The folder has to be this user's and closed to all others; nothing in it is followed through a symbolic link.
+  package static func open(path: String) throws(StateDirectoryFailure) -> StateDirectory {
+    do {
+      try Folder.create(path: path, mode: 0o700)
+      let folder = try Folder(path: path)
+      // Who holds it comes first: that is the more useful answer to somebody who starts a second daemon as root.
+      try refuseIfHeld(folder)
+      let (owner, mode) = try folder.ownerAndMode()
+      guard owner == Accounts.ownUserID else {
+        throw StateDirectoryFailure.unsafe(
+          path: path, reason: "it belongs to uid \(owner), not to uid \(Accounts.ownUserID)")
+      }
+      guard mode & 0o077 == 0 else {
+        throw StateDirectoryFailure.unsafe(
+          path: path, reason: "others may enter it (mode \(String(mode, radix: 8))); run 'chmod 0700 \(path)'")
+      }
+      let lock = try folder.open(lockName, flags: O_RDWR | O_CREAT, mode: 0o600)
+      guard try lock.lock(name: "\(path)/\(lockName)") else { throw held(folder) }
+      try lock.truncate(name: lockName)
+      _ = try lock.write(Array("pid \(ProcessGuard.processID)\n".utf8))
+      return StateDirectory(folder: folder, lock: lock)
+    } catch let failure as StateDirectoryFailure {
+      throw failure
+    } catch let error as SystemError {
+      throw .system(error)
+    } catch {
+      throw .unsafe(path: path, reason: "\(error)")
+    }
+  }
+
+  private static func refuseIfHeld(_ folder: borrowing Folder) throws {
+    guard try folder.status(of: lockName) != nil else { return }
+    do {
+      let probe = try folder.open(lockName, flags: O_RDWR)
+      guard try probe.lock(name: lockName) else { throw held(folder) }
+    } catch let error as SystemError where error.code == EACCES {
+      // Not ours to open: the check of the owner says why.
+      return
+    }
+  }
+
+  private static func held(_ folder: borrowing Folder) -> StateDirectoryFailure {
+    let text = (try? folder.read(lockName, limit: 64)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) } ?? ""
+    let holder = text.split(separator: "\n").first.map(String.init) ?? "pid unknown"
+    return .held(path: folder.path, by: holder)
+  }
+}

@@ -1,0 +1,40 @@
+import IdentityCore
+
+/// A second record of the store, outside the database: an empty, deleted, truncated or older database is then never
+/// taken for a first start, which would hand out a second identity.
+///
+/// One line of text: `identityd-witness 1 <store> <revision> <proof>`.
+struct Witness: Equatable {
+  static let fileName = "witness"
+
+  /// The store it belongs to; ``UUID/zero`` where only that there was one is known.
+  let store: UUID
+  /// The store had reached this revision; it may have gone further since.
+  let revision: Int64
+
+  /// The content of the file.
+  func bytes(_ authenticator: borrowing Authenticator) -> [UInt8] {
+    let proof = authenticator.proof(table: Self.fileName, [.text("\(store)"), .integer(revision)])
+    return Array("identityd-witness 1 \(store) \(revision) \(hexadecimal(proof))\n".utf8)
+  }
+
+  init(store: UUID, revision: Int64) {
+    self.store = store
+    self.revision = revision
+  }
+
+  /// Reads the content of the file; nil where it is not what this store wrote.
+  init?(_ content: [UInt8], _ authenticator: borrowing Authenticator) {
+    let words = content.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map(Array.init)
+    guard words.count == 5, let store = UUID(Text(trusted: words[2])),
+      let revision = Int64(String(decoding: words[3], as: UTF8.self))
+    else { return nil }
+    self.init(store: store, revision: revision)
+    guard bytes(authenticator) == content else { return nil }
+  }
+}
+
+/// Two digits a byte, lower case.
+func hexadecimal(_ bytes: [UInt8]) -> String {
+  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+}

@@ -1,0 +1,117 @@
+package import IdentityCore
+
+/// The error codes of the protocol (section 1): for programs, and they never change.
+package enum ErrorCode: String, CaseIterable, Sendable {
+  case syntax
+  case tooLong = "too-long"
+  case unknownVerb = "unknown-verb"
+  case badArgument = "bad-argument"
+  case invalidUUID = "invalid-uuid"
+  case denied
+  case notFound = "not-found"
+  case exists
+  case conflict
+  case limit
+  case gone
+  case busy
+  case noSpace = "no-space"
+  case readOnly = "read-only"
+  case unavailable
+  case `internal`
+
+  /// The exit status of `identityctl` for this answer: stable, and listed in its manual.
+  package var exitStatus: Int32 {
+    switch self {
+    case .syntax: 10
+    case .tooLong: 11
+    case .unknownVerb: 12
+    case .badArgument: 13
+    case .invalidUUID: 14
+    case .denied: 15
+    case .notFound: 16
+    case .exists: 17
+    case .conflict: 18
+    case .limit: 19
+    case .gone: 20
+    case .busy: 21
+    case .noSpace: 22
+    case .readOnly: 23
+    case .unavailable: 24
+    case .internal: 25
+    }
+  }
+}
+
+extension Refusal {
+  /// The one map from refusals to codes.
+  package var code: ErrorCode {
+    switch self {
+    case .syntax: .syntax
+    case .tooLong: .tooLong
+    case .unknownVerb: .unknownVerb
+    case .badArgument: .badArgument
+    case .denied, .unattested: .denied
+    case .notFound: .notFound
+    case .busy: .busy
+    case .noSpace: .noSpace
+    case .readOnly: .readOnly
+    case .broken: .internal
+    }
+  }
+
+  /// What is said to people: one line without control characters.
+  package var text: String {
+    switch self {
+    case .syntax(let fault): fault.text
+    case .tooLong: "a line is at most \(Bound.lineLength) bytes, its end included"
+    case .unknownVerb(let words): "no verb begins with \(quoted(words)); 'help' lists them"
+    case .badArgument(let verb, let fault): "\(verb): \(fault.text)"
+    case .denied(let app, let userID, let grant): "\(app) (uid \(userID)) lacks \(grant)"
+    case .unattested: "the peer was gone before the kernel could say who it is"
+    case .notFound(let what): what
+    case .busy(let why): why
+    case .noSpace: "the disk is full; nothing was changed"
+    case .readOnly(let why): why
+    case .broken(let why): why
+    }
+  }
+
+  /// Appends `ERR code text` with its LF.
+  package func append(to output: inout [UInt8]) {
+    output.append(contentsOf: "ERR \(code.rawValue) \(text)\n".utf8)
+  }
+}
+
+extension SyntaxFault {
+  var text: String {
+    switch self {
+    case .controlCharacter: "a control character has to be written as an escape in a JSON string"
+    case .invalidUTF8: "the line is not valid UTF-8"
+    case .brokenQuote: "a quote or backslash stands in a bare word, or a JSON string does not end its word"
+    case .invalidEscape: "a JSON string has an escape that is none, a lone surrogate, or \\u0000"
+    case .emptyValue: "an empty value is written \"\""
+    case .tooManyWords: "a line has at most \(Bound.wordsPerLine) words"
+    case .noVerb: "the line has no verb"
+    }
+  }
+}
+
+extension ArgumentFault {
+  var text: String {
+    switch self {
+    case .missingOperand(let name): "\(name) is missing"
+    case .unexpectedOperand(let value): "\(quoted(value)) is one word too many"
+    case .unknownAttribute(let name): "there is no attribute \(quoted(name))"
+    case .repeatedAttribute(let name): "\(quoted(name)) is given twice"
+    case .notAllowed(let name, let value, let allowed): "\(name) cannot be \(quoted(value)); allowed: \(allowed)"
+    }
+  }
+}
+
+/// A client's own words inside a text for people: quoted, escaped, and cut to a bound.
+private func quoted(_ text: Text) -> String {
+  var bytes: [UInt8] = []
+  let isCut = text.bytes.count > Bound.quotedBytes
+  WordEncoder.append(quoted: Array(text.bytes.prefix(Bound.quotedBytes)), to: &bytes)
+  return String(decoding: bytes, as: UTF8.self) + (isCut ? "…" : "")
+}

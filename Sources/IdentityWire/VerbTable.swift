@@ -1,0 +1,137 @@
+package import IdentityCore
+
+/// Finds a request's verb in the table, by hash and without a copy.
+package struct VerbTable: Sendable {
+  /// Every verb, in the order of the manual.
+  package static let verbs: [Verb] = Verb.daemon + Verb.identifiers
+
+  /// First words that take LEVEL as their operand (protocol, section 3): an unknown level is a bad argument of the
+  /// verb, not another verb.
+  private static let levelVerbs = ["get"]
+
+  /// Places of verbs in `verbs`, by hash; open addressing, at most a quarter full.
+  private let slots: [Int]
+
+  /// Builds the index.
+  package init() {
+    var count = 64
+    while count < Self.verbs.count * 4 { count *= 2 }
+    var slots = [Int](repeating: -1, count: count)
+    for (place, verb) in Self.verbs.enumerated() {
+      var slot = verb.words.utf8.reduce(Self.seed, Self.mixed) & (count - 1)
+      while slots[slot] >= 0 { slot = (slot + 1) & (count - 1) }
+      slots[slot] = place
+    }
+    self.slots = slots
+  }
+
+  /// Reads a parsed line as a command.
+  ///
+  /// - Parameters:
+  ///   - parser: holds the words of `line`.
+  ///   - line: the line without its end.
+  /// - Throws: `unknownVerb`, `badArgument`, or `syntax` for a line without a positional word.
+  package func command(_ parser: borrowing WordParser, in line: borrowing Span<UInt8>) throws(Refusal) -> Command {
+    let (verb, count) = try find(parser, in: line)
+    return try verb.command(try Arguments(parser, behind: count, of: verb, in: line))
+  }
+
+  /// The verb that a line begins with, and how many positional words it takes: the longest match wins.
+  private func find(_ parser: borrowing WordParser, in line: borrowing Span<UInt8>) throws(Refusal) -> (Verb, Int) {
+    var first: WordParser.Word?
+    for word in parser.words where !word.isAttribute {
+      guard let head = first else {
+        first = word
+        continue
+      }
+      if let verb = lookUp(head, word, in: line) { return (verb, 2) }
+      break
+    }
+    guard let first else { throw .syntax(.noVerb) }
+    if let verb = lookUp(first, nil, in: line) { return (verb, 1) }
+    throw unknown(parser, beginningWith: first, in: line)
+  }
+
+  private func lookUp(_ first: WordParser.Word, _ second: WordParser.Word?, in line: borrowing Span<UInt8>) -> Verb? {
+    var hash = Self.seed
+    for index in first.value { hash = Self.mixed(hash, lowercased(line[index])) }
+    if let second {
+      hash = Self.mixed(hash, UInt8(ascii: " "))
+      for index in second.value { hash = Self.mixed(hash, lowercased(line[index])) }
+    }
+    var slot = hash & (slots.count - 1)
+    while slots[slot] >= 0 {
+      let verb = Self.verbs[slots[slot]]
+      if matches(verb.words, first, second, in: line) { return verb }
+      slot = (slot + 1) & (slots.count - 1)
+    }
+    return nil
+  }
+
+  private func matches(
+    _ words: String, _ first: WordParser.Word, _ second: WordParser.Word?, in line: borrowing Span<UInt8>
+  ) -> Bool {
+    guard words.utf8.count == first.value.count + (second.map { $0.value.count + 1 } ?? 0) else { return false }
+    for (offset, byte) in words.utf8.enumerated() {
+      let given: UInt8
+      if offset < first.value.count {
+        given = line[first.value.lowerBound + offset]
+      } else if offset == first.value.count {
+        given = UInt8(ascii: " ")
+      } else if let second {
+        given = line[second.value.lowerBound + offset - first.value.count - 1]
+      } else {
+        return false
+      }
+      if byte != lowercased(given) { return false }
+    }
+    return true
+  }
+
+  private func unknown(
+    _ parser: borrowing WordParser, beginningWith first: WordParser.Word, in line: borrowing Span<UInt8>
+  ) -> Refusal {
+    let operands = parser.words.filter { !$0.isAttribute }.map { parser.text($0, in: line) }
+    for head in Self.levelVerbs where matches(head, first, nil, in: line) {
+      let levels = Self.verbs.map(\.words).filter { $0.hasPrefix(head + " ") }.map { $0.dropFirst(head.count + 1) }
+      guard operands.count > 1 else { return .badArgument(verb: head, .missingOperand("LEVEL")) }
+      return .badArgument(
+        verb: head, .notAllowed(name: "LEVEL", value: operands[1], allowed: levels.joined(separator: ", ")))
+    }
+    return .unknownVerb(operands[0])
+  }
+
+  /// FNV-1a: few instructions a byte, and the table is fixed, so nobody can choose collisions.
+  private static let seed = 0x4bf2_9ce4_8422_2325
+  private static func mixed(_ hash: Int, _ byte: UInt8) -> Int { (hash ^ Int(byte)) &* 0x100_0000_01b3 & .max }
+}
+
+extension VerbTable {
+  /// The verbs whose words begin with these: all for none.
+  package static func verbs(beginningWith words: [Text]) -> [Verb] {
+    let wanted = words.map { $0.bytes.map(lowercased) }
+    return verbs.filter { verb in
+      let own = verb.words.utf8.split(separator: UInt8(ascii: " "))
+      return own.count >= wanted.count && zip(own, wanted).allSatisfy { $0.elementsEqual($1) }
+    }
+  }
+
+  /// `help [VERB]`: a row a verb.
+  ///
+  /// - Throws: `unknownVerb` where no verb begins with the words.
+  package static func help(_ words: [Text]) throws(Refusal) -> Reply {
+    let found = verbs(beginningWith: words)
+    guard !found.isEmpty else { throw .unknownVerb(Text(words.map(\.description).joined(separator: " "))) }
+    var reply = Reply()
+    for verb in found {
+      reply.row()
+      reply.word(.string(verb.words))
+      reply.attribute("usage", .string(verb.usage))
+      reply.attribute("access", .string(verb.access.rawValue))
+      reply.attribute("summary", .string(verb.summary))
+    }
+    reply.ok()
+    reply.word(.number(Int64(found.count)))
+    return reply
+  }
+}

@@ -1,0 +1,39 @@
+import IdentityCore
+
+extension Verb {
+  /// The verbs about the daemon and the connection (protocol, sections 2 and 8).
+  static let daemon: [Verb] = [
+    Verb(
+      words: "ping", kind: .local, summary: "Answer, and do nothing else.",
+      examples: [.init("ping", "OK")]
+    ) { (_) throws(Refusal) in .local(.ping) },
+
+    Verb(
+      words: "hello", kind: .local, summary: "Say which daemon this is and which protocol it speaks.",
+      examples: [.init("hello", "OK identityd \(Version.program) protocol=1")]
+    ) { (_) throws(Refusal) in .local(.hello) },
+
+    Verb(
+      words: "help", operands: [.any("VERB")], kind: .local,
+      summary: "List the verbs, or those that begin with VERB.",
+      examples: [
+        .init("help ping", "* ping usage=ping access=app summary=\"Answer, and do nothing else.\"", "OK 1")
+      ]
+    ) { (arguments) throws(Refusal) in .local(.help(arguments.operands)) },
+
+    Verb(
+      words: "whoami", kind: .local, summary: "Say who the daemon takes the peer for, by the kernel's word.",
+      examples: [.init("whoami", "OK <word> uid=<number> gid=<number> pid=<number> …")]
+    ) { (_) throws(Refusal) in .local(.whoami) },
+
+    Verb(
+      words: "status", kind: .local, summary: "Show the daemon's state, a row a value.",
+      examples: [.init("status", "* version=\(Version.program)", "…", "OK")]
+    ) { (_) throws(Refusal) in .local(.status) },
+
+    Verb(
+      words: "quit", kind: .local, summary: "Answer, then close the connection.",
+      examples: [.init("quit", "OK")]
+    ) { (_) throws(Refusal) in .local(.quit) },
+  ]
+}

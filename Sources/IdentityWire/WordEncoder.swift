@@ -1,0 +1,62 @@
+/// Writes words: bare wherever a bare word can serve, else as a JSON string (protocol, section 1).
+package enum WordEncoder {
+  /// Appends a positional word.
+  package static func append(word bytes: [UInt8], to output: inout [UInt8]) {
+    append(bytes, bare: isBare(bytes) && !looksLikeAttribute(bytes), to: &output)
+  }
+
+  /// Appends the value behind `name=`.
+  package static func append(value bytes: [UInt8], to output: inout [UInt8]) {
+    append(bytes, bare: isBare(bytes), to: &output)
+  }
+
+  /// Appends a JSON string that holds no control character, whatever is in the bytes.
+  package static func append(quoted bytes: [UInt8], to output: inout [UInt8]) {
+    output.append(UInt8(ascii: "\""))
+    for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
+      switch scalar {
+      case "\"", "\\": output.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: scalar)])
+      case "\n": output.append(contentsOf: "\\n".utf8)
+      case "\r": output.append(contentsOf: "\\r".utf8)
+      case "\t": output.append(contentsOf: "\\t".utf8)
+      case _ where isControl(scalar): appendEscape(scalar, to: &output)
+      default: output.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+      }
+    }
+    output.append(UInt8(ascii: "\""))
+  }
+
+  private static func append(_ bytes: [UInt8], bare: Bool, to output: inout [UInt8]) {
+    if bare { output.append(contentsOf: bytes) } else { append(quoted: bytes, to: &output) }
+  }
+
+  private static func isBare(_ bytes: [UInt8]) -> Bool {
+    guard !bytes.isEmpty else { return false }
+    for (index, byte) in bytes.enumerated() {
+      if byte <= 0x20 || byte == 0x7f || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return false }
+      // U+0080 to U+009F are control characters too.
+      if byte == 0xc2, index + 1 < bytes.count, bytes[index + 1] < 0xa0 { return false }
+    }
+    return true
+  }
+
+  /// Whether a bare word would be read as `name=value`.
+  package static func looksLikeAttribute(_ bytes: [UInt8]) -> Bool {
+    guard let first = bytes.first, isLetter(first), let end = bytes.firstIndex(where: { !isNameByte($0) }) else {
+      return false
+    }
+    return bytes[end] == UInt8(ascii: "=")
+  }
+
+  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
+  }
+
+  /// Every control character is below U+0100, so two digits are enough.
+  private static func appendEscape(_ scalar: Unicode.Scalar, to output: inout [UInt8]) {
+    output.append(contentsOf: "\\u00".utf8)
+    let digits = String(scalar.value, radix: 16)
+    if digits.utf8.count < 2 { output.append(UInt8(ascii: "0")) }
+    output.append(contentsOf: digits.utf8)
+  }
+}

@@ -1,0 +1,51 @@
+import CLinux
+import Glibc
+
+/// Files that an administrator placed: read by path, through symbolic links, as the administrator meant them.
+package enum ConfigurationAccess {
+  /// What a path holds.
+  package enum Content: Equatable, Sendable {
+    /// Nothing is there.
+    case missing
+    /// A link to /dev/null: the file is masked (systemd.unit(5) has the idea).
+    case masked
+    case bytes([UInt8])
+  }
+
+  /// Reads a file.
+  ///
+  /// - Throws: EFBIG where it is longer than `limit` bytes, EINVAL where it is neither a regular file nor /dev/null.
+  package static func read(path: String, limit: Int) throws(SystemError) -> Content {
+    var status = stat()
+    do {
+      try system("stat \(path)") { unsafe stat(path, &status) }
+    } catch  where error.code == ENOENT || error.code == ENOTDIR {
+      return .missing
+    }
+    if status.st_mode & S_IFMT == S_IFCHR { return .masked }
+    let file = Descriptor(
+      adopting: try system("open \(path)") { unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) })
+    return .bytes(try file.readWhole(limit: limit, name: path))
+  }
+
+  /// The names in a folder, in the order of their bytes; nil where there is no folder.
+  package static func names(in path: String) throws(SystemError) -> [String]? {
+    guard let stream = unsafe opendir(path) else {
+      if errno == ENOENT || errno == ENOTDIR { return nil }
+      throw SystemError(call: "opendir \(path)", code: errno)
+    }
+    defer { unsafe closedir(stream) }
+    var names: [String] = []
+    while true {
+      errno = 0
+      guard let entry = unsafe readdir(stream) else {
+        if errno != 0 { throw SystemError(call: "readdir \(path)", code: errno) }
+        return names.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
+      }
+      let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        unsafe String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if let name, name != ".", name != ".." { names.append(name) }
+    }
+  }
+}

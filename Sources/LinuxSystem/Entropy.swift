@@ -1,0 +1,42 @@
+import CLinux
+import Glibc
+
+/// Random bytes from the kernel (getrandom(2)), fetched a page at a time.
+///
+/// Waits until the kernel's generator is initialised, and never makes do with less.
+package struct Entropy: Sendable {
+  private var bytes = [UInt8](repeating: 0, count: 4_096)
+  private var used = 4_096
+
+  /// Makes an empty reserve.
+  package init() {}
+
+  /// 64 fresh random bits, handed out once.
+  package mutating func next() throws(SystemError) -> UInt64 {
+    if used == bytes.count {
+      try Self.fill(&bytes)
+      used = 0
+    }
+    var bits: UInt64 = 0
+    for index in used..<(used + 8) {
+      bits = bits << 8 | UInt64(bytes[index])
+      bytes[index] = 0
+    }
+    used += 8
+    return bits
+  }
+
+  /// Fills the array with random bytes.
+  package static func fill(_ bytes: inout [UInt8]) throws(SystemError) {
+    var filled = 0
+    while filled < bytes.count {
+      let count = try system("getrandom") {
+        unsafe bytes.withUnsafeMutableBytes { buffer in
+          let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+          return unsafe clinux_random(rest.baseAddress, rest.count)
+        }
+      }
+      filled += count
+    }
+  }
+}

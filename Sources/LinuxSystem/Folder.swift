@@ -1,0 +1,161 @@
+import CLinux
+import Glibc
+
+/// An open folder: files in it are reached by name from its descriptor, and symbolic links are never followed.
+package struct Folder: ~Copyable, Sendable {
+  /// The path it was opened by, for messages.
+  package let path: String
+  private let descriptor: Descriptor
+
+  /// Opens a folder; a symbolic link in its place is refused.
+  package init(path: String) throws(SystemError) {
+    descriptor = Descriptor(
+      adopting: try system("open \(path)") { unsafe clinux_open(path, O_RDONLY | O_DIRECTORY, 0) })
+    self.path = path
+  }
+
+  /// Makes the folders of a path that are missing, each with this mode.
+  package static func create(path: String, mode: UInt32) throws(SystemError) {
+    var made = ""
+    for part in path.split(separator: "/", omittingEmptySubsequences: true) {
+      made += (path.hasPrefix("/") || !made.isEmpty ? "/" : "") + part
+      if unsafe mkdir(made, mode) == -1, errno != EEXIST {
+        let code = errno
+        var status = stat()
+        // A folder above may be closed to us, and there all the same.
+        if unsafe stat(made, &status) != 0 { throw SystemError(call: "mkdir \(made)", code: code) }
+      }
+    }
+  }
+
+  /// Owner and permission bits of the folder itself.
+  package func ownerAndMode() throws(SystemError) -> (owner: UInt32, mode: UInt32) {
+    var status = stat()
+    let number = descriptor.number
+    try system("fstat \(path)") { unsafe fstat(number, &status) }
+    return (status.st_uid, status.st_mode & 0o7777)
+  }
+
+  /// Opens a file in the folder.
+  package func open(_ name: String, flags: Int32, mode: UInt32 = 0) throws(SystemError) -> Descriptor {
+    let number = descriptor.number
+    return Descriptor(
+      adopting: try system("open \(path)/\(name)") { unsafe clinux_openat(number, name, flags, mode) })
+  }
+
+  /// Reads a regular file whole; nil where there is none.
+  ///
+  /// - Throws: EFBIG where it is longer than `limit` bytes, EINVAL where it is no regular file.
+  package func read(_ name: String, limit: Int) throws(SystemError) -> [UInt8]? {
+    do {
+      let file = try open(name, flags: O_RDONLY | O_NONBLOCK)
+      return try file.readWhole(limit: limit, name: "\(path)/\(name)")
+    } catch  where error.code == ENOENT {
+      return nil
+    }
+  }
+
+  /// Writes a file so that after a power cut either the old or the new content is there, and after this call the new.
+  package func replace(_ name: String, with bytes: [UInt8], mode: UInt32) throws(SystemError) {
+    let draft = name + ".new"
+    try remove(draft)
+    let file = try open(draft, flags: O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+    var written = 0
+    while written < bytes.count { written += try file.write(bytes, from: written) ?? 0 }
+    try file.synchronize(name: "\(path)/\(draft)")
+    try rename(draft, to: name)
+    try synchronize()
+  }
+
+  /// Renames a file, replacing what has the new name. Not durable before ``synchronize()``.
+  package func rename(_ name: String, to new: String) throws(SystemError) {
+    let number = descriptor.number
+    try system("rename \(path)/\(name)") { unsafe renameat(number, name, number, new) }
+  }
+
+  /// Removes a file; one that is not there is no failure. Not durable before ``synchronize()``.
+  package func remove(_ name: String) throws(SystemError) {
+    let number = descriptor.number
+    do {
+      try system("unlink \(path)/\(name)") { unsafe unlinkat(number, name, 0) }
+    } catch  where error.code == ENOENT {
+      return
+    }
+  }
+
+  /// What a name stands for now; nil where there is nothing.
+  package func status(of name: String) throws(SystemError) -> FileStatus? {
+    var status = stat()
+    let number = descriptor.number
+    do {
+      try system("stat \(path)/\(name)") { unsafe fstatat(number, name, &status, AT_SYMLINK_NOFOLLOW) }
+    } catch  where error.code == ENOENT {
+      return nil
+    }
+    return FileStatus(status)
+  }
+
+  /// Makes the names in the folder durable.
+  package func synchronize() throws(SystemError) { try descriptor.synchronize(name: path) }
+}
+
+/// What is known of a file without opening it.
+package struct FileStatus: Equatable, Sendable {
+  /// The file system and the number in it: together they name one file.
+  package let device: UInt64
+  /// See `device`.
+  package let inode: UInt64
+  /// Its length in bytes.
+  package let size: Int64
+  /// Whether it is a regular file.
+  package let isRegular: Bool
+
+  init(_ status: stat) {
+    device = UInt64(status.st_dev)
+    inode = UInt64(status.st_ino)
+    size = Int64(status.st_size)
+    isRegular = status.st_mode & S_IFMT == S_IFREG
+  }
+}
+
+extension Descriptor {
+  /// Makes the content durable.
+  package func synchronize(name: String) throws(SystemError) {
+    let number = number
+    try system("fsync \(name)") { fsync(number) }
+  }
+
+  /// Reads a regular file to its end.
+  package func readWhole(limit: Int, name: String) throws(SystemError) -> [UInt8] {
+    var status = stat()
+    let number = number
+    try system("fstat \(name)") { unsafe fstat(number, &status) }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError(call: "read \(name)", code: EINVAL) }
+    var content: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 65_536)
+    while let count = try read(into: &chunk), count > 0 {
+      content.append(contentsOf: chunk.prefix(count))
+      guard content.count <= limit else { throw SystemError(call: "read \(name)", code: EFBIG) }
+    }
+    return content
+  }
+
+  /// Takes the lock of the open file, which lasts until the descriptor is closed.
+  ///
+  /// - Returns: false when another open file holds it.
+  package func lock(name: String) throws(SystemError) -> Bool {
+    let number = number
+    do {
+      try system("lock \(name)") { clinux_lock(number) }
+      return true
+    } catch  where error.code == EAGAIN || error.code == EACCES {
+      return false
+    }
+  }
+
+  /// Cuts the file to nothing.
+  package func truncate(name: String) throws(SystemError) {
+    let number = number
+    try system("ftruncate \(name)") { ftruncate(number, 0) }
+  }
+}

@@ -1,0 +1,61 @@
+import CLinux
+import Glibc
+
+/// What the kernel says of the process that connected a Unix socket, as it was at that moment.
+package struct PeerCredentials: Equatable, Sendable {
+  /// Its number; by now it may name another process, or be 0 where the peer is in a foreign process namespace.
+  package let processID: Int32
+  /// Its effective user.
+  package let userID: UInt32
+  /// Its effective group.
+  package let groupID: UInt32
+
+  /// SO_PEERCRED (unix(7)).
+  package init(of socket: borrowing Descriptor) throws(SystemError) {
+    let number = socket.number
+    var credentials = clinux_credentials()
+    try system("getsockopt SO_PEERCRED") { unsafe clinux_peer_credentials(number, &credentials) }
+    processID = credentials.process
+    userID = credentials.user
+    groupID = credentials.group
+  }
+
+  /// SO_PEERGROUPS: the supplementary groups of the process that connected.
+  package static func groups(of socket: borrowing Descriptor) throws(SystemError) -> [UInt32] {
+    let number = socket.number
+    // NGROUPS_MAX is 65,536 (limits.h).
+    for room in [64, 65_536] {
+      var groups = [UInt32](repeating: 0, count: room)
+      do {
+        let count = try system("getsockopt SO_PEERGROUPS") {
+          unsafe groups.withUnsafeMutableBufferPointer {
+            unsafe clinux_peer_groups(number, $0.baseAddress, Int32($0.count))
+          }
+        }
+        return Array(groups.prefix(Int(count)))
+      } catch  where error.code == ERANGE && room == 64 {
+        continue
+      }
+    }
+    return []
+  }
+
+  /// A descriptor that stands for the very process that connected, or nil where the kernel has none (before Linux 6.5).
+  ///
+  /// - Throws: where the process is gone already (ESRCH, EINVAL) or no descriptor is left.
+  package static func processDescriptor(of socket: borrowing Descriptor) throws(SystemError) -> Descriptor? {
+    let number = socket.number
+    do {
+      return Descriptor(adopting: try system("getsockopt SO_PEERPIDFD") { clinux_peer_pidfd(number) })
+    } catch  where error.code == ENOPROTOOPT {
+      return nil
+    }
+  }
+
+  /// Whether the process behind such a descriptor still runs: the descriptor becomes readable when it ends (pidfd_open(2)).
+  package static func isAlive(_ process: borrowing Descriptor) throws(SystemError) -> Bool {
+    let number = process.number
+    var poll = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+    return try system("poll") { unsafe Glibc.poll(&poll, 1, 0) } == 0
+  }
+}

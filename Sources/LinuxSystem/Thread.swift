@@ -1,0 +1,37 @@
+import CLinux
+import Glibc
+
+/// A POSIX thread that runs one function and is waited for.
+package struct Thread: ~Copyable {
+  private let handle: pthread_t
+
+  /// Starts the thread. What `body` captures belongs to the thread from here on.
+  package init(named name: String, _ body: sending @escaping () -> Void) throws(SystemError) {
+    var handle = pthread_t()
+    let box = unsafe Unmanaged.passRetained(Body(body))
+    let code = unsafe pthread_create(
+      &handle, nil,
+      { argument in
+        guard let argument = unsafe argument else { return nil }
+        unsafe Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
+        return nil
+      }, box.toOpaque())
+    guard code == 0 else {
+      unsafe box.release()
+      throw SystemError(call: "pthread_create", code: code)
+    }
+    // The name shows in ps and top; 15 bytes is all the kernel keeps.
+    _ = unsafe clinux_name_thread(handle, String(name.prefix(15)))
+    self.handle = handle
+  }
+
+  /// Waits until the function has returned.
+  package consuming func join() {
+    _ = pthread_join(handle, nil)
+  }
+
+  private final class Body {
+    let run: () -> Void
+    init(_ run: @escaping () -> Void) { self.run = run }
+  }
+}

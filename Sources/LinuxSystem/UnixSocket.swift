@@ -1,0 +1,126 @@
+import CLinux
+import Glibc
+
+/// Unix domain stream sockets in the file system.
+package enum UnixSocket {
+  /// Why a path cannot be listened on.
+  package enum ListenFailure: Error, CustomStringConvertible {
+    /// Somebody accepts connections there.
+    case inUse(path: String)
+    /// Something that is not a socket stands there; it was left alone.
+    case notASocket(path: String)
+    /// The kernel refused.
+    case system(SystemError)
+
+    /// The cause, with the path.
+    package var description: String {
+      switch self {
+      case .inUse(let path): "somebody already listens on \(path)"
+      case .notASocket(let path): "\(path) is there and is no socket; it was left alone"
+      case .system(let error): error.description
+      }
+    }
+  }
+
+  /// Connects; the descriptor blocks.
+  package static func connect(to path: String) throws(SystemError) -> Descriptor {
+    let socket = Descriptor(adopting: try system("socket") { clinux_unix_stream(0) })
+    let number = socket.number
+    try system("connect \(path)") { unsafe path.withCString { unsafe clinux_connect_path(number, $0) } }
+    return socket
+  }
+
+  /// Listens on a path, replacing a socket there that nobody listens on any more.
+  ///
+  /// A socket that answers is never taken, and nothing but a socket is ever removed. The mode is set before anybody can
+  /// connect.
+  package static func listen(at path: String, mode: UInt32, backlog: Int32) throws(ListenFailure) -> Descriptor {
+    do {
+      try clearTheWay(to: path)
+      let socket = Descriptor(adopting: try system("socket") { clinux_unix_stream(1) })
+      let number = socket.number
+      let before = umask(0o777 & ~mode)
+      defer { umask(before) }
+      try system("bind \(path)") { unsafe path.withCString { unsafe clinux_bind_path(number, $0) } }
+      try system("listen \(path)") { Glibc.listen(number, backlog) }
+      return socket
+    } catch let failure as ListenFailure {
+      throw failure
+    } catch let error as SystemError {
+      throw .system(error)
+    } catch {
+      throw .system(SystemError(call: "listen \(path)", code: EIO))
+    }
+  }
+
+  /// Accepts one connection without blocking.
+  ///
+  /// - Returns: nil when nobody waits, or who waited has gone again.
+  package static func accept(on listener: borrowing Descriptor) throws(SystemError) -> Descriptor? {
+    let number = listener.number
+    let result = attempt { Int(clinux_accept(number)) }
+    if case .failed(let code) = result, code == ECONNABORTED { return nil }
+    guard let accepted = try result.available(as: "accept") else { return nil }
+    return Descriptor(adopting: Int32(accepted))
+  }
+
+  /// Which file a path stands for, so that it can be told later whether it still is the same.
+  package static func identity(of path: String) -> FileStatus? {
+    var status = stat()
+    return unsafe lstat(path, &status) == 0 ? FileStatus(status) : nil
+  }
+
+  /// Removes a socket, if it still is the one that this process made.
+  package static func remove(_ path: String, ifStill made: FileStatus?) {
+    guard let made, identity(of: path) == made else { return }
+    _ = unsafe unlink(path)
+  }
+
+  private static func clearTheWay(to path: String) throws {
+    var status = stat()
+    guard unsafe lstat(path, &status) == 0 else {
+      if errno == ENOENT { return }
+      throw SystemError(call: "lstat \(path)", code: errno)
+    }
+    guard status.st_mode & S_IFMT == S_IFSOCK else { throw ListenFailure.notASocket(path: path) }
+    let probe = Descriptor(adopting: try system("socket") { clinux_unix_stream(1) })
+    let number = probe.number
+    do {
+      try system("connect \(path)") { unsafe path.withCString { unsafe clinux_connect_path(number, $0) } }
+      throw ListenFailure.inUse(path: path)
+    } catch let error as SystemError {
+      // EAGAIN: its backlog is full, so somebody listens.
+      if error.code == EAGAIN { throw ListenFailure.inUse(path: path) }
+      guard error.code == ECONNREFUSED else { throw error }
+    }
+    try system("unlink \(path)") { unsafe unlink(path) }
+  }
+}
+
+extension Descriptor {
+  /// Receives from a socket into the front of the array, as ``read(into:)`` does.
+  package func receive(into bytes: inout [UInt8]) throws(SystemError) -> Int? {
+    let number = number
+    let result = unsafe bytes.withUnsafeMutableBytes { buffer in
+      attempt { unsafe recv(number, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) }
+    }
+    return try result.available(as: "recv")
+  }
+
+  /// Sends as ``write(_:from:)`` does, and raises no SIGPIPE when nobody reads.
+  package func send(_ bytes: [UInt8], from start: Int = 0) throws(SystemError) -> Int? {
+    let number = number
+    let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
+    let result = unsafe bytes.withUnsafeBytes { buffer in
+      let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[start...])
+      return attempt { unsafe Glibc.send(number, rest.baseAddress, rest.count, flags) }
+    }
+    return try result.available(as: "send")
+  }
+
+  /// Tells the other side that nothing more comes; it can still send.
+  package func shutdownWriting() throws(SystemError) {
+    let number = number
+    try system("shutdown") { shutdown(number, Int32(SHUT_WR)) }
+  }
+}

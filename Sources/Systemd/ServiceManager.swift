@@ -1,0 +1,38 @@
+import CSystemd
+import Glibc
+
+/// What the service manager is told, and what it hands over (sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3)).
+package enum ServiceManager {
+  /// Sends `NAME=value` lines to the service manager.
+  ///
+  /// - Returns: false where there is none to tell; a message that could not be sent is no reason to stop serving.
+  @discardableResult
+  package static func notify(_ lines: [String]) -> Bool {
+    unsafe sd_notify(0, lines.joined(separator: "\n")) > 0
+  }
+
+  /// The descriptors of listening sockets that were handed over (socket activation), each with its name.
+  ///
+  /// The environment variables are cleared, so that no child takes them for its own.
+  package static func listeningDescriptors() throws(SystemdError) -> [(number: Int32, name: String)] {
+    var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+    let count = try checked("sd_listen_fds_with_names", unsafe sd_listen_fds_with_names(1, &names))
+    defer { unsafe free(names) }
+    return (0..<Int(count)).map { index in
+      let name = unsafe names?[index]
+      defer { unsafe free(name) }
+      return unsafe (SD_LISTEN_FDS_START + Int32(index), name.map { unsafe String(cString: $0) } ?? "")
+    }
+  }
+
+  /// Whether the descriptor is a Unix stream socket that listens (sd_is_socket_unix(3)).
+  package static func isListeningUnixStream(_ number: Int32) -> Bool {
+    sd_is_socket_unix(number, Int32(SOCK_STREAM.rawValue), 1, nil, 0) > 0
+  }
+
+  /// How often the watchdog wants to hear of this process, in microseconds; nil where it is off.
+  package static func watchdogMicroseconds() -> UInt64? {
+    var interval: UInt64 = 0
+    return unsafe sd_watchdog_enabled(0, &interval) > 0 ? interval : nil
+  }
+}

@@ -1,0 +1,74 @@
+import IdentityClient
+import IdentityCore
+import IdentityWire
+
+/// Writes answers as text: with names in front of the values for people, bare words in a pipe.
+struct TextOutput {
+  private let format: UUIDFormat
+  private let isForPeople: Bool
+
+  init(_ format: UUIDFormat, isForPeople: Bool) {
+    self.format = format
+    self.isForPeople = isForPeople
+  }
+
+  /// The text of an answer to these words.
+  func text(_ answer: DaemonConnection.Answer, to words: [String]) -> String {
+    guard case .ok(let final) = answer.final else { return "" }
+    if !answer.rows.isEmpty { return rows(answer.rows) }
+    return isForPeople ? describe(final, to: words) : bare(final)
+  }
+
+  /// In a pipe: the positional words, or the attributes of a line that has no others.
+  private func bare(_ content: ReplyLine.Content) -> String {
+    if content.words.isEmpty, content.attributes.isEmpty { return "" }
+    if content.words.isEmpty {
+      return content.attributes.map { "\($0.name)=\(visible($0.value))" }.joined(separator: " ") + "\n"
+    }
+    return content.words.map(visible).joined(separator: " ") + "\n"
+  }
+
+  private func rows(_ rows: [ReplyLine.Content]) -> String {
+    guard isForPeople else { return rows.map(bare).joined() }
+    // Rows of one attribute each are a list of properties; others are a table.
+    if rows.allSatisfy({ $0.words.isEmpty && $0.attributes.count == 1 }) {
+      return properties(rows.flatMap(\.attributes))
+    }
+    return rows.map { row in
+      let attributes = row.attributes.map { "\($0.name)=\(visible($0.value))" }
+      return (row.words.map(visible) + attributes).joined(separator: "  ") + "\n"
+    }.joined()
+  }
+
+  private func describe(_ content: ReplyLine.Content, to words: [String]) -> String {
+    if content.words.isEmpty, content.attributes.isEmpty { return "OK\n" }
+    let head = content.words.map(visible).joined(separator: " ")
+    return (head.isEmpty ? "" : head + "\n") + properties(content.attributes)
+  }
+
+  /// As hostnamectl(1) shows them: the names right-aligned before a colon.
+  private func properties(_ attributes: [ReplyLine.Attribute]) -> String {
+    let names = attributes.map { label($0.name) }
+    let width = (names.map(\.count).max() ?? 0) + 1
+    return zip(names, attributes).map { name, attribute in
+      String(repeating: " ", count: width - name.count) + "\(name): \(visible(attribute.value))\n"
+    }.joined()
+  }
+
+  private func label(_ name: Text) -> String {
+    let text = "\(name)"
+    if ["uid", "gid", "pid"].contains(text) { return text.uppercased() }
+    return text.prefix(1).uppercased() + String(text.dropFirst().map { $0 == "-" ? " " : $0 })
+  }
+
+  /// A value that cannot move the cursor: control characters are shown escaped.
+  private func visible(_ value: Text) -> String {
+    let text = format.apply(to: value)
+    guard text.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }) else {
+      return text
+    }
+    var bytes: [UInt8] = []
+    WordEncoder.append(quoted: Array(text.utf8), to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,88 @@
+import ConfigurationFiles
+import IdentityCore
+import IdentityServer
+import IdentityStore
+import LinuxSystem
+
+/// What an administrator can set in `identityd.conf`.
+struct Configuration: Equatable {
+  /// What becomes of an identifier when the machine under it is another one.
+  enum Policy: String, CaseIterable {
+    case renew
+    case keep
+  }
+
+  var onMachineChange = Policy.renew
+  var onHardwareChange = Policy.keep
+  var appDirectories = [
+    "/etc/identityd/apps.d", "/run/identityd/apps.d", "/usr/local/lib/identityd/apps.d", "/usr/lib/identityd/apps.d",
+  ]
+  var adminGroup: String?
+  var limits = Limits()
+  var store = Store.Options()
+  var logLevel = LogLevel.info
+
+  /// A configuration, and what in it was not understood.
+  struct Loaded {
+    let configuration: Configuration
+    let warnings: [String]
+  }
+
+  /// Reads the configuration.
+  ///
+  /// - Parameter file: the only file to read; it has to be there.
+  /// - Throws: the first value that is not allowed, with file, line and what is allowed; nothing is then in force.
+  static func load(file: String?, folders: [String]) throws(ConfigurationFailure) -> Loaded {
+    guard let file else {
+      let search = ConfigurationSearch(name: "identityd.conf", folders: folders)
+      return try interpret(try search.settings(limit: Bound.fileLength))
+    }
+    guard let settings = try ConfigurationSearch.settings(ofFile: file, limit: Bound.fileLength) else {
+      throw ConfigurationFailure(place: file, reason: "there is no such file")
+    }
+    return try interpret(settings)
+  }
+
+  private static func interpret(_ settings: [Setting]) throws(ConfigurationFailure) -> Loaded {
+    var configuration = Configuration()
+    var warnings: [String] = []
+    for setting in settings {
+      guard let key = ConfigurationKey.all.first(where: { $0.section == setting.section && $0.name == setting.name })
+      else {
+        warnings.append("\(setting.place): there is no setting [\(setting.section)] \(setting.name)=; it is ignored")
+        continue
+      }
+      guard key.set(&configuration, setting.value) else {
+        throw ConfigurationFailure(
+          place: "\(setting.place)",
+          reason: "[\(key.section)] \(key.name)= cannot be '\(setting.value)'; allowed: \(key.allowed)")
+      }
+    }
+    if configuration.limits.reservedConnections >= configuration.limits.connections {
+      throw ConfigurationFailure(
+        place: "[Limits]",
+        reason: "Connections= has to be more than the \(configuration.limits.reservedConnections) reserved for root")
+    }
+    return Loaded(configuration: configuration, warnings: warnings)
+  }
+
+  /// What the loop has to know of it.
+  ///
+  /// - Throws: where the group is not known to the name service.
+  func serverSettings() throws(ConfigurationFailure) -> ServerSettings {
+    var settings = ServerSettings()
+    settings.limits = limits
+    guard let adminGroup else { return settings }
+    do {
+      guard let number = try Accounts.groupID(named: adminGroup) else {
+        throw ConfigurationFailure(place: "[Access] AdminGroup=\(adminGroup)", reason: "there is no such group")
+      }
+      settings.adminGroup = number
+      return settings
+    } catch let failure as ConfigurationFailure {
+      throw failure
+    } catch {
+      throw ConfigurationFailure(place: "[Access] AdminGroup=\(adminGroup)", reason: "\(error)")
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import IdentityCore
+import IdentityServer
+import IdentityStore
+
+/// One setting of `identityd.conf`. The table below is all there are: the manual is checked against it.
+struct ConfigurationKey: Sendable {
+  /// Without brackets.
+  let section: String
+  /// As systemd spells names.
+  let name: String
+  /// What a value may be, for people.
+  let allowed: String
+  /// Takes a value in; false where it is not allowed. An empty value means the default.
+  let set: @Sendable (inout Configuration, String) -> Bool
+
+  static let all: [ConfigurationKey] = [
+    policy("OnMachineChange", \.onMachineChange),
+    policy("OnHardwareChange", \.onHardwareChange),
+    ConfigurationKey(section: "Apps", name: "Directories", allowed: "absolute paths with spaces between") {
+      result, value in
+      let paths = value.split(separator: " ").map(String.init)
+      guard paths.allSatisfy({ $0.utf8.first == UInt8(ascii: "/") }) else { return false }
+      result.appDirectories = paths.isEmpty ? Configuration().appDirectories : paths
+      return true
+    },
+    ConfigurationKey(section: "Access", name: "AdminGroup", allowed: "the name of a group") { result, value in
+      result.adminGroup = value.isEmpty ? nil : value
+      return !value.contains(" ")
+    },
+    number("Limits", "Connections", 32...1_000_000, \.limits.connections),
+    number("Limits", "ConnectionsPerUser", 1...1_000_000, \.limits.connectionsPerUser),
+    number("Limits", "ReservedConnections", 1...1_000, \.limits.reservedConnections),
+    ConfigurationKey(section: "Store", name: "CheckpointSize", allowed: "64K to 1G, in bytes or with K, M or G") {
+      result, value in
+      guard !value.isEmpty else {
+        result.store.checkpointSize = Configuration().store.checkpointSize
+        return true
+      }
+      guard let size = bytes(value), (65_536...1_073_741_824).contains(size) else { return false }
+      result.store.checkpointSize = size
+      return true
+    },
+    ConfigurationKey(section: "Log", name: "Level", allowed: LogLevel.allCases.map(\.name).joined(separator: ", ")) {
+      result, value in
+      guard let level = value.isEmpty ? Configuration().logLevel : LogLevel(name: value) else { return false }
+      result.logLevel = level
+      return true
+    },
+  ]
+
+  private static func policy(
+    _ name: String, _ path: any WritableKeyPath<Configuration, Configuration.Policy> & Sendable
+  ) -> ConfigurationKey {
+    let allowed = Configuration.Policy.allCases.map(\.rawValue).joined(separator: ", ")
+    return ConfigurationKey(section: "Device", name: name, allowed: allowed) { result, value in
+      guard let policy = value.isEmpty ? Configuration()[keyPath: path] : Configuration.Policy(rawValue: value) else {
+        return false
+      }
+      result[keyPath: path] = policy
+      return true
+    }
+  }
+
+  private static func number(
+    _ section: String, _ name: String, _ range: ClosedRange<Int>,
+    _ path: any WritableKeyPath<Configuration, Int> & Sendable
+  ) -> ConfigurationKey {
+    ConfigurationKey(section: section, name: name, allowed: "\(range.lowerBound) to \(range.upperBound)") {
+      result, value in
+      guard let number = value.isEmpty ? Configuration()[keyPath: path] : decimal(value), range.contains(number) else {
+        return false
+      }
+      result[keyPath: path] = number
+      return true
+    }
+  }
+
+  /// Digits and nothing else: no sign, no white space.
+  private static func decimal(_ text: String) -> Int? {
+    text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") } ? Int(text) : nil
+  }
+
+  /// A number of bytes, with K, M or G for powers of 1,024 (as systemd has it).
+  private static func bytes(_ text: String) -> Int? {
+    let factor =
+      switch text.utf8.last {
+      case UInt8(ascii: "K"): 1_024
+      case UInt8(ascii: "M"): 1_048_576
+      case UInt8(ascii: "G"): 1_073_741_824
+      default: 1
+      }
+    guard let number = decimal(factor == 1 ? text : String(text.dropLast())) else { return nil }
+    let (product, overflows) = number.multipliedReportingOverflow(by: factor)
+    return overflows ? nil : product
+  }
+}

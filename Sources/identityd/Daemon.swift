@@ -1,0 +1,157 @@
+import ConfigurationFiles
+import Glibc
+import IdentityCore
+import IdentityServer
+import IdentityStore
+import LinuxSystem
+import Systemd
+
+/// The program: options, configuration, and what they are wired to.
+enum Daemon {
+  /// A start that cannot go on: what to say, and how to end.
+  private struct Failure: Error {
+    let status: ExitStatus
+    let reason: String
+  }
+
+  /// Runs the daemon to its end.
+  ///
+  /// - Returns: the exit status of the process.
+  static func main() -> Int32 {
+    do {
+      try ProcessGuard.openStandardDescriptors()
+      ProcessGuard.ignoreFatalWriteSignals()
+      ProcessGuard.block([SIGTERM, SIGINT, SIGHUP])
+      try ProcessGuard.forbidDumps()
+      return try run(Array(Swift.CommandLine.arguments.dropFirst()))
+    } catch let failure as Failure {
+      StandardStream.error.write("identityd: \(failure.reason)\n")
+      ServiceManager.notify(["STATUS=\(failure.reason)"])
+      return failure.status.rawValue
+    } catch {
+      StandardStream.error.write("identityd: \(error)\n")
+      return ExitStatus.failure.rawValue
+    }
+  }
+
+  private static func run(_ arguments: [String]) throws -> Int32 {
+    let options: Options
+    let locations: Locations
+    do {
+      options = try Options(arguments)
+      if options.showsHelp { return show(Options.help) }
+      if options.showsVersion { return show("identityd \(Version.program)\n") }
+      locations = try Locations(options)
+    } catch {
+      throw Failure(status: .usage, reason: "\(error); see 'identityd --help'")
+    }
+    let (loaded, settings) = try configuration(options, locations)
+    if options.checksConfiguration {
+      for warning in loaded.warnings { StandardStream.error.write("identityd: warning: \(warning)\n") }
+      return ExitStatus.success.rawValue
+    }
+    return try serve(options, locations, loaded, settings)
+  }
+
+  private static func show(_ text: String) -> Int32 {
+    StandardStream.output.write(text)
+    return ExitStatus.success.rawValue
+  }
+
+  private static func configuration(
+    _ options: Options, _ locations: Locations
+  ) throws(Failure) -> (Configuration.Loaded, ServerSettings) {
+    do {
+      let loaded = try Configuration.load(file: options.configurationFile, folders: locations.configurationFolders)
+      return (loaded, try loaded.configuration.serverSettings())
+    } catch {
+      throw Failure(status: .configuration, reason: "configuration refused: \(error)")
+    }
+  }
+
+  // MARK: Serve
+
+  private static func serve(
+    _ options: Options, _ locations: Locations, _ loaded: Configuration.Loaded, _ settings: ServerSettings
+  ) throws -> Int32 {
+    let output = LogOutput(level: options.logLevel ?? loaded.configuration.logLevel)
+    for warning in loaded.warnings { output.write(LogEvent.configurationWarning(warning).entry) }
+    let directory = try stateDirectory(locations.stateDirectory)
+    let socket = try listen(options, locations)
+    // Not before the socket, whose folder others have to enter.
+    ProcessGuard.restrictNewFiles()
+    let store = try open(directory, loaded.configuration.store)
+    let server = try Server(
+      store: store, listener: socket.descriptor, socketPath: socket.path, sources: sources, loop: try EventLoop(),
+      settings: settings, log: { output.write($0) },
+      reload: { reload(options, locations, output) })
+    let status = try server.run()
+    UnixSocket.remove(socket.path, ifStill: socket.made)
+    return status
+  }
+
+  private static func stateDirectory(_ path: String) throws(Failure) -> StateDirectory {
+    do {
+      return try StateDirectory.open(path: path)
+    } catch {
+      if case .held = error { throw Failure(status: .stateHeld, reason: "\(error)") }
+      throw Failure(status: .stateUnusable, reason: "\(error)")
+    }
+  }
+
+  private static func open(_ directory: consuming StateDirectory, _ options: Store.Options) throws -> Store {
+    do {
+      var entropy = Entropy()
+      let identity = UUID(high: try entropy.next(), low: try entropy.next()).stamped(version: 4)
+      return try Store.open(
+        directory, options: options, now: Timestamp(milliseconds: Clock.realtimeMilliseconds), identity: identity)
+    } catch StoreFailure.newer(let path, let found, let supported) {
+      let failure = StoreFailure.newer(path: path, found: found, supported: supported)
+      throw Failure(status: .storeNewer, reason: "\(failure)")
+    } catch let failure as StoreFailure {
+      throw Failure(status: .stateUnusable, reason: "\(failure)")
+    }
+  }
+
+  private static func listen(_ options: Options, _ locations: Locations) throws(Failure) -> ListeningSocket {
+    do {
+      if options.socket == nil, let handed = try ListeningSocket.handedOver(path: locations.socket) { return handed }
+      guard let path = locations.socket else {
+        throw Failure(status: .usage, reason: "XDG_RUNTIME_DIR is not set; give --socket")
+      }
+      return try ListeningSocket.make(path, locations)
+    } catch let failure as Failure {
+      throw failure
+    } catch let failure as UnixSocket.ListenFailure {
+      if case .system = failure { throw Failure(status: .failure, reason: "\(failure)") }
+      throw Failure(status: .socketTaken, reason: "\(failure)")
+    } catch {
+      throw Failure(status: .failure, reason: "\(error)")
+    }
+  }
+
+  /// The machine's own source of the device identifier. The application ID is identityd's for good: another would give
+  /// every machine another identifier.
+  private static var sources: WriterSources {
+    WriterSources {
+      do throws(MachineIdentity.Failure) {
+        let (high, low) = try MachineIdentity.derived(for: (high: 0x2b7e_4d0c_91a3_4f58, low: 0xa6d2_03b9_5ec8_174f))
+        return .known(UUID(high: high, low: low))
+      } catch {
+        return .unknown("\(error)")
+      }
+    }
+  }
+
+  private static func reload(_ options: Options, _ locations: Locations, _ output: LogOutput) -> ServerSettings? {
+    do {
+      let (loaded, settings) = try configuration(options, locations)
+      for warning in loaded.warnings { output.write(LogEvent.configurationWarning(warning).entry) }
+      output.level = options.logLevel ?? loaded.configuration.logLevel
+      return settings
+    } catch {
+      output.write(LogEvent.configurationRefused(error.reason).entry)
+      return nil
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import IdentityCore
+import IdentityServer
+import LinuxSystem
+
+/// The command line of `identityd`.
+struct Options {
+  static let known: [CommandLine.Option] = [
+    .init("config", value: "FILE", "Read this configuration file, and no other."),
+    .init("state-directory", value: "DIR", "Keep all state in this folder."),
+    .init("socket", value: "PATH", "Listen on this path."),
+    .init("log-level", value: "LEVEL", "Log down to this level: err, warning, notice, info, debug."),
+    .init("check-config", "Read the configuration, say what is wrong with it, and end."),
+    .init("version", "Show the version, and end."),
+    .init("help", "Show this help, and end."),
+  ]
+
+  static var help: String {
+    """
+    identityd [OPTION…]
+
+    Keeps the identity of this machine and of what is installed on it, and serves it over a Unix socket.
+
+    \(CommandLine.help(known))
+    See identityd(8), identityd.conf(5) and identityd-protocol(7).
+
+    """
+  }
+
+  let configurationFile: String?
+  let stateDirectory: String?
+  let socket: String?
+  let logLevel: LogLevel?
+  let checksConfiguration: Bool
+  let showsVersion: Bool
+  let showsHelp: Bool
+
+  init(_ arguments: [String]) throws(CommandLine.UsageError) {
+    let line = try CommandLine(arguments, Self.known)
+    if let word = line.words.first {
+      throw CommandLine.UsageError("'\(word)' is no option, and identityd takes no words")
+    }
+    configurationFile = line.options["config"]
+    stateDirectory = line.options["state-directory"]
+    socket = line.options["socket"]
+    checksConfiguration = line.options["check-config"] != nil
+    showsVersion = line.options["version"] != nil
+    showsHelp = line.options["help"] != nil
+    guard let level = line.options["log-level"] else {
+      logLevel = nil
+      return
+    }
+    guard let known = LogLevel(name: level) else {
+      throw CommandLine.UsageError("--log-level cannot be '\(level)'; allowed: err, warning, notice, info, debug")
+    }
+    logLevel = known
+  }
+}
