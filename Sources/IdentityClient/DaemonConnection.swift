@@ -57,24 +57,13 @@ package struct DaemonConnection: ~Copyable {
 
   /// Sends one request line, its end not among the bytes, and waits for the whole answer.
   package mutating func ask(_ request: [UInt8]) throws(Failure) -> Answer {
-    try send(request + [UInt8(ascii: "\n")])
+    // Where the daemon has refused already and closed, its reason is there to be read all the same.
+    try? socket.sendAll(request + [UInt8(ascii: "\n")])
     var rows: [ReplyLine.Content] = []
     while true {
       let line = try nextLine()
       guard let parsed = ReplyLine(line) else { throw .malformed(String(decoding: line, as: UTF8.self)) }
       if case .row(let content) = parsed { rows.append(content) } else { return Answer(rows: rows, final: parsed) }
-    }
-  }
-
-  private func send(_ bytes: [UInt8]) throws(Failure) {
-    var sent = 0
-    while sent < bytes.count {
-      do {
-        // Where the daemon has refused already, its reason is there to be read.
-        sent += try socket.write(bytes, from: sent) ?? 0
-      } catch {
-        return
-      }
     }
   }
 

@@ -16,10 +16,12 @@ package enum Bound {
   package static let readinessPerTurn = 256
   /// Bytes of a client's own words that an error text repeats, so that no line can be made to grow.
   package static let quotedBytes = 64
-  /// Bytes still read and thrown away before a connection that broke a rule is closed, so that the client sees the
-  /// error and not a reset.
-  package static let drainedBytes = 1_048_576
-  /// How long a stop waits for clients to take their last replies, in milliseconds; systemd allows 90 seconds.
+  /// Bytes still read and thrown away behind the last answer, so that a client that is still sending reads that answer
+  /// and not a reset.
+  package static let drainedBytes = 4_194_304
+  /// How long a connection may be in that state, in milliseconds; it is looked at that often.
+  package static let drainMilliseconds = 1_000
+  /// How long a stop waits for clients to take their last replies, in milliseconds; the shipped unit allows 30 seconds.
   package static let stopMilliseconds = 5_000
   /// How long accepting pauses when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
@@ -31,7 +33,7 @@ package enum Bound {
 
 /// The bounds that an administrator can set in `[Limits]`.
 package struct Limits: Equatable, Sendable {
-  /// Connections in all. Each costs a descriptor or two; the shipped unit allows 16,384 descriptors.
+  /// Connections in all. Each costs a descriptor; the shipped unit allows 16,384 descriptors.
   package var connections = 4_096
   /// Connections of one user who is not root: a quarter of all, so that four users are needed to fill the daemon.
   package var connectionsPerUser = 1_024

@@ -37,22 +37,18 @@ extension Server {
 
   private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> Peer {
     let peer = try PeerAttestation.attest(socket, adminGroup: settings.adminGroup)
-    if let refusal = connections.refusal(of: peer.userID, settings.limits) {
-      // Once for a stretch of refusals: a client that floods must not flood the journal too.
-      if !hasLoggedRefusal { say(.connectionRefused(userID: peer.userID, reason: refusal.text)) }
-      hasLoggedRefusal = true
-      throw refusal
-    }
+    if let refusal = connections.refusal(of: peer.userID, settings.limits) { throw refusal }
     return peer
   }
 
   /// Says why before the connection closes. A fresh socket has room for one line.
   private func refuse(_ refusal: Refusal, _ socket: consuming Descriptor) {
-    if refusal == .unattested { say(.peerUnattested) }
+    // Once for a stretch of refusals: a client that floods must not flood the journal too.
+    if !hasLoggedRefusal { say(.connectionRefused(reason: refusal.text)) }
+    hasLoggedRefusal = true
     var line: [UInt8] = []
     refusal.append(to: &line)
     _ = try? socket.send(line)
-    drain(socket)
   }
 
   /// Out of descriptors or memory: the connections that are there go on, and accepting is tried again in a moment

@@ -35,6 +35,10 @@ final class Connection {
   var isHungUp = false
   /// Nothing more is read; it is closed once its output is sent.
   var isClosing = false
+  /// The last answer is sent and the writing side closed; what still comes is thrown away.
+  var isDraining = false
+  /// How much was thrown away.
+  var drained = 0
   /// It waits for its next turn in the list of those who used theirs up.
   var isWaitingForTurn = false
 

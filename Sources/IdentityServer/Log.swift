@@ -47,6 +47,7 @@ package typealias Log = (LogEntry) -> Void
 /// Everything that is logged, each with its own `MESSAGE_ID`. No entry holds a secret or a client's unescaped words.
 package enum LogEvent: Sendable {
   case started(socket: String)
+  case startRefused(String)
   case stopping
   case stopped
   case store(StoreNoticeText)
@@ -56,9 +57,9 @@ package enum LogEvent: Sendable {
   case configurationLoaded
   case configurationWarning(String)
   case configurationRefused(String)
-  case peerUnattested
-  case connectionRefused(userID: UInt32, reason: String)
+  case connectionRefused(reason: String)
   case acceptPaused(String)
+  case noStopTimer(String)
   case storeNotClosed(String)
   case connectionFailed(app: Text, processID: Int32, reason: String)
 
@@ -73,6 +74,7 @@ package enum LogEvent: Sendable {
     switch self {
     case .started(let socket):
       make(.notice, "bceca82c7e264512b87524002f21a3a6", "Serving on \(socket).", [("IDENTITYD_SOCKET", socket)])
+    case .startRefused(let reason): make(.error, "037eff59b2e749b18d2a87ee247c212d", reason)
     case .stopping: make(.notice, "510cc04e694e471d98b7e1f458c86161", "Stopping.")
     case .stopped: make(.notice, "2a72676ada9c42ce934e0692089f4e02", "Stopped.")
     case .store(let notice): make(notice.level, "59a29e58e0284377a5b3e5ec52d7320d", notice.text)
@@ -88,12 +90,10 @@ package enum LogEvent: Sendable {
     case .configurationWarning(let text): make(.warning, "bd40656b5a1d4218b7427108d1dad62d", text)
     case .configurationRefused(let text):
       make(.error, "9e1a64351e06491d839f2217f1a958d7", "Configuration refused, nothing was changed: \(text)")
-    case .peerUnattested:
-      make(.info, "10df93826dbc4e82b3603191f5cbff84", "A peer was gone before the kernel could say who it was.")
-    case .connectionRefused(let userID, let reason):
-      make(
-        .warning, "83dc46dbddc34885b4f82aa89e1ccaa1", "A connection was refused: \(reason).",
-        [("IDENTITYD_PEER_UID", "\(userID)")])
+    case .connectionRefused(let reason):
+      make(.warning, "83dc46dbddc34885b4f82aa89e1ccaa1", "A connection was refused: \(reason).")
+    case .noStopTimer(let reason):
+      make(.warning, "35e10089bb0046dfa67d9844766c6ca6", "The stop waits for every client: \(reason).")
     case .storeNotClosed(let reason):
       make(
         .error, "bcf187fa233841df8895e02a2ef019d3",

@@ -1,3 +1,4 @@
+import Glibc
 import IdentityCore
 import LinuxSystem
 import Systemd
@@ -10,7 +11,8 @@ enum PeerAttestation {
   /// for the process itself is taken first, and after the look-up it has to be alive still. Kernels before 6.5 have no
   /// such descriptor: there a number that is reused within these few microseconds would go unnoticed.
   ///
-  /// - Throws: `unattested` where the peer was gone too early, or cannot be seen from here.
+  /// - Throws: `unattested` where the peer was gone too early, or cannot be seen from here; `busy` where the daemon itself
+  ///   is out of descriptors.
   static func attest(_ socket: borrowing Descriptor, adminGroup: UInt32?) throws(Refusal) -> Peer {
     do {
       let process = try PeerCredentials.processDescriptor(of: socket)
@@ -23,6 +25,10 @@ enum PeerAttestation {
         userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
         unit: unit.map { Text($0.name) }, unitOwner: unit?.owner,
         isAdmin: try isAdmin(credentials, of: socket, adminGroup: adminGroup))
+    } catch let error as SystemError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {
+      throw .busy("the daemon is out of descriptors or memory for a moment")
+    } catch let error as SystemdError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {
+      throw .busy("the daemon is out of descriptors or memory for a moment")
     } catch {
       // Whatever could not be found out counts as nobody: an error on this path must never give rights.
       throw .unattested

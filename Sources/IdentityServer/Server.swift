@@ -55,6 +55,9 @@ package final class Server {
   var turnSource: EventSource?
   var waitingForTurn: [ConnectionToken] = []
   var stopTimer: EventSource?
+  /// Connections that are listened to for a last moment, oldest first.
+  var draining: [(token: ConnectionToken, since: UInt64)] = []
+  var drainTimer: EventSource?
   var watchdog: Watchdog?
 
   /// The daemon is on its way out: no new connection, no new request.

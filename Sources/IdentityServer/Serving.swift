@@ -34,6 +34,7 @@ extension Server {
 
   /// Reads once and carries out what came. What is left comes with the next turn: the kernel reports it again.
   func receive(_ connection: Connection) {
+    if connection.isDraining { return drain(connection) }
     guard !isStopping, connection.wantsInput else { return advance(connection) }
     do {
       // A client that is gone sends nothing later, so nothing now is the end.
@@ -71,7 +72,7 @@ extension Server {
       try flush(connection)
       let hasMore = connection.isWaitingForTurn && !connection.isClosing
       let isDone = connection.isClosing || connection.hasEnded || isStopping
-      if isDone, connection.isIdle, !hasMore { return close(connection) }
+      if isDone, connection.isIdle, !hasMore { return end(connection) }
       try watch(connection)
     } catch {
       drop(connection, "\(error)")
@@ -168,35 +169,13 @@ extension Server {
   }
 
   /// Has the kernel tell of what can go on, and of nothing else.
-  private func watch(_ connection: Connection) throws(SystemError) {
+  func watch(_ connection: Connection) throws(SystemError) {
     guard !connection.isHungUp else { return }
     var interest: ReadinessSet.Interest = []
     if connection.sent < connection.output.count { interest.insert(.write) }
-    if connection.wantsInput, !isStopping { interest.insert(.read) }
+    if connection.isDraining || (connection.wantsInput && !isStopping) { interest.insert(.read) }
     guard interest != connection.interest else { return }
     try readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
     connection.interest = interest
-  }
-
-  // MARK: End
-
-  /// Ends a connection that failed.
-  func drop(_ connection: Connection, _ reason: String) {
-    say(.connectionFailed(app: connection.peer.app, processID: connection.peer.processID, reason: reason))
-    close(connection)
-  }
-
-  /// Closes a connection. Changes of it that are under way are still made.
-  func close(_ connection: Connection) {
-    if !connection.hasEnded { drain(connection.descriptor) }
-    connections.remove(connection)
-    finishStop()
-  }
-
-  /// Throws away what the client still sent: closing over unread data would make its kernel report a reset, and the last
-  /// answer could be lost to it.
-  func drain(_ socket: borrowing Descriptor) {
-    var left = Bound.drainedBytes
-    while left > 0, let count = try? socket.receive(into: &received), count > 0 { left -= count }
   }
 }

@@ -43,8 +43,9 @@ extension Server {
     guard !isStopping else { return }
     ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
     say(.stopping)
+    // Whoever connected and asked before the signal is in the sockets by now: one last look.
+    acceptConnections()
     acceptSource?.disable()
-    // What clients sent before the signal is in the sockets by now: one last look.
     serveReady()
     isStopping = true
     do {
@@ -53,9 +54,9 @@ extension Server {
         finishStop()
       }
     } catch {
-      say(.connectionRefused(userID: 0, reason: "\(error)"))
+      say(.noStopTimer("\(error)"))
     }
-    for connection in connections.all { advance(connection) }
+    for connection in connections.all { if connection.isDraining { close(connection) } else { advance(connection) } }
     finishStop()
   }
 

@@ -121,6 +121,7 @@ final class Writer {
   private func carryOut(_ jobs: [Job], _ report: inout WriterReport) {
     healIfDue(&report)
     let decisions = jobs.map { decide($0, &report) }
+    let before = store.condition
     activity.enterStorage()
     let failure = store.commit(report.changes)
     activity.leaveStorage()
@@ -128,7 +129,8 @@ final class Writer {
       // Nothing of the batch is in force, and this registry is ahead of the disk until the store was written anew.
       report.changes = []
       report.condition = failure
-      report.notices.append(.store(.condition(failure)))
+      // Said once, not once a refused request: a client could fill the journal.
+      if failure != before { report.notices.append(.store(.condition(failure))) }
     }
     for (job, decision) in zip(jobs, decisions) {
       report.outcomes.append(.init(connection: job.connection, result: outcome(of: decision, after: failure)))

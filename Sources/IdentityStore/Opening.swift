@@ -45,8 +45,8 @@ extension Store {
   }
 
   /// Opens a connection and settles how it writes.
-  static func connect(_ path: String, _ options: Options, create: Bool = false) throws(DatabaseError) -> Database {
-    let database = try Database(path: path, create: create)
+  static func connect(_ path: String, _ options: Options) throws(DatabaseError) -> Database {
+    let database = try Database(path: path, create: false)
     try database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
     guard try database.text("PRAGMA journal_mode = WAL") == "wal" else {
       throw DatabaseError(action: "switch to a write-ahead log", code: 8)
@@ -89,8 +89,8 @@ private struct Found {
     witness = try directory.folder.read(Witness.fileName, limit: 256)
   }
 
-  /// Neither a database nor a witness. SQLite makes the file empty before it writes to it, so an empty one is none.
-  var isFirstStart: Bool { (database == nil || database?.size == 0) && witness == nil }
+  /// Neither a database nor a witness.
+  var isFirstStart: Bool { database == nil && witness == nil }
 }
 
 /// One start: what is found, step by step.
@@ -122,18 +122,27 @@ private struct Opening: ~Copyable {
   // MARK: First start
 
   mutating func create(in directory: borrowing StateDirectory, identity: UUID) throws {
-    let database = try Store.connect(path, options, create: true)
-    try Schema.migrate(database, from: try database.integer("PRAGMA user_version") ?? 0)
-    let values = Store.storeRow(identity: identity, created: now, revision: 0, Digest())
-    let proof = authenticator.proof(table: Table.store.name, values)
-    // A start that was cut before its witness may have left the row.
-    try database.execute("DELETE FROM store")
-    try database.prepare(Table.store.insertion).run(values + [.blob(proof)])
-    try database.checkpoint()
-    reading = try Reading(database, authenticator)
-    files = try OpenFiles(database, in: directory)
+    try writeDraft(in: directory, identity: identity)
+    try directory.folder.rename(Store.draftName, to: Store.fileName)
+    try directory.folder.synchronize()
+    try read(in: directory)
+    try files?.database.checkpoint()
     try writeWitness(in: directory)
     notices.append(.created(path: path))
+  }
+
+  /// Makes the new store under another name: a start that is cut leaves a draft, which the next start removes, and never
+  /// half a store, which it would have to take for a damaged one.
+  private func writeDraft(in directory: borrowing StateDirectory, identity: UUID) throws {
+    let values = Store.storeRow(identity: identity, created: now, revision: 0, Digest())
+    let proof = authenticator.proof(table: Table.store.name, values)
+    do {
+      let database = try Database(path: "\(directory.folder.path)/\(Store.draftName)", create: true)
+      try Schema.migrate(database, from: 0)
+      try database.prepare(Table.store.insertion).run(values + [.blob(proof)])
+    }
+    let draft = try directory.folder.open(Store.draftName, flags: O_RDWR)
+    try draft.synchronize(name: Store.draftName)
   }
 
   // MARK: Later starts
@@ -147,7 +156,7 @@ private struct Opening: ~Copyable {
     }
     guard database.size > 0 else {
       return try setAside(
-        in: directory, found, "the database is empty, though \(Witness.fileName) says that it was not")
+        in: directory, found, "the database is empty")
     }
     do {
       try readTwice(in: directory)

@@ -5,7 +5,7 @@ import LinuxSystem
 // The store is written anew into a second file, which then takes the first one's place. A cut at any moment leaves
 // either the old file with its log, or a whole new file: "rewritten" is the name that only a synced and proven one gets.
 extension Store {
-  private static let draftName = "identityd.db.draft"
+  static let draftName = "identityd.db.draft"
   private static let rewrittenName = "identityd.db.rewritten"
 
   /// Writes the store anew after a commit failed, so that changes are possible again.

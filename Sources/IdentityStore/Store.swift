@@ -41,11 +41,13 @@ package struct Store: ~Copyable, Sendable {
 extension Store {
   /// Writes changes in one transaction and returns once they are on disk for good.
   ///
-  /// - Returns: nil when they are; else what the store can do from now on. Nothing of the batch is then in force.
+  /// - Returns: nil when they are; else what the store can do from now on. Nothing of the batch is then in force. Only
+  ///   where the file was taken away in the very moment of the commit may the next rewrite bring it into force after all.
   package mutating func commit(_ changes: [Change]) -> StoreCondition? {
     guard condition == .writable else { return condition }
     guard !changes.isEmpty else { return nil }
     do {
+      try checkFile()
       try write(changes)
       try checkFile()
       if revision % Self.witnessInterval == 0 { try writeWitness() }

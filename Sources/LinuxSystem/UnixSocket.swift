@@ -53,7 +53,15 @@ package enum UnixSocket {
     }
   }
 
-  /// Accepts one connection without blocking.
+  /// Takes over a listening socket that somebody else made, so that accepting from it does not block.
+  package static func adopt(listening number: Int32) throws(SystemError) -> Descriptor {
+    let socket = Descriptor(adopting: number)
+    let flags = try system("fcntl F_GETFL") { fcntl(number, F_GETFL) }
+    try system("fcntl F_SETFL") { fcntl(number, F_SETFL, flags | O_NONBLOCK) }
+    return socket
+  }
+
+  /// Accepts one connection; the listening socket must not block.
   ///
   /// - Returns: nil when nobody waits, or who waited has gone again.
   package static func accept(on listener: borrowing Descriptor) throws(SystemError) -> Descriptor? {
@@ -107,10 +115,19 @@ extension Descriptor {
     return try result.available(as: "recv")
   }
 
-  /// Sends as ``write(_:from:)`` does, and raises no SIGPIPE when nobody reads.
+  /// Sends what is taken now, as ``write(_:from:)`` does, and raises no SIGPIPE when nobody reads.
   package func send(_ bytes: [UInt8], from start: Int = 0) throws(SystemError) -> Int? {
+    try send(bytes, from: start, flags: Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+  }
+
+  /// Sends everything, waiting where the socket blocks, and raises no SIGPIPE when nobody reads.
+  package func sendAll(_ bytes: [UInt8]) throws(SystemError) {
+    var sent = 0
+    while sent < bytes.count { sent += try send(bytes, from: sent, flags: Int32(MSG_NOSIGNAL)) ?? 0 }
+  }
+
+  private func send(_ bytes: [UInt8], from start: Int, flags: Int32) throws(SystemError) -> Int? {
     let number = number
-    let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
     let result = unsafe bytes.withUnsafeBytes { buffer in
       let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[start...])
       return attempt { unsafe Glibc.send(number, rest.baseAddress, rest.count, flags) }

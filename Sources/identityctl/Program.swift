@@ -35,7 +35,7 @@ enum Program {
   static func main() -> Int32 {
     do {
       let line = try CommandLine(Array(Swift.CommandLine.arguments.dropFirst()), known)
-      if line.options["help"] != nil { return write(help(about: line.words)) }
+      if line.options["help"] != nil { return write(try help(about: line.words)) }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
       guard !line.words.isEmpty else { throw CommandLine.UsageError("there is no verb") }
       return try ask(line)
@@ -53,11 +53,12 @@ enum Program {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     var connection = try DaemonConnection(path: line.options["socket"] ?? DaemonConnection.defaultPath)
     let answer = try connection.ask(DaemonConnection.request(line.words))
-    if line.options["json"] != nil {
+    let isQuiet = line.options["quiet"] != nil
+    if line.options["json"] != nil, !isQuiet {
       guard StandardStream.output.write(JSONOutput(format).document(answer)) else { return ExitStatus.outputFailed }
     } else if case .error(let code, let text) = answer.final {
       complain("\(text) (\(code))")
-    } else if line.options["quiet"] == nil {
+    } else if !isQuiet {
       let output = TextOutput(format, isForPeople: StandardStream.output.isTerminal)
       guard StandardStream.output.write(output.text(answer, to: line.words)) else { return ExitStatus.outputFailed }
     }
@@ -79,13 +80,14 @@ enum Program {
   private static func complain(_ text: String) { StandardStream.error.write("identityctl: \(text)\n") }
 
   /// `--help`: everything, or what is known of one verb.
-  private static func help(about words: [String]) -> String {
+  private static func help(about words: [String]) throws(CommandLine.UsageError) -> String {
     let verbs = VerbTable.verbs(beginningWith: words.map { Text($0) })
+    guard !verbs.isEmpty else { throw CommandLine.UsageError("no verb begins with '\(words.joined(separator: " "))'") }
     let width = verbs.map(\.usage.count).max() ?? 0
     let list = verbs.map { verb in
       "  \(verb.usage)\(String(repeating: " ", count: width - verb.usage.count))  \(verb.summary)\n"
     }.joined()
-    guard words.isEmpty else { return list.isEmpty ? "No verb begins with '\(words.joined(separator: " "))'.\n" : list }
+    guard words.isEmpty else { return list }
     return """
       identityctl [OPTION…] VERB…
 

@@ -25,13 +25,16 @@ enum Daemon {
       try ProcessGuard.forbidDumps()
       return try run(Array(Swift.CommandLine.arguments.dropFirst()))
     } catch let failure as Failure {
-      StandardStream.error.write("identityd: \(failure.reason)\n")
-      ServiceManager.notify(["STATUS=\(failure.reason)"])
-      return failure.status.rawValue
+      return refuse(failure)
     } catch {
-      StandardStream.error.write("identityd: \(error)\n")
-      return ExitStatus.failure.rawValue
+      return refuse(Failure(status: .failure, reason: "\(error)"))
     }
+  }
+
+  private static func refuse(_ failure: Failure) -> Int32 {
+    LogOutput(level: .info).write(LogEvent.startRefused(failure.reason).entry)
+    ServiceManager.notify(["STATUS=\(failure.reason)"])
+    return failure.status.rawValue
   }
 
   private static func run(_ arguments: [String]) throws -> Int32 {
@@ -45,7 +48,13 @@ enum Daemon {
     } catch {
       throw Failure(status: .usage, reason: "\(error); see 'identityd --help'")
     }
-    let (loaded, settings) = try configuration(options, locations)
+    let loaded: Configuration.Loaded
+    let settings: ServerSettings
+    do {
+      (loaded, settings) = try configuration(options, locations)
+    } catch {
+      throw Failure(status: .configuration, reason: "configuration refused: \(error)")
+    }
     if options.checksConfiguration {
       for warning in loaded.warnings { StandardStream.error.write("identityd: warning: \(warning)\n") }
       return ExitStatus.success.rawValue
@@ -60,13 +69,9 @@ enum Daemon {
 
   private static func configuration(
     _ options: Options, _ locations: Locations
-  ) throws(Failure) -> (Configuration.Loaded, ServerSettings) {
-    do {
-      let loaded = try Configuration.load(file: options.configurationFile, folders: locations.configurationFolders)
-      return (loaded, try loaded.configuration.serverSettings())
-    } catch {
-      throw Failure(status: .configuration, reason: "configuration refused: \(error)")
-    }
+  ) throws(ConfigurationFailure) -> (Configuration.Loaded, ServerSettings) {
+    let loaded = try Configuration.load(file: options.configurationFile, folders: locations.configurationFolders)
+    return (loaded, try loaded.configuration.serverSettings())
   }
 
   // MARK: Serve
@@ -150,7 +155,7 @@ enum Daemon {
       output.level = options.logLevel ?? loaded.configuration.logLevel
       return settings
     } catch {
-      output.write(LogEvent.configurationRefused(error.reason).entry)
+      output.write(LogEvent.configurationRefused("\(error)").entry)
       return nil
     }
   }

@@ -19,7 +19,7 @@ extension ListeningSocket {
   static func handedOver(path: String?) throws -> ListeningSocket? {
     let handed = try ServiceManager.listeningDescriptors()
     guard let first = handed.first else { return nil }
-    let descriptor = Descriptor(adopting: first.number)
+    let descriptor = try UnixSocket.adopt(listening: first.number)
     guard handed.count == 1, ServiceManager.isListeningUnixStream(first.number) else {
       throw SystemError(call: "the service manager has to hand over one listening Unix stream socket", code: EINVAL)
     }

@@ -1,0 +1,64 @@
+import IdentityCore
+import LinuxSystem
+import Systemd
+
+// The end of a connection.
+extension Server {
+  /// Ends a connection whose last answer is sent.
+  ///
+  /// Closing over data that the client still sends would make its kernel report a reset, and the answer could be lost to
+  /// it. So a client that has not ended its writing is told that nothing more comes, and is listened to for a moment.
+  func end(_ connection: Connection) {
+    guard !connection.isDraining else { return }
+    guard !connection.hasEnded, !connection.isHungUp, !isStopping else { return close(connection) }
+    do {
+      try connection.descriptor.shutdownWriting()
+      connection.isDraining = true
+      draining.append((connection.token, Clock.monotonicMicroseconds))
+      try watch(connection)
+      try armDrainTimer()
+    } catch {
+      drop(connection, "\(error)")
+    }
+  }
+
+  /// Throws away what still comes, up to the client's end or a bound.
+  func drain(_ connection: Connection) {
+    do {
+      guard let count = try connection.descriptor.receive(into: &received) else { return }
+      connection.drained += count
+      if count == 0 || connection.drained > Bound.drainedBytes { close(connection) }
+    } catch {
+      drop(connection, "\(error)")
+    }
+  }
+
+  private func armDrainTimer() throws {
+    let pause = UInt64(Bound.drainMilliseconds) * 1_000
+    if draining.count > 1 { return }
+    if let drainTimer { return drainTimer.arm(after: pause) }
+    drainTimer = try loop.timer(after: pause) { [unowned self] in closeDrained() }
+  }
+
+  /// Closes those that had their moment.
+  private func closeDrained() {
+    let pause = UInt64(Bound.drainMilliseconds) * 1_000
+    let now = Clock.monotonicMicroseconds
+    let due = draining.prefix { now - $0.since >= pause }
+    draining.removeFirst(due.count)
+    for (token, _) in due { if let connection = connections[token] { close(connection) } }
+    if let next = draining.first { drainTimer?.arm(after: max(pause - (now - next.since), 1_000)) }
+  }
+
+  /// Ends a connection that failed.
+  func drop(_ connection: Connection, _ reason: String) {
+    say(.connectionFailed(app: connection.peer.app, processID: connection.peer.processID, reason: reason))
+    close(connection)
+  }
+
+  /// Closes a connection. Changes of it that are under way are still made.
+  func close(_ connection: Connection) {
+    connections.remove(connection)
+    finishStop()
+  }
+}

@@ -1,0 +1,227 @@
+import Foundation
+import LinuxSystem
+import Testing
+
+/// A real daemon in a folder of its own, on a real socket with a real store.
+final class DaemonUnderTest {
+  /// The programs stand beside the test runner.
+  static let binaries = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+
+  let folder: URL
+  var state: URL { folder.appending(path: "state") }
+  var socket: String { folder.appending(path: "socket").path }
+  private(set) var process = Process()
+  private var started = false
+
+  /// Makes the folder. Nothing runs before ``start(_:)``.
+  init() throws {
+    folder = FileManager.default.temporaryDirectory.appending(path: "identityd-\(UUID().uuidString)")
+    // Others have to reach the socket; the state is closed to them by its own mode.
+    try FileManager.default.createDirectory(
+      at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+  }
+
+  deinit {
+    stop()
+    try? FileManager.default.removeItem(at: folder)
+  }
+
+  /// Starts the daemon and waits until it answers.
+  @discardableResult
+  func start(_ options: [String] = [], through wrapper: [String] = [], configuration: String? = nil) throws
+    -> DaemonUnderTest
+  {
+    if let configuration { try configure(configuration) }
+    try launch(options, through: wrapper)
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while Date() < deadline, process.isRunning {
+      if let client = try? Client(socket), (try? client.ask("ping")) == ["OK"] { return self }
+      usleep(5_000)
+    }
+    throw Failure("the daemon did not start: \(log)")
+  }
+
+  /// Starts the daemon without waiting.
+  func launch(_ options: [String] = [], through wrapper: [String] = []) throws {
+    process = Process()
+    let own = [
+      Self.binaries.appending(path: "identityd").path, "--state-directory", state.path, "--socket", socket, "--config",
+      configurationFile.path,
+    ]
+    if !FileManager.default.fileExists(atPath: configurationFile.path) { try configure("") }
+    let command = wrapper + own + options
+    process.executableURL = URL(filePath: command[0].hasPrefix("/") ? command[0] : "/usr/bin/env")
+    process.arguments = command[0].hasPrefix("/") ? Array(command.dropFirst()) : command
+    let handle = try logHandle()
+    process.standardError = handle
+    process.standardOutput = handle
+    process.standardInput = FileHandle.nullDevice
+    try process.runUnmasked()
+    started = true
+  }
+
+  var configurationFile: URL { folder.appending(path: "identityd.conf") }
+  private var logFile: URL { folder.appending(path: "log") }
+
+  func configure(_ text: String) throws { try Data(text.utf8).write(to: configurationFile) }
+
+  private func logHandle() throws -> FileHandle {
+    if !FileManager.default.fileExists(atPath: logFile.path) { try Data().write(to: logFile) }
+    let handle = try FileHandle(forWritingTo: logFile)
+    try handle.seekToEnd()
+    return handle
+  }
+
+  /// Everything that was logged.
+  var log: String { (try? String(contentsOf: logFile, encoding: .utf8)) ?? "" }
+
+  /// Waits until the log holds the text.
+  func waitForLog(_ text: String) throws {
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while Date() < deadline {
+      if log.contains(text) { return }
+      usleep(5_000)
+    }
+    throw Failure("'\(text)' was not logged: \(log)")
+  }
+
+  /// Sends a signal and, where the daemon has to end of it, waits for that.
+  ///
+  /// - Returns: the exit status, or 128 and the signal's number.
+  @discardableResult
+  func end(with signal: Int32 = SIGTERM) -> Int32 {
+    kill(process.processIdentifier, signal)
+    process.waitUntilExit()
+    return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
+  }
+
+  /// Waits until a daemon that cannot run has ended by itself.
+  func exitStatus() -> Int32 {
+    process.waitUntilExit()
+    return process.terminationStatus
+  }
+
+  private func stop() { if started, process.isRunning { end(with: SIGKILL) } }
+
+  /// A fresh connection.
+  func client() throws -> Client { try Client(socket) }
+
+  /// The final line of one request on a connection of its own.
+  func ask(_ request: String) throws -> String { try client().ask(request).last ?? "" }
+
+  /// The UUID that a request is answered with.
+  func uuid(_ request: String) throws -> String {
+    let answer = try ask(request)
+    return try #require(answer.split(separator: " ").dropFirst().first.map(String.init), "\(answer)")
+  }
+}
+
+/// Why a test cannot go on.
+struct Failure: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// A client of nothing but a socket and lines.
+final class Client {
+  private let socket: Descriptor
+  private var received: [UInt8] = []
+
+  init(_ path: String) throws {
+    socket = try UnixSocket.connect(to: path)
+    // A daemon that never answers must fail the test, not hang it.
+    var limit = timeval(tv_sec: 30, tv_usec: 0)
+    unsafe setsockopt(socket.number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+  }
+
+  func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+  func send(_ bytes: [UInt8]) throws { try socket.sendAll(bytes) }
+
+  /// Nothing more comes from here.
+  func endWriting() throws { try socket.shutdownWriting() }
+
+  /// The next line without its end; nil at the end of the stream.
+  func line() throws -> String? {
+    while true {
+      if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
+        defer { received.removeSubrange(...end) }
+        return String(decoding: received[..<end], as: UTF8.self)
+      }
+      var chunk = [UInt8](repeating: 0, count: 1 << 20)
+      guard let count = try socket.read(into: &chunk) else { throw Failure("no answer within 30 s") }
+      if count == 0 { return nil }
+      received += chunk[..<count]
+    }
+  }
+
+  /// The lines of the next answer.
+  func answer() throws -> [String] {
+    var lines: [String] = []
+    while let line = try line() {
+      lines.append(line)
+      if !line.hasPrefix("*") { return lines }
+    }
+    throw Failure("the connection ended after \(lines)")
+  }
+
+  /// Sends one request and returns the lines of its answer.
+  func ask(_ request: String) throws -> [String] {
+    try send(request + "\n")
+    return try answer()
+  }
+
+  /// Everything up to the end of the stream.
+  func rest() throws -> [String] {
+    var lines: [String] = []
+    while let line = try line() { lines.append(line) }
+    return lines
+  }
+}
+
+extension Process {
+  /// Starts it with no signal blocked: test threads block them all, and a program would inherit that.
+  func runUnmasked() throws {
+    var none = sigset_t()
+    var before = sigset_t()
+    unsafe sigemptyset(&none)
+    unsafe pthread_sigmask(SIG_SETMASK, &none, &before)
+    defer { unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
+    try run()
+  }
+}
+
+/// Runs a program to its end.
+func run(_ command: [String], environment: [String: String] = [:], input: String? = nil) throws -> (
+  status: Int32, output: String, errors: String
+) {
+  let process = Process()
+  process.executableURL = URL(filePath: command[0].hasPrefix("/") ? command[0] : "/usr/bin/env")
+  process.arguments = command[0].hasPrefix("/") ? Array(command.dropFirst()) : command
+  process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+  let output = Pipe()
+  let errors = Pipe()
+  let standardInput = Pipe()
+  process.standardOutput = output
+  process.standardError = errors
+  process.standardInput = standardInput
+  try process.runUnmasked()
+  try standardInput.fileHandleForWriting.write(contentsOf: Data((input ?? "").utf8))
+  try standardInput.fileHandleForWriting.close()
+  let out = try output.fileHandleForReading.readToEnd() ?? Data()
+  let error = try errors.fileHandleForReading.readToEnd() ?? Data()
+  process.waitUntilExit()
+  return (process.terminationStatus, String(decoding: out, as: UTF8.self), String(decoding: error, as: UTF8.self))
+}
+
+/// Runs the bundled client against a daemon.
+func identityctl(_ daemon: DaemonUnderTest, _ words: String..., asUser: Int? = nil) throws -> (
+  status: Int32, output: String, errors: String
+) {
+  let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+  let user = asUser.map { ["setpriv", "--reuid=\($0)", "--regid=\($0)", "--clear-groups"] } ?? []
+  return try run(user + [program] + words, environment: ["IDENTITYD_SOCKET": daemon.socket])
+}
+
+/// Tests that act as several users, or attach to the daemon, need root.
+let isRoot = geteuid() == 0

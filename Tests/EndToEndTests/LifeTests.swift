@@ -1,0 +1,212 @@
+import Foundation
+import Testing
+
+/// Start, stop, reload, and what a start is refused for.
+@Suite struct LifeTests {
+  @Test(arguments: [SIGTERM, SIGINT])
+  func `a signal ends it cleanly, and the socket is gone`(signal: Int32) throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    #expect(daemon.end(with: signal) == 0)
+    #expect(!FileManager.default.fileExists(atPath: daemon.socket))
+    #expect(daemon.log.contains("Stopped."))
+    try daemon.start()
+    #expect(try daemon.uuid("get device") == device)
+  }
+
+  @Test func `what was asked before the stop is answered`() throws {
+    for _ in 0..<20 {
+      let daemon = try DaemonUnderTest().start()
+      let clients = try (0..<8).map { _ in try daemon.client() }
+      for client in clients { try client.send("get installation\nget device\nping\n") }
+      kill(daemon.process.processIdentifier, SIGTERM)
+      for client in clients {
+        let lines = try client.rest()
+        #expect(lines.count == 3)
+        #expect(lines.allSatisfy { $0.hasPrefix("OK") }, "\(lines)")
+      }
+      daemon.process.waitUntilExit()
+      #expect(daemon.process.terminationStatus == 0)
+    }
+  }
+
+  @Test func `a client that takes no answer cannot keep it from stopping`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let deaf = try daemon.client()
+    let sender = Sender(deaf, String(repeating: "get uuid count=10000\n", count: 100))
+    sender.start()
+    #expect(try daemon.ask("ping") == "OK")
+    #expect(daemon.end() == 0)
+    sender.wait()
+  }
+
+  @Test(.enabled(if: isRoot, "many apps need many users"))
+  func `kill -9 at any moment loses no identifier that was told`() throws {
+    let daemon = try DaemonUnderTest().start()
+    var told: [Int: String] = [:]
+    for round in 0..<10 {
+      // Each user's first question is a change; the kill falls somewhere among them.
+      let script = """
+        seq \(20_000 + round * 12) \(20_011 + round * 12) | xargs -P 12 -I{} \
+          setpriv --reuid={} --regid=1 --clear-groups sh -c 'echo {} $(\(program) get installation)'
+        """
+      let users = Process()
+      users.executableURL = URL(filePath: "/bin/sh")
+      users.arguments = ["-c", script]
+      users.environment = ["IDENTITYD_SOCKET": daemon.socket, "PATH": "/usr/bin:/bin"]
+      let output = Pipe()
+      users.standardOutput = output
+      users.standardError = FileHandle.nullDevice
+      try users.runUnmasked()
+      // Once that many were told theirs, the others are on their way.
+      var text = ""
+      while text.split(separator: "\n").count < round {
+        let data = output.fileHandleForReading.availableData
+        if data.isEmpty { break }
+        text += String(decoding: data, as: UTF8.self)
+      }
+      daemon.end(with: SIGKILL)
+      text += String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+      users.waitUntilExit()
+      for line in text.split(separator: "\n") {
+        let words = line.split(separator: " ")
+        if words.count == 2, let user = Int(words[0]) { told[user] = String(words[1]) }
+      }
+      try daemon.start()
+    }
+    #expect(!told.isEmpty)
+    for (user, installation) in told {
+      #expect(try daemon.uuid("get installation app=user:\(user)") == installation)
+    }
+  }
+
+  private var program: String { DaemonUnderTest.binaries.appending(path: "identityctl").path }
+
+  // MARK: Refused starts
+
+  @Test func `a second daemon says who holds the state directory, and the first goes on`() throws {
+    let first = try DaemonUnderTest().start()
+    let second = try DaemonUnderTest()
+    try second.launch(["--state-directory", first.state.path])
+    #expect(second.exitStatus() == 75)
+    #expect(second.log.contains("pid \(first.process.processIdentifier)"))
+    #expect(try first.ask("ping") == "OK")
+  }
+
+  @Test func `a socket where somebody listens is never taken`() throws {
+    let first = try DaemonUnderTest().start()
+    let second = try DaemonUnderTest()
+    try second.launch(["--socket", first.socket])
+    #expect(second.exitStatus() == 69)
+    #expect(try first.ask("ping") == "OK")
+  }
+
+  @Test func `a stale socket is taken over`() throws {
+    let daemon = try DaemonUnderTest().start()
+    daemon.end(with: SIGKILL)
+    #expect(FileManager.default.fileExists(atPath: daemon.socket))
+    try daemon.start()
+    #expect(try daemon.ask("ping") == "OK")
+  }
+
+  @Test func `anything that is no socket is left alone`() throws {
+    let daemon = try DaemonUnderTest()
+    try Data("precious".utf8).write(to: URL(filePath: daemon.socket))
+    try daemon.launch()
+    #expect(daemon.exitStatus() == 69)
+    #expect(try String(contentsOfFile: daemon.socket, encoding: .utf8) == "precious")
+  }
+
+  @Test(arguments: [0o755, 0o770, 0o707])
+  func `a state directory that others may enter is refused`(mode: Int) throws {
+    let daemon = try DaemonUnderTest()
+    try FileManager.default.createDirectory(
+      at: daemon.state, withIntermediateDirectories: true, attributes: [.posixPermissions: mode])
+    try daemon.launch()
+    #expect(daemon.exitStatus() == 73)
+    #expect(daemon.log.contains("chmod 0700"))
+  }
+
+  @Test func `a store of a later version is refused and left byte for byte as it is`() throws {
+    let daemon = try DaemonUnderTest().start()
+    _ = try daemon.uuid("get device")
+    daemon.end()
+    let file = daemon.state.appending(path: "identityd.db")
+    #expect(try run(["sqlite3", file.path, "PRAGMA user_version = 99"]).status == 0)
+    let before = try Data(contentsOf: file)
+    try daemon.launch()
+    #expect(daemon.exitStatus() == 76)
+    #expect(daemon.log.contains("schema version 99"))
+    #expect(try Data(contentsOf: file) == before)
+  }
+
+  @Test(arguments: [["--frob"], ["word"], ["--log-level", "loud"], ["--socket"]])
+  func `a wrong command line is a usage error`(options: [String]) throws {
+    let daemon = try DaemonUnderTest()
+    try daemon.launch(options)
+    #expect(daemon.exitStatus() == 64)
+    #expect(daemon.log.contains("--help"))
+  }
+
+  @Test func `it runs with its standard descriptors closed, and no text of its own gets into the store`() throws {
+    let daemon = try DaemonUnderTest().start(through: ["sh", "-c", "exec \"$@\" <&- >&- 2>&-", "-"])
+    let device = try daemon.uuid("get device")
+    daemon.end()
+    try daemon.start()
+    #expect(try daemon.uuid("get device") == device)
+    #expect(try daemon.client().statusValue("store") == "ok")
+  }
+
+  // MARK: Configuration
+
+  @Test func `a good configuration is taken at a reload, a bad one changes nothing and is named with its line`() throws
+  {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=100\n")
+    try daemon.configure("[Limits]\nConnections=40\nReservedConnections=39\n")
+    kill(daemon.process.processIdentifier, SIGHUP)
+    try daemon.waitForLog("The configuration was loaded.")
+    try daemon.configure("[Limits]\n\nConnections=many\n")
+    kill(daemon.process.processIdentifier, SIGHUP)
+    try daemon.waitForLog("identityd.conf:3: [Limits] Connections= cannot be 'many'; allowed: 32 to 1000000")
+    #expect(try daemon.ask("ping") == "OK")
+    #expect(daemon.end() == 0)
+  }
+
+  @Test func `an unknown setting is a warning with file and line`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Device]\nOnMachineChange=keep\nColour=red\n")
+    #expect(daemon.log.contains("identityd.conf:3: there is no setting [Device] Colour="))
+  }
+
+  @Test(arguments: [
+    ("[Device]\nOnMachineChange=maybe\n", "identityd.conf:2", "renew, keep"),
+    ("[Device]\nOnHardwareChange=\n[Log]\nLevel=loud\n", "identityd.conf:4", "err, warning, notice, info, debug"),
+    ("[Limits]\nConnectionsPerUser=0\n", "identityd.conf:2", "1 to 1000000"),
+    ("[Store]\nCheckpointSize=1T\n", "identityd.conf:2", "64K to 1G"),
+    ("[Apps]\nDirectories=relative\n", "identityd.conf:2", "absolute paths"),
+    ("[Access]\nAdminGroup=no-such-group-here\n", "AdminGroup=no-such-group-here", "no such group"),
+    ("nonsense\n", "identityd.conf:1", "neither [Section] nor Name=value"),
+    ("[Limits]\nConnections=32\nReservedConnections=32\n", "[Limits]", "more than the 32 reserved"),
+  ])
+  func `a bad configuration refuses the start and says where and what is allowed`(
+    text: String, place: String, allowed: String
+  ) throws {
+    let daemon = try DaemonUnderTest()
+    try daemon.configure(text)
+    try daemon.launch()
+    #expect(daemon.exitStatus() == 78)
+    #expect(daemon.log.contains(place), "\(daemon.log)")
+    #expect(daemon.log.contains(allowed), "\(daemon.log)")
+    #expect(!FileManager.default.fileExists(atPath: daemon.state.path))
+    try daemon.launch(["--check-config"])
+    #expect(daemon.exitStatus() == 78)
+  }
+
+  @Test func `a good configuration passes its check, and nothing is started`() throws {
+    let daemon = try DaemonUnderTest()
+    try daemon.configure(
+      "[Device]\nOnMachineChange=keep\nOnHardwareChange=renew\n[Store]\nCheckpointSize=1M\n[Log]\nLevel=debug\n")
+    try daemon.launch(["--check-config"])
+    #expect(daemon.exitStatus() == 0)
+    #expect(!FileManager.default.fileExists(atPath: daemon.state.path))
+  }
+}

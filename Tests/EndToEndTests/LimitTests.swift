@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+@Suite(.enabled(if: isRoot, "acting as another user needs root")) struct LimitTests {
+  /// Connects that many times as a user who is not root and says what each got; the connections are held meanwhile.
+  private func connections(_ count: Int, _ daemon: DaemonUnderTest, whileOpen body: () throws -> Void = {}) throws
+    -> [String]
+  {
+    let script = """
+      import socket, sys
+      held = []
+      for _ in range(\(count)):
+          s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.settimeout(20)
+          try: s.sendall(b"ping\\n")
+          except OSError: pass
+          held.append(s); print(s.recv(100).decode().split("\\n")[0], flush=True)
+      sys.stdin.read()
+      """
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [
+      "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script, daemon.socket,
+    ]
+    let input = Pipe()
+    let output = Pipe()
+    process.standardInput = input
+    process.standardOutput = output
+    try process.runUnmasked()
+    var text = ""
+    while text.split(separator: "\n").count < count {
+      let data = output.fileHandleForReading.availableData
+      if data.isEmpty { break }
+      text += String(decoding: data, as: UTF8.self)
+    }
+    try body()
+    try input.fileHandleForWriting.close()
+    process.waitUntilExit()
+    return text.split(separator: "\n").map(String.init)
+  }
+
+  @Test func `a user's connections are bounded, the refusal is said, and root still gets in`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnectionsPerUser=3\n")
+    let answers = try connections(6, daemon) { () throws in
+      #expect(try daemon.ask("ping") == "OK")
+      try daemon.waitForStatus("connections", "4")
+    }
+    #expect(answers.prefix(3) == ["OK", "OK", "OK"])
+    #expect(answers.dropFirst(3).allSatisfy { $0.hasPrefix("ERR busy ") }, "\(answers)")
+    #expect(answers.count == 6)
+    // Whoever left makes room.
+    try daemon.waitForStatus("connections", "1")
+    #expect(try connections(3, daemon) == ["OK", "OK", "OK"])
+  }
+
+  @Test func `all connections are bounded, and the last places are root's`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=32\nReservedConnections=8\n")
+    let answers = try connections(40, daemon) { () throws in #expect(try daemon.ask("ping") == "OK") }
+    #expect(answers.filter { $0 == "OK" }.count == 24)
+    #expect(answers.filter { $0.hasPrefix("ERR busy ") }.count == 16)
+  }
+
+  @Test func `out of descriptors the clients that are there go on, and new ones get in once there is room`() throws {
+    let daemon = try DaemonUnderTest().start(through: ["prlimit", "--nofile=40:40"])
+    let client = try daemon.client()
+    do {
+      var held: [Client] = []
+      for _ in 0..<60 { held.append(try daemon.client()) }
+      try daemon.waitForLog("A connection was refused: the daemon is out of descriptors")
+      for _ in 0..<100 { #expect(try client.ask("ping") == ["OK"]) }
+    }
+    #expect(try daemon.ask("ping") == "OK")
+  }
+}

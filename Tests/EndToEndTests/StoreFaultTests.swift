@@ -1,0 +1,184 @@
+import Foundation
+import Testing
+
+/// Faults of the disk under a running daemon, made by strace in the daemon's own system calls.
+@Suite(.enabled(if: isRoot, "attaching to the daemon needs root"), .serialized) struct StoreFaultTests {
+  /// Has system calls of the daemon fail while the body runs.
+  private func withFault(_ fault: String, _ daemon: DaemonUnderTest, _ body: () throws -> Void) throws {
+    let call = fault.split(separator: ":")[0]
+    let tracer = Process()
+    tracer.executableURL = URL(filePath: "/usr/bin/env")
+    tracer.arguments = [
+      "strace", "-f", "-p", "\(daemon.process.processIdentifier)", "-e", "trace=\(call)", "-e", "inject=\(fault)",
+    ]
+    let said = Pipe()
+    tracer.standardError = said
+    try tracer.runUnmasked()
+    var text = ""
+    while !text.contains("attached") {
+      let data = said.fileHandleForReading.availableData
+      guard !data.isEmpty else { throw Failure("strace could not attach: \(text)") }
+      text += String(decoding: data, as: UTF8.self)
+    }
+    // It reports each thread as it attaches, and the last may be a moment later.
+    while try isUntraced(daemon) { usleep(1_000) }
+    said.fileHandleForReading.readabilityHandler = { _ = $0.availableData }
+    try body()
+    tracer.interrupt()
+    tracer.waitUntilExit()
+    said.fileHandleForReading.readabilityHandler = nil
+  }
+
+  private func isUntraced(_ daemon: DaemonUnderTest) throws -> Bool {
+    let tasks = "/proc/\(daemon.process.processIdentifier)/task"
+    return try FileManager.default.contentsOfDirectory(atPath: tasks).contains { task in
+      try String(contentsOfFile: "\(tasks)/\(task)/status", encoding: .utf8).contains("TracerPid:\t0\n")
+    }
+  }
+
+  @Test(arguments: ["fdatasync:error=EIO", "pwrite64:error=EIO"])
+  func `a commit that fails is refused, reads go on, and the store is written anew before the next is acknowledged`(
+    fault: String
+  ) throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    try withFault(fault, daemon) { () throws in
+      #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
+      #expect(try daemon.uuid("get device") == device)
+      #expect(try daemon.client().statusValue("store") == "read-only")
+      // Still broken: the rewrite fails as well.
+      #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
+    }
+    let installation = try eventually(daemon, "get installation")
+    try daemon.waitForLog("The store was written anew")
+    #expect(try daemon.client().statusValue("store") == "ok")
+    daemon.end(with: SIGKILL)
+    try daemon.start()
+    #expect(try daemon.uuid("get device") == device)
+    #expect(try daemon.uuid("get installation") == installation)
+  }
+
+  @Test func `a full disk is said to be full, and changes go on once there is room`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    try withFault("pwrite64:error=ENOSPC", daemon) { () throws in
+      #expect(try daemon.ask("get installation").hasPrefix("ERR no-space "))
+      #expect(try daemon.uuid("get device") == device)
+    }
+    #expect(try eventually(daemon, "get installation").count == 36)
+  }
+
+  @Test func `reads are served while the disk takes its time`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    try withFault("fdatasync:delay_enter=2000000", daemon) { () throws in
+      let waiting = try daemon.client()
+      try waiting.send("get installation\nping\n")
+      for _ in 0..<100 { #expect(try daemon.uuid("get device") == device) }
+      #expect(try daemon.client().statusValue("installations") == "0")
+      #expect(try waiting.answer().last?.contains("level=installation") == true)
+      #expect(try waiting.answer() == ["OK"])
+    }
+  }
+
+  @Test func `a database that is deleted under the daemon is noticed before the next acknowledgement`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    try FileManager.default.removeItem(at: daemon.state.appending(path: "identityd.db"))
+    #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
+    let installation = try eventually(daemon, "get installation")
+    daemon.end(with: SIGKILL)
+    try daemon.start()
+    #expect(try daemon.uuid("get device") == device)
+    #expect(try daemon.uuid("get installation") == installation)
+  }
+
+  /// The UUID that a request is answered with once the store is written anew, which is tried at most once a second.
+  private func eventually(_ daemon: DaemonUnderTest, _ request: String) throws -> String {
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while Date() < deadline {
+      if try daemon.ask(request).hasPrefix("OK ") { return try daemon.uuid(request) }
+      usleep(50_000)
+    }
+    throw Failure("\(request) is still refused: \(try daemon.ask(request))")
+  }
+}
+
+/// Damage found at a start.
+@Suite struct DamageTests {
+  private func stopped() throws -> (daemon: DaemonUnderTest, device: String) {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    daemon.end()
+    return (daemon, device)
+  }
+
+  @Test(arguments: ["empty", "garbage", "truncated"])
+  func `a damaged database is set aside, named, and no identifier is made up`(how: String) throws {
+    let (daemon, _) = try stopped()
+    let file = daemon.state.appending(path: "identityd.db")
+    let whole = try Data(contentsOf: file)
+    let damaged =
+      how == "empty" ? Data() : how == "garbage" ? Data(repeating: 0x55, count: 16_384) : whole.prefix(5_000)
+    try damaged.write(to: file)
+    try daemon.start()
+    for request in ["get device", "get installation"] { #expect(try daemon.ask(request).hasPrefix("ERR internal ")) }
+    #expect(try daemon.client().statusValue("store") == "damaged")
+    #expect(try daemon.ask("ping") == "OK")
+    let names = try FileManager.default.contentsOfDirectory(atPath: daemon.state.path)
+    let aside = try #require(names.first { $0.hasPrefix("identityd.db.damaged-") && !$0.hasSuffix("-wal") }, "\(names)")
+    #expect(try Data(contentsOf: daemon.state.appending(path: aside)) == damaged)
+    #expect(daemon.log.contains(aside))
+    // Said once, and not for each that asks.
+    for _ in 0..<50 { #expect(try daemon.ask("get device").hasPrefix("ERR internal ")) }
+    #expect(daemon.log.components(separatedBy: "only what is proven is served").count == 2)
+    daemon.end()
+    // Nor at the next start.
+    try daemon.start()
+    #expect(try daemon.ask("get device").hasPrefix("ERR internal "))
+  }
+
+  @Test func `a restored copy of the set-aside file is served again`() throws {
+    let (daemon, device) = try stopped()
+    let file = daemon.state.appending(path: "identityd.db")
+    let whole = try Data(contentsOf: file)
+    try Data().write(to: file)
+    try daemon.start()
+    daemon.end()
+    try whole.write(to: file)
+    try daemon.start()
+    #expect(try daemon.uuid("get device") == device)
+  }
+
+  @Test func `an edited row is named and not served, and nothing is made up in its place`() throws {
+    let (daemon, _) = try stopped()
+    let file = daemon.state.appending(path: "identityd.db").path
+    let sql = "UPDATE identifier SET value = '11111111-1111-4111-8111-111111111111' WHERE level = 'device'"
+    #expect(try run(["sqlite3", file, sql]).status == 0)
+    try daemon.start()
+    #expect(try daemon.ask("get device").hasPrefix("ERR internal "))
+    try daemon.waitForLog("a row of identifier (device ) is not authentic")
+  }
+
+  @Test func `a start that is cut at any sync is followed by a first start`() throws {
+    for sync in 1...12 {
+      let daemon = try DaemonUnderTest()
+      try daemon.launch(through: [
+        "strace", "-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e",
+        "inject=fsync,fdatasync:signal=SIGKILL:when=\(sync)",
+      ])
+      // Behind the last sync of a start nothing is cut any more, and the daemon serves.
+      while daemon.process.isRunning, (try? daemon.ask("ping")) != "OK" { usleep(1_000) }
+      daemon.end(with: SIGKILL)
+      try daemon.start()
+      #expect(try daemon.ask("get device").hasPrefix("OK "), "cut at sync \(sync)")
+      #expect(try daemon.client().statusValue("store") == "ok")
+    }
+  }
+
+  @Test func `sqlite3 shows people what is stored`() throws {
+    let (daemon, device) = try stopped()
+    let file = daemon.state.appending(path: "identityd.db").path
+    #expect(try run(["sqlite3", file, "SELECT level, value FROM identifier"]).output == "device|\(device)\n")
+  }
+}

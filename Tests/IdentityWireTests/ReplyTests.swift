@@ -1,0 +1,70 @@
+import IdentityCore
+import IdentityWire
+import Testing
+
+private func lines(_ reply: Reply) -> [String] {
+  var bytes: [UInt8] = []
+  reply.append(to: &bytes)
+  return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(
+    String.init)
+}
+
+@Suite struct ReplyTests {
+  @Test func `rows come first, then the final line, each with its end`() {
+    var reply = Reply()
+    reply.row()
+    reply.word(.text("a b"))
+    reply.attribute("n", .number(-3))
+    reply.attribute("left-out", nil)
+    reply.ok()
+    reply.word(.number(1))
+    reply.attribute("flag", .yesOrNo(true))
+    #expect(lines(reply) == ["* \"a b\" n=-3", "OK 1 flag=yes", ""])
+  }
+
+  @Test func `a bare answer is OK`() { #expect(lines(.done) == ["OK", ""]) }
+
+  @Test func `whoami says what the kernel said`() {
+    let peer = Peer(userID: 998, groupID: 997, processID: 42, unit: "a\\x2db.service", isAdmin: false)
+    #expect(
+      lines(.whoami(peer)) == [
+        "OK \"unit:a\\\\x2db.service\" uid=998 gid=997 pid=42 unit=\"a\\\\x2db.service\" vendor=\"unit:a\\\\x2db.service\" admin=no",
+        "",
+      ])
+  }
+
+  @Test(arguments: [
+    ("557E5958D3904CBFB9282A2B19A1399A", "OK valid 557e5958-d390-4cbf-b928-2a2b19a1399a"),
+    ("00000000-0000-0000-0000-000000000000", "OK valid 00000000-0000-0000-0000-000000000000"),
+    ("ffffffffffffffffffffffffffffffff", "OK valid ffffffff-ffff-ffff-ffff-ffffffffffff"),
+    ("x", "OK invalid"), ("", "OK invalid"),
+  ])
+  func `check tells a UUID and its canonical form`(text: String, expected: String) {
+    #expect(lines(.check(Text(text))).first == expected)
+  }
+
+  @Test func `what the daemon writes a client reads back`() throws {
+    var reply = Reply()
+    reply.ok()
+    reply.word(.text("two words"))
+    reply.word(.text("a=b"))
+    reply.attribute("name", .text("line\nfeed \"quoted\" \u{85}"))
+    let line = try #require(lines(reply).first)
+    guard case .ok(let content)? = ReplyLine(Array(line.utf8)) else {
+      Issue.record("\(line) was not read as OK")
+      return
+    }
+    #expect(content.words == ["two words", "a=b"])
+    #expect(content.attributes.map(\.name) == ["name"])
+    #expect(content.attributes.map(\.value) == ["line\nfeed \"quoted\" \u{85}"])
+  }
+
+  @Test func `an error is read as its code and text`() {
+    #expect(ReplyLine(Array("ERR not-found no such app".utf8)) == .error(code: "not-found", text: "no such app"))
+  }
+
+  @Test(arguments: ["", "HELLO", "OKAY", "a=b", "\"OK", "EVENTS 1 x"])
+  func `a line that is not the protocol's is not read as one`(line: String) {
+    #expect(ReplyLine(Array(line.utf8)) == nil)
+  }
+}

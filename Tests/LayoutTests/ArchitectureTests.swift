@@ -1,0 +1,102 @@
+import Foundation
+import Testing
+
+/// The architecture as a test: who may import whom, and what no file may hold.
+@Suite struct ArchitectureTests {
+  /// The layers, each target with the modules it may import. Imports run one way, down.
+  static let allowed: [String: Set<String>] = [
+    "IdentityCore": [],
+    "IdentityWire": ["IdentityCore"],
+    "LinuxSystem": ["CLinux", "Glibc"],
+    "Systemd": ["CSystemd", "Glibc"],
+    "ConfigurationFiles": ["CInih", "Glibc", "LinuxSystem"],
+    "IdentityStore": ["IdentityCore", "LinuxSystem", "CSQLite", "CSodium", "Glibc"],
+    "IdentityServer": [
+      "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",
+    ],
+    "IdentityClient": ["IdentityCore", "IdentityWire", "LinuxSystem"],
+    "identityd": [
+      "IdentityCore", "IdentityStore", "IdentityServer", "ConfigurationFiles", "LinuxSystem", "Systemd", "Glibc",
+    ],
+    "identityctl": ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc"],
+  ]
+
+  @Test(arguments: allowed.keys.sorted())
+  func `a target imports only what lies below it`(target: String) throws {
+    let files = try Tree.files(below: "Sources/\(target)", "swift")
+    #expect(!files.isEmpty)
+    for file in files {
+      for line in try Tree.lines(file) {
+        let words = line.split(separator: " ").map(String.init)
+        guard let place = words.firstIndex(of: "import"), place <= 1, words.count > place + 1 else { continue }
+        #expect(Self.allowed[target]?.contains(words[place + 1]) == true, "\(file): \(line)")
+      }
+    }
+  }
+
+  @Test func `every target has its layer`() throws {
+    let folders = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: "Sources").path)
+    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CSodium", "CInih"]
+    #expect(Set(folders).subtracting(c) == Set(Self.allowed.keys))
+  }
+
+  @Test(arguments: ["IdentityCore", "IdentityWire", "IdentityServer", "IdentityClient", "identityd", "identityctl"])
+  func `unsafe code stays at the edges`(target: String) throws {
+    for file in try Tree.files(below: "Sources/\(target)", "swift") {
+      for line in try Tree.lines(file) where !line.trimmingPrefix(while: \.isWhitespace).hasPrefix("//") {
+        #expect(!line.contains("unsafe "), "\(file): \(line)")
+      }
+    }
+  }
+
+  @Test func `the rules read no clock, no random source and no file`() throws {
+    for file in try Tree.files(below: "Sources/IdentityCore", "swift") {
+      #expect(try !Tree.lines(file).contains { $0.hasPrefix("import") || $0.hasPrefix("package import") }, "\(file)")
+    }
+  }
+
+  @Test func `no file is longer than 400 lines`() throws {
+    for folder in ["Sources", "Tests", "packaging", "systemd"] {
+      for file in try Tree.files(below: folder, "swift", "c", "h", "sh") {
+        #expect(try Tree.lines(file).count <= 401, "\(file)")
+      }
+    }
+  }
+
+  @Test func `nothing in the sources gives up where it could say what is wrong`() throws {
+    let forbidden = ["try!", "fatalError(", "preconditionFailure(", "as!", "print(", "debugPrint(", "-Ounchecked"]
+    for file in try Tree.files(below: "Sources", "swift") {
+      for line in try Tree.lines(file) {
+        for word in forbidden { #expect(!line.contains(word), "\(file): \(line)") }
+      }
+    }
+  }
+
+  @Test func `an exemption from the checks of concurrency says why it holds`() throws {
+    for file in try Tree.files(below: "Sources", "swift") {
+      let lines = try Tree.lines(file)
+      for (index, line) in lines.enumerated()
+      where line.contains("@unchecked Sendable") || line.contains("nonisolated(unsafe)") {
+        let around = lines[max(0, index - 2)...min(lines.count - 1, index + 2)]
+        #expect(around.contains { $0.contains("// Sendable:") }, "\(file): \(line)")
+      }
+    }
+  }
+
+  @Test func `the top level holds what it should and nothing else`() throws {
+    let tracked = Process()
+    tracked.executableURL = URL(filePath: "/usr/bin/env")
+    tracked.arguments = ["git", "-C", Tree.root.path, "ls-files"]
+    let output = Pipe()
+    tracked.standardOutput = output
+    tracked.standardError = FileHandle.nullDevice
+    try tracked.run()
+    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    tracked.waitUntilExit()
+    let files = text.split(separator: "\n").map(String.init)
+    let names = Set(files.map { $0.split(separator: "/")[0] }.filter { !$0.hasPrefix(".") }.map(String.init))
+    #expect(!names.isEmpty)
+    let house: Set = ["Package.swift", "Sources", "Tests", "packaging", "systemd", "README.md", "LICENSE"]
+    #expect(names.subtracting(house).isEmpty, "\(names)")
+  }
+}

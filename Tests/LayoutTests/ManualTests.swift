@@ -1,0 +1,80 @@
+import Foundation
+import IdentityWire
+import Testing
+
+/// The parts of the manual that the verb table writes.
+@Suite struct ManualTests {
+  /// Set to write the manual's verb lists anew instead of comparing them.
+  private let updates = ProcessInfo.processInfo.environment["IDENTITYD_UPDATE_MANUAL"] != nil
+
+  /// The verb list in mdoc(7).
+  private var verbs: String {
+    var text = ".Bl -tag -width Ds\n"
+    for verb in VerbTable.verbs {
+      text += ".It Ic \(escaped(verb.words))"
+      for operand in verb.operands { text += operand.isOptional ? " Op Ar \(operand.name)" : " Ar \(operand.name)" }
+      for attribute in verb.attributes { text += " Op Cm \(attribute.name) Ns = Ns Ar \(attribute.value)" }
+      text += "\n\(escaped(verb.summary))\n"
+      text += ".Bd -literal -offset indent -compact\n"
+      for example in verb.examples {
+        text += "> \(escaped(example.request))\n"
+        for line in example.reply { text += "\(escaped(line))\n" }
+      }
+      text += ".Ed\n"
+    }
+    return text + ".El\n"
+  }
+
+  /// Text that mandoc shows as it is: no backslash, leading dot or dash is taken for its own.
+  private func escaped(_ text: String) -> String {
+    let plain = text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("…", with: "\\&...")
+    return plain.hasPrefix(".") || plain.hasPrefix("'") ? "\\&\(plain)" : plain
+  }
+
+  @Test(arguments: ["packaging/man/identityctl.1", "packaging/man/identityd-protocol.7"])
+  func `the manual lists the verbs as the table has them`(path: String) throws {
+    let begin = ".\\\" BEGIN VERBS\n"
+    let end = ".\\\" END VERBS\n"
+    let page = try Tree.text(path)
+    let start = try #require(page.range(of: begin))
+    let finish = try #require(page.range(of: end))
+    let current = String(page[start.upperBound..<finish.lowerBound])
+    if updates {
+      let new = page[..<start.upperBound] + verbs + page[finish.lowerBound...]
+      try Data(new.utf8).write(to: Tree.root.appending(path: path))
+    } else {
+      #expect(current == verbs, "run the tests once with IDENTITYD_UPDATE_MANUAL=1")
+    }
+  }
+
+  @Test(arguments: ["identityd.8", "identityctl.1", "identityd.conf.5", "identityd-protocol.7"])
+  func `mandoc finds nothing wrong with the manual`(page: String) throws {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["mandoc", "-Tlint", "-W", "warning", Tree.root.appending(path: "packaging/man/\(page)").path]
+    let output = Pipe()
+    process.standardOutput = output
+    process.standardError = output
+    try process.run()
+    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0, "\(text)")
+  }
+
+  @Test func `the manual lists every exit status of the client`() throws {
+    let page = try Tree.text("packaging/man/identityctl.1")
+    for code in ErrorCode.allCases {
+      let name = code.rawValue.replacing("-", with: "\\-")
+      #expect(page.contains("\(code.exitStatus)"), "\(code)")
+      #expect(page.contains(name) || page.contains(code.rawValue), "\(code)")
+    }
+  }
+
+  @Test func `the manual describes every setting`() throws {
+    let page = try Tree.text("packaging/man/identityd.conf.5")
+    let table = try Tree.text("Sources/identityd/ConfigurationKey.swift")
+    for match in table.matches(of: /(?:name: |policy\(|number\("[A-Za-z]+", )"([A-Za-z]+)"/) {
+      #expect(page.contains(match.1), "\(match.1)")
+    }
+  }
+}
