@@ -25,6 +25,8 @@ package enum Bound {
   package static let stopMilliseconds = 5_000
   /// How long accepting pauses when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
+  /// How long no further refused connection is logged after one was, in milliseconds.
+  package static let refusalLogMilliseconds = 10_000
   /// How long a store that failed is left alone between two attempts to write it anew, in milliseconds.
   package static let healPauseMilliseconds = 1_000
   /// A configuration or key file larger than this is not one, in bytes.

@@ -25,7 +25,6 @@ extension Server {
     } catch {
       return refuse(error, socket)
     }
-    hasLoggedRefusal = false
     let connection = connections.insert(socket, peer: peer)
     do {
       try readiness.add(connection.descriptor.number, .read, token: connection.token.rawValue)
@@ -43,12 +42,18 @@ extension Server {
 
   /// Says why before the connection closes. A fresh socket has room for one line.
   private func refuse(_ refusal: Refusal, _ socket: consuming Descriptor) {
-    // Once for a stretch of refusals: a client that floods must not flood the journal too.
-    if !hasLoggedRefusal { say(.connectionRefused(reason: refusal.text)) }
-    hasLoggedRefusal = true
+    logRefusal(refusal)
     var line: [UInt8] = []
     refusal.append(to: &line)
     _ = try? socket.send(line)
+  }
+
+  /// A client that floods the daemon must not flood the journal too.
+  private func logRefusal(_ refusal: Refusal) {
+    let now = Clock.monotonicMicroseconds
+    if let last = lastLoggedRefusal, now - last < UInt64(Bound.refusalLogMilliseconds) * 1_000 { return }
+    lastLoggedRefusal = now
+    say(.connectionRefused(reason: refusal.text))
   }
 
   /// Out of descriptors or memory: the connections that are there go on, and accepting is tried again in a moment

@@ -38,10 +38,8 @@ extension Server {
       case .closing(let reason): say(.storeNotClosed(reason))
       }
     }
-    if let new = report.condition, new != condition {
-      condition = new
-      publishStatus()
-    }
+    if let new = report.condition { condition = new }
+    if report.condition != nil || !report.changes.isEmpty { publishStatus() }
   }
 
   private func announce(_ change: Change) {

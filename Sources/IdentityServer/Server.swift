@@ -64,8 +64,10 @@ package final class Server {
   var isStopping = false
   /// The writer was told to close the store.
   var hasSentStop = false
-  /// Said once a stretch of refusals, not once a refusal.
-  var hasLoggedRefusal = false
+  /// When a refused connection was last logged, in microseconds of the monotonic clock.
+  var lastLoggedRefusal: UInt64?
+  /// What the service manager shows.
+  var publishedStatus = ""
 
   /// Loads the state into the loop and starts the writer.
   ///
@@ -105,7 +107,7 @@ package final class Server {
   /// - Returns: the exit status of the process.
   package func run() throws -> Int32 {
     say(.started(socket: socketPath))
-    ServiceManager.notify(["READY=1", "STATUS=\(statusLine)"])
+    announceReady()
     let status = try loop.run()
     if let thread = writerThread.take() { thread.join() }
     say(.stopped)

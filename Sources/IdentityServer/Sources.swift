@@ -23,16 +23,16 @@ extension Server {
   // MARK: Reload
 
   private func reloadConfiguration() {
+    guard !isStopping else { return }
     // The service manager waits for READY=1 whatever comes of it (sd_notify(3)).
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
     if let new = reload() {
       settings = new
       say(.configurationLoaded)
-      ServiceManager.notify(["READY=1", "STATUS=\(statusLine)"])
+      announceReady()
     } else {
-      ServiceManager.notify([
-        "READY=1", "STATUS=Configuration refused, the last good one is in force; see the journal.",
-      ])
+      publishedStatus = "Configuration refused, the last good one is in force; see the journal."
+      ServiceManager.notify(["READY=1", "STATUS=\(publishedStatus)"])
     }
   }
 
@@ -70,14 +70,22 @@ extension Server {
   // MARK: Status
 
   /// What `systemctl status` shows.
-  var statusLine: String {
-    let state = condition == .writable ? "" : " Store: \(condition.name)."
-    return "Serving \(connections.count) connections, \(registry.apps.count) apps.\(state)"
+  private var statusLine: String {
+    let device = registry.device?.origin?.rawValue ?? "not asked for yet"
+    return "Serving; apps: \(registry.apps.count); device identifier: \(device); store: \(condition.name)."
   }
 
-  /// Tells the service manager, when what it shows is no longer true.
+  /// Tells the service manager that the daemon serves.
+  func announceReady() {
+    publishedStatus = statusLine
+    ServiceManager.notify(["READY=1", "STATUS=\(publishedStatus)"])
+  }
+
+  /// Tells the service manager, where what it shows is no longer true.
   func publishStatus() {
-    guard !isStopping else { return }
-    ServiceManager.notify(["STATUS=\(statusLine)"])
+    let line = statusLine
+    guard !isStopping, line != publishedStatus else { return }
+    publishedStatus = line
+    ServiceManager.notify(["STATUS=\(line)"])
   }
 }
