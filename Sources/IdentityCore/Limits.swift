@@ -6,8 +6,8 @@ package enum Bound {
   package static let wordsPerLine = 256
   /// UUIDs one `get uuid` may ask for (protocol, section 3): the reply is 390 kB.
   package static let uuidsPerRequest = 10_000
-  /// Changes of one connection that may be at the writer at a time: enough to fill a commit, no more memory than that.
-  package static let changesInFlight = 1_024
+  /// Changes of one connection that may be at the writer at a time: enough for a pipeline to share its commits.
+  package static let changesInFlight = 128
   /// Output that may wait for a client before its next requests are left unread, in bytes.
   package static let outputPerConnection = 262_144
   /// Requests of one connection that are answered before the others get their turn.

@@ -1,9 +1,8 @@
 import LinuxSystem
-import Synchronization
 
 /// Hands values from one thread to another, in order. The bell wakes the receiver once for any number of them.
 final class Mailbox<Element: Sendable>: Sendable {
-  private let elements = Mutex<[Element]>([])
+  private let elements = Locked<[Element]>([])
   private let bell: Wakeup
 
   /// Readable while something may be in it.
