@@ -66,6 +66,10 @@ let package = Package(
     .testTarget(
       name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem"], swiftSettings: strict),
     .testTarget(
+      name: "IdentityServerTests", dependencies: ["IdentityServer", "IdentityCore", "LinuxSystem"],
+      swiftSettings: strict),
+    .testTarget(name: "IdentityClientTests", dependencies: ["IdentityClient"], swiftSettings: strict),
+    .testTarget(
       name: "EndToEndTests", dependencies: ["IdentityWire", "IdentityCore", "LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "SystemTests", swiftSettings: strict),
     .testTarget(name: "LayoutTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),

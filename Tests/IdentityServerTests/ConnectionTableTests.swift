@@ -1,0 +1,92 @@
+import IdentityCore
+import LinuxSystem
+import Testing
+
+@testable import IdentityServer
+
+private func peer(_ user: UInt32) -> Peer { Peer(userID: user, groupID: 1, processID: 2, isAdmin: user == 0) }
+
+/// A descriptor of something real, to be closed with its connection.
+private func descriptor() throws -> Descriptor { try Folder(path: "/").open("proc", flags: 0) }
+
+@Suite struct ConnectionTableTests {
+  @Test func `a token never finds the connection that took the place after it`() throws {
+    var table = ConnectionTable()
+    let first = table.insert(try descriptor(), peer: peer(1))
+    table.remove(first)
+    let second = table.insert(try descriptor(), peer: peer(1))
+    #expect(second.token.slot == first.token.slot)
+    #expect(table[first.token] == nil)
+    #expect(table[second.token] === second)
+  }
+
+  @Test func `removing a connection twice counts once`() throws {
+    var table = ConnectionTable()
+    let connection = table.insert(try descriptor(), peer: peer(1))
+    _ = table.insert(try descriptor(), peer: peer(1))
+    table.remove(connection)
+    table.remove(connection)
+    #expect(table.count == 1)
+  }
+
+  @Test func `a user's bound does not touch another, and root has none but the whole`() throws {
+    var table = ConnectionTable()
+    var limits = Limits()
+    limits.connections = 6
+    limits.reservedConnections = 2
+    limits.connectionsPerUser = 3
+    for _ in 0..<3 { _ = table.insert(try descriptor(), peer: peer(1)) }
+    #expect(table.refusal(of: 1, limits) != nil)
+    #expect(table.refusal(of: 2, limits) == nil)
+    _ = table.insert(try descriptor(), peer: peer(2))
+    // Four of six: what is left is root's.
+    #expect(table.refusal(of: 2, limits) != nil)
+    #expect(table.refusal(of: 0, limits) == nil)
+    for _ in 0..<2 { _ = table.insert(try descriptor(), peer: peer(0)) }
+    #expect(table.refusal(of: 0, limits) != nil)
+  }
+
+  @Test func `a place that is given back can be taken again`() throws {
+    var table = ConnectionTable()
+    var limits = Limits()
+    limits.connectionsPerUser = 1
+    let connection = table.insert(try descriptor(), peer: peer(1))
+    #expect(table.refusal(of: 1, limits) != nil)
+    table.remove(connection)
+    #expect(table.refusal(of: 1, limits) == nil)
+    #expect(table.all.isEmpty)
+  }
+}
+
+@Suite struct MailboxTests {
+  @Test func `what many threads put in comes out once, in each thread's order`() throws {
+    let mailbox = try Mailbox<(sender: Int, number: Int)>(blocking: true)
+    let senders = try (0..<4).map { sender in
+      Box(try LinuxSystem.Thread(named: "sender") { for number in 0..<10_000 { mailbox.send((sender, number)) } })
+    }
+    var next = [0, 0, 0, 0]
+    while next.reduce(0, +) < 40_000 {
+      for (sender, number) in mailbox.takeAll() {
+        #expect(number == next[sender])
+        next[sender] = number + 1
+      }
+    }
+    for box in senders { box.join() }
+  }
+
+  @Test func `an empty mailbox that does not block gives nothing`() throws {
+    let mailbox = try Mailbox<Int>(blocking: false)
+    #expect(mailbox.takeAll().isEmpty)
+    mailbox.send(1)
+    mailbox.send(2)
+    #expect(mailbox.takeAll() == [1, 2])
+    #expect(mailbox.takeAll().isEmpty)
+  }
+}
+
+/// Keeps a thread in an array, which holds nothing noncopyable.
+private final class Box {
+  private var thread: LinuxSystem.Thread?
+  init(_ thread: consuming LinuxSystem.Thread) { self.thread = .some(consume thread) }
+  func join() { if let thread = thread.take() { thread.join() } }
+}
