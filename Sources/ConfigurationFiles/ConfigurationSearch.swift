@@ -57,7 +57,8 @@ package struct ConfigurationSearch: Equatable, Sendable {
       } catch {
         throw ConfigurationFailure(place: path, reason: "\(error)")
       }
-      for name in names where name.utf8.suffix(5).elementsEqual(".conf".utf8) {
+      // Editors leave hidden files behind; systemd passes them over too.
+      for name in names where name.utf8.first != UInt8(ascii: ".") && name.utf8.suffix(5).elementsEqual(".conf".utf8) {
         if !paths.contains(where: { $0.name == name }) { paths.append((name, "\(path)/\(name)")) }
       }
     }

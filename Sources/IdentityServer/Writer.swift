@@ -125,12 +125,12 @@ final class Writer {
     activity.enterStorage()
     let failure = store.commit(report.changes)
     activity.leaveStorage()
-    if let failure {
-      // Nothing of the batch is in force, and this registry is ahead of the disk until the store was written anew.
-      report.changes = []
-      report.condition = failure
-      // Said once, not once a refused request: a client could fill the journal.
-      if failure != before { report.notices.append(.store(.condition(failure))) }
+    // Nothing of a failed batch is in force, and this registry is ahead of the disk until the store was written anew.
+    if failure != nil { report.changes = [] }
+    // Said once, not once a refused request: a client could fill the journal.
+    if store.condition != before {
+      report.condition = store.condition
+      report.notices.append(.store(.condition(store.condition)))
     }
     for (job, decision) in zip(jobs, decisions) {
       report.outcomes.append(.init(connection: job.connection, result: outcome(of: decision, after: failure)))

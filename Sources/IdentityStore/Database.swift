@@ -19,6 +19,9 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
   /// Whether the disk or a quota is full.
   var isFull: Bool { code & 0xff == SQLITE_FULL }
 
+  /// Whether what was asked for is not in the file, as when a table is missing (SQLITE_ERROR).
+  var isAboutContent: Bool { code & 0xff == SQLITE_ERROR }
+
   /// Whether SQLite takes the file for damaged. One failed read can look like that too, so once proves nothing.
   var saysDamaged: Bool { code & 0xff == SQLITE_CORRUPT || code & 0xff == SQLITE_NOTADB }
 }
@@ -49,7 +52,8 @@ struct Database: ~Copyable, @unchecked Sendable {
     _ = unsafe csqlite_defensive(connection)
   }
 
-  deinit { unsafe sqlite3_close(connection) }
+  // Not sqlite3_close(): that one refuses, and leaks the files, while a statement of the connection is left.
+  deinit { unsafe sqlite3_close_v2(connection) }
 
   /// Whether SQLite fell back to a read-only descriptor, as it does without a word when it meets EROFS or EACCES.
   var isReadOnly: Bool { unsafe sqlite3_db_readonly(connection, "main") != 0 }

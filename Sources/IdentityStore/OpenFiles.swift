@@ -3,8 +3,9 @@ import LinuxSystem
 /// A connection with the statements compiled for it.
 struct OpenFiles: ~Copyable, Sendable {
   let database: Database
-  /// Which file the connection writes: another one under the same name would take its place at the next start.
+  /// Which files the connection writes: others under the same names would take their place at the next start.
   private let file: FileStatus
+  private let log: FileStatus
   private let begin: Statement
   private let end: Statement
   private let rollback: Statement
@@ -13,7 +14,9 @@ struct OpenFiles: ~Copyable, Sendable {
   private let updateStore: Statement
 
   init(_ database: consuming Database, in directory: borrowing StateDirectory) throws {
-    guard let file = try directory.folder.status(of: Store.fileName) else { throw DatabaseError.noConnection }
+    guard let file = try directory.folder.status(of: Store.fileName),
+      let log = try directory.folder.status(of: Store.logName)
+    else { throw DatabaseError.noConnection }
     let begin = try database.prepare("BEGIN IMMEDIATE")
     let end = try database.prepare("COMMIT")
     let rollback = try database.prepare("ROLLBACK")
@@ -22,6 +25,7 @@ struct OpenFiles: ~Copyable, Sendable {
     let updateStore = try database.prepare(
       "UPDATE store SET revision = ?1, row_count = ?2, digest = ?3, proof = ?4 WHERE only = 1")
     self.file = file
+    self.log = log
     self.begin = begin
     self.end = end
     self.rollback = rollback
@@ -31,8 +35,8 @@ struct OpenFiles: ~Copyable, Sendable {
     self.database = database
   }
 
-  /// Whether that is the file this connection writes.
-  func writes(to now: FileStatus?) -> Bool { now?.device == file.device && now?.inode == file.inode }
+  /// Whether those are the files this connection writes.
+  func writes(to file: FileStatus, log: FileStatus) -> Bool { file.isSame(as: self.file) && log.isSame(as: self.log) }
 
   /// Writes rows and the store's own row in one transaction, synced when this returns.
   func commit(_ rows: [(row: Row, proof: [UInt8])], store own: [Value], proof: [UInt8]) throws(DatabaseError) {

@@ -18,8 +18,10 @@ extension Store {
     let path = "\(directory.folder.path)/\(fileName)"
     do {
       try refuseNewer(in: directory, path: path)
-      let found = try Found(in: directory, path: path)
+      var notices: [StoreNotice] = []
       var key = try StoreKey.read(in: directory.folder)
+      try finishRewrite(in: directory, key, now: now, &notices)
+      let found = try Found(in: directory)
       let hasKey = key != nil || found.isFirstStart
       if key == nil {
         key =
@@ -29,14 +31,13 @@ extension Store {
       guard let authenticator = key else {
         throw StoreFailure.unusable(path: path, reason: "no memory can be locked for the key of the store")
       }
-      var opening = Opening(path: path, options: options, now: now, authenticator: authenticator)
-      if found.rewriteFinished { opening.notices.append(.finishedRewrite) }
+      var opening = Opening(path: path, options: options, now: now, authenticator: authenticator, notices: notices)
       if found.isFirstStart {
         try opening.create(in: directory, identity: identity)
       } else {
         try opening.load(found, hasKey: hasKey, in: directory)
       }
-      return opening.opened(directory)
+      return try opening.opened(directory)
     } catch let failure as StoreFailure {
       throw failure
     } catch {
@@ -45,7 +46,7 @@ extension Store {
   }
 
   /// Opens a connection and settles how it writes.
-  static func connect(_ path: String, _ options: Options) throws(DatabaseError) -> Database {
+  static func connect(_ path: String) throws(DatabaseError) -> Database {
     let database = try Database(path: path, create: false)
     try database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
     guard try database.text("PRAGMA journal_mode = WAL") == "wal" else {
@@ -53,7 +54,8 @@ extension Store {
     }
     // A commit is synced before it is acknowledged; the default of WAL would sync only at a checkpoint.
     try database.execute("PRAGMA synchronous = FULL")
-    try database.execute("PRAGMA wal_autocheckpoint = \(max(1, options.checkpointSize / 4_096))")
+    // SQLite would swallow the failure of a checkpoint of its own: the writer makes them, see Store.commit.
+    try database.execute("PRAGMA wal_autocheckpoint = 0")
     // SQLite falls back to a read-only descriptor without a word (SQLITE_READONLY is 8).
     guard !database.isReadOnly else { throw DatabaseError(action: "open for writing", code: 8) }
     return database
@@ -73,24 +75,24 @@ extension Store {
 
   fileprivate static func refuse(version: Int64, path: String) throws(StoreFailure) {
     guard version <= Schema.version else { throw .newer(path: path, found: version, supported: Schema.version) }
+    guard version >= 0 else { throw .unusable(path: path, reason: "its schema version is \(version)") }
   }
 }
 
-/// What stands in the state directory, after a rewrite that was under way was brought to its end.
+/// What stands in the state directory.
 private struct Found {
-  let rewriteFinished: Bool
   let database: FileStatus?
   let witness: [UInt8]?
+  let latest: [UInt8]?
 
-  init(in directory: borrowing StateDirectory, path: String) throws {
-    try Store.removeDraft(in: directory)
-    rewriteFinished = try Store.finishRewrite(in: directory)
+  init(in directory: borrowing StateDirectory) throws {
     database = try directory.folder.status(of: Store.fileName)
-    witness = try directory.folder.read(Witness.fileName, limit: 256)
+    witness = try Witness.read(Witness.fileName, in: directory.folder)
+    latest = try Witness.read(Witness.latestFileName, in: directory.folder)
   }
 
   /// Neither a database nor a witness.
-  var isFirstStart: Bool { database == nil && witness == nil }
+  var isFirstStart: Bool { database == nil && witness == nil && latest == nil }
 }
 
 /// One start: what is found, step by step.
@@ -102,20 +104,26 @@ private struct Opening: ~Copyable {
   var files: OpenFiles?
   var reading = Reading()
   var condition = StoreCondition.writable
-  var notices: [StoreNotice] = []
+  var notices: [StoreNotice]
 
-  init(path: String, options: Store.Options, now: Timestamp, authenticator: consuming Authenticator) {
+  init(
+    path: String, options: Store.Options, now: Timestamp, authenticator: consuming Authenticator,
+    notices: [StoreNotice]
+  ) {
+    self.notices = notices
     self.path = path
     self.options = options
     self.now = now
     self.authenticator = authenticator
   }
 
-  consuming func opened(_ directory: consuming StateDirectory) -> Store {
+  consuming func opened(_ directory: consuming StateDirectory) throws(SystemError) -> Store {
+    let latest = try directory.folder.open(Witness.latestFileName, flags: O_RDWR | O_CREAT, mode: 0o600)
     let content = StoreContent(registry: reading.registry, condition: condition, notices: notices)
     return Store(
       directory: directory, authenticator: authenticator, identity: reading.store, created: reading.created,
-      options: options, files: files, revision: reading.revision, digest: reading.digest, found: content,
+      options: options, files: files, revision: reading.revision, digest: reading.digest, latest: latest,
+      found: content,
       condition: condition)
   }
 
@@ -136,6 +144,7 @@ private struct Opening: ~Copyable {
   private func writeDraft(in directory: borrowing StateDirectory, identity: UUID) throws {
     let values = Store.storeRow(identity: identity, created: now, revision: 0, Digest())
     let proof = authenticator.proof(table: Table.store.name, values)
+    try directory.folder.create(Store.draftName, mode: 0o600)
     do {
       let database = try Database(path: "\(directory.folder.path)/\(Store.draftName)", create: true)
       try Schema.migrate(database, from: 0)
@@ -167,7 +176,7 @@ private struct Opening: ~Copyable {
       let rest = reading.damage.count - 1
       return damaged(first + (rest > 0 ? ", and \(rest) more" : ""))
     }
-    try compare(with: found.witness, in: directory)
+    try compare(with: found, in: directory)
     if condition == .writable { settle(in: directory) }
   }
 
@@ -182,7 +191,7 @@ private struct Opening: ~Copyable {
   }
 
   private mutating func read(in directory: borrowing StateDirectory) throws {
-    let database = try Store.connect(path, options)
+    let database = try Store.connect(path)
     let version = try database.integer("PRAGMA user_version") ?? 0
     try Store.refuse(version: version, path: path)
     try Schema.migrate(database, from: version)
@@ -190,8 +199,10 @@ private struct Opening: ~Copyable {
     files = try OpenFiles(database, in: directory)
   }
 
-  private mutating func compare(with content: [UInt8]?, in directory: borrowing StateDirectory) throws {
-    guard let content else {
+  private mutating func compare(with found: Found, in directory: borrowing StateDirectory) throws {
+    // A power cut may have torn the latest one: then it says nothing.
+    if let latest = found.latest, let known = Witness(latest, authenticator) { compare(with: known, in: directory) }
+    guard let content = found.witness else {
       notices.append(.witnessRenewed(reason: "it was missing"))
       return
     }
@@ -202,7 +213,13 @@ private struct Opening: ~Copyable {
       notices.append(.witnessRenewed(reason: "it was not authentic"))
       return
     }
-    let remedy = "restore the latest copy, or remove \(directory.folder.path)/\(Witness.fileName) to accept this one"
+    compare(with: known, in: directory)
+  }
+
+  private mutating func compare(with known: Witness, in directory: borrowing StateDirectory) {
+    guard condition == .writable else { return }
+    let names = "\(Witness.fileName) and \(Witness.latestFileName)"
+    let remedy = "restore the latest copy, or remove \(names) from \(directory.folder.path) to accept this one"
     if known.store != .zero, known.store != reading.store {
       reject("it is not the store that was here before; \(remedy)")
     } else if known.revision > reading.revision {

@@ -36,7 +36,7 @@ extension Store {
     // From here on the old file must not be written: the new one is the store.
     files = nil
     try Self.finishRewrite(in: directory)
-    let database = try Self.connect(path, options)
+    let database = try Self.connect(path)
     let reading = try Reading(database, authenticator)
     guard reading.damage.isEmpty, reading.revision == revision else {
       throw SystemError(call: "the rewritten store reads back differently", code: EIO)
@@ -49,6 +49,7 @@ extension Store {
 
   private func writeDraft() throws {
     try Self.removeDraft(in: directory)
+    try directory.folder.create(Self.draftName, mode: 0o600)
     guard try files?.copy(into: "\(directory.folder.path)/\(Self.draftName)") != nil else {
       throw DatabaseError.noConnection
     }
@@ -67,6 +68,28 @@ extension Store {
     }
   }
 
+  /// Brings a rewrite that was interrupted to its end, at a start.
+  ///
+  /// The file was proven before it got its name. It is proven once more, because the one it replaces is whole too: a
+  /// damaged one is set aside, and the old store stays. Without the key nothing is proven, and nothing touched.
+  static func finishRewrite(
+    in directory: borrowing StateDirectory, _ key: borrowing Authenticator?, now: Timestamp,
+    _ notices: inout [StoreNotice]
+  ) throws {
+    try removeDraft(in: directory)
+    guard try directory.folder.status(of: rewrittenName) != nil, key != nil else { return }
+    let path = "\(directory.folder.path)/\(rewrittenName)"
+    if try key?.proves(path) == true {
+      try finishRewrite(in: directory)
+      notices.append(.finishedRewrite)
+    } else {
+      let aside = asideName(rewrittenName, now)
+      try directory.folder.rename(rewrittenName, to: aside)
+      try directory.folder.synchronize()
+      notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
+    }
+  }
+
   static func removeDraft(in directory: borrowing StateDirectory) throws(SystemError) {
     try directory.folder.remove(draftName)
     try directory.folder.remove(draftName + "-journal")
@@ -75,15 +98,12 @@ extension Store {
   /// Puts a whole rewritten store in the place of the old one. Repeating it after a cut does no harm.
   ///
   /// The old log goes first, and durably: beside the new file SQLite would take it for the new file's own.
-  /// - Returns: false when there is no rewritten store.
-  @discardableResult
-  static func finishRewrite(in directory: borrowing StateDirectory) throws(SystemError) -> Bool {
-    guard try directory.folder.status(of: rewrittenName) != nil else { return false }
+  private static func finishRewrite(in directory: borrowing StateDirectory) throws(SystemError) {
+    guard try directory.folder.status(of: rewrittenName) != nil else { return }
     try directory.folder.remove(logName)
     try directory.folder.synchronize()
     try directory.folder.rename(rewrittenName, to: fileName)
     try directory.folder.synchronize()
-    return true
   }
 }
 
@@ -94,6 +114,19 @@ extension StoreCondition {
     case let error as DatabaseError where error.isFull: self = .full
     case let error as SystemError where error.code == ENOSPC || error.code == EDQUOT: self = .full
     default: self = .unwritable("\(error)")
+    }
+  }
+}
+
+extension Authenticator {
+  /// Whether a database is whole, and this key's.
+  fileprivate func proves(_ path: String) throws(DatabaseError) -> Bool {
+    do {
+      let database = try Database(path: path, create: false)
+      return try Reading(database, self).damage.isEmpty
+    } catch {
+      guard error.saysDamaged || error.isAboutContent else { throw error }
+      return false
     }
   }
 }

@@ -1,3 +1,4 @@
+import Glibc
 package import IdentityCore
 import LinuxSystem
 
@@ -17,6 +18,8 @@ package struct Store: ~Copyable, Sendable {
   /// The last transaction that is on disk.
   var revision: Int64
   var digest: Digest
+  /// The witness of the last commit; see ``Witness/latestFileName``.
+  let latest: Descriptor
   /// What was found at start, until somebody takes it.
   var found: StoreContent?
   /// What can be done now.
@@ -47,14 +50,26 @@ extension Store {
     guard condition == .writable else { return condition }
     guard !changes.isEmpty else { return nil }
     do {
-      try checkFile()
+      _ = try logSize()
       try write(changes)
-      try checkFile()
-      if revision % Self.witnessInterval == 0 { try writeWitness() }
+      let size = try logSize()
+      // What is committed is on disk, so a failure from here on is one of the next commit.
+      maintain(logSize: size)
       return nil
     } catch {
       condition = StoreCondition(after: error)
       return condition
+    }
+  }
+
+  /// What keeps the store in order behind a commit: the log written back, the witnesses told.
+  private mutating func maintain(logSize: Int64) {
+    do {
+      try latest.overwrite(with: Witness(store: identity, revision: revision).bytes(authenticator))
+      if logSize > Int64(options.checkpointSize) { try files?.database.checkpoint() }
+      if revision % Self.witnessInterval == 0 { try writeWitness() }
+    } catch {
+      condition = StoreCondition(after: error)
     }
   }
 
@@ -86,12 +101,14 @@ extension Store {
     ]
   }
 
-  /// Fails when the file was deleted or replaced under the daemon: what was just committed would be gone at the next start.
-  private func checkFile() throws(SystemError) {
-    let now = try directory.folder.status(of: Self.fileName)
-    guard files?.writes(to: now) == true else {
-      throw SystemError(call: "\(path) was replaced or deleted under the daemon", code: 116)
-    }
+  /// The size of the log in bytes. Fails when a file was deleted or replaced under the daemon: what is committed to it
+  /// would be gone at the next start.
+  private func logSize() throws(SystemError) -> Int64 {
+    guard let file = try directory.folder.status(of: Self.fileName),
+      let log = try directory.folder.status(of: Self.logName),
+      files?.writes(to: file, log: log) == true
+    else { throw SystemError(call: "\(path) or its log was replaced or deleted under the daemon", code: ESTALE) }
+    return log.size
   }
 
   func writeWitness() throws(SystemError) {

@@ -1,4 +1,6 @@
+import Glibc
 import IdentityCore
+import LinuxSystem
 
 /// A second record of the store, outside the database: an empty, deleted, truncated or older database is then never
 /// taken for a first start, which would hand out a second identity.
@@ -6,6 +8,11 @@ import IdentityCore
 /// One line of text: `identityd-witness 1 <store> <revision> <proof>`.
 struct Witness: Equatable {
   static let fileName = "witness"
+
+  /// The same line once more, written over itself behind every commit and not synced. It survives whatever a kill leaves,
+  /// so that a damaged log, which SQLite takes for a shorter one, is noticed. After a power cut it may be behind, or torn,
+  /// and then it says nothing: it never runs ahead of the disk.
+  static let latestFileName = "witness.latest"
 
   /// The store it belongs to; ``UUID/zero`` where only that there was one is known.
   let store: UUID
@@ -21,6 +28,17 @@ struct Witness: Equatable {
   init(store: UUID, revision: Int64) {
     self.store = store
     self.revision = revision
+  }
+
+  /// Reads a file of this form: nil where it is missing, its bytes where it holds anything else, too.
+  ///
+  /// A file that is too long to be one counts as one byte of nonsense.
+  static func read(_ name: String, in folder: borrowing Folder) throws(SystemError) -> [UInt8]? {
+    do {
+      return try folder.read(name, limit: 256)
+    } catch  where error.code == EFBIG {
+      return [0]
+    }
   }
 
   /// Reads the content of the file; nil where it is not what this store wrote.

@@ -58,7 +58,10 @@ package struct CommandLine: Equatable, Sendable {
       let found = unsafe clinux_next_option(count, vector, constant, takes, Int32(known.count), &next, &value)
       if found == -1 { break }
       guard found >= 0 else {
-        let argument = unsafe Self.text(vector[Int(max(next, 2)) - 1])
+        // Within a cluster of short options getopt has not gone on to the next argument yet.
+        let before = unsafe Self.text(vector[Int(max(next, 2)) - 1])
+        let here = unsafe next < count ? Self.text(vector[Int(next)]) : ""
+        let argument = before.utf8.first == UInt8(ascii: "-") && before != "-" ? before : here
         return UsageError(
           found == -2 ? "unknown option '\(argument)'" : "option '\(argument)' takes a value, or takes none")
       }

@@ -12,6 +12,9 @@ package enum ConfigurationAccess {
     case bytes([UInt8])
   }
 
+  /// The number of /dev/null: major 1, minor 3 (Documentation/admin-guide/devices.txt of Linux).
+  private static let nullDevice: dev_t = 1 << 8 | 3
+
   /// Reads a file.
   ///
   /// - Throws: EFBIG where it is longer than `limit` bytes, EINVAL where it is neither a regular file nor /dev/null.
@@ -22,7 +25,7 @@ package enum ConfigurationAccess {
     } catch  where error.code == ENOENT || error.code == ENOTDIR {
       return .missing
     }
-    if status.st_mode & S_IFMT == S_IFCHR { return .masked }
+    if status.st_mode & S_IFMT == S_IFCHR, status.st_rdev == nullDevice { return .masked }
     let file = Descriptor(
       adopting: try system("open \(path)") { unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) })
     return .bytes(try file.readWhole(limit: limit, name: path))

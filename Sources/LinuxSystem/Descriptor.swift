@@ -44,6 +44,22 @@ package struct Descriptor: ~Copyable, Sendable {
   }
 }
 
+extension Descriptor {
+  /// Writes the bytes over the front of the file, whole.
+  package func overwrite(with bytes: [UInt8]) throws(SystemError) {
+    let number = number
+    var written = 0
+    while written < bytes.count {
+      written += try system("pwrite") {
+        unsafe bytes.withUnsafeBytes { buffer in
+          let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[written...])
+          return unsafe pwrite(number, rest.baseAddress, rest.count, off_t(written))
+        }
+      }
+    }
+  }
+}
+
 /// The outcome of a system call that may have to wait.
 enum Attempt {
   case done(Int)

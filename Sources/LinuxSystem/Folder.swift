@@ -8,7 +8,11 @@ package struct Folder: ~Copyable, Sendable {
   private let descriptor: Descriptor
 
   /// Opens a folder; a symbolic link in its place is refused.
-  package init(path: String) throws(SystemError) {
+  package init(path given: String) throws(SystemError) {
+    // Behind a slash at the end the kernel would follow a link all the same.
+    var trimmed = given[...]
+    while trimmed.utf8.count > 1, trimmed.utf8.last == UInt8(ascii: "/") { trimmed.removeLast() }
+    let path = String(trimmed)
     descriptor = Descriptor(
       adopting: try system("open \(path)") { unsafe clinux_open(path, O_RDONLY | O_DIRECTORY, 0) })
     self.path = path
@@ -41,6 +45,11 @@ package struct Folder: ~Copyable, Sendable {
     let number = descriptor.number
     return Descriptor(
       adopting: try system("open \(path)/\(name)") { unsafe clinux_openat(number, name, flags, mode) })
+  }
+
+  /// Makes an empty file; one that is there already is refused.
+  package func create(_ name: String, mode: UInt32) throws(SystemError) {
+    _ = try open(name, flags: O_WRONLY | O_CREAT | O_EXCL, mode: mode)
   }
 
   /// Reads a regular file whole; nil where there is none.
@@ -109,6 +118,9 @@ package struct FileStatus: Equatable, Sendable {
   package let size: Int64
   /// Whether it is a regular file.
   package let isRegular: Bool
+
+  /// Whether both are one file, whatever is in it.
+  package func isSame(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 
   init(_ status: stat) {
     device = UInt64(status.st_dev)

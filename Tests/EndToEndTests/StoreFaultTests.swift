@@ -3,14 +3,17 @@ import Testing
 
 /// Faults of the disk under a running daemon, made by strace in the daemon's own system calls.
 @Suite(.enabled(if: isRoot, "attaching to the daemon needs root"), .serialized) struct StoreFaultTests {
-  /// Has system calls of the daemon fail while the body runs.
-  private func withFault(_ fault: String, _ daemon: DaemonUnderTest, _ body: () throws -> Void) throws {
+  /// Has system calls of the daemon fail while the body runs: all of them, or those on one of its files.
+  private func withFault(_ fault: String, on file: String? = nil, _ daemon: DaemonUnderTest, _ body: () throws -> Void)
+    throws
+  {
     let call = fault.split(separator: ":")[0]
     let tracer = Process()
     tracer.executableURL = URL(filePath: "/usr/bin/env")
-    tracer.arguments = [
-      "strace", "-f", "-p", "\(daemon.process.processIdentifier)", "-e", "trace=\(call)", "-e", "inject=\(fault)",
-    ]
+    let path = file.map { ["-P", daemon.state.appending(path: $0).path] } ?? []
+    tracer.arguments =
+      ["strace", "-f", "-p", "\(daemon.process.processIdentifier)", "-e", "trace=\(call)", "-e", "inject=\(fault)"]
+      + path
     let said = Pipe()
     tracer.standardError = said
     try tracer.runUnmasked()
@@ -79,6 +82,25 @@ import Testing
       #expect(try waiting.answer().last?.contains("level=installation") == true)
       #expect(try waiting.answer() == ["OK"])
     }
+  }
+
+  @Test func `a log that cannot be written back stops the acknowledgements, and loses none that were given`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Store]\nCheckpointSize=64K\n")
+    var told: [Int: String] = [:]
+    try withFault("fdatasync:error=EIO", on: "identityd.db", daemon) { () throws in
+      // Each is a commit of a few pages: sooner or later the log is due.
+      for user in 30_000..<30_060 {
+        let answer = try identityctl(daemon, "get", "installation", asUser: user)
+        if answer.status == 23 { break }
+        told[user] = answer.output.trimmingCharacters(in: .newlines)
+      }
+      #expect((1..<60).contains(told.count), "\(told.count) were acknowledged")
+      #expect(try daemon.client().statusValue("store") == "read-only")
+    }
+    _ = try eventually(daemon, "get installation")
+    daemon.end(with: SIGKILL)
+    try daemon.start()
+    for (user, installation) in told { #expect(try daemon.uuid("get installation app=user:\(user)") == installation) }
   }
 
   @Test func `a database that is deleted under the daemon is noticed before the next acknowledgement`() throws {

@@ -1,0 +1,176 @@
+import IdentityCore
+import IdentityStore
+import Testing
+
+/// Bits that turned and files that ended early: whatever SQLite makes of them, nothing wrong is ever served as right.
+@Suite struct BitFlipTests {
+  /// What a start made of a changed file.
+  private enum Outcome { case exact, damaged, refused }
+
+  /// Lives through a start, a change and one more start with these files, and checks what is served on the way.
+  private func live(_ files: [String: [UInt8]], _ original: Registry, in workspace: Workspace, _ what: String) throws
+    -> Outcome
+  {
+    try workspace.restore(files)
+    var expected = original
+    do {
+      let outcome = try workspace.withStore { store, content -> Outcome in
+        #expect(content.registry.isPart(of: original), "\(what): something was made up")
+        guard content.condition == .writable else {
+          #expect(content.condition.damage != nil, "\(what): \(content.condition)")
+          #expect(store.commit(installed(500)) == content.condition)
+          return .damaged
+        }
+        #expect(content.registry == original, "\(what): silent")
+        if store.commit(installed(500)) == nil { for change in installed(500) { expected.apply(change) } }
+        _ = store.close()
+        return .exact
+      }
+      let next = try workspace.found()
+      if outcome == .damaged {
+        #expect(next.condition.damage != nil, "\(what): the next start took it for good")
+      } else {
+        // A change may meet the damage that reading did not; then it is said, and not silent.
+        #expect(next.condition != .writable || next.registry == expected, "\(what): silent at the next start")
+      }
+      #expect(next.registry.isPart(of: expected), "\(what): something was made up for the next start")
+      return outcome
+    } catch is StoreFailure {
+      return .refused
+    }
+  }
+
+  private func closedStore(apps: Int, in workspace: Workspace) throws -> (files: [String: [UInt8]], registry: Registry)
+  {
+    let registry = try workspace.commit(sample(apps: apps))
+    var files = try workspace.files()
+    files["identityd.db-wal"] = nil
+    return (files, registry)
+  }
+
+  @Test(arguments: [1, 2, 3, 4] as [UInt64]) func `a flipped bit in the database is never served`(seed: UInt64) throws {
+    let workspace = try Workspace(inMemory: true)
+    let (files, registry) = try closedStore(apps: 40, in: workspace)
+    let database = try #require(files["identityd.db"])
+    var generator = SplitMix64(state: seed)
+    var outcomes: [Outcome: Int] = [:]
+    for _ in 0..<600 {
+      let bit = Int.random(in: 0..<(8 * database.count), using: &generator)
+      var changed = files
+      changed["identityd.db"]?[bit / 8] ^= 1 << UInt8(bit % 8)
+      outcomes[try live(changed, registry, in: workspace, "bit \(bit)"), default: 0] += 1
+    }
+    // Enough of the flips hit something, or the test would prove nothing.
+    #expect(outcomes[.damaged, default: 0] > 200, "\(outcomes)")
+    #expect(outcomes[.exact, default: 0] > 20, "\(outcomes)")
+  }
+
+  @Test func `every flipped bit of the first page's header is harmless or noticed`() throws {
+    let workspace = try Workspace(inMemory: true)
+    let (files, registry) = try closedStore(apps: 5, in: workspace)
+    for bit in 0..<(8 * 108) {
+      var changed = files
+      changed["identityd.db"]?[bit / 8] ^= 1 << UInt8(bit % 8)
+      _ = try live(changed, registry, in: workspace, "bit \(bit)")
+    }
+  }
+
+  @Test func `a database cut short anywhere is never served`() throws {
+    let workspace = try Workspace(inMemory: true)
+    let (files, registry) = try closedStore(apps: 60, in: workspace)
+    let database = try #require(files["identityd.db"])
+    for length in stride(from: 0, to: database.count, by: 512) {
+      var changed = files
+      changed["identityd.db"] = Array(database.prefix(length))
+      let outcome = try live(changed, registry, in: workspace, "\(length) of \(database.count) bytes")
+      #expect(outcome != .exact, "\(length) of \(database.count) bytes")
+    }
+  }
+
+  @Test func `a sector of zeros or of another place is never served`() throws {
+    let workspace = try Workspace(inMemory: true)
+    let (files, registry) = try closedStore(apps: 60, in: workspace)
+    let database = try #require(files["identityd.db"])
+    for place in stride(from: 0, to: database.count, by: 512) {
+      let range = place..<(place + 512)
+      var zeros = files
+      zeros["identityd.db"]?.replaceSubrange(range, with: [UInt8](repeating: 0, count: 512))
+      _ = try live(zeros, registry, in: workspace, "zeros at \(place)")
+      var moved = files
+      let other = (place + 4_096) % database.count
+      moved["identityd.db"]?.replaceSubrange(range, with: database[other..<(other + 512)])
+      _ = try live(moved, registry, in: workspace, "sector \(other) at \(place)")
+    }
+  }
+
+  /// The files of a store that was killed: what was acknowledged stands in the log.
+  private func killed(_ workspace: Workspace) throws -> (files: [String: [UInt8]], registry: Registry) {
+    var registry = Registry()
+    let files = try workspace.withStore { store, _ in
+      for batch in sample(apps: 6) {
+        try store.mustCommit(batch)
+        for change in batch { registry.apply(change) }
+      }
+      return try workspace.files()
+    }
+    return (files, registry)
+  }
+
+  @Test func `a log cut short after a kill is damage: what was acknowledged is never silently taken back`() throws {
+    let workspace = try Workspace(inMemory: true)
+    let other = try Workspace(inMemory: true)
+    let (files, registry) = try killed(workspace)
+    let log = try #require(files["identityd.db-wal"])
+    try #require(log.count > 4_096)
+    for length in stride(from: 0, through: log.count, by: 512) {
+      var changed = files
+      changed["identityd.db-wal"] = Array(log.prefix(length))
+      try expectWholeOrDamaged(changed, registry, in: other, "\(length) of \(log.count) bytes")
+    }
+    try expectWholeOrDamaged(files, registry, in: other, "untouched")
+    #expect(try other.found().condition == .writable)
+  }
+
+  @Test func `a bit that turned in the log after a kill is damage, too`() throws {
+    let workspace = try Workspace(inMemory: true)
+    let other = try Workspace(inMemory: true)
+    let (files, registry) = try killed(workspace)
+    let log = try #require(files["identityd.db-wal"])
+    var random = SplitMix64(state: 14)
+    for _ in 0..<400 {
+      let place = Int.random(in: log.indices, using: &random)
+      var changed = files
+      changed["identityd.db-wal"]?[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      try expectWholeOrDamaged(changed, registry, in: other, "a bit at \(place)")
+    }
+  }
+
+  private func expectWholeOrDamaged(
+    _ files: [String: [UInt8]], _ registry: Registry, in workspace: Workspace, _ what: String
+  ) throws {
+    try workspace.restore(files)
+    let content = try workspace.found()
+    if content.condition == .writable {
+      #expect(content.registry == registry, "\(what)")
+    } else {
+      guard case .damaged = content.condition else {
+        Issue.record("\(what): \(content.condition)")
+        return
+      }
+      #expect(content.registry == Registry(), "\(what)")
+    }
+  }
+}
+
+/// The generator of Steele, Lea and Flood (2014): small, and the same on every machine.
+struct SplitMix64: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import IdentityCore
+import IdentityStore
+import LinuxSystem
+import Testing
+
+@Suite struct CommitTests {
+  @Test(arguments: [0, 1, 2, 40]) func `what was committed is found again`(apps: Int) throws {
+    let workspace = try Workspace()
+    let committed = try workspace.commit(sample(apps: apps))
+    #expect(committed == Registry(applying: sample(apps: apps)))
+    let content = try workspace.found()
+    #expect(content.registry == committed)
+    #expect(content.condition == .writable)
+    #expect(content.notices == [])
+  }
+
+  @Test func `an app without an identifier, a random device and odd names come back as they were`() throws {
+    let workspace = try Workspace()
+    let odd: [Text] = ["unit:é.service", "unit:e\u{301}.service", "K", "\u{212A}", "'; DROP TABLE app; --", ""]
+    let batch: [Change] =
+      [.deviceCreated(Identifier(value: uuid(3), created: start, origin: .random))]
+      + odd.map { .appInstalled($0, App(vendor: $0, installed: start)) }
+    try workspace.commit([batch])
+    let registry = try workspace.found().registry
+    #expect(registry == Registry(applying: [batch]))
+    #expect(registry.apps.count == odd.count)
+  }
+
+  @Test func `what was committed is found after a kill, wherever the log stands`() throws {
+    let workspace = try Workspace()
+    let other = try Workspace()
+    try workspace.withStore { store, _ in
+      var batches: [[Change]] = []
+      for batch in sample(apps: 12) {
+        try store.mustCommit(batch)
+        batches.append(batch)
+        // What is on the disk at this moment is all that the next start will have.
+        try other.restore(try workspace.files())
+        let content = try other.found()
+        #expect(content.registry == Registry(applying: batches))
+        #expect(content.condition == .writable)
+      }
+    }
+  }
+
+  @Test func `a store that was let go of without closing serves everything`() throws {
+    let workspace = try Workspace()
+    try workspace.withStore { store, _ in for batch in sample(apps: 5) { try store.mustCommit(batch) } }
+    let content = try workspace.found()
+    #expect(content.registry == Registry(applying: sample(apps: 5)))
+    #expect(content.condition == .writable)
+  }
+
+  @Test func `revisions count transactions and go on where the last start ended`() throws {
+    let workspace = try Workspace()
+    for _ in 0..<2 {
+      let next = try workspace.found().registry.apps.count
+      try workspace.commit([installed(next), installed(next + 1) + installed(next + 2)])
+    }
+    #expect(try workspace.sql("SELECT revision, row_count FROM store") == "4|12\n")
+    #expect(
+      try workspace.sql("SELECT group_concat(revision) FROM (SELECT revision FROM app ORDER BY 1)") == "1,2,2,3,4,4\n")
+    #expect(try workspace.found().condition == .writable)
+  }
+
+  @Test func `an empty batch writes nothing`() throws {
+    let workspace = try Workspace()
+    try workspace.withStore { store, _ in
+      let before = try workspace.files()
+      try store.mustCommit([])
+      #expect(try workspace.files() == before)
+    }
+  }
+
+  @Test func `a batch that fails half way is not there at all`() throws {
+    let workspace = try Workspace()
+    try workspace.commit([installed(1)])
+    try workspace.withStore { store, content in
+      // The second row is there already.
+      let condition = store.commit([deviceCreated] + installed(1))
+      guard case .unwritable = condition else {
+        Issue.record("\(String(describing: condition))")
+        return
+      }
+      #expect(store.condition == condition)
+      // And nothing more before the store was written anew.
+      #expect(store.commit(installed(2)) == condition)
+      let healed = store.heal()
+      #expect(healed == content.registry)
+      #expect(store.condition == .writable)
+      try store.mustCommit(installed(3))
+    }
+    #expect(try workspace.found().registry == Registry(applying: [installed(1), installed(3)]))
+  }
+
+  @Test func `the content found at start is handed out once`() throws {
+    let workspace = try Workspace()
+    try workspace.commit([[deviceCreated]])
+    try workspace.withStore { store, first in
+      let second = store.takeContent()
+      #expect(first.registry.device != nil)
+      #expect(second.registry == Registry())
+    }
+  }
+
+  @Test func `the log stays small, and everything is there still`() throws {
+    let workspace = try Workspace(inMemory: true)
+    var options = Store.Options()
+    options.checkpointSize = 65_536
+    let batches = sample(apps: 300)
+    try workspace.withStore(options: options) { store, _ in
+      for batch in batches { try store.mustCommit(batch) }
+      #expect(try workspace.read("identityd.db-wal").count < 4 * options.checkpointSize)
+      let other = try Workspace(inMemory: true)
+      try other.restore(try workspace.files())
+      #expect(try other.found().registry == Registry(applying: batches))
+    }
+  }
+
+  @Test func `closing leaves an empty log and a witness of the last revision`() throws {
+    let workspace = try Workspace()
+    try workspace.commit(sample(apps: 4))
+    #expect(try workspace.read("identityd.db-wal") == [])
+    let witness = String(decoding: try workspace.read("witness"), as: UTF8.self)
+    #expect(witness.hasPrefix("identityd-witness 1 \(identity) 5 "))
+  }
+
+  @Test func `a store that was let go of keeps no file open`() throws {
+    let workspace = try Workspace()
+    try workspace.commit(sample(apps: 1))
+    try workspace.withStore { store, _ in
+      try store.mustCommit(installed(9))
+      #expect(try openFiles(under: workspace.root).isEmpty == false)
+    }
+    #expect(try openFiles(under: workspace.root) == [])
+  }
+}
+
+/// The files below a folder that this process has open.
+func openFiles(under folder: String) throws -> [String] {
+  try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { number in
+    let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")
+    return target.flatMap { $0.hasPrefix(folder + "/") ? $0 : nil }
+  }
+}

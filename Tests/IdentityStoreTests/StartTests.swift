@@ -1,0 +1,144 @@
+import Foundation
+import IdentityCore
+import IdentityStore
+import Testing
+
+@Suite struct StartTests {
+  @Test func `a first start makes store, key and witness, for this user alone`() throws {
+    let workspace = try Workspace()
+    let content = try workspace.withStore { store, content in
+      #expect(store.condition == .writable)
+      return content
+    }
+    #expect(content.registry == Registry())
+    #expect(content.condition == .writable)
+    #expect(content.notices == [.created(path: workspace.path("identityd.db"))])
+    #expect(try workspace.mode("") == 0o700)
+    for name in ["identityd.db", "store.key", "witness", "witness.latest"] {
+      #expect(try workspace.mode(name) == 0o600, "\(name)")
+    }
+  }
+
+  @Test func `a second start makes nothing and finds the same store`() throws {
+    let workspace = try Workspace()
+    try workspace.commit([])
+    let before = try workspace.files()
+    let content = try workspace.withStore(at: Timestamp(milliseconds: 5), identity: uuid(7)) { store, content in
+      try store.mustClose()
+      return content
+    }
+    #expect(content.notices == [])
+    #expect(try workspace.files() == before)
+    #expect(try workspace.sql("SELECT id, created, revision FROM store") == "\(identity)|\(start)|0\n")
+  }
+
+  @Test func `two first starts do not make the same key`() throws {
+    let keys = try (0..<2).map { _ in
+      let workspace = try Workspace()
+      try workspace.commit([])
+      return try workspace.read("store.key")
+    }
+    #expect(keys[0] != keys[1])
+    #expect(keys[0].count == 65)
+  }
+
+  @Test(arguments: ["link", "fifo", "folder"])
+  func `what is no regular file in place of the database is refused and kept`(what: String) throws {
+    let workspace = try Workspace()
+    try workspace.commit(sample(apps: 1))
+    let path = workspace.path("identityd.db")
+    try workspace.rename("identityd.db", to: "real")
+    let before = try workspace.files()
+    switch what {
+    case "link": try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "real")
+    case "fifo":
+      let made = unsafe mkfifo(path, 0o600)
+      try #require(made == 0)
+    default: try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+    guard case .unusable(path, "it is not a regular file") = try workspace.failure() else {
+      Issue.record("not refused")
+      return
+    }
+    let kind = try FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
+    #expect(kind == ["link": .typeSymbolicLink, "folder": .typeDirectory][what] ?? .typeUnknown)
+    try FileManager.default.removeItem(atPath: path)
+    #expect(try workspace.files() == before)
+  }
+
+  @Test(arguments: [2, 3, 255, Int(Int32.max), -1, Int(Int32.min)])
+  func `a store of a later version is refused and left untouched byte for byte`(version: Int) throws {
+    let workspace = try Workspace()
+    try workspace.commit(sample(apps: 3))
+    try workspace.sql("PRAGMA user_version = \(version)")
+    // What a rewrite of that later version left behind is its own, too.
+    try workspace.write("identityd.db.draft", Array("of a later version".utf8))
+    let before = try workspace.files()
+    guard case .newer(let path, let found, 1) = try workspace.failure() else {
+      Issue.record("not refused as newer")
+      return
+    }
+    #expect(path == workspace.path("identityd.db"))
+    #expect(found == Int64(UInt32(truncatingIfNeeded: version)))
+    #expect(try workspace.files() == before)
+  }
+
+  @Test func `a later version that stands in the log alone is refused and left untouched`() throws {
+    let workspace = try Workspace()
+    try workspace.commit(sample(apps: 3))
+    // The tool is killed, so that the log with the new version stays beside the database.
+    let script = "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; PRAGMA user_version=2;\n.system kill -9 $PPID\n"
+    let file = workspace.root + "/script"
+    try Data(script.utf8).write(to: URL(filePath: file))
+    _ = try workspace.run("/bin/sh", "-c", "exec sqlite3 \"$0\" < \"$1\"", workspace.path("identityd.db"), file)
+    try workspace.remove("identityd.db-shm")
+    let before = try workspace.files()
+    try #require(before["identityd.db-wal"]?.isEmpty == false)
+    guard case .newer(_, 2, 1) = try workspace.failure() else {
+      Issue.record("not refused as newer")
+      return
+    }
+    #expect(try workspace.files() == before)
+  }
+
+  /// Where a first start can be cut off, by what it has left.
+  enum Cut: String, CaseIterable {
+    case onlyTheKey, halfAKey, emptyDraft, halfADraft, draftWithJournal, allButTheWitness, halfAWitness
+  }
+
+  @Test(arguments: Cut.allCases) func `a first start that was cut off is carried on`(cut: Cut) throws {
+    let workspace = try Workspace()
+    try workspace.commit([])
+    try workspace.remove("witness")
+    try workspace.remove("witness.latest")
+    let database = try workspace.read("identityd.db")
+    if ![.allButTheWitness, .halfAWitness].contains(cut) {
+      try workspace.remove("identityd.db")
+      try workspace.remove("identityd.db-wal")
+    }
+    switch cut {
+    case .onlyTheKey, .allButTheWitness: break
+    case .halfAKey:
+      try workspace.rename("store.key", to: "store.key.new")
+      try workspace.write("store.key.new", Array(try workspace.read("store.key.new").prefix(9)))
+    case .emptyDraft: try workspace.write("identityd.db.draft", [])
+    case .halfADraft: try workspace.write("identityd.db.draft", Array(database.prefix(4_096)))
+    case .draftWithJournal:
+      try workspace.write("identityd.db.draft", database)
+      try workspace.write("identityd.db.draft-journal", [UInt8](repeating: 7, count: 512))
+    case .halfAWitness: try workspace.write("witness.new", Array("identityd".utf8))
+    }
+    try workspace.withStore { store, content in
+      #expect(content.condition == .writable)
+      #expect(content.registry == Registry())
+      #expect(content.asideNames == [])
+      try store.mustCommit([deviceCreated])
+      try store.mustClose()
+    }
+    #expect(
+      try workspace.names() == ["identityd.db", "identityd.db-wal", "lock", "store.key", "witness", "witness.latest"])
+    let content = try workspace.found()
+    #expect(content.registry == Registry(applying: [[deviceCreated]]))
+    #expect(content.condition == .writable)
+  }
+}

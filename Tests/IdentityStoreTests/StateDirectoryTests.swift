@@ -1,0 +1,99 @@
+import Foundation
+import IdentityStore
+import Testing
+
+@Suite struct StateDirectoryTests {
+  @Test func `a folder that is missing is made, closed to all others`() throws {
+    let workspace = try Workspace()
+    _ = try StateDirectory.open(path: workspace.state)
+    #expect(try workspace.mode("") == 0o700)
+    #expect(try workspace.mode("lock") == 0o600)
+  }
+
+  @Test func `a second daemon is told who holds the folder`() throws {
+    let workspace = try Workspace()
+    let held = try StateDirectory.open(path: workspace.state)
+    guard case .held(let path, let holder) = try workspace.refusal() else {
+      Issue.record("not refused as held")
+      return
+    }
+    #expect(path == workspace.state)
+    #expect(holder == "pid \(ProcessInfo.processInfo.processIdentifier)")
+    // The first is not disturbed by the attempt: it still holds the folder.
+    guard case .held = try workspace.refusal() else {
+      Issue.record("the first refusal took the lock away")
+      return
+    }
+    withExtendedLifetime(held) {}
+  }
+
+  @Test func `an open store holds the folder, and lets go of it with the store`() throws {
+    let workspace = try Workspace()
+    try workspace.withStore { _, _ in
+      guard case .held = try workspace.refusal() else {
+        Issue.record("two stores on one folder")
+        return
+      }
+    }
+    _ = try workspace.found()
+  }
+
+  @Test(arguments: [0o755, 0o750, 0o701, 0o770, 0o777])
+  func `a folder that others may enter is refused with the command that mends it`(mode: Int) throws {
+    let workspace = try Workspace()
+    try workspace.makeState(mode: mode)
+    let refusal = try workspace.refusal()
+    guard case .unsafe(let path, _) = refusal else {
+      Issue.record("\(refusal)")
+      return
+    }
+    #expect(path == workspace.state)
+    #expect(refusal.description.contains("mode \(String(mode, radix: 8))"))
+    #expect(refusal.description.contains("chmod 0700 \(workspace.state)"))
+    #expect(try workspace.names() == [], "nothing was made in it")
+  }
+
+  @Test(.enabled(if: isRoot, "giving a folder away needs root"))
+  func `a folder of another user is refused and says whose it is`() throws {
+    let workspace = try Workspace()
+    try workspace.makeState()
+    let given = unsafe chown(workspace.state, 65_534, 65_534)
+    try #require(given == 0)
+    let refusal = try workspace.refusal()
+    #expect(refusal.description.contains("it belongs to uid 65534, not to uid 0"))
+    #expect(try workspace.names() == [])
+  }
+
+  @Test(arguments: ["", "/"])
+  func `a symbolic link in place of the folder is refused`(end: String) throws {
+    let workspace = try Workspace()
+    try workspace.makeState()
+    try FileManager.default.moveItem(atPath: workspace.state, toPath: workspace.root + "/elsewhere")
+    try FileManager.default.createSymbolicLink(atPath: workspace.state, withDestinationPath: "elsewhere")
+    #expect(throws: StateDirectoryFailure.self) { _ = try StateDirectory.open(path: workspace.state + end) }
+    #expect(try workspace.names() == [], "nothing was made behind it")
+  }
+
+  @Test func `a file in place of the folder is refused and kept`() throws {
+    let workspace = try Workspace()
+    try Data("mine".utf8).write(to: URL(filePath: workspace.state))
+    #expect(throws: StateDirectoryFailure.self) { _ = try StateDirectory.open(path: workspace.state) }
+    #expect(try String(contentsOfFile: workspace.state, encoding: .utf8) == "mine")
+  }
+
+  @Test func `a symbolic link in place of the lock is not followed`() throws {
+    let workspace = try Workspace()
+    try workspace.makeState()
+    let victim = workspace.root + "/victim"
+    try Data("keep me".utf8).write(to: URL(filePath: victim))
+    try FileManager.default.createSymbolicLink(atPath: workspace.path("lock"), withDestinationPath: victim)
+    guard case .system = try workspace.refusal() else {
+      Issue.record("not refused by the kernel")
+      return
+    }
+    #expect(try String(contentsOfFile: victim, encoding: .utf8) == "keep me")
+  }
+}
+
+/// Some faults can only be made by root.
+let isRoot = geteuid() == 0

@@ -1,0 +1,133 @@
+import Foundation
+import IdentityCore
+import IdentityStore
+
+/// A folder of its own for one test, removed with this object.
+final class Workspace {
+  /// Closed to all others, as what is in it has to be.
+  let root: String
+  /// The state directory; a store makes it.
+  var state: String { root + "/state" }
+
+  /// Makes the folder, on the disk or, for tests that open a store thousands of times, in memory.
+  init(inMemory: Bool = false) throws {
+    let shared = "/dev/shm"
+    let hasMemory = FileManager.default.isWritableFile(atPath: shared)
+    let base = inMemory && hasMemory ? shared : FileManager.default.temporaryDirectory.path
+    root = "\(base)/identity-store-\(Foundation.UUID().uuidString)"
+    try FileManager.default.createDirectory(
+      atPath: root, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: root) }
+
+  /// The path of a file in the state directory.
+  func path(_ name: String) -> String { "\(state)/\(name)" }
+
+  /// Whether anything has that name in the state directory.
+  func exists(_ name: String) -> Bool {
+    (try? FileManager.default.attributesOfItem(atPath: path(name))) != nil
+  }
+
+  func read(_ name: String) throws -> [UInt8] { try Array(Data(contentsOf: URL(filePath: path(name)))) }
+
+  /// Writes a file, mode 0600, in place of what has its name.
+  func write(_ name: String, _ bytes: [UInt8]) throws {
+    try removeIfThere(name)
+    let made = FileManager.default.createFile(
+      atPath: path(name), contents: Data(bytes), attributes: [.posixPermissions: 0o600])
+    guard made else { throw Failure("cannot write \(path(name))") }
+  }
+
+  func remove(_ name: String) throws { try FileManager.default.removeItem(atPath: path(name)) }
+
+  private func removeIfThere(_ name: String) throws { if exists(name) { try remove(name) } }
+
+  func rename(_ name: String, to new: String) throws {
+    try removeIfThere(new)
+    try FileManager.default.moveItem(atPath: path(name), toPath: path(new))
+  }
+
+  /// The permission bits of a file; "" is the state directory itself.
+  func mode(_ name: String) throws -> Int {
+    let attributes = try FileManager.default.attributesOfItem(atPath: name.isEmpty ? state : path(name))
+    guard let mode = attributes[.posixPermissions] as? Int else { throw Failure("no mode of \(name)") }
+    return mode
+  }
+
+  /// The names in the state directory, sorted.
+  func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: state).sorted() }
+
+  /// Every file but the lock, which says who holds the folder and not what is in it.
+  func files() throws -> [String: [UInt8]] {
+    var files: [String: [UInt8]] = [:]
+    for name in try names() where name != "lock" { files[name] = try read(name) }
+    return files
+  }
+
+  /// Puts the state directory into the state that ``files()`` told of.
+  func restore(_ files: [String: [UInt8]]) throws {
+    if FileManager.default.fileExists(atPath: state) { try FileManager.default.removeItem(atPath: state) }
+    try makeState()
+    for (name, bytes) in files { try write(name, bytes) }
+  }
+
+  /// Makes the state directory without a store.
+  func makeState(mode: Int = 0o700) throws {
+    try FileManager.default.createDirectory(
+      atPath: state, withIntermediateDirectories: false, attributes: [.posixPermissions: mode])
+    // The attribute is subject to the umask.
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: state)
+  }
+
+  func makeFolder(_ name: String) throws {
+    try FileManager.default.createDirectory(atPath: path(name), withIntermediateDirectories: false)
+  }
+
+  /// Takes all the room on the disk, or all but some, with a file of this name.
+  func fillDisk(_ name: String, sparing spare: Int = 0) throws {
+    let room = try FileManager.default.attributesOfFileSystem(forPath: state)[.systemFreeSize] as? Int
+    guard let room, room >= spare else { throw Failure("no room for \(name)") }
+    try write(name, [UInt8](repeating: 0x2e, count: room - spare))
+  }
+
+  /// Runs SQL on the database with the command-line tool of SQLite, as somebody with a root shell would.
+  @discardableResult
+  func sql(_ statements: String, file: String = "identityd.db") throws -> String {
+    let result = try run("sqlite3", "-bail", path(file), statements)
+    guard result.status == 0 else { throw Failure("sqlite3 said \(result.output)") }
+    return result.output
+  }
+}
+
+/// Why a test cannot go on.
+struct Failure: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+extension Workspace {
+  /// Runs a program to its end; its output and its errors come together.
+  ///
+  /// Foundation's own way has crashed in a process that opens and closes files on other threads all the time.
+  func run(_ command: String...) throws -> (status: Int32, output: String) {
+    let output = "\(root)/output-\(Foundation.UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: output) }
+    var arguments = unsafe command.map { unsafe strdup($0) } + [nil]
+    defer { for index in unsafe arguments.indices { unsafe free(arguments[index]) } }
+    var actions = unsafe posix_spawn_file_actions_t()
+    unsafe posix_spawn_file_actions_init(&actions)
+    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+    unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    unsafe posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT, 0o600)
+    unsafe posix_spawn_file_actions_adddup2(&actions, 1, 2)
+    var process: pid_t = 0
+    let code = unsafe posix_spawnp(&process, command[0], &actions, nil, &arguments, environ)
+    guard code == 0 else { throw Failure("\(command[0]) does not start: \(code)") }
+    var status: Int32 = 0
+    while unsafe waitpid(process, &status, 0) == -1, errno == EINTR {}
+    let text = try Data(contentsOf: URL(filePath: output))
+    // The low seven bits are the signal that ended it, the next eight its exit status.
+    return (status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f, String(decoding: text, as: UTF8.self))
+  }
+}

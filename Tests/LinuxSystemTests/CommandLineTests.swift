@@ -1,0 +1,86 @@
+import LinuxSystem
+import Testing
+
+private let known = [
+  CommandLine.Option("help", "Show this."),
+  CommandLine.Option("version", "Show the version."),
+  CommandLine.Option("socket", value: "PATH", "Listen there."),
+  CommandLine.Option("state-directory", value: "PATH", "Keep the state there."),
+  CommandLine.Option("verbose", "Say more."),
+]
+
+// getopt_long(3) keeps its place in variables of the whole process.
+@Suite(.serialized) struct CommandLineTests {
+  static let good: [([String], [String: String], [String])] = [
+    ([], [:], []),
+    (["--help"], ["help": ""], []),
+    (["--socket=/run/x"], ["socket": "/run/x"], []),
+    (["--socket", "/run/x"], ["socket": "/run/x"], []),
+    (["--socket="], ["socket": ""], []),
+    (["--socket=a=b=c"], ["socket": "a=b=c"], []),
+    (["--socket", "a b  c"], ["socket": "a b  c"], []),
+    (["--socket=a b"], ["socket": "a b"], []),
+    (["--socket", "--help"], ["socket": "--help"], []),
+    (["--socket", ""], ["socket": ""], []),
+    (["--so", "/x"], ["socket": "/x"], []),
+    (["--st=/x"], ["state-directory": "/x"], []),
+    (["--h", "--verb"], ["help": "", "verbose": ""], []),
+    (["--socket=1", "--socket=2"], ["socket": "2"], []),
+    (["get", "device"], [:], ["get", "device"]),
+    (
+      ["get", "--help", "device", "--socket", "/x", "app=1"], ["help": "", "socket": "/x"], ["get", "device", "app=1"]
+    ),
+    (["z", "a", "m", "--help", "b"], ["help": ""], ["z", "a", "m", "b"]),
+    (["--", "--help"], [:], ["--help"]),
+    (["get", "--", "--help", "--"], [:], ["get", "--help", "--"]),
+    (["--help", "--", "-x", "y"], ["help": ""], ["-x", "y"]),
+    (["", "-", "a"], [:], ["", "-", "a"]),
+    (["é", "--socket=ü"], ["socket": "ü"], ["é"]),
+  ]
+
+  @Test(arguments: good)
+  func `options and words are told apart`(arguments: [String], options: [String: String], words: [String]) throws {
+    let line = try CommandLine(arguments, known)
+    #expect(line.options == options)
+    #expect(line.words == words)
+  }
+
+  static let bad: [([String], String)] = [
+    (["--unknown"], "unknown option '--unknown'"),
+    (["--unknown=5"], "unknown option '--unknown=5'"),
+    (["get", "--unknown", "device"], "unknown option '--unknown'"),
+    (["--ver"], "unknown option '--ver'"),
+    (["--s=1"], "unknown option '--s=1'"),
+    (["-x"], "unknown option '-x'"),
+    (["get", "-x"], "unknown option '-x'"),
+    (["get", "-xy"], "unknown option '-xy'"),
+    (["a", "b", "-xy", "c"], "unknown option '-xy'"),
+    (["--socket"], "option '--socket' takes a value, or takes none"),
+    (["get", "--socket"], "option '--socket' takes a value, or takes none"),
+    (["--help=yes"], "option '--help=yes' takes a value, or takes none"),
+    (["get", "--help="], "option '--help=' takes a value, or takes none"),
+    (["--help", "--bad", "--socket"], "unknown option '--bad'"),
+  ]
+
+  @Test(arguments: bad) func `what cannot be meant is named`(arguments: [String], message: String) throws {
+    #expect(throws: CommandLine.UsageError(message)) { try CommandLine(arguments, known) }
+  }
+
+  @Test func `a line that failed does not disturb the next`() throws {
+    for _ in 0..<3 {
+      #expect(throws: CommandLine.UsageError.self) { try CommandLine(["a", "-abc", "--socket=1"], known) }
+      let line = try CommandLine(["--socket=2", "word"], known)
+      #expect(line.options == ["socket": "2"])
+      #expect(line.words == ["word"])
+    }
+  }
+
+  @Test func `help lists the options in a column`() {
+    #expect(
+      CommandLine.help([known[0], known[2]]) == """
+          --help         Show this.
+          --socket=PATH  Listen there.
+
+        """)
+  }
+}

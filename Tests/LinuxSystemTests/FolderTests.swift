@@ -1,0 +1,199 @@
+import Foundation
+import LinuxSystem
+import Testing
+
+@Suite struct FolderTests {
+  private let temporary: TemporaryFolder
+  init() throws { temporary = try TemporaryFolder() }
+
+  @Test func `a file is replaced whole, with the mode asked for`() throws {
+    let folder = try Folder(path: temporary.path)
+    try folder.replace("file", with: Array("one".utf8), mode: 0o600)
+    #expect(try temporary.mode("file") == 0o600)
+    try folder.replace("file", with: Array("another".utf8), mode: 0o640)
+    #expect(try temporary.text("file") == "another")
+    #expect(try temporary.mode("file") == 0o640)
+    #expect(try temporary.names() == ["file"])
+  }
+
+  @Test func `a replaced file is another file, so that whoever reads the old one reads it to its end`() throws {
+    let folder = try Folder(path: temporary.path)
+    try folder.replace("file", with: Array("one".utf8), mode: 0o600)
+    let old = try folder.open("file", flags: O_RDONLY)
+    let before = try #require(try folder.status(of: "file"))
+    try folder.replace("file", with: Array("another".utf8), mode: 0o600)
+    #expect(try folder.status(of: "file")?.inode != before.inode)
+    #expect(try old.readWhole(limit: 10, name: "file") == Array("one".utf8))
+  }
+
+  @Test(arguments: ["file", "link", "fifo"]) func `what an interrupted replacement left is no obstacle`(left: String)
+    throws
+  {
+    let folder = try Folder(path: temporary.path)
+    try temporary.write("victim", "keep me")
+    try temporary.write("file", "old")
+    switch left {
+    case "file": try temporary.write("file.new", "half")
+    case "link": try temporary.link("file.new", to: "victim")
+    default: try temporary.makeFIFO("file.new")
+    }
+    try folder.replace("file", with: Array("new".utf8), mode: 0o600)
+    #expect(try temporary.text("file") == "new")
+    #expect(try temporary.text("victim") == "keep me")
+    #expect(try temporary.names() == ["file", "victim"])
+  }
+
+  @Test func `a replacement that fails leaves the old file`() throws {
+    let folder = try Folder(path: temporary.path)
+    try temporary.write("file", "old")
+    try temporary.makeFolder("file.new")
+    #expect(throws: SystemError.self) { try folder.replace("file", with: Array("new".utf8), mode: 0o600) }
+    #expect(try temporary.text("file") == "old")
+  }
+
+  @Test func `a symbolic link is replaced itself, and what it points to stays`() throws {
+    let folder = try Folder(path: temporary.path)
+    try temporary.write("victim", "keep me")
+    try temporary.link("file", to: "victim")
+    try folder.replace("file", with: Array("new".utf8), mode: 0o600)
+    #expect(try temporary.text("victim") == "keep me")
+    #expect(temporary.kind("file") == .typeRegular)
+  }
+
+  @Test(arguments: [O_RDONLY, O_WRONLY, O_RDWR | O_CREAT, O_WRONLY | O_TRUNC])
+  func `a symbolic link is not opened`(flags: Int32) throws {
+    let folder = try Folder(path: temporary.path)
+    try temporary.write("victim", "keep me")
+    try temporary.link("file", to: "victim")
+    let error = try failure(of: SystemError.self) { _ = try folder.open("file", flags: flags, mode: 0o600).number }
+    #expect(error == SystemError(call: "open \(temporary["file"])", code: ELOOP))
+    #expect(try temporary.text("victim") == "keep me")
+  }
+
+  @Test(arguments: ["link", "file", "nothing"]) func `what is no folder is not opened as one`(what: String) throws {
+    try temporary.makeFolder("folder")
+    try temporary.link("link", to: "folder")
+    try temporary.write("file", "")
+    let error = try failure(of: SystemError.self) { _ = try Folder(path: temporary[what]).path }
+    #expect(error.call == "open \(temporary[what])")
+    #expect([ENOTDIR, ELOOP, ENOENT].contains(error.code))
+    #expect(try Folder(path: temporary["folder"]).path == temporary["folder"])
+  }
+
+  @Test(arguments: [(0, 0), (10, 10), (65_536, 70_000), (200_000, 200_000)])
+  func `a file up to the limit is read whole`(length: Int, limit: Int) throws {
+    let folder = try Folder(path: temporary.path)
+    let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+    try folder.replace("file", with: bytes, mode: 0o600)
+    #expect(try folder.read("file", limit: limit) == bytes)
+  }
+
+  @Test(arguments: [(1, 0), (11, 10), (70_000, 65_536), (200_000, 199_999)])
+  func `a file over the limit is refused`(length: Int, limit: Int) throws {
+    let folder = try Folder(path: temporary.path)
+    try folder.replace("file", with: [UInt8](repeating: 1, count: length), mode: 0o600)
+    #expect(throws: SystemError(call: "read \(temporary["file"])", code: EFBIG)) {
+      try folder.read("file", limit: limit)
+    }
+  }
+
+  @Test func `a file that is not there is nil, and a link in its place is refused`() throws {
+    let folder = try Folder(path: temporary.path)
+    #expect(try folder.read("file", limit: 10) == nil)
+    #expect(try folder.status(of: "file") == nil)
+    try temporary.link("file", to: "nowhere")
+    #expect(throws: SystemError(call: "open \(temporary["file"])", code: ELOOP)) { try folder.read("file", limit: 10) }
+    #expect(try folder.status(of: "file")?.isRegular == false)
+  }
+
+  @Test(arguments: ["fifo", "folder"]) func `what is no regular file is neither read nor waited for`(what: String)
+    throws
+  {
+    let folder = try Folder(path: temporary.path)
+    try temporary.makeFIFO("fifo")
+    try temporary.makeFolder("folder")
+    #expect(throws: SystemError(call: "read \(temporary[what])", code: EINVAL)) { try folder.read(what, limit: 10) }
+  }
+
+  @Test func `removing what is not there is no failure, and removing a link leaves its target`() throws {
+    let folder = try Folder(path: temporary.path)
+    try folder.remove("file")
+    try temporary.write("victim", "keep me")
+    try temporary.link("file", to: "victim")
+    try folder.remove("file")
+    #expect(try temporary.names() == ["victim"])
+  }
+
+  @Test func `missing folders of a path are made with the mode asked for, and others are left`() throws {
+    try temporary.makeFolder("there")
+    try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: temporary["there"])
+    try Folder.create(path: temporary["there/a/b"], mode: 0o700)
+    #expect(try temporary.mode("there") == 0o750)
+    #expect(try temporary.mode("there/a") == 0o700)
+    #expect(try temporary.mode("there/a/b") == 0o700)
+    try Folder.create(path: temporary["there/a/b"], mode: 0o755)
+    #expect(try temporary.mode("there/a/b") == 0o700)
+    let (owner, mode) = try Folder(path: temporary["there/a/b"]).ownerAndMode()
+    #expect(owner == Accounts.ownUserID)
+    #expect(mode == 0o700)
+  }
+
+  @Test func `a file in the way of a folder is an error that names it`() throws {
+    try temporary.write("file", "")
+    let error = try failure(of: SystemError.self) { try Folder.create(path: temporary["file/deeper"], mode: 0o700) }
+    #expect(error == SystemError(call: "mkdir \(temporary["file/deeper"])", code: ENOTDIR))
+  }
+}
+
+@Suite struct FileLockTests {
+  private let temporary: TemporaryFolder
+  init() throws { temporary = try TemporaryFolder() }
+
+  @Test func `a second open file is refused the lock, in the same process too`() throws {
+    let folder = try Folder(path: temporary.path)
+    let first = try folder.open("lock", flags: O_RDWR | O_CREAT, mode: 0o600)
+    let second = try folder.open("lock", flags: O_RDWR)
+    #expect(try first.lock(name: "lock"))
+    #expect(try second.lock(name: "lock") == false)
+    #expect(try first.lock(name: "lock"), "whoever has it may ask again")
+  }
+
+  @Test func `the lock lasts although the file is opened and closed elsewhere in the process`() throws {
+    let folder = try Folder(path: temporary.path)
+    let first = try folder.open("lock", flags: O_RDWR | O_CREAT, mode: 0o600)
+    #expect(try first.lock(name: "lock"))
+    // This would free a lock of the process (fcntl(2), "advisory record locking").
+    drop(try folder.open("lock", flags: O_RDWR))
+    let second = try folder.open("lock", flags: O_RDWR)
+    #expect(try second.lock(name: "lock") == false)
+  }
+
+  @Test func `the lock is free once its file is closed`() throws {
+    let folder = try Folder(path: temporary.path)
+    let first = try folder.open("lock", flags: O_RDWR | O_CREAT, mode: 0o600)
+    let second = try folder.open("lock", flags: O_RDWR)
+    #expect(try first.lock(name: "lock"))
+    drop(first)
+    #expect(try eventually { try second.lock(name: "lock") })
+  }
+
+  @Test func `a locked file can be cut to nothing and written`() throws {
+    let folder = try Folder(path: temporary.path)
+    try temporary.write("lock", "what was here before")
+    let lock = try folder.open("lock", flags: O_RDWR)
+    #expect(try lock.lock(name: "lock"))
+    try lock.truncate(name: "lock")
+    #expect(try lock.write(Array("pid 1\n".utf8)) == 6)
+    #expect(try temporary.text("lock") == "pid 1\n")
+  }
+}
+
+/// Asks until the answer is yes. A program that another test starts at this moment inherits every descriptor, and lets go
+/// of it a moment later at its exec: until then a lock is held, and a socket answers.
+func eventually(_ question: () throws -> Bool) rethrows -> Bool {
+  for _ in 0..<10_000 {
+    if try question() { return true }
+    sched_yield()
+  }
+  return false
+}

@@ -1,0 +1,74 @@
+import Glibc
+import LinuxSystem
+import Testing
+
+@Suite struct EntropyTests {
+  @Test func `no number comes twice, over many pages of them`() throws {
+    var entropy = Entropy()
+    var seen: Set<UInt64> = []
+    for _ in 0..<5_000 { #expect(seen.insert(try entropy.next()).inserted) }
+  }
+
+  @Test func `a copy of a reserve made before the first number hands out others`() throws {
+    var one = Entropy()
+    var other = one
+    #expect(try one.next() != other.next())
+  }
+
+  @Test(arguments: [0, 1, 16, 256, 4_096, 1 << 20]) func `an array is filled to its end`(count: Int) throws {
+    var bytes = [UInt8](repeating: 0, count: count)
+    try Entropy.fill(&bytes)
+    #expect(bytes.count == count)
+    // 16 random bytes are all zero once in 2^128 times.
+    for start in stride(from: 0, to: count - 15, by: 16) { #expect(bytes[start..<(start + 16)].contains { $0 != 0 }) }
+  }
+
+  @Test func `every bit of the numbers comes in both values`() throws {
+    var entropy = Entropy()
+    var (ones, zeros): (UInt64, UInt64) = (0, 0)
+    for _ in 0..<200 {
+      let bits = try entropy.next()
+      ones |= bits
+      zeros |= ~bits
+    }
+    #expect(ones == .max)
+    #expect(zeros == .max)
+  }
+}
+
+@Suite struct AccountsTests {
+  @Test func `groups are known by name`() throws {
+    #expect(try Accounts.groupID(named: "root") == 0)
+    #expect(try Accounts.groupID(named: "no-such-group-here") == nil)
+    #expect(try Accounts.groupID(named: "") == nil)
+  }
+
+  @Test func `this process runs as its effective user`() { #expect(Accounts.ownUserID == geteuid()) }
+}
+
+@Suite struct ClockTests {
+  @Test func `the monotonic clock never steps back`() {
+    var last = Clock.monotonicMicroseconds
+    #expect(last > 0)
+    for _ in 0..<10_000 {
+      let now = Clock.monotonicMicroseconds
+      #expect(now >= last)
+      last = now
+    }
+  }
+
+  @Test func `the wall clock counts milliseconds since 1970`() {
+    let before = Int64(time(nil))
+    let now = Clock.realtimeMilliseconds
+    let after = Int64(time(nil))
+    // time(2) may lag a tick behind.
+    #expect(now / 1_000 >= before && now / 1_000 <= after + 1)
+  }
+}
+
+@Suite struct EnvironmentTests {
+  @Test func `a variable that is not set or empty is nil`() {
+    #expect(Environment["PATH"]?.isEmpty == false)
+    #expect(Environment["IDENTITYD_NO_SUCH_VARIABLE"] == nil)
+  }
+}

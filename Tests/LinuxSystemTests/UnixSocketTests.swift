@@ -1,0 +1,161 @@
+import Foundation
+import LinuxSystem
+import Testing
+
+// The mode of a socket is set by the umask of the whole process. So that no file of a test that runs at the same time
+// loses what its owner may do with it, every mode here grants the owner everything.
+@Suite(.serialized) struct UnixSocketTests {
+  private let temporary: TemporaryFolder
+  private var path: String { temporary["socket"] }
+  init() throws { temporary = try TemporaryFolder() }
+
+  private func listen(backlog: Int32 = 5) throws -> Descriptor {
+    try UnixSocket.listen(at: path, mode: 0o700, backlog: backlog)
+  }
+
+  private func refusal(at path: String? = nil) throws -> UnixSocket.ListenFailure {
+    try failure {
+      _ = try UnixSocket.listen(at: path ?? self.path, mode: 0o700, backlog: 5).number
+    }
+  }
+
+  /// Accepts the one who waits.
+  private func accept(on listener: borrowing Descriptor) throws -> Descriptor {
+    guard let accepted = try UnixSocket.accept(on: listener) else { throw Failure("nobody waits") }
+    return accepted
+  }
+
+  @Test func `who connects is accepted, and both can talk`() throws {
+    let listener = try listen()
+    let client = try UnixSocket.connect(to: path)
+    let server = try accept(on: listener)
+    var bytes = [UInt8](repeating: 0, count: 8)
+    #expect(try server.receive(into: &bytes) == nil, "nothing came yet, and an accepted socket never blocks")
+    #expect(try server.read(into: &bytes) == nil)
+    try client.sendAll([1, 2, 3])
+    #expect(try server.receive(into: &bytes) == 3)
+    let another = try UnixSocket.accept(on: listener)
+    #expect(another == nil ? true : false)
+    for number in [listener.number, client.number, server.number] { #expect(fcntl(number, F_GETFD) == FD_CLOEXEC) }
+  }
+
+  @Test(arguments: [0o700, 0o750, 0o770, 0o777]) func `a socket has the mode asked for`(mode: Int) throws {
+    let before = umask(0o022)
+    umask(before)
+    let listener = try UnixSocket.listen(at: path, mode: UInt32(mode), backlog: 5)
+    #expect(try temporary.mode("socket") == mode)
+    let after = umask(before)
+    #expect(after == before, "the umask is what it was")
+    withExtendedLifetime(listener.number) {}
+  }
+
+  @Test func `a socket that nobody listens on any more is replaced`() throws {
+    // Whoever inherited the listener for a moment does not answer on it either.
+    do {
+      let gone = try listen()
+      try system("shutdown") { shutdown(gone.number, Int32(SHUT_RDWR)) }
+    }
+    try #require(temporary.kind("socket") == .typeSocket)
+    let listener = try listen()
+    let client = try UnixSocket.connect(to: path)
+    drop(try accept(on: listener))
+    withExtendedLifetime(client.number) {}
+  }
+
+  @Test func `a socket that answers is never taken`() throws {
+    let listener = try listen()
+    let before = UnixSocket.identity(of: path)
+    guard case .inUse(path) = try refusal() else {
+      Issue.record("taken")
+      return
+    }
+    #expect(UnixSocket.identity(of: path) == before)
+    // The probe of the second one waits here and has hung up.
+    drop(try accept(on: listener))
+    let client = try UnixSocket.connect(to: path)
+    drop(try accept(on: listener))
+    withExtendedLifetime(client.number) {}
+  }
+
+  @Test func `a socket whose queue is full is never taken`() throws {
+    let listener = try listen(backlog: 0)
+    let waiting = try UnixSocket.connect(to: path)
+    guard case .inUse(path) = try refusal() else {
+      Issue.record("taken")
+      return
+    }
+    drop(try accept(on: listener))
+    withExtendedLifetime(waiting.number) {}
+  }
+
+  @Test(arguments: ["file", "folder", "fifo", "link", "dangling link", "link to a stale socket"])
+  func `what is no socket is left alone`(what: String) throws {
+    switch what {
+    case "file": try temporary.write("socket", "keep me")
+    case "folder": try temporary.makeFolder("socket")
+    case "fifo": try temporary.makeFIFO("socket")
+    case "link":
+      try temporary.write("target", "keep me")
+      try temporary.link("socket", to: "target")
+    case "dangling link": try temporary.link("socket", to: "nowhere")
+    default:
+      let gone = try UnixSocket.listen(at: temporary["stale"], mode: 0o700, backlog: 5)
+      try system("shutdown") { shutdown(gone.number, Int32(SHUT_RDWR)) }
+      try temporary.link("socket", to: "stale")
+    }
+    let before = try #require(UnixSocket.identity(of: path))
+    let names = try temporary.names()
+    guard case .notASocket(path) = try refusal() else {
+      Issue.record("not refused as it should be")
+      return
+    }
+    #expect(UnixSocket.identity(of: path) == before)
+    #expect(try temporary.names() == names)
+  }
+
+  @Test func `a folder that is not there is an error with its path`() throws {
+    let error = try refusal(at: temporary["nowhere/socket"])
+    #expect(error.description == "bind \(temporary["nowhere/socket"]): No such file or directory")
+  }
+
+  @Test func `a path is taken up to its longest, and one byte more is an error`() throws {
+    let room = 107 - temporary.path.utf8.count - 1
+    let longest = temporary[String(repeating: "s", count: room)]
+    let listener = try UnixSocket.listen(at: longest, mode: 0o700, backlog: 5)
+    drop(try UnixSocket.connect(to: longest))
+    guard case .system(let error) = try refusal(at: longest + "s") else {
+      Issue.record("not an error of the system")
+      return
+    }
+    #expect(error.code == ENAMETOOLONG)
+    #expect(throws: SystemError(call: "connect \(longest)s", code: ENAMETOOLONG)) {
+      _ = try UnixSocket.connect(to: longest + "s").number
+    }
+    #expect(try temporary.names() == [String(repeating: "s", count: room)])
+    withExtendedLifetime(listener.number) {}
+  }
+
+  @Test func `a socket is removed by the one who made it`() throws {
+    let listener = try listen()
+    let made = UnixSocket.identity(of: path)
+    UnixSocket.remove(path, ifStill: made)
+    #expect(temporary.kind("socket") == nil)
+    withExtendedLifetime(listener.number) {}
+  }
+
+  @Test func `a socket that another has made since is not removed`() throws {
+    let first = try listen()
+    let made = UnixSocket.identity(of: path)
+    // Both stand in the folder for a moment, so that the second cannot get the number of the first.
+    let second = try UnixSocket.listen(at: temporary["other"], mode: 0o700, backlog: 5)
+    try Folder(path: temporary.path).rename("other", to: "socket")
+    UnixSocket.remove(path, ifStill: made)
+    UnixSocket.remove(path, ifStill: nil)
+    #expect(temporary.kind("socket") == .typeSocket)
+    withExtendedLifetime((first.number, second.number)) {}
+  }
+
+  @Test func `connecting to nobody says so`() throws {
+    #expect(throws: SystemError(call: "connect \(path)", code: ENOENT)) { _ = try UnixSocket.connect(to: path).number }
+  }
+}
