@@ -1,0 +1,64 @@
+import Foundation
+
+/// How a program ended, and what it wrote.
+struct Outcome: Sendable {
+  let status: Int32
+  let output: String
+  let errors: String
+}
+
+/// Why a test cannot go on.
+struct Failure: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+/// The checkout that these tests belong to.
+let checkout = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+  .deletingLastPathComponent()
+
+/// Runs a program to its end, without blocking the thread: other tests go on.
+///
+/// Its output goes through files, so that a process it leaves in the background holds nobody up.
+func run(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) async throws -> Outcome {
+  let folder = FileManager.default.temporaryDirectory.appending(path: "identityd-system-test-\(UUID().uuidString)")
+  try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+  defer { try? FileManager.default.removeItem(at: folder) }
+  let output = folder.appending(path: "output")
+  let errors = folder.appending(path: "errors")
+  for file in [output, errors] { try Data().write(to: file) }
+
+  let process = Process()
+  process.executableURL = program
+  process.arguments = arguments
+  process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+  process.standardInput = FileHandle.nullDevice
+  process.standardOutput = try FileHandle(forWritingTo: output)
+  process.standardError = try FileHandle(forWritingTo: errors)
+  try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+    process.terminationHandler = { _ in continuation.resume() }
+    do {
+      try process.run()
+    } catch {
+      process.terminationHandler = nil
+      continuation.resume(throwing: error)
+    }
+  }
+  return Outcome(
+    status: process.terminationStatus, output: try String(contentsOf: output, encoding: .utf8),
+    errors: try String(contentsOf: errors, encoding: .utf8))
+}
+
+/// Waits for a condition to become true.
+///
+/// - Throws: `what` was waited for in vain.
+func eventually(
+  _ what: String, within limit: Duration = .seconds(60), _ condition: () async throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + limit
+  while try await !condition() {
+    guard ContinuousClock.now < deadline else { throw Failure("in vain waited for this: \(what)") }
+    try await Task.sleep(for: .milliseconds(20))
+  }
+}

@@ -1,0 +1,107 @@
+import Testing
+
+/// What must not cost an identifier: crashes, hangs, reboots, and a second daemon.
+extension SystemTests {
+  /// Waits until systemd has started another daemon than this one.
+  private func replacement(of daemon: String, on system: Container) async throws {
+    try await eventually("another daemon is up") {
+      let state = try await system.shell("systemctl show --property=ActiveState,MainPID --value identityd.service")
+      let values = state.split(separator: "\n").map(String.init)
+      return values.contains("active") && !values.contains(daemon) && !values.contains("0")
+    }
+  }
+
+  @Test(arguments: Container.suites)
+  func `a killed daemon is started again and knows everything`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    let daemon = try await system.property("MainPID")
+    try await system.shell("kill -KILL \(daemon)")
+    try await replacement(of: daemon, on: system)
+    #expect(try await system.property("NRestarts") == "1")
+    #expect(try await system.identifiers() == identifiers)
+  }
+
+  @Test(arguments: Container.suites)
+  func `a client that comes while no daemon runs is answered by the next one`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    let daemon = try await system.property("MainPID")
+    let device = try await system.shell("kill -KILL \(daemon); identityctl get device")
+    #expect(device == identifiers.device)
+  }
+
+  @Test(arguments: Container.suites)
+  func `a daemon that hangs is ended by the watchdog`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    try await system.write("[Service]\nWatchdogSec=2s", to: "\(Container.dropIns)/watchdog.conf")
+    try await system.shell("systemctl daemon-reload; systemctl restart identityd.service")
+    let daemon = try await system.property("MainPID")
+    let before = try await system.now()
+    try await system.shell("kill -STOP \(daemon)")
+    try await replacement(of: daemon, on: system)
+    #expect(try await system.journal(since: before).contains { $0.contains("Watchdog timeout") })
+    #expect(try await system.identifiers() == identifiers)
+  }
+
+  @Test(arguments: Container.suites)
+  func `a daemon that nobody asks anything feeds the watchdog`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    #expect(try await system.property("WatchdogUSec") == "30s")
+    try await system.write("[Service]\nWatchdogSec=1s", to: "\(Container.dropIns)/watchdog.conf")
+    try await system.shell("systemctl daemon-reload; systemctl restart identityd.service")
+    var heard: Set<String> = []
+    try await eventually("the watchdog heard of it five times") {
+      heard.insert(try await system.property("WatchdogTimestampMonotonic"))
+      return heard.count > 5
+    }
+    #expect(try await system.property("NRestarts") == "0")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a reboot changes no identifier that is kept`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let before = try await system.identifiers()
+    let boot = try await system.shell("cat /proc/sys/kernel/random/boot_id")
+    try await system.reboot()
+    #expect(try await system.shell("cat /proc/sys/kernel/random/boot_id") != boot)
+    #expect(try await system.property("ActiveState") == "active")
+    #expect(try await system.identifiers() == before)
+  }
+
+  @Test(arguments: Container.suites)
+  func `when everything dies at once, what was told is kept`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    // Made anew, so that it is young when the system dies.
+    try await system.shell("dpkg --purge identityd; dpkg --install /identityd.deb")
+    let before = try await system.identifiers()
+    try await system.crash()
+    #expect(try await system.identifiers() == before)
+  }
+
+  @Test(arguments: Container.suites)
+  func `a second daemon on the same state is refused, and told by whom it is held`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let daemon = try await system.property("MainPID")
+    let second = try await system.attempt(
+      """
+      systemd-run --quiet --wait --pipe --collect --uid=identityd \
+        /usr/sbin/identityd --state-directory /var/lib/identityd --socket /tmp/second.sock
+      """)
+    #expect(second.status == 75)
+    #expect(second.errors.contains(daemon))
+    #expect(try await system.property("MainPID") == daemon)
+  }
+
+  @Test(arguments: Container.suites)
+  func `a second daemon on the same socket is refused, and the first goes on`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let before = try await system.identifiers()
+    let second = try await system.attempt(
+      "mkdir -p -m 700 /tmp/second; identityd --state-directory /tmp/second --socket /run/identityd/identityd.sock")
+    #expect(second.status == 69)
+    #expect(second.errors.contains("/run/identityd/identityd.sock"))
+    #expect(try await system.identifiers() == before)
+  }
+}

@@ -1,0 +1,77 @@
+import Testing
+
+/// Who the daemon takes a client for, as it runs in its sandbox.
+extension SystemTests {
+  @Test(arguments: Container.suites)
+  func `a service of the system is known by its unit`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let answer = try await system.whoami("--unit=player --property=DynamicUser=yes")
+    #expect(answer.words == ["unit:player.service"])
+    #expect(answer.attributes["unit"] == "player.service")
+    #expect(answer.attributes["admin"] == "no")
+    #expect(answer.attributes["uid"] != "0")
+    #expect(answer.attributes["uid"] != "65534")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a service that hides behind namespaces of its own is known all the same`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let hidden = "--property=PrivateUsers=yes --property=PrivateNetwork=yes --property=ProtectProc=invisible"
+    let answer = try await system.whoami("--unit=hidden --property=DynamicUser=yes \(hidden)")
+    #expect(answer.words == ["unit:hidden.service"])
+    #expect(answer.attributes["admin"] == "no")
+  }
+
+  @Test(arguments: Container.suites)
+  func `root is an administrator`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let answer = try await system.whoami("--unit=tool")
+    #expect(answer.words == ["unit:tool.service"])
+    #expect(answer.attributes["uid"] == "0")
+    #expect(answer.attributes["admin"] == "yes")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a client in no service is known by its user`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let json = try await system.shell("systemd-run --quiet --scope --uid=nobody identityctl --json whoami")
+    let answer = try system.answer(json)
+    #expect(answer.words == ["user:65534"])
+    #expect(answer.attributes["unit"] == nil)
+    #expect(answer.attributes["admin"] == "no")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a user's service is never taken for one of the system`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let json = try await system.shell(
+      """
+      getent passwd listener >/dev/null || useradd --create-home listener
+      user=$(id --user listener)
+      loginctl enable-linger listener
+      systemctl start "user@$user.service"
+      systemd-run --quiet --wait --pipe --collect --uid=listener --setenv=XDG_RUNTIME_DIR="/run/user/$user" \
+        systemd-run --user --quiet --wait --pipe --collect --unit=player identityctl --json whoami
+      """)
+    let user = try await system.shell("id --user listener")
+    let answer = try system.answer(json)
+    #expect(answer.words == ["unit:player.service@\(user)"])
+    #expect(answer.attributes["uid"] == user)
+    #expect(answer.attributes["admin"] == "no")
+  }
+
+  @Test(arguments: Container.suites)
+  func `two services have two installations of one device`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    func identifiers(_ unit: String) async throws -> [Substring] {
+      let client = "sh -euc 'identityctl get device; identityctl get installation'"
+      return try await system.shell("systemd-run --quiet --wait --pipe --collect --unit=\(unit) \(client)")
+        .split(separator: "\n")
+    }
+    let first = try await identifiers("first")
+    let second = try await identifiers("second")
+    #expect(first.count == 2)
+    #expect(first.first == second.first)
+    #expect(first.last != second.last)
+  }
+}

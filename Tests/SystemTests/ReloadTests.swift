@@ -1,0 +1,111 @@
+import Testing
+
+/// Configuration, good and bad, at a reload and at a start.
+extension SystemTests {
+  /// The entry that tells that a configuration was taken in.
+  private static let loaded = "MESSAGE_ID=5bc309105b5d4354b2a50ae729fa5b14"
+
+  /// Whether a client in the group `adm`, of a user that nothing else is known of, is an administrator.
+  private func isAdmin(_ system: Container) async throws -> String? {
+    try await system.whoami("--property=DynamicUser=yes --property=SupplementaryGroups=adm").attributes["admin"]
+  }
+
+  @Test(arguments: Container.suites)
+  func `a reload puts a good configuration in force, in the same process`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let daemon = try await system.property("MainPID")
+    #expect(try await isAdmin(system) == "no")
+    let before = try await system.now()
+    try await system.write("[Access]\nAdminGroup=adm", to: "\(Container.configurations)/admin.conf")
+    try await system.shell("systemctl reload identityd.service")
+    // Before 253 systemd cannot wait for the reload itself.
+    try await eventually("the group is known") { try await isAdmin(system) == "yes" }
+    #expect(try await system.property("MainPID") == daemon)
+    #expect(try await !system.journal(since: before, Self.loaded).isEmpty)
+
+    try await system.shell("rm \(Container.configurations)/admin.conf; systemctl reload identityd.service")
+    try await eventually("the group is forgotten") { try await isAdmin(system) == "no" }
+  }
+
+  @Test(arguments: Container.suites)
+  func `reload upon reload does no harm`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    let daemon = try await system.property("MainPID")
+    let before = try await system.now()
+    try await system.shell("for time in 1 2 3 4 5; do systemctl reload identityd.service; done")
+    #expect(try await system.identifiers() == identifiers)
+    try await eventually("it is done reloading") { try await system.property("ActiveState") == "active" }
+    #expect(try await system.property("MainPID") == daemon)
+    #expect(try await system.property("NRestarts") == "0")
+    #expect(try await system.property("StatusText").hasPrefix("Serving; "))
+    #expect(try await system.journal(since: before, "--priority=warning") == [])
+  }
+
+  @Test(arguments: Container.suites)
+  func `a reload of a bad configuration fails, says where, and changes nothing`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await system.write("[Access]\nAdminGroup=adm", to: "\(Container.configurations)/admin.conf")
+    try await system.shell("systemctl restart identityd.service")
+    let daemon = try await system.property("MainPID")
+    let before = try await system.now()
+
+    let bad = "\(Container.configurations)/bad.conf"
+    try await system.write("[Access]\nAdminGroup=\n[Limits]\nConnections=many", to: bad)
+    #expect(try await system.attempt("systemctl reload identityd.service").status != 0)
+    #expect(try await system.journal(since: before).contains { $0.contains("\(bad):4: ") })
+    #expect(try await isAdmin(system) == "yes")
+    #expect(try await system.property("MainPID") == daemon)
+    #expect(try await system.property("ActiveState") == "active")
+
+    try await system.shell("rm \(bad); systemctl reload identityd.service")
+    #expect(try await isAdmin(system) == "yes")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a signal that finds a bad configuration is answered in the status text`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let bad = "\(Container.configurations)/bad.conf"
+    try await system.write("[Log]\nLevel=loud", to: bad)
+    let before = try await system.now()
+    try await system.shell("systemctl kill --signal=HUP identityd.service")
+    try await eventually("the status text says so") {
+      try await system.property("StatusText").hasPrefix("Configuration refused")
+    }
+    #expect(try await system.journal(since: before, "--priority=err").contains { $0.contains("\(bad):2: ") })
+    try await system.shell("rm \(bad); systemctl reload identityd.service")
+    try await eventually("and takes it back") { try await system.property("StatusText").hasPrefix("Serving; ") }
+  }
+
+  @Test(arguments: Container.suites)
+  func `a start with a bad configuration fails once, and is not tried again`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let bad = "\(Container.configurations)/bad.conf"
+    try await system.write("[Device]\nOnMachineChange=perhaps", to: bad)
+    #expect(try await system.attempt("systemctl restart identityd.service").status != 0)
+    #expect(try await system.property("ActiveState") == "failed")
+    #expect(try await system.property("ExecMainStatus") == "78")
+    #expect(try await system.property("NRestarts") == "0")
+    try await system.shell("rm \(bad)")
+    // The socket was there all the time: the next client brings the daemon back.
+    #expect(try await system.shell("identityctl whoami") != "")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a setting of a later version is named in the journal and stops nothing`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let before = try await system.now()
+    try await system.write("[Limits]\nConnexions=5", to: "\(Container.configurations)/odd.conf")
+    try await system.shell("systemctl restart identityd.service")
+    #expect(try await system.journal(since: before, "--priority=warning").contains { $0.contains("odd.conf:2: ") })
+  }
+
+  @Test(arguments: Container.suites)
+  func `the shipped configuration says what is the default anyway`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let uncommented = "sed 's/^#\\([A-Z]\\)/\\1/' /etc/identityd/identityd.conf >/tmp/identityd.conf"
+    let check = try await system.attempt("\(uncommented); identityd --config /tmp/identityd.conf --check-config")
+    #expect(check.status == 0)
+    #expect(check.errors == "")
+  }
+}

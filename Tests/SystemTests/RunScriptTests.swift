@@ -1,0 +1,41 @@
+import Foundation
+import Testing
+
+/// `packaging/run`, the way in for somebody who wants to see it work.
+@Suite(.needs(Requirement.missingForPrograms), .timeLimit(.minutes(5)))
+struct RunScriptTests {
+  @Test func `packaging run shows the first answers and leaves nothing behind`() async throws {
+    let programs = try #require(Requirement.programs)
+    let home = FileManager.default.temporaryDirectory.appending(path: "identityd-run-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: home, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(at: home) }
+    let environment = [
+      "IDENTITYD_BIN_DIR": programs.path, "XDG_RUNTIME_DIR": home.appending(path: "run").path,
+      "XDG_STATE_HOME": home.appending(path: "state").path,
+    ]
+    let script = checkout.appending(path: "packaging/run")
+
+    let first = try await run(script, ["--once"], environment: environment)
+    #expect(first.status == 0, "\(first.errors)")
+    let lines = first.output.split(separator: "\n").map(String.init)
+    for (question, answer) in [
+      ("$ identityctl hello", "identityd "), ("$ identityctl whoami", "user:"), ("$ identityctl status", "version="),
+    ] {
+      let place = try #require(lines.firstIndex(of: question), "\(lines)")
+      #expect(lines[place + 1].hasPrefix(answer), "\(lines)")
+    }
+    let socket = home.appending(path: "run/identityd/identityd.sock").path
+    #expect(!FileManager.default.fileExists(atPath: socket))
+
+    // Another run is another process with the same state.
+    let second = try await run(script, ["--once"], environment: environment)
+    #expect(second.status == 0, "\(second.errors)")
+    #expect(try device(in: second.output) == device(in: first.output))
+  }
+
+  private func device(in output: String) throws -> String {
+    let lines = output.split(separator: "\n").map(String.init)
+    let place = try #require(lines.firstIndex(of: "$ identityctl get device"), "\(lines)")
+    return try #require(UUID(uuidString: lines[place + 1]), "\(lines)").uuidString
+  }
+}

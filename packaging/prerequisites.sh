@@ -1,0 +1,69 @@
+# What packaging/run and packaging/test need on this machine. To be sourced; "program" names the sourcing script.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+readonly OLDEST_SWIFT=6.3
+# The first line: what the toolchain itself runs with. The second: what the programs are linked with.
+readonly BUILD_PACKAGES=(
+  binutils gcc libc6-dev libcurl4 libedit2 libncurses6 libstdc++-12-dev libxml2 pkg-config tzdata zlib1g
+  libinih-dev libsodium-dev libsqlite3-dev libsystemd-dev
+)
+readonly TEST_PACKAGES=(
+  build-essential debhelper lintian mandoc shellcheck
+  e2fsprogs netcat-openbsd python3 socat sqlite3 strace
+  mmdebstrap systemd systemd-container util-linux
+)
+
+say() { echo "$program: $*" >&2; }
+fail() {
+  say "$*"
+  exit 1
+}
+
+# The version of the Swift on PATH; nothing where it does not run, as when a library of its own is missing.
+swift_version() { swift --version 2>/dev/null | sed -En 's/.*Swift version ([0-9]+\.[0-9]+).*/\1/p'; }
+
+require_swift() {
+  local version
+  command -v swift >/dev/null ||
+    fail "there is no Swift on PATH: install $OLDEST_SWIFT or later from https://swift.org/install, and put it there"
+  version=$(swift_version) || version=
+  if [ -z "$version" ]; then
+    [ "${1:-}" = may-lack-libraries ] || fail "'swift --version' does not work here: see what it says"
+  elif [ "$(printf '%s\n' "$OLDEST_SWIFT" "$version" | sort --version-sort | head -n 1)" != "$OLDEST_SWIFT" ]; then
+    fail "Swift $version is on PATH, but this takes $OLDEST_SWIFT or later: install it from https://swift.org/install"
+  fi
+}
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+  done
+}
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+# Makes sure of Swift and of Debian packages, and installs those that are missing.
+require() {
+  local missing
+  require_swift may-lack-libraries
+  command -v apt-get >/dev/null || fail "this script knows Debian's packages only; build with 'swift build' as README.md says"
+  mapfile -t missing < <(missing_packages "$@")
+  if [ ${#missing[@]} -gt 0 ]; then
+    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "packages are missing, as root: apt-get install ${missing[*]}"
+    say "installing ${missing[*]}"
+    # A source that is down is no reason to give up while the others have what is needed: the installation tells.
+    as_root apt-get update --quiet=2 >&2 || say "the package lists could not all be updated"
+    as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get install --yes --quiet=2 --no-install-recommends "${missing[@]}" >&2 || fail "the packages cannot be installed"
+  fi
+  require_swift
+}
+
+# Builds the programs as they are shipped, and prints the directory they are in.
+build_release() {
+  local arguments=(--configuration release --static-swift-stdlib)
+  swift build "${arguments[@]}" --product identityd >&2 &&
+    swift build "${arguments[@]}" --product identityctl >&2 &&
+    swift build "${arguments[@]}" --show-bin-path
+}
