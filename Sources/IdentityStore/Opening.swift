@@ -22,20 +22,15 @@ extension Store {
       var key = try StoreKey.read(in: directory.folder)
       try finishRewrite(in: directory, key, now: now, &notices)
       let found = try Found(in: directory)
-      let hasKey = key != nil || found.isFirstStart
-      if key == nil {
-        key =
-          found.isFirstStart
-          ? try StoreKey.create(in: directory.folder, aside: asideName(StoreKey.fileName, now)) : try StoreKey.foreign()
+      if found.isFirstStart, !key.isKnown {
+        key = try StoreKey.create(in: directory.folder, aside: asideName(StoreKey.fileName, now))
       }
-      guard let authenticator = key else {
-        throw StoreFailure.unusable(path: path, reason: "no memory can be locked for the key of the store")
-      }
-      var opening = Opening(path: path, options: options, now: now, authenticator: authenticator, notices: notices)
+      let isKnown = key.isKnown
+      var opening = Opening(path: path, options: options, now: now, authenticator: key.authenticator, notices: notices)
       if found.isFirstStart {
         try opening.create(in: directory, identity: identity)
       } else {
-        try opening.load(found, hasKey: hasKey, in: directory)
+        try opening.load(found, hasKey: isKnown, in: directory)
       }
       return try opening.opened(directory)
     } catch let failure as StoreFailure {

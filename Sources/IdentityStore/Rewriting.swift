@@ -73,13 +73,13 @@ extension Store {
   /// The file was proven before it got its name. It is proven once more, because the one it replaces is whole too: a
   /// damaged one is set aside, and the old store stays. Without the key nothing is proven, and nothing touched.
   static func finishRewrite(
-    in directory: borrowing StateDirectory, _ key: borrowing Authenticator?, now: Timestamp,
+    in directory: borrowing StateDirectory, _ key: borrowing StoreKey, now: Timestamp,
     _ notices: inout [StoreNotice]
   ) throws {
     try removeDraft(in: directory)
-    guard try directory.folder.status(of: rewrittenName) != nil, key != nil else { return }
+    guard try directory.folder.status(of: rewrittenName) != nil, key.isKnown else { return }
     let path = "\(directory.folder.path)/\(rewrittenName)"
-    if try key?.proves(path) == true {
+    if try key.authenticator.proves(path) {
       try finishRewrite(in: directory)
       notices.append(.finishedRewrite)
     } else {

@@ -1,31 +1,41 @@
+import Glibc
 import IdentityCore
 import LinuxSystem
 
-/// The file with the key of the proofs: 64 hexadecimal digits and a line feed, mode 0600, made at the first start.
+/// The key of the proofs, and the file it is kept in: 64 hexadecimal digits and a line feed, mode 0600, made at the first
+/// start.
 ///
 /// It guards against damage and against files from elsewhere, not against somebody who can read the state directory.
-enum StoreKey {
+struct StoreKey: ~Copyable {
   static let fileName = "store.key"
 
-  /// Reads the key; nil where the file is missing or holds something else.
-  static func read(in folder: borrowing Folder) throws(SystemError) -> Authenticator? {
+  let authenticator: Authenticator
+  /// Whether it is the key of this store, or one that proves nothing that is stored.
+  let isKnown: Bool
+
+  /// Reads the key. Where the file is missing or holds something else, the key is one that proves nothing.
+  static func read(in folder: borrowing Folder) throws(SystemError) -> StoreKey {
     // What is too long to be a key is read like a witness: as nonsense.
-    guard let text = try Witness.read(fileName, in: folder), var key = parse(text) else { return nil }
-    return Authenticator(key: &key)
+    if let text = try Witness.read(fileName, in: folder), var key = parse(text) {
+      return StoreKey(authenticator: try authenticator(&key), isKnown: true)
+    }
+    var key = try random()
+    return StoreKey(authenticator: try authenticator(&key), isKnown: false)
   }
 
   /// Makes a key and stores it, keeping what stood in its place under `aside`.
-  static func create(in folder: borrowing Folder, aside: String) throws(SystemError) -> Authenticator? {
+  static func create(in folder: borrowing Folder, aside: String) throws(SystemError) -> StoreKey {
     if try folder.status(of: fileName) != nil { try folder.rename(fileName, to: aside) }
     var key = try random()
     try folder.replace(fileName, with: Array((hexadecimal(key) + "\n").utf8), mode: 0o600)
-    return Authenticator(key: &key)
+    return StoreKey(authenticator: try authenticator(&key), isKnown: true)
   }
 
-  /// A key that proves nothing that is stored.
-  static func foreign() throws(SystemError) -> Authenticator? {
-    var key = try random()
-    return Authenticator(key: &key)
+  private static func authenticator(_ key: inout [UInt8]) throws(SystemError) -> Authenticator {
+    guard let authenticator = Authenticator(key: &key) else {
+      throw SystemError(call: "lock memory for the key of the store", code: ENOMEM)
+    }
+    return authenticator
   }
 
   private static func random() throws(SystemError) -> [UInt8] {
