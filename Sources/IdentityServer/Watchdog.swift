@@ -1,21 +1,45 @@
 import LinuxSystem
 import Systemd
 
-/// Tells the service manager's watchdog that the daemon lives: only while both threads make progress.
+/// Whether both threads make progress, as far as one tick after another can tell.
 ///
 /// The loop proves itself by coming here at all, the writer by answering a heartbeat. A writer that waits for the disk
 /// counts as alive: a restart would not make the disk faster.
+struct ThreadProgress: Equatable {
+  private var asked: UInt64 = 0
+  private var answered: UInt64 = 0
+
+  /// What a tick comes to.
+  struct Tick: Equatable {
+    /// Whether the service manager may be told that the daemon lives.
+    let isAlive: Bool
+    /// The heartbeat to send to the writer; nil while the last one is not answered.
+    let heartbeat: UInt64?
+  }
+
+  /// Looks at both threads.
+  mutating func tick(writerIsInStorage: Bool) -> Tick {
+    guard answered == asked else { return Tick(isAlive: writerIsInStorage, heartbeat: nil) }
+    asked += 1
+    return Tick(isAlive: true, heartbeat: asked)
+  }
+
+  /// The writer has answered.
+  mutating func take(_ heartbeat: UInt64) { answered = heartbeat }
+}
+
+/// Tells the service manager's watchdog that the daemon lives, three times in each interval.
 final class Watchdog {
   private let inbox: Mailbox<WriterMessage>
   private let activity: WriterActivity
   private let pause: UInt64
   private var timer: EventSource?
-  private var asked: UInt64 = 0
-  private var answered: UInt64 = 0
+  private var progress = ThreadProgress()
 
-  /// Starts feeding, three times in each interval, in microseconds.
-  init(interval: UInt64, loop: EventLoop, inbox: Mailbox<WriterMessage>, activity: WriterActivity) throws(SystemdError)
-  {
+  /// Starts feeding; the interval is in microseconds.
+  init(
+    interval: UInt64, loop: EventLoop, inbox: Mailbox<WriterMessage>, activity: WriterActivity
+  ) throws(SystemdError) {
     self.inbox = inbox
     self.activity = activity
     pause = interval / 3
@@ -23,14 +47,12 @@ final class Watchdog {
   }
 
   /// The writer has answered.
-  func take(_ heartbeat: UInt64) { answered = heartbeat }
+  func take(_ heartbeat: UInt64) { progress.take(heartbeat) }
 
   private func tick() {
-    if answered == asked || activity.isInStorage { ServiceManager.notify(["WATCHDOG=1"]) }
-    if answered == asked {
-      asked += 1
-      inbox.send(.heartbeat(asked))
-    }
+    let tick = progress.tick(writerIsInStorage: activity.isInStorage)
+    if tick.isAlive { ServiceManager.notify(["WATCHDOG=1"]) }
+    if let heartbeat = tick.heartbeat { inbox.send(.heartbeat(heartbeat)) }
     timer?.arm(after: pause)
   }
 }

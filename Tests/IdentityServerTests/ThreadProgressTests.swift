@@ -1,0 +1,28 @@
+import Testing
+
+@testable import IdentityServer
+
+@Suite struct ThreadProgressTests {
+  @Test func `a writer that answers keeps the watchdog fed`() {
+    var progress = ThreadProgress()
+    for number in UInt64(1)...5 {
+      #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: true, heartbeat: number))
+      progress.take(number)
+    }
+  }
+
+  @Test func `a writer that does not answer starves it, until it does`() {
+    var progress = ThreadProgress()
+    _ = progress.tick(writerIsInStorage: false)
+    for _ in 0..<5 { #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: false, heartbeat: nil)) }
+    progress.take(1)
+    #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: true, heartbeat: 2))
+  }
+
+  @Test func `a writer that waits for the disk is not taken for a hung one`() {
+    var progress = ThreadProgress()
+    _ = progress.tick(writerIsInStorage: false)
+    #expect(progress.tick(writerIsInStorage: true) == .init(isAlive: true, heartbeat: nil))
+    #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: false, heartbeat: nil))
+  }
+}
