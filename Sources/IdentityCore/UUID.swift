@@ -11,13 +11,8 @@ package struct UUID: Hashable, Sendable {
     self.low = low
   }
 
-  /// All bits zero (RFC 9562, section 5.9). Never accepted as somebody's identifier.
+  /// All bits zero (RFC 9562, section 5.9): a placeholder, nobody's identifier.
   package static let zero = UUID(high: 0, low: 0)
-  /// All bits one (RFC 9562, section 5.10). Never accepted as somebody's identifier.
-  package static let ones = UUID(high: .max, low: .max)
-
-  /// Whether this can name anything: the all-zero and the all-one UUID are placeholders.
-  package var namesSomething: Bool { self != .zero && self != .ones }
 
   /// Sets the version and variant bits over 128 random or hashed bits (RFC 9562, sections 4.1 and 4.2).
   package func stamped(version: UInt64) -> UUID {

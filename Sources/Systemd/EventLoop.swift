@@ -94,9 +94,6 @@ import Glibc
     _ = unsafe sd_event_source_set_enabled(source, Int32(SD_EVENT_ONESHOT))
   }
 
-  /// Lower numbers run first in a turn (sd_event_source_set_priority(3)).
-  package func prioritize(_ priority: Int64) { _ = unsafe sd_event_source_set_priority(source, priority) }
-
   /// libsystemd holds the source unretained: it is unregistered before the object goes.
   fileprivate static func fire(_ argument: UnsafeMutableRawPointer?) -> Int32 {
     guard let argument = unsafe argument else { return 0 }

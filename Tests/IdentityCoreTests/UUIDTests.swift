@@ -23,14 +23,6 @@ import Testing
     #expect(UUID(Text(text)) == nil)
   }
 
-  @Test func `the placeholders are UUIDs that name nothing`() throws {
-    let zero = try #require(UUID("00000000-0000-0000-0000-000000000000"))
-    let ones = try #require(UUID("ffffffff-ffff-ffff-ffff-ffffffffffff"))
-    #expect(!zero.namesSomething)
-    #expect(!ones.namesSomething)
-    #expect(UUID(high: 0, low: 1).namesSomething)
-  }
-
   @Test func `a stamped value has its version and variant and keeps its other bits`() {
     let stamped = UUID(high: .max, low: .max).stamped(version: 4)
     #expect("\(stamped)" == "ffffffff-ffff-4fff-bfff-ffffffffffff")
