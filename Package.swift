@@ -62,6 +62,7 @@ let package = Package(
     .testTarget(name: "IdentityCoreTests", dependencies: ["IdentityCore"], swiftSettings: strict),
     .testTarget(name: "IdentityWireTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem"], swiftSettings: strict),
+    .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "ConfigurationFilesTests", dependencies: ["ConfigurationFiles"], swiftSettings: strict),
     .testTarget(
       name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem"], swiftSettings: strict),

@@ -7,14 +7,19 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 
 // Debian 12's headers are older than the kernels it may run on.
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
 #endif
 
 int clinux_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
@@ -45,6 +50,20 @@ int clinux_connect_path(int socket, const char *path) {
     struct sockaddr_un address;
     if (unix_address(path, &address) < 0) return -1;
     return connect(socket, (struct sockaddr *) &address, sizeof address);
+}
+
+static int socket_option(int descriptor, int name) {
+    int value = -1;
+    socklen_t length = sizeof value;
+    return getsockopt(descriptor, SOL_SOCKET, name, &value, &length) < 0 ? -1 : value;
+}
+
+int clinux_is_connected_unix_stream(int descriptor) {
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof peer;
+    return socket_option(descriptor, SO_DOMAIN) == AF_UNIX && socket_option(descriptor, SO_TYPE) == SOCK_STREAM &&
+           socket_option(descriptor, SO_ACCEPTCONN) == 0 &&
+           getpeername(descriptor, (struct sockaddr *) &peer, &length) == 0;
 }
 
 int clinux_peer_credentials(int socket, struct clinux_credentials *credentials) {
@@ -88,6 +107,43 @@ int clinux_epoll_wait(int set, struct clinux_readiness *ready, int room, int mil
 }
 
 int clinux_eventfd(int nonblocking) { return eventfd(0, EFD_CLOEXEC | (nonblocking ? EFD_NONBLOCK : 0)); }
+
+int clinux_memory_file(const char *name) {
+    // Where vm.memfd_noexec is 2 no other kind can be made; kernels before 6.3 do not know the flag.
+    int descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (descriptor < 0 && errno == EINVAL) descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return descriptor;
+}
+
+enum { all_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
+
+int clinux_seal(int descriptor) { return fcntl(descriptor, F_ADD_SEALS, all_seals); }
+
+int clinux_is_sealed(int descriptor) {
+    int seals = fcntl(descriptor, F_GET_SEALS);
+    return seals < 0 ? -1 : (seals & all_seals) == all_seals;
+}
+
+int clinux_punch_hole(int descriptor, off_t offset, off_t length) {
+    return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+}
+
+void *clinux_map_shared(int descriptor, size_t length) {
+    void *start = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    return start == MAP_FAILED ? NULL : start;
+}
+
+uint64_t clinux_load_word(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+
+void clinux_store_word(uint64_t *word, uint64_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    // A release store alone may still be seen after what the next system call does.
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+ssize_t clinux_extended_attribute(const char *path, const char *name, void *value, size_t room) {
+    return getxattr(path, name, value, room);
+}
 
 int clinux_lock(int descriptor) {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -45,15 +45,15 @@ package struct Descriptor: ~Copyable, Sendable {
 }
 
 extension Descriptor {
-  /// Writes the bytes over the front of the file, whole.
-  package func overwrite(with bytes: [UInt8]) throws(SystemError) {
+  /// Writes the bytes over what the file has from `offset` on, whole.
+  package func overwrite(with bytes: [UInt8], at offset: Int = 0) throws(SystemError) {
     let number = number
     var written = 0
     while written < bytes.count {
       written += try system("pwrite") {
         unsafe bytes.withUnsafeBytes { buffer in
           let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[written...])
-          return unsafe pwrite(number, rest.baseAddress, rest.count, off_t(written))
+          return unsafe pwrite(number, rest.baseAddress, rest.count, off_t(offset + written))
         }
       }
     }

@@ -84,6 +84,9 @@ package enum UnixSocket {
     _ = unsafe unlink(path)
   }
 
+  /// Whether the descriptor is a Unix stream socket that has, or had, a peer; one that listens is none.
+  package static func isConnectedStream(_ number: Int32) -> Bool { clinux_is_connected_unix_stream(number) == 1 }
+
   private static func clearTheWay(to path: String) throws {
     var status = stat()
     guard unsafe lstat(path, &status) == 0 else {
@@ -139,5 +142,24 @@ extension Descriptor {
   package func shutdownWriting() throws(SystemError) {
     let number = number
     try system("shutdown") { shutdown(number, Int32(SHUT_WR)) }
+  }
+
+  /// Ends the connection in both directions for whoever has the socket; one that has no peer is no failure.
+  package func shutdownBoth() throws(SystemError) {
+    let number = number
+    do {
+      try system("shutdown") { shutdown(number, Int32(SHUT_RDWR)) }
+    } catch  where error.code == ENOTCONN {
+      return
+    }
+  }
+
+  /// The kernel's number of what is open. For a socket it is the same in every process and for every copy of the
+  /// descriptor, and no other socket has it as long as this one is open somewhere (socket file system, one for all).
+  package func inode() throws(SystemError) -> UInt64 {
+    var status = stat()
+    let number = number
+    try system("fstat") { unsafe fstat(number, &status) }
+    return UInt64(status.st_ino)
   }
 }

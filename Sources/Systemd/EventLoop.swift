@@ -28,31 +28,51 @@ import Glibc
 
   /// Calls `handler` whenever the descriptor can be read. The descriptor has to outlive the source.
   package func watch(reading descriptor: Int32, _ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
-    try unsafe add("sd_event_add_io", handler) { slot, argument in
+    try unsafe add("sd_event_add_io", .plain(handler)) { slot, argument in
       unsafe sd_event_add_io(
         event, slot, descriptor, 0x001, { _, _, _, argument in unsafe EventSource.fire(argument) }, argument)
     }
   }
 
+  /// Calls `handler` for each change in a folder (sd_event_add_inotify(3)); symbolic links to the folder are followed.
+  ///
+  /// It watches what the path stands for now. Reading the folder, or a file in it, is no change.
+  /// - Throws: ENOENT where nothing is there, ENOTDIR where it is no folder.
+  package func watch(folder path: String, _ handler: @escaping (FolderChange) -> Void) throws(SystemdError)
+    -> EventSource
+  {
+    try unsafe add("sd_event_add_inotify \(path)", .folder(handler)) { slot, argument in
+      unsafe sd_event_add_inotify(
+        event, slot, path, FolderChange.mask,
+        { _, record, argument in unsafe EventSource.fire(argument, FolderChange(record)) }, argument)
+    }
+  }
+
   /// Calls `handler` for each of the signal, which has to be blocked in every thread.
   package func watch(signal: Int32, _ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
-    try unsafe add("sd_event_add_signal", handler) { slot, argument in
+    try unsafe add("sd_event_add_signal", .plain(handler)) { slot, argument in
       unsafe sd_event_add_signal(event, slot, signal, { _, _, argument in unsafe EventSource.fire(argument) }, argument)
     }
   }
 
   /// Calls `handler` once, that many microseconds from now; ``EventSource/arm(after:)`` sets it again.
-  package func timer(after microseconds: UInt64, _ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
-    try unsafe add("sd_event_add_time_relative", handler) { slot, argument in
+  ///
+  /// - Parameter accuracy: how much later it may be called, in microseconds, so that several timers wake the machine once;
+  ///   0 for 250 ms.
+  package func timer(
+    after microseconds: UInt64, accuracy: UInt64 = 0, _ handler: @escaping () -> Void
+  ) throws(SystemdError) -> EventSource {
+    try unsafe add("sd_event_add_time_relative", .plain(handler)) { slot, argument in
       unsafe sd_event_add_time_relative(
-        event, slot, CLOCK_MONOTONIC, microseconds, 0, { _, _, argument in unsafe EventSource.fire(argument) }, argument
+        event, slot, CLOCK_MONOTONIC, microseconds, accuracy, { _, _, argument in unsafe EventSource.fire(argument) },
+        argument
       )
     }
   }
 
   /// Calls `handler` once in each turn while the source is enabled. It starts disabled.
   package func deferred(_ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
-    let source = try unsafe add("sd_event_add_defer", handler) { slot, argument in
+    let source = try unsafe add("sd_event_add_defer", .plain(handler)) { slot, argument in
       unsafe sd_event_add_defer(event, slot, { _, argument in unsafe EventSource.fire(argument) }, argument)
     }
     source.disable()
@@ -60,7 +80,7 @@ import Glibc
   }
 
   private func add(
-    _ call: String, _ handler: @escaping () -> Void,
+    _ call: String, _ handler: EventSource.Handler,
     _ register: (UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
   ) throws(SystemdError) -> EventSource {
     let source = EventSource(handler)
@@ -71,12 +91,17 @@ import Glibc
   }
 }
 
-/// One source of an ``EventLoop``; it ends when the last reference to it goes.
+/// One source of an ``EventLoop``; it ends when the last reference to it goes, which its own handler may let go of.
 @safe package final class EventSource {
-  private let handler: () -> Void
+  fileprivate enum Handler {
+    case plain(() -> Void)
+    case folder((FolderChange) -> Void)
+  }
+
+  private let handler: Handler
   private var source: OpaquePointer?
 
-  fileprivate init(_ handler: @escaping () -> Void) { self.handler = handler }
+  fileprivate init(_ handler: Handler) { self.handler = handler }
 
   deinit { unsafe sd_event_source_disable_unref(source) }
 
@@ -94,11 +119,16 @@ import Glibc
     _ = unsafe sd_event_source_set_enabled(source, Int32(SD_EVENT_ONESHOT))
   }
 
-  /// libsystemd holds the source unretained: it is unregistered before the object goes.
-  fileprivate static func fire(_ argument: UnsafeMutableRawPointer?) -> Int32 {
+  /// libsystemd holds the source unretained: it is unregistered before the object goes. The handler may let go of the last
+  /// reference, and libsystemd keeps its own part until the handler has returned, so this keeps the object as long.
+  fileprivate static func fire(_ argument: UnsafeMutableRawPointer?, _ change: FolderChange? = nil) -> Int32 {
     guard let argument = unsafe argument else { return 0 }
-    let source = unsafe Unmanaged<EventSource>.fromOpaque(argument).takeUnretainedValue()
-    source.handler()
+    withExtendedLifetime(unsafe Unmanaged<EventSource>.fromOpaque(argument).takeUnretainedValue()) { source in
+      switch source.handler {
+      case .plain(let handler): handler()
+      case .folder(let handler): if let change { handler(change) }
+      }
+    }
     return 0
   }
 }

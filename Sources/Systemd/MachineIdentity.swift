@@ -46,6 +46,16 @@ package enum MachineIdentity {
     return halves(of: derived)
   }
 
+  /// The machine-id itself, 16 bytes in the order they are written (machine-id(5) wants it kept confidential).
+  ///
+  /// For nothing but to be hashed together with a secret: it is never told to anybody and never logged.
+  package static func machineID() throws(Failure) -> [UInt8] {
+    var machine = sd_id128_t()
+    let code = unsafe sd_id128_get_machine(&machine)
+    guard code >= 0 else { throw Failure(code: -code) }
+    return unsafe withUnsafeBytes(of: &machine) { unsafe Array($0) }
+  }
+
   /// The kernel's ID of this boot.
   package static func boot() throws(SystemdError) -> (high: UInt64, low: UInt64) {
     var boot = sd_id128_t()

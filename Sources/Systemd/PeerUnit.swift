@@ -7,16 +7,25 @@ package struct PeerUnit: Equatable, Sendable {
   package let name: String
   /// The user whose manager runs it; nil for a service of the system.
   package let owner: UInt32?
+  /// Which run of the service it is; nil where that is not known. For a user's service it is that user's word, as the name
+  /// is.
+  package let invocation: Invocation?
 
   /// Looks up the peer of a connected Unix socket.
   ///
   /// It goes by the peer's process number, so the caller has to make sure that the process lived until after this.
+  /// - Parameters:
+  ///   - attribute: reads an extended attribute by its name and the path of a folder. Only a control group has the
+  ///     invocation of a user's service, so without this it is not known.
   /// - Returns: nil where the peer is in no service: in a login session, a scope, or outside of systemd's tree.
   /// - Throws: where the control group could not be read.
-  package static func look(up socket: Int32) throws(SystemdError) -> PeerUnit? {
+  package static func look(
+    up socket: Int32, attribute: (_ name: String, _ path: String) -> [UInt8]? = { _, _ in nil }
+  ) throws(SystemdError) -> PeerUnit? {
     guard let unit = try unsafe name("sd_peer_get_unit", { unsafe sd_peer_get_unit(socket, $0) }) else { return nil }
     guard unit.utf8.starts(with: "user@".utf8) else {
-      return unit.hasSuffix(".service") ? PeerUnit(name: unit, owner: nil) : nil
+      guard unit.hasSuffix(".service") else { return nil }
+      return PeerUnit(name: unit, owner: nil, invocation: Invocation(ofSystemUnit: unit))
     }
     // Below user@UID.service the tree is that user's own: the name is as trustworthy as the user.
     guard let userUnit = try unsafe name("sd_peer_get_user_unit", { unsafe sd_peer_get_user_unit(socket, $0) }),
@@ -24,7 +33,24 @@ package struct PeerUnit: Equatable, Sendable {
     else { return nil }
     var owner: uid_t = 0
     try checked("sd_peer_get_owner_uid", unsafe sd_peer_get_owner_uid(socket, &owner))
-    return PeerUnit(name: userUnit, owner: owner)
+    let group = try unsafe name("sd_peer_get_cgroup", { unsafe sd_peer_get_cgroup(socket, $0) })
+    let own = group.flatMap { controlGroup(ofUserUnit: userUnit, in: $0) }
+    // The user's manager writes it there. It keeps a link too, in a folder that is closed to everybody else.
+    let text = own.flatMap { attribute("user.invocation_id", "/sys/fs/cgroup\($0)") }
+    return PeerUnit(name: userUnit, owner: owner, invocation: text.flatMap { Invocation(hexadecimal: $0) })
+  }
+
+  /// The control group of a user's unit itself, from that of a process in it, which may be further down where the unit
+  /// divides its group (`Delegate=`, systemd.resource-control(5)).
+  ///
+  /// - Returns: nil where the unit is not on the way.
+  package static func controlGroup(ofUserUnit unit: String, in group: String) -> String? {
+    let parts = group.split(separator: "/")
+    guard let manager = parts.firstIndex(where: { $0.hasPrefix("user@") && $0.hasSuffix(".service") }),
+      // systemd puts an underscore before a name that the kernel might take for a file of its own.
+      let own = parts[(manager + 1)...].firstIndex(where: { $0 == unit || $0 == "_\(unit)" })
+    else { return nil }
+    return "/" + parts[...own].joined(separator: "/")
   }
 
   /// One of libsystemd's look-ups that allocate a name; nil where there is no such unit.

@@ -11,7 +11,8 @@ package enum ServiceManager {
     unsafe sd_notify(0, lines.joined(separator: "\n")) > 0
   }
 
-  /// The descriptors of listening sockets that were handed over (socket activation), each with its name.
+  /// The descriptors that were handed over, each with its name: listening sockets (socket activation), and what was stored
+  /// before (``store(_:name:)``).
   ///
   /// The environment variables are cleared, so that no child takes them for its own.
   package static func listeningDescriptors() throws(SystemdError) -> [(number: Int32, name: String)] {

@@ -10,9 +10,10 @@ import Testing
     let folder = try Folder(path: temporary.path)
     try folder.replace("file", with: Array("one".utf8), mode: 0o600)
     #expect(try temporary.mode("file") == 0o600)
-    try folder.replace("file", with: Array("another".utf8), mode: 0o640)
+    try folder.replace("file", with: Array("another".utf8), mode: 0o700)
     #expect(try temporary.text("file") == "another")
-    #expect(try temporary.mode("file") == 0o640)
+    // Nothing for anybody else: the tests of sockets, which run at the same time, set the umask.
+    #expect(try temporary.mode("file") == 0o700)
     #expect(try temporary.names() == ["file"])
   }
 

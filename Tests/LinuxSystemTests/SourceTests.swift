@@ -43,6 +43,40 @@ import Testing
     #expect(try Accounts.groupID(named: "") == nil)
   }
 
+  @Test func `groups are known by number`() throws {
+    #expect(try Accounts.groupName(0) == "root")
+    #expect(try Accounts.groupName(4_000_000_000) == nil)
+  }
+
+  @Test func `users are known by name`() throws {
+    #expect(try Accounts.userID(named: "root") == 0)
+    #expect(try Accounts.userID(named: "no-such-user-here") == nil)
+    #expect(try Accounts.userID(named: "") == nil)
+  }
+
+  @Test func `every account that the machine lists is found`() throws {
+    func lines(_ path: String) throws -> [[Substring]] {
+      guard case .bytes(let bytes) = try ConfigurationAccess.read(path: path, limit: 1 << 20) else { return [] }
+      return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map {
+        $0.split(separator: ":", omittingEmptySubsequences: false)
+      }.filter { $0.count > 3 && !$0[0].hasPrefix("+") && !$0[0].hasPrefix("-") }
+    }
+    // Of two accounts with one name or one number the first is the one that is found.
+    var (users, groups, names): (Set<Substring>, Set<Substring>, Set<Substring>) = ([], [], [])
+    for user in try lines("/etc/passwd") where users.insert(user[0]).inserted {
+      #expect(try Accounts.userID(named: String(user[0])) == UInt32(user[2]), "\(user[0])")
+    }
+    for group in try lines("/etc/group") {
+      if names.insert(group[0]).inserted {
+        #expect(try Accounts.groupID(named: String(group[0])) == UInt32(group[2]), "\(group[0])")
+      }
+      if groups.insert(group[2]).inserted {
+        #expect(try Accounts.groupName(try #require(UInt32(group[2]))) == String(group[0]), "\(group[2])")
+      }
+    }
+    #expect(!users.isEmpty && !groups.isEmpty)
+  }
+
   @Test func `this process runs as its effective user`() { #expect(Accounts.ownUserID == geteuid()) }
 }
 

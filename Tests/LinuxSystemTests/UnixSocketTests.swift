@@ -155,6 +155,15 @@ import Testing
     withExtendedLifetime((first.number, second.number)) {}
   }
 
+  @Test func `a socket that listens is no connection, and one that it accepts is`() throws {
+    let listener = try listen()
+    let client = try UnixSocket.connect(to: path)
+    let server = try accept(on: listener)
+    #expect(UnixSocket.isConnectedStream(listener.number) == false)
+    #expect(UnixSocket.isConnectedStream(client.number))
+    #expect(UnixSocket.isConnectedStream(server.number))
+  }
+
   @Test func `connecting to nobody says so`() throws {
     #expect(throws: SystemError(call: "connect \(path)", code: ENOENT)) { _ = try UnixSocket.connect(to: path).number }
   }

@@ -14,6 +14,9 @@ int clinux_unix_stream(int nonblocking);
 int clinux_bind_path(int socket, const char *path);
 int clinux_connect_path(int socket, const char *path);
 
+/// Whether it is a Unix stream socket with a peer, and not one that listens: 1 or 0.
+int clinux_is_connected_unix_stream(int descriptor);
+
 /// SO_PEERCRED.
 struct clinux_credentials {
     int32_t process;
@@ -37,6 +40,23 @@ struct clinux_readiness {
 int clinux_epoll_wait(int set, struct clinux_readiness *ready, int room, int milliseconds);
 
 int clinux_eventfd(int nonblocking);
+
+/// memfd_create() with MFD_CLOEXEC and MFD_ALLOW_SEALING, and never executable where the kernel can tell (Linux 6.3).
+int clinux_memory_file(const char *name);
+/// F_ADD_SEALS with SEAL, SHRINK, GROW and WRITE: 0 or -1.
+int clinux_seal(int descriptor);
+/// Whether all four are set: 1 or 0, or -1 with EINVAL where the file can have no seals.
+int clinux_is_sealed(int descriptor);
+/// fallocate() with FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE.
+int clinux_punch_hole(int descriptor, off_t offset, off_t length);
+/// mmap() of a file's front, shared, to read and write: NULL where it fails.
+void *clinux_map_shared(int descriptor, size_t length);
+/// One atomic load, and one atomic store that neither what comes before it nor what comes after it can pass.
+uint64_t clinux_load_word(const uint64_t *word);
+void clinux_store_word(uint64_t *word, uint64_t value);
+
+/// getxattr(), following symbolic links.
+ssize_t clinux_extended_attribute(const char *path, const char *name, void *value, size_t room);
 /// An open file description lock on the whole file: 0, or -1 with EAGAIN when another holds it.
 int clinux_lock(int descriptor);
 /// open() with O_CLOEXEC | O_NOFOLLOW added.

@@ -1,0 +1,102 @@
+import Glibc
+import LinuxSystem
+import Testing
+
+@Suite struct ConnectionTests {
+  private func copy(of socket: borrowing Descriptor) throws -> Descriptor {
+    let number = socket.number
+    return Descriptor(adopting: try system("fcntl") { fcntl(number, F_DUPFD_CLOEXEC, 3) })
+  }
+
+  @Test func `copies of a socket have one number, and another socket has another`() throws {
+    let pair = try Pair.sockets()
+    let second = try copy(of: pair.reader)
+    #expect(second.number != pair.reader.number)
+    #expect(try second.inode() == pair.reader.inode())
+    #expect(try pair.writer.inode() != pair.reader.inode())
+    #expect(try pair.reader.inode() > 0)
+  }
+
+  @Test func `a descriptor that is not open has no number`() throws {
+    #expect(throws: SystemError(call: "fstat", code: EBADF)) { _ = try Descriptor(adopting: 999_999).inode() }
+  }
+
+  @Test func `a connection is one on both sides, and after the other has gone`() throws {
+    let pair = try Pair.sockets()
+    #expect(UnixSocket.isConnectedStream(pair.reader.number))
+    #expect(UnixSocket.isConnectedStream(pair.writer.number))
+    drop(pair.writer)
+    #expect(UnixSocket.isConnectedStream(pair.reader.number))
+  }
+
+  @Test func `what is no connected Unix stream is none`() throws {
+    let pipe = try Pair.pipe()
+    let file = try MemoryFile(named: "test")
+    #expect(UnixSocket.isConnectedStream(pipe.reader.number) == false)
+    #expect(UnixSocket.isConnectedStream(file.descriptor.number) == false)
+    #expect(UnixSocket.isConnectedStream(-1) == false)
+    let stream = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let datagram = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let alone = Descriptor(adopting: try system("socket") { socket(AF_UNIX, stream, 0) })
+    #expect(UnixSocket.isConnectedStream(alone.number) == false, "without a peer")
+    var ends: [Int32] = [0, 0]
+    try system("socketpair") { unsafe socketpair(AF_UNIX, datagram, 0, &ends) }
+    let (one, other) = (ends[0], ends[1])
+    #expect(UnixSocket.isConnectedStream(one) == false, "not a stream")
+    for number in [one, other] { drop(Descriptor(adopting: number)) }
+  }
+
+  @Test func `a connection of another family is none`() throws {
+    let stream = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let listener = Descriptor(adopting: try system("socket") { socket(AF_INET, stream, 0) })
+    let client = Descriptor(adopting: try system("socket") { socket(AF_INET, stream, 0) })
+    let (listening, connecting) = (listener.number, client.number)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    unsafe try withUnsafeMutablePointer(to: &address) { pointer in
+      try unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        try system("bind") { unsafe bind(listening, address, length) }
+        try system("listen") { listen(listening, 1) }
+        try system("getsockname") { unsafe getsockname(listening, address, &length) }
+        try system("connect") { unsafe connect(connecting, address, length) }
+      }
+    }
+    #expect(UnixSocket.isConnectedStream(connecting) == false)
+    withExtendedLifetime((listener.number, client.number)) {}
+  }
+
+  @Test func `a connection that was shut down is over for both sides and for every copy`() throws {
+    let pair = try Pair.sockets()
+    let second = try copy(of: pair.reader)
+    try pair.writer.sendAll([1])
+    try second.shutdownBoth()
+    var bytes = [UInt8](repeating: 0, count: 8)
+    #expect(try pair.reader.receive(into: &bytes) == 1, "what came before is still there")
+    #expect(try pair.reader.receive(into: &bytes) == 0)
+    #expect(try pair.writer.receive(into: &bytes) == 0)
+    do {
+      _ = try pair.reader.send([1])
+      Issue.record("sent")
+    } catch {
+      #expect(error == SystemError(call: "send", code: EPIPE))
+    }
+    try pair.reader.shutdownBoth()
+  }
+
+  @Test func `shutting down what has no peer is no failure, and what is no socket is one`() throws {
+    let stream = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let inet = Descriptor(adopting: try system("socket") { socket(AF_INET, stream, 0) })
+    let number = inet.number
+    #expect(shutdown(number, Int32(SHUT_RDWR)) == -1 && errno == ENOTCONN)
+    try inet.shutdownBoth()
+    let pipe = try Pair.pipe()
+    do {
+      try pipe.reader.shutdownBoth()
+      Issue.record("a pipe was shut down")
+    } catch {
+      #expect(error == SystemError(call: "shutdown", code: ENOTSOCK))
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import LinuxSystem
+import Testing
+
+@Suite struct ProcessFactsTests {
+  /// Ticks since boot, by the kernel's other word for it (proc(5), /proc/uptime, in hundredths of a second).
+  private func ticksSinceBoot() throws -> UInt64 {
+    let text = try String(contentsOfFile: "/proc/uptime", encoding: .utf8)
+    let seconds = try #require(Double(text.split(separator: " ")[0]))
+    return UInt64(seconds * Double(sysconf(Int32(_SC_CLK_TCK))))
+  }
+
+  /// Starts `sleep` under a file name, which becomes the name of the process.
+  private func sleeper(_ name: String, in temporary: TemporaryFolder) throws -> Process {
+    let file = temporary[name]
+    if !FileManager.default.fileExists(atPath: file) {
+      try FileManager.default.copyItem(atPath: "/bin/sleep", toPath: file)
+    }
+    let process = Process()
+    process.executableURL = URL(filePath: file)
+    process.arguments = ["60"]
+    try process.run()
+    return process
+  }
+
+  /// Not SIGTERM: a child inherits which signals the thread that started it has blocked.
+  private func end(_ process: Process) {
+    kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+
+  @Test(arguments: ["plain", "a b", "x) S 1 2 3", ") ) )", "(((", "((a) (b))", "1 2 3 4 5 6 7 8"])
+  func `a process was started when it was started, whatever it is called`(name: String) throws {
+    let temporary = try TemporaryFolder()
+    let before = try ticksSinceBoot()
+    let process = try sleeper(name, in: temporary)
+    let after = try ticksSinceBoot()
+    let number = process.processIdentifier
+    defer { end(process) }
+    #expect(try String(contentsOfFile: "/proc/\(number)/comm", encoding: .utf8) == "\(name.prefix(15))\n")
+    let time = try #require(try ProcessFacts.startTime(of: number))
+    // Both are cut off to a hundredth of a second.
+    #expect(time + 1 >= before && time <= after + 1, "\(before) \(time) \(after)")
+    #expect(try ProcessFacts.startTime(of: number) == time)
+  }
+
+  @Test func `a process that has ended was never started`() throws {
+    let temporary = try TemporaryFolder()
+    let process = try sleeper("sleeper", in: temporary)
+    let number = process.processIdentifier
+    #expect(try ProcessFacts.startTime(of: number) != nil)
+    end(process)
+    #expect(try ProcessFacts.startTime(of: number) == nil)
+  }
+
+  // pid_max is 2^22 at most (proc(5)).
+  @Test(arguments: [0, -1, .min, .max, 1 << 22 + 1])
+  func `a number that no process can have is nobody's`(number: Int32) throws {
+    #expect(try ProcessFacts.startTime(of: number) == nil)
+  }
+
+  @Test func `this process was started before it could ask`() throws {
+    let time = try #require(try ProcessFacts.startTime(of: ProcessGuard.processID))
+    #expect(time > 0)
+    #expect(time <= (try ticksSinceBoot()) + 1)
+  }
+}
+
+@Suite struct ExtendedAttributesTests {
+  private let temporary: TemporaryFolder
+  init() throws { temporary = try TemporaryFolder() }
+
+  /// setxattr(2), which glibc's Swift module hides; false where this file system has no attributes.
+  private func attach(_ name: String, _ value: [UInt8], to path: String) throws -> Bool {
+    typealias SetAttribute =
+      @convention(c) (
+        UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafeRawPointer?, Int, Int32
+      ) -> Int32
+    guard let symbol = unsafe dlsym(nil, "setxattr") else { throw Failure("no setxattr") }
+    let attach = unsafe unsafeBitCast(symbol, to: SetAttribute.self)
+    let result = unsafe attach(path, name, value, value.count, 0)
+    if result == -1, errno == ENOTSUP { return false }
+    guard result == 0 else { throw Failure("setxattr: \(errno)") }
+    return true
+  }
+
+  @Test(arguments: [0, 1, 32, 2_048])
+  func `an attribute is read whole, and through links as well`(count: Int) throws {
+    try temporary.makeFolder("folder")
+    try temporary.link("link", to: "folder")
+    let value = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+    guard try attach("user.test", value, to: temporary["folder"]) else { try Test.cancel("no attributes here") }
+    #expect(try ExtendedAttributes.value("user.test", of: temporary["folder"]) == value)
+    #expect(try ExtendedAttributes.value("user.test", of: temporary["link"]) == value)
+  }
+
+  @Test func `what is not there is nil`() throws {
+    try temporary.write("file", "")
+    for path in ["file", "nothing", "file/below"] {
+      #expect(try ExtendedAttributes.value("user.test", of: temporary[path]) == nil)
+    }
+    // procfs has none at all.
+    #expect(try ExtendedAttributes.value("user.test", of: "/proc/self/stat") == nil)
+  }
+
+  @Test func `what cannot be asked is an error`() throws {
+    try temporary.link("circle", to: "circle")
+    let path = temporary["circle"]
+    #expect(throws: SystemError(call: "getxattr \(path)", code: ELOOP)) {
+      try ExtendedAttributes.value("user.test", of: path)
+    }
+  }
+}
