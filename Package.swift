@@ -38,6 +38,8 @@ let package = Package(
     .target(name: "Systemd", dependencies: ["CSystemd"], swiftSettings: fast),
     .target(name: "ConfigurationFiles", dependencies: ["CInih", "LinuxSystem"], swiftSettings: strict),
     .target(
+      name: "AppManifests", dependencies: ["IdentityCore", "ConfigurationFiles", "LinuxSystem"], swiftSettings: strict),
+    .target(
       name: "IdentityStore", dependencies: ["IdentityCore", "LinuxSystem", "CSQLite", "CSodium"], swiftSettings: fast),
 
     // COMPOSE: the daemon's loop, and the client's side of the socket.
@@ -51,7 +53,8 @@ let package = Package(
     .executableTarget(
       name: "identityd",
       dependencies: [
-        "IdentityCore", "IdentityStore", "IdentityServer", "ConfigurationFiles", "LinuxSystem", "Systemd",
+        "AppManifests", "IdentityCore", "IdentityStore", "IdentityServer", "ConfigurationFiles", "LinuxSystem",
+        "Systemd",
       ],
       swiftSettings: fast),
     .executableTarget(
@@ -65,11 +68,17 @@ let package = Package(
     .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "ConfigurationFilesTests", dependencies: ["ConfigurationFiles"], swiftSettings: strict),
     .testTarget(
-      name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem"], swiftSettings: strict),
+      name: "AppManifestsTests", dependencies: ["AppManifests", "IdentityCore", "ConfigurationFiles", "LinuxSystem"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem"], exclude: ["Fixtures"],
+      swiftSettings: strict),
     .testTarget(
       name: "IdentityServerTests", dependencies: ["IdentityServer", "IdentityCore", "LinuxSystem"],
       swiftSettings: strict),
-    .testTarget(name: "IdentityClientTests", dependencies: ["IdentityClient"], swiftSettings: strict),
+    .testTarget(
+      name: "IdentityClientTests", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
+      swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests", dependencies: ["IdentityWire", "IdentityCore", "LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "SystemTests", swiftSettings: strict),

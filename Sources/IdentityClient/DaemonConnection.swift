@@ -2,24 +2,33 @@ import IdentityCore
 package import IdentityWire
 import LinuxSystem
 
-/// A blocking connection to the daemon: one request, then its answer.
+/// A connection to the daemon: requests with their answers, and the events that come between those.
 package struct DaemonConnection: ~Copyable {
   /// What goes wrong between a client and the daemon; a refusal is an answer and not among these.
   package enum Failure: Error, Equatable, CustomStringConvertible {
     /// Nobody listens there.
     case unreachable(path: String, reason: String)
+    /// The daemon has no room for this connection now.
+    case busy(String)
     /// The connection ended before the answer was whole.
     case closed
     /// What came is not the protocol.
     case malformed(String)
+    /// The wait was to end before.
+    case timeUp
+    /// Nobody reads standard output any more, so there is nothing to wait for.
+    case outputClosed
 
     /// The cause, and for an unreachable daemon what to start.
     package var description: String {
       switch self {
       case .unreachable(let path, let reason):
         "no identityd at \(path) (\(reason)); start it with 'systemctl start identityd.socket', or name another with --socket"
+      case .busy(let why): why
       case .closed: "the daemon closed the connection before its answer was whole"
       case .malformed(let line): "the daemon sent a line that is not the protocol: \(line)"
+      case .timeUp: "the time is up"
+      case .outputClosed: "nobody reads the output"
       }
     }
   }
@@ -30,11 +39,21 @@ package struct DaemonConnection: ~Copyable {
     package var rows: [ReplyLine.Content] = []
     /// The final line: `ok` or `error`.
     package let final: ReplyLine
+
+    /// Puts an answer together.
+    package init(rows: [ReplyLine.Content] = [], final: ReplyLine) {
+      self.rows = rows
+      self.final = final
+    }
   }
 
   private let socket: Descriptor
+  /// What came, and how much of it was taken already.
   private var received: [UInt8] = []
+  private var taken = 0
   private var chunk = [UInt8](repeating: 0, count: 65_536)
+  /// Events that came before an answer, oldest first.
+  private var events: [ReceivedEvent] = []
 
   /// Where the daemon is looked for: `IDENTITYD_SOCKET`, else the system's socket, else the user's own where only that is
   /// there.
@@ -46,7 +65,7 @@ package struct DaemonConnection: ~Copyable {
     return UnixSocket.identity(of: own) == nil ? system : own
   }
 
-  /// Connects.
+  /// Connects, waiting where others wait to be let in as well.
   package init(path: String) throws(Failure) {
     do {
       socket = try UnixSocket.connect(to: path)
@@ -55,28 +74,59 @@ package struct DaemonConnection: ~Copyable {
     }
   }
 
+  /// Connects without any wait, for those who have no time for one.
+  package init(atOnce path: String) throws(Failure) {
+    let connected: Descriptor?
+    do {
+      connected = try UnixSocket.connectAtOnce(to: path)
+    } catch {
+      throw .unreachable(path: path, reason: SystemError.text(of: error.code))
+    }
+    guard let connected else { throw .busy("too many wait to be let in") }
+    socket = connected
+  }
+
   /// Sends one request line, its end not among the bytes, and waits for the whole answer.
-  package mutating func ask(_ request: [UInt8]) throws(Failure) -> Answer {
+  package mutating func ask(_ request: [UInt8], _ patience: Patience = .endless) throws(Failure) -> Answer {
     // Where the daemon has refused already and closed, its reason is there to be read all the same.
     try? socket.sendAll(request + [UInt8(ascii: "\n")])
     var rows: [ReplyLine.Content] = []
     while true {
-      let line = try nextLine()
-      guard let parsed = ReplyLine(line) else { throw .malformed(String(decoding: line, as: UTF8.self)) }
-      if case .row(let content) = parsed { rows.append(content) } else { return Answer(rows: rows, final: parsed) }
+      switch try nextLine(patience) {
+      case .row(let content): rows.append(content)
+      case .event(let sequence, let content): events.append(ReceivedEvent(sequence: sequence, content: content))
+      case let final: return Answer(rows: rows, final: final)
+      }
     }
   }
 
-  private mutating func nextLine() throws(Failure) -> [UInt8] {
-    var searched = 0
+  /// Waits for the next event.
+  package mutating func nextEvent(_ patience: Patience) throws(Failure) -> ReceivedEvent {
+    if !events.isEmpty { return events.removeFirst() }
+    switch try nextLine(patience) {
+    case .event(let sequence, let content): return ReceivedEvent(sequence: sequence, content: content)
+    // Nothing was asked, so this is why the connection ends.
+    case .error(code: "busy", let text): throw .busy("\(text)")
+    case .error, .ok, .row: throw .closed
+    }
+  }
+
+  private mutating func nextLine(_ patience: Patience) throws(Failure) -> ReplyLine {
+    var searched = taken
     while true {
       if let end = received[searched...].firstIndex(of: UInt8(ascii: "\n")) {
-        defer { received.removeSubrange(...end) }
-        return Array(received[..<end])
+        let line = Array(received[taken..<end])
+        taken = end + 1
+        guard let parsed = ReplyLine(line) else { throw .malformed(String(decoding: line, as: UTF8.self)) }
+        return parsed
       }
+      received.removeSubrange(..<taken)
+      taken = 0
       searched = received.count
+      try patience.wait(for: socket)
       do {
-        guard let count = try socket.read(into: &chunk), count > 0 else { throw Failure.closed }
+        guard let count = try socket.receive(into: &chunk) else { continue }
+        guard count > 0 else { throw Failure.closed }
         received += chunk[..<count]
       } catch {
         throw .closed

@@ -1,26 +1,63 @@
-/// One thing that happened to the registry: stored, then applied to the committed copy.
+/// One thing that happened to the registry: stored, applied to the committed copy, and told in an event.
 package enum Change: Equatable, Sendable {
-  /// An app without a manifest was seen for the first time.
+  /// An app was installed: its manifest appeared, or it was used for the first time.
   case appInstalled(Text, App)
-  /// The device got its identifier.
-  case deviceCreated(Identifier)
-  /// An app got its installation identifier.
-  case installationCreated(app: Text, Identifier)
+  /// The manifest of an installed app says something else now.
+  case appUpdated(Text, App)
+  /// An app was uninstalled.
+  case appUninstalled(Text)
+  /// An identifier came into force; what its scope had before went out of it.
+  case identifierMade(Identifier)
+  /// A scope has no identifier any more.
+  case identifierEnded(Scope, Identifier.End)
+  /// A device identifier may be another machine's too, and was kept.
+  case deviceSuspected(Scope, Cause)
+  /// What the daemon knows of the machine under it.
+  case machineRecorded(MachineRecord)
+  /// The account got another name, or none.
+  case accountSet(Text?)
+  /// A device of the account came, at the end of the list.
+  case deviceListed(ListedDevice)
+  /// What is told of a listed device changed.
+  case deviceDescribed(ListedDevice)
+  /// A device took another identifier; its place in the list stays.
+  case deviceReplaced(previous: UUID, ListedDevice)
+  /// A device left the list.
+  case deviceUnlisted(UUID)
+  /// The store was sealed: nothing may follow, and the next start is a first one.
+  case sealed
+}
+
+/// A change with the event that tells of it: both are written in one transaction.
+package struct RecordedChange: Equatable, Sendable {
+  /// What happened.
+  package let change: Change
+  /// What is told of it; nil for what is nobody's concern.
+  package let event: Event?
+
+  /// Puts both together.
+  package init(_ change: Change, event: Event?) {
+    self.change = change
+    self.event = event
+  }
 }
 
 /// What a decision may need from outside: the registry itself reads no clock, no random source, no file.
-package struct Context: Equatable, Sendable {
-  /// Who asks.
-  package let peer: Peer
+package struct Context {
+  /// Who asks; nil where the daemon decides by itself.
+  package let peer: Peer?
   /// The clock's time.
   package let now: Timestamp
-  /// A fresh random version 4 UUID, to be used once.
-  package let random: UUID
-  /// The identifier that the machine-id gives, or nil when there is no usable machine-id.
-  package let machine: UUID?
+  /// Draws a fresh random version 4 UUID.
+  package let random: () throws(Refusal) -> UUID
+  /// The device identifier that the machine-id gives for a scope, or nil when there is no usable machine-id.
+  package let machine: (Scope) throws(Refusal) -> UUID?
 
   /// Puts a context together.
-  package init(peer: Peer, now: Timestamp, random: UUID, machine: UUID?) {
+  package init(
+    peer: Peer?, now: Timestamp, random: @escaping () throws(Refusal) -> UUID,
+    machine: @escaping (Scope) throws(Refusal) -> UUID?
+  ) {
     self.peer = peer
     self.now = now
     self.random = random
@@ -31,12 +68,12 @@ package struct Context: Equatable, Sendable {
 /// What comes of a command: the changes it takes, and the answer once they are on disk.
 package struct Decision: Equatable, Sendable {
   /// In order; empty when nothing has to change.
-  package let changes: [Change]
+  package var changes: [Change]
   /// To be sent after the changes are durable.
-  package let reply: Reply
+  package var reply: Reply
 
   /// Puts a decision together.
-  package init(changes: [Change], reply: Reply) {
+  package init(changes: [Change] = [], reply: Reply) {
     self.changes = changes
     self.reply = reply
   }

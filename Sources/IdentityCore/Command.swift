@@ -6,7 +6,7 @@ package enum Command: Equatable, Sendable {
   case registry(RegistryCommand)
 }
 
-/// Requests that the registry has no part in.
+/// Requests that the registry has no part in, or only its committed copy.
 package enum LocalCommand: Equatable, Sendable {
   /// Is anybody there?
   case ping
@@ -24,12 +24,50 @@ package enum LocalCommand: Equatable, Sendable {
   case check(Text)
   /// Fresh UUIDs: one when `count` is nil, else rows.
   case uuids(count: Int?, version: UUIDVersion)
+  /// An identifier that is computed and stored nowhere.
+  case derived(DerivedIdentifier)
+  /// Events of these topics from now on, or from after a number on.
+  case subscribe(Set<Topic>, since: Int64?, snapshot: Bool)
+  /// No more events of these topics.
+  case unsubscribe(Set<Topic>)
 }
 
-/// Requests to the registry.
+/// Which derived identifier is asked for.
+package enum DerivedIdentifier: Equatable, Sendable {
+  /// One for the session and a name.
+  case key(Text)
+  /// The session's.
+  case session
+  /// The boot's, for the peer's app or the app an admin names.
+  case boot(app: Text?)
+}
+
+/// Requests to the registry. An app that is not named is the peer's own.
 package enum RegistryCommand: Equatable, Sendable {
-  /// The device identifier.
-  case device
-  /// The installation identifier of the peer's app, or of the app an admin names.
-  case installation(app: Text?)
+  /// The identifier of a level.
+  case get(Level, app: Text?)
+  /// Another identifier in the place of the one of a level.
+  case renew(Level, app: Text?, dryRun: Bool)
+  /// Which identifiers of a level there were.
+  case history(Level, app: Text?)
+  /// Which identifier is this?
+  case resolve(UUID)
+  /// Adopt an identifier that an earlier system gave out.
+  case migrate(Level, UUID, app: Text?, commits: Bool, forces: Bool)
+  /// The installed apps.
+  case apps
+  /// Uninstall an app that has no manifest.
+  case forget(app: Text)
+  /// The account's name.
+  case account
+  /// Another name for the account, or none.
+  case setAccount(Text?)
+  /// The devices of the account.
+  case devices
+  /// Add a device of the account, or say more of one.
+  case putDevice(UUID, name: Text?, seen: Timestamp?)
+  /// Take a device out of the list.
+  case removeDevice(UUID)
+  /// Prepare a golden image.
+  case seal
 }

@@ -29,6 +29,47 @@ package enum Bound {
   package static let refusalLogMilliseconds = 10_000
   /// How long a store that failed is left alone between two attempts to write it anew, in milliseconds.
   package static let healPauseMilliseconds = 1_000
+  /// Events that are kept at least (protocol, section 7), and how many more come together before the oldest go.
+  package static let keptEvents = 10_000
+  /// See ``keptEvents``: letting go of them costs a write, so it is not done for each.
+  package static let spareEvents = 1_024
+  /// Events in memory beyond those that have to be kept, in bytes of all: so that what waits for a slow subscriber is still
+  /// there while others go on.
+  package static let eventLogLength = 4_194_304
+  /// What may wait for a subscriber before it gets no more, in bytes (protocol, section 7).
+  package static let eventsPerSubscriber = 1_048_576
+  /// Events that go to a subscriber in one piece, in bytes: more is fetched when that is read.
+  package static let eventsPerTurn = 16_384
+  /// Subscribers that get their events before the requests of others get their turn.
+  package static let subscribersPerTurn = 64
+  /// Apps without a manifest that one user's own services may be: their names are the user's choice.
+  package static let appsPerUser = 256
+  /// Apps without a manifest in all: users are cheap where containers make them.
+  package static let unclaimedApps = 16_384
+  /// Identifiers of one scope that an app may bring about by itself: their history is kept for good.
+  package static let identifiersPerScope = 1_000
+  /// Devices of one account.
+  package static let devices = 4_096
+  /// The longest name that is stored (an account's, a device's, an app's), in bytes.
+  package static let nameLength = 255
+  /// Connections that a restart keeps; the shipped unit allows as many descriptors.
+  package static let rememberedConnections = 16_384
+  /// How long a new connection is waited for before it is given to the service manager to keep, in milliseconds: most are
+  /// gone by then.
+  package static let keepMilliseconds = 50
+  /// How long a stop that hands the connections over waits for clients to take their output, in milliseconds.
+  package static let handoverMilliseconds = 250
+  /// How long a stop waits for the service manager to take what it is given, in milliseconds.
+  package static let barrierMilliseconds = 2_000
+  /// How long the manifests' folders have to be quiet before they are read, in milliseconds: an upgrade that removes a
+  /// file and writes it again within this time is no reinstallation.
+  package static let settleMilliseconds = 250
+  /// How long they may be restless before they are read all the same, in milliseconds.
+  package static let restlessMilliseconds = 2_000
+  /// How long until they are read again while something is wrong with them, in milliseconds.
+  package static let surveyAgainMilliseconds = 5_000
+  /// Manifests that are read: each costs memory.
+  package static let manifests = 4_096
   /// A configuration or key file larger than this is not one, in bytes.
   package static let fileLength = 1_048_576
 }

@@ -19,7 +19,9 @@ extension Reply {
   }
 
   /// `whoami`: the peer as the daemon sees it.
-  package static func whoami(_ peer: Peer) -> Reply {
+  ///
+  /// - Parameter groups: the access groups it may use besides its own.
+  package static func whoami(_ peer: Peer, vendor: Text, groups: [Text]) -> Reply {
     var reply = Reply()
     reply.ok()
     reply.word(.text(peer.app))
@@ -27,7 +29,9 @@ extension Reply {
     reply.attribute("gid", .number(Int64(peer.groupID)))
     reply.attribute("pid", .number(Int64(peer.processID)))
     reply.attribute("unit", peer.unit.map(Reply.Value.text))
-    reply.attribute("vendor", .text(peer.vendor))
+    reply.attribute("vendor", .text(vendor))
+    let list = groups.map(\.description).joined(separator: ",")
+    reply.attribute("groups", groups.isEmpty ? nil : .string(list))
     reply.attribute("admin", .yesOrNo(peer.isAdmin))
     return reply
   }

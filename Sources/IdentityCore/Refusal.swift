@@ -8,14 +8,24 @@ package enum Refusal: Error, Equatable, Sendable {
   case unknownVerb(Text)
   /// An operand or attribute of this verb is wrong.
   case badArgument(verb: String, ArgumentFault)
+  /// Not a UUID where one is needed, or one that is nobody's identifier.
+  case invalidUUID(Text)
   /// The peer may not do that.
   case denied(app: Text, userID: UInt32, grant: String)
   /// The peer was gone before the kernel could say who it was.
   case unattested
   /// Nothing matches.
   case notFound(String)
+  /// The state does not allow it.
+  case conflict(String)
+  /// A quota is used up.
+  case limit(String)
+  /// Events after this number are no longer kept; the oldest kept one follows `oldest`.
+  case gone(since: Int64, oldest: Int64)
   /// Too many connections.
   case busy(String)
+  /// A needed part is not there.
+  case unavailable(String)
   /// The disk is full, and nothing was changed.
   case noSpace
   /// The store cannot be written now; reads go on.

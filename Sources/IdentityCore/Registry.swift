@@ -1,84 +1,162 @@
 /// The state of the daemon as a value, and its rules. It does no I/O and reads no clock and no random source.
 package struct Registry: Equatable, Sendable {
-  /// The device identifier, once it was handed out.
-  package private(set) var device: Identifier?
   /// The installed apps by their ID.
   package private(set) var apps: [Text: App] = [:]
+  /// Every stored identifier there ever was, oldest first.
+  package private(set) var history: [Identifier] = []
+  /// The place in `history` of the identifier that is in force.
+  private var current: [Scope: Int] = [:]
+  /// The places in `history` of a value.
+  private var places: [UUID: [Int]] = [:]
+  /// The devices of the account, in the order they were added.
+  package private(set) var devices: [ListedDevice] = []
+  /// The account's name.
+  package private(set) var account: Text?
+  /// The machine under the daemon; nil before the first start was recorded.
+  package private(set) var machine: MachineRecord?
+  /// Nothing may follow: the next start is a first one.
+  package private(set) var isSealed = false
+  /// The number of the last event.
+  package private(set) var lastEvent: Int64 = 0
 
   /// An empty registry: a first boot.
   package init() {}
 
+  /// The identifier of a scope that is in force.
+  package subscript(_ scope: Scope) -> Identifier? { current[scope].map { history[$0] } }
+
+  /// Every scope that has an identifier, in the order they came into force.
+  package var scopes: [Scope] { current.sorted { $0.value < $1.value }.map(\.key) }
+
+  /// Every identifier that had this value, oldest first.
+  package func identifiers(valued value: UUID) -> [Identifier] { places[value, default: []].map { history[$0] } }
+
+  /// How many identifiers a scope has had.
+  package func count(of scope: Scope) -> Int { history.lazy.filter { $0.scope == scope }.count }
+}
+
+// MARK: - Changes
+
+extension Registry {
+  /// Takes in a change that was decided, and the number of its event.
+  package mutating func apply(_ recorded: RecordedChange) {
+    apply(recorded.change)
+    if let event = recorded.event { lastEvent = event.sequence }
+  }
+
+  /// Says that events up to this one were read back from the store.
+  package mutating func resume(after event: Int64) { lastEvent = max(lastEvent, event) }
+
+  /// Takes in an identifier of the history that was read back from the store, in order.
+  package mutating func restore(_ identifier: Identifier) {
+    places[identifier.value, default: []].append(history.count)
+    if identifier.end == nil { current[identifier.scope] = history.count }
+    history.append(identifier)
+  }
+
   /// Takes in a change that was decided, or read back from the store.
   package mutating func apply(_ change: Change) {
     switch change {
-    case .appInstalled(let id, let app): apps[id] = app
-    case .deviceCreated(let identifier): device = identifier
-    case .installationCreated(let id, let identifier): apps[id]?.installation = identifier
+    case .appInstalled(let id, let app), .appUpdated(let id, let app): apps[id] = app
+    case .appUninstalled(let id): apps[id] = nil
+    case .identifierMade(let identifier):
+      end(identifier.scope, .init(time: identifier.created, cause: identifier.cause))
+      restore(identifier)
+    case .identifierEnded(let scope, let how): end(scope, how)
+    case .deviceSuspected: break
+    case .machineRecorded(let record): machine = record
+    case .accountSet(let name): account = name
+    case .deviceListed(let device): devices.append(device)
+    case .deviceDescribed(let device): replace(device.value, with: device)
+    case .deviceReplaced(let previous, let device): replace(previous, with: device)
+    case .deviceUnlisted(let value): devices.removeAll { $0.value == value }
+    case .sealed: isSealed = true
     }
+  }
+
+  private mutating func end(_ scope: Scope, _ how: Identifier.End) {
+    guard let place = current.removeValue(forKey: scope) else { return }
+    history[place].end = how
+  }
+
+  private mutating func replace(_ value: UUID, with device: ListedDevice) {
+    guard let place = devices.firstIndex(where: { $0.value == value }) else { return }
+    devices[place] = device
   }
 }
 
-// MARK: - Answers
+/// Changes that build on each other: each is decided with those before it in force.
+struct Plan {
+  private(set) var registry: Registry
+  private(set) var changes: [Change] = []
+
+  init(_ registry: Registry) { self.registry = registry }
+
+  mutating func add(_ change: Change) {
+    registry.apply(change)
+    changes.append(change)
+  }
+}
+
+// MARK: - Commands
 
 extension Registry {
   /// Answers from what is there; nil when the answer takes a change first, which ``decide(_:_:)`` makes.
   package func answer(_ command: RegistryCommand, for peer: Peer) throws(Refusal) -> Reply? {
     switch command {
-    case .device:
-      guard let device else { return nil }
-      return describe(device, level: .device)
-    case .installation(let named):
+    case .get(let level, let named):
+      let scope = scope(level, app: try app(named: named, by: peer))
+      return self[scope].map { describe($0) }
+    case .renew(let level, let named, let dryRun):
       let id = try app(named: named, by: peer)
-      if let app = apps[id], let installation = app.installation {
-        return describe(installation, level: .installation, app: id, vendor: app.vendor)
-      }
-      guard id == peer.app || apps[id] != nil else { throw .notFound("no such app is installed") }
+      guard level == .device || apps[id] != nil else { throw .notFound("\(id) is not installed") }
+      return dryRun ? renewalRows(of: scope(level, app: id)) : nil
+    case .history(let level, let named):
+      // Only the installation's is still known for an app that is gone: its manifest said whose the others are.
+      return historyRows(of: scope(level, app: try app(named: named, by: peer, remembered: level == .installation)))
+    case .resolve(let value): return try resolve(value, for: peer)
+    case .migrate(let level, let value, let named, let commits, let forces):
+      let migration = try migration(level, to: value, app: try app(named: named, by: peer), peer, forces: forces)
+      return commits && migration.changes ? nil : migration.reply(commits: commits)
+    case .apps: return appRows(for: peer)
+    case .forget(let id):
+      try mayForget(id, peer)
       return nil
+    case .account:
+      _ = try app(named: nil, by: peer)
+      try requireSharing(peer)
+      return accountReply
+    case .setAccount(let name): return name == account && accountChanges(to: name).isEmpty ? .done : nil
+    case .devices:
+      _ = try app(named: nil, by: peer)
+      return deviceRows(for: peer)
+    case .putDevice(let value, let name, let seen): return try isListed(value, name: name, seen: seen) ? .done : nil
+    case .removeDevice(let value):
+      try mayRemove(value)
+      return nil
+    case .seal: return isSealed ? .done : nil
     }
   }
 
   /// Decides what a command changes. The caller makes it durable, then applies it and sends the reply.
   package func decide(_ command: RegistryCommand, _ context: Context) throws(Refusal) -> Decision {
-    if let reply = try answer(command, for: context.peer) { return Decision(changes: [], reply: reply) }
+    guard let peer = context.peer else { throw .unattested }
+    if let reply = try answer(command, for: peer) { return Decision(reply: reply) }
+    guard !isSealed else { throw .unavailable("the store is sealed: the next start of the daemon is a first one") }
     switch command {
-    case .device:
-      let device = Identifier(
-        value: context.machine ?? context.random, created: context.now,
-        origin: context.machine == nil ? .random : .machine)
-      return Decision(changes: [.deviceCreated(device)], reply: describe(device, level: .device))
-    case .installation(let named):
-      let id = try app(named: named, by: context.peer)
-      let known = apps[id]
-      let app = known ?? App(vendor: context.peer.vendor, installed: context.now)
-      let installation = Identifier(value: context.random, created: context.now)
-      return Decision(
-        changes: (known == nil ? [.appInstalled(id, app)] : []) + [.installationCreated(app: id, installation)],
-        reply: describe(installation, level: .installation, app: id, vendor: app.vendor))
+    case .get(let level, let named): return try make(level, app: try app(named: named, by: peer), context)
+    case .renew(let level, let named, _): return try renew(level, app: try app(named: named, by: peer), context)
+    case .migrate(let level, let value, let named, _, let forces):
+      return try migrate(level, to: value, app: try app(named: named, by: peer), forces: forces, context)
+    case .forget(let id): return Decision(changes: uninstallation(of: id, at: context.now), reply: .done)
+    case .setAccount(let name): return Decision(changes: accountChanges(to: name), reply: .done)
+    case .devices: return try listOwnDevice(context)
+    case .putDevice(let value, let name, let seen):
+      return Decision(changes: [try deviceChange(value, name: name, seen: seen, at: context.now)], reply: .done)
+    case .removeDevice(let value): return Decision(changes: [.deviceUnlisted(value)], reply: .done)
+    case .seal: return Decision(changes: sealing(at: context.now), reply: .done)
+    // These are always answered.
+    case .history, .resolve, .apps, .account: throw .broken("\(command) was not answered")
     }
-  }
-
-  private func describe(_ identifier: Identifier, level: Level, app: Text? = nil, vendor: Text? = nil) -> Reply {
-    var reply = Reply()
-    reply.ok()
-    reply.word(.uuid(identifier.value))
-    reply.attribute("level", .string(level.rawValue))
-    reply.attribute("app", app.map(Reply.Value.text))
-    reply.attribute("vendor", vendor.map(Reply.Value.text))
-    reply.attribute("created", .time(identifier.created))
-    reply.attribute("origin", identifier.origin.map { .string($0.rawValue) })
-    return reply
-  }
-}
-
-// MARK: - Rights
-
-extension Registry {
-  /// The app a request is about: the peer's own, or the one that it names, which takes an admin.
-  private func app(named: Text?, by peer: Peer) throws(Refusal) -> Text {
-    guard let named, named != peer.app else { return peer.app }
-    guard peer.isAdmin else {
-      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to name another app")
-    }
-    return named
   }
 }

@@ -14,6 +14,14 @@ package struct UUID: Hashable, Sendable {
   /// All bits zero (RFC 9562, section 5.9): a placeholder, nobody's identifier.
   package static let zero = UUID(high: 0, low: 0)
 
+  /// All bits one (RFC 9562, section 5.10): nobody's identifier either.
+  package static let ones = UUID(high: .max, low: .max)
+
+  /// The sixteen bytes, most significant first.
+  package var bytes: [UInt8] {
+    [high, low].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> UInt64(56 - 8 * $0)) } }
+  }
+
   /// Sets the version and variant bits over 128 random or hashed bits (RFC 9562, sections 4.1 and 4.2).
   package func stamped(version: UInt64) -> UUID {
     UUID(

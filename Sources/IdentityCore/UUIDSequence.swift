@@ -17,6 +17,21 @@ package struct UUIDSequence: Sendable {
   /// Starts a sequence: its first UUID has the time of the first call.
   package init() {}
 
+  /// Goes on behind a UUID that an earlier run handed out, whatever the clock says now.
+  package mutating func resume(after uuid: UUID) {
+    guard uuid != .zero, last == .zero || (last.high, last.low) < (uuid.high, uuid.low) else { return }
+    last = uuid
+    milliseconds = max(milliseconds, uuid.high >> 16)
+  }
+
+  /// The last one; all zeros before the first.
+  package var lastHandedOut: UUID { last }
+
+  /// Hands out nothing that looks older than this moment.
+  package mutating func resume(notBefore time: Timestamp) {
+    milliseconds = max(milliseconds, UInt64(clamping: time.milliseconds) & 0xffff_ffff_ffff)
+  }
+
   /// The next UUID, greater than every one before it.
   ///
   /// - Parameters:

@@ -31,11 +31,13 @@ extension Server {
     } catch {
       return drop(connection, "\(error)")
     }
+    rest(connection)
+    keepSoon(connection)
     receive(connection)
   }
 
   private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> Peer {
-    let peer = try PeerAttestation.attest(socket, adminGroup: settings.adminGroup)
+    let peer = try PeerAttestation.attest(socket, adminGroup: settings.adminGroup, claims: claims)
     if let refusal = connections.refusal(of: peer.userID, settings.limits) { throw refusal }
     return peer
   }

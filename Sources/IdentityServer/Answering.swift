@@ -11,13 +11,13 @@ extension Server {
     guard line.count > 0 else { return true }
     do {
       try parse(line)
-      switch try table.command(parser, in: line) {
+      switch try table.command(parser, in: line, by: connection.peer) {
       case .local(let command):
         // Answers keep the order of the questions.
         guard connection.inFlight == 0 else { return false }
         try answer(command, connection)
       case .registry(let command):
-        if connection.inFlight == 0, let reply = try registry.answer(command, for: connection.peer) {
+        if connection.inFlight == 0, isSettled, let reply = try registry.answer(command, for: connection.peer) {
           reply.append(to: &connection.output)
         } else {
           connection.inFlight += 1
@@ -44,9 +44,16 @@ extension Server {
     case .ping: Reply.done.append(to: &connection.output)
     case .hello: Reply.hello.append(to: &connection.output)
     case .help(let words): try VerbTable.help(words).append(to: &connection.output)
-    case .whoami: Reply.whoami(connection.peer).append(to: &connection.output)
+    case .whoami:
+      let app = connection.peer.app
+      Reply.whoami(connection.peer, vendor: registry.vendor(of: app), groups: registry.accessGroups(of: app))
+        .append(to: &connection.output)
     case .check(let text): Reply.check(text).append(to: &connection.output)
     case .status: status.append(to: &connection.output)
+    case .derived(let identifier): try derive(identifier, for: connection.peer).append(to: &connection.output)
+    case .subscribe(let topics, let since, let snapshot):
+      try subscribe(topics, since: since, snapshot: snapshot, connection)
+    case .unsubscribe(let topics): unsubscribe(topics, connection)
     case .uuids(let count, let version): try uuids(count: count, version).append(to: &connection.output)
     case .quit:
       Reply.done.append(to: &connection.output)
@@ -61,50 +68,14 @@ extension Server {
         let random = UUID(high: try entropy.next(), low: try entropy.next())
         switch version {
         case .random: return random.stamped(version: 4)
-        case .timeOrdered: return sequence.next(now: now, random: random)
+        case .timeOrdered:
+          let next = sequence.next(now: now, random: random)
+          memory?.set(lastUUID: next)
+          return next
         }
       }
     } catch {
       throw .broken("the kernel gives no random bytes: \(error)")
     }
-  }
-
-  /// `status`: a row a value.
-  private var status: Reply {
-    var reply = Reply()
-    let uptime = (Clock.monotonicMicroseconds - startedMonotonic) / 1_000_000
-    let rows: [(String, Reply.Value)] = [
-      ("version", .string(Version.program)),
-      ("protocol", .number(Version.lineProtocol)),
-      ("pid", .number(Int64(ProcessGuard.processID))),
-      ("started", .time(started)),
-      ("uptime", .number(Int64(clamping: uptime))),
-      ("boot", .string(boot)),
-      ("socket", .string(socketPath)),
-      ("store", .string(condition.name)),
-      ("connections", .number(Int64(connections.count))),
-      ("subscribers", .number(0)),
-      ("last-event", .number(0)),
-      ("apps", .number(Int64(registry.apps.count))),
-      ("installations", .number(Int64(registry.apps.values.count { $0.installation != nil }))),
-      ("device-origin", .string(registry.device == nil ? "none" : registry.device?.origin?.rawValue ?? "known")),
-      ("key", .string("file")),
-      ("fleet", .string("none")),
-    ]
-    for (name, value) in rows {
-      reply.row()
-      reply.attribute(name, value)
-    }
-    if let refusal = condition.refusal {
-      reply.row()
-      reply.attribute("store-reason", .string(refusal.text))
-    }
-    reply.ok()
-    return reply
-  }
-
-  private var boot: String {
-    guard let (high, low) = try? MachineIdentity.boot() else { return "unknown" }
-    return "\(UUID(high: high, low: low))"
   }
 }

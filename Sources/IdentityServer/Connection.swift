@@ -27,6 +27,8 @@ final class Connection {
   var sent = 0
   /// Jobs at the writer.
   var inFlight = 0
+  /// What it is told of, once it subscribed.
+  var subscription: Subscription?
   /// What the kernel watches it for now.
   var interest: ReadinessSet.Interest = .read
   /// The client sends nothing more; what it sent is still answered.
@@ -39,6 +41,12 @@ final class Connection {
   var isDraining = false
   /// How much was thrown away.
   var drained = 0
+  /// The service manager has it too, so that closing it here is not enough.
+  var isStored = false
+  /// A stop hands it over as it is: nothing more is done with it.
+  var isParked = false
+  /// What is written down of it for the next run of the daemon.
+  var keptShape: Shape?
   /// It waits for its next turn in the list of those who used theirs up.
   var isWaitingForTurn = false
 
@@ -58,6 +66,23 @@ final class Connection {
 
   /// Nothing is under way, and nothing waits to be sent.
   var isIdle: Bool { inFlight == 0 && sent == output.count }
+}
+
+extension Connection {
+  /// What tells whether what is written down of a connection still holds.
+  struct Shape: Equatable {
+    /// It has neither input nor output that waits, and goes on.
+    let isPlain: Bool
+    let starts: [Int64]?
+    let lag: Subscription.Lag?
+  }
+
+  /// Its shape now.
+  var shape: Shape {
+    Shape(
+      isPlain: input.isEmpty && output.isEmpty && !hasEnded && !isClosing, starts: subscription?.starts,
+      lag: subscription?.lag)
+  }
 }
 
 /// All connections by their token, and how many each user has.

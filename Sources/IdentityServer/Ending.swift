@@ -14,6 +14,7 @@ extension Server {
     do {
       try connection.descriptor.shutdownWriting()
       connection.isDraining = true
+      rest(connection)
       draining.append((connection.token, Clock.monotonicMicroseconds))
       try watch(connection)
       try armDrainTimer()
@@ -58,7 +59,13 @@ extension Server {
 
   /// Closes a connection. Changes of it that are under way are still made.
   func close(_ connection: Connection) {
+    memory?.forget(connection.token.slot)
+    // The service manager's copy would keep the client waiting: it lets go of what has hung up. A socket that is gone
+    // already has no need of it.
+    if connection.isStored { try? connection.descriptor.shutdownBoth() }
     connections.remove(connection)
+    if connection.isParked { parked -= 1 }
+    if connection.subscription != nil { subscribers.remove(connection.token) }
     finishStop()
   }
 }

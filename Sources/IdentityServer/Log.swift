@@ -52,8 +52,17 @@ package enum LogEvent: Sendable {
   case stopped
   case store(StoreNoticeText)
   case noMachineIdentifier(String)
-  case deviceCreated(UUID, Origin?)
+  case deviceMade(UUID, Origin, Cause)
   case appInstalled(Text)
+  case appUninstalled(Text)
+  case identifierChanged(Scope, Cause)
+  case deviceSuspected(Cause)
+  case sealed
+  case manifestFault(String)
+  case manifestsInOrder
+  case connectionsTakenOver(Int, closed: Int)
+  case handoverUnreadable(String)
+  case notServing(String)
   case configurationLoaded
   case configurationWarning(String)
   case configurationRefused(String)
@@ -80,12 +89,42 @@ package enum LogEvent: Sendable {
     case .store(let notice): make(notice.level, "59a29e58e0284377a5b3e5ec52d7320d", notice.text)
     case .noMachineIdentifier(let reason):
       make(.warning, "f4d38141d31d44e4ad910def59c2d242", "The device identifier is drawn at random: \(reason).")
-    case .deviceCreated(let value, let origin):
+    case .deviceMade(let value, let origin, let cause):
       make(
-        .notice, "5dc79c7eefe14a028ebaf17b3228b4e9", "This device is \(value) from now on.",
-        [("IDENTITYD_DEVICE", "\(value)"), ("IDENTITYD_ORIGIN", origin?.rawValue ?? "")])
+        .notice, "5dc79c7eefe14a028ebaf17b3228b4e9", "This device is \(value) from now on (\(cause.rawValue)).",
+        [
+          ("IDENTITYD_DEVICE", "\(value)"), ("IDENTITYD_ORIGIN", origin.rawValue),
+          ("IDENTITYD_CAUSE", cause.rawValue),
+        ])
+    case .identifierChanged(let scope, let cause):
+      make(
+        .notice, "465000a1b1514da98745b0620ad2dc1a",
+        "A new \(scope.level.rawValue) identifier is in force (\(cause.rawValue)).",
+        [
+          ("IDENTITYD_APP", scope.app.map { "\($0)" } ?? ""),
+          ("IDENTITYD_VENDOR", scope.vendor.map { "\($0)" } ?? ""), ("IDENTITYD_CAUSE", cause.rawValue),
+        ])
+    case .deviceSuspected(let cause):
+      make(
+        .warning, "2a561078c34e443abbb2a1560fb8d1c2",
+        "This may be another machine (\(cause.rawValue)); the identifiers were kept. 'identityctl renew device' makes new ones.",
+        [("IDENTITYD_CAUSE", cause.rawValue)])
+    case .sealed:
+      make(.notice, "557c5a8f492444d29e6889d6cbd3ea62", "The store is sealed: the next start is a first one.")
+    case .manifestFault(let text): make(.error, "5c97b254880d4140af7d4cb07538a7d7", text)
+    case .manifestsInOrder: make(.notice, "a5df2946860d45b0b12253fc6538521b", "The manifests are in order again.")
+    case .connectionsTakenOver(let kept, let closed):
+      make(
+        .info, "45da7f9808454b68b189290ddbf52e59",
+        "Connections of the last run: \(kept) go on, \(closed) were closed.")
+    case .handoverUnreadable(let reason):
+      make(.warning, "1ca621af64ac404db300757ce118e4fb", "A connection of the last run cannot go on: \(reason).")
+    case .notServing(let reason):
+      make(.error, "d6ecd60ffaf9432a8e87720f2c83aa3a", "The connections cannot be served for a moment: \(reason).")
     case .appInstalled(let app):
       make(.info, "a39a97467e6e44669648256c00b19d26", "\(app) is installed.", [("IDENTITYD_APP", "\(app)")])
+    case .appUninstalled(let app):
+      make(.info, "9da229fef1c24ebe824d403660cb465f", "\(app) is uninstalled.", [("IDENTITYD_APP", "\(app)")])
     case .configurationLoaded: make(.info, "5bc309105b5d4354b2a50ae729fa5b14", "The configuration was loaded.")
     case .configurationWarning(let text): make(.warning, "bd40656b5a1d4218b7427108d1dad62d", text)
     case .configurationRefused(let text):

@@ -13,18 +13,21 @@ enum PeerAttestation {
   ///
   /// - Throws: `unattested` where the peer was gone too early, or cannot be seen from here; `busy` where the daemon itself
   ///   is out of descriptors.
-  static func attest(_ socket: borrowing Descriptor, adminGroup: UInt32?) throws(Refusal) -> Peer {
+  static func attest(_ socket: borrowing Descriptor, adminGroup: UInt32?, claims: AppClaims) throws(Refusal) -> Peer {
     do {
       let process = try PeerCredentials.processDescriptor(of: socket)
       let credentials = try PeerCredentials(of: socket)
       // A process in a foreign process namespace has number 0, which libsystemd takes for the caller itself.
       guard credentials.processID > 0 else { throw Refusal.unattested }
-      let unit = try PeerUnit.look(up: socket.number)
+      let unit = try PeerUnit.look(up: socket.number) { name, path in
+        (try? ExtendedAttributes.value(name, of: path)) ?? nil
+      }
+      let session = try session(of: credentials.processID, in: unit)
       if let process = consume process, try !PeerCredentials.isAlive(process) { throw Refusal.unattested }
       return Peer(
         userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
-        unit: unit.map { Text($0.name) }, unitOwner: unit?.owner,
-        isAdmin: try isAdmin(credentials, of: socket, adminGroup: adminGroup))
+        unit: unit.map { Text($0.name) }, unitOwner: unit?.owner, session: session,
+        isAdmin: try isAdmin(credentials, of: socket, adminGroup: adminGroup), claims: claims)
     } catch let error as SystemError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {
       throw .busy("the daemon is out of descriptors or memory for a moment")
     } catch let error as SystemdError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {
@@ -33,6 +36,14 @@ enum PeerAttestation {
       // Whatever could not be found out counts as nobody: an error on this path must never give rights.
       throw .unattested
     }
+  }
+
+  /// What the peer's session hangs on: its service's invocation, else the process itself.
+  private static func session(of processID: Int32, in unit: PeerUnit?) throws(SystemError) -> SessionAnchor? {
+    if let invocation = unit?.invocation {
+      return .invocation(UUID(high: invocation.high, low: invocation.low))
+    }
+    return try ProcessFacts.startTime(of: processID).map { .process(processID, start: $0) }
   }
 
   private static func isAdmin(

@@ -18,18 +18,23 @@ extension Server {
         }
         if touched.last !== connection { touched.append(connection) }
       }
-      if report.hasStopped { return loop.exit(status: 0) }
+      if report.hasStopped {
+        handOver()
+        return loop.exit(status: 0)
+      }
     }
     // A connection may be in the list more than once; going on with it again does no harm.
     for connection in touched where connections[connection.token] === connection { advance(connection) }
   }
 
-  private func take(_ report: WriterReport) {
+  /// Takes in what is durable now.
+  func take(_ report: WriterReport) {
     if let heartbeat = report.heartbeat { watchdog?.take(heartbeat) }
     if let replacement = report.registry { registry = replacement }
-    for change in report.changes {
-      registry.apply(change)
-      announce(change)
+    for recorded in report.changes {
+      registry.apply(recorded)
+      if let event = recorded.event { events.append(event) }
+      announce(recorded.change)
     }
     for notice in report.notices {
       switch notice {
@@ -38,15 +43,35 @@ extension Server {
       case .closing(let reason): say(.storeNotClosed(reason))
       }
     }
+    if let settled = report.isSettled { isSettled = settled }
+    if let survey = report.survey { take(survey) }
     if let new = report.condition { condition = new }
     if report.condition != nil || !report.changes.isEmpty { publishStatus() }
+    if report.changes.contains(where: { $0.event != nil }) { publish() }
+  }
+
+  private func take(_ survey: WriterReport.Survey) {
+    claims = survey.claims
+    for fault in survey.faults where !manifestFaults.contains(fault) { say(.manifestFault(fault)) }
+    if survey.faults.isEmpty, !manifestFaults.isEmpty { say(.manifestsInOrder) }
+    manifestFaults = survey.faults
+    appFolders?.take(isInOrder: survey.faults.isEmpty)
   }
 
   private func announce(_ change: Change) {
     switch change {
-    case .deviceCreated(let identifier): say(.deviceCreated(identifier.value, identifier.origin))
+    case .identifierMade(let identifier) where identifier.scope == .device:
+      say(.deviceMade(identifier.value, identifier.origin, identifier.cause))
+    case .identifierMade(let identifier) where identifier.cause != .firstUse:
+      say(.identifierChanged(identifier.scope, identifier.cause))
+    case .machineRecorded(let record):
+      if let suspicion = record.suspicion { say(.deviceSuspected(suspicion.cause)) }
     case .appInstalled(let app, _): say(.appInstalled(app))
-    case .installationCreated: break
+    case .appUninstalled(let app): say(.appUninstalled(app))
+    case .sealed: say(.sealed)
+    case .identifierMade, .identifierEnded, .appUpdated, .deviceSuspected, .accountSet, .deviceListed,
+      .deviceDescribed, .deviceReplaced, .deviceUnlisted:
+      break
     }
   }
 }

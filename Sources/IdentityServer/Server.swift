@@ -10,6 +10,12 @@ package struct ServerSettings: Equatable, Sendable {
   package var limits = Limits()
   /// The group of `AdminGroup=`, resolved.
   package var adminGroup: UInt32?
+  /// The folders of manifests, most important first.
+  package var appDirectories: [String] = []
+  /// What becomes of the identifiers on another machine; looked at when the daemon starts.
+  package var onMachineChange = MachinePolicy.renew
+  /// The same for other hardware under the same machine-id.
+  package var onHardwareChange = MachinePolicy.keep
 
   /// The settings as shipped.
   package init() {}
@@ -30,7 +36,16 @@ package final class Server {
   // What is answered from.
   var registry: Registry
   var condition: StoreCondition
+  /// The start is done, and questions are answered from the registry here. Before, the writer has to see them.
+  var isSettled = false
+  var events: EventLog
+  var claims = AppClaims()
+  var manifestFaults: [String] = []
+  let derivation: IdentifierDerivation?
+  /// The kernel's ID of this boot.
+  let boot: UUID?
   var connections = ConnectionTable()
+  var subscribers = SubscriberList()
   var entropy = Entropy()
   var sequence = UUIDSequence()
 
@@ -53,12 +68,27 @@ package final class Server {
   var acceptSource: EventSource?
   var acceptAgain: EventSource?
   var turnSource: EventSource?
+  var publishSource: EventSource?
   var waitingForTurn: [ConnectionToken] = []
+  var appFolders: AppFolders?
   var stopTimer: EventSource?
   /// Connections that are listened to for a last moment, oldest first.
   var draining: [(token: ConnectionToken, since: UInt64)] = []
   var drainTimer: EventSource?
   var watchdog: Watchdog?
+
+  // What the next run of the daemon goes on with.
+  var memory: HandoverMemory?
+  /// Connections that the service manager does not have yet.
+  var unstored: [ConnectionToken] = []
+  var keepTimer: EventSource?
+  var handoverTimer: EventSource?
+  /// Whether a stop leaves the connections to the next run.
+  var handsOver: Bool { memory != nil }
+  /// A stop waits no longer for clients to take their output.
+  var isHandoverDue = false
+  /// How many connections are left to the next run already.
+  var parked = 0
 
   /// The daemon is on its way out: no new connection, no new request.
   var isStopping = false
@@ -75,11 +105,13 @@ package final class Server {
   ///   - store: opened; the writer takes it over.
   ///   - listener: where clients connect.
   ///   - socketPath: its path, for messages.
+  ///   - kept: what the service manager has kept from the last run, each with its name; nil where it keeps nothing.
   ///   - sources: where the writer gets what the rules must not read by themselves.
   ///   - reload: reads the configuration again; it logs what it refuses and returns nil then.
   package init(
-    store: consuming Store, listener: consuming Descriptor, socketPath: String, sources: WriterSources, loop: EventLoop,
-    settings: ServerSettings, log: @escaping Log, reload: @escaping () -> ServerSettings?
+    store: consuming Store, listener: consuming Descriptor, socketPath: String,
+    kept: [(number: Int32, name: String)]?, sources: WriterSources, loop: EventLoop, settings: ServerSettings,
+    log: @escaping Log, reload: @escaping () -> ServerSettings?
   ) throws {
     self.loop = loop
     self.log = log
@@ -89,15 +121,31 @@ package final class Server {
     let content = store.takeContent()
     registry = content.registry
     condition = content.condition
+    events = EventLog(content.events, last: content.registry.lastEvent)
+    derivation = store.derivation
+    boot = (try? MachineIdentity.boot()).map { UUID(high: $0.high, low: $0.low) }
     readiness = try ReadinessSet()
     inbox = try Mailbox(blocking: true)
     outbox = try Mailbox(blocking: false)
     self.listener = listener
+    let start = StartFacts(
+      fingerprint: content.fingerprint, isSealedHere: content.isSealedHere,
+      onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange)
     let writer = Writer(
-      store: store, registry: registry, sources: sources, inbox: inbox, outbox: outbox, activity: activity)
-    writerThread = try Thread(named: "writer") { writer.run() }
+      store: store, content: content, start: start, sources: sources, inbox: inbox, outbox: outbox,
+      activity: activity)
     for notice in content.notices { log(LogEvent.store(notice).entry) }
+    sequence.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))
+    // Watched first, so that no manifest that comes during the first look is missed.
+    appFolders = try AppFolders(
+      settings.appDirectories, loop: loop, clock: { Clock.monotonicMicroseconds },
+      survey: { [unowned self] in inbox.send(.survey($0)) },
+      warn: { [unowned self] in say(.manifestFault($0)) })
+    take(writer.begin(settings.appDirectories))
     try addSources()
+    if let kept { try takeOver(kept) }
+    writerThread = try Thread(named: "writer") { writer.run() }
+    resume()
   }
 
   let reload: () -> ServerSettings?

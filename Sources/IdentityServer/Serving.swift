@@ -10,7 +10,7 @@ extension Server {
     do {
       try readiness.ready(into: &readyList)
     } catch {
-      return say(.acceptPaused("\(error)"))
+      return say(.notServing("\(error)"))
     }
     for index in readyList.indices {
       let ready = readyList[index]
@@ -36,6 +36,7 @@ extension Server {
   func receive(_ connection: Connection) {
     if connection.isDraining { return drain(connection) }
     guard !isStopping, connection.wantsInput else { return advance(connection) }
+    hold(connection)
     do {
       // A client that is gone sends nothing later, so nothing now is the end.
       let count = try connection.descriptor.receive(into: &received) ?? (connection.isHungUp ? 0 : nil)
@@ -57,6 +58,8 @@ extension Server {
 
   /// Goes on with a connection as far as it can go now: its requests, its output, its end.
   func advance(_ connection: Connection) {
+    guard !connection.isParked else { return }
+    hold(connection)
     if !connection.input.isEmpty {
       let bytes = connection.input
       let used = carryOut(bytes.span, connection)
@@ -69,11 +72,17 @@ extension Server {
 
   private func finishTurn(_ connection: Connection) {
     do {
+      takeEvents(connection)
       try flush(connection)
+      if connection.output.isEmpty, connection.subscription?.isCurrent(events) == false { waitForTurn(connection) }
       let hasMore = connection.isWaitingForTurn && !connection.isClosing
-      let isDone = connection.isClosing || connection.hasEnded || isStopping
+      let isDone = connection.isClosing || connection.hasEnded || (isStopping && !handsOver)
       if isDone, connection.isIdle, !hasMore { return end(connection) }
+      if isStopping, handsOver, connection.isIdle || (isHandoverDue && connection.inFlight == 0) {
+        return park(connection)
+      }
       try watch(connection)
+      rest(connection)
     } catch {
       drop(connection, "\(error)")
     }
@@ -172,7 +181,7 @@ extension Server {
   func watch(_ connection: Connection) throws(SystemError) {
     guard !connection.isHungUp else { return }
     var interest: ReadinessSet.Interest = []
-    if connection.sent < connection.output.count { interest.insert(.write) }
+    if connection.sent < connection.output.count, !connection.isParked { interest.insert(.write) }
     if connection.isDraining || (connection.wantsInput && !isStopping) { interest.insert(.read) }
     guard interest != connection.interest else { return }
     try readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)

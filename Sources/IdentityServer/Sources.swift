@@ -11,6 +11,8 @@ extension Server {
     sources.append(try loop.watch(reading: readiness.descriptor.number) { [unowned self] in serveReady() })
     sources.append(try loop.watch(reading: outbox.descriptor) { [unowned self] in takeReports() })
     turnSource = try loop.deferred { [unowned self] in serveWaiting() }
+    publishSource = try loop.deferred { [unowned self] in publishSome() }
+    keepTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in storeConnections() }
     for signal in [SIGTERM, SIGINT] {
       sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })
     }
@@ -28,6 +30,7 @@ extension Server {
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
     if let new = reload() {
       settings = new
+      appFolders?.use(new.appDirectories)
       say(.configurationLoaded)
       announceReady()
     } else {
@@ -50,8 +53,16 @@ extension Server {
     isStopping = true
     do {
       stopTimer = try loop.timer(after: UInt64(Bound.stopMilliseconds) * 1_000) { [unowned self] in
-        for connection in connections.all { close(connection) }
+        for connection in connections.all where !connection.isParked { close(connection) }
         finishStop()
+      }
+      if handsOver {
+        let pause = UInt64(Bound.handoverMilliseconds) * 1_000
+        handoverTimer = try loop.timer(after: pause, accuracy: 1_000) { [unowned self] in
+          isHandoverDue = true
+          for connection in connections.all { advance(connection) }
+          finishStop()
+        }
       }
     } catch {
       say(.noStopTimer("\(error)"))
@@ -60,9 +71,18 @@ extension Server {
     finishStop()
   }
 
-  /// Once the last connection is closed the writer closes the store, and its last report ends the loop.
+  /// Nothing more is done with a connection: the next run of the daemon goes on with it.
+  func park(_ connection: Connection) {
+    connection.isParked = true
+    parked += 1
+    // What the kernel would tell of it now is for the next run.
+    try? watch(connection)
+    finishStop()
+  }
+
+  /// Once the last connection is closed, or rests, the writer closes the store, and its last report ends the loop.
   func finishStop() {
-    guard isStopping, connections.count == 0, !hasSentStop else { return }
+    guard isStopping, connections.count == parked, !hasSentStop else { return }
     hasSentStop = true
     inbox.send(.stop)
   }
@@ -71,7 +91,7 @@ extension Server {
 
   /// What `systemctl status` shows.
   private var statusLine: String {
-    let device = registry.device?.origin?.rawValue ?? "not asked for yet"
+    let device = registry[.device]?.origin.rawValue ?? "not asked for yet"
     return "Serving; apps: \(registry.apps.count); device identifier: \(device); store: \(condition.name)."
   }
 

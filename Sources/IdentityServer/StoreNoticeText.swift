@@ -6,6 +6,8 @@ extension LogEvent {
   package static func store(_ notice: StoreNotice) -> LogEvent {
     switch notice {
     case .created(let path): say(.notice, "A new store was made: \(path).")
+    case .migrated(let from): say(.notice, "The store of schema version \(from) was brought to this program's.")
+    case .unsealed: say(.notice, "The store was sealed: this is a first start, and nothing of before is left.")
     case .finishedRewrite: say(.notice, "A rewrite of the store that was interrupted was brought to its end.")
     case .witnessRenewed(let reason): say(.warning, "The store's witness was made anew: \(reason).")
     case .setAside(let path): say(.error, "A damaged file was set aside: \(path).")

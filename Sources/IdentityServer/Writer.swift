@@ -1,96 +1,46 @@
-package import IdentityCore
+import IdentityCore
 import IdentityStore
 import LinuxSystem
-import Synchronization
-
-/// A request that may change the registry, on its way to the writer.
-struct Job: Sendable {
-  let connection: ConnectionToken
-  let command: RegistryCommand
-  let peer: Peer
-}
-
-/// What the loop tells the writer.
-enum WriterMessage: Sendable {
-  case job(Job)
-  /// To be answered in the next report.
-  case heartbeat(UInt64)
-  /// Finish what came before, close the store, and end.
-  case stop
-}
-
-/// What the writer tells the loop, once a batch is on disk or refused.
-struct WriterReport: Sendable {
-  /// The answer to one job.
-  struct Outcome: Sendable {
-    let connection: ConnectionToken
-    let result: Result<Reply, Refusal>
-  }
-
-  /// Durable, in order, to be applied to the committed registry.
-  var changes: [Change] = []
-  /// In the order of the jobs.
-  var outcomes: [Outcome] = []
-  /// What has to be logged.
-  var notices: [WriterNotice] = []
-  /// Takes the place of the committed registry, after the store was written anew.
-  var registry: Registry?
-  /// What the store can do now; nil where that has not changed.
-  var condition: StoreCondition?
-  /// The last heartbeat that was received.
-  var heartbeat: UInt64?
-  /// The store is closed, and the thread ends.
-  var hasStopped = false
-}
-
-/// Something that the writer met and the loop logs.
-enum WriterNotice: Equatable, Sendable {
-  case store(StoreNotice)
-  /// The device identifier is random, because there is no usable machine-id.
-  case noMachineIdentifier(String)
-  /// The store could not be closed as it should; everything acknowledged is on disk.
-  case closing(String)
-}
-
-/// Where the writer gets what the rules must not read by themselves.
-package struct WriterSources: Sendable {
-  /// The identifier that the machine-id gives, or why there is none.
-  package enum Machine: Equatable, Sendable {
-    case known(UUID)
-    case unknown(String)
-  }
-
-  /// Asked only while the device has no identifier.
-  package let machine: @Sendable () -> Machine
-
-  /// Names the sources.
-  package init(machine: @escaping @Sendable () -> Machine) { self.machine = machine }
-}
 
 /// The thread that owns the store. Its registry is ahead of the committed one by the batch in flight.
 ///
 /// All jobs that arrive during one commit share the next (group commit), so that many writers cost little more than one,
 /// and no timer makes a single one wait.
 final class Writer {
-  private var store: Store
-  private var registry: Registry
+  var store: Store
+  var registry: Registry
+  let sources: WriterSources
+  let activity: WriterActivity
+  private let start: StartFacts
+  /// What the start takes is on disk: the machine was compared with the one known. Nothing is answered before.
+  private var isSettled = false
+  /// The machine is known to the store: it need not be compared again.
+  private var isMachineRecorded = false
   private var entropy = Entropy()
   private var lastHealing: UInt64?
-  private let sources: WriterSources
   private let inbox: Mailbox<WriterMessage>
   private let outbox: Mailbox<WriterReport>
-  private let activity: WriterActivity
 
   init(
-    store: consuming Store, registry: Registry, sources: WriterSources, inbox: Mailbox<WriterMessage>,
-    outbox: Mailbox<WriterReport>, activity: WriterActivity
+    store: consuming Store, content: StoreContent, start: StartFacts, sources: WriterSources,
+    inbox: Mailbox<WriterMessage>, outbox: Mailbox<WriterReport>, activity: WriterActivity
   ) {
     self.store = store
-    self.registry = registry
+    registry = content.registry
+    self.start = start
     self.sources = sources
     self.inbox = inbox
     self.outbox = outbox
     self.activity = activity
+  }
+
+  /// Does what comes before the first request: compares the machine with the one known, and the installed apps with
+  /// their manifests.
+  func begin(_ folders: [String]) -> WriterReport {
+    var report = WriterReport()
+    settle(&report)
+    survey(folders, &report)
+    return report
   }
 
   /// Works until it is told to stop.
@@ -98,15 +48,20 @@ final class Writer {
     while true {
       var jobs: [Job] = []
       var report = WriterReport()
+      var folders: [String]?
       var stops = false
       for message in inbox.takeAll() {
         switch message {
         case .job(let job): jobs.append(job)
+        case .survey(let named): folders = named
         case .heartbeat(let number): report.heartbeat = number
         case .stop: stops = true
         }
       }
+      if !jobs.isEmpty || folders != nil { healIfDue(&report) }
+      if !jobs.isEmpty || folders != nil { settle(&report) }
       if !jobs.isEmpty { carryOut(jobs, &report) }
+      if let folders { survey(folders, &report) }
       if stops {
         activity.enterStorage()
         if let failure = store.close() { report.notices.append(.closing(failure)) }
@@ -118,63 +73,117 @@ final class Writer {
     }
   }
 
-  private func carryOut(_ jobs: [Job], _ report: inout WriterReport) {
-    healIfDue(&report)
-    let decisions = jobs.map { decide($0, &report) }
-    let before = store.condition
-    activity.enterStorage()
-    let failure = store.commit(report.changes)
-    activity.leaveStorage()
-    // Nothing of a failed batch is in force, and this registry is ahead of the disk until the store was written anew.
-    if failure != nil { report.changes = [] }
-    // Said once, not once a refused request: a client could fill the journal.
-    if store.condition != before {
-      report.condition = store.condition
-      report.notices.append(.store(.condition(store.condition)))
+  // MARK: Start
+
+  /// Compares the machine with the one known. As long as identifiers have to be renewed and cannot be, nothing is
+  /// answered: those in force may be another machine's.
+  private func settle(_ report: inout WriterReport) {
+    guard !isMachineRecorded else { return }
+    let before = registry
+    let context = context(for: nil)
+    do {
+      let changes = try before.changesAtStart(
+        on: start.fingerprint, isSealedHere: start.isSealedHere, onMachineChange: start.onMachineChange,
+        onHardwareChange: start.onHardwareChange, context)
+      isMachineRecorded = changes.isEmpty
+      if !changes.isEmpty, store.condition.refusal == nil {
+        isMachineRecorded = commit(record(changes, at: context.now), &report) == nil
+      }
+      let renews = changes.contains { if case .identifierMade = $0 { true } else { false } }
+      isSettled = isMachineRecorded || !renews
+      // A damaged store is served as far as it is proven: nothing in it can be changed, whatever the machine is.
+      if case .damaged = store.condition { isSettled = true }
+    } catch {
+      isSettled = false
     }
+    report.isSettled = isSettled
+  }
+
+  // MARK: Jobs
+
+  private func carryOut(_ jobs: [Job], _ report: inout WriterReport) {
+    var recorded: [RecordedChange] = []
+    let decisions = jobs.map { decide($0, &recorded) }
+    let failure = commit(recorded, &report)
     for (job, decision) in zip(jobs, decisions) {
       report.outcomes.append(.init(connection: job.connection, result: outcome(of: decision, after: failure)))
     }
   }
 
   /// The answer to a job: a change that is not on disk is refused, whatever was decided.
-  private func outcome(of decision: Result<Decision, Refusal>, after failure: StoreCondition?) -> Result<Reply, Refusal>
-  {
-    switch decision {
-    case .failure(let refusal): .failure(refusal)
-    case .success(let decision):
-      // An answer without changes may rest on a change of the same batch, so it is refused too.
-      if let refusal = failure?.refusal { .failure(refusal) } else { .success(decision.reply) }
-    }
+  private func outcome(of decision: Result<Reply, Refusal>, after failure: StoreCondition?) -> Result<Reply, Refusal> {
+    // An answer without changes may rest on a change of the same batch, so it is refused too.
+    if case .success = decision, let refusal = failure?.refusal { return .failure(refusal) }
+    return decision
   }
 
-  private func decide(_ job: Job, _ report: inout WriterReport) -> Result<Decision, Refusal> {
-    if let refusal = store.condition.refusal { return .failure(refusal) }
-    do {
-      let random = UUID(high: try entropy.next(), low: try entropy.next()).stamped(version: 4)
-      let context = Context(
-        peer: job.peer, now: Timestamp(milliseconds: Clock.realtimeMilliseconds), random: random,
-        machine: machine(for: job.command, &report))
+  private func decide(_ job: Job, _ recorded: inout [RecordedChange]) -> Result<Reply, Refusal> {
+    do throws(Refusal) {
+      try refuseUnwritable()
+      guard isSettled else { throw .unavailable("the machine was not compared with the one known yet") }
+      let context = context(for: job.peer)
       let decision = try registry.decide(job.command, context)
-      for change in decision.changes { registry.apply(change) }
-      report.changes += decision.changes
-      return .success(decision)
-    } catch let refusal as Refusal {
-      return .failure(refusal)
+      recorded += record(decision.changes, at: context.now)
+      return .success(decision.reply)
     } catch {
-      return .failure(.broken("\(error)"))
+      return .failure(error)
     }
   }
 
-  private func machine(for command: RegistryCommand, _ report: inout WriterReport) -> UUID? {
-    guard command == .device, registry.device == nil else { return nil }
-    switch sources.machine() {
-    case .known(let identifier): return identifier
-    case .unknown(let reason):
-      report.notices.append(.noMachineIdentifier(reason))
-      return nil
+  /// Takes changes into the writer's own registry, each with its event.
+  func record(_ changes: [Change], at now: Timestamp) -> [RecordedChange] {
+    changes.map { change in
+      let recorded = registry.record(change, at: now)
+      registry.apply(recorded)
+      return recorded
     }
   }
+
+  /// Writes changes in one transaction. They are in the report once they are on disk, and only then.
+  ///
+  /// - Returns: nil when they are; else nothing of them is in force, and this registry is ahead of the disk until the
+  ///   store was written anew.
+  func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> StoreCondition? {
+    let before = store.condition
+    activity.enterStorage()
+    let failure = store.commit(recorded)
+    activity.leaveStorage()
+    if failure == nil { report.changes += recorded }
+    // Said once, not once a refused request: a client could fill the journal.
+    if store.condition != before {
+      report.condition = store.condition
+      report.notices.append(.store(.condition(store.condition)))
+    }
+    return failure
+  }
+
+  func refuseUnwritable() throws(Refusal) {
+    if let refusal = store.condition.refusal { throw refusal }
+  }
+
+  static var now: Timestamp { Timestamp(milliseconds: Clock.realtimeMilliseconds) }
+
+  private func context(for peer: Peer?) -> Context {
+    Context(
+      peer: peer, now: Self.now,
+      random: { () throws(Refusal) in
+        do {
+          return UUID(high: try self.entropy.next(), low: try self.entropy.next()).stamped(version: 4)
+        } catch {
+          throw .broken("the kernel gives no random bytes: \(error)")
+        }
+      },
+      machine: { (scope) throws(Refusal) in
+        switch self.sources.machine(scope) {
+        case .known(let identifier): return identifier
+        case .unknown(let reason):
+          self.outbox.send(WriterReport(notices: [.noMachineIdentifier(reason)]))
+          return nil
+        }
+      })
+  }
+
+  // MARK: Healing
 
   private func healIfDue(_ report: inout WriterReport) {
     switch store.condition {
@@ -194,13 +203,4 @@ final class Writer {
       report.notices.append(.store(.healed))
     }
   }
-}
-
-/// Whether the writer is inside a call to the disk: a slow disk is not a hung daemon, and a restart would not mend it.
-final class WriterActivity: Sendable {
-  private let inStorage = Atomic<Bool>(false)
-
-  func enterStorage() { inStorage.store(true, ordering: .relaxed) }
-  func leaveStorage() { inStorage.store(false, ordering: .relaxed) }
-  var isInStorage: Bool { inStorage.load(ordering: .relaxed) }
 }

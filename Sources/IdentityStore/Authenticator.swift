@@ -17,20 +17,23 @@ struct Authenticator: ~Copyable, Sendable {
   /// The proof of a row: no two rows of different content or table have the same bytes to prove.
   func proof(table: String, _ values: [Value]) -> [UInt8] {
     var message: [UInt8] = []
-    Self.append(1, Array(table.utf8), to: &message)
+    message.reserveCapacity(512)
+    Self.append(1, table.utf8, to: &message)
     for value in values {
       switch value {
       case .null: Self.append(2, [], to: &message)
-      case .integer(let number): Self.append(3, Self.bytes(of: UInt64(bitPattern: number)), to: &message)
+      case .integer(let number):
+        message.append(3)
+        message.append(number: 8)
+        message.append(number: UInt64(bitPattern: number))
       case .text(let bytes): Self.append(4, bytes, to: &message)
       case .blob(let bytes): Self.append(5, bytes, to: &message)
       }
     }
     var proof = [UInt8](repeating: 0, count: Self.length)
-    unsafe key.withBytes { key in
+    unsafe key.withBytes { start in
       // Fails only for lengths that these are not.
-      _ = unsafe crypto_generichash(
-        &proof, Self.length, message, UInt64(message.count), key.bindMemory(to: UInt8.self).baseAddress, key.count)
+      _ = unsafe crypto_generichash(&proof, Self.length, message, UInt64(message.count), start, Self.length)
     }
     return proof
   }
@@ -41,20 +44,40 @@ struct Authenticator: ~Copyable, Sendable {
     return unsafe sodium_memcmp(left, right, left.count) == 0
   }
 
-  private static func append(_ kind: UInt8, _ bytes: [UInt8], to message: inout [UInt8]) {
+  private static func append(_ kind: UInt8, _ bytes: some Collection<UInt8>, to message: inout [UInt8]) {
     message.append(kind)
-    message.append(contentsOf: Self.bytes(of: UInt64(bytes.count)))
+    message.append(number: UInt64(bytes.count))
     message.append(contentsOf: bytes)
   }
+}
 
-  private static func bytes(of number: UInt64) -> [UInt8] {
-    (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+extension [UInt8] {
+  /// Appends eight bytes, the least significant first.
+  mutating func append(number: UInt64) {
+    for shift in stride(from: UInt64(0), to: 64, by: 8) { append(UInt8(truncatingIfNeeded: number >> shift)) }
+  }
+}
+
+/// A row that is as this daemon wrote it.
+struct ProvenRow {
+  /// All columns but the proof.
+  let values: [Value]
+  let proof: [UInt8]
+}
+
+extension Authenticator {
+  /// Takes the columns of a row of a table, the proof behind them; nil where it does not prove them.
+  func proven(_ columns: [Value], of table: Table) -> ProvenRow? {
+    guard columns.count == table.columns.count + 1, case .blob(let stored)? = columns.last else { return nil }
+    let values = Array(columns.dropLast())
+    let proof = proof(table: table.name, values)
+    return Self.matches(proof, stored) ? ProvenRow(values: values, proof: proof) : nil
   }
 }
 
 /// One proof for all rows together, so that a row that vanished is missed: the exclusive or of their proofs, and their
 /// number. It changes with each row at the cost of that row alone.
-struct Digest: Equatable {
+struct Digest: Equatable, Sendable {
   private(set) var count: Int64
   private(set) var bytes: [UInt8]
 
@@ -66,6 +89,16 @@ struct Digest: Equatable {
   /// Counts a row in.
   mutating func add(_ proof: [UInt8]) {
     count += 1
+    combine(proof)
+  }
+
+  /// Takes a row out that was counted in.
+  mutating func remove(_ proof: [UInt8]) {
+    count -= 1
+    combine(proof)
+  }
+
+  private mutating func combine(_ proof: [UInt8]) {
     for index in bytes.indices { bytes[index] ^= proof[index] }
   }
 }

@@ -16,6 +16,20 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
   /// There is no connection to the store (SQLITE_MISUSE).
   static let noConnection = DatabaseError(action: "write to the store, which is closed", code: 21)
 
+  /// A row that has to be there is not, or not as it was written (SQLITE_CORRUPT).
+  static func unproven(_ table: String, _ key: Value) -> DatabaseError {
+    let name =
+      switch key {
+      case .integer(let number): "\(number)"
+      case .text(let bytes): String(decoding: bytes, as: UTF8.self)
+      case .null, .blob: "?"
+      }
+    return DatabaseError(action: "find row \(name) of \(table) as it was written", code: 11)
+  }
+
+  /// A change does not fit what is stored (SQLITE_MISUSE).
+  static func impossible(_ action: String) -> DatabaseError { DatabaseError(action: action, code: 21) }
+
   /// Whether the disk or a quota is full.
   var isFull: Bool { code & 0xff == SQLITE_FULL }
 
@@ -59,8 +73,10 @@ struct Database: ~Copyable, @unchecked Sendable {
   var isReadOnly: Bool { unsafe sqlite3_db_readonly(connection, "main") != 0 }
 
   /// Runs statements that return nothing that matters.
-  func execute(_ sql: String) throws(DatabaseError) {
-    try check(sql, unsafe sqlite3_exec(connection, sql, nil, nil, nil))
+  ///
+  /// - Parameter action: what an error calls them; nil for the statements themselves.
+  func execute(_ sql: String, as action: String? = nil) throws(DatabaseError) {
+    try check(action ?? sql, unsafe sqlite3_exec(connection, sql, nil, nil, nil))
   }
 
   /// Compiles one statement.
@@ -154,6 +170,18 @@ struct Statement: ~Copyable, @unchecked Sendable {
     _ = try step()
   }
 
+  /// Runs a statement that returns one row at most, and makes it ready for the next time.
+  ///
+  /// - Returns: the first columns of the row; nil when there is none.
+  func row(_ parameters: [Value], columns: Int) throws(DatabaseError) -> [Value]? {
+    defer { unsafe sqlite3_reset(statement) }
+    try bind(parameters)
+    return try step() ? values(columns) : nil
+  }
+
+  /// The first columns of the row. A type that the schema does not know counts as NULL, and proves nothing.
+  func values(_ count: Int) -> [Value] { (0..<Int32(count)).map { value($0) ?? .null } }
+
   /// A column of the row as the value it was stored as; nil for a type that the schema does not know.
   func value(_ column: Int32) -> Value? {
     switch unsafe sqlite3_column_type(statement, column) {
@@ -184,7 +212,7 @@ struct Statement: ~Copyable, @unchecked Sendable {
 }
 
 /// A value of a column.
-enum Value: Equatable {
+enum Value: Equatable, Sendable {
   case null
   case integer(Int64)
   case text([UInt8])

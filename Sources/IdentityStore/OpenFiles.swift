@@ -1,3 +1,4 @@
+import IdentityCore
 import LinuxSystem
 
 /// A connection with the statements compiled for it.
@@ -9,56 +10,82 @@ struct OpenFiles: ~Copyable, Sendable {
   private let begin: Statement
   private let end: Statement
   private let rollback: Statement
-  private let insertApp: Statement
-  private let insertIdentifier: Statement
-  private let updateStore: Statement
+  /// Nil for a store of an earlier version, which is not written.
+  private let tables: Tables?
 
-  init(_ database: consuming Database, in directory: borrowing StateDirectory) throws {
+  init(_ database: consuming Database, version: Int64, in directory: borrowing StateDirectory) throws {
     guard let file = try directory.folder.status(of: Store.fileName),
       let log = try directory.folder.status(of: Store.logName)
     else { throw DatabaseError.noConnection }
     let begin = try database.prepare("BEGIN IMMEDIATE")
     let end = try database.prepare("COMMIT")
     let rollback = try database.prepare("ROLLBACK")
-    let insertApp = try database.prepare(Table.app.insertion)
-    let insertIdentifier = try database.prepare(Table.identifier.insertion)
-    let updateStore = try database.prepare(
-      "UPDATE store SET revision = ?1, row_count = ?2, digest = ?3, proof = ?4 WHERE only = 1")
+    tables = version == Schema.version ? try Tables(database) : nil
     self.file = file
     self.log = log
     self.begin = begin
     self.end = end
     self.rollback = rollback
-    self.insertApp = insertApp
-    self.insertIdentifier = insertIdentifier
-    self.updateStore = updateStore
     self.database = database
   }
 
   /// Whether those are the files this connection writes.
   func writes(to file: FileStatus, log: FileStatus) -> Bool { file.isSame(as: self.file) && log.isSame(as: self.log) }
 
-  /// Writes rows and the store's own row in one transaction, synced when this returns.
-  func commit(_ rows: [(row: Row, proof: [UInt8])], store own: [Value], proof: [UInt8]) throws(DatabaseError) {
+  /// Writes changes with their events and the store's own row in one transaction, synced when this returns.
+  ///
+  /// - Returns: what is committed then.
+  func commit(
+    _ changes: [RecordedChange], identity: UUID, created: Timestamp, after ledger: Ledger,
+    _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) -> Ledger {
+    guard let tables else { throw .noConnection }
+    var next = ledger
+    next.revision += 1
+    var edit = Edit(tables, next)
     try begin.run([])
     do {
-      for (row, proof) in rows { try insert(row, proof: proof) }
-      try updateStore.run([own[3], own[4], own[5], .blob(proof)])
+      for change in changes { try edit.apply(change, authenticator) }
+      try edit.trimEvents(authenticator)
+      try edit.finish(identity: identity, created: created, after: ledger, authenticator)
       try end.run([])
     } catch {
       // Where the rollback fails too, the rewrite reads what was committed before: an open transaction is not in it.
       try? rollback.run([])
       throw error
     }
-  }
-
-  private func insert(_ row: Row, proof: [UInt8]) throws(DatabaseError) {
-    let values = row.values + [.blob(proof)]
-    if row.table.name == Table.app.name { try insertApp.run(values) } else { try insertIdentifier.run(values) }
+    return edit.ledger
   }
 
   /// Writes everything that is committed into a new file. It is not synced.
   func copy(into path: String) throws(DatabaseError) {
     try database.prepare("VACUUM INTO ?1").run([.text(path)])
+  }
+}
+
+extension Database {
+  /// Makes the tables of this version and what they begin with, in one transaction.
+  ///
+  /// - Parameters:
+  ///   - preparation: what has to happen before, in the same transaction.
+  ///   - revision: that of the rows.
+  func create(
+    after preparation: String = "", identity: UUID, created: Timestamp, revision: Int64, settings: Settings,
+    changes: [Change], _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    try execute("BEGIN IMMEDIATE")
+    do {
+      try execute(preparation + Schema.creation, as: "make the tables")
+      var ledger = Ledger()
+      ledger.revision = revision
+      var edit = Edit(try Tables(self), ledger)
+      try edit.begin(settings, authenticator)
+      for change in changes { try edit.apply(RecordedChange(change, event: nil), authenticator) }
+      try edit.finish(identity: identity, created: created, after: nil, authenticator)
+      try execute("COMMIT")
+    } catch {
+      try? execute("ROLLBACK")
+      throw error
+    }
   }
 }

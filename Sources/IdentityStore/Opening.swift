@@ -6,32 +6,36 @@ extension Store {
   /// Opens the store of a state directory, or makes it at a first start.
   ///
   /// A first start is one where neither the database nor its witness is there. Anything else that is missing or does not
-  /// prove is damage: it is named, kept, and nothing is made up in its place.
+  /// prove is damage: it is named, kept, and nothing is made up in its place. A sealed store makes a first start as well:
+  /// it is removed.
   ///
   /// - Parameters:
   ///   - now: the time that a new store is marked with.
   ///   - identity: a fresh random UUID, for a new store.
+  ///   - machine: the machine under the daemon. Only hashes of its marks are kept.
   /// - Throws: where it was written by a later version, or the disk refuses so early that nothing can be served.
   package static func open(
-    _ directory: consuming StateDirectory, options: Options, now: Timestamp, identity: UUID
+    _ directory: consuming StateDirectory, options: Options, now: Timestamp, identity: UUID, machine: MachineMarks
   ) throws(StoreFailure) -> Store {
     let path = "\(directory.folder.path)/\(fileName)"
     do {
       try refuseNewer(in: directory, path: path)
       var notices: [StoreNotice] = []
-      var key = try StoreKey.read(in: directory.folder)
+      let key = try StoreKey.read(in: directory.folder)
       try finishRewrite(in: directory, key, now: now, &notices)
       let found = try Found(in: directory)
-      if found.isFirstStart, !key.isKnown {
-        key = try StoreKey.create(in: directory.folder, aside: asideName(StoreKey.fileName, now))
-      }
       let isKnown = key.isKnown
-      var opening = Opening(path: path, options: options, now: now, authenticator: key.authenticator, notices: notices)
-      if found.isFirstStart {
-        try opening.create(in: directory, identity: identity)
-      } else {
-        try opening.load(found, hasKey: isKnown, in: directory)
+      var opening = Opening(path: path, options: options, now: now, machine: machine, key: key, notices: notices)
+      if !found.isFirstStart {
+        try opening.load(found, in: directory)
+        guard opening.isSealed else { return try opening.opened(directory) }
+        try opening.removeSealed(in: directory)
+        notices = [.unsealed]
       }
+      let aside = isKnown ? nil : asideName(StoreKey.fileName, now)
+      let fresh = try StoreKey.create(in: directory.folder, aside: aside)
+      opening = Opening(path: path, options: options, now: now, machine: machine, key: fresh, notices: notices)
+      try opening.create(in: directory, identity: identity)
       return try opening.opened(directory)
     } catch let failure as StoreFailure {
       throw failure
@@ -68,14 +72,14 @@ extension Store {
     try refuse(version: header[60..<64].reduce(Int64(0)) { $0 << 8 | Int64($1) }, path: path)
   }
 
-  fileprivate static func refuse(version: Int64, path: String) throws(StoreFailure) {
+  static func refuse(version: Int64, path: String) throws(StoreFailure) {
     guard version <= Schema.version else { throw .newer(path: path, found: version, supported: Schema.version) }
-    guard version >= 0 else { throw .unusable(path: path, reason: "its schema version is \(version)") }
+    guard version > 0 else { throw .unusable(path: path, reason: "its schema version is \(version)") }
   }
 }
 
 /// What stands in the state directory.
-private struct Found {
+struct Found {
   let database: FileStatus?
   let witness: [UInt8]?
   let latest: [UInt8]?
@@ -91,76 +95,56 @@ private struct Found {
 }
 
 /// One start: what is found, step by step.
-private struct Opening: ~Copyable {
+struct Opening: ~Copyable {
   let path: String
   let options: Store.Options
   let now: Timestamp
-  let authenticator: Authenticator
+  let key: StoreKey
+  let fingerprint: MachineFingerprint
+  var isSealedHere = false
   var files: OpenFiles?
   var reading = Reading()
   var condition = StoreCondition.writable
   var notices: [StoreNotice]
 
   init(
-    path: String, options: Store.Options, now: Timestamp, authenticator: consuming Authenticator,
+    path: String, options: Store.Options, now: Timestamp, machine: MachineMarks, key: consuming StoreKey,
     notices: [StoreNotice]
   ) {
-    self.notices = notices
     self.path = path
     self.options = options
     self.now = now
-    self.authenticator = authenticator
+    fingerprint =
+      key.isKnown ? key.authenticator.fingerprint(of: machine) : MachineFingerprint(machine: nil, hardware: nil)
+    self.key = key
+    self.notices = notices
   }
 
+  /// The store that was found or made.
   consuming func opened(_ directory: consuming StateDirectory) throws(SystemError) -> Store {
     let latest = try directory.folder.open(Witness.latestFileName, flags: O_RDWR | O_CREAT, mode: 0o600)
-    let content = StoreContent(registry: reading.registry, condition: condition, notices: notices)
+    let content = StoreContent(
+      registry: reading.registry, events: reading.events, fingerprint: fingerprint, isSealedHere: isSealedHere,
+      condition: condition, notices: notices)
+    let derivation = try key.derivation()
     return Store(
-      directory: directory, authenticator: authenticator, identity: reading.store, created: reading.created,
-      options: options, files: files, revision: reading.revision, digest: reading.digest, latest: latest,
-      found: content,
+      directory: directory, authenticator: key.authenticator, identity: reading.store, created: reading.created,
+      options: options, files: files, ledger: reading.ledger, derivation: derivation, latest: latest, found: content,
       condition: condition)
-  }
-
-  // MARK: First start
-
-  mutating func create(in directory: borrowing StateDirectory, identity: UUID) throws {
-    try writeDraft(in: directory, identity: identity)
-    try directory.folder.rename(Store.draftName, to: Store.fileName)
-    try directory.folder.synchronize()
-    try read(in: directory)
-    try files?.database.checkpoint()
-    try writeWitness(in: directory)
-    notices.append(.created(path: path))
-  }
-
-  /// Makes the new store under another name: a start that is cut leaves a draft, which the next start removes, and never
-  /// half a store, which it would have to take for a damaged one.
-  private func writeDraft(in directory: borrowing StateDirectory, identity: UUID) throws {
-    let values = Store.storeRow(identity: identity, created: now, revision: 0, Digest())
-    let proof = authenticator.proof(table: Table.store.name, values)
-    try directory.folder.create(Store.draftName, mode: 0o600)
-    do {
-      let database = try Database(path: "\(directory.folder.path)/\(Store.draftName)", create: true)
-      try Schema.migrate(database, from: 0)
-      try database.prepare(Table.store.insertion).run(values + [.blob(proof)])
-    }
-    let draft = try directory.folder.open(Store.draftName, flags: O_RDWR)
-    try draft.synchronize(name: Store.draftName)
   }
 
   // MARK: Later starts
 
-  mutating func load(_ found: Found, hasKey: Bool, in directory: borrowing StateDirectory) throws {
-    guard hasKey else {
+  /// Reads what stands there, and names what is wrong with it. A sealed store is only read.
+  mutating func load(_ found: Found, in directory: borrowing StateDirectory) throws {
+    guard key.isKnown else {
       return damaged("its key, \(StoreKey.fileName), is missing or damaged: nothing in it can be proven")
     }
     guard let database = found.database else {
       return damaged("the database is gone, though \(Witness.fileName) says that there was one")
     }
     guard database.size > 0 else {
-      return try setAside(
-        in: directory, found, "the database is empty")
+      return try setAside(in: directory, found, "the database is empty")
     }
     do {
       try readTwice(in: directory)
@@ -172,7 +156,24 @@ private struct Opening: ~Copyable {
       return damaged(first + (rest > 0 ? ", and \(rest) more" : ""))
     }
     try compare(with: found, in: directory)
+    guard condition == .writable, !isSealed else { return }
+    try migrate(in: directory)
     if condition == .writable { settle(in: directory) }
+  }
+
+  /// Brings a store of an earlier version to this one. Where the disk refuses, what was read is served.
+  private mutating func migrate(in directory: borrowing StateDirectory) throws {
+    let version = reading.version
+    guard version < Schema.version else { return }
+    do {
+      reading = try Store.migrated(reading, &files, in: directory, key.authenticator)
+      notices.append(.migrated(from: version))
+    } catch {
+      // Without a connection it was migrated, and could not be opened again.
+      guard files != nil else { throw error }
+      condition = StoreCondition(after: error)
+      notices.append(.condition(condition))
+    }
   }
 
   /// One failed read can look like damage: only a second connection that says the same is believed.
@@ -185,23 +186,22 @@ private struct Opening: ~Copyable {
     }
   }
 
-  private mutating func read(in directory: borrowing StateDirectory) throws {
+  /// Reads the store on a new connection, which stays open.
+  mutating func read(in directory: borrowing StateDirectory) throws {
     let database = try Store.connect(path)
-    let version = try database.integer("PRAGMA user_version") ?? 0
-    try Store.refuse(version: version, path: path)
-    try Schema.migrate(database, from: version)
-    reading = try Reading(database, authenticator)
-    files = try OpenFiles(database, in: directory)
+    try Store.refuse(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
+    reading = try Reading(database, key.authenticator)
+    files = try OpenFiles(database, version: reading.version, in: directory)
   }
 
   private mutating func compare(with found: Found, in directory: borrowing StateDirectory) throws {
     // A power cut may have torn the latest one: then it says nothing.
-    if let latest = found.latest, let known = Witness(latest, authenticator) { compare(with: known, in: directory) }
+    if let latest = found.latest, let known = Witness(latest, key.authenticator) { compare(with: known, in: directory) }
     guard let content = found.witness else {
       notices.append(.witnessRenewed(reason: "it was missing"))
       return
     }
-    guard let known = Witness(content, authenticator) else {
+    guard let known = Witness(content, key.authenticator) else {
       let aside = Store.asideName(Witness.fileName, now)
       try directory.folder.rename(Witness.fileName, to: aside)
       notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
@@ -217,8 +217,10 @@ private struct Opening: ~Copyable {
     let remedy = "restore the latest copy, or remove \(names) from \(directory.folder.path) to accept this one"
     if known.store != .zero, known.store != reading.store {
       reject("it is not the store that was here before; \(remedy)")
-    } else if known.revision > reading.revision {
-      reject("it is an older copy: revision \(reading.revision), and revision \(known.revision) was reached; \(remedy)")
+    } else if known.revision > reading.ledger.revision {
+      reject(
+        "it is an older copy: revision \(reading.ledger.revision), and revision \(known.revision) was reached; \(remedy)"
+      )
     }
   }
 
@@ -227,15 +229,16 @@ private struct Opening: ~Copyable {
     do {
       try files?.database.checkpoint()
       try writeWitness(in: directory)
+      try forgetSealed(in: directory)
     } catch {
       condition = StoreCondition(after: error)
       notices.append(.condition(condition))
     }
   }
 
-  private func writeWitness(in directory: borrowing StateDirectory) throws(SystemError) {
-    let witness = Witness(store: reading.store, revision: reading.revision)
-    try directory.folder.replace(Witness.fileName, with: witness.bytes(authenticator), mode: 0o600)
+  func writeWitness(in directory: borrowing StateDirectory) throws(SystemError) {
+    let witness = Witness(store: reading.store, revision: reading.ledger.revision)
+    try directory.folder.replace(Witness.fileName, with: witness.bytes(key.authenticator), mode: 0o600)
   }
 
   // MARK: Damage
@@ -249,6 +252,7 @@ private struct Opening: ~Copyable {
   private mutating func reject(_ reason: String) {
     files = nil
     reading.registry = Registry()
+    reading.events = []
     damaged(reason)
   }
 

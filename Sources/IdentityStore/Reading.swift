@@ -2,88 +2,190 @@ import IdentityCore
 
 /// What one pass over a database proved.
 struct Reading {
+  /// Its schema version.
+  private(set) var version = Schema.version
   var registry = Registry()
+  /// The events that are kept, without a gap up to the last one.
+  var events: [Event] = []
   var store = UUID.zero
   var created = Timestamp(milliseconds: 0)
-  var revision: Int64 = 0
-  var digest = Digest()
+  var ledger = Ledger()
   /// What is not as this daemon wrote it; empty when everything is.
   var damage: [String] = []
-}
 
-extension Reading {
+  /// Nothing was read.
+  init() {}
+
   /// Reads and proves every row.
   ///
-  /// A row without a valid proof is named and left out. So is the whole when the store's own row is missing or unproven,
-  /// or when the rows are not exactly those it counts.
+  /// A row without a valid proof is named and left out, and so is the store's own. Where every row proves and all the
+  /// same they are not those that the digest counts, one may be of an earlier time, and nobody can say which: nothing is
+  /// then served of a store whose rows change.
   init(_ database: borrowing Database, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    var found = Digest()
-    for table in Table.all { try read(table, from: database, authenticator, into: &found) }
-    try readStore(from: database, authenticator)
-    if damage.isEmpty, found != digest {
-      damage.append("it holds \(found.count) proven rows and should hold \(digest.count)")
+    version = try database.integer("PRAGMA user_version") ?? 0
+    if version == VersionOne.version {
+      try readVersionOne(database, authenticator)
+      return
     }
+    var found = Digest()
+    try read(.setting, database, authenticator, &found) { $0.take(setting: $1) }
+    try read(.app, database, authenticator, &found) { $0.take(app: $1) }
+    try read(.identifier, database, authenticator, &found) { $0.take(identifier: $1) }
+    try read(.device, database, authenticator, &found) { $0.take(device: $1) }
+    try read(.event, database, authenticator, &found) { $0.take(event: $1) }
+    try readStore(.store, database, authenticator)
+    let missing = cutEvents()
+    guard damage.isEmpty else { return }
+    if let missing { damage.append(missing) }
+    guard found != ledger.digest else { return }
+    nameWrongRows(found)
+    registry = Registry()
+    events = []
   }
 
-  private mutating func read(
-    _ table: Table, from database: borrowing Database, _ authenticator: borrowing Authenticator,
-    into found: inout Digest
+  /// Reads a closed file. One that is no database of this schema is damaged, too.
+  ///
+  /// - Throws: what says nothing of the content of the file.
+  init(path: String, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    do {
+      let database = try Database(path: path, create: false)
+      self = try Reading(database, authenticator)
+    } catch {
+      guard error.saysDamaged || error.isAboutContent else { throw error }
+      self.init()
+      damage = ["\(error)"]
+    }
+  }
+}
+
+// MARK: - Rows
+
+extension Reading {
+  /// Reads a table row by row.
+  ///
+  /// - Parameters:
+  ///   - found: counts the rows in.
+  ///   - take: takes the columns of a proven row in; false where it is none that this program writes.
+  mutating func read(
+    _ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout Digest,
+    _ take: (inout Reading, [Value]) -> Bool
   ) throws(DatabaseError) {
     let statement = try database.prepare(table.selection)
+    let count = table.columns.count + 1
     while try statement.step() {
-      let row = Row(table: table, values: statement.values(table.columns.count))
-      let proof = authenticator.proof(table: table.name, row.values)
-      guard case .blob(let stored)? = statement.value(Int32(table.columns.count)), Authenticator.matches(proof, stored),
-        let change = Change(row)
-      else {
-        damage.append("a row of \(table.name) (\(row.label)) is not authentic")
+      let columns = statement.values(count)
+      guard let row = authenticator.proven(columns, of: table), take(&self, row.values) else {
+        damage.append("a row of \(table.name) (\(Self.label(columns))) is not authentic")
         continue
       }
-      found.add(proof)
-      registry.apply(change)
+      found.add(row.proof)
     }
   }
 
-  private mutating func readStore(from database: borrowing Database, _ authenticator: borrowing Authenticator)
+  /// Reads the store's own row.
+  mutating func readStore(_ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator)
     throws(DatabaseError)
   {
-    let table = Table.store
     let statement = try database.prepare(table.selection)
     guard try statement.step() else {
       damage.append("its own row is missing")
       return
     }
-    let values = statement.values(table.columns.count)
-    guard case .blob(let stored)? = statement.value(Int32(table.columns.count)),
-      Authenticator.matches(authenticator.proof(table: table.name, values), stored),
-      case .text(let id) = values[1], let store = UUID(Text(trusted: id)),
-      case .text(let time) = values[2], let created = Timestamp(parsing: Text(trusted: time)),
-      case .integer(let revision) = values[3], case .integer(let count) = values[4], case .blob(let digest) = values[5]
+    guard let values = authenticator.proven(statement.values(table.columns.count + 1), of: table)?.values,
+      let store = values[1].uuid, let created = values[2].time, let revision = values[3].number,
+      let count = values[4].number, case .blob(let digest) = values[5]
     else {
       damage.append("its own row is not authentic")
       return
     }
     self.store = store
     self.created = created
-    self.revision = revision
-    self.digest = Digest(count: count, bytes: digest)
+    ledger.revision = revision
+    ledger.digest = Digest(count: count, bytes: digest)
+    ledger.lastEvent = values.dropFirst(6).first?.number ?? 0
   }
-}
 
-extension Statement {
-  /// The first columns of the row. A type that the schema does not know counts as NULL, and proves nothing.
-  func values(_ count: Int) -> [Value] { (0..<Int32(count)).map { value($0) ?? .null } }
-}
+  /// Says that the rows are proven, and not those that the digest counts.
+  mutating func nameWrongRows(_ found: Digest) {
+    damage.append(
+      found.count == ledger.digest.count
+        ? "its \(found.count) rows are proven, and some are not those it should hold"
+        : "it holds \(found.count) proven rows and should hold \(ledger.digest.count)")
+  }
 
-extension Row {
-  /// Its first columns, for a message; a damaged text is shown as far as it is text.
-  fileprivate var label: String {
-    values.prefix(2).map { value in
+  private mutating func take(setting columns: [Value]) -> Bool {
+    guard let settings = Settings(columns: columns) else { return false }
+    ledger.settings = settings
+    if let name = settings.account { registry.apply(.accountSet(name)) }
+    if let record = settings.machine { registry.apply(.machineRecorded(record)) }
+    if settings.isSealed { registry.apply(.sealed) }
+    return true
+  }
+
+  private mutating func take(app columns: [Value]) -> Bool {
+    guard let id = columns[0].asText, let app = App(columns: columns) else { return false }
+    registry.apply(.appInstalled(id, app))
+    return true
+  }
+
+  private mutating func take(identifier columns: [Value]) -> Bool {
+    guard let number = columns[0].number, number > ledger.identifiers, let identifier = Identifier(columns: columns)
+    else { return false }
+    ledger.identifiers = number
+    if identifier.end == nil { ledger.inForce[identifier.scope] = number }
+    registry.restore(identifier)
+    return true
+  }
+
+  private mutating func take(device columns: [Value]) -> Bool {
+    guard let number = columns[0].number, number > ledger.devices.last?.number ?? 0,
+      let device = ListedDevice(columns: columns)
+    else { return false }
+    ledger.devices.append(.init(number: number, value: device.value))
+    registry.apply(.deviceListed(device))
+    return true
+  }
+
+  private mutating func take(event columns: [Value]) -> Bool {
+    guard let event = Event(columns: columns), event.sequence > events.last?.sequence ?? 0 else { return false }
+    events.append(event)
+    return true
+  }
+
+  /// The first columns of a row, for a message; a damaged text is shown as far as it is text.
+  private static func label(_ columns: [Value]) -> String {
+    columns.prefix(4).compactMap { value in
       switch value {
       case .text(let bytes): String(decoding: bytes.prefix(64).filter { $0 >= 0x20 && $0 < 0x7f }, as: UTF8.self)
       case .integer(let number): "\(number)"
-      case .null, .blob: "?"
+      case .blob: "?"
+      case .null: nil
       }
     }.joined(separator: " ")
+  }
+}
+
+// MARK: - Events
+
+extension Reading {
+  /// Keeps the events that follow each other without a gap up to the last one there was.
+  ///
+  /// - Returns: what is missing before them, in words.
+  private mutating func cutEvents() -> String? {
+    ledger.lastEvent = max(ledger.lastEvent, events.last?.sequence ?? 0)
+    registry.resume(after: ledger.lastEvent)
+    var first = ledger.lastEvent + 1
+    var place = events.count
+    while place > 0, events[place - 1].sequence == first - 1 {
+      place -= 1
+      first -= 1
+    }
+    let before = place > 0 ? events[place - 1].sequence : 0
+    let isBroken = place > 0 || events.isEmpty && ledger.lastEvent > 0
+    events.removeFirst(place)
+    ledger.firstEvent = first
+    guard isBroken else { return nil }
+    return before + 1 == first - 1
+      ? "event \(first - 1) is missing" : "events \(before + 1) to \(first - 1) are missing"
   }
 }

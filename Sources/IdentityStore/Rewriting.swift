@@ -25,11 +25,11 @@ extension Store {
   }
 
   private mutating func rewrite() throws -> Registry {
-    let folder = directory.folder.path
     // Without a connection an earlier attempt got beyond this step.
     if files != nil, try directory.folder.status(of: Self.rewrittenName) == nil {
       try writeDraft()
-      try prove("\(folder)/\(Self.draftName)")
+      try requireAcknowledged(
+        try Reading(path: "\(directory.folder.path)/\(Self.draftName)", authenticator), "the draft of the store")
       try directory.folder.rename(Self.draftName, to: Self.rewrittenName)
       try directory.folder.synchronize()
     }
@@ -37,14 +37,25 @@ extension Store {
     files = nil
     try Self.finishRewrite(in: directory)
     let database = try Self.connect(path)
-    let reading = try Reading(database, authenticator)
-    guard reading.damage.isEmpty, reading.revision == revision else {
-      throw SystemError(call: "the rewritten store reads back differently", code: EIO)
-    }
+    var reading = try Reading(database, authenticator)
+    try requireAcknowledged(reading, "the rewritten store")
     try database.checkpoint()
-    files = try OpenFiles(database, in: directory)
+    files = try OpenFiles(database, version: reading.version, in: directory)
+    // One that could not be migrated at the start.
+    if reading.version < Schema.version {
+      reading = try Self.migrated(reading, &files, in: directory, authenticator)
+    }
+    ledger = reading.ledger
     try writeWitness()
     return reading.registry
+  }
+
+  /// Only what was acknowledged may be in a file that is to be the store, and all of it.
+  private func requireAcknowledged(_ reading: Reading, _ name: String) throws(SystemError) {
+    guard reading.damage.isEmpty, reading.ledger.revision == ledger.revision else {
+      throw SystemError(
+        call: "\(name) is not what was acknowledged (\(reading.damage.first ?? "another revision"))", code: EIO)
+    }
   }
 
   private func writeDraft() throws {
@@ -55,17 +66,6 @@ extension Store {
     }
     let draft = try directory.folder.open(Self.draftName, flags: O_RDWR)
     try draft.synchronize(name: Self.draftName)
-  }
-
-  /// Reads the draft back row by row: only what was acknowledged may be in it, and all of it.
-  private func prove(_ path: String) throws {
-    let database = try Database(path: path, create: false)
-    let reading = try Reading(database, authenticator)
-    guard reading.damage.isEmpty, reading.revision == revision else {
-      throw SystemError(
-        call: "the draft of the store is not what was acknowledged (\(reading.damage.first ?? "another revision"))",
-        code: EIO)
-    }
   }
 
   /// Brings a rewrite that was interrupted to its end, at a start.
@@ -79,7 +79,7 @@ extension Store {
     try removeDraft(in: directory)
     guard try directory.folder.status(of: rewrittenName) != nil, key.isKnown else { return }
     let path = "\(directory.folder.path)/\(rewrittenName)"
-    if try key.authenticator.proves(path) {
+    if try Reading(path: path, key.authenticator).damage.isEmpty {
       try finishRewrite(in: directory)
       notices.append(.finishedRewrite)
     } else {
@@ -114,19 +114,6 @@ extension StoreCondition {
     case let error as DatabaseError where error.isFull: self = .full
     case let error as SystemError where error.code == ENOSPC || error.code == EDQUOT: self = .full
     default: self = .unwritable("\(error)")
-    }
-  }
-}
-
-extension Authenticator {
-  /// Whether a database is whole, and this key's.
-  fileprivate func proves(_ path: String) throws(DatabaseError) -> Bool {
-    do {
-      let database = try Database(path: path, create: false)
-      return try Reading(database, self).damage.isEmpty
-    } catch {
-      guard error.saysDamaged || error.isAboutContent else { throw error }
-      return false
     }
   }
 }

@@ -1,63 +1,145 @@
 import IdentityCore
 
-/// A row of a ``Table`` without its proof.
-struct Row {
-  let table: Table
-  let values: [Value]
+// What is stored as the columns of a row, without its revision and its proof, and back. A row is read only after its
+// proof was found good; nil stands for one that this program does not write all the same.
+
+extension App {
+  /// A row of `app`. The access groups are joined by spaces: none has one in its name.
+  func columns(id: Text) -> [Value] {
+    [.text(id.bytes)] + (manifest?.columns ?? [Value](repeating: .null, count: 6)) + [.text("\(installed)")]
+  }
+
+  init?(columns: [Value]) {
+    guard let installed = columns[7].time else { return nil }
+    guard columns[1] != .null else {
+      // Without a manifest nothing of it is stored.
+      guard columns[2...6].allSatisfy({ $0 == .null }) else { return nil }
+      self.init(installed: installed)
+      return
+    }
+    guard let manifest = Manifest(columns: columns[1...6]) else { return nil }
+    self.init(installed: installed, manifest: manifest)
+  }
 }
 
-// Changes as rows, and back.
-extension Change {
-  /// The row that this change adds.
-  func row(revision: Int64) -> Row {
-    switch self {
-    case .appInstalled(let id, let app):
-      Row(
-        table: .app,
-        values: [.text(id.bytes), .text(app.vendor.bytes), .text("\(app.installed)"), .integer(revision)])
-    case .deviceCreated(let identifier):
-      Self.row(.device, app: "", identifier, revision)
-    case .installationCreated(let app, let identifier):
-      Self.row(.installation, app: app, identifier, revision)
-    }
+extension Manifest {
+  fileprivate var columns: [Value] {
+    [
+      .text(vendor.bytes), Value(unit), Value(user),
+      .text(Array(accessGroups.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))), .text(deviceBinding.rawValue),
+      .text(versionOrder.rawValue),
+    ]
   }
 
-  private static func row(_ level: Level, app: Text, _ identifier: Identifier, _ revision: Int64) -> Row {
-    Row(
-      table: .identifier,
-      values: [
-        .text(level.rawValue), .text(app.bytes), .text("\(identifier.value)"), .text("\(identifier.created)"),
-        identifier.origin.map { .text($0.rawValue) } ?? .null, .integer(revision),
-      ])
-  }
-
-  /// Reads a row back; nil where it is none that this program writes, proof or not.
-  init?(_ row: Row) {
-    switch (row.table.name, row.values.map(\.asText)) {
-    case (Table.app.name, let texts):
-      guard let id = texts[0], let vendor = texts[1], let installed = texts[2].flatMap(Timestamp.init(parsing:)) else {
-        return nil
-      }
-      self = .appInstalled(id, App(vendor: vendor, installed: installed))
-    case (Table.identifier.name, let texts):
-      guard let level = texts[0].flatMap({ Level(rawValue: "\($0)") }), let app = texts[1],
-        let value = texts[2].flatMap({ UUID($0) }), let created = texts[3].flatMap(Timestamp.init(parsing:))
-      else { return nil }
-      let origin = texts[4].flatMap { Origin(rawValue: "\($0)") }
-      guard (origin == nil) == (row.values[4] == .null) else { return nil }
-      let identifier = Identifier(value: value, created: created, origin: origin)
-      switch level {
-      case .device: self = .deviceCreated(identifier)
-      case .installation: self = .installationCreated(app: app, identifier)
-      }
-    default: return nil
-    }
+  fileprivate init?(columns: ArraySlice<Value>) {
+    let columns = Array(columns)
+    guard let vendor = columns[0].asText, let groups = columns[3].asText,
+      let binding = columns[4].named(DeviceBinding.self), let order = columns[5].named(VersionOrder.self)
+    else { return nil }
+    self.init(vendor: vendor)
+    unit = columns[1].asText
+    user = columns[2].asText
+    accessGroups = groups.bytes.split(separator: UInt8(ascii: " ")).map { Text(trusted: Array($0)) }
+    deviceBinding = binding
+    versionOrder = order
   }
 }
+
+extension Identifier {
+  /// A row of `identifier`.
+  ///
+  /// - Parameter number: its place in the history, the first being 1.
+  func columns(number: Int64) -> [Value] {
+    [
+      .integer(number), .text(scope.level.rawValue), Value(scope.app), Value(scope.vendor), .text("\(value)"),
+      .text(origin.rawValue), .text("\(created)"), .text(cause.rawValue), Value(author), Value(end?.time),
+      end.map { .text($0.cause.rawValue) } ?? .null,
+    ]
+  }
+
+  init?(columns: [Value]) {
+    guard let level = columns[1].named(Level.self),
+      let scope = Scope(level, app: columns[2].asText, vendor: columns[3].asText), let value = columns[4].uuid,
+      let origin = columns[5].named(Origin.self), let created = columns[6].time,
+      let cause = columns[7].named(Cause.self)
+    else { return nil }
+    var end: End?
+    if columns[9] != .null || columns[10] != .null {
+      guard let time = columns[9].time, let cause = columns[10].named(Cause.self) else { return nil }
+      end = End(time: time, cause: cause)
+    }
+    self.init(
+      scope: scope, value: value, created: created, origin: origin, cause: cause, author: columns[8].asText, end: end)
+  }
+}
+
+extension ListedDevice {
+  /// A row of `device`.
+  ///
+  /// - Parameter number: greater than that of every device before it in the list.
+  func columns(number: Int64) -> [Value] {
+    [.integer(number), .text("\(value)"), Value(name), Value(seen), .text("\(added)")]
+  }
+
+  init?(columns: [Value]) {
+    guard let value = columns[1].uuid, let added = columns[4].time else { return nil }
+    let seen = columns[3].time
+    guard (seen == nil) == (columns[3] == .null) else { return nil }
+    self.init(value: value, name: columns[2].asText, seen: seen, added: added)
+  }
+}
+
+extension Settings {
+  /// The row of `setting`. `machine_recorded` tells a machine without any mark from none.
+  var columns: [Value] {
+    [
+      .integer(1), Value(account), .integer(machine == nil ? 0 : 1), Value(machine?.fingerprint.machine),
+      Value(machine?.fingerprint.hardware), (machine?.suspicion).map { .text($0.cause.rawValue) } ?? .null,
+      Value(machine?.suspicion?.since), Value(machine?.spentMachine), .integer(isSealed ? 1 : 0),
+    ]
+  }
+
+  init?(columns: [Value]) {
+    account = columns[1].asText
+    isSealed = columns[8] != .integer(0)
+    guard columns[2] != .integer(0) else { return }
+    var machine = MachineRecord(
+      fingerprint: MachineFingerprint(machine: columns[3].asText, hardware: columns[4].asText),
+      spentMachine: columns[7].asText)
+    if columns[5] != .null || columns[6] != .null {
+      guard let cause = columns[5].named(Cause.self), let since = columns[6].time else { return nil }
+      machine.suspicion = .init(cause: cause, since: since)
+    }
+    self.machine = machine
+  }
+}
+
+// MARK: - Values
 
 extension Value {
-  fileprivate var asText: Text? {
+  /// Text, or NULL for none.
+  init(_ text: Text?) { self = text.map { .text($0.bytes) } ?? .null }
+
+  /// RFC 3339, or NULL for none.
+  init(_ time: Timestamp?) { self = time.map { .text("\($0)") } ?? .null }
+
+  /// Text that this program wrote.
+  var asText: Text? {
     guard case .text(let bytes) = self else { return nil }
-    return Text(validating: bytes)
+    return Text(trusted: bytes)
+  }
+
+  var number: Int64? {
+    guard case .integer(let number) = self else { return nil }
+    return number
+  }
+
+  var uuid: UUID? { asText.flatMap { UUID($0) } }
+
+  var time: Timestamp? { asText.flatMap { Timestamp(parsing: $0) } }
+
+  /// A word that is one of a kind's.
+  func named<Kind: RawRepresentable<String>>(_ kind: Kind.Type) -> Kind? {
+    asText.flatMap { Kind(rawValue: "\($0)") }
   }
 }

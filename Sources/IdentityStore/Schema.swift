@@ -1,17 +1,17 @@
-/// The tables, and how a store of an earlier version becomes one of this.
+/// The tables of a store.
 enum Schema {
   /// The `user_version` that this program writes.
-  static let version: Int64 = 1
+  static let version: Int64 = 2
 
   /// Marks the file as an identityd store (sqlite.org/fileformat.html, "application ID"): "IdD" and a 1.
   static let applicationID: Int64 = 0x4964_4401
 
-  /// What leads from each version to the next: the first from nothing to version 1.
+  /// Makes the tables, which must not be there.
   ///
   /// Times are RFC 3339, identifiers lower case with hyphens, so that `sqlite3` shows them to people. `revision` is that
-  /// of the transaction that wrote the row, and `proof` what ``Authenticator`` makes of it.
-  static let migrations: [String] = [
-    """
+  /// of the transaction that wrote the row, and `proof` what ``Authenticator`` makes of it. An app without a manifest has
+  /// a `vendor` of NULL. Scopes are told apart with a BLOB in place of NULL, because no text equals one.
+  static let creation = """
     CREATE TABLE store (
       only INTEGER PRIMARY KEY CHECK (only = 1),
       id TEXT NOT NULL,
@@ -19,59 +19,117 @@ enum Schema {
       revision INTEGER NOT NULL,
       row_count INTEGER NOT NULL,
       digest BLOB NOT NULL,
+      last_event INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE setting (
+      only INTEGER PRIMARY KEY CHECK (only = 1),
+      account TEXT,
+      machine_recorded INTEGER NOT NULL,
+      machine TEXT,
+      hardware TEXT,
+      suspicion TEXT,
+      suspected TEXT,
+      spent_machine TEXT,
+      sealed INTEGER NOT NULL,
+      revision INTEGER NOT NULL,
       proof BLOB NOT NULL
     ) STRICT;
     CREATE TABLE app (
       id TEXT PRIMARY KEY,
-      vendor TEXT NOT NULL,
+      vendor TEXT,
+      unit TEXT,
+      user TEXT,
+      access_groups TEXT,
+      device_identifier TEXT,
+      version_order TEXT,
       installed TEXT NOT NULL,
       revision INTEGER NOT NULL,
       proof BLOB NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE identifier (
+      n INTEGER PRIMARY KEY,
       level TEXT NOT NULL,
-      app TEXT NOT NULL,
+      app TEXT,
+      vendor TEXT,
       value TEXT NOT NULL,
+      origin TEXT NOT NULL,
       created TEXT NOT NULL,
-      origin TEXT,
+      cause TEXT NOT NULL,
+      author TEXT,
+      ended TEXT,
+      end_cause TEXT,
       revision INTEGER NOT NULL,
-      proof BLOB NOT NULL,
-      PRIMARY KEY (level, app)
-    ) STRICT, WITHOUT ROWID;
+      proof BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX identifier_in_force
+      ON identifier (level, coalesce(app, x''), coalesce(vendor, x'')) WHERE ended IS NULL;
+    CREATE TABLE device (
+      n INTEGER PRIMARY KEY,
+      value TEXT NOT NULL,
+      name TEXT,
+      seen TEXT,
+      added TEXT NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE event (
+      sequence INTEGER PRIMARY KEY,
+      time TEXT NOT NULL,
+      topic TEXT NOT NULL,
+      name TEXT NOT NULL,
+      audience TEXT NOT NULL,
+      attributes BLOB NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    PRAGMA application_id = \(applicationID);
+    PRAGMA user_version = \(version);
     """
-  ]
-
-  /// Brings a database to this program's version, each step in a transaction of its own.
-  static func migrate(_ database: borrowing Database, from found: Int64) throws(DatabaseError) {
-    for step in migrations.indices.dropFirst(Int(found)) {
-      try database.execute(
-        """
-        BEGIN IMMEDIATE; \(migrations[step]) PRAGMA application_id = \(applicationID);
-        PRAGMA user_version = \(step + 1); COMMIT
-        """)
-    }
-  }
 }
 
-/// A table whose every row carries its proof in the last column.
-struct Table {
+/// A table whose every row carries its proof in the last column, and whose first column is its key.
+struct Table: Sendable {
   let name: String
   /// All columns but the proof.
   let columns: [String]
 
-  static let app = Table(name: "app", columns: ["id", "vendor", "installed", "revision"])
+  static let setting = Table(
+    name: "setting",
+    columns: [
+      "only", "account", "machine_recorded", "machine", "hardware", "suspicion", "suspected", "spent_machine", "sealed",
+      "revision",
+    ])
+  static let app = Table(
+    name: "app",
+    columns: [
+      "id", "vendor", "unit", "user", "access_groups", "device_identifier", "version_order", "installed", "revision",
+    ])
   static let identifier = Table(
-    name: "identifier", columns: ["level", "app", "value", "created", "origin", "revision"])
-  /// The tables that the digest covers, in the order they are loaded: an app before its identifiers.
-  static let all = [app, identifier]
+    name: "identifier",
+    columns: [
+      "n", "level", "app", "vendor", "value", "origin", "created", "cause", "author", "ended", "end_cause", "revision",
+    ])
+  static let device = Table(name: "device", columns: ["n", "value", "name", "seen", "added", "revision"])
+  static let event = Table(
+    name: "event", columns: ["sequence", "time", "topic", "name", "audience", "attributes", "revision"])
 
   /// The one row of `store`, which holds the digest of all others.
-  static let store = Table(name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest"])
+  static let store = Table(
+    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event"])
 
+  /// Adds a row: its columns and its proof.
   var insertion: String {
     let places = (1...(columns.count + 1)).map { "?\($0)" }.joined(separator: ", ")
     return "INSERT INTO \(name) (\(columns.joined(separator: ", ")), proof) VALUES (\(places))"
   }
 
-  var selection: String { "SELECT \(columns.joined(separator: ", ")), proof FROM \(name)" }
+  /// Every row with its proof, in the order of the keys.
+  var selection: String { "SELECT \(columns.joined(separator: ", ")), proof FROM \(name) ORDER BY 1" }
+
+  /// The row with a key, and its proof.
+  var finding: String { "SELECT \(columns.joined(separator: ", ")), proof FROM \(name) WHERE \(columns[0]) = ?1" }
+
+  /// Removes the row with a key.
+  var removal: String { "DELETE FROM \(name) WHERE \(columns[0]) = ?1" }
 }

@@ -6,7 +6,6 @@ import CSodium
 struct SecretBytes: ~Copyable, @unchecked Sendable {
   // Sendable: the memory is written once, before anybody else can see the value, and only read after.
   private let memory: UnsafeMutableRawPointer
-  let count: Int
 
   /// Moves the bytes in and wipes the array they came in.
   ///
@@ -14,7 +13,6 @@ struct SecretBytes: ~Copyable, @unchecked Sendable {
   init?(consuming bytes: inout [UInt8]) {
     guard let memory = unsafe sodium_malloc(bytes.count) else { return nil }
     unsafe self.memory = memory
-    count = bytes.count
     unsafe bytes.withUnsafeMutableBytes { buffer in
       guard let start = buffer.baseAddress else { return }
       unsafe memory.copyMemory(from: start, byteCount: buffer.count)
@@ -25,8 +23,8 @@ struct SecretBytes: ~Copyable, @unchecked Sendable {
 
   deinit { unsafe sodium_free(memory) }
 
-  /// Lends the bytes out.
-  func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-    unsafe body(UnsafeRawBufferPointer(start: memory, count: count))
+  /// Lends out where the bytes begin: as many as were moved in.
+  func withBytes<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result {
+    unsafe body(UnsafePointer(memory.assumingMemoryBound(to: UInt8.self)))
   }
 }

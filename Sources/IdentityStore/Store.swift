@@ -15,9 +15,11 @@ package struct Store: ~Copyable, Sendable {
   let options: Options
   /// The open connection and the file it writes; nil while there is none to use.
   var files: OpenFiles?
-  /// The last transaction that is on disk.
-  var revision: Int64
-  var digest: Digest
+  /// What is on disk.
+  var ledger: Ledger
+  /// Computes identifiers with a key of its own, on any thread; nil where the store's key is not known, because nothing
+  /// may be derived then.
+  package let derivation: IdentifierDerivation?
   /// The witness of the last commit; see ``Witness/latestFileName``.
   let latest: Descriptor
   /// What was found at start, until somebody takes it.
@@ -42,16 +44,18 @@ package struct Store: ~Copyable, Sendable {
 // MARK: - Commit
 
 extension Store {
-  /// Writes changes in one transaction and returns once they are on disk for good.
+  /// Writes changes and their events in one transaction and returns once they are on disk for good.
   ///
   /// - Returns: nil when they are; else what the store can do from now on. Nothing of the batch is then in force. Only
   ///   where the file was taken away in the very moment of the commit may the next rewrite bring it into force after all.
-  package mutating func commit(_ changes: [Change]) -> StoreCondition? {
+  package mutating func commit(_ changes: [RecordedChange]) -> StoreCondition? {
     guard condition == .writable else { return condition }
     guard !changes.isEmpty else { return nil }
     do {
       _ = try logSize()
-      try write(changes)
+      let next = try files?.commit(changes, identity: identity, created: created, after: ledger, authenticator)
+      guard let next else { throw DatabaseError.noConnection }
+      ledger = next
       let size = try logSize()
       // What is committed is on disk, so a failure from here on is one of the next commit.
       maintain(logSize: size)
@@ -65,9 +69,9 @@ extension Store {
   /// What keeps the store in order behind a commit: the log written back, the witnesses told.
   private mutating func maintain(logSize: Int64) {
     do {
-      try latest.overwrite(with: Witness(store: identity, revision: revision).bytes(authenticator))
+      try latest.overwrite(with: Witness(store: identity, revision: ledger.revision).bytes(authenticator))
       if logSize > Int64(options.checkpointSize) { try files?.database.checkpoint() }
-      if revision % Self.witnessInterval == 0 { try writeWitness() }
+      if ledger.revision % Self.witnessInterval == 0 { try writeWitness() }
     } catch {
       condition = StoreCondition(after: error)
     }
@@ -75,31 +79,6 @@ extension Store {
 
   /// How many transactions may pass before the witness is told: it costs two syncs of its own.
   private static var witnessInterval: Int64 { 1_024 }
-
-  private mutating func write(_ changes: [Change]) throws(DatabaseError) {
-    let revision = revision + 1
-    var digest = digest
-    var rows: [(row: Row, proof: [UInt8])] = []
-    for change in changes {
-      let row = change.row(revision: revision)
-      let proof = authenticator.proof(table: row.table.name, row.values)
-      digest.add(proof)
-      rows.append((row, proof))
-    }
-    let own = Self.storeRow(identity: identity, created: created, revision: revision, digest)
-    let proof = authenticator.proof(table: Table.store.name, own)
-    guard try files?.commit(rows, store: own, proof: proof) != nil else { throw .noConnection }
-    self.revision = revision
-    self.digest = digest
-  }
-
-  /// The columns of the store's own row.
-  static func storeRow(identity: UUID, created: Timestamp, revision: Int64, _ digest: Digest) -> [Value] {
-    [
-      .integer(1), .text("\(identity)"), .text("\(created)"), .integer(revision), .integer(digest.count),
-      .blob(digest.bytes),
-    ]
-  }
 
   /// The size of the log in bytes. Fails when a file was deleted or replaced under the daemon: what is committed to it
   /// would be gone at the next start.
@@ -112,7 +91,7 @@ extension Store {
   }
 
   func writeWitness() throws(SystemError) {
-    let witness = Witness(store: identity, revision: revision)
+    let witness = Witness(store: identity, revision: ledger.revision)
     try directory.folder.replace(Witness.fileName, with: witness.bytes(authenticator), mode: 0o600)
   }
 }
@@ -122,7 +101,11 @@ extension Store {
 extension Store {
   /// What was found at start; handed out once, so that it is not kept twice in memory.
   package mutating func takeContent() -> StoreContent {
-    let content = found ?? StoreContent(registry: Registry(), condition: condition, notices: [])
+    let content =
+      found
+      ?? StoreContent(
+        registry: Registry(), events: [], fingerprint: MachineFingerprint(machine: nil, hardware: nil),
+        isSealedHere: false, condition: condition, notices: [])
     found = nil
     return content
   }

@@ -21,6 +21,10 @@ package enum StoreFailure: Error, CustomStringConvertible {
 package enum StoreNotice: Equatable, Sendable {
   /// A new store was made.
   case created(path: String)
+  /// The store that was here was sealed and has been removed: the one that was made in its place is a new one.
+  case unsealed
+  /// The store was one of this earlier schema version, and is one of this program's now.
+  case migrated(from: Int64)
   /// An interrupted rewrite was brought to its end.
   case finishedRewrite
   /// The record outside the database was missing or damaged, and was made anew from the proven database.
@@ -37,6 +41,12 @@ package enum StoreNotice: Equatable, Sendable {
 package struct StoreContent: Sendable {
   /// What is proven.
   package let registry: Registry
+  /// The events that are kept, oldest first, without a gap up to the last one.
+  package let events: [Event]
+  /// The machine as it is now; without any mark where the store's key is not known.
+  package let fingerprint: MachineFingerprint
+  /// The store before this one was sealed on a machine with this very machine-id.
+  package let isSealedHere: Bool
   /// What can be done with it.
   package let condition: StoreCondition
   /// What an operator should read, in order.

@@ -23,18 +23,29 @@ struct StoreKey: ~Copyable {
     return StoreKey(authenticator: try authenticator(&key), isKnown: false)
   }
 
-  /// Makes a key and stores it, keeping what stood in its place under `aside`.
-  static func create(in folder: borrowing Folder, aside: String) throws(SystemError) -> StoreKey {
-    if try folder.status(of: fileName) != nil { try folder.rename(fileName, to: aside) }
+  /// Makes a key for a new store and stores it.
+  ///
+  /// A key in its place is replaced: nothing is proven by it any more, and it may be a sealed store's, from which the
+  /// identifiers of that one could be computed.
+  /// - Parameter aside: the name for something in its place that is no key; nil to replace that as well.
+  static func create(in folder: borrowing Folder, aside: String?) throws(SystemError) -> StoreKey {
+    if let aside, try folder.status(of: fileName) != nil { try folder.rename(fileName, to: aside) }
     var key = try random()
     try folder.replace(fileName, with: Array((hexadecimal(key) + "\n").utf8), mode: 0o600)
     return StoreKey(authenticator: try authenticator(&key), isKnown: true)
   }
 
+  /// Makes a key of its own for computed identifiers; nil where this is not the key of the store.
+  func derivation() throws(SystemError) -> IdentifierDerivation? {
+    guard isKnown else { return nil }
+    guard let derivation = IdentifierDerivation(authenticator) else { throw Self.noMemory }
+    return derivation
+  }
+
+  private static let noMemory = SystemError(call: "lock memory for the key of the store", code: ENOMEM)
+
   private static func authenticator(_ key: inout [UInt8]) throws(SystemError) -> Authenticator {
-    guard let authenticator = Authenticator(key: &key) else {
-      throw SystemError(call: "lock memory for the key of the store", code: ENOMEM)
-    }
+    guard let authenticator = Authenticator(key: &key) else { throw noMemory }
     return authenticator
   }
 

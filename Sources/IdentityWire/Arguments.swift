@@ -63,6 +63,53 @@ package struct Arguments: Sendable {
     return number
   }
 
+  /// `name=yes` or `name=no`; no where the attribute is not given.
+  package func flag(_ name: String) throws(Refusal) -> Bool {
+    switch self[name] {
+    case nil, "no"?: return false
+    case "yes"?: return true
+    case let text?: throw notAllowed(name, text, "yes, no")
+    }
+  }
+
+  /// One of the names of a kind, as an operand or a value has it.
+  package func choice<Choice: RawRepresentable & CaseIterable>(_ text: Text, named name: String) throws(Refusal)
+    -> Choice where Choice.RawValue == String
+  {
+    // Byte by byte: Swift's own lower case of U+212A is a 'k'.
+    guard let choice = Choice(rawValue: String(decoding: text.bytes.map(lowercased), as: UTF8.self)) else {
+      throw notAllowed(name, text, Choice.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    return choice
+  }
+
+  /// The operand at a place as a UUID.
+  ///
+  /// - Throws: `invalidUUID` for anything else, and for what is nobody's identifier.
+  package func uuid(_ place: Int) throws(Refusal) -> UUID {
+    guard let uuid = UUID(operands[place]), uuid != .zero, uuid != .ones else { throw .invalidUUID(operands[place]) }
+    return uuid
+  }
+
+  /// A name that is stored or shown: at least one byte, and at most ``Bound/nameLength``.
+  package func name(_ text: Text, named operand: String) throws(Refusal) -> Text {
+    guard (1...Bound.nameLength).contains(text.bytes.count) else {
+      throw notAllowed(operand, text, "1 to \(Bound.nameLength) bytes")
+    }
+    return text
+  }
+
+  /// A moment as RFC 3339 has it, in the form the daemon writes.
+  ///
+  /// - Returns: nil where the attribute is not given.
+  package func time(_ name: String) throws(Refusal) -> Timestamp? {
+    guard let text = self[name] else { return nil }
+    guard let time = Timestamp(parsing: text) else {
+      throw notAllowed(name, text, "a time like 2026-11-21T08:39:12.345Z")
+    }
+    return time
+  }
+
   /// The refusal of a value that is not among the allowed ones.
   package func notAllowed(_ name: String, _ value: Text, _ allowed: String) -> Refusal {
     .badArgument(verb: verb, .notAllowed(name: name, value: value, allowed: allowed))

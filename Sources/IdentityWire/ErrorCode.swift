@@ -50,9 +50,14 @@ extension Refusal {
     case .tooLong: .tooLong
     case .unknownVerb: .unknownVerb
     case .badArgument: .badArgument
+    case .invalidUUID: .invalidUUID
     case .denied, .unattested: .denied
     case .notFound: .notFound
+    case .conflict: .conflict
+    case .limit: .limit
+    case .gone: .gone
     case .busy: .busy
+    case .unavailable: .unavailable
     case .noSpace: .noSpace
     case .readOnly: .readOnly
     case .broken: .internal
@@ -64,12 +69,18 @@ extension Refusal {
     switch self {
     case .syntax(let fault): fault.text
     case .tooLong: "a line is at most \(Bound.lineLength) bytes, its end included"
-    case .unknownVerb(let words): "no verb begins with \(quoted(words)); 'help' lists them"
+    case .unknownVerb(let words): "\(quoted(words)) is no verb; 'help' lists them"
     case .badArgument(let verb, let fault): "\(verb): \(fault.text)"
     case .denied(let app, let userID, let grant): "\(app) (uid \(userID)) lacks \(grant)"
     case .unattested: "the peer was gone before the kernel could say who it is"
+    case .invalidUUID(let value):
+      "\(quoted(value)) cannot be an identifier: a UUID other than all zeros and all ones can"
     case .notFound(let what): what
+    case .conflict(let why): why
+    case .limit(let why): why
+    case .gone(let since, let oldest): "events after \(since) are not all kept; those after \(oldest) are"
     case .busy(let why): why
+    case .unavailable(let why): why
     case .noSpace: "the disk is full; nothing was changed"
     case .readOnly(let why): why
     case .broken(let why): why
@@ -78,7 +89,16 @@ extension Refusal {
 
   /// Appends `ERR code text` with its LF.
   package func append(to output: inout [UInt8]) {
-    output.append(contentsOf: "ERR \(code.rawValue) \(text)\n".utf8)
+    output.append(contentsOf: "ERR \(code.rawValue) \(lineText)\n".utf8)
+  }
+
+  /// The text with whatever a name in it may hold that has no place on one line written as an escape.
+  private var lineText: String {
+    let text = text
+    guard text.unicodeScalars.contains(where: WordEncoder.isControl) else { return text }
+    var bytes: [UInt8] = []
+    WordEncoder.append(quoted: Array(text.utf8), to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
   }
 }
 

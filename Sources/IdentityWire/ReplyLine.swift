@@ -24,6 +24,8 @@ package enum ReplyLine: Equatable, Sendable {
   case row(Content)
   case ok(Content)
   case error(code: Text, text: Text)
+  /// Something that happened: its number, and topic, name and attributes.
+  case event(Int64, Content)
 
   /// Reads a line without its end; nil when it is not one of the protocol's.
   package init?(_ bytes: [UInt8]) {
@@ -51,6 +53,10 @@ package enum ReplyLine: Equatable, Sendable {
     switch parser.text(head, in: line) {
     case "*": self = .row(content)
     case "OK": self = .ok(content)
+    case "EVENT":
+      guard let sequence = content.words.first.flatMap({ Int64($0.description) }) else { return nil }
+      content.words.removeFirst()
+      self = .event(sequence, content)
     default: return nil
     }
   }

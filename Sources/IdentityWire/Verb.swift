@@ -15,6 +15,8 @@ package struct Verb: Sendable {
 
     /// A word that has to be there.
     package static func required(_ name: String) -> Operand { Operand(name: name, isOptional: false, repeats: false) }
+    /// A word that may be left out.
+    package static func optional(_ name: String) -> Operand { Operand(name: name, isOptional: true, repeats: false) }
     /// Any number of words, none included.
     package static func any(_ name: String) -> Operand { Operand(name: name, isOptional: true, repeats: true) }
   }
@@ -47,6 +49,8 @@ package struct Verb: Sendable {
     case local
     /// From the committed registry; at its first use it may take a change.
     case question
+    /// By the writer; `OK` says that it is on disk.
+    case change
   }
 
   /// A request and its answer, shown in the manual and run by the tests. In the answer `<uuid>`, `<time>`, `<number>`

@@ -3,11 +3,11 @@ package import IdentityCore
 /// Finds a request's verb in the table, by hash and without a copy.
 package struct VerbTable: Sendable {
   /// Every verb, in the order of the manual.
-  package static let verbs: [Verb] = Verb.daemon + Verb.identifiers
+  package static let verbs: [Verb] = Verb.daemon + Verb.identifiers + Verb.apps + Verb.devices + Verb.events
 
   /// First words that take LEVEL as their operand (protocol, section 3): an unknown level is a bad argument of the
   /// verb, not another verb.
-  private static let levelVerbs = ["get"]
+  private static let levelVerbs = ["get", "migrate"]
 
   /// Places of verbs in `verbs`, by hash; open addressing, at most a quarter full.
   private let slots: [Int]
@@ -30,9 +30,16 @@ package struct VerbTable: Sendable {
   /// - Parameters:
   ///   - parser: holds the words of `line`.
   ///   - line: the line without its end.
-  /// - Throws: `unknownVerb`, `badArgument`, or `syntax` for a line without a positional word.
-  package func command(_ parser: borrowing WordParser, in line: borrowing Span<UInt8>) throws(Refusal) -> Command {
+  ///   - peer: who asks.
+  /// - Throws: `unknownVerb`, `badArgument`, `denied` for a verb that takes an admin, or `syntax` for a line without a
+  ///   positional word.
+  package func command(_ parser: borrowing WordParser, in line: borrowing Span<UInt8>, by peer: Peer) throws(Refusal)
+    -> Command
+  {
     let (verb, count) = try find(parser, in: line)
+    guard verb.access == .app || peer.isAdmin else {
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, for '\(verb.words)'")
+    }
     return try verb.command(try Arguments(parser, behind: count, of: verb, in: line))
   }
 

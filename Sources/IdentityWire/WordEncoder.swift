@@ -48,7 +48,7 @@ package enum WordEncoder {
     return bytes[end] == UInt8(ascii: "=")
   }
 
-  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+  static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
   }
 

@@ -16,33 +16,42 @@ enum Program {
     static let brokenAnswer: Int32 = 4
     /// Standard output took no more.
     static let outputFailed: Int32 = 5
+    /// What `wait` waited for did not happen in time.
+    static let timedOut: Int32 = 6
+    /// The file of `--file` cannot be read, or it cannot be told which of its values is meant.
+    static let fileFailed: Int32 = 7
     /// The daemon gave a code that this client does not know.
     static let unknownCode: Int32 = 9
   }
 
-  static let known: [CommandLine.Option] = [
-    .init("socket", value: "PATH", "Ask the daemon at this socket."),
-    .init("json", "Write the answer as one JSON document."),
-    .init("quiet", "Write nothing but errors; the exit status tells."),
-    .init("format", value: "FORM", "Write UUIDs as hyphen (default), plain, urn or upper."),
-    .init("version", "Show the version, and end."),
-    .init("help", "Show this help, and end."),
-  ]
+  /// Why it ends before anybody was asked.
+  struct Ending: Error {
+    let status: Int32
+    let text: String
+  }
 
   /// Runs the client to its end.
   ///
   /// - Returns: the exit status of the process.
   static func main() -> Int32 {
     do {
-      let line = try CommandLine(Array(Swift.CommandLine.arguments.dropFirst()), known)
-      if line.options["help"] != nil { return write(try help(about: line.words)) }
+      let line = try CommandLine(Array(Swift.CommandLine.arguments.dropFirst()), Options.known)
+      if line.options["help"] != nil { return write(try Help.text(about: line.words)) }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
-      guard !line.words.isEmpty else { throw CommandLine.UsageError("there is no verb") }
-      return try ask(line)
+      guard let first = line.words.first?.lowercased() else { throw CommandLine.UsageError("there is no verb") }
+      try Options.check(line)
+      return switch first {
+      case "monitor": try follow(line, untilFirst: false)
+      case "wait": try follow(line, untilFirst: true)
+      default: try ask(line)
+      }
     } catch let failure as DaemonConnection.Failure {
       complain("\(failure)")
       if case .unreachable = failure { return ExitStatus.unreachable }
       return ExitStatus.brokenAnswer
+    } catch let ending as Ending {
+      complain(ending.text)
+      return ending.status
     } catch {
       complain("\(error); see 'identityctl --help'")
       return ExitStatus.usage
@@ -51,8 +60,9 @@ enum Program {
 
   private static func ask(_ line: CommandLine) throws -> Int32 {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
+    let words = try wordsWithFile(line)
     var connection = try DaemonConnection(path: line.options["socket"] ?? DaemonConnection.defaultPath)
-    let answer = try connection.ask(DaemonConnection.request(line.words))
+    let answer = try connection.ask(DaemonConnection.request(words))
     let isQuiet = line.options["quiet"] != nil
     if line.options["json"] != nil, !isQuiet {
       guard StandardStream.output.write(JSONOutput(format).document(answer)) else { return ExitStatus.outputFailed }
@@ -60,7 +70,7 @@ enum Program {
       complain("\(text) (\(code))")
     } else if !isQuiet {
       let output = TextOutput(format, isForPeople: StandardStream.output.isTerminal)
-      guard StandardStream.output.write(output.text(answer, to: line.words)) else { return ExitStatus.outputFailed }
+      guard StandardStream.output.write(output.text(answer, to: words)) else { return ExitStatus.outputFailed }
     }
     return status(of: answer)
   }
@@ -68,37 +78,18 @@ enum Program {
   private static func status(of answer: DaemonConnection.Answer) -> Int32 {
     switch answer.final {
     case .ok(let content): content.words == ["invalid"] ? ExitStatus.no : ExitStatus.success
-    case .error(let code, _): ErrorCode(rawValue: "\(code)")?.exitStatus ?? ExitStatus.unknownCode
-    case .row: ExitStatus.brokenAnswer
+    case .error(let code, _): status(of: code)
+    case .row, .event: ExitStatus.brokenAnswer
     }
   }
+
+  /// The status for a code of the protocol.
+  static func status(of code: Text) -> Int32 { ErrorCode(rawValue: "\(code)")?.exitStatus ?? ExitStatus.unknownCode }
 
   private static func write(_ text: String) -> Int32 {
     StandardStream.output.write(text) ? ExitStatus.success : ExitStatus.outputFailed
   }
 
-  private static func complain(_ text: String) { StandardStream.error.write("identityctl: \(text)\n") }
-
-  /// `--help`: everything, or what is known of one verb.
-  private static func help(about words: [String]) throws(CommandLine.UsageError) -> String {
-    let verbs = VerbTable.verbs(beginningWith: words.map { Text($0) })
-    guard !verbs.isEmpty else { throw CommandLine.UsageError("no verb begins with '\(words.joined(separator: " "))'") }
-    let width = verbs.map(\.usage.count).max() ?? 0
-    let list = verbs.map { verb in
-      "  \(verb.usage)\(String(repeating: " ", count: width - verb.usage.count))  \(verb.summary)\n"
-    }.joined()
-    guard words.isEmpty else { return list }
-    return """
-      identityctl [OPTION…] VERB…
-
-      Asks identityd who this machine is, and what is installed on it.
-
-      Verbs:
-      \(list)
-      Options:
-      \(CommandLine.help(known))
-      See identityctl(1) and identityd-protocol(7).
-
-      """
-  }
+  /// Says something on standard error.
+  static func complain(_ text: String) { StandardStream.error.write("identityctl: \(text)\n") }
 }

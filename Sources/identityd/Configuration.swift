@@ -6,21 +6,18 @@ import LinuxSystem
 
 /// What an administrator can set in `identityd.conf`.
 struct Configuration: Equatable {
-  /// What becomes of an identifier when the machine under it is another one.
-  enum Policy: String, CaseIterable {
-    case renew
-    case keep
-  }
-
-  var onMachineChange = Policy.renew
-  var onHardwareChange = Policy.keep
-  var appDirectories = [
-    "/etc/identityd/apps.d", "/run/identityd/apps.d", "/usr/local/lib/identityd/apps.d", "/usr/lib/identityd/apps.d",
-  ]
+  var onMachineChange = MachinePolicy.renew
+  var onHardwareChange = MachinePolicy.keep
+  /// Empty for the usual ones.
+  var appDirectories: [String] = []
   var adminGroup: String?
   var limits = Limits()
   var store = Store.Options()
   var logLevel = LogLevel.info
+
+  private static let usualAppDirectories = [
+    "/etc/identityd/apps.d", "/run/identityd/apps.d", "/usr/local/lib/identityd/apps.d", "/usr/lib/identityd/apps.d",
+  ]
 
   /// A configuration, and what in it was not understood.
   struct Loaded {
@@ -72,6 +69,9 @@ struct Configuration: Equatable {
   func serverSettings() throws(ConfigurationFailure) -> ServerSettings {
     var settings = ServerSettings()
     settings.limits = limits
+    settings.appDirectories = appDirectories.isEmpty ? Self.usualAppDirectories : appDirectories
+    settings.onMachineChange = onMachineChange
+    settings.onHardwareChange = onHardwareChange
     guard let adminGroup else { return settings }
     do {
       guard let number = try Accounts.groupID(named: adminGroup) else {

@@ -20,7 +20,8 @@ struct ConfigurationKey: Sendable {
       result, value in
       let paths = value.split(separator: " ").map(String.init)
       guard paths.allSatisfy({ $0.utf8.first == UInt8(ascii: "/") }) else { return false }
-      result.appDirectories = paths.isEmpty ? Configuration().appDirectories : paths
+      // A list grows with each line, and an empty value begins it anew (systemd.syntax(7)).
+      result.appDirectories = paths.isEmpty ? [] : result.appDirectories + paths
       return true
     },
     ConfigurationKey(section: "Access", name: "AdminGroup", allowed: "the name of a group") { result, value in
@@ -49,11 +50,11 @@ struct ConfigurationKey: Sendable {
   ]
 
   private static func policy(
-    _ name: String, _ path: any WritableKeyPath<Configuration, Configuration.Policy> & Sendable
+    _ name: String, _ path: any WritableKeyPath<Configuration, MachinePolicy> & Sendable
   ) -> ConfigurationKey {
-    let allowed = Configuration.Policy.allCases.map(\.rawValue).joined(separator: ", ")
+    let allowed = MachinePolicy.allCases.map(\.rawValue).joined(separator: ", ")
     return ConfigurationKey(section: "Device", name: name, allowed: allowed) { result, value in
-      guard let policy = value.isEmpty ? Configuration()[keyPath: path] : Configuration.Policy(rawValue: value) else {
+      guard let policy = value.isEmpty ? Configuration()[keyPath: path] : MachinePolicy(rawValue: value) else {
         return false
       }
       result[keyPath: path] = policy

@@ -82,12 +82,15 @@ enum Daemon {
     let output = LogOutput(level: options.logLevel ?? loaded.configuration.logLevel)
     for warning in loaded.warnings { output.write(LogEvent.configurationWarning(warning).entry) }
     let directory = try stateDirectory(locations.stateDirectory)
-    let socket = try listen(options, locations)
+    let handed = try ServiceManager.listeningDescriptors()
+    let socket = try listen(options, locations, handed.filter { !Kept.isName($0.name) })
     // Not before the socket, whose folder others have to enter.
     ProcessGuard.restrictNewFiles()
     let store = try open(directory, loaded.configuration.store)
+    let kept = ServiceManager.hasDescriptorStore == false ? nil : handed.filter { Kept.isName($0.name) }
     let server = try Server(
-      store: store, listener: socket.descriptor, socketPath: socket.path, sources: sources, loop: try EventLoop(),
+      store: store, listener: socket.descriptor, socketPath: socket.path, kept: kept, sources: MachineSources.writer,
+      loop: try EventLoop(),
       settings: settings, log: { output.write($0) },
       reload: { reload(options, locations, output) })
     let status = try server.run()
@@ -109,7 +112,8 @@ enum Daemon {
       var entropy = Entropy()
       let identity = UUID(high: try entropy.next(), low: try entropy.next()).stamped(version: 4)
       return try Store.open(
-        directory, options: options, now: Timestamp(milliseconds: Clock.realtimeMilliseconds), identity: identity)
+        directory, options: options, now: Timestamp(milliseconds: Clock.realtimeMilliseconds), identity: identity,
+        machine: MachineSources.marks)
     } catch StoreFailure.newer(let path, let found, let supported) {
       let failure = StoreFailure.newer(path: path, found: found, supported: supported)
       throw Failure(status: .storeNewer, reason: "\(failure)")
@@ -118,9 +122,13 @@ enum Daemon {
     }
   }
 
-  private static func listen(_ options: Options, _ locations: Locations) throws(Failure) -> ListeningSocket {
+  private static func listen(
+    _ options: Options, _ locations: Locations, _ handed: [(number: Int32, name: String)]
+  ) throws(Failure) -> ListeningSocket {
     do {
-      if options.socket == nil, let handed = try ListeningSocket.handedOver(path: locations.socket) { return handed }
+      if options.socket == nil, let socket = try ListeningSocket.handedOver(handed, path: locations.socket) {
+        return socket
+      }
       guard let path = locations.socket else {
         throw Failure(status: .usage, reason: "XDG_RUNTIME_DIR is not set; give --socket")
       }
@@ -132,19 +140,6 @@ enum Daemon {
       throw Failure(status: .socketTaken, reason: "\(failure)")
     } catch {
       throw Failure(status: .failure, reason: "\(error)")
-    }
-  }
-
-  /// The machine's own source of the device identifier. The application ID is identityd's for good: another would give
-  /// every machine another identifier.
-  private static var sources: WriterSources {
-    WriterSources {
-      do throws(MachineIdentity.Failure) {
-        let (high, low) = try MachineIdentity.derived(for: (high: 0x2b7e_4d0c_91a3_4f58, low: 0xa6d2_03b9_5ec8_174f))
-        return .known(UUID(high: high, low: low))
-      } catch {
-        return .unknown("\(error)")
-      }
     }
   }
 

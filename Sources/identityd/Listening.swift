@@ -16,8 +16,7 @@ extension ListeningSocket {
   ///
   /// - Returns: nil where it hands none over.
   /// - Throws: what is wrong with what it hands over.
-  static func handedOver(path: String?) throws -> ListeningSocket? {
-    let handed = try ServiceManager.listeningDescriptors()
+  static func handedOver(_ handed: [(number: Int32, name: String)], path: String?) throws -> ListeningSocket? {
     guard let first = handed.first else { return nil }
     let descriptor = try UnixSocket.adopt(listening: first.number)
     guard handed.count == 1, ServiceManager.isListeningUnixStream(first.number) else {

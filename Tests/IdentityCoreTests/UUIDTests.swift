@@ -29,48 +29,18 @@ import Testing
     #expect("\(UUID.zero.stamped(version: 7))" == "00000000-0000-7000-8000-000000000000")
   }
 
+  @Test func `the bytes are those of the text, and all zeros and all ones are no others`() throws {
+    let uuid = try #require(UUID("00112233-4455-6677-8899-aabbccddeeff"))
+    #expect(uuid.bytes == (0..<16).map { UInt8($0 * 0x11) })
+    #expect("\(UUID.zero)" == "00000000-0000-0000-0000-000000000000")
+    #expect("\(UUID.ones)" == "ffffffff-ffff-ffff-ffff-ffffffffffff")
+  }
+
   @Test func `text and value go both ways for every digit`() {
     var random = SplitMix(state: 7)
     for _ in 0..<1_000 {
       let uuid = UUID(high: random.next(), low: random.next())
       #expect(UUID(Text("\(uuid)")) == uuid)
-    }
-  }
-}
-
-@Suite struct UUIDSequenceTests {
-  @Test func `version 7 carries the clock's milliseconds and is stamped`() {
-    var sequence = UUIDSequence()
-    let uuid = sequence.next(now: Timestamp(milliseconds: 0x0123_4567_89ab), random: UUID(high: .max, low: .max))
-    #expect("\(uuid)".hasPrefix("01234567-89ab-7"))
-    #expect(uuid.low >> 62 == 0b10)
-  }
-
-  @Test func `it strictly ascends whatever the clock does`() {
-    var sequence = UUIDSequence()
-    var random = SplitMix(state: 42)
-    var last = UUID.zero
-    var clock: Int64 = 1_700_000_000_000
-    for round in 0..<100_000 {
-      // Forward, still, back by a year, before 1970.
-      clock += [0, 0, 0, 1, -31_536_000_000, 50, -1][round % 7]
-      let uuid = sequence.next(
-        now: Timestamp(milliseconds: clock), random: UUID(high: random.next(), low: random.next()))
-      #expect((last.high, last.low) < (uuid.high, uuid.low))
-      #expect(uuid.high >> 12 & 0xf == 7)
-      last = uuid
-    }
-  }
-
-  @Test func `a millisecond that runs out of values borrows from the next`() {
-    var sequence = UUIDSequence()
-    let now = Timestamp(milliseconds: 1)
-    var last = sequence.next(now: now, random: UUID(high: .max, low: .max))
-    // Each step adds up to 2^32 to what starts below 2^73: the low 62 bits overflow at once, the high 12 at last.
-    for _ in 0..<3 {
-      let next = sequence.next(now: now, random: UUID(high: 0, low: .max))
-      #expect((last.high, last.low) < (next.high, next.low))
-      last = next
     }
   }
 }

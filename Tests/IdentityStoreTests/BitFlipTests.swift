@@ -42,7 +42,7 @@ import Testing
 
   private func closedStore(apps: Int, in workspace: Workspace) throws -> (files: [String: [UInt8]], registry: Registry)
   {
-    let registry = try workspace.commit(sample(apps: apps))
+    let registry = try workspace.commit(sample(apps: apps) + life, withEvents: true)
     var files = try workspace.files()
     files["identityd.db-wal"] = nil
     return (files, registry)
@@ -107,10 +107,7 @@ import Testing
   private func killed(_ workspace: Workspace) throws -> (files: [String: [UInt8]], registry: Registry) {
     var registry = Registry()
     let files = try workspace.withStore { store, _ in
-      for batch in sample(apps: 6) {
-        try store.mustCommit(batch)
-        for change in batch { registry.apply(change) }
-      }
+      for batch in sample(apps: 6) + life { try store.mustCommit(registry.recorded(batch)) }
       return try workspace.files()
     }
     return (files, registry)

@@ -19,8 +19,10 @@ import Testing
     let workspace = try Workspace()
     let odd: [Text] = ["unit:é.service", "unit:e\u{301}.service", "K", "\u{212A}", "'; DROP TABLE app; --", ""]
     let batch: [Change] =
-      [.deviceCreated(Identifier(value: uuid(3), created: start, origin: .random))]
-      + odd.map { .appInstalled($0, App(vendor: $0, installed: start)) }
+      [made(.device, uuid(3), .random)]
+      + odd.map { .appInstalled($0, App(installed: start)) } + odd.map { made(.installation($0), uuid(4), .random) }
+      + odd.map { made(.vendor($0), uuid(5), .random) } + odd.map { made(.deviceOfVendor($0), uuid(6), .random) }
+      + odd.map { made(.deviceOfApp($0), uuid(7), .random) } + odd.map { .accountSet($0) }
     try workspace.commit([batch])
     let registry = try workspace.found().registry
     #expect(registry == Registry(applying: [batch]))
@@ -58,7 +60,7 @@ import Testing
       let next = try workspace.found().registry.apps.count
       try workspace.commit([installed(next), installed(next + 1) + installed(next + 2)])
     }
-    #expect(try workspace.sql("SELECT revision, row_count FROM store") == "4|12\n")
+    #expect(try workspace.sql("SELECT revision, row_count FROM store") == "4|13\n")
     #expect(
       try workspace.sql("SELECT group_concat(revision) FROM (SELECT revision FROM app ORDER BY 1)") == "1,2,2,3,4,4\n")
     #expect(try workspace.found().condition == .writable)
@@ -68,7 +70,7 @@ import Testing
     let workspace = try Workspace()
     try workspace.withStore { store, _ in
       let before = try workspace.files()
-      try store.mustCommit([])
+      try store.mustCommit([] as [Change])
       #expect(try workspace.files() == before)
     }
   }
@@ -78,7 +80,7 @@ import Testing
     try workspace.commit([installed(1)])
     try workspace.withStore { store, content in
       // The second row is there already.
-      let condition = store.commit([deviceCreated] + installed(1))
+      let condition = store.commit([deviceMade] + installed(1))
       guard case .unwritable = condition else {
         Issue.record("\(String(describing: condition))")
         return
@@ -96,10 +98,10 @@ import Testing
 
   @Test func `the content found at start is handed out once`() throws {
     let workspace = try Workspace()
-    try workspace.commit([[deviceCreated]])
+    try workspace.commit([[deviceMade]])
     try workspace.withStore { store, first in
       let second = store.takeContent()
-      #expect(first.registry.device != nil)
+      #expect(first.registry[.device] != nil)
       #expect(second.registry == Registry())
     }
   }

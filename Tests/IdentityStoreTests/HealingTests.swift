@@ -117,7 +117,7 @@ import Testing
     try workspace.withStore { store, _ in
       try store.mustCommit(installed(1))
       try workspace.remove("identityd.db")
-      let refused = store.commit([deviceCreated])
+      let refused = store.commit([deviceMade])
       try #require(refused != nil)
       let healed = store.heal()
       #expect(healed == Registry(applying: [installed(1)]))

@@ -6,15 +6,17 @@ import Testing
 /// The time and the identity that the stores of these tests begin with.
 let start = Timestamp(milliseconds: 1_700_000_000_000)
 let identity = UUID(high: 0x0123_4567_89ab_4cde, low: 0x8123_4567_89ab_cdef)
+/// The machine that they run on.
+let machine = MachineMarks(machineID: Array("a machine-id".utf8), hardware: Array("a hardware UUID".utf8))
 
 extension Workspace {
   /// Opens the store of the state directory, lends it out, and lets go of it without closing it, as a kill would.
   func withStore<Result>(
     at now: Timestamp = start, options: Store.Options = .init(), identity: UUID = identity,
-    _ body: (inout Store, StoreContent) throws -> Result
+    machine: MachineMarks = machine, _ body: (inout Store, StoreContent) throws -> Result
   ) throws -> Result {
     let directory = try openState()
-    var store = try Store.open(directory, options: options, now: now, identity: identity)
+    var store = try Store.open(directory, options: options, now: now, identity: identity, machine: machine)
     let content = store.takeContent()
     return try body(&store, content)
   }
@@ -35,13 +37,16 @@ extension Workspace {
   }
 
   /// Opens the store, commits batches of changes, and closes it.
+  ///
+  /// - Parameter withEvents: whether each change is told in its event.
   @discardableResult
-  func commit(_ batches: [[Change]]) throws -> Registry {
+  func commit(_ batches: [[Change]], withEvents: Bool = false) throws -> Registry {
     try withStore { store, content in
       var registry = content.registry
       for batch in batches {
-        try store.mustCommit(batch)
-        for change in batch { registry.apply(change) }
+        let recorded = withEvents ? registry.recorded(batch) : batch.map { RecordedChange($0, event: nil) }
+        if !withEvents { for change in batch { registry.apply(change) } }
+        try store.mustCommit(recorded)
       }
       try store.mustClose()
       return registry
@@ -49,7 +54,9 @@ extension Workspace {
   }
 
   /// What a start finds; the store is let go of at once.
-  func found(at now: Timestamp = start) throws -> StoreContent { try withStore(at: now) { _, content in content } }
+  func found(at now: Timestamp = start, machine: MachineMarks = machine) throws -> StoreContent {
+    try withStore(at: now, machine: machine) { _, content in content }
+  }
 
   /// Why a store cannot be opened.
   func failure() throws -> StoreFailure {
@@ -74,8 +81,18 @@ extension Workspace {
 
 extension Store {
   /// Commits, and fails the test where the store does not take it.
+  mutating func mustCommit(_ changes: [RecordedChange]) throws {
+    if let condition = commit(changes) { throw Failure("not committed: \(condition)") }
+  }
+
+  /// Commits changes that nobody is told of, and fails the test where the store does not take it.
   mutating func mustCommit(_ changes: [Change]) throws {
     if let condition = commit(changes) { throw Failure("not committed: \(condition)") }
+  }
+
+  /// Commits changes that nobody is told of.
+  mutating func commit(_ changes: [Change]) -> StoreCondition? {
+    commit(changes.map { RecordedChange($0, event: nil) })
   }
 
   /// Closes, and fails the test where that does not go without a complaint.
@@ -105,36 +122,4 @@ extension StoreContent {
     for case .witnessRenewed(let reason) in notices { return reason }
     return nil
   }
-}
-
-// MARK: - Samples
-
-extension Registry {
-  /// What these changes make of an empty registry.
-  init(applying batches: [[Change]]) {
-    self.init()
-    for change in batches.joined() { apply(change) }
-  }
-}
-
-/// Gives the device its identifier.
-let deviceCreated = Change.deviceCreated(
-  Identifier(value: uuid(1), created: Timestamp(milliseconds: 1_700_000_000_123), origin: .machine))
-
-/// Installs an app with this number and gives it its identifier.
-func installed(_ number: Int) -> [Change] {
-  let app = Text("unit:app-\(number).service")
-  let time = Timestamp(milliseconds: 1_700_000_001_000 + Int64(number))
-  return [
-    .appInstalled(app, App(vendor: Text("vendor-\(number % 3)"), installed: time)),
-    .installationCreated(app: app, Identifier(value: uuid(1_000 + UInt64(number)), created: time)),
-  ]
-}
-
-/// The device in one transaction, then this many apps, each in one of its own.
-func sample(apps: Int) -> [[Change]] { [[deviceCreated]] + (0..<apps).map(installed) }
-
-/// A version 4 UUID that tells its number.
-func uuid(_ number: UInt64) -> UUID {
-  UUID(high: 0x1111_1111_1111_1111, low: number &* 0x9e37_79b9_7f4a_7c15).stamped(version: 4)
 }

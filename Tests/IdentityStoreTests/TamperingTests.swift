@@ -4,14 +4,15 @@ import Testing
 
 /// Rows edited with SQLite's own tool, as somebody with a root shell and good intentions might.
 @Suite struct TamperingTests {
-  /// An edit, what the report of it has to say, and which part of the registry has to vanish with it.
+  /// An edit, what the report of it has to say, and what vanishes with it.
   struct Edit: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let sql: String
     let named: String
     let lost: Lost
 
-    enum Lost: Sendable { case device, app, installation, nothing }
+    /// All: the rows prove one by one and not together, so one may be of an earlier time.
+    enum Lost: Sendable { case device, app, installation, account, listed, nothing, all }
 
     init(_ testDescription: String, _ sql: String, named: String, lost: Lost) {
       self.testDescription = testDescription
@@ -22,114 +23,199 @@ import Testing
   }
 
   static let row = "level = 'installation' AND app = 'unit:app-1.service'"
+  static let device = "level = 'device' AND app IS NULL AND vendor IS NULL AND ended IS NULL"
+  static let count = "proven rows and should hold"
   static let otherTable = """
-    ALTER TABLE identifier RENAME TO old; CREATE TABLE identifier (level TEXT NOT NULL, app TEXT NOT NULL,
-    value TEXT NOT NULL, created TEXT NOT NULL, origin TEXT, revision INTEGER NOT NULL, proof BLOB NOT NULL) STRICT;
+    DROP INDEX identifier_in_force; ALTER TABLE identifier RENAME TO old;
+    CREATE TABLE identifier (n INTEGER NOT NULL, level TEXT NOT NULL, app TEXT, vendor TEXT, value TEXT NOT NULL,
+    origin TEXT NOT NULL, created TEXT NOT NULL, cause TEXT NOT NULL, author TEXT, ended TEXT, end_cause TEXT,
+    revision INTEGER NOT NULL, proof BLOB NOT NULL) STRICT;
     INSERT INTO identifier SELECT * FROM old;
     """
 
   static let edits: [Edit] = [
     Edit(
-      "the value of the device", "UPDATE identifier SET value = '\(uuid(77))' WHERE level = 'device'",
-      named: "a row of identifier (device ) is not authentic", lost: .device),
+      "the value of the device", "UPDATE identifier SET value = '\(uuid(77))' WHERE \(device)",
+      named: "a row of identifier (11 device) is not authentic", lost: .device),
     Edit(
       "one letter of a value", "UPDATE identifier SET value = upper(value) WHERE \(row)",
-      named: "a row of identifier (installation unit:app-1.service) is not authentic", lost: .installation),
+      named: "a row of identifier (3 installation unit:app-1.service) is not authentic", lost: .installation),
     Edit(
-      "the time of a row", "UPDATE identifier SET created = '2020-01-01T00:00:00.000Z' WHERE \(row)",
-      named: "(installation unit:app-1.service) is not authentic", lost: .installation),
-    Edit(
-      "the revision of a row", "UPDATE identifier SET revision = revision + 1 WHERE \(row)",
-      named: "(installation unit:app-1.service) is not authentic", lost: .installation),
-    Edit(
-      "an origin that is a lie", "UPDATE identifier SET origin = 'random' WHERE level = 'device'",
-      named: "(device ) is not authentic", lost: .device),
-    Edit(
-      "an origin taken away", "UPDATE identifier SET origin = NULL WHERE level = 'device'",
-      named: "(device ) is not authentic", lost: .device),
+      "an origin that is a lie", "UPDATE identifier SET origin = 'machine' WHERE \(device)",
+      named: "(11 device) is not authentic", lost: .device),
     Edit(
       "a row moved to another app", "UPDATE identifier SET app = 'unit:thief.service' WHERE \(row)",
-      named: "(installation unit:thief.service) is not authentic", lost: .installation),
+      named: "(3 installation unit:thief.service) is not authentic", lost: .installation),
     Edit(
       "two values exchanged",
       """
-      CREATE TEMP TABLE two AS SELECT app, value FROM identifier WHERE app IN ('unit:app-1.service', 'unit:app-2.service');
-      UPDATE identifier SET value = (SELECT value FROM two WHERE two.app <> identifier.app)
-      WHERE app IN (SELECT app FROM two);
-      """, named: "(installation unit:app-1.service) is not authentic, and 1 more", lost: .installation),
+      CREATE TEMP TABLE two AS SELECT n, value FROM identifier WHERE n IN (3, 4);
+      UPDATE identifier SET value = (SELECT value FROM two WHERE two.n <> identifier.n) WHERE n IN (3, 4);
+      """, named: "(3 installation unit:app-1.service) is not authentic, and 1 more", lost: .installation),
+    Edit(
+      "an end taken back", "UPDATE identifier SET ended = NULL, end_cause = NULL WHERE level = 'vendor'",
+      named: "a row of identifier (7 vendor com.example) is not authentic", lost: .nothing),
+    Edit(
+      "an end without a cause", "UPDATE identifier SET end_cause = NULL WHERE level = 'vendor'",
+      named: "(7 vendor com.example) is not authentic", lost: .nothing),
     Edit(
       "the vendor of an app", "UPDATE app SET vendor = 'thief' WHERE id = 'unit:app-1.service'",
       named: "a row of app (unit:app-1.service thief) is not authentic", lost: .app),
     Edit(
-      "a copied app", "INSERT INTO app SELECT 'unit:new.service', vendor, installed, revision, proof FROM app LIMIT 1",
-      named: "a row of app (unit:new.service vendor-0) is not authentic", lost: .nothing),
+      "a manifest taken away",
+      """
+      UPDATE app SET vendor = NULL, access_groups = NULL, device_identifier = NULL, version_order = NULL
+      WHERE id = 'unit:app-1.service'
+      """, named: "a row of app (unit:app-1.service) is not authentic", lost: .app),
     Edit(
-      "a deleted identifier", "DELETE FROM identifier WHERE \(row)",
-      named: "it holds 8 proven rows and should hold 9", lost: .installation),
+      "a copied app",
+      """
+      INSERT INTO app SELECT 'unit:new.service', vendor, unit, user, access_groups, device_identifier, version_order,
+      installed, revision, proof FROM app WHERE id = 'user:7'
+      """, named: "a row of app (unit:new.service) is not authentic", lost: .nothing),
     Edit(
-      "a deleted device", "DELETE FROM identifier WHERE level = 'device'",
-      named: "it holds 8 proven rows and should hold 9", lost: .device),
+      "another account", "UPDATE setting SET account = 'thief@example.com'",
+      named: "a row of setting (1 thief@example.com 1 0a0a) is not authentic", lost: .account),
     Edit(
-      "all identifiers deleted", "DELETE FROM identifier; DELETE FROM app",
-      named: "it holds 0 proven rows and should hold 9", lost: .device),
+      "a seal broken", "UPDATE setting SET sealed = 1 - sealed", named: "a row of setting (1  1 0a0a)", lost: .account),
+    Edit(
+      "two devices exchanged",
+      """
+      UPDATE device SET n = -1 WHERE n = 1; UPDATE device SET n = 1 WHERE n = 3; UPDATE device SET n = 3 WHERE n = -1
+      """, named: "a row of device (1 \(uuid(32)) a \"tablet\"", lost: .listed),
+    Edit(
+      "two events exchanged",
+      """
+      UPDATE event SET sequence = -1 WHERE sequence = 2; UPDATE event SET sequence = 2 WHERE sequence = 5;
+      UPDATE event SET sequence = 5 WHERE sequence = -1
+      """, named: "a row of event (2 2023-11-14T22:13:20.004Z installation created) is not authentic, and 1 more",
+      lost: .nothing),
+    Edit(
+      "a deleted event", "DELETE FROM event WHERE sequence = 5", named: "event 5 is missing, and 1 more", lost: .all),
+    Edit(
+      "several deleted events", "DELETE FROM event WHERE sequence BETWEEN 5 AND 7",
+      named: "events 5 to 7 are missing, and 1 more", lost: .all),
+    Edit(
+      "the last event deleted", "DELETE FROM event WHERE sequence = (SELECT last_event FROM store)",
+      named: "event 34 is missing, and 1 more", lost: .all),
+    Edit("all events deleted", "DELETE FROM event", named: "events 1 to 34 are missing, and 1 more", lost: .all),
+    Edit("a deleted identifier", "DELETE FROM identifier WHERE \(row)", named: count, lost: .all),
+    Edit("a deleted device", "DELETE FROM device WHERE n = 4", named: count, lost: .all),
+    Edit("all identifiers deleted", "DELETE FROM identifier; DELETE FROM app", named: count, lost: .all),
     Edit(
       "a row there twice", "\(otherTable) INSERT INTO identifier SELECT * FROM old WHERE \(row); DROP TABLE old",
-      named: "it holds 10 proven rows and should hold 9", lost: .nothing),
-    Edit(
-      "a row there three times, which the exclusive or alone would miss",
-      """
-      \(otherTable) INSERT INTO identifier SELECT * FROM old WHERE \(row);
-      INSERT INTO identifier SELECT * FROM old WHERE \(row); DROP TABLE old
-      """, named: "it holds 11 proven rows and should hold 9", lost: .nothing),
-    Edit(
-      "one row in place of another, which the number alone would miss",
-      """
-      \(otherTable) DELETE FROM identifier WHERE level = 'device';
-      INSERT INTO identifier SELECT * FROM old WHERE \(row); DROP TABLE old
-      """, named: "it holds 9 proven rows and should hold 9", lost: .device),
+      named: "(3 installation unit:app-1.service) is not authentic", lost: .nothing),
     Edit(
       "a proof taken away", "UPDATE identifier SET proof = x'' WHERE \(row)",
-      named: "(installation unit:app-1.service) is not authentic", lost: .installation),
+      named: "(3 installation unit:app-1.service) is not authentic", lost: .installation),
     Edit(
       "a proof cut short", "UPDATE identifier SET proof = substr(proof, 1, 16) WHERE \(row)",
-      named: "(installation unit:app-1.service) is not authentic", lost: .installation),
+      named: "(3 installation unit:app-1.service) is not authentic", lost: .installation),
     Edit("the store's own row deleted", "DELETE FROM store", named: "its own row is missing", lost: .nothing),
-    Edit(
-      "the store's revision", "UPDATE store SET revision = revision + 1", named: "its own row is not authentic",
-      lost: .nothing),
     Edit(
       "the number of rows, and a row with it", "UPDATE store SET row_count = 8; DELETE FROM identifier WHERE \(row)",
       named: "its own row is not authentic", lost: .installation),
-    Edit(
-      "the store's identity", "UPDATE store SET id = '\(uuid(5))'", named: "its own row is not authentic",
-      lost: .nothing),
   ]
 
-  @Test(arguments: edits) func `an edited store names what was edited, and serves the rest`(edit: Edit) throws {
+  @Test(arguments: edits) func `an edited store names what was edited, and serves what is proven`(edit: Edit) throws {
     let workspace = try Workspace()
-    let original = try workspace.commit(sample(apps: 4))
+    let original = try workspace.commit(sample(apps: 4) + life, withEvents: true)
+    let events = try workspace.found().events
     try workspace.sql(edit.sql)
     for _ in 0..<2 {
       try workspace.withStore { store, content in
         let reason = try #require(content.condition.damage, "\(content)")
         #expect(reason.contains(edit.named), "\(reason)")
-        #expect(content.registry.isPart(of: original))
+        let found = content.registry
+        #expect(found.isPart(of: original))
+        #expect(content.events == events.suffix(content.events.count), "they are without a gap up to the last")
         #expect(store.commit(installed(50)) == content.condition)
-        switch edit.lost {
-        case .nothing: #expect(content.registry == original)
-        case .device: #expect(content.registry.device == nil)
-        case .app: #expect(content.registry.apps["unit:app-1.service"] == nil)
-        case .installation: #expect(content.registry.apps["unit:app-1.service"]?.installation == nil)
+        if edit.lost == .all {
+          #expect(found == Registry())
+          #expect(content.events == [])
+          return
         }
-        if edit.lost != .device { #expect(content.registry.device == original.device) }
-        if content.registry.device != nil {
-          #expect(content.registry.apps["unit:app-3.service"] == original.apps["unit:app-3.service"], "others go on")
-        }
+        #expect((found[.device] == nil) == (edit.lost == .device))
+        #expect((found.apps["unit:app-1.service"] == nil) == (edit.lost == .app))
+        #expect((found[.installation("unit:app-1.service")] == nil) == (edit.lost == .installation))
+        #expect((found.account == nil) == (edit.lost == .account))
+        #expect((found.machine == nil) == (edit.lost == .account))
+        #expect((found.devices.count != original.devices.count) == (edit.lost == .listed))
+        #expect(found.apps["unit:app-3.service"] == original.apps["unit:app-3.service"], "others go on")
       }
     }
   }
 
-  @Test(arguments: ["app", "identifier", "store"])
+  @Test(arguments: ["store", "setting", "app", "identifier", "device", "event"])
+  func `whatever is changed in any column is named`(table: String) throws {
+    let workspace = try Workspace(inMemory: true)
+    let original = try workspace.commit(sample(apps: 1) + life, withEvents: true)
+    let files = try workspace.files()
+    let columns = try workspace.sql("SELECT name, type, \"notnull\" FROM pragma_table_info('\(table)')")
+    for line in columns.split(separator: "\n") {
+      let parts = line.split(separator: "|")
+      let (name, type, isRequired) = (parts[0], parts[1], parts[2] == "1")
+      var values =
+        switch type {
+        case "INTEGER": ["\(name) + 1000"]
+        case "BLOB": ["CAST(\(name) || x'00' AS BLOB)", "x''"]
+        default: ["coalesce(\(name), '') || 'x'", "''", "'2020-01-01T00:00:00.000Z'", "'\(uuid(9))'"]
+        }
+      if !isRequired, type == "TEXT", name != "id" { values.append("NULL") }
+      var edits = 0
+      // A check refuses another key of these two tables.
+      for value in values where name != "only" {
+        try workspace.restore(files)
+        let edit = """
+          UPDATE \(table) SET \(name) = \(value) WHERE rowid_or_key = (SELECT max(rowid_or_key) FROM \(table)
+          WHERE \(name) IS NOT \(value))
+          """
+        let key = ["app": "id", "identifier": "n", "device": "n", "event": "sequence"][table] ?? "only"
+        // What the schema refuses cannot happen; what is there already is no change.
+        _ = try workspace.run(
+          "sqlite3", "-bail", workspace.path("identityd.db"), edit.replacing("rowid_or_key", with: key))
+        if try workspace.files()["identityd.db"] == files["identityd.db"] { continue }
+        edits += 1
+        let content = try workspace.found()
+        let reason = content.condition.damage
+        let words = table == "store" ? "its own row is not authentic" : "a row of \(table) ("
+        #expect(reason?.contains(words) == true, "\(name) = \(value): \(content.condition)")
+        #expect(content.registry.isPart(of: original), "\(name) = \(value)")
+      }
+      #expect(edits > 0 || name == "only", "\(name)")
+    }
+  }
+
+  /// Rows of an earlier time, each with the proof it had then.
+  static let earlier: [(String, String)] = [
+    ("an identifier before it ended", "identifier WHERE n = 7"),
+    ("an account before it changed", "setting"),
+    ("a device before it was named", "device WHERE n = 3"),
+    ("an app before its manifest changed", "app WHERE id = 'com.example.full'"),
+  ]
+
+  @Test(arguments: earlier.map(\.0))
+  func `a row rolled back to an earlier time is noticed, and nothing is served`(what: String) throws {
+    let workspace = try Workspace()
+    // Everything up to the list of devices.
+    try workspace.commit(Array((sample(apps: 4) + life)[..<10]), withEvents: true)
+    try workspace.commit([[.accountSet("somebody else")]])
+    let early = try workspace.read("identityd.db")
+    try workspace.commit(Array((sample(apps: 4) + life)[10...]))
+    try workspace.write("early", early)
+    let rows = try #require(Self.earlier.first { $0.0 == what }?.1)
+    try workspace.sql(
+      """
+      ATTACH '\(workspace.path("early"))' AS early; DELETE FROM main.\(rows);
+      INSERT INTO main.\(rows.prefix { $0 != " " }) SELECT * FROM early.\(rows)
+      """)
+    try workspace.remove("early")
+    let content = try workspace.found()
+    #expect(content.condition.damage?.contains("are proven, and some are not those it should hold") == true)
+    #expect(content.registry == Registry())
+  }
+
+  @Test(arguments: ["app", "identifier", "device", "event", "setting", "store"])
   func `a table that is gone is no first start`(table: String) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 4))
@@ -143,28 +229,23 @@ import Testing
     #expect(try workspace.files()["identityd.db"] == before["identityd.db"])
   }
 
-  @Test func `a version set back to nothing is no first start`() throws {
+  @Test(arguments: [0, 1]) func `a version set back is no first start, and nothing is migrated`(version: Int) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 4))
-    try workspace.sql("PRAGMA user_version = 0")
-    guard case .unusable = try workspace.failure() else {
-      Issue.record("not refused")
-      return
-    }
-    try workspace.sql("PRAGMA user_version = 1")
-    #expect(try workspace.found().registry == Registry(applying: sample(apps: 4)))
-  }
-}
-
-extension Registry {
-  /// Whether everything in this registry stands in the other just so: nothing was made up or changed.
-  func isPart(of other: Registry) -> Bool {
-    guard device == nil || device == other.device else { return false }
-    return apps.allSatisfy { id, app in
-      guard let known = other.apps[id], known.vendor == app.vendor, known.installed == app.installed else {
-        return false
+    try workspace.sql("PRAGMA user_version = \(version)")
+    let before = try workspace.files()["identityd.db"]
+    if version == 0 {
+      guard case .unusable = try workspace.failure() else {
+        Issue.record("not refused")
+        return
       }
-      return app.installation == nil || app.installation == known.installation
+    } else {
+      let content = try workspace.found()
+      #expect(content.condition.damage?.contains("is not authentic") == true)
+      #expect(content.registry == Registry())
     }
+    #expect(try workspace.files()["identityd.db"] == before)
+    try workspace.sql("PRAGMA user_version = 2")
+    #expect(try workspace.found().registry == Registry(applying: sample(apps: 4)))
   }
 }

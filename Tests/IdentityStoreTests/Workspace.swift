@@ -131,3 +131,11 @@ extension Workspace {
     return (status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f, String(decoding: text, as: UTF8.self))
   }
 }
+
+/// Writes one byte of a file that somebody has open.
+func overwrite(_ path: String, at place: Int, with byte: UInt8) throws {
+  let file = try FileHandle(forWritingTo: URL(filePath: path))
+  try file.seek(toOffset: UInt64(place))
+  try file.write(contentsOf: Data([byte]))
+  try file.close()
+}

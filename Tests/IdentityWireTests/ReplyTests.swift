@@ -27,10 +27,18 @@ private func lines(_ reply: Reply) -> [String] {
   @Test func `whoami says what the kernel said`() {
     let peer = Peer(userID: 998, groupID: 997, processID: 42, unit: "a\\x2db.service", isAdmin: false)
     #expect(
-      lines(.whoami(peer)) == [
+      lines(.whoami(peer, vendor: peer.app, groups: [])) == [
         "OK \"unit:a\\\\x2db.service\" uid=998 gid=997 pid=42 unit=\"a\\\\x2db.service\" vendor=\"unit:a\\\\x2db.service\" admin=no",
         "",
       ])
+  }
+
+  @Test func `whoami says what the manifest says, and the groups in one word`() {
+    let peer = Peer(
+      app: "org.a", userID: 0, groupID: 0, processID: 1, unit: nil, unitOwner: nil, session: nil, isAdmin: true)
+    #expect(
+      lines(.whoami(peer, vendor: "org.v", groups: ["org.v.shared", "org.v.media"])).first
+        == "OK org.a uid=0 gid=0 pid=1 vendor=org.v groups=org.v.shared,org.v.media admin=yes")
   }
 
   @Test(arguments: [
@@ -61,6 +69,24 @@ private func lines(_ reply: Reply) -> [String] {
 
   @Test func `an error is read as its code and text`() {
     #expect(ReplyLine(Array("ERR not-found no such app".utf8)) == .error(code: "not-found", text: "no such app"))
+  }
+
+  @Test func `an event is read as its number, and its topic, name and attributes`() throws {
+    let line = "EVENT 44 token replaced app=org.example.player provider=\"f c\" time=2026-11-21T08:39:12.345Z"
+    guard case .event(44, let content)? = ReplyLine(Array(line.utf8)) else {
+      Issue.record("\(line) was not read as event 44")
+      return
+    }
+    #expect(content.words == ["token", "replaced"])
+    #expect(content.attributes.map(\.name) == ["app", "provider", "time"])
+    #expect(content.attributes.map(\.value) == ["org.example.player", "f c", "2026-11-21T08:39:12.345Z"])
+  }
+
+  @Test(arguments: [
+    "EVENT", "EVENT x device", "EVENT =1", "EVENT a=1", "EVENT 99999999999999999999 x", "event 1 x", "EVENT \"\" x",
+  ])
+  func `an event without a number is none`(line: String) {
+    #expect(ReplyLine(Array(line.utf8)) == nil)
   }
 
   @Test(arguments: ["", "HELLO", "OKAY", "a=b", "\"OK", "EVENTS 1 x"])

@@ -12,8 +12,11 @@ import Testing
     var text = ".Bl -tag -width Ds\n"
     for verb in VerbTable.verbs {
       text += ".It Ic \(escaped(verb.words))"
-      for operand in verb.operands { text += operand.isOptional ? " Op Ar \(operand.name)" : " Ar \(operand.name)" }
-      for attribute in verb.attributes { text += " Op Cm \(attribute.name) Ns = Ns Ar \(attribute.value)" }
+      // Not Op, which takes in all that follows on its line.
+      for operand in verb.operands {
+        text += operand.isOptional ? " Oo Ar \(operand.name) Oc" : " Ar \(operand.name)"
+      }
+      for attribute in verb.attributes { text += " Oo Cm \(attribute.name) Ns = Ns Ar \(attribute.value) Oc" }
       text += "\n\(escaped(verb.summary))\n"
       text += ".Bd -literal -offset indent -compact\n"
       for example in verb.examples {

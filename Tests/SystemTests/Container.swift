@@ -26,7 +26,7 @@ struct Container: Sendable {
     let container = try await Containers.shared.container(suite)
     try await container.shell(
       """
-      rm -rf \(dropIns) \(configurations)/*
+      rm -rf \(dropIns) \(configurations)/* \(manifests)/*
       systemctl daemon-reload
       [ "$(dpkg-query --show --showformat='${db:Status-Status}' identityd 2>&1)" = installed ] ||
         dpkg --install /identityd.deb
@@ -58,6 +58,9 @@ struct Container: Sendable {
   static let dropIns = "/run/systemd/system/identityd.service.d"
   /// Where tests put configuration.
   static let configurations = "/etc/identityd/identityd.conf.d"
+
+  /// Where tests put manifests.
+  static let manifests = "/etc/identityd/apps.d"
 
   /// Runs a shell script inside as root, in a transient service, however it may end.
   func attempt(_ script: String) async throws -> Outcome {

@@ -32,6 +32,12 @@ extension Verb {
     ) { (_) throws(Refusal) in .local(.status) },
 
     Verb(
+      words: "seal", access: .admin, kind: .change,
+      summary: "Prepare a golden image: every identifier ends, and the next start is a first one.",
+      examples: [.init("seal", "OK")]
+    ) { (_) throws(Refusal) in .registry(.seal) },
+
+    Verb(
       words: "quit", kind: .local, summary: "Answer, then close the connection.",
       examples: [.init("quit", "OK")]
     ) { (_) throws(Refusal) in .local(.quit) },

@@ -21,16 +21,42 @@ extension Verb {
     },
 
     Verb(
+      words: "get key", operands: [.required("NAME")], kind: .local,
+      summary: "Tell the identifier of NAME in the peer's session.",
+      examples: [.init("get key player-1", "OK <uuid> level=key app=<word>")]
+    ) { (arguments) throws(Refusal) in
+      .local(.derived(.key(try arguments.name(arguments.operands[0], named: "NAME"))))
+    },
+
+    Verb(
+      words: "get session", kind: .local,
+      summary: "Tell the session's identifier: it lives until the app is launched again.",
+      examples: [.init("get session", "OK <uuid> level=session app=<word>")]
+    ) { (_) throws(Refusal) in .local(.derived(.session)) },
+
+    Verb(
+      words: "get boot", attributes: [.init("app", "ID")], kind: .local,
+      summary: "Tell the app's identifier of this boot: it lives until the next one.",
+      examples: [.init("get boot", "OK <uuid> level=boot app=<word>")]
+    ) { (arguments) throws(Refusal) in .local(.derived(.boot(app: arguments["app"]))) },
+
+    Verb(
       words: "get installation", attributes: [.init("app", "ID")], kind: .question,
       summary: "Tell the app's installation identifier: it lives until the app is uninstalled.",
       examples: [.init("get installation", "OK <uuid> level=installation app=<word> vendor=<word> created=<time>")]
-    ) { (arguments) throws(Refusal) in .registry(.installation(app: arguments["app"])) },
+    ) { (arguments) throws(Refusal) in .registry(.get(.installation, app: arguments["app"])) },
 
     Verb(
-      words: "get device", kind: .question,
+      words: "get vendor", attributes: [.init("app", "ID")], kind: .question,
+      summary: "Tell the vendor's identifier: it lives until the vendor's last app is uninstalled.",
+      examples: [.init("get vendor", "OK <uuid> level=vendor vendor=<word> created=<time>")]
+    ) { (arguments) throws(Refusal) in .registry(.get(.vendor, app: arguments["app"])) },
+
+    Verb(
+      words: "get device", attributes: [.init("app", "ID")], kind: .question,
       summary: "Tell the device identifier: it lives until the system is reset.",
       examples: [.init("get device", "OK <uuid> level=device created=<time> origin=<word>")]
-    ) { (_) throws(Refusal) in .registry(.device) },
+    ) { (arguments) throws(Refusal) in .registry(.get(.device, app: arguments["app"])) },
 
     Verb(
       words: "check", operands: [.required("VALUE")], kind: .local,
@@ -40,5 +66,58 @@ extension Verb {
         .init("check {557e5958-d390-4cbf-b928-2a2b19a1399a}", "OK invalid"),
       ]
     ) { (arguments) throws(Refusal) in .local(.check(arguments.operands[0])) },
+
+    Verb(
+      words: "resolve", operands: [.required("UUID")], kind: .question,
+      summary: "Tell what an identifier is that this daemon gave out, or was.",
+      examples: [.init("resolve 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
+    ) { (arguments) throws(Refusal) in .registry(.resolve(try arguments.uuid(0))) },
+
+    Verb(
+      words: "history", operands: [.required("LEVEL")], attributes: [.init("app", "ID")], kind: .question,
+      summary: "List the identifiers of a level, oldest first: from when to when, why, and by whom.",
+      examples: [.init("history device", "OK 0")]
+    ) { (arguments) throws(Refusal) in
+      .registry(.history(try arguments.choice(arguments.operands[0], named: "LEVEL"), app: arguments["app"]))
+    },
+
+    Verb(
+      words: "renew", operands: [.required("LEVEL")],
+      attributes: [.init("app", "ID"), .init("dry-run", "yes")], access: .admin, kind: .change,
+      summary: "Put a random identifier in the place of the one of a level, or list what that would change.",
+      examples: [
+        .init("renew device", "OK <uuid> previous=\"\""),
+        .init("renew device dry-run=yes", "OK 0"),
+      ]
+    ) { (arguments) throws(Refusal) in
+      .registry(
+        .renew(
+          try arguments.choice(arguments.operands[0], named: "LEVEL"), app: arguments["app"],
+          dryRun: try arguments.flag("dry-run")))
+    },
+
+    migration(
+      of: .device, "Adopt a device identifier that an earlier system gave out.",
+      .init(
+        "migrate device 557E5958D3904CBFB9282A2B19A1399A",
+        "OK 557e5958-d390-4cbf-b928-2a2b19a1399a changed=yes committed=no previous=\"\"")),
+    migration(
+      of: .installation, "Adopt an installation identifier that an earlier system gave out.",
+      .init(
+        "migrate installation 557e5958-d390-4cbf-b928-2a2b19a1399a commit=yes",
+        "OK 557e5958-d390-4cbf-b928-2a2b19a1399a changed=yes committed=yes previous=\"\"")),
   ]
+
+  private static func migration(of level: Level, _ summary: String, _ example: Example) -> Verb {
+    Verb(
+      words: "migrate \(level.rawValue)", operands: [.required("VALUE")],
+      attributes: [.init("app", "ID"), .init("commit", "yes"), .init("force", "yes")], kind: .change,
+      summary: summary, examples: [example]
+    ) { (arguments) throws(Refusal) in
+      .registry(
+        .migrate(
+          level, try arguments.uuid(0), app: arguments["app"], commits: try arguments.flag("commit"),
+          forces: try arguments.flag("force")))
+    }
+  }
 }

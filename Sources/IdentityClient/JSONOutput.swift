@@ -1,20 +1,20 @@
-import IdentityClient
 import IdentityCore
 import IdentityWire
 
 /// Writes an answer as one JSON document (RFC 8259) and a line feed:
 /// `{"ok":true,"words":[…],"attributes":{…},"rows":[{"words":[…],"attributes":{…}}]}` or
 /// `{"ok":false,"code":"…","text":"…"}`. All values are strings.
-struct JSONOutput {
+package struct JSONOutput {
   private let format: UUIDFormat
 
-  init(_ format: UUIDFormat) { self.format = format }
+  /// Says how UUIDs are written.
+  package init(_ format: UUIDFormat) { self.format = format }
 
   /// The document.
-  func document(_ answer: DaemonConnection.Answer) -> String {
+  package func document(_ answer: DaemonConnection.Answer) -> String {
     switch answer.final {
     case .error(let code, let text): return "{\"ok\":false,\"code\":\(string(code)),\"text\":\(string(text))}\n"
-    case .ok(let content), .row(let content):
+    case .ok(let content), .row(let content), .event(_, let content):
       let rows = answer.rows.map { "{\(members($0))}" }.joined(separator: ",")
       return "{\"ok\":true,\(members(content)),\"rows\":[\(rows)]}\n"
     }
@@ -22,11 +22,16 @@ struct JSONOutput {
 
   private func members(_ content: ReplyLine.Content) -> String {
     let words = content.words.map(string).joined(separator: ",")
-    let attributes = content.attributes.map { "\(string($0.name)):\(string($0.value))" }.joined(separator: ",")
-    return "\"words\":[\(words)],\"attributes\":{\(attributes)}"
+    return "\"words\":[\(words)],\"attributes\":\(object(content.attributes))"
   }
 
-  private func string(_ text: Text) -> String {
+  /// Attributes as the members of an object.
+  func object(_ attributes: [ReplyLine.Attribute]) -> String {
+    "{" + attributes.map { "\(string($0.name)):\(string($0.value))" }.joined(separator: ",") + "}"
+  }
+
+  /// A JSON string.
+  func string(_ text: Text) -> String {
     var bytes: [UInt8] = []
     WordEncoder.append(quoted: Array(format.apply(to: text).utf8), to: &bytes)
     return String(decoding: bytes, as: UTF8.self)

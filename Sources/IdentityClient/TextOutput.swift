@@ -1,19 +1,19 @@
-import IdentityClient
 import IdentityCore
 import IdentityWire
 
 /// Writes answers as text: with names in front of the values for people, bare words in a pipe.
-struct TextOutput {
+package struct TextOutput {
   private let format: UUIDFormat
   private let isForPeople: Bool
 
-  init(_ format: UUIDFormat, isForPeople: Bool) {
+  /// Says for whom.
+  package init(_ format: UUIDFormat, isForPeople: Bool) {
     self.format = format
     self.isForPeople = isForPeople
   }
 
   /// The text of an answer to these words.
-  func text(_ answer: DaemonConnection.Answer, to words: [String]) -> String {
+  package func text(_ answer: DaemonConnection.Answer, to words: [String]) -> String {
     guard case .ok(let final) = answer.final else { return "" }
     if !answer.rows.isEmpty { return rows(answer.rows) }
     return isForPeople ? describe(final, to: words) : bare(final)
@@ -62,7 +62,7 @@ struct TextOutput {
   }
 
   /// A value that cannot move the cursor: control characters are shown escaped.
-  private func visible(_ value: Text) -> String {
+  func visible(_ value: Text) -> String {
     let text = format.apply(to: value)
     guard text.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }) else {
       return text

@@ -1,8 +1,8 @@
 import IdentityCore
-import LinuxSystem
+package import LinuxSystem
 
 /// How UUIDs are written: `--format`.
-enum UUIDFormat: String, CaseIterable {
+package enum UUIDFormat: String, CaseIterable {
   /// Lower case with hyphens, as they come (RFC 9562).
   case hyphen
   /// 32 digits.
@@ -12,7 +12,8 @@ enum UUIDFormat: String, CaseIterable {
   /// Upper case with hyphens.
   case upper
 
-  init(named name: String) throws(CommandLine.UsageError) {
+  /// Reads what stands behind `--format`.
+  package init(named name: String) throws(CommandLine.UsageError) {
     guard let format = UUIDFormat(rawValue: name) else {
       let allowed = Self.allCases.map(\.rawValue).joined(separator: ", ")
       throw CommandLine.UsageError("--format cannot be '\(name)'; allowed: \(allowed)")

@@ -1,0 +1,49 @@
+import IdentityCore
+
+// What the names in a manifest may be.
+extension Text {
+  /// What ``isManifestName`` takes, for people.
+  static let manifestNames =
+    "letters, digits, '.', '_' and '-', a letter or digit first, at most \(Bound.nameLength) bytes"
+
+  /// Whether it can be the ID of an app with a manifest, a vendor or an access group. There is no ':' in it, which the
+  /// names of apps without a manifest have.
+  var isManifestName: Bool {
+    guard let first = bytes.first, first.isLetterOrDigit, bytes.count <= Bound.nameLength else { return false }
+    return bytes.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
+  }
+
+  /// What ``isServiceName`` takes, for people.
+  static let serviceNames =
+    "the name of a service, as player.service, and of a template's the instance: player@one.service"
+
+  /// Whether a service can have this name (systemd.unit(5)): letters, digits, `:-_.\`, and behind the first `@` the
+  /// instance. A template is no service.
+  var isServiceName: Bool {
+    let end = ".service".utf8
+    guard bytes.count <= 255, bytes.suffix(end.count).elementsEqual(end) else { return false }
+    let name = bytes.dropLast(end.count)
+    let at = UInt8(ascii: "@")
+    guard let first = name.first, first != at, name.firstIndex(of: at) != name.indices.last else { return false }
+    return name.allSatisfy { $0.isLetterOrDigit || ":-_.\\@".utf8.contains($0) }
+  }
+
+  /// What ``isUserName`` takes, for people.
+  static let userNames = "the name of a user, not a number"
+
+  /// Whether a user can have this name: the rules of useradd(8) with `--badname`.
+  var isUserName: Bool {
+    guard let first = bytes.first, first != UInt8(ascii: "-"), bytes.count <= 255 else { return false }
+    return self != "." && self != ".." && !bytes.allSatisfy(\.isDigit)
+      && bytes.allSatisfy { $0 > 0x20 && $0 != 0x7f && !",:/".utf8.contains($0) }
+  }
+}
+
+extension UInt8 {
+  fileprivate var isDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
+
+  fileprivate var isLetterOrDigit: Bool {
+    let lower = self | 0x20
+    return isDigit || lower >= UInt8(ascii: "a") && lower <= UInt8(ascii: "z")
+  }
+}

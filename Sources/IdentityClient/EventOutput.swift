@@ -1,0 +1,53 @@
+import IdentityCore
+import IdentityWire
+
+/// Writes events, a line each: for people, or for a program as JSON (RFC 8259).
+package struct EventOutput {
+  /// What a line looks like.
+  package enum Style: Equatable, Sendable {
+    /// `TIME  SEQUENCE  TOPIC NAME  name=value …`, in colours where they are wanted.
+    case text(isColoured: Bool)
+    /// `{"sequence":44,"topic":"token","event":"replaced","attributes":{…}}`: the values of the attributes are strings.
+    case json
+  }
+
+  private let style: Style
+  private let text: TextOutput
+  private let json: JSONOutput
+
+  /// Says how.
+  package init(_ format: UUIDFormat, _ style: Style) {
+    self.style = style
+    text = TextOutput(format, isForPeople: true)
+    json = JSONOutput(format)
+  }
+
+  /// The line, with its end.
+  package func line(_ event: ReceivedEvent) -> String {
+    switch style {
+    case .json: document(event)
+    case .text(let isColoured): line(event, isColoured: isColoured)
+    }
+  }
+
+  private func document(_ event: ReceivedEvent) -> String {
+    let topic = json.string(event.words.first ?? "")
+    let name = json.string(event.words.dropFirst().first ?? "")
+    let attributes = json.object(event.attributes)
+    return "{\"sequence\":\(event.sequence),\"topic\":\(topic),\"event\":\(name),\"attributes\":\(attributes)}\n"
+  }
+
+  private func line(_ event: ReceivedEvent, isColoured: Bool) -> String {
+    /// The codes of ECMA-48, section 8.3.117, which every terminal knows: 1 bold, 2 faint, 36 cyan, 0 as before.
+    func shown(_ text: String, _ code: Int) -> String {
+      isColoured && !text.isEmpty ? "\u{1b}[\(code)m\(text)\u{1b}[0m" : text
+    }
+    // The time stands in front, and is not said twice.
+    let time = event.attributes.last { $0.name == "time" }
+    let others = event.attributes.filter { $0.name != "time" }
+    let words = event.words.map(text.visible).joined(separator: " ")
+    let attributes = others.map { "\(shown("\($0.name)=", 36))\(text.visible($0.value))" }
+    let head = [shown(time.map { text.visible($0.value) } ?? "-", 2), "\(event.sequence)", shown(words, 1)]
+    return (head + (attributes.isEmpty ? [] : [attributes.joined(separator: " ")])).joined(separator: "  ") + "\n"
+  }
+}

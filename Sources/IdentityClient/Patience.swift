@@ -1,0 +1,45 @@
+import LinuxSystem
+
+/// How long something is waited for.
+package struct Patience: Equatable, Sendable {
+  /// Until this moment of ``Clock/monotonicMicroseconds``; nil for as long as it takes.
+  package let deadline: UInt64?
+  /// Whether waiting ends as well when nobody reads standard output any more.
+  package let needsOutput: Bool
+
+  /// For as long as it takes.
+  package static let endless = Patience(until: nil, needsOutput: false)
+
+  /// Says how long.
+  package init(until deadline: UInt64?, needsOutput: Bool) {
+    self.deadline = deadline
+    self.needsOutput = needsOutput
+  }
+
+  /// Waits until there is something to read.
+  func wait(for socket: borrowing Descriptor) throws(DaemonConnection.Failure) {
+    do {
+      try check(try TimedWait.wait(for: socket.number, watchesOutput: needsOutput, until: deadline))
+    } catch let failure as DaemonConnection.Failure {
+      throw failure
+    } catch {
+      throw .closed
+    }
+  }
+
+  /// Lets time pass until a moment, or until this patience ends.
+  func pause(until moment: UInt64) throws(DaemonConnection.Failure) {
+    let end = min(moment, deadline ?? moment)
+    // Without a descriptor to fail with, poll(2) fails for want of memory only: then there is no pause.
+    let outcome = (try? TimedWait.wait(for: nil, watchesOutput: needsOutput, until: end)) ?? .timeUp
+    if outcome == .outputClosed || end == deadline { try check(outcome) }
+  }
+
+  private func check(_ end: TimedWait.End) throws(DaemonConnection.Failure) {
+    switch end {
+    case .readable: return
+    case .outputClosed: throw .outputClosed
+    case .timeUp: throw .timeUp
+    }
+  }
+}

@@ -1,0 +1,138 @@
+// Apps and their manifests (protocol, section 2).
+extension Registry {
+  /// The manifests that are in force once a survey is taken in: those found, and for a faulty one what the app had. A
+  /// survey that failed leaves what there is.
+  package func manifests(after survey: ManifestSurvey) -> [Text: ManifestSurvey.Entry] {
+    switch survey {
+    case .unreadable:
+      var entries: [Text: ManifestSurvey.Entry] = [:]
+      for (id, app) in apps {
+        if let manifest = app.manifest { entries[id] = .init(file: "the manifest of \(id)", manifest: manifest) }
+      }
+      return entries
+    case .found(let found, _):
+      var entries: [Text: ManifestSurvey.Entry] = [:]
+      for (id, entry) in found {
+        guard let manifest = entry.manifest ?? apps[id]?.manifest else { continue }
+        entries[id] = .init(file: entry.file, manifest: manifest)
+      }
+      return entries
+    }
+  }
+
+  /// What it takes to have exactly these manifests' apps installed.
+  ///
+  /// - Parameters:
+  ///   - survey: what was found. An app whose manifest is there, though faulty, stays installed.
+  ///   - refused: apps whose manifests contradict others: those that are installed stay as they are, others wait.
+  package func reconciliation(
+    with survey: ManifestSurvey, _ entries: [Text: ManifestSurvey.Entry], refused: Set<Text>, at now: Timestamp
+  ) -> [Change] {
+    guard case .found(let found, _) = survey else { return [] }
+    var plan = Plan(self)
+    var left: Set<Text> = []
+    for (id, app) in apps.sorted(by: { $0.key < $1.key }) where app.manifest != nil && found[id] == nil {
+      left.insert(vendor(of: id))
+      plan.uninstall(id, at: now)
+    }
+    for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !refused.contains(id) {
+      guard let manifest = entry.manifest else { continue }
+      guard let app = apps[id] else {
+        plan.add(.appInstalled(id, App(installed: now, manifest: manifest)))
+        continue
+      }
+      guard app.manifest != manifest else { continue }
+      left.insert(vendor(of: id))
+      plan.add(.appUpdated(id, App(installed: app.installed, manifest: manifest)))
+    }
+    // At last: one app of a vendor may have taken another's place.
+    for vendor in left.sorted() { plan.endIfDeserted(vendor, at: now) }
+    return plan.changes
+  }
+
+  /// What ends with an app: its installation identifier, and with the vendor's last app the vendor's.
+  func uninstallation(of id: Text, at now: Timestamp) -> [Change] {
+    var plan = Plan(self)
+    plan.uninstall(id, at: now)
+    plan.endIfDeserted(vendor(of: id), at: now)
+    return plan.changes
+  }
+
+  /// `app forget ID`.
+  ///
+  /// - Throws: `notFound` for an app that is not installed; `conflict` for one with a manifest, which would bring it back;
+  ///   `limit` where the peer has done so too often, because the history is kept for good.
+  func mayForget(_ id: Text, _ peer: Peer) throws(Refusal) {
+    // A service of the user that is gone cannot ask by itself.
+    guard id == peer.app || id.owner == peer.userID || peer.isAdmin else {
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to forget another app")
+    }
+    guard let app = apps[id] else { throw .notFound("no such app is installed") }
+    guard app.manifest == nil else {
+      throw .conflict("\(id) is installed by its manifest: it is uninstalled when that goes")
+    }
+    guard peer.isAdmin || remembered(of: id) < Bound.identifiersPerScope else {
+      throw .limit("\(id) has had \(Bound.identifiersPerScope) identifiers; an admin may forget it")
+    }
+  }
+
+  /// One more app without a manifest: a user who names services at will must not fill the store.
+  func requireRoom(for id: Text) throws(Refusal) {
+    guard id.isUnclaimedApp else { throw .notFound("\(id) is not installed") }
+    guard apps.values.count(where: { $0.manifest == nil }) < Bound.unclaimedApps else {
+      throw .limit("\(Bound.unclaimedApps) apps without a manifest are installed, which is all there may be")
+    }
+    guard let owner = id.owner else { return }
+    let taken = apps.keys.count { $0.owner == owner }
+    guard taken < Bound.appsPerUser else {
+      throw .limit("\(Bound.appsPerUser) services of this user are installed, which is all it may have")
+    }
+  }
+
+  /// How many identifiers the history has of an app without a manifest; of a user's service, of all that user's, whose
+  /// names are the user's choice.
+  private func remembered(of id: Text) -> Int {
+    let owner = id.owner
+    return history.lazy.filter { identifier in
+      guard let app = identifier.scope.app ?? identifier.scope.vendor else { return false }
+      return owner == nil ? app == id : app.owner == owner
+    }.count
+  }
+
+  /// `app list`: an admin sees all, an app those of its vendor.
+  func appRows(for peer: Peer) -> Reply {
+    let visible = apps.keys.filter { may(peer, see: .vendor(vendor(of: $0))) }.sorted()
+    return rows(visible) { id, reply in
+      reply.word(.text(id))
+      reply.attribute("vendor", .text(vendor(of: id)))
+      reply.attribute("installed", (apps[id]?.installed).map(Reply.Value.time))
+      reply.attribute("manifest", .yesOrNo(apps[id]?.manifest != nil))
+    }
+  }
+}
+
+extension Plan {
+  /// An app goes, and its installation identifier with it.
+  fileprivate mutating func uninstall(_ id: Text, at now: Timestamp) {
+    if registry[.installation(id)] != nil {
+      add(.identifierEnded(.installation(id), .init(time: now, cause: .uninstalled)))
+    }
+    add(.appUninstalled(id))
+  }
+
+  /// A vendor's identifier ends with the vendor's last app.
+  fileprivate mutating func endIfDeserted(_ vendor: Text, at now: Timestamp) {
+    guard registry[.vendor(vendor)] != nil,
+      !registry.apps.keys.contains(where: { registry.vendor(of: $0) == vendor })
+    else { return }
+    add(.identifierEnded(.vendor(vendor), .init(time: now, cause: .uninstalled)))
+  }
+}
+
+extension Text {
+  /// The user whose service this app without a manifest is; nil for any other.
+  fileprivate var owner: UInt32? {
+    guard isUnclaimedApp, let mark = bytes.lastIndex(of: UInt8(ascii: "@")) else { return nil }
+    return UInt32(String(decoding: bytes[(mark + 1)...], as: UTF8.self))
+  }
+}

@@ -1,0 +1,117 @@
+// What is told of a change (protocol, section 7).
+extension Registry {
+  /// A change with its event, numbered behind the last one. Ask before the change is applied.
+  package func record(_ change: Change, at now: Timestamp) -> RecordedChange {
+    guard let news = news(of: change) else { return RecordedChange(change, event: nil) }
+    let event = Event(
+      sequence: lastEvent + 1, time: now, topic: news.topic, name: news.name, attributes: news.attributes,
+      audience: news.audience)
+    return RecordedChange(change, event: event)
+  }
+
+  private struct News {
+    let topic: Topic
+    let name: Text
+    var attributes: [Event.Attribute] = []
+    let audience: Audience
+  }
+
+  private func news(of change: Change) -> News? {
+    switch change {
+    case .appInstalled(let id, let app): news(of: id, vendor: app.manifest?.vendor ?? id, "installed")
+    case .appUninstalled(let id): news(of: id, vendor: vendor(of: id), "uninstalled")
+    case .identifierMade(let identifier):
+      news(
+        of: identifier.scope, self[identifier.scope] == nil ? "created" : "changed", identifier.value,
+        previous: self[identifier.scope]?.value, identifier.cause)
+    case .identifierEnded(let scope, let end):
+      self[scope].map { news(of: scope, "ended", $0.value, previous: nil, end.cause) }
+    case .deviceSuspected(let scope, let cause):
+      self[scope].map { news(of: scope, "suspect", $0.value, previous: nil, cause) }
+    case .accountSet(let name):
+      News(topic: .account, name: "changed", attributes: [.init("value", name ?? "")], audience: .sharing)
+    case .deviceListed(let device): news(ofListed: "added", device.value)
+    case .deviceReplaced(let previous, let device): news(ofListed: "replaced", device.value, previous: previous)
+    case .deviceUnlisted(let value): news(ofListed: "removed", value)
+    case .appUpdated, .deviceDescribed, .machineRecorded, .sealed: nil
+    }
+  }
+
+  private func news(of app: Text, vendor: Text, _ name: Text) -> News {
+    News(
+      topic: .app, name: name, attributes: [.init("app", app), .init("vendor", vendor)], audience: .vendor(vendor))
+  }
+
+  private func news(of scope: Scope, _ name: Text, _ value: UUID, previous: UUID?, _ cause: Cause) -> News {
+    News(
+      topic: scope.topic, name: name, attributes: attributes(of: scope, value, previous: previous, cause),
+      audience: scope.audience)
+  }
+
+  private func news(ofListed name: Text, _ value: UUID, previous: UUID? = nil) -> News {
+    var attributes = [Event.Attribute("value", Text("\(value)"))]
+    if let previous { attributes.append(.init("previous", Text("\(previous)"))) }
+    return News(topic: .devices, name: name, attributes: attributes, audience: .sharing)
+  }
+
+  private func attributes(of scope: Scope, _ value: UUID, previous: UUID?, _ cause: Cause) -> [Event.Attribute] {
+    var attributes = [Event.Attribute("value", Text("\(value)"))]
+    if let previous { attributes.append(.init("previous", Text("\(previous)"))) }
+    attributes.append(.init("cause", Text(cause.rawValue)))
+    if let app = scope.app { attributes.append(.init("app", app)) }
+    let vendor = scope.vendor ?? (scope.level == .installation ? scope.app.map { self.vendor(of: $0) } : nil)
+    if let vendor { attributes.append(.init("vendor", vendor)) }
+    return attributes
+  }
+}
+
+// MARK: - Snapshot
+
+extension Registry {
+  /// `subscribe snapshot=yes`: a row for each current value of these topics that the peer may see.
+  package func snapshot(of topics: Set<Topic>, for peer: Peer) -> Reply {
+    var reply = Reply()
+    for scope in scopes where topics.contains(scope.topic) && may(peer, see: scope.audience) {
+      guard let identifier = self[scope] else { continue }
+      let attributes = attributes(of: scope, identifier.value, previous: nil, identifier.cause)
+      append(scope.topic, attributes, to: &reply)
+    }
+    if topics.contains(.app) {
+      for id in apps.keys.sorted() where may(peer, see: .vendor(vendor(of: id))) {
+        append(.app, [.init("app", id), .init("vendor", vendor(of: id))], to: &reply)
+      }
+    }
+    guard may(peer, see: .sharing) else { return reply }
+    if topics.contains(.devices) {
+      for device in devices { append(.devices, [.init("value", Text("\(device.value)"))], to: &reply) }
+    }
+    if topics.contains(.account) { append(.account, [.init("value", account ?? "")], to: &reply) }
+    return reply
+  }
+
+  private func append(_ topic: Topic, _ attributes: [Event.Attribute], to reply: inout Reply) {
+    reply.row()
+    reply.word(.string(topic.rawValue))
+    for attribute in attributes { reply.attribute("\(attribute.name)", .text(attribute.value)) }
+  }
+}
+
+extension Scope {
+  /// The topic of its events.
+  var topic: Topic {
+    switch level {
+    case .device: .device
+    case .installation: .installation
+    case .vendor: .vendor
+    }
+  }
+
+  /// Who may see it.
+  package var audience: Audience {
+    switch self {
+    case .device: .sharing
+    case .deviceOfVendor(let vendor), .vendor(let vendor): .vendor(vendor)
+    case .deviceOfApp(let app), .installation(let app): .app(app)
+    }
+  }
+}

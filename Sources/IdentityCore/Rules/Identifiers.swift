@@ -1,0 +1,151 @@
+// The rules of stored identifiers: made, renewed, remembered, found again (protocol, section 3).
+extension Registry {
+  /// `get LEVEL` where there is none yet: the app is installed by its first use, and gets its identifier.
+  func make(_ level: Level, app id: Text, _ context: Context) throws(Refusal) -> Decision {
+    var plan = Plan(self)
+    if level != .device, apps[id] == nil {
+      try requireRoom(for: id)
+      plan.add(.appInstalled(id, App(installed: context.now)))
+    }
+    let identifier = try fresh(scope(level, app: id), cause: .firstUse, context)
+    plan.put(identifier)
+    return Decision(changes: plan.changes, reply: plan.registry.describe(identifier))
+  }
+
+  /// `renew LEVEL`: a random identifier takes the place of the one that is there, if any.
+  func renew(_ level: Level, app id: Text, _ context: Context) throws(Refusal) -> Decision {
+    let scope = scope(level, app: id)
+    var plan = Plan(self)
+    let previous = self[scope]?.value
+    for renewed in renewed(with: scope) {
+      plan.put(
+        Identifier(
+          scope: renewed, value: try context.random(), created: context.now, origin: .random, cause: .renewed,
+          author: context.peer?.author))
+    }
+    if scope == .device { plan.endSuspicion() }
+    var reply = Reply()
+    reply.ok()
+    reply.word(.uuid(plan.registry[scope]?.value ?? .zero))
+    reply.attribute("previous", previous.map(Reply.Value.uuid) ?? .string(""))
+    return Decision(changes: plan.changes, reply: reply)
+  }
+
+  /// What is renewed with a scope: with the device's own identifier also those that apps and vendors have in its place.
+  private func renewed(with scope: Scope) -> [Scope] {
+    guard scope == .device else { return [scope] }
+    return [.device] + scopes.filter { $0 != .device && $0.level == .device }
+  }
+
+  /// `renew LEVEL dry-run=yes`: what would change.
+  func renewalRows(of scope: Scope) -> Reply {
+    rows(renewed(with: scope).compactMap { self[$0] }) { identifier, reply in
+      reply.word(.string(identifier.scope.level.rawValue))
+      reply.word(.uuid(identifier.value))
+      reply.attribute("app", identifier.scope.app.map(Reply.Value.text))
+      reply.attribute("vendor", identifier.scope.vendor.map(Reply.Value.text))
+    }
+  }
+
+  /// `history LEVEL`: which identifier held when, and why it changed.
+  func historyRows(of scope: Scope) -> Reply {
+    rows(history.filter { $0.scope == scope }) { identifier, reply in
+      reply.word(.uuid(identifier.value))
+      reply.attribute("from", .time(identifier.created))
+      reply.attribute("until", (identifier.end?.time).map(Reply.Value.time))
+      reply.attribute("cause", .string(identifier.cause.rawValue))
+      reply.attribute("ended", (identifier.end?.cause.rawValue).map(Reply.Value.string))
+      reply.attribute("origin", .string(identifier.origin.rawValue))
+      reply.attribute("by", identifier.author.map(Reply.Value.text))
+    }
+  }
+
+  /// `resolve UUID`: what the identifier is or was. What the peer may not read is not told apart from what never was.
+  func resolve(_ value: UUID, for peer: Peer) throws(Refusal) -> Reply {
+    let readable = identifiers(valued: value).filter { may(peer, see: $0.scope.audience) }
+    guard let identifier = readable.last(where: { $0.end == nil }) ?? readable.last else {
+      throw .notFound("this daemon gave out no such identifier that \(peer.app) may read")
+    }
+    var reply = Reply()
+    reply.ok()
+    reply.word(.string(identifier.scope.level.rawValue))
+    reply.attribute("current", .yesOrNo(identifier.end == nil))
+    if identifier.end != nil { reply.attribute("now", (self[identifier.scope]?.value).map(Reply.Value.uuid)) }
+    attribute(identifier.scope, to: &reply)
+    return reply
+  }
+
+  /// An identifier for a scope that has none: the device's from the machine-id where there is one, else at random.
+  ///
+  /// A value that was in force once never comes again: the history says when it ended.
+  func fresh(_ scope: Scope, cause: Cause, _ context: Context) throws(Refusal) -> Identifier {
+    let derived = scope.level == .device && !isMachineSpent ? try context.machine(scope) : nil
+    // Only this scope's own count: anybody may bring any value along for another.
+    guard let derived, !identifiers(valued: derived).contains(where: { $0.scope == scope }) else {
+      return Identifier(
+        scope: scope, value: try context.random(), created: context.now, origin: .random, cause: cause,
+        author: context.peer?.author)
+    }
+    return Identifier(
+      scope: scope, value: derived, created: context.now, origin: .machine, cause: cause,
+      author: context.peer?.author)
+  }
+
+  /// The answer to `get LEVEL`.
+  func describe(_ identifier: Identifier) -> Reply {
+    var reply = Reply()
+    reply.ok()
+    reply.word(.uuid(identifier.value))
+    reply.attribute("level", .string(identifier.scope.level.rawValue))
+    attribute(identifier.scope, to: &reply)
+    reply.attribute("created", .time(identifier.created))
+    let tellsOrigin = identifier.scope.level == .device || identifier.origin != .random
+    reply.attribute("origin", tellsOrigin ? .string(identifier.origin.rawValue) : nil)
+    return reply
+  }
+
+  /// `app=` and `vendor=` of a scope.
+  private func attribute(_ scope: Scope, to reply: inout Reply) {
+    reply.attribute("app", scope.app.map(Reply.Value.text))
+    let vendor = scope.vendor ?? (scope.level == .installation ? scope.app.map { self.vendor(of: $0) } : nil)
+    reply.attribute("vendor", vendor.map(Reply.Value.text))
+  }
+
+  /// Rows of one kind, and their number.
+  func rows<Element>(_ elements: [Element], _ describe: (Element, inout Reply) -> Void) -> Reply {
+    var reply = Reply()
+    for element in elements {
+      reply.row()
+      describe(element, &reply)
+    }
+    reply.ok()
+    reply.word(.number(Int64(elements.count)))
+    return reply
+  }
+}
+
+extension Plan {
+  /// The device identifier is another one: whatever stood in doubt is settled.
+  mutating func endSuspicion() {
+    guard var record = registry.machine, record.suspicion != nil else { return }
+    record.suspicion = nil
+    add(.machineRecorded(record))
+  }
+
+  /// Brings an identifier into force. The device's own has its place in the list of devices.
+  mutating func put(_ identifier: Identifier) {
+    let previous = registry[identifier.scope]?.value
+    add(.identifierMade(identifier))
+    guard identifier.scope == .device else { return }
+    let listed = registry.devices.first { $0.value == previous }
+    if registry.devices.contains(where: { $0.value == identifier.value }) {
+      // A bridge knew this device by that identifier already, as after a purge.
+      if let listed { add(.deviceUnlisted(listed.value)) }
+    } else if var device = listed {
+      device.value = identifier.value
+      add(.deviceReplaced(previous: listed?.value ?? .zero, device))
+    } else {
+      add(.deviceListed(ListedDevice(value: identifier.value, added: identifier.created)))
+    }
+  }
+}

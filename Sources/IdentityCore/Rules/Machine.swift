@@ -1,0 +1,56 @@
+// The machine under the daemon: the same, another, or perhaps another (protocol, section 3).
+extension Registry {
+  /// Whether the machine-id is that of a sealed image, from which nothing may be derived again.
+  var isMachineSpent: Bool { machine?.spentMachine != nil && machine?.spentMachine == machine?.fingerprint.machine }
+
+  /// Decides at a start what becomes of the identifiers on the machine that was found.
+  ///
+  /// A mark that the machine does not tell now says nothing, and the one known before stays.
+  /// - Parameter isSealedHere: the store before this one was sealed on a machine with this very machine-id.
+  package func changesAtStart(
+    on found: MachineFingerprint, isSealedHere: Bool, onMachineChange: MachinePolicy, onHardwareChange: MachinePolicy,
+    _ context: Context
+  ) throws(Refusal) -> [Change] {
+    guard let known = machine else {
+      return [
+        .machineRecorded(MachineRecord(fingerprint: found, spentMachine: isSealedHere ? found.machine : nil))
+      ]
+    }
+    var record = known
+    record.fingerprint = MachineFingerprint(
+      machine: found.machine ?? known.fingerprint.machine, hardware: found.hardware ?? known.fingerprint.hardware)
+    let doubt = doubt(on: found, known.fingerprint, onMachineChange, onHardwareChange)
+    // Another hardware has this machine-id too: whatever is derived from it could come twice.
+    if let doubt, doubt == (.hardwareChanged, .renew) { record.spentMachine = record.fingerprint.machine }
+    guard let (cause, policy) = doubt, !scopes.isEmpty else {
+      return record == known ? [] : [.machineRecorded(record)]
+    }
+    var plan = Plan(self)
+    switch policy {
+    case .keep:
+      record.suspicion = .init(cause: cause, since: context.now)
+      plan.add(.machineRecorded(record))
+      for scope in scopes where scope.level == .device { plan.add(.deviceSuspected(scope, cause)) }
+    case .renew:
+      record.suspicion = nil
+      plan.add(.machineRecorded(record))
+      for scope in scopes { plan.put(try plan.registry.fresh(scope, cause: cause, context)) }
+    }
+    return plan.changes
+  }
+
+  private func doubt(
+    on found: MachineFingerprint, _ known: MachineFingerprint, _ onMachineChange: MachinePolicy,
+    _ onHardwareChange: MachinePolicy
+  ) -> (Cause, MachinePolicy)? {
+    func differ(_ left: Text?, _ right: Text?) -> Bool { left != nil && right != nil && left != right }
+    if differ(found.machine, known.machine) { return (.machineChanged, onMachineChange) }
+    if differ(found.hardware, known.hardware) { return (.hardwareChanged, onHardwareChange) }
+    return nil
+  }
+
+  /// `seal`: every identifier ends, and nothing follows in this store.
+  func sealing(at now: Timestamp) -> [Change] {
+    scopes.map { .identifierEnded($0, .init(time: now, cause: .sealed)) } + [.sealed]
+  }
+}

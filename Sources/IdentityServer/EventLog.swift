@@ -1,0 +1,47 @@
+import IdentityCore
+import IdentityWire
+
+/// The newest events as the lines that are sent, so that a subscriber costs no formatting and a replay no disk.
+struct EventLog {
+  /// One event.
+  struct Line {
+    let sequence: Int64
+    let topic: Topic
+    let audience: Audience
+    let bytes: [UInt8]
+  }
+
+  /// Oldest first, numbered without a gap.
+  private var lines: [Line] = []
+  /// The length of all of them.
+  private var size = 0
+  /// The number of the last event that ever happened.
+  private(set) var last: Int64
+
+  /// Takes in the events that were kept.
+  init(_ events: [Event], last: Int64) {
+    self.last = last
+    for event in events { append(event) }
+  }
+
+  /// The number before that of the oldest event that is kept.
+  var oldest: Int64 { last - Int64(lines.count) }
+
+  /// Takes in the next event, and lets the oldest go where there are more than have to be kept, and too much of them.
+  mutating func append(_ event: Event) {
+    var bytes: [UInt8] = []
+    event.append(to: &bytes)
+    lines.append(Line(sequence: event.sequence, topic: event.topic, audience: event.audience, bytes: bytes))
+    size += bytes.count
+    last = event.sequence
+    guard lines.count > Bound.keptEvents + Bound.spareEvents, size > Bound.eventLogLength else { return }
+    size -= lines.prefix(Bound.spareEvents).reduce(0) { $0 + $1.bytes.count }
+    lines.removeFirst(Bound.spareEvents)
+  }
+
+  /// The first event that is kept after this number.
+  subscript(after sequence: Int64) -> Line? {
+    let place = Int(max(sequence - oldest, 0))
+    return place < lines.count ? lines[place] : nil
+  }
+}

@@ -1,0 +1,182 @@
+import IdentityCore
+
+/// A connection as it is handed over to the next daemon: all that is not in the kernel.
+struct HandoverRecord: Equatable {
+  /// Names the socket, whichever descriptor leads to it.
+  var inode: UInt64
+  var peer: Peer
+  var subscription: Subscription?
+  /// The client sends nothing more.
+  var hasEnded = false
+  /// It is closed once its output is sent.
+  var isClosing = false
+  /// Received and not carried out.
+  var input: [UInt8] = []
+  /// To be sent.
+  var output: [UInt8] = []
+
+  /// The form in memory: numbers in eight bytes, least significant first; bytes behind their number.
+  var bytes: [UInt8] {
+    var writer = RecordWriter()
+    writer.append(inode)
+    writer.append(peer.app.bytes)
+    writer.append(UInt64(peer.userID))
+    writer.append(UInt64(peer.groupID))
+    writer.append(UInt64(UInt32(bitPattern: peer.processID)))
+    writer.append(peer.unit?.bytes)
+    writer.append(peer.unitOwner.map(UInt64.init))
+    switch peer.session {
+    case nil: writer.append(0)
+    case .invocation(let id)?:
+      writer.append(1)
+      writer.append(id.high)
+      writer.append(id.low)
+    case .process(let number, let start)?:
+      writer.append(2)
+      writer.append(UInt64(UInt32(bitPattern: number)))
+      writer.append(start)
+    }
+    writer.append(peer.isAdmin ? 1 : 0)
+    writer.append(subscription == nil ? 0 : 1)
+    if let subscription {
+      for start in subscription.starts { writer.append(UInt64(bitPattern: start)) }
+      writer.append(UInt64(bitPattern: subscription.place))
+      writer.append(subscription.lag == nil ? 0 : 1)
+      if let lag = subscription.lag {
+        for number in [lag.after, lag.missed, lag.last] { writer.append(UInt64(bitPattern: number)) }
+      }
+    }
+    writer.append(hasEnded ? 1 : 0)
+    writer.append(isClosing ? 1 : 0)
+    writer.append(input)
+    writer.append(output)
+    return writer.bytes
+  }
+}
+
+extension HandoverRecord {
+  /// Reads that form; nil for anything that it is not.
+  init?(_ bytes: [UInt8]) {
+    var reader = RecordReader(bytes)
+    guard let inode = reader.number(), let app = reader.text(), let user = reader.number(), let group = reader.number(),
+      let process = reader.number(), let unit = reader.optionalText(), let owner = reader.optionalNumber(),
+      let session = reader.session(), let isAdmin = reader.number(), let subscribes = reader.number()
+    else { return nil }
+    var subscription: Subscription?
+    if subscribes == 1 {
+      guard let read = reader.subscription() else { return nil }
+      subscription = read
+    }
+    guard let hasEnded = reader.number(), let isClosing = reader.number(), let input = reader.bytes(),
+      let output = reader.bytes(), reader.isAtEnd
+    else { return nil }
+    self.init(
+      inode: inode,
+      peer: Peer(
+        app: app, userID: UInt32(truncatingIfNeeded: user), groupID: UInt32(truncatingIfNeeded: group),
+        processID: Int32(truncatingIfNeeded: process), unit: unit.value,
+        unitOwner: owner.value.map { UInt32(truncatingIfNeeded: $0) }, session: session.value, isAdmin: isAdmin == 1),
+      subscription: subscription, hasEnded: hasEnded == 1, isClosing: isClosing == 1, input: input, output: output)
+  }
+}
+
+/// Puts a record together.
+struct RecordWriter {
+  private(set) var bytes: [UInt8] = []
+
+  mutating func append(_ number: UInt64) {
+    for shift in stride(from: 0, to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }
+  }
+
+  mutating func append(_ content: [UInt8]) {
+    append(UInt64(content.count))
+    bytes += content
+  }
+
+  /// Nothing is told from something by a number before it.
+  mutating func append(_ content: [UInt8]?) {
+    append(content == nil ? 0 : 1)
+    if let content { append(content) }
+  }
+
+  mutating func append(_ number: UInt64?) {
+    append(number == nil ? 0 : UInt64(1))
+    if let number { append(number) }
+  }
+}
+
+/// Takes a record apart; nil from the first thing on that is not as it should be.
+struct RecordReader {
+  /// A value that may be absent, told from one that could not be read.
+  struct Optional<Value> {
+    let value: Value?
+  }
+
+  private let content: [UInt8]
+  private var place = 0
+
+  init(_ content: [UInt8]) { self.content = content }
+
+  var isAtEnd: Bool { place == content.count }
+
+  mutating func number() -> UInt64? {
+    guard content.count - place >= 8 else { return nil }
+    var number: UInt64 = 0
+    for offset in 0..<8 { number |= UInt64(content[place + offset]) << (8 * offset) }
+    place += 8
+    return number
+  }
+
+  mutating func bytes() -> [UInt8]? {
+    guard let count = number(), count <= content.count - place else { return nil }
+    defer { place += Int(count) }
+    return Array(content[place..<(place + Int(count))])
+  }
+
+  mutating func text() -> Text? { bytes().flatMap { Text(validating: $0) } }
+
+  mutating func optionalText() -> Optional<Text>? {
+    switch number() {
+    case 0?: Optional(value: nil)
+    case 1?: text().map { Optional(value: $0) }
+    default: nil
+    }
+  }
+
+  mutating func optionalNumber() -> Optional<UInt64>? {
+    switch number() {
+    case 0?: Optional(value: nil)
+    case 1?: number().map { Optional(value: $0) }
+    default: nil
+    }
+  }
+
+  mutating func session() -> Optional<SessionAnchor>? {
+    switch number() {
+    case 0?: return Optional(value: nil)
+    case 1?:
+      guard let high = number(), let low = number() else { return nil }
+      return Optional(value: .invocation(UUID(high: high, low: low)))
+    case 2?:
+      guard let process = number(), let start = number() else { return nil }
+      return Optional(value: .process(Int32(truncatingIfNeeded: process), start: start))
+    default: return nil
+    }
+  }
+
+  mutating func subscription() -> Subscription? {
+    var starts: [Int64] = []
+    for _ in Topic.allCases {
+      guard let start = number() else { return nil }
+      starts.append(Int64(bitPattern: start))
+    }
+    guard let place = number(), let lags = number() else { return nil }
+    var lag: Subscription.Lag?
+    if lags == 1 {
+      guard let after = number(), let missed = number(), let last = number() else { return nil }
+      lag = .init(
+        after: Int64(bitPattern: after), missed: Int64(bitPattern: missed), last: Int64(bitPattern: last))
+    }
+    return Subscription(starts: starts, place: Int64(bitPattern: place), lag: lag)
+  }
+}

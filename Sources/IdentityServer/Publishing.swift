@@ -1,0 +1,112 @@
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+import Systemd
+
+// The way of events: from a commit to whoever subscribed.
+extension Server {
+  /// `subscribe`: the answer, and from then on events.
+  func subscribe(_ topics: Set<Topic>, since: Int64?, snapshot: Bool, _ connection: Connection) throws(Refusal) {
+    if let since {
+      guard since <= events.last else {
+        throw .badArgument(
+          verb: "subscribe",
+          .notAllowed(name: "since", value: Text("\(since)"), allowed: "up to \(events.last), the last event"))
+      }
+      guard since >= events.oldest else { throw .gone(since: since, oldest: events.oldest) }
+    }
+    var reply = snapshot ? registry.snapshot(of: topics, for: connection.peer) : Reply()
+    reply.ok()
+    reply.word(.number(since ?? events.last))
+    reply.append(to: &connection.output)
+    if connection.subscription == nil {
+      connection.subscription = Subscription(at: since ?? events.last)
+      subscribers.insert(connection.token)
+    }
+    connection.subscription?.add(topics, after: since ?? events.last, now: events.last)
+    if since != nil { publish() }
+  }
+
+  /// `unsubscribe`.
+  func unsubscribe(_ topics: Set<Topic>, _ connection: Connection) {
+    connection.subscription?.remove(topics)
+    if connection.subscription?.isEmpty == true {
+      connection.subscription = nil
+      subscribers.remove(connection.token)
+    }
+    Reply.done.append(to: &connection.output)
+  }
+
+  /// There are new events: every subscriber is looked at once, a few in each turn, so that however many there are, a
+  /// request waits for a few of them only.
+  func publish() {
+    guard subscribers.startRound() else { return }
+    publishSource?.enable()
+  }
+
+  /// One turn of that. The source is enabled anew for the next: one that stays enabled comes before all others.
+  func publishSome() {
+    publishSource?.disable()
+    for _ in 0..<Bound.subscribersPerTurn {
+      guard let token = subscribers.next() else { return }
+      // Handing the events out is part of going on with a connection.
+      if let connection = connections[token] { advance(connection) }
+    }
+    publishSource?.enable()
+  }
+
+  /// Puts the next events into a connection's output, or counts them where it has no room.
+  func takeEvents(_ connection: Connection) {
+    guard connection.subscription?.isCurrent(events) == false, !connection.isClosing else { return }
+    let peer = connection.peer
+    let unsent = connection.output.count - connection.sent
+    if unsent < Bound.eventsPerTurn {
+      connection.subscription?.fill(&connection.output, from: connection.sent, events) { registry.may(peer, see: $0) }
+    } else {
+      connection.subscription?.count(unsent, events) { registry.may(peer, see: $0) }
+    }
+  }
+}
+
+/// The connections that subscribed, visited in rounds.
+struct SubscriberList {
+  private var tokens: [ConnectionToken] = []
+  private var places: [ConnectionToken: Int] = [:]
+  private var position = 0
+  private var left = 0
+
+  /// How many there are.
+  var count: Int { tokens.count }
+
+  mutating func insert(_ token: ConnectionToken) {
+    guard places[token] == nil else { return }
+    places[token] = tokens.count
+    tokens.append(token)
+  }
+
+  mutating func remove(_ token: ConnectionToken) {
+    guard let place = places.removeValue(forKey: token), let last = tokens.popLast() else { return }
+    guard place < tokens.count else { return }
+    tokens[place] = last
+    places[last] = place
+    // The last one may have come to a place that the round has passed: all are visited once more.
+    if left > 0 { left = tokens.count }
+  }
+
+  /// Begins a round at the next one: everybody is visited once more.
+  ///
+  /// - Returns: whether there is anybody to visit.
+  mutating func startRound() -> Bool {
+    left = tokens.count
+    return left > 0
+  }
+
+  /// The next one of the round; nil at its end.
+  mutating func next() -> ConnectionToken? {
+    guard left > 0, !tokens.isEmpty else { return nil }
+    left -= 1
+    if position >= tokens.count { position = 0 }
+    defer { position += 1 }
+    return tokens[position]
+  }
+}

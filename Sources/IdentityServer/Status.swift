@@ -1,0 +1,54 @@
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+import Systemd
+
+extension Server {
+  /// `status`: a row a value.
+  var status: Reply {
+    var reply = Reply()
+    let uptime = (Clock.monotonicMicroseconds - startedMonotonic) / 1_000_000
+    let rows: [(String, Reply.Value)] = [
+      ("version", .string(Version.program)),
+      ("protocol", .number(Version.lineProtocol)),
+      ("pid", .number(Int64(ProcessGuard.processID))),
+      ("started", .time(started)),
+      ("uptime", .number(Int64(clamping: uptime))),
+      ("boot", boot.map(Reply.Value.uuid) ?? .string("unknown")),
+      ("socket", .string(socketPath)),
+      ("store", .string(condition.name)),
+      ("connections", .number(Int64(connections.count))),
+      ("subscribers", .number(Int64(subscribers.count))),
+      ("last-event", .number(events.last)),
+      ("kept-events", .number(events.last - events.oldest)),
+      ("apps", .number(Int64(registry.apps.count))),
+      ("manifests", .number(Int64(registry.apps.values.count { $0.manifest != nil }))),
+      ("installations", .number(Int64(registry.scopes.count { $0.level == .installation }))),
+      ("vendors", .number(Int64(registry.scopes.count { $0.level == .vendor }))),
+      ("devices", .number(Int64(registry.devices.count))),
+      ("device-origin", .string(registry[.device]?.origin.rawValue ?? "none")),
+      ("key", .string("file")),
+      ("fleet", .string("none")),
+    ]
+    for (name, value) in rows { append(name, value, to: &reply) }
+    if let suspicion = registry.machine?.suspicion {
+      append("suspect", .string("\(suspicion.cause.rawValue) \(suspicion.since)"), to: &reply)
+    }
+    if registry.isSealed { append("sealed", .yesOrNo(true), to: &reply) }
+    if let refusal = condition.refusal { append("store-reason", .string(refusal.text), to: &reply) }
+    for fault in manifestFaults.prefix(Self.shownFaults) { append("manifest-fault", .string(fault), to: &reply) }
+    if manifestFaults.count > Self.shownFaults {
+      append("manifest-faults", .number(Int64(manifestFaults.count)), to: &reply)
+    }
+    reply.ok()
+    return reply
+  }
+
+  /// All of them are in the journal.
+  private static var shownFaults: Int { 16 }
+
+  private func append(_ name: String, _ value: Reply.Value, to reply: inout Reply) {
+    reply.row()
+    reply.attribute(name, value)
+  }
+}

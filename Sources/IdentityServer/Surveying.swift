@@ -1,0 +1,51 @@
+import IdentityCore
+import IdentityWire
+
+// The manifests, as the writer looks at them: the loop never waits for a folder or for the name service.
+extension Writer {
+  /// Has exactly those apps installed that have a manifest, besides those without one.
+  func survey(_ folders: [String], _ report: inout WriterReport) {
+    activity.enterStorage()
+    let survey = sources.manifests(folders)
+    let (entries, userFaults) = lookUp(registry.manifests(after: survey))
+    activity.leaveStorage()
+    var faults: [String]
+    switch survey {
+    case .found(_, let found): faults = found + userFaults
+    case .unreadable(let reason): faults = ["\(reason): the apps stay as they are"] + userFaults
+    }
+    let before = registry
+    var claims = AppClaims()
+    let (refused, conflicts) = claims.take(entries)
+    faults += conflicts
+    do throws(Refusal) {
+      let now = Self.now
+      let changes = registry.reconciliation(with: survey, entries, refused: refused, at: now)
+      if !changes.isEmpty {
+        try refuseUnwritable()
+        guard !registry.isSealed else { throw .unavailable("the store is sealed") }
+        if let refusal = commit(record(changes, at: now), &report)?.refusal { throw refusal }
+      }
+    } catch {
+      faults.append("the apps cannot be brought in line with their manifests: \(error.text)")
+      // Whoever is not installed must not be served as if it were: what was installed before counts.
+      claims = AppClaims()
+      _ = claims.take(lookUp(before.manifests(after: .unreadable(""))).entries)
+    }
+    report.survey = .init(claims: claims, faults: faults.sorted())
+  }
+
+  /// Finds the users that manifests name.
+  private func lookUp(_ entries: [Text: ManifestSurvey.Entry]) -> (
+    entries: [Text: ManifestSurvey.Entry], faults: [String]
+  ) {
+    let users = sources.userIDs(Set(entries.values.compactMap { $0.manifest?.user }))
+    var faults: [String] = []
+    let found = entries.mapValues { entry in
+      guard let user = entry.manifest?.user else { return entry }
+      if let fault = users.faults[user] { faults.append("\(entry.file): User=\(user): \(fault)") }
+      return ManifestSurvey.Entry(file: entry.file, manifest: entry.manifest, userID: users.known[user])
+    }
+    return (found, faults)
+  }
+}

@@ -1,0 +1,144 @@
+import IdentityCore
+import LinuxSystem
+import Systemd
+
+/// What a run of the daemon leaves with the service manager, for the next (`FileDescriptorStoreMax=`, systemd.service(5)).
+package enum Kept {
+  /// A client's connection.
+  package static let connection = "identityd-connection"
+  /// The ``HandoverMemory``, which is current all the time.
+  package static let memory = "identityd-memory"
+  /// The sealed memory that an orderly stop leaves.
+  package static let handover = "identityd-handover"
+
+  /// Whether a descriptor that the service manager hands over is one of these.
+  package static func isName(_ name: String) -> Bool { [connection, memory, handover].contains(name) }
+}
+
+// A restart that nobody notices: the service manager holds the connections meanwhile.
+extension Server {
+  /// Goes on with the connections of the last run, and keeps them for the next from now on.
+  ///
+  /// - Parameter descriptors: what the service manager has kept, each with its name.
+  func takeOver(_ descriptors: [(number: Int32, name: String)]) throws(SystemError) {
+    let memory = try HandoverMemory()
+    self.memory = memory
+    let legacy = legacy(among: descriptors)
+    sequence.resume(after: legacy.lastUUID)
+    memory.set(lastUUID: legacy.lastUUID)
+    let sockets = descriptors.filter { $0.name == Kept.connection }
+    for socket in sockets { takeOver(socket.number, legacy) }
+    ServiceManager.removeStored(name: Kept.memory)
+    ServiceManager.store([memory.descriptor], name: Kept.memory)
+    ServiceManager.removeStored(name: Kept.handover)
+    // What is sealed is true only as long as nothing has moved on.
+    ServiceManager.barrier(microseconds: UInt64(Bound.barrierMilliseconds) * 1_000)
+    if !sockets.isEmpty { say(.connectionsTakenOver(connections.count, closed: sockets.count - connections.count)) }
+  }
+
+  /// What the last run left: sealed where it ended in order, else as far as it had come.
+  private func legacy(among descriptors: [(number: Int32, name: String)]) -> HandoverMemory.Legacy {
+    var legacy: HandoverMemory.Legacy?
+    for name in [Kept.handover, Kept.memory] {
+      for descriptor in descriptors where descriptor.name == name {
+        do {
+          let file = try MemoryFile(adopting: Descriptor(adopting: descriptor.number))
+          if legacy != nil { continue }
+          legacy = name == Kept.memory ? try HandoverMemory.legacy(of: file) : try .init(sealed: file)
+        } catch {
+          say(.handoverUnreadable("\(error)"))
+        }
+      }
+    }
+    return legacy ?? HandoverMemory.Legacy()
+  }
+
+  private func takeOver(_ number: Int32, _ legacy: HandoverMemory.Legacy) {
+    do {
+      let socket = Descriptor(adopting: number)
+      let inode = try socket.inode()
+      guard UnixSocket.isConnectedStream(number), let record = legacy.records[inode],
+        record.subscription.map({ $0.place <= events.last }) ?? true
+      else {
+        // Nothing is known of it, or nobody could say how far its request came: the client must not wait for ever.
+        return try socket.shutdownBoth()
+      }
+      let connection = connections.insert(socket, peer: record.peer)
+      connection.isStored = true
+      connection.input = record.input
+      connection.output = record.output
+      connection.hasEnded = record.hasEnded
+      connection.isClosing = record.isClosing
+      connection.subscription = record.subscription
+      if record.subscription != nil { subscribers.insert(connection.token) }
+      try readiness.add(connection.descriptor.number, .read, token: connection.token.rawValue)
+      rest(connection)
+    } catch {
+      say(.handoverUnreadable("\(error)"))
+    }
+  }
+
+  /// Goes on with what was taken over, once everything else is in place.
+  func resume() {
+    for connection in connections.all { advance(connection) }
+  }
+}
+
+// MARK: - Keeping
+
+extension Server {
+  /// A connection goes on: a kill from here on leaves it at a point that nobody knows.
+  func hold(_ connection: Connection) { memory?.set(.busy, connection.token.slot) }
+
+  /// A connection rests. What is to be known of it is written down where that is not there already.
+  func rest(_ connection: Connection) {
+    guard let memory, connection.inFlight == 0, connections[connection.token] === connection else { return }
+    guard !connection.isDraining else { return memory.forget(connection.token.slot) }
+    let shape = connection.shape
+    if shape.isPlain, shape == connection.keptShape {
+      if let place = connection.subscription?.place { memory.set(place: place, connection.token.slot) }
+      return memory.set(.atRest, connection.token.slot)
+    }
+    guard let record = record(of: connection) else { return }
+    connection.keptShape = memory.keep(record, in: connection.token.slot) ? shape : nil
+  }
+
+  private func record(of connection: Connection) -> HandoverRecord? {
+    guard let inode = try? connection.descriptor.inode() else { return nil }
+    return HandoverRecord(
+      inode: inode, peer: connection.peer, subscription: connection.subscription, hasEnded: connection.hasEnded,
+      isClosing: connection.isClosing, input: connection.input,
+      output: Array(connection.output[connection.sent...]))
+  }
+
+  /// Gives new connections to the service manager, those that are still there after a moment: most are not.
+  func keepSoon(_ connection: Connection) {
+    guard memory != nil else { return }
+    unstored.append(connection.token)
+    guard unstored.count == 1 else { return }
+    keepTimer?.arm(after: UInt64(Bound.keepMilliseconds) * 1_000)
+  }
+
+  /// Gives those that wait for it to the service manager.
+  func storeConnections() {
+    let waiting = unstored.compactMap { connections[$0] }
+    unstored = []
+    guard !waiting.isEmpty else { return }
+    ServiceManager.store(waiting.map { $0.descriptor.number }, name: Kept.connection)
+    for connection in waiting { connection.isStored = true }
+  }
+
+  /// The end of an orderly stop: everything that the next run has to know is sealed and given away.
+  func handOver() {
+    guard memory != nil else { return }
+    storeConnections()
+    do {
+      let records = connections.all.filter { !$0.isDraining }.compactMap { record(of: $0) }
+      let file = try HandoverMemory.seal(records, lastUUID: sequence.lastHandedOut)
+      ServiceManager.store([file.descriptor.number], name: Kept.handover)
+    } catch {
+      say(.handoverUnreadable("\(error)"))
+    }
+    ServiceManager.barrier(microseconds: UInt64(Bound.barrierMilliseconds) * 1_000)
+  }
+}

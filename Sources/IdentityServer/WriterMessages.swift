@@ -1,0 +1,112 @@
+package import IdentityCore
+import IdentityStore
+import Synchronization
+
+/// A request that may change the registry, on its way to the writer.
+struct Job: Sendable {
+  let connection: ConnectionToken
+  let command: RegistryCommand
+  let peer: Peer
+}
+
+/// What the loop tells the writer.
+enum WriterMessage: Sendable {
+  case job(Job)
+  /// Compare the manifests in these folders, most important first, with the installed apps.
+  case survey([String])
+  /// To be answered in the next report.
+  case heartbeat(UInt64)
+  /// Finish what came before, close the store, and end.
+  case stop
+}
+
+/// What the writer tells the loop, once a batch is on disk or refused.
+struct WriterReport: Sendable {
+  /// The answer to one job.
+  struct Outcome: Sendable {
+    let connection: ConnectionToken
+    let result: Result<Reply, Refusal>
+  }
+
+  /// What came of a look at the manifests.
+  struct Survey: Sendable {
+    /// Who is which app now.
+    let claims: AppClaims
+    /// What is wrong, each with its file.
+    let faults: [String]
+  }
+
+  /// Durable, in order, to be applied to the committed registry.
+  var changes: [RecordedChange] = []
+  /// In the order of the jobs.
+  var outcomes: [Outcome] = []
+  /// What has to be logged.
+  var notices: [WriterNotice] = []
+  /// Takes the place of the committed registry, after the store was written anew.
+  var registry: Registry?
+  /// What the store can do now; nil where that has not changed.
+  var condition: StoreCondition?
+  /// The manifests were looked at.
+  var survey: Survey?
+  /// Whether the start is done, and questions may be answered from the committed registry; nil where nothing changed.
+  var isSettled: Bool?
+  /// The last heartbeat that was received.
+  var heartbeat: UInt64?
+  /// The store is closed, and the thread ends.
+  var hasStopped = false
+}
+
+/// Something that the writer met and the loop logs.
+enum WriterNotice: Equatable, Sendable {
+  case store(StoreNotice)
+  /// A device identifier is random, because there is no usable machine-id.
+  case noMachineIdentifier(String)
+  /// The store could not be closed as it should; everything acknowledged is on disk.
+  case closing(String)
+}
+
+/// Where the writer gets what the rules must not read by themselves.
+package struct WriterSources: Sendable {
+  /// The identifier that the machine-id gives, or why there is none.
+  package enum Machine: Equatable, Sendable {
+    case known(UUID)
+    case unknown(String)
+  }
+
+  /// Users by name: those that are known, and what is wrong with others.
+  package typealias UserIDs = (known: [Text: UInt32], faults: [Text: String])
+
+  /// Derives the device identifier of a scope.
+  package let machine: @Sendable (Scope) -> Machine
+  /// Reads the manifests in these folders, most important first.
+  package let manifests: @Sendable ([String]) -> ManifestSurvey
+  /// Looks users up.
+  package let userIDs: @Sendable (Set<Text>) -> UserIDs
+
+  /// Names the sources.
+  package init(
+    machine: @escaping @Sendable (Scope) -> Machine, manifests: @escaping @Sendable ([String]) -> ManifestSurvey,
+    userIDs: @escaping @Sendable (Set<Text>) -> UserIDs
+  ) {
+    self.machine = machine
+    self.manifests = manifests
+    self.userIDs = userIDs
+  }
+}
+
+/// What a start has to know to compare the machine with the one before.
+struct StartFacts: Sendable {
+  let fingerprint: MachineFingerprint
+  let isSealedHere: Bool
+  let onMachineChange: MachinePolicy
+  let onHardwareChange: MachinePolicy
+}
+
+/// Whether the writer is inside a call to the disk: a slow disk is not a hung daemon, and a restart would not mend it.
+final class WriterActivity: Sendable {
+  private let inStorage = Atomic<Bool>(false)
+
+  func enterStorage() { inStorage.store(true, ordering: .relaxed) }
+  func leaveStorage() { inStorage.store(false, ordering: .relaxed) }
+  var isInStorage: Bool { inStorage.load(ordering: .relaxed) }
+}

@@ -1,0 +1,210 @@
+import IdentityCore
+
+/// The statements of one table.
+final class TableStatements: Sendable {
+  let table: Table
+  private let finding: Statement
+  private let insertion: Statement
+  private let removal: Statement
+
+  init(_ table: Table, _ database: borrowing Database) throws(DatabaseError) {
+    self.table = table
+    finding = try database.prepare(table.finding)
+    insertion = try database.prepare(table.insertion)
+    removal = try database.prepare(table.removal)
+  }
+
+  /// Adds a row.
+  ///
+  /// - Returns: its proof.
+  func insert(_ values: [Value], _ authenticator: borrowing Authenticator) throws(DatabaseError) -> [UInt8] {
+    let proof = authenticator.proof(table: table.name, values)
+    try insertion.run(values + [.blob(proof)])
+    return proof
+  }
+
+  /// Removes a row that has to be there, as it was written.
+  ///
+  /// - Returns: its columns and its proof.
+  func remove(_ key: Value, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> ProvenRow {
+    guard let columns = try finding.row([key], columns: table.columns.count + 1),
+      let row = authenticator.proven(columns, of: table), row.values[0] == key
+    else { throw .unproven(table.name, key) }
+    try removal.run([key])
+    return row
+  }
+}
+
+/// The statements of every table.
+struct Tables: Sendable {
+  let store: TableStatements
+  let setting: TableStatements
+  let app: TableStatements
+  let identifier: TableStatements
+  let device: TableStatements
+  let event: TableStatements
+
+  init(_ database: borrowing Database) throws(DatabaseError) {
+    store = try TableStatements(.store, database)
+    setting = try TableStatements(.setting, database)
+    app = try TableStatements(.app, database)
+    identifier = try TableStatements(.identifier, database)
+    device = try TableStatements(.device, database)
+    event = try TableStatements(.event, database)
+  }
+}
+
+/// A transaction in the making: changes become edits of rows, and the ledger follows.
+///
+/// Every row that is replaced or removed is read and proven first. One that is not there as it was written fails the
+/// whole: the digest would hide it.
+struct Edit {
+  private let tables: Tables
+  private(set) var ledger: Ledger
+
+  /// - Parameter ledger: what is committed, with the revision that the rows are to have.
+  init(_ tables: Tables, _ ledger: Ledger) {
+    self.tables = tables
+    self.ledger = ledger
+  }
+
+  /// Writes a change and its event.
+  mutating func apply(_ recorded: RecordedChange, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    try apply(recorded.change, authenticator)
+    if let event = recorded.event { try append(event, authenticator) }
+  }
+
+  private mutating func apply(_ change: Change, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    switch change {
+    case .appInstalled(let id, let app): try insert(app.columns(id: id), tables.app, authenticator)
+    case .appUpdated(let id, let app): try replace(app.columns(id: id), tables.app, authenticator)
+    case .appUninstalled(let id): _ = try remove(.text(id.bytes), tables.app, authenticator)
+    case .identifierMade(let identifier): try make(identifier, authenticator)
+    case .identifierEnded(let scope, let end):
+      guard ledger.inForce[scope] != nil else { throw .impossible("end an identifier that is not in force") }
+      try self.end(scope, end, authenticator)
+    case .deviceSuspected: break
+    case .machineRecorded(let record):
+      ledger.settings.machine = record
+      try replace(ledger.settings.columns, tables.setting, authenticator)
+    case .accountSet(let name):
+      ledger.settings.account = name
+      try replace(ledger.settings.columns, tables.setting, authenticator)
+    case .deviceListed(let device):
+      let number = (ledger.devices.last?.number ?? 0) + 1
+      try insert(device.columns(number: number), tables.device, authenticator)
+      ledger.devices.append(.init(number: number, value: device.value))
+    case .deviceDescribed(let device): try replace(device.value, with: device, authenticator)
+    case .deviceReplaced(let previous, let device): try replace(previous, with: device, authenticator)
+    case .deviceUnlisted(let value): try unlist(value, authenticator)
+    case .sealed:
+      ledger.settings.isSealed = true
+      try replace(ledger.settings.columns, tables.setting, authenticator)
+    }
+  }
+
+  // MARK: Identifiers
+
+  private mutating func make(_ identifier: Identifier, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    if ledger.inForce[identifier.scope] != nil {
+      try end(identifier.scope, .init(time: identifier.created, cause: identifier.cause), authenticator)
+    }
+    ledger.identifiers += 1
+    try insert(identifier.columns(number: ledger.identifiers), tables.identifier, authenticator)
+    if identifier.end == nil { ledger.inForce[identifier.scope] = ledger.identifiers }
+  }
+
+  private mutating func end(_ scope: Scope, _ how: Identifier.End, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError)
+  {
+    guard let number = ledger.inForce.removeValue(forKey: scope) else { return }
+    let key = Value.integer(number)
+    guard var identifier = Identifier(columns: try remove(key, tables.identifier, authenticator)),
+      identifier.scope == scope, identifier.end == nil
+    else { throw .unproven(Table.identifier.name, key) }
+    identifier.end = how
+    try insert(identifier.columns(number: number), tables.identifier, authenticator)
+  }
+
+  // MARK: Devices
+
+  private mutating func replace(_ value: UUID, with device: ListedDevice, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError)
+  {
+    guard let place = ledger.devices.firstIndex(where: { $0.value == value }) else {
+      throw .impossible("replace a device that is not listed")
+    }
+    try replace(device.columns(number: ledger.devices[place].number), tables.device, authenticator)
+    ledger.devices[place].value = device.value
+  }
+
+  private mutating func unlist(_ value: UUID, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    let rows = ledger.devices.filter { $0.value == value }
+    guard !rows.isEmpty else { throw .impossible("remove a device that is not listed") }
+    for row in rows { _ = try remove(.integer(row.number), tables.device, authenticator) }
+    ledger.devices.removeAll { $0.value == value }
+  }
+
+  // MARK: Events
+
+  private mutating func append(_ event: Event, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    guard event.sequence == ledger.lastEvent + 1 else {
+      throw .impossible("store event \(event.sequence) behind event \(ledger.lastEvent)")
+    }
+    try insert(event.columns, tables.event, authenticator)
+    ledger.lastEvent = event.sequence
+  }
+
+  /// Removes the oldest events where too many came together.
+  mutating func trimEvents(_ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    let kept = ledger.lastEvent - ledger.firstEvent + 1
+    guard kept > Int64(Bound.keptEvents + Bound.spareEvents) else { return }
+    let first = ledger.lastEvent - Int64(Bound.keptEvents) + 1
+    for sequence in ledger.firstEvent..<first { _ = try remove(.integer(sequence), tables.event, authenticator) }
+    ledger.firstEvent = first
+  }
+
+  // MARK: Rows
+
+  /// Writes the row of `setting` of a new store.
+  mutating func begin(_ settings: Settings, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    ledger.settings = settings
+    try insert(settings.columns, tables.setting, authenticator)
+  }
+
+  /// Writes the store's own row, in the place of the one that stands there.
+  ///
+  /// - Parameter previous: what is committed; nil for a new store.
+  func finish(
+    identity: UUID, created: Timestamp, after previous: Ledger?, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    if let previous {
+      let row = try tables.store.remove(.integer(1), authenticator)
+      guard row.values == previous.storeRow(identity: identity, created: created) else {
+        throw .unproven(Table.store.name, .integer(1))
+      }
+    }
+    _ = try tables.store.insert(ledger.storeRow(identity: identity, created: created), authenticator)
+  }
+
+  private mutating func insert(
+    _ columns: [Value], _ table: TableStatements, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    ledger.digest.add(try table.insert(columns + [.integer(ledger.revision)], authenticator))
+  }
+
+  private mutating func remove(_ key: Value, _ table: TableStatements, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError) -> [Value]
+  {
+    let row = try table.remove(key, authenticator)
+    ledger.digest.remove(row.proof)
+    return row.values
+  }
+
+  private mutating func replace(
+    _ columns: [Value], _ table: TableStatements, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    _ = try remove(columns[0], table, authenticator)
+    try insert(columns, table, authenticator)
+  }
+}

@@ -1,0 +1,47 @@
+import IdentityCore
+
+/// What is committed, as far as the next commit has to know it beforehand.
+///
+/// No row is looked for by an index: one that is damaged could hide a row, and nobody would notice.
+struct Ledger: Sendable {
+  /// A device of the account: the number of its row, and its identifier.
+  struct Device: Equatable, Sendable {
+    let number: Int64
+    var value: UUID
+  }
+
+  /// The number of the transaction; a new store has 0.
+  var revision: Int64 = 0
+  /// Of all rows but the store's own.
+  var digest = Digest()
+  /// What stands in the one row of `setting`.
+  var settings = Settings()
+  /// How many identifiers there ever were, which is the number of the last one's row.
+  var identifiers: Int64 = 0
+  /// The number of the row of each identifier that is in force.
+  var inForce: [Scope: Int64] = [:]
+  /// In the order they were added.
+  var devices: [Device] = []
+  /// The number of the oldest event that is kept.
+  var firstEvent: Int64 = 1
+  /// The number of the last event; 0 before the first.
+  var lastEvent: Int64 = 0
+
+  /// The columns of the store's own row.
+  func storeRow(identity: UUID, created: Timestamp) -> [Value] {
+    [
+      .integer(1), .text("\(identity)"), .text("\(created)"), .integer(revision), .integer(digest.count),
+      .blob(digest.bytes), .integer(lastEvent),
+    ]
+  }
+}
+
+/// What there is only one of.
+struct Settings: Equatable, Sendable {
+  /// The account's name.
+  var account: Text?
+  /// The machine under the daemon; nil before it was recorded.
+  var machine: MachineRecord?
+  /// The store was sealed.
+  var isSealed = false
+}

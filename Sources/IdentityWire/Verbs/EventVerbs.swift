@@ -1,0 +1,34 @@
+import IdentityCore
+
+extension Verb {
+  /// The verbs about events (protocol, section 7).
+  static let events: [Verb] = [
+    Verb(
+      words: "subscribe", operands: [.any("TOPIC")],
+      attributes: [.init("since", "SEQ"), .init("snapshot", "yes")], kind: .local,
+      summary: "Send events of these topics, or of all: from now on, or those after SEQ first.",
+      examples: [
+        .init("subscribe", "OK 0"),
+        .init("subscribe account snapshot=yes", "* account value=\"\"", "OK 0"),
+      ]
+    ) { (arguments) throws(Refusal) in
+      let since = try arguments.number("since", in: 0...Int.max)
+      return .local(
+        .subscribe(
+          try topics(arguments), since: since.map { Int64($0) }, snapshot: try arguments.flag("snapshot")))
+    },
+
+    Verb(
+      words: "unsubscribe", operands: [.any("TOPIC")], kind: .local,
+      summary: "Send no more events of these topics, or of any.",
+      examples: [.init("unsubscribe", "OK")]
+    ) { (arguments) throws(Refusal) in .local(.unsubscribe(try topics(arguments))) },
+  ]
+
+  /// The topics that are named; all where none is.
+  private static func topics(_ arguments: Arguments) throws(Refusal) -> Set<Topic> {
+    var topics: Set<Topic> = []
+    for operand in arguments.operands { topics.insert(try arguments.choice(operand, named: "TOPIC")) }
+    return topics.isEmpty ? Set(Topic.allCases) : topics
+  }
+}

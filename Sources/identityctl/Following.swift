@@ -1,0 +1,113 @@
+import IdentityClient
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+// `monitor` and `wait`: events as they happen, over restarts of the daemon.
+extension Program {
+  /// Writes events.
+  ///
+  /// - Parameter untilFirst: whether the first one is the last, which is what `wait` is for.
+  static func follow(_ line: CommandLine, untilFirst: Bool) throws -> Int32 {
+    let following = try Following(line, untilFirst: untilFirst)
+    // Whoever reads the output may leave at any time; that is told by the status and not by a signal.
+    ProcessGuard.ignoreFatalWriteSignals()
+    return try following.run()
+  }
+}
+
+/// One run of `monitor` or `wait`.
+private struct Following {
+  private let untilFirst: Bool
+  private let isQuiet: Bool
+  private let path: String
+  private let topics: [String]
+  private let since: Int64?
+  private let patience: Patience
+  private let output: EventOutput
+
+  init(_ line: CommandLine, untilFirst: Bool) throws {
+    self.untilFirst = untilFirst
+    isQuiet = line.options["quiet"] != nil
+    path = line.options["socket"] ?? DaemonConnection.defaultPath
+    topics = Array(line.words.dropFirst())
+    if let word = topics.first(where: { WordEncoder.looksLikeAttribute(Array($0.utf8)) }) {
+      throw CommandLine.UsageError("'\(word)' is no topic")
+    }
+    guard !untilFirst || !topics.isEmpty else { throw CommandLine.UsageError("'wait' needs a topic") }
+    since = try line.options["since"].map(Self.sequence)
+    let time = try line.options["timeout"].map(Self.microseconds)
+    patience = Patience(
+      until: time.map { Clock.monotonicMicroseconds + $0 }, needsOutput: !(untilFirst && isQuiet))
+    output = EventOutput(try UUIDFormat(named: line.options["format"] ?? "hyphen"), Self.style(line))
+  }
+
+  func run() throws(DaemonConnection.Failure) -> Int32 {
+    var follower = EventFollower(path: path, topics: topics, since: since)
+    var hasMissed = false
+    while true {
+      let step: EventFollower.Step
+      do throws(DaemonConnection.Failure) {
+        step = try follower.next(patience)
+      } catch .timeUp {
+        note("nothing happened in time")
+        return Program.ExitStatus.timedOut
+      } catch .outputClosed {
+        return hasMissed ? ErrorCode.gone.exitStatus : Program.ExitStatus.outputFailed
+      }
+      switch step {
+      case .event(let event):
+        guard untilFirst && isQuiet || StandardStream.output.write(output.line(event)) else {
+          return hasMissed ? ErrorCode.gone.exitStatus : Program.ExitStatus.outputFailed
+        }
+        if untilFirst { return Program.ExitStatus.success }
+      case .lost(.busy(let why)): note("the daemon is busy (\(why)); trying again until it is not")
+      case .lost: note("the daemon is gone; waiting until it is back")
+      case .found: note("the daemon is back")
+      case .missed(let why):
+        if untilFirst {
+          Program.complain("events may have been missed: \(why)")
+          return ErrorCode.gone.exitStatus
+        }
+        hasMissed = true
+        Program.complain("events may have been missed: \(why); going on with what happens from now on")
+      case .refused(let code, let text):
+        Program.complain("\(text) (\(code))")
+        return Program.status(of: code)
+      }
+    }
+  }
+
+  /// What is no error.
+  private func note(_ text: String) { if !isQuiet { Program.complain(text) } }
+
+  private static func style(_ line: CommandLine) -> EventOutput.Style {
+    if line.options["json"] != nil { return .json }
+    // NO_COLOR is what https://no-color.org asks for; a terminal without a name is none that colours can be trusted to.
+    let terminal = Environment["TERM"] ?? "dumb"
+    let isColoured = StandardStream.output.isTerminal && Environment["NO_COLOR"] == nil && terminal != "dumb"
+    return .text(isColoured: isColoured)
+  }
+
+  private static func sequence(_ text: String) throws(CommandLine.UsageError) -> Int64 {
+    guard isDecimal(text), let sequence = Int64(text) else {
+      throw CommandLine.UsageError("--since cannot be '\(text)'; allowed: the number of an event")
+    }
+    return sequence
+  }
+
+  /// Seconds with decimals, at most thirty years of them.
+  private static func microseconds(_ text: String) throws(CommandLine.UsageError) -> UInt64 {
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard parts.allSatisfy(isDecimal), let whole = UInt64(parts[0]), whole <= 1_000_000_000 else {
+      throw CommandLine.UsageError("--timeout cannot be '\(text)'; allowed: seconds, like 10 or 2.5")
+    }
+    let decimals = parts.count > 1 ? parts[1].prefix(6) : ""
+    let padded = decimals + String(repeating: "0", count: 6 - decimals.count)
+    return whole * 1_000_000 + (UInt64(padded) ?? 0)
+  }
+
+  private static func isDecimal(_ text: String) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+  }
+}

@@ -1,0 +1,71 @@
+import Glibc
+import IdentityClient
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+// `migrate LEVEL --file=PATH`: the value comes from a file, which is read with the rights of whoever asks.
+extension Program {
+  /// The words of the request, with the value from the file behind the verb.
+  static func wordsWithFile(_ line: CommandLine) throws -> [String] {
+    let field = line.options["field"]
+    guard let path = line.options["file"] else {
+      guard field == nil else { throw CommandLine.UsageError("option '--field' takes '--file' too") }
+      return line.words
+    }
+    // Whatever a migration is told besides its value is an attribute.
+    guard line.words.dropFirst(2).allSatisfy({ WordEncoder.looksLikeAttribute(Array($0.utf8)) }) else {
+      throw CommandLine.UsageError("VALUE is given, and '--file' as well")
+    }
+    let name = path == "-" ? "standard input" : path
+    let bytes = try path == "-" ? standardInput() : content(of: path)
+    do {
+      let value = try FieldFile(bytes).uuid(of: field)
+      return line.words.prefix(2) + [value] + line.words.dropFirst(2)
+    } catch {
+      let status = if case .notUUID = error { ErrorCode.invalidUUID.exitStatus } else { ExitStatus.fileFailed }
+      throw Ending(status: status, text: error.text(file: name))
+    }
+  }
+
+  private static func content(of path: String) throws -> [UInt8] {
+    do {
+      switch try ConfigurationAccess.read(path: path, limit: Bound.fileLength) {
+      case .missing: throw Ending(status: ExitStatus.fileFailed, text: "there is no file \(path)")
+      case .masked: return []
+      case .bytes(let bytes): return bytes
+      }
+    } catch let error as SystemError {
+      let text =
+        switch error.code {
+        case EFBIG: "\(path) is longer than \(Bound.fileLength) bytes"
+        case EINVAL: "\(path) is no regular file; what a program writes is read with --file=-"
+        default: "\(error)"
+        }
+      throw Ending(status: ExitStatus.fileFailed, text: text)
+    }
+  }
+
+  private static func standardInput() throws -> [UInt8] {
+    let input = Descriptor(adopting: 0)
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 65_536)
+    do {
+      while true {
+        // Somebody else may have set it not to block.
+        guard let count = try input.read(into: &chunk) else {
+          _ = try TimedWait.wait(for: input.number, until: nil)
+          continue
+        }
+        if count == 0 { return bytes }
+        bytes += chunk[..<count]
+        guard bytes.count <= Bound.fileLength else {
+          throw Ending(
+            status: ExitStatus.fileFailed, text: "standard input is longer than \(Bound.fileLength) bytes")
+        }
+      }
+    } catch let error as SystemError {
+      throw Ending(status: ExitStatus.fileFailed, text: "standard input cannot be read: \(error)")
+    }
+  }
+}

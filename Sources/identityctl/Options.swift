@@ -1,0 +1,64 @@
+import LinuxSystem
+
+/// The options, and which commands they belong to: what the command line is read by, checked by, and what `--help` shows.
+enum Options {
+  /// Options that belong together.
+  struct Group {
+    /// The commands they belong to; none for all.
+    let commands: [String]
+    let options: [CommandLine.Option]
+  }
+
+  static let groups = [
+    Group(
+      commands: [],
+      options: [
+        .init("socket", value: "PATH", "Ask the daemon at this socket."),
+        .init("json", "Write the answer as one JSON document, or each event as one."),
+        .init("quiet", "Write nothing but errors, or events; the exit status tells."),
+        .init("format", value: "FORM", "Write UUIDs as hyphen (default), plain, urn or upper."),
+        .init("version", "Show the version, and end."),
+        .init("help", "Show this help, and end."),
+      ]),
+    Group(
+      commands: ["monitor", "wait"],
+      options: [.init("since", value: "SEQ", "Begin behind event SEQ, not with what happens from now on.")]),
+    Group(
+      commands: ["wait"],
+      options: [.init("timeout", value: "SECONDS", "End with status 6 where nothing happens within that time.")]),
+    Group(
+      commands: ["migrate device", "migrate installation"],
+      options: [
+        .init("file", value: "PATH", "Take VALUE from this file; - is standard input."),
+        .init("field", value: "NAME", "Take it from the line NAME=value or NAME: value of the file."),
+      ]),
+  ]
+
+  /// All of them.
+  static let known = groups.flatMap(\.options)
+
+  /// Checks that no option stands with a command that has no use for it.
+  static func check(_ line: CommandLine) throws(CommandLine.UsageError) {
+    let words = line.words.prefix(2).map { $0.lowercased() }
+    for group in groups where !group.commands.isEmpty {
+      let belongs = group.commands.contains { command in
+        words.starts(with: command.split(separator: " ").map(String.init))
+      }
+      if let option = group.options.first(where: { line.options[$0.name] != nil }), !belongs {
+        throw CommandLine.UsageError("option '--\(option.name)' is for \(list(group.commands)) alone")
+      }
+    }
+  }
+
+  /// The part of `--help` about options.
+  static var help: String {
+    groups.map { group in
+      (group.commands.isEmpty ? "Options:\n" : "Options of \(list(group.commands)):\n")
+        + CommandLine.help(group.options)
+    }.joined(separator: "\n")
+  }
+
+  private static func list(_ commands: [String]) -> String {
+    commands.map { "'\($0)'" }.joined(separator: " and ")
+  }
+}

@@ -1,0 +1,58 @@
+import AppManifests
+import IdentityCore
+import IdentityServer
+import IdentityStore
+import LinuxSystem
+import Systemd
+
+/// What the daemon learns of the machine under it, and of its users and manifests.
+enum MachineSources {
+  /// The application ID that device identifiers are derived for. It is identityd's for good: another would give every
+  /// machine another identifier.
+  private static let application: (high: UInt64, low: UInt64) = (0x2b7e_4d0c_91a3_4f58, 0xa6d2_03b9_5ec8_174f)
+
+  /// Where the writer gets what the rules must not read by themselves.
+  static var writer: WriterSources {
+    WriterSources(
+      machine: { scope in
+        guard let id = application(of: scope) else { return .unknown("no application ID can be made") }
+        do throws(MachineIdentity.Failure) {
+          let (high, low) = try MachineIdentity.derived(for: id)
+          return .known(UUID(high: high, low: low))
+        } catch {
+          return .unknown("\(error)")
+        }
+      },
+      manifests: { ManifestReader.survey($0) },
+      userIDs: { ManifestReader.userIDs(of: $0) })
+  }
+
+  /// Each app and vendor that has a device identifier of its own has an application ID of its own.
+  private static func application(of scope: Scope) -> (high: UInt64, low: UInt64)? {
+    switch scope {
+    case .deviceOfApp(let app): ApplicationID.id(below: application, kind: "app", name: app.bytes)
+    case .deviceOfVendor(let vendor): ApplicationID.id(below: application, kind: "vendor", name: vendor.bytes)
+    case .device, .vendor, .installation: application
+    }
+  }
+
+  /// What tells this machine from others: its machine-id, and the hardware's UUID as the firmware has it
+  /// (/sys/class/dmi/id/product_uuid, which only root may read: the unit has it handed over as a credential).
+  static var marks: MachineMarks {
+    MachineMarks(machineID: try? MachineIdentity.machineID(), hardware: hardware)
+  }
+
+  private static var hardware: [UInt8]? {
+    let credential = Environment["CREDENTIALS_DIRECTORY"].map { "\($0)/identityd.hardware" }
+    for path in [credential, "/sys/class/dmi/id/product_uuid"] {
+      guard let path, case .bytes(let content)? = try? ConfigurationAccess.read(path: path, limit: 256) else {
+        continue
+      }
+      let text = content.filter { $0 > 0x20 }
+      // Firmware that does not know says zeros or ones.
+      guard let uuid = UUID(Text(trusted: text)), uuid != .zero, uuid != .ones else { continue }
+      return uuid.bytes
+    }
+    return nil
+  }
+}

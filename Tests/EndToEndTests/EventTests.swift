@@ -1,0 +1,236 @@
+import Foundation
+import Testing
+
+/// Protocol, section 7.
+@Suite struct EventTests {
+  /// The next line, which has to be an event: its number and the rest.
+  private func event(_ client: Client) throws -> (sequence: Int, text: String) {
+    let line = try #require(try client.line())
+    let words = line.split(separator: " ", maxSplits: 2).map(String.init)
+    try #require(words.count == 3 && words[0] == "EVENT", "\(line)")
+    return (try #require(Int(words[1])), words[2])
+  }
+
+  /// A UUID of its own for each number.
+  private func uuid(_ number: Int) -> String {
+    "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - "\(number)".count) + "\(number)"
+  }
+
+  /// Makes that many events, all of the topic `devices`, in one pipeline.
+  private func makeEvents(_ daemon: DaemonUnderTest, _ numbers: Range<Int>) throws {
+    let client = try daemon.client()
+    for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: 500) {
+      let part = start..<min(start + 500, numbers.upperBound)
+      try client.send(part.map { "devices put \(uuid($0))\ndevices remove \(uuid($0))\n" }.joined())
+      for _ in part {
+        #expect(try client.answer() == ["OK"])
+        #expect(try client.answer() == ["OK"])
+      }
+    }
+  }
+
+  @Test func `a subscriber is told of what happens, in order, and in the words of the protocol`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let subscriber = try daemon.client()
+    #expect(try subscriber.ask("subscribe") == ["OK 0"])
+    let device = try daemon.uuid("get device")
+    let first = try event(subscriber)
+    #expect(first.sequence == 1)
+    #expect(first.text.hasPrefix("device created value=\(device) cause=first-use time="))
+    let second = try event(subscriber)
+    #expect(second.sequence == 2)
+    #expect(second.text.hasPrefix("devices added value=\(device) time="))
+    let installation = try daemon.uuid("get installation")
+    let app = "user:\(getuid())"
+    #expect(try event(subscriber).text.hasPrefix("app installed app=\(app) vendor=\(app) time="))
+    let made = "installation created value=\(installation) cause=first-use app=\(app) vendor=\(app) time="
+    #expect(try event(subscriber).text.hasPrefix(made))
+    #expect(try daemon.ask("status").hasPrefix("OK"))
+    #expect(try daemon.client().ask("status").contains("* last-event=4"))
+  }
+
+  @Test func `events come between replies and never within one`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    #expect(try client.ask("subscribe") == ["OK 0"])
+    try client.send("get uuid count=200\nget device\nget uuid count=200\nget installation\nping\nget uuid count=200\n")
+    var replies = 0
+    var rows = 0
+    var events = 0
+    while replies < 6 || events < 4, let line = try client.line() {
+      if line.hasPrefix("* ") {
+        rows += 1
+      } else if line.hasPrefix("EVENT ") {
+        #expect(rows == 0, "an event within a reply")
+        events += 1
+      } else {
+        #expect(line.hasPrefix("OK"))
+        if rows > 0 { #expect(line == "OK 200") }
+        rows = 0
+        replies += 1
+      }
+    }
+    #expect(events == 4)
+  }
+
+  @Test func `topics are chosen, added and left`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let subscriber = try daemon.client()
+    #expect(try subscriber.ask("subscribe installation") == ["OK 0"])
+    _ = try daemon.uuid("get device")
+    _ = try daemon.uuid("get installation")
+    #expect(try event(subscriber).sequence == 4)
+    #expect(try subscriber.ask("subscribe VENDOR") == ["OK 4"])
+    #expect(try subscriber.ask("unsubscribe installation") == ["OK"])
+    _ = try daemon.uuid("get vendor")
+    #expect(try event(subscriber).text.hasPrefix("vendor created "))
+    #expect(try subscriber.ask("unsubscribe") == ["OK"])
+    #expect(try daemon.client().ask("status").contains("* subscribers=0"))
+    #expect(try subscriber.ask("subscribe nonsense").first?.hasPrefix("ERR bad-argument ") == true)
+    #expect(try subscriber.ask("subscribe since=1000000").first?.hasPrefix("ERR bad-argument ") == true)
+    #expect(try subscriber.ask("subscribe since=-1").first?.hasPrefix("ERR bad-argument ") == true)
+  }
+
+  @Test(.enabled(if: isRoot, "making events at will needs root"))
+  func `what happened is replayed from any number on, over a stop and over a kill`() throws {
+    let daemon = try DaemonUnderTest().start()
+    try makeEvents(daemon, 0..<50)
+    for signal in [SIGTERM, SIGKILL] {
+      daemon.end(with: signal)
+      try daemon.start()
+      for since in [0, 1, 57, 99] {
+        let subscriber = try daemon.client()
+        #expect(try subscriber.ask("subscribe since=\(since)") == ["OK \(since)"])
+        for sequence in (since + 1)...100 { #expect(try event(subscriber).sequence == sequence) }
+      }
+    }
+    // The numbers go on.
+    let subscriber = try daemon.client()
+    #expect(try subscriber.ask("subscribe since=100") == ["OK 100"])
+    try makeEvents(daemon, 50..<51)
+    #expect(try event(subscriber).sequence == 101)
+  }
+
+  @Test(.enabled(if: isRoot, "making events at will needs root"))
+  func `going back for one topic brings no other event twice`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let subscriber = try daemon.client()
+    #expect(try subscriber.ask("subscribe devices") == ["OK 0"])
+    try makeEvents(daemon, 0..<3)
+    for sequence in 1...6 { #expect(try event(subscriber).sequence == sequence) }
+    #expect(try daemon.ask("account set alice") == "OK")
+    #expect(try daemon.ask("account set bob") == "OK")
+    #expect(try subscriber.ask("subscribe account since=0") == ["OK 0"])
+    #expect(try event(subscriber).text.hasPrefix("account changed value=alice "))
+    #expect(try event(subscriber).text.hasPrefix("account changed value=bob "))
+    try makeEvents(daemon, 3..<4)
+    #expect(try event(subscriber).sequence == 9)
+  }
+
+  @Test(.enabled(if: isRoot, "making events at will needs root"))
+  func `a snapshot is the state at the number it ends with`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    #expect(try daemon.ask("account set \"alice and bob\"") == "OK")
+    let rows = try daemon.client().ask("subscribe device account devices snapshot=yes")
+    #expect(
+      rows == [
+        "* device value=\(device) cause=first-use", "* devices value=\(device)", "* account value=\"alice and bob\"",
+        "OK 3",
+      ])
+  }
+
+  @Test(.enabled(if: isRoot, "making events at will needs root"))
+  func `at least ten thousand events are kept, and what is gone is said to be`() throws {
+    let daemon = try DaemonUnderTest().start()
+    try makeEvents(daemon, 0..<5_600)
+    let subscriber = try daemon.client()
+    #expect(try subscriber.ask("subscribe since=1200") == ["OK 1200"])
+    for sequence in 1_201...11_200 { #expect(try event(subscriber).sequence == sequence) }
+    daemon.end(with: SIGKILL)
+    try daemon.start()
+    let again = try daemon.client()
+    #expect(try again.ask("subscribe since=0").first?.hasPrefix("ERR gone ") == true)
+    #expect(try again.ask("subscribe since=1200") == ["OK 1200"])
+    for sequence in 1_201...11_200 { #expect(try event(again).sequence == sequence) }
+  }
+
+  @Test(.enabled(if: isRoot, "making events at will needs root"))
+  func `a subscriber that does not read is told what it missed, and can have it`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let slow = try daemon.client()
+    #expect(try slow.ask("subscribe") == ["OK 0"])
+    let count = 9_000
+    try makeEvents(daemon, 0..<count)
+    var last = 0
+    var lag: (sequence: Int, text: String)?
+    while lag == nil {
+      let next = try event(slow)
+      if next.text.hasPrefix("lag ") {
+        lag = next
+      } else {
+        #expect(next.sequence == last + 1)
+        last = next.sequence
+      }
+    }
+    let found = try #require(lag)
+    // What waited, the buffers of the socket apart, was about 1 MiB.
+    #expect(last > 8_000 && last < 2 * count, "\(last)")
+    #expect(found.text == "lag missed=\(found.sequence - last) from=\(last)")
+    #expect(found.sequence == 2 * count)
+    #expect(try slow.ask("subscribe since=\(last)") == ["OK \(last)"])
+    for sequence in (last + 1)...(2 * count) { #expect(try event(slow).sequence == sequence) }
+    // And it goes on as before.
+    try makeEvents(daemon, count..<(count + 1))
+    #expect(try event(slow).sequence == 2 * count + 1)
+  }
+
+  @Test(.enabled(if: isRoot, "acting as two users needs root"))
+  func `a peer is told of what it may read, and of nothing else`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    // Another user's connection, held open by a program that copies lines.
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [
+      "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "socat", "-t", "20", "-",
+      "UNIX-CONNECT:\(daemon.socket)",
+    ]
+    let input = Pipe()
+    let output = Pipe()
+    process.standardInput = input
+    process.standardOutput = output
+    try process.runUnmasked()
+    try input.fileHandleForWriting.write(contentsOf: Data("subscribe\n".utf8))
+    #expect(String(decoding: output.fileHandleForReading.availableData, as: UTF8.self) == "OK 0\n")
+    // Of root's app it hears nothing, of the device and of itself it does.
+    _ = try daemon.uuid("get installation")
+    _ = try daemon.uuid("get device")
+    let own = try run(
+      ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "get", "installation"],
+      environment: ["IDENTITYD_SOCKET": daemon.socket])
+    #expect(own.status == 0)
+    try input.fileHandleForWriting.write(contentsOf: Data("quit\n".utf8))
+    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    process.waitUntilExit()
+    let seen = text.split(separator: "\n").map { $0.split(separator: " ").prefix(4).joined(separator: " ") }
+    #expect(
+      seen == [
+        "EVENT 3 device created", "EVENT 4 devices added", "EVENT 5 app installed", "EVENT 6 installation created",
+        "OK",
+      ])
+    #expect(!text.contains("user:0"))
+    #expect(text.contains("app installed app=user:65534"))
+  }
+
+  @Test(.enabled(if: isRoot, "making events at will needs root"))
+  func `many subscribers all get every event`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=4096\n")
+    let subscribers = try (0..<1_000).map { _ in try daemon.client() }
+    for subscriber in subscribers { #expect(try subscriber.ask("subscribe devices") == ["OK 0"]) }
+    try makeEvents(daemon, 0..<20)
+    for subscriber in subscribers {
+      for sequence in 1...40 { #expect(try event(subscriber).sequence == sequence) }
+    }
+  }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import Testing
+
+/// Protocol, section 3: the machine under the daemon is another one, or perhaps another one.
+@Suite(.enabled(if: isRoot, "a machine-id of one's own needs a mount")) struct MachineTests {
+  private let daemon: DaemonUnderTest
+  private let machineID: URL
+  private let credentials: URL
+
+  init() throws {
+    let daemon = try DaemonUnderTest()
+    self.daemon = daemon
+    machineID = daemon.folder.appending(path: "machine-id")
+    credentials = daemon.folder.appending(path: "credentials")
+    try FileManager.default.createDirectory(at: credentials, withIntermediateDirectories: true)
+  }
+
+  /// Starts the daemon on the machine that these two make out.
+  private func start(machine: Int, hardware: Int?, _ settings: String = "") throws {
+    let digits = String(repeating: "0", count: 31)
+    try Data("\(machine)\(digits)\n".utf8).write(to: machineID)
+    let file = credentials.appending(path: "identityd.hardware")
+    let hardware = hardware.map { "0000000\($0)-0000-4000-8000-000000000000\n" } ?? "unknown"
+    try Data(hardware.utf8).write(to: file)
+    try daemon.start(
+      through: [
+        "unshare", "--mount", "env", "CREDENTIALS_DIRECTORY=\(credentials.path)", "sh", "-c",
+        "mount --bind \(machineID.path) /etc/machine-id && exec \"$@\"", "-",
+      ], configuration: "[Device]\n\(settings)\n")
+  }
+
+  private struct Found: Equatable {
+    let device: String
+    let installation: String
+    let vendor: String
+  }
+
+  private func identifiers() throws -> Found {
+    Found(
+      device: try daemon.uuid("get device"), installation: try daemon.uuid("get installation"),
+      vendor: try daemon.uuid("get vendor"))
+  }
+
+  private func causes(_ level: String) throws -> [String] {
+    try daemon.client().ask("history \(level)").dropLast().compactMap { line in
+      line.split(separator: " ").first { $0.hasPrefix("cause=") }.map { String($0.dropFirst(6)) }
+    }
+  }
+
+  @Test func `a restore in place changes nothing`() throws {
+    try start(machine: 1, hardware: 1)
+    let before = try identifiers()
+    daemon.end()
+    try start(machine: 1, hardware: 1)
+    #expect(try identifiers() == before)
+    #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") })
+  }
+
+  @Test func `with another machine-id everything is renewed`() throws {
+    try start(machine: 1, hardware: 1)
+    let before = try identifiers()
+    let last = try daemon.client().ask("status").first { $0.hasPrefix("* last-event=") } ?? ""
+    daemon.end()
+    try start(machine: 2, hardware: 1)
+    let after = try identifiers()
+    #expect(after.device != before.device)
+    #expect(after.installation != before.installation)
+    #expect(after.vendor != before.vendor)
+    #expect(try daemon.ask("get device").hasSuffix("origin=machine"))
+    for level in ["device", "installation", "vendor"] {
+      #expect(try causes(level) == ["first-use", "machine-changed"])
+    }
+    try daemon.waitForLog("machine-changed")
+    let subscriber = try daemon.client()
+    let number = last.dropFirst("* last-event=".count)
+    #expect(try subscriber.ask("subscribe device since=\(number)") == ["OK \(number)"])
+    let changed = "device changed value=\(after.device) previous=\(before.device) cause=machine-changed time="
+    #expect(try subscriber.line()?.contains(changed) == true)
+    // Once, not at each start.
+    daemon.end()
+    try start(machine: 2, hardware: 1)
+    #expect(try identifiers() == after)
+    // Nor does the old machine's identifier ever come back.
+    daemon.end()
+    try start(machine: 1, hardware: 1)
+    #expect(try daemon.uuid("get device") != before.device)
+    #expect(try daemon.ask("get device").hasSuffix("origin=random"))
+  }
+
+  @Test func `or kept, and that is said`() throws {
+    try start(machine: 1, hardware: 1)
+    let before = try identifiers()
+    daemon.end()
+    try start(machine: 2, hardware: 1, "OnMachineChange=keep")
+    #expect(try identifiers() == before)
+    let status = try daemon.client().ask("status")
+    #expect(status.contains { $0.hasPrefix("* suspect=\"machine-changed ") })
+    try daemon.waitForLog("may be another machine")
+  }
+
+  @Test func `on other hardware everything is kept, and that is said until somebody renews`() throws {
+    try start(machine: 1, hardware: 1)
+    let before = try identifiers()
+    daemon.end()
+    try start(machine: 1, hardware: 2)
+    #expect(try identifiers() == before)
+    let subscriber = try daemon.client()
+    #expect(try subscriber.ask("subscribe device since=0") == ["OK 0"])
+    _ = try subscriber.line()
+    let suspect = "device suspect value=\(before.device) cause=hardware-changed time="
+    #expect(try subscriber.line()?.contains(suspect) == true)
+    for _ in 0..<2 {
+      #expect(try daemon.client().ask("status").contains { $0.hasPrefix("* suspect=\"hardware-changed ") })
+      daemon.end()
+      try start(machine: 1, hardware: 2)
+    }
+    #expect(try daemon.ask("renew device").hasSuffix("previous=\(before.device)"))
+    #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") })
+  }
+
+  @Test func `or renewed`() throws {
+    try start(machine: 1, hardware: 1)
+    let before = try identifiers()
+    daemon.end()
+    try start(machine: 1, hardware: 2, "OnHardwareChange=renew")
+    let after = try identifiers()
+    #expect(after.device != before.device && after.installation != before.installation)
+    // What the machine-id gives would be the other machine's identifier too.
+    #expect(try daemon.ask("get device").hasSuffix("origin=random"))
+    #expect(try causes("device") == ["first-use", "hardware-changed"])
+  }
+
+  @Test func `hardware that does not tell its number is no other hardware`() throws {
+    try start(machine: 1, hardware: 1)
+    let before = try identifiers()
+    for hardware in [nil, 1, nil, 1] as [Int?] {
+      daemon.end()
+      try start(machine: 1, hardware: hardware, "OnHardwareChange=renew")
+      #expect(try identifiers() == before)
+    }
+  }
+
+  @Test func `a sealed image starts as if for the first time, wherever it is`() throws {
+    for machine in [1, 2] {
+      try start(machine: 1, hardware: 1)
+      let before = try identifiers()
+      #expect(try daemon.ask("seal") == "OK")
+      #expect(try daemon.ask("seal") == "OK")
+      #expect(try daemon.ask("get device").hasPrefix("ERR unavailable "))
+      #expect(try daemon.ask("get installation").hasPrefix("ERR unavailable "))
+      #expect(try daemon.ask("account set alice").hasPrefix("ERR unavailable "))
+      daemon.end()
+      let image = try FileManager.default.contentsOfDirectory(atPath: daemon.state.path)
+      #expect(image.contains("identityd.db"))
+      try start(machine: machine, hardware: 1)
+      let after = try identifiers()
+      #expect(
+        after.device != before.device && after.installation != before.installation && after.vendor != before.vendor)
+      #expect(try daemon.client().ask("history device").count == 2)
+      #expect(try daemon.ask("resolve \(before.device)").hasPrefix("ERR not-found "))
+      // Nothing of the sealed store is left.
+      let left = try run(["grep", "--recursive", "--count", "--text", before.installation, daemon.state.path])
+      #expect(left.status == 1, "\(left.output)")
+      daemon.end()
+      try FileManager.default.removeItem(at: daemon.state)
+    }
+  }
+
+  @Test func `a seal holds over a kill`() throws {
+    try start(machine: 1, hardware: 1)
+    let before = try identifiers()
+    #expect(try daemon.ask("seal") == "OK")
+    daemon.end(with: SIGKILL)
+    try start(machine: 1, hardware: 1)
+    #expect(try identifiers().installation != before.installation)
+  }
+}

@@ -1,0 +1,285 @@
+import Foundation
+import Testing
+
+/// Protocol, section 2, with a real daemon that watches real folders. What takes a unit is in the system tests.
+@Suite(.enabled(if: isRoot, "acting as two users needs root")) struct ManifestTests {
+  private let daemon: DaemonUnderTest
+  /// Most important first.
+  private let folders: [URL]
+
+  init() throws {
+    let daemon = try DaemonUnderTest()
+    self.daemon = daemon
+    folders = ["etc", "run", "local", "usr"].map { daemon.folder.appending(path: $0) }
+    for folder in folders.dropFirst() {
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+  }
+
+  private func start() throws {
+    let lines = folders.map { "Directories=\($0.path)\n" }.joined()
+    try daemon.start(configuration: "[Apps]\n\(lines)")
+  }
+
+  private func file(_ app: String, in folder: Int) -> URL { folders[folder].appending(path: "\(app).app") }
+
+  private func write(_ text: String, _ app: String, in folder: Int = 3) throws {
+    try FileManager.default.createDirectory(at: folders[folder], withIntermediateDirectories: true)
+    try Data(text.utf8).write(to: file(app, in: folder), options: .atomic)
+  }
+
+  private func remove(_ app: String, in folder: Int = 3) throws {
+    try FileManager.default.removeItem(at: file(app, in: folder))
+  }
+
+  /// The installed apps, each as `ID vendor=V manifest=M`.
+  private func apps() throws -> [String] {
+    try daemon.client().ask("app list").dropLast().map { line in
+      line.split(separator: " ").dropFirst().filter { !$0.hasPrefix("installed=") }.joined(separator: " ")
+    }
+  }
+
+  private func waitForApps(_ wanted: [String]) throws {
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while try apps() != wanted {
+      guard Date() < deadline else { throw Failure("\(try apps()) is not \(wanted): \(daemon.log)") }
+      usleep(20_000)
+    }
+  }
+
+  /// Whoever runs as another user, as the daemon sees it.
+  private func ask(_ words: String..., as user: Int) throws -> String {
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    let outcome = try run(
+      ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", program] + words,
+      environment: ["IDENTITYD_SOCKET": daemon.socket])
+    return (outcome.output + outcome.errors).trimmingCharacters(in: .newlines)
+  }
+
+  // The users of Debian's base-passwd that these tests act as.
+  private let daemonUser = 1
+  private let mailUser = 8
+
+  @Test func `an app is installed when its manifest appears, and uninstalled when it disappears`() throws {
+    try start()
+    let subscriber = try daemon.client()
+    #expect(try subscriber.ask("subscribe") == ["OK 0"])
+    try write("[App]\nVendor=org.example\nUser=daemon\nAccessGroups=org.example.shared org.example.media\n", "player")
+    #expect(try subscriber.line()?.hasPrefix("EVENT 1 app installed app=player vendor=org.example time=") == true)
+    let answer = try ask("--json", "whoami", as: daemonUser)
+    #expect(answer.contains("\"words\":[\"player\"]"))
+    #expect(answer.contains("\"groups\":\"org.example.shared,org.example.media\""))
+    #expect(answer.contains("\"vendor\":\"org.example\""))
+    let installation = try ask("get", "installation", as: daemonUser)
+    let vendor = try ask("get", "vendor", as: daemonUser)
+    _ = try (subscriber.line(), subscriber.line())
+    try remove("player")
+    let gone = "cause=uninstalled"
+    let ended = "EVENT 4 installation ended value=\(installation) \(gone) app=player vendor=org.example time="
+    #expect(try subscriber.line()?.hasPrefix(ended) == true)
+    #expect(try subscriber.line()?.hasPrefix("EVENT 5 app uninstalled app=player vendor=org.example ") == true)
+    let deserted = "EVENT 6 vendor ended value=\(vendor) \(gone) vendor=org.example time="
+    #expect(try subscriber.line()?.hasPrefix(deserted) == true)
+    #expect(try ask("whoami", as: daemonUser) == "user:1")
+  }
+
+  @Test func `what an app loses with its uninstallation, and what it keeps`() throws {
+    try write("[App]\nVendor=org.example\nUser=daemon\nDeviceIdentifier=app\n", "player")
+    try write("[App]\nVendor=org.example\nUser=mail\nDeviceIdentifier=vendor\n", "reader")
+    try start()
+    func identifiers(_ user: Int) throws -> [String] {
+      try ["installation", "vendor", "device"].map { try ask("get", $0, as: user) }
+    }
+    let player = try identifiers(daemonUser)
+    let reader = try identifiers(mailUser)
+    let shared = try daemon.uuid("get device")
+    #expect(player[1] == reader[1])
+    #expect(Set([player[0], reader[0], player[1], player[2], reader[2], shared]).count == 6)
+    // One app of two: its vendor stays.
+    try remove("player")
+    try waitForApps(["reader vendor=org.example manifest=yes"])
+    try write("[App]\nVendor=org.example\nUser=daemon\nDeviceIdentifier=app\n", "player")
+    try waitForApps(["player vendor=org.example manifest=yes", "reader vendor=org.example manifest=yes"])
+    let again = try identifiers(daemonUser)
+    #expect(again[0] != player[0])
+    #expect(again[1] == player[1])
+    #expect(again[2] == player[2])
+    // Both: the vendor's identifier ends, the device's does not.
+    try remove("player")
+    try remove("reader")
+    try waitForApps([])
+    try write("[App]\nVendor=org.example\nUser=mail\nDeviceIdentifier=vendor\n", "reader")
+    try waitForApps(["reader vendor=org.example manifest=yes"])
+    let last = try identifiers(mailUser)
+    #expect(last[0] != reader[0])
+    #expect(last[1] != reader[1])
+    #expect(last[2] == reader[2])
+    #expect(try daemon.uuid("get device") == shared)
+    // The history knows all of it.
+    #expect(try daemon.client().ask("history installation app=player").count == 3)
+  }
+
+  @Test func `an upgrade replaces the file and is no reinstallation, nor is a removal that is made good at once`()
+    throws
+  {
+    try write("[App]\nUser=daemon\n", "player")
+    try start()
+    let installation = try ask("get", "installation", as: daemonUser)
+    let before = try daemon.client().ask("status").first { $0.hasPrefix("* last-event=") }
+    try write("[App]\nUser=daemon\n# newer\n", "player")
+    try remove("player")
+    try write("[App]\nUser=daemon\n# newer still\n", "player", in: 2)
+    // A marker that comes later, so that all of this was looked at.
+    try write("[App]\nUser=mail\n", "reader")
+    try waitForApps(["player vendor=player manifest=yes", "reader vendor=reader manifest=yes"])
+    #expect(try ask("get", "installation", as: daemonUser) == installation)
+    #expect(before == "* last-event=2")
+    #expect(try daemon.client().ask("status").contains("* last-event=3"))
+  }
+
+  @Test func `an earlier folder overrides a later one, a link to dev null masks, and each may come and go`() throws {
+    try write("[App]\nVendor=usr\n", "player", in: 3)
+    try start()
+    try waitForApps(["player vendor=usr manifest=yes"])
+    // This folder was not there at the start.
+    try write("[App]\nVendor=etc\n", "player", in: 0)
+    try waitForApps(["player vendor=etc manifest=yes"])
+    try FileManager.default.removeItem(at: folders[0])
+    try waitForApps(["player vendor=usr manifest=yes"])
+    try FileManager.default.createSymbolicLink(atPath: file("player", in: 1).path, withDestinationPath: "/dev/null")
+    try waitForApps([])
+    try remove("player", in: 1)
+    try waitForApps(["player vendor=usr manifest=yes"])
+  }
+
+  @Test func `what changed while no daemon ran is found at its start`() throws {
+    try write("[App]\nUser=daemon\n", "player")
+    try write("[App]\nUser=mail\n", "reader")
+    try start()
+    let player = try ask("get", "installation", as: daemonUser)
+    let reader = try ask("get", "installation", as: mailUser)
+    daemon.end()
+    try remove("reader")
+    try daemon.start()
+    #expect(try apps() == ["player vendor=player manifest=yes"])
+    daemon.end()
+    try write("[App]\nUser=mail\n", "reader")
+    try daemon.start()
+    #expect(try ask("get", "installation", as: daemonUser) == player)
+    #expect(try ask("get", "installation", as: mailUser) != reader)
+  }
+
+  @Test func `a faulty manifest leaves the app what it had, and is named with its line`() throws {
+    try write("[App]\nVendor=org.example\nUser=daemon\n", "player")
+    try start()
+    let installation = try ask("get", "installation", as: daemonUser)
+    try write("[App]\nVendor=org.example\nUser=daemon\nDeviceIdentifier=nonsense\n", "player")
+    let place = "\(file("player", in: 3).path):4"
+    try daemon.waitForLog(place)
+    #expect(try apps() == ["player vendor=org.example manifest=yes"])
+    #expect(try ask("get", "installation", as: daemonUser) == installation)
+    #expect(try daemon.client().ask("status").contains { $0.hasPrefix("* manifest-fault=") && $0.contains(place) })
+    // Over a restart too.
+    daemon.end()
+    try daemon.start()
+    #expect(try ask("get", "installation", as: daemonUser) == installation)
+    // And a new one with a fault is not installed.
+    try write("nonsense\n", "reader")
+    try daemon.waitForLog("\(file("reader", in: 3).path):1")
+    #expect(try apps() == ["player vendor=org.example manifest=yes"])
+    try remove("reader")
+    try write("[App]\nVendor=org.example\nUser=daemon\n", "player")
+    try daemon.waitForLog("in order again")
+    #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* manifest-fault=") })
+  }
+
+  @Test func `of two manifests for one user neither is served, and both are named`() throws {
+    try write("[App]\nUser=daemon\n", "player")
+    try start()
+    let installation = try ask("get", "installation", as: daemonUser)
+    try write("[App]\nUser=daemon\n", "thief")
+    try daemon.waitForLog("neither is served")
+    let fault = try #require(try daemon.client().ask("status").first { $0.hasPrefix("* manifest-fault=") })
+    #expect(fault.contains(file("player", in: 3).path) && fault.contains(file("thief", in: 3).path))
+    #expect(try ask("whoami", as: daemonUser) == "user:1")
+    // The one that was installed stays so, the other is not.
+    #expect(try apps() == ["player vendor=player manifest=yes"])
+    try remove("thief")
+    try daemon.waitForLog("in order again")
+    #expect(try ask("get", "installation", as: daemonUser) == installation)
+  }
+
+  @Test func `a folder that cannot be read changes nothing and is said`() throws {
+    try write("[App]\nUser=daemon\n", "player")
+    try start()
+    let installation = try ask("get", "installation", as: daemonUser)
+    try FileManager.default.removeItem(at: folders[2])
+    try Data().write(to: folders[2])
+    try remove("player")
+    try daemon.waitForLog("the apps stay as they are")
+    #expect(try ask("get", "installation", as: daemonUser) == installation)
+    #expect(
+      try daemon.client().ask("status").contains {
+        $0.hasPrefix("* manifest-fault=") && $0.contains(folders[2].path)
+      })
+    // It is looked at again without being told.
+    try FileManager.default.removeItem(at: folders[2])
+    try FileManager.default.createDirectory(at: folders[2], withIntermediateDirectories: true)
+    try waitForApps([])
+  }
+
+  @Test func `the daemon's own reading does not wake it`() throws {
+    for number in 0..<20 { try write("[App]\nVendor=org.example\n", "app\(number)") }
+    try start()
+    let used = { () throws -> UInt64 in
+      let text = try String(contentsOfFile: "/proc/\(self.daemon.process.processIdentifier)/stat", encoding: .utf8)
+      let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+      return (UInt64(fields[11]) ?? 0) + (UInt64(fields[12]) ?? 0)
+    }
+    let before = try used()
+    sleep(2)
+    // Ticks of 10 ms: a loop would use all of them.
+    #expect(try used() - before < 20)
+  }
+
+  @Test func `an app that was uninstalled while it is connected gets nothing new`() throws {
+    try write("[App]\nUser=daemon\n", "player")
+    try start()
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [
+      "setpriv", "--reuid=1", "--regid=1", "--clear-groups", "socat", "-t", "20", "-",
+      "UNIX-CONNECT:\(daemon.socket)",
+    ]
+    let input = Pipe()
+    let output = Pipe()
+    process.standardInput = input
+    process.standardOutput = output
+    try process.runUnmasked()
+    func ask(_ request: String) throws -> String {
+      try input.fileHandleForWriting.write(contentsOf: Data("\(request)\n".utf8))
+      return String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    }
+    #expect(try ask("get installation").hasPrefix("OK "))
+    try remove("player")
+    try waitForApps([])
+    #expect(try ask("get installation").hasPrefix("ERR not-found "))
+    #expect(try ask("get vendor").hasPrefix("ERR not-found "))
+    #expect(try ask("get device").hasPrefix("ERR not-found "))
+    #expect(try apps() == [])
+    try input.fileHandleForWriting.close()
+    process.waitUntilExit()
+  }
+
+  @Test func `an app without a manifest is forgotten by itself or by an admin`() throws {
+    try write("[App]\nUser=mail\n", "reader")
+    try start()
+    let first = try ask("get", "installation", as: daemonUser)
+    #expect(try ask("app", "forget", "user:0", as: daemonUser).contains("(denied)"))
+    #expect(try ask("app", "forget", "user:1", as: daemonUser) == "")
+    #expect(try ask("get", "installation", as: daemonUser) != first)
+    #expect(try daemon.ask("app forget user:1") == "OK")
+    #expect(try daemon.ask("app forget user:1").hasPrefix("ERR not-found "))
+    #expect(try daemon.ask("app forget reader").hasPrefix("ERR conflict "))
+  }
+}

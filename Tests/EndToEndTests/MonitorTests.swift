@@ -1,0 +1,373 @@
+import Foundation
+import Testing
+
+/// `identityctl monitor` and `identityctl wait` (protocol, section 7).
+@Suite struct MonitorTests {
+  private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+  private let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
+
+  // MARK: monitor
+
+  @Test func `it writes what others do, as it happens`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let monitor = try FollowingClient(daemon, "monitor")
+    let devices = try FollowingClient(daemon, "monitor", "device", "--json", "--format=upper")
+    try daemon.waitForStatus("subscribers", "2")
+    #expect(try identityctl(daemon, "migrate", "device", uuid, "commit=yes").status == 0)
+    #expect(try identityctl(daemon, "get", "installation").status == 0)
+    let lines = try monitor.waitForLines { lines in lines.contains { $0.contains("  installation created  ") } }
+    let device = try #require(lines.first { $0.contains("  device created  value=\(uuid) cause=migrated") }, "\(lines)")
+    #expect(device.contains(#/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  \d+  device created  /#), "\(device)")
+    #expect(!device.contains("time="))
+    let event = try #require(try devices.waitForEvents(1).first)
+    #expect((event.topic, event.name) == ("device", "created"))
+    #expect(event.attributes["value"] == uuid.uppercased())
+    #expect(event.attributes["time"]?.count == 24)
+    #expect(try devices.lines().count == 1, "the installation is another topic")
+    #expect(monitor.end() == 128 + SIGTERM)
+    #expect(monitor.errors == "")
+  }
+
+  @Test func `events since a number come first`() throws {
+    let daemon = try DaemonUnderTest().start()
+    _ = try daemon.uuid("get device")
+    _ = try daemon.uuid("get installation")
+    let last = try #require(Int64(try daemon.client().statusValue("last-event") ?? ""))
+    #expect(last > 1)
+    let all = try FollowingClient(daemon, "monitor", "--json", "--since=0")
+    let rest = try FollowingClient(daemon, "monitor", "--json", "--since=1")
+    #expect(try all.waitForEvents(Int(last)).map(\.sequence).sorted() == Array(1...last))
+    #expect(try rest.waitForEvents(Int(last) - 1).map(\.sequence).sorted() == Array(2...last))
+  }
+
+  @Test func `when nobody reads on it ends at once, whether something happens or not`() throws {
+    let daemon = try DaemonUnderTest().start()
+    _ = try daemon.uuid("get device")
+    for reader in ["head --lines=1", "true"] {
+      let since = reader == "true" ? "" : "--since=0"
+      let script = "timeout 20 \(program) monitor \(since) | \(reader) > /dev/null; echo ${PIPESTATUS[0]}"
+      let result = try run(["bash", "-c", script], environment: ["IDENTITYD_SOCKET": daemon.socket])
+      #expect((result.output, result.errors) == ("5\n", ""))
+    }
+  }
+
+  @Test func `a terminal gets colours unless it is not to`() throws {
+    let daemon = try DaemonUnderTest().start()
+    _ = try daemon.uuid("get device")
+    for (environment, isColoured) in [
+      (["TERM": "xterm", "NO_COLOR": ""], true), (["TERM": "xterm", "NO_COLOR": "1"], false),
+      (["TERM": "dumb", "NO_COLOR": ""], false),
+    ] {
+      let result = try run(
+        ["script", "--quiet", "--return", "--command", "\(program) wait device --since=0", "/dev/null"],
+        environment: environment.merging(["IDENTITYD_SOCKET": daemon.socket]) { $1 })
+      #expect(result.output.contains("\u{1b}[") == isColoured, "\(result)")
+      #expect(result.output.contains("device created"))
+    }
+  }
+
+  @Test func `a daemon that is gone is told once, and that it is back`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let monitor = try FollowingClient(daemon, "monitor", "device")
+    let quiet = try FollowingClient(daemon, "monitor", "device", "--quiet")
+    try daemon.waitForStatus("subscribers", "2")
+    daemon.end()
+    try monitor.waitForErrors("the daemon is gone")
+    // As long as the longest pause: attempts that fail are no news.
+    usleep(1_200_000)
+    try daemon.start()
+    #expect(try daemon.ask("migrate device \(uuid) commit=yes").hasPrefix("OK "))
+    _ = try monitor.waitForLines { $0.count == 1 }
+    _ = try quiet.waitForLines { $0.count == 1 }
+    #expect(monitor.errors.split(separator: "\n").count == 2, "\(monitor.errors)")
+    #expect(monitor.errors.contains("the daemon is back"))
+    #expect(quiet.errors == "")
+  }
+
+  @Test func `a new store, whose numbers begin anew, is told and followed from where it is`() throws {
+    let daemon = try DaemonUnderTest().start()
+    _ = try daemon.uuid("get installation")
+    let monitor = try FollowingClient(daemon, "monitor", "--json", "--since=0")
+    _ = try monitor.waitForEvents(2)
+    daemon.end()
+    try FileManager.default.removeItem(at: daemon.state)
+    try daemon.start()
+    try monitor.waitForErrors("events may have been missed")
+    try daemon.waitForStatus("subscribers", "1")
+    let before = try monitor.lines().count
+    _ = try daemon.uuid("get installation")
+    #expect(try monitor.waitForEvents(before + 1)[before].sequence == 1)
+  }
+
+  @Test(.enabled(if: isRoot, "only an admin sees all events, and may list devices"))
+  func `kill -9 at any moment loses no event that was acknowledged, and doubles none`() throws {
+    let kills = ProcessInfo.processInfo.environment["IDENTITYD_KILLS"].flatMap { Int($0) } ?? 20
+    let daemon = try DaemonUnderTest().start()
+    let monitor = try FollowingClient(daemon, "monitor", "--json", "--since=0")
+    let changers = (0..<3).map { _ in Changer(daemon.socket) }
+    for changer in changers { changer.start() }
+    for _ in 0..<kills {
+      // The next kill finds the monitor following again.
+      let seen = try monitor.lines().count
+      _ = try monitor.waitForLines { $0.count > seen }
+      usleep(.random(in: 0...60_000))
+      daemon.end(with: SIGKILL)
+      try daemon.start()
+    }
+    let changes = changers.flatMap { $0.stop() }
+    let last = try #require(Int(try daemon.client().statusValue("last-event") ?? ""))
+    let events = try monitor.waitForEvents(last)
+    #expect(events.map(\.sequence) == Array(1...Int64(last)))
+    let told = Set(events.map { Change(name: $0.name, value: $0.attributes["value"] ?? "") })
+    #expect(changes.count > kills)
+    #expect(changes.filter { !told.contains($0) } == [])
+    let lines = monitor.errors.split(separator: "\n")
+    #expect(lines.count == 2 * lines.count { $0.contains("the daemon is gone") }, "\(monitor.errors)")
+    #expect(!monitor.errors.contains("missed"), "\(monitor.errors)")
+  }
+
+  @Test(.enabled(if: isRoot, "only an admin may name the account"))
+  func `what was not read fast enough is fetched`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let monitor = try FollowingClient(daemon, "monitor", "--json", "--since=0")
+    try daemon.waitForStatus("subscribers", "1")
+    monitor.send(SIGSTOP)
+    // More bytes than wait for a subscriber, and fewer events than are kept.
+    let client = try daemon.client()
+    for round in 0..<80 {
+      let names = (0..<100).map { String(repeating: "x", count: 240) + String(round * 100 + $0) }
+      try client.send(names.map { "account set \($0)\n" }.joined())
+      for _ in names { try #require(try client.line() == "OK") }
+    }
+    monitor.send(SIGCONT)
+    #expect(try monitor.waitForEvents(8_000).map(\.sequence) == Array(1...8_000))
+    #expect(monitor.errors == "")
+  }
+
+  // MARK: wait
+
+  @Test func `it ends with the first event of its topics, and writes it`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let wait = try FollowingClient(daemon, "wait", "device", "account", "--timeout=20.5")
+    try daemon.waitForStatus("subscribers", "1")
+    _ = try daemon.uuid("get installation")
+    _ = try daemon.uuid("get device")
+    #expect(wait.exitStatus() == 0)
+    let lines = try wait.lines()
+    #expect(lines.count == 1 && lines[0].contains("  device created  value="), "\(lines)")
+    let again = try identityctl(daemon, "wait", "device", "--since=0", "--json")
+    #expect(again.status == 0)
+    #expect(again.output.contains("\"topic\":\"device\",\"event\":\"created\""))
+    let quiet = try identityctl(daemon, "--quiet", "wait", "device", "--since=0")
+    #expect((quiet.status, quiet.output) == (0, ""))
+  }
+
+  @Test func `after its time it ends with a status of its own`() throws {
+    let daemon = try DaemonUnderTest().start()
+    _ = try daemon.uuid("get device")
+    let start = ContinuousClock.now
+    let result = try identityctl(daemon, "wait", "device", "--timeout=0.3")
+    #expect((result.status, result.output) == (6, ""))
+    #expect(ContinuousClock.now - start >= .milliseconds(300))
+    #expect(try identityctl(daemon, "wait", "device", "--timeout=0.01", "--quiet").errors == "")
+  }
+
+  @Test func `over a restart it misses nothing`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let wait = try FollowingClient(daemon, "wait", "device", "--timeout=20")
+    try daemon.waitForStatus("subscribers", "1")
+    daemon.end(with: SIGKILL)
+    try daemon.start()
+    // It may be back by now or not.
+    #expect(try daemon.ask("migrate device \(uuid) commit=yes").hasPrefix("OK "))
+    #expect(wait.exitStatus() == 0)
+    #expect(try wait.lines().joined().contains(uuid))
+  }
+
+  @Test func `the time counts while the daemon is gone`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let wait = try FollowingClient(daemon, "wait", "device", "--timeout=1")
+    try daemon.waitForStatus("subscribers", "1")
+    daemon.end()
+    #expect(wait.exitStatus() == 6)
+    #expect(wait.errors.contains("the daemon is gone"))
+  }
+
+  @Test func `the time counts while the daemon does not answer`() throws {
+    let daemon = try DaemonUnderTest().start()
+    kill(daemon.process.processIdentifier, SIGSTOP)
+    defer { kill(daemon.process.processIdentifier, SIGCONT) }
+    #expect(try identityctl(daemon, "wait", "device", "--timeout=0.3").status == 6)
+  }
+
+  // MARK: Command line
+
+  @Test(
+    arguments: [
+      (["wait"], 2), (["wait", "device", "--timeout=soon"], 2), (["wait", "device", "--timeout=1."], 2),
+      (["monitor", "--timeout=1"], 2), (["monitor", "since=0"], 2), (["monitor", "--since=-1"], 2),
+      (["get", "device", "--since=0"], 2), (["monitor", "colour"], 13), (["wait", "colour"], 13),
+      (["monitor", "--since=1000000"], 13),
+    ] as [([String], Int32)])
+  func `what cannot be followed is refused with a reason`(words: [String], status: Int32) throws {
+    let daemon = try DaemonUnderTest().start()
+    let result = try run([program] + words, environment: ["IDENTITYD_SOCKET": daemon.socket])
+    #expect((result.status, result.output) == (status, ""))
+    #expect(!result.errors.isEmpty)
+  }
+
+  @Test(arguments: [["monitor"], ["wait", "device", "--timeout=5"]])
+  func `where nobody was there from the beginning it ends`(words: [String]) throws {
+    let result = try run([program] + words, environment: ["IDENTITYD_SOCKET": "/nonexistent/socket"])
+    #expect(result.status == 3)
+    #expect(result.errors.contains("/nonexistent/socket"))
+  }
+
+  @Test func `help tells what the client does by itself, and whose the options are`() throws {
+    let help = try run([program, "--help"]).output
+    for text in [
+      "monitor [TOPIC…]", "wait TOPIC…", "--since=SEQ", "--timeout=SECONDS", "Options of 'monitor' and 'wait'",
+    ] {
+      #expect(help.contains(text), "\(help)")
+    }
+    #expect(try run([program, "--help", "wait"]).output.hasPrefix("  wait TOPIC…"))
+  }
+}
+
+/// A client that runs on, its output in files.
+private final class FollowingClient {
+  /// One line of `--json`.
+  struct Event: Decodable {
+    let sequence: Int64
+    let topic: String
+    let name: String
+    let attributes: [String: String]
+
+    enum CodingKeys: String, CodingKey {
+      case sequence, topic, attributes
+      case name = "event"
+    }
+  }
+
+  private let process = Process()
+  private let output: URL
+  private let errorFile: URL
+
+  init(_ daemon: DaemonUnderTest, _ words: String...) throws {
+    let name = UUID().uuidString
+    output = daemon.folder.appending(path: "\(name).out")
+    errorFile = daemon.folder.appending(path: "\(name).err")
+    for file in [output, errorFile] { try Data().write(to: file) }
+    process.executableURL = DaemonUnderTest.binaries.appending(path: "identityctl")
+    process.arguments = words
+    process.environment = ProcessInfo.processInfo.environment.merging(["IDENTITYD_SOCKET": daemon.socket]) { $1 }
+    process.standardOutput = try FileHandle(forWritingTo: output)
+    process.standardError = try FileHandle(forWritingTo: errorFile)
+    process.standardInput = FileHandle.nullDevice
+    try process.runUnmasked()
+  }
+
+  deinit { if process.isRunning { end() } }
+
+  /// What was written whole.
+  func lines() throws -> [String] {
+    try String(contentsOf: output, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
+      .dropLast().map(String.init)
+  }
+
+  var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
+
+  func waitForLines(_ isEnough: ([String]) -> Bool) throws -> [String] {
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while Date() < deadline {
+      let lines = try lines()
+      if isEnough(lines) { return lines }
+      usleep(5_000)
+    }
+    throw Failure("not enough was written: \(try lines().suffix(20)) \(errors)")
+  }
+
+  /// At least that many events, read as JSON.
+  func waitForEvents(_ count: Int) throws -> [Event] {
+    let lines = try waitForLines { $0.count >= count }
+    return try lines.map { try JSONDecoder().decode(Event.self, from: Data($0.utf8)) }
+  }
+
+  func waitForErrors(_ text: String) throws {
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while Date() < deadline {
+      if errors.contains(text) { return }
+      usleep(5_000)
+    }
+    throw Failure("'\(text)' was not said: \(errors)")
+  }
+
+  func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+
+  /// Ends it, and returns 128 and the signal's number where it was that.
+  @discardableResult
+  func end() -> Int32 {
+    process.terminate()
+    process.waitUntilExit()
+    return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
+  }
+
+  /// The exit status of one that ends by itself; nil where it does not.
+  func exitStatus() -> Int32? {
+    let deadline = Date(timeIntervalSinceNow: 30)
+    while process.isRunning, Date() < deadline { usleep(5_000) }
+    return process.isRunning ? nil : process.terminationStatus
+  }
+}
+
+/// A change to the list of devices.
+private struct Change: Hashable {
+  /// `added` or `removed`, as the event has it.
+  let name: String
+  let value: String
+}
+
+/// Lists devices and takes them out of the list again, over restarts of the daemon.
+private final class Changer: @unchecked Sendable {
+  // Sendable: the lock guards what both threads touch.
+  private let socket: String
+  private let lock = NSLock()
+  private let done = DispatchSemaphore(value: 0)
+  private var isStopping = false
+  private var acknowledged: [Change] = []
+
+  init(_ socket: String) { self.socket = socket }
+
+  func start() {
+    Thread.detachNewThread { [self] in
+      while !lock.withLock({ isStopping }) {
+        // The daemon is gone: what it did not acknowledge it may have done or not.
+        do { try change() } catch { usleep(2_000) }
+      }
+      done.signal()
+    }
+  }
+
+  /// - Returns: what was acknowledged.
+  func stop() -> [Change] {
+    lock.withLock { isStopping = true }
+    done.wait()
+    return acknowledged
+  }
+
+  private func change() throws {
+    let client = try Client(socket)
+    while !lock.withLock({ isStopping }) {
+      let value = UUID().uuidString.lowercased()
+      try acknowledge("devices put", Change(name: "added", value: value), client)
+      try acknowledge("devices remove", Change(name: "removed", value: value), client)
+      // At full speed so much would be told that reading it took longer than the test.
+      usleep(1_000)
+    }
+  }
+
+  private func acknowledge(_ verb: String, _ change: Change, _ client: Client) throws {
+    guard try client.ask("\(verb) \(change.value)") == ["OK"] else { throw Failure("\(verb) was refused") }
+    acknowledged.append(change)
+  }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import IdentityWire
+import LinuxSystem
+import Testing
+
+@testable import IdentityClient
+
+/// A follower against a daemon that is played from a script.
+@Suite struct EventFollowerTests {
+  private let path = "/tmp/identity-client-\(UUID().uuidString.prefix(13))"
+
+  /// Plays a daemon: for each connection the request that has to come first, and what is sent then before it ends.
+  private func play(_ connections: [(request: String, reply: String)]) throws -> Played {
+    let listener = try UnixSocket.listen(at: path, mode: 0o700, backlog: 5)
+    let played = Played(listener, at: path, connections)
+    played.start()
+    return played
+  }
+
+  private func steps(_ count: Int, topics: [String] = [], since: Int64? = nil) throws -> [EventFollower.Step] {
+    var follower = EventFollower(path: path, topics: topics, since: since)
+    let patience = Patience(until: Clock.monotonicMicroseconds + 20_000_000, needsOutput: false)
+    var steps: [EventFollower.Step] = []
+    for _ in 0..<count { steps.append(try follower.next(patience)) }
+    return steps
+  }
+
+  private func event(_ sequence: Int64, _ words: String) throws -> EventFollower.Step {
+    guard case .event(_, let content)? = ReplyLine(Array("EVENT \(sequence) \(words)".utf8)) else {
+      return try #require(nil, "\(words)")
+    }
+    return .event(ReceivedEvent(sequence: sequence, content: content))
+  }
+
+  @Test func `a line that broke off is no event, and comes again`() throws {
+    let played = try play([
+      ("subscribe", "OK 3\nEVENT 4 a b\nEVENT 5 a b c=1"), ("subscribe since=4", "OK 4\nEVENT 5 a b c=12\n"),
+    ])
+    #expect(
+      try steps(4) == [event(4, "a b"), .lost(.closed), .found, event(5, "a b c=12")])
+    #expect(played.wrong().isEmpty)
+  }
+
+  @Test func `what is doubled is left out, and what lags is fetched without a word`() throws {
+    let played = try play([
+      ("subscribe x since=3", "OK 3\nEVENT 4 x b\nEVENT 9 lag missed=2 from=4\nEVENT 10 x b\n"),
+      ("subscribe x since=4", "OK 4\nEVENT 4 x b\nEVENT 7 x b\nEVENT 9 x b\nEVENT 10 x b\n"),
+    ])
+    #expect(
+      try steps(4, topics: ["x"], since: 3) == [event(4, "x b"), event(7, "x b"), event(9, "x b"), event(10, "x b")])
+    #expect(played.wrong().isEmpty)
+  }
+
+  @Test func `busy is waited out, whenever it is said`() throws {
+    let played = try play([
+      ("subscribe", "ERR busy full\n"), ("subscribe", "OK 3\nEVENT 4 a b\nERR busy full\n"),
+      ("subscribe since=4", "OK 4\nEVENT 5 a b\n"),
+    ])
+    #expect(
+      try steps(6) == [
+        .lost(.busy("full")), .found, event(4, "a b"), .lost(.busy("full")), .found, event(5, "a b"),
+      ])
+    #expect(played.wrong().isEmpty)
+  }
+
+  @Test func `what cannot be had is told once the daemon is back`() throws {
+    let played = try play([
+      ("subscribe", "OK 8\n"), ("subscribe since=8", "ERR bad-argument since\nOK 2\nEVENT 3 a b\n"),
+    ])
+    #expect(
+      try steps(4) == [.lost(.closed), .found, .missed(.numberedAnew(after: 8)), event(3, "a b")])
+    #expect(played.wrong().isEmpty)
+  }
+
+  @Test func `nobody there from the beginning is a failure, and so is what is not the protocol`() throws {
+    #expect(throws: DaemonConnection.Failure.self) { try steps(1) }
+    let played = try play([("subscribe", "OK 3\nHELLO\n")])
+    #expect(throws: DaemonConnection.Failure.malformed("HELLO")) { try steps(1) }
+    #expect(played.wrong().isEmpty)
+  }
+
+  @Test func `the time counts whether or not the daemon is there`() throws {
+    let played = try play([("subscribe", "OK 3\n")])
+    var follower = EventFollower(path: path, topics: [], since: nil)
+    let deadline = Clock.monotonicMicroseconds + 200_000
+    let patience = Patience(until: deadline, needsOutput: false)
+    #expect(try follower.next(patience) == .lost(.closed))
+    #expect(throws: DaemonConnection.Failure.timeUp) { try follower.next(patience) }
+    #expect(Clock.monotonicMicroseconds >= deadline)
+    #expect(played.wrong().isEmpty)
+  }
+}
+
+/// A played daemon. It listens no more once its script is at its end.
+private final class Played: @unchecked Sendable {
+  // Sendable: everything but `unexpected` stays as it is, and that is read when the thread has ended.
+  private let listener: Int32
+  private let path: String
+  private let connections: [(request: String, reply: String)]
+  private var unexpected: [String] = []
+  private let done = DispatchSemaphore(value: 0)
+
+  init(_ listener: consuming Descriptor, at path: String, _ connections: [(request: String, reply: String)]) {
+    self.listener = listener.release()
+    self.path = path
+    self.connections = connections
+  }
+
+  func start() {
+    Thread.detachNewThread { [self] in
+      for connection in connections { serve(connection) }
+      close(listener)
+      UnixSocket.remove(path, ifStill: UnixSocket.identity(of: path))
+      done.signal()
+    }
+  }
+
+  /// Waits for the end of the script.
+  ///
+  /// - Returns: what was asked and not in the script.
+  func wrong() -> [String] {
+    done.wait()
+    return unexpected
+  }
+
+  private func serve(_ connection: (request: String, reply: String)) {
+    guard (try? TimedWait.wait(for: listener, until: Clock.monotonicMicroseconds + 20_000_000)) == .readable else {
+      unexpected.append("nobody came for \(connection.request)")
+      return
+    }
+    let accepted = Descriptor(adopting: accept(listener, nil, nil))
+    var bytes = [UInt8](repeating: 0, count: 1_024)
+    let count = (try? accepted.read(into: &bytes)) ?? 0
+    let request = String(decoding: bytes[..<count], as: UTF8.self)
+    if request != connection.request + "\n" { unexpected.append(request) }
+    try? accepted.sendAll(Array(connection.reply.utf8))
+  }
+}

@@ -1,0 +1,106 @@
+import IdentityCore
+import IdentityWire
+import Testing
+
+@testable import IdentityClient
+
+@Suite struct EventPositionTests {
+  private func answer(_ line: String) throws -> DaemonConnection.Answer {
+    DaemonConnection.Answer(final: try #require(ReplyLine(Array(line.utf8))))
+  }
+
+  private func event(_ line: String) throws -> ReceivedEvent {
+    guard case .event(let sequence, let content)? = ReplyLine(Array(line.utf8)) else {
+      return try #require(nil, "\(line)")
+    }
+    return ReceivedEvent(sequence: sequence, content: content)
+  }
+
+  private func request(_ position: EventPosition) -> String { String(decoding: position.request, as: UTF8.self) }
+
+  @Test func `the first answer says where the events begin`() throws {
+    var position = EventPosition([], since: nil)
+    #expect(request(position) == "subscribe")
+    #expect(try position.take(answer("OK 41")) == .following)
+    #expect(request(position) == "subscribe since=41")
+  }
+
+  @Test func `an event is new once, and the next request begins behind it`() throws {
+    var position = EventPosition(["device", "token"], since: 5)
+    #expect(request(position) == "subscribe device token since=5")
+    #expect(try position.take(answer("OK 5")) == .following)
+    #expect(try position.take(event("EVENT 5 token made")) == .known)
+    #expect(try position.take(event("EVENT 8 token made")) == .new)
+    #expect(try position.take(event("EVENT 8 token made")) == .known)
+    #expect(try position.take(event("EVENT 7 token made")) == .known)
+    #expect(request(position) == "subscribe device token since=8")
+  }
+
+  @Test func `a daemon that names its newest event behind since passes over nothing`() throws {
+    var position = EventPosition([], since: 5)
+    #expect(try position.take(answer("OK 90")) == .following)
+    #expect(try position.take(event("EVENT 6 token made")) == .new)
+  }
+
+  @Test func `events before the first answer count where it begins behind one`() throws {
+    var position = EventPosition([], since: 5)
+    #expect(try position.take(event("EVENT 6 token made")) == .new)
+    #expect(try position.take(answer("OK 6")) == .following)
+    #expect(request(position) == "subscribe since=6")
+  }
+
+  @Test(arguments: [
+    ("EVENT 30 lag missed=9 from=12", 12), ("EVENT 30 lag missed=9 from=3", 10), ("EVENT 30 lag", 10),
+    ("EVENT 30 lag missed=9 from=x", 10),
+  ])
+  func `what was left out is asked for from where it begins`(line: String, last: Int64) throws {
+    var position = EventPosition([], since: 10)
+    #expect(try position.take(answer("OK 10")) == .following)
+    #expect(try position.take(event(line)) == .behind)
+    #expect(request(position) == "subscribe since=\(last)")
+  }
+
+  @Test func `what is not kept any more is missed, and it goes on from now`() throws {
+    var position = EventPosition(["token"], since: 3)
+    #expect(try position.take(answer("ERR gone long ago")) == .missed(.notKept("long ago")))
+    #expect(request(position) == "subscribe token")
+    #expect(try position.take(answer("OK 99")) == .following)
+    #expect(try position.take(event("EVENT 99 token made")) == .known)
+    #expect(try position.take(event("EVENT 100 token made")) == .new)
+  }
+
+  @Test func `a store whose numbers begin anew is told from a number that never was`() throws {
+    var position = EventPosition([], since: 50)
+    #expect(try position.take(answer("ERR bad-argument x")) == .refused(code: "bad-argument", text: "x"))
+    #expect(try position.take(answer("OK 50")) == .following)
+    #expect(try position.take(answer("ERR bad-argument x")) == .missed(.numberedAnew(after: 50)))
+    #expect(request(position) == "subscribe")
+    #expect(try position.take(answer("ERR bad-argument x")) == .refused(code: "bad-argument", text: "x"))
+    #expect(try position.take(answer("OK 2")) == .following)
+    #expect(try position.take(event("EVENT 3 token made")) == .new)
+  }
+
+  @Test func `busy can be tried again, other refusals cannot`() throws {
+    var position = EventPosition([], since: nil)
+    #expect(try position.take(answer("ERR busy full")) == .busy("full"))
+    #expect(try position.take(answer("ERR gone x")) == .refused(code: "gone", text: "x"))
+    #expect(try position.take(answer("ERR denied no")) == .refused(code: "denied", text: "no"))
+    #expect(try position.take(answer("OK")) == .malformed)
+    #expect(try position.take(answer("OK soon")) == .malformed)
+  }
+}
+
+@Suite struct ReconnectPauseTests {
+  @Test func `it doubles up to its longest, at least half of each being sure, and begins anew`() {
+    var generator = SystemRandomNumberGenerator()
+    var pause = ReconnectPause()
+    for _ in 0..<2 {
+      var whole = ReconnectPause.shortest
+      for _ in 0..<20 {
+        #expect((whole / 2...whole).contains(pause.take(using: &generator)))
+        whole = min(whole * 2, ReconnectPause.longest)
+      }
+      pause.reset()
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import IdentityClient
+import Testing
+
+@Suite struct FieldFileTests {
+  private static let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
+  private static let other = "00000000-0000-4000-8000-000000000001"
+
+  private func file(_ text: String) -> FieldFile { FieldFile(Array(text.utf8)) }
+
+  @Test(arguments: [
+    uuid, "\(uuid)\n", "  \(uuid)\t\r\n\n", "\n\n\u{b}\(uuid)\u{c}\n", "\u{feff}\(uuid)\n",
+    "# from the old system\n\(uuid)\n", "557e5958d3904cbfb9282a2b19a1399a\n", "557E5958-D390-4CBF-B928-2A2B19A1399A\n",
+  ])
+  func `a file with nothing but a UUID holds that one, as it is written`(text: String) throws {
+    let found = try file(text).uuid(of: nil)
+    #expect(text.contains(found))
+    #expect(found.lowercased().filter { $0 != "-" } == "557e5958d3904cbfb9282a2b19a1399a")
+  }
+
+  @Test(arguments: [
+    "ID=\(uuid)", "ID=\(uuid)\r\n", "ID: \(uuid)\n", "ID:\(uuid)\n", "  ID = \(uuid)  \n", "ID\t:\t\(uuid)\n",
+    "ID=\"\(uuid)\"\n", "ID = '\(uuid)' \n", "ID: \"\(uuid)\" # the old one\n", "ID=\(uuid) # the old one\n",
+    "ID=\(uuid)\t#x\n", "# ID=x\n\n[section]\nID=\(uuid)\nid=y\nIDS=z\n", "name=a=b:c\nID=\(uuid)\n",
+    "\u{feff}ID=\(uuid)\n", "=x\n:y\nID=\(uuid)\n",
+  ])
+  func `a field's value is what stands behind its name`(text: String) throws {
+    #expect(try file(text).uuid(of: "ID") == Self.uuid)
+  }
+
+  @Test(
+    arguments: [
+      ("id=\(uuid)\n", .missing(field: "ID")), ("", .missing(field: "ID")), ("\(uuid)\n", .missing(field: "ID")),
+      ("#ID=\(uuid)\n", .missing(field: "ID")), ("x ID=\(uuid)\n", .missing(field: "ID")),
+      ("ID=\(uuid)\nID=\(other)\n", .ambiguous(field: "ID", count: 2)),
+      ("ID=\(uuid)\nID: \(uuid)\nID=\n", .ambiguous(field: "ID", count: 3)),
+      ("ID=\n", .notUUID(field: "ID")), ("ID=#\n", .notUUID(field: "ID")), ("ID=\(uuid)#x\n", .notUUID(field: "ID")),
+      ("ID=\"\(uuid)\n", .notUUID(field: "ID")), ("ID=\"\(uuid)\" x\n", .notUUID(field: "ID")),
+      ("ID={\(uuid)}\n", .notUUID(field: "ID")), ("ID=\(uuid) \(other)\n", .notUUID(field: "ID")),
+      ("ID=x\u{0}\n", .notUUID(field: "ID")),
+    ] as [(String, FieldFile.Failure)])
+  func `what is not exactly one field with a UUID is refused`(text: String, failure: FieldFile.Failure) {
+    #expect(throws: failure) { try file(text).uuid(of: "ID") }
+  }
+
+  @Test(
+    arguments: [
+      ("", .notUUID(field: nil)), ("\n # x\n", .notUUID(field: nil)), ("hello\n", .notUUID(field: nil)),
+      ("\(uuid)\n\(other)\n", .notUUID(field: nil)), ("{\(uuid)}\n", .notUUID(field: nil)),
+      ("a=1\nb: 2\n", .notChosen([])),
+      ("ID=\(uuid)\n", .notChosen(["ID"])), ("a=1\nb=\(uuid)\nc: '\(other)'\nb=\(other)\n", .notChosen(["b", "c"])),
+    ] as [(String, FieldFile.Failure)])
+  func `without a name nothing is guessed`(text: String, failure: FieldFile.Failure) {
+    #expect(throws: failure) { try file(text).uuid(of: nil) }
+  }
+
+  @Test func `names are told apart by their bytes`() throws {
+    // The same character, composed and not: to Swift's strings they are equal.
+    let text = "\u{e9}=\(Self.uuid)\ne\u{301}=\(Self.other)\n"
+    #expect(try file(text).uuid(of: "\u{e9}") == Self.uuid)
+    #expect(try file(text).uuid(of: "e\u{301}") == Self.other)
+  }
+
+  @Test func `bytes that are no text do no harm`() throws {
+    let bytes: [UInt8] = [0xff, 0xfe, 0x0a] + Array("ID=\(Self.uuid)\n".utf8) + [0x00, 0x3d, 0xc3]
+    #expect(try FieldFile(bytes).uuid(of: "ID") == Self.uuid)
+  }
+
+  @Test func `a refusal names file and field, and repeats no value`() {
+    let file = "/etc/a\u{1b}b"
+    #expect(FieldFile.Failure.missing(field: "ID").text(file: file) == "\"/etc/a\\u001bb\" has no field \"ID\"")
+    #expect(FieldFile.Failure.ambiguous(field: "ID", count: 2).text(file: file).contains("2 fields \"ID\""))
+    #expect(
+      FieldFile.Failure.notChosen(["a", "b\u{7}"]).text(file: file).hasSuffix(
+        "--field which is meant: \"a\", \"b\\u0007\""))
+    #expect(FieldFile.Failure.notChosen([]).text(file: file) == "no field of \"/etc/a\\u001bb\" holds a UUID")
+    #expect(FieldFile.Failure.notUUID(field: "ID").text(file: file).contains("\"ID\""))
+    #expect(FieldFile.Failure.notUUID(field: nil).text(file: file).hasSuffix("holds no UUID"))
+  }
+}

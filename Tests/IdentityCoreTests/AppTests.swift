@@ -1,0 +1,206 @@
+import IdentityCore
+import Testing
+
+@Suite struct ReconciliationTests {
+  @Test func `a manifest that appears installs its app, and one that goes uninstalls it`() {
+    var life = Life()
+    #expect(
+      life.install(["org.a": Manifest("org.v")])
+        == [.appInstalled("org.a", App(installed: Timestamp(milliseconds: 1), manifest: Manifest("org.v")))])
+    #expect(life.install(["org.a": Manifest("org.v")]) == [])
+    #expect(life.install([:]) == [.appUninstalled("org.a")])
+    #expect(
+      life.told() == [
+        "1 app installed app=org.a vendor=org.v > vendor org.v",
+        "2 app uninstalled app=org.a vendor=org.v > vendor org.v",
+      ])
+  }
+
+  @Test func `a manifest that says something else is no other installation, and nothing is told`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v")])
+    try life.ask(.get(.installation, app: nil), as: peer("org.a"))
+    var manifest = Manifest("org.v", device: .app, unit: "a.service")
+    manifest.accessGroups = ["g"]
+    manifest.versionOrder = .linux
+    let last = life.registry.lastEvent
+    #expect(
+      life.install(["org.a": manifest])
+        == [.appUpdated("org.a", App(installed: Timestamp(milliseconds: 1), manifest: manifest))])
+    #expect(life.registry.lastEvent == last)
+    #expect(life.spoken(.installation("org.a")) == "r1")
+  }
+
+  @Test func `with its last app a vendor's identifier ends, and with an app its installation identifier`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.v")])
+    for level in [Level.installation, .vendor] { try life.ask(.get(level, app: nil), as: peer("org.a")) }
+    let last = life.registry.lastEvent
+    life.install(["org.b": Manifest("org.v")])
+    #expect(life.spoken(.vendor("org.v")) == "r2")
+    life.install([:])
+    #expect(life.spoken(.vendor("org.v")) == nil)
+    #expect(
+      life.told(from: last + 1) == [
+        "\(last + 1) installation ended value=r1 cause=uninstalled app=org.a vendor=org.v > app org.a",
+        "\(last + 2) app uninstalled app=org.a vendor=org.v > vendor org.v",
+        "\(last + 3) app uninstalled app=org.b vendor=org.v > vendor org.v",
+        "\(last + 4) vendor ended value=r2 cause=uninstalled vendor=org.v > vendor org.v",
+      ])
+  }
+
+  @Test func `an app that goes over to another vendor ends the one it was the last of`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.w")])
+    for level in [Level.installation, .vendor] { try life.ask(.get(level, app: nil), as: peer("org.a")) }
+    try life.ask(.get(.vendor, app: nil), as: peer("org.b"))
+    life.install(["org.a": Manifest("org.w"), "org.b": Manifest("org.w")])
+    #expect(life.spoken(.vendor("org.v")) == nil)
+    #expect(life.spoken(.installation("org.a")) == "r1")
+    #expect(try life.ask(.get(.vendor, app: nil), as: peer("org.a"))[0].hasPrefix("OK r3 "))
+  }
+
+  @Test(
+    arguments: [
+      // One package of the vendor takes another's place.
+      ["org.b": Manifest("org.v")], ["org.0": Manifest("org.v")],
+      // Two apps change places: no vendor is without an app.
+      ["org.a": Manifest("org.w"), "org.z": Manifest("org.v")],
+    ] as [[Text: Manifest]])
+  func `a vendor that has an app before and after one look has one all the time`(after: [Text: Manifest]) throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v"), "org.z": Manifest("org.w")])
+    try life.ask(.get(.vendor, app: nil), as: peer("org.a"))
+    life.install(after)
+    #expect(life.spoken(.vendor("org.v")) == "r1")
+  }
+
+  @Test func `an app without a manifest is no matter of the manifests`() throws {
+    var life = Life()
+    try life.ask(.get(.vendor, app: nil), as: alice)
+    #expect(life.install([:]) == [])
+    #expect(life.install(["org.a": Manifest("org.v")]).count == 1)
+    #expect(life.registry.apps.keys.sorted() == ["org.a", "user:1000"])
+  }
+
+  @Test func `a survey that failed changes nothing and keeps the claims`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", unit: "a.service")])
+    try life.ask(.get(.installation, app: nil), as: alice)
+    let before = life.registry
+    #expect(life.survey(.unreadable("/etc: I/O error")) == [])
+    #expect(life.registry == before)
+    let entries = life.registry.manifests(after: .unreadable("/etc: I/O error"))
+    #expect(entries.mapValues(\.manifest) == ["org.a": Manifest("org.v", unit: "a.service")])
+    var claims = AppClaims()
+    _ = claims.take(entries)
+    #expect(claims.app(unit: "a.service", userID: 1) == "org.a")
+  }
+
+  @Test func `an app whose manifest is faulty keeps what it had, and one that was never installed waits`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", unit: "a.service")])
+    try life.ask(.get(.installation, app: nil), as: peer("org.a"))
+    let survey = ManifestSurvey.found(
+      ["org.a": .init(file: "/etc/a.app", manifest: nil), "org.b": .init(file: "/etc/b.app", manifest: nil)],
+      faults: ["/etc/a.app:1: what?", "/etc/b.app:1: what?"])
+    let before = life.registry
+    #expect(life.survey(survey) == [])
+    #expect(life.registry == before)
+    #expect(
+      life.registry.manifests(after: survey)
+        == ["org.a": .init(file: "/etc/a.app", manifest: Manifest("org.v", unit: "a.service"))])
+  }
+
+  @Test func `of two that contradict each other the installed one stays as it is and the other waits`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", unit: "a.service")])
+    try life.ask(.get(.vendor, app: nil), as: peer("org.a"))
+    #expect(
+      life.install([
+        "org.a": Manifest("org.w", unit: "b.service"), "org.b": Manifest("org.v", unit: "b.service"),
+        "org.c": Manifest("org.v"),
+      ]) == [.appInstalled("org.c", App(installed: Timestamp(milliseconds: 3), manifest: Manifest("org.v")))])
+    #expect(life.registry.vendor(of: "org.a") == "org.v")
+    life.install(["org.a": Manifest("org.w", unit: "a.service"), "org.b": Manifest("org.v", unit: "b.service")])
+    #expect(life.registry.apps.keys.sorted() == ["org.a", "org.b"])
+    #expect(life.registry.vendor(of: "org.a") == "org.w")
+  }
+
+  @Test func `one that is refused and then goes is uninstalled`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", unit: "a.service")])
+    life.install(["org.a": Manifest("org.v", unit: "a.service"), "org.b": Manifest("org.v", unit: "a.service")])
+    #expect(life.install(["org.b": Manifest("org.v", unit: "a.service")]).count == 2)
+    #expect(life.registry.apps.keys.sorted() == ["org.b"])
+  }
+}
+
+@Suite struct ForgetTests {
+  @Test func `an app without a manifest may forget itself, and its vendor ends with it`() throws {
+    var life = Life()
+    for level in Level.allCases { try life.ask(.get(level, app: nil), as: alice) }
+    #expect(try life.ask(.forget(app: "user:1000"), as: alice) == ["OK"])
+    #expect(life.registry.apps.isEmpty)
+    #expect(life.registry.scopes == [.device])
+    for identifier in life.registry.history {
+      #expect(identifier.end?.cause == (identifier.scope == .device ? nil : .uninstalled))
+    }
+  }
+
+  @Test(arguments: ["user:1000", "user:1001", "org.a", ""] as [Text])
+  func `to forget another takes an admin, whether that one is there or not`(app: Text) throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v")])
+    try life.ask(.get(.installation, app: nil), as: alice)
+    let web = service("web", of: 1_000)
+    let lacking = Refusal.denied(
+      app: "unit:web.service@1000", userID: 1_000, grant: "admin rights, to forget another app")
+    #expect(life.refusal(of: .forget(app: app), as: web) == lacking)
+  }
+
+  @Test func `an admin forgets any app without a manifest`() throws {
+    var life = Life()
+    try life.ask(.get(.installation, app: nil), as: alice)
+    #expect(try life.ask(.forget(app: "user:1000"), as: root) == ["OK"])
+    #expect(life.refusal(of: .forget(app: "user:1000"), as: root)?.isNotFound == true)
+  }
+
+  @Test func `one with a manifest would come back, so it is a conflict`() {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v")])
+    let conflict = Refusal.conflict("org.a is installed by its manifest: it is uninstalled when that goes")
+    for peer in [peer("org.a"), root] { #expect(life.refusal(of: .forget(app: "org.a"), as: peer) == conflict) }
+  }
+
+  @Test func `an app that is not installed is not found`() {
+    #expect(Life().refusal(of: .forget(app: "user:1000"), as: alice)?.isNotFound == true)
+  }
+
+  @Test(arguments: [Level.installation, .vendor])
+  func `the history is kept for good, so an app can forget itself so often and no oftener`(level: Level) throws {
+    var life = Life()
+    for _ in 1..<Bound.identifiersPerScope {
+      try life.ask(.get(level, app: nil), as: alice)
+      try life.ask(.forget(app: "user:1000"), as: alice)
+    }
+    try life.ask(.get(level, app: nil), as: alice)
+    let refusal = Refusal.limit("user:1000 has had 1000 identifiers; an admin may forget it")
+    #expect(life.refusal(of: .forget(app: "user:1000"), as: alice) == refusal)
+    #expect(life.refusal(of: .forget(app: "user:1000"), as: root) == nil)
+  }
+
+  @Test func `a user whose services take ever new names cannot make the history grow without end`() throws {
+    var life = Life()
+    var rounds = 0
+    while rounds < 4 * Bound.identifiersPerScope {
+      let next = service("s\(rounds)", of: 1_000)
+      guard life.refusal(of: .get(.installation, app: nil), as: next) == nil else { break }
+      try life.ask(.get(.installation, app: nil), as: next)
+      guard life.refusal(of: .forget(app: next.app), as: next) == nil else { break }
+      try life.ask(.forget(app: next.app), as: next)
+      rounds += 1
+    }
+    #expect(rounds <= Bound.identifiersPerScope)
+  }
+}

@@ -1,0 +1,162 @@
+import IdentityCore
+import Testing
+
+@Suite struct DeviceListTests {
+  @Test func `at first there is this device alone`() throws {
+    var life = Life()
+    #expect(try life.registry.answer(.devices, for: alice) == nil)
+    #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes added=t1", "OK 1"])
+    #expect(
+      life.told() == [
+        "1 device created value=m.device cause=first-use > sharing", "2 devices added value=m.device > sharing",
+      ])
+    let before = life.registry
+    #expect(try life.ask(.devices, as: alice).count == 2)
+    #expect(life.registry == before)
+  }
+
+  @Test func `they are in the order in which they were added, with what is known of them`() throws {
+    var life = Life()
+    try life.ask(.putDevice(given(1), name: "phone", seen: Timestamp(milliseconds: 99)), as: root)
+    try life.ask(.get(.device, app: nil), as: alice)
+    try life.ask(.putDevice(given(2), name: nil, seen: nil), as: root)
+    #expect(
+      try life.ask(.devices, as: alice) == [
+        "* g1 self=no name=phone seen=t99 added=t1", "* m.device self=yes added=t2", "* g2 self=no added=t3", "OK 3",
+      ])
+  }
+
+  @Test func `of a listed device only what is named changes, in its place and without an event`() throws {
+    var life = Life()
+    for number in [1, 2] as [UInt64] { try life.ask(.putDevice(given(number), name: "a", seen: nil), as: root) }
+    let last = life.registry.lastEvent
+    try life.ask(.putDevice(given(1), name: nil, seen: Timestamp(milliseconds: 5)), as: root)
+    try life.ask(.putDevice(given(1), name: "b", seen: nil), as: root)
+    #expect(
+      life.registry.devices.first
+        == ListedDevice(
+          value: given(1), name: "b", seen: Timestamp(milliseconds: 5), added: Timestamp(milliseconds: 1)))
+    #expect(life.registry.lastEvent == last)
+  }
+
+  @Test(
+    arguments: [(nil, nil), ("phone", nil), (nil, 9), ("phone", 9)] as [(Text?, Int64?)])
+  func `what is known already is no change`(name: Text?, seen: Int64?) throws {
+    var life = Life()
+    try life.ask(.putDevice(given(1), name: "phone", seen: Timestamp(milliseconds: 9)), as: root)
+    let command = RegistryCommand.putDevice(given(1), name: name, seen: seen.map(Timestamp.init(milliseconds:)))
+    #expect(try life.registry.answer(command, for: root).map(life.lines) == ["OK"])
+  }
+
+  @Test func `this device may be named like any other, and is not listed twice`() throws {
+    var life = Life()
+    try life.ask(.get(.device, app: nil), as: alice)
+    let own = try #require(life.registry[.device]?.value)
+    try life.ask(.putDevice(own, name: "desk", seen: nil), as: root)
+    #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes name=desk added=t1", "OK 1"])
+  }
+
+  @Test func `a device that the account knew before it was made here keeps its place`() throws {
+    var life = Life()
+    let coming = try #require(try life.context(root).machine(.device))
+    try life.ask(.putDevice(coming, name: "desk", seen: nil), as: root)
+    #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes name=desk added=t1", "OK 1"])
+  }
+
+  @Test(arguments: [UUID.zero, .ones])
+  func `all zeros and all ones are no device`(value: UUID) {
+    let refusal = Refusal.invalidUUID(Text("\(value)"))
+    #expect(Life().refusal(of: .putDevice(value, name: nil, seen: nil), as: root) == refusal)
+  }
+
+  @Test func `an account has so many devices and no more, and this one is listed all the same`() throws {
+    var life = Life()
+    for number in 1...UInt64(Bound.devices) { try life.ask(.putDevice(given(number), name: nil, seen: nil), as: root) }
+    let refusal = Refusal.limit("an account has at most 4096 devices")
+    #expect(life.refusal(of: .putDevice(given(60_000), name: nil, seen: nil), as: root) == refusal)
+    #expect(life.refusal(of: .putDevice(given(1), name: "known", seen: nil), as: root) == nil)
+    try life.ask(.get(.device, app: nil), as: alice)
+    #expect(life.registry.devices.count == Bound.devices + 1)
+  }
+
+  @Test func `a device that leaves is told, and one that is not listed is not found`() throws {
+    var life = Life()
+    try life.ask(.putDevice(given(1), name: nil, seen: nil), as: root)
+    #expect(try life.ask(.removeDevice(given(1)), as: root) == ["OK"])
+    #expect(life.told() == ["1 devices added value=g1 > sharing", "2 devices removed value=g1 > sharing"])
+    #expect(life.refusal(of: .removeDevice(given(1)), as: root) == .notFound("no such device is listed"))
+  }
+
+  @Test func `this device cannot be taken out of the list`() throws {
+    var life = Life()
+    try life.ask(.get(.device, app: nil), as: alice)
+    let own = try #require(life.registry[.device]?.value)
+    #expect(
+      life.refusal(of: .removeDevice(own), as: root) == .conflict("this device itself is always in the list"))
+  }
+
+  @Test func `no two devices of the list are one, when this device becomes one that is listed`() throws {
+    var life = Life()
+    try life.start("m", "h")
+    try life.ask(.get(.device, app: nil), as: alice)
+    // The image goes to a machine that the account has known before.
+    life.machine = "n"
+    let known = try #require(try life.context(root).machine(.device))
+    try life.ask(.putDevice(known, name: "desk", seen: nil), as: root)
+    try life.start("n", "i")
+    #expect(life.spoken(.device) == "n.device")
+    #expect(Set(life.registry.devices.map(\.value)).count == life.registry.devices.count)
+    #expect(try life.ask(.devices, as: alice).filter { $0.contains("self=yes") }.count == 1)
+  }
+}
+
+@Suite struct AccountTests {
+  @Test func `it is empty, then what an admin says, then empty again`() throws {
+    var life = Life()
+    #expect(try life.ask(.account, as: alice) == ["OK \"\""])
+    #expect(try life.ask(.setAccount("alice@example.org"), as: root) == ["OK"])
+    #expect(try life.ask(.account, as: alice) == ["OK alice@example.org"])
+    try life.ask(.setAccount(nil), as: root)
+    #expect(try life.ask(.account, as: alice) == ["OK \"\""])
+    #expect(
+      life.told() == ["1 account changed value=alice@example.org > sharing", "2 account changed value=\"\" > sharing"])
+  }
+
+  @Test(arguments: [nil, "alice"] as [Text?])
+  func `the name it has already is no change`(name: Text?) throws {
+    var life = Life()
+    if let name { try life.ask(.setAccount(name), as: root) }
+    #expect(try life.registry.answer(.setAccount(name), for: root).map(life.lines) == ["OK"])
+  }
+
+  @Test func `the first account takes over the devices that are listed`() throws {
+    var life = Life()
+    try life.ask(.get(.device, app: nil), as: alice)
+    try life.ask(.putDevice(given(1), name: nil, seen: nil), as: root)
+    try life.ask(.setAccount("alice"), as: root)
+    #expect(try life.ask(.devices, as: alice).last == "OK 2")
+  }
+
+  @Test(arguments: ["bob", nil] as [Text?])
+  func `another account has other devices, and so has none`(name: Text?) throws {
+    var life = Life()
+    try life.ask(.setAccount("alice"), as: root)
+    for number in [1, 2] as [UInt64] { try life.ask(.putDevice(given(number), name: nil, seen: nil), as: root) }
+    try life.ask(.get(.device, app: nil), as: alice)
+    let last = life.registry.lastEvent
+    try life.ask(.setAccount(name), as: root)
+    #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes added=t4", "OK 1"])
+    #expect(
+      life.told(from: last + 1) == [
+        "\(last + 1) account changed value=\(name ?? "\"\"") > sharing",
+        "\(last + 2) devices removed value=g1 > sharing",
+        "\(last + 3) devices removed value=g2 > sharing",
+      ])
+  }
+
+  @Test func `names are compared by their bytes`() throws {
+    var life = Life()
+    try life.ask(.setAccount("K"), as: root)
+    #expect(try life.registry.answer(.setAccount("\u{212A}"), for: root) == nil)
+  }
+}

@@ -1,0 +1,181 @@
+import IdentityCore
+import Testing
+
+@Suite struct GetTests {
+  @Test func `the first question for the device makes it from the machine-id, and the second finds it`() throws {
+    var life = Life()
+    #expect(try life.registry.answer(.get(.device, app: nil), for: alice) == nil)
+    let answer = ["OK m.device level=device created=t1 origin=machine"]
+    #expect(try life.ask(.get(.device, app: nil), as: alice) == answer)
+    let before = life.registry
+    for peer in [root, alice, service("web", of: 1_001)] {
+      #expect(try life.ask(.get(.device, app: nil), as: peer) == answer)
+    }
+    #expect(life.registry == before)
+    #expect(try life.registry.answer(.get(.device, app: nil), for: alice).map(life.lines) == answer)
+  }
+
+  @Test func `the device installs no app`() throws {
+    var life = Life()
+    try life.ask(.get(.device, app: nil), as: alice)
+    #expect(life.registry.apps.isEmpty)
+  }
+
+  @Test func `without a machine-id the device is random, and stays so when the machine-id comes`() throws {
+    var life = Life()
+    life.machine = nil
+    #expect(
+      try life.ask(.get(.device, app: nil), as: alice) == ["OK r1 level=device created=t1 origin=random"])
+    life.machine = "m"
+    #expect(
+      try life.ask(.get(.device, app: nil), as: alice) == ["OK r1 level=device created=t1 origin=random"])
+  }
+
+  @Test func `a value of the machine-id that was in force once does not come again`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", device: .app)])
+    try life.ask(.get(.device, app: nil), as: peer("org.a"))
+    try life.ask(.migrate(.device, given(1), app: "org.a", commits: true, forces: true), as: root)
+    try life.start("m", "h")
+    try life.start("n", "h")
+    try life.start("m", "h")
+    #expect(life.registry.identifiers(valued: try #require(life.registry.history.first?.value)).count == 1)
+    #expect(life.spoken(.deviceOfApp("org.a")) == "r1")
+  }
+
+  @Test func `nobody can take the machine's identifier away by bringing it along as another one`() throws {
+    var life = Life()
+    // Anybody can read the machine-id, and derive from it what the daemon would.
+    let derived = try #require(try life.context(alice).machine(.device))
+    try life.ask(.migrate(.installation, derived, app: nil, commits: true, forces: false), as: alice)
+    #expect(
+      try life.ask(.get(.device, app: nil), as: root) == ["OK m.device level=device created=t2 origin=machine"])
+  }
+
+  @Test(
+    arguments: [
+      (.installation, "OK r1 level=installation app=user:1000 vendor=user:1000 created=t1"),
+      (.vendor, "OK r1 level=vendor vendor=user:1000 created=t1"),
+    ] as [(Level, String)])
+  func `an app without a manifest is installed by its first use`(level: Level, answer: String) throws {
+    var life = Life()
+    #expect(try life.ask(.get(level, app: nil), as: alice) == [answer])
+    #expect(life.registry.apps == ["user:1000": App(installed: Timestamp(milliseconds: 1))])
+    let before = life.registry
+    #expect(try life.ask(.get(level, app: nil), as: alice) == [answer])
+    #expect(life.registry == before)
+  }
+
+  @Test func `an app with a manifest gets its own identifiers and its vendor's`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.v")])
+    #expect(
+      try life.ask(.get(.installation, app: nil), as: peer("org.a"))
+        == ["OK r1 level=installation app=org.a vendor=org.v created=t2"])
+    #expect(
+      try life.ask(.get(.installation, app: nil), as: peer("org.b"))
+        == ["OK r2 level=installation app=org.b vendor=org.v created=t3"])
+    let vendor = ["OK r3 level=vendor vendor=org.v created=t4"]
+    #expect(try life.ask(.get(.vendor, app: nil), as: peer("org.a")) == vendor)
+    #expect(try life.ask(.get(.vendor, app: nil), as: peer("org.b")) == vendor)
+  }
+
+  @Test(
+    arguments: [
+      (.app, "OK m.device.org.a level=device app=org.a created=t2 origin=machine"),
+      (.vendor, "OK m.device.org.v level=device vendor=org.v created=t2 origin=machine"),
+      (.shared, "OK m.device level=device created=t2 origin=machine"),
+    ] as [(Manifest.DeviceBinding, String)])
+  func `the device is whose the manifest says`(binding: Manifest.DeviceBinding, answer: String) throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", device: binding)])
+    #expect(try life.ask(.get(.device, app: nil), as: peer("org.a")) == [answer])
+    #expect(life.registry.devices.count == (binding == .shared ? 1 : 0))
+  }
+
+  @Test func `apps of one vendor that bind the device to it have one, and those of another have another`() throws {
+    var life = Life()
+    life.install([
+      "org.a": Manifest("org.v", device: .vendor), "org.b": Manifest("org.v", device: .vendor),
+      "org.c": Manifest("org.w", device: .vendor),
+    ])
+    let words = try ["org.a", "org.b", "org.c"].map { app in
+      try life.ask(.get(.device, app: nil), as: peer(Text(app)))[0].split(separator: " ")[1]
+    }
+    #expect(words == ["m.device.org.v", "m.device.org.v", "m.device.org.w"])
+  }
+
+  @Test func `another binding in the manifest is another identifier, and the one before is found again`() throws {
+    var life = Life()
+    for (binding, expected) in [
+      (.app, "m.device.org.a"), (.shared, "m.device"), (.vendor, "m.device.org.v"), (.app, "m.device.org.a"),
+    ] as [(Manifest.DeviceBinding, String)] {
+      life.install(["org.a": Manifest("org.v", device: binding)])
+      #expect(try life.ask(.get(.device, app: nil), as: peer("org.a"))[0].hasPrefix("OK \(expected) "))
+    }
+  }
+
+  @Test func `where no random bytes are to be had nothing is made up`() {
+    let fault = Refusal.broken("no bytes")
+    let context = Context(
+      peer: alice, now: Timestamp(milliseconds: 0), random: { () throws(Refusal) in throw fault },
+      machine: { (_) throws(Refusal) in nil })
+    for level in Level.allCases {
+      #expect(throws: fault) { try Registry().decide(.get(level, app: nil), context) }
+    }
+  }
+}
+
+@Suite struct RoomTests {
+  @Test(arguments: [Level.installation, .vendor])
+  func `the services of one user can be so many apps and no more, and each that is forgotten makes room`(
+    level: Level
+  ) throws {
+    var life = Life()
+    for number in 0..<Bound.appsPerUser { try life.ask(.get(level, app: nil), as: service("s\(number)", of: 1_000)) }
+    let next = service("next", of: 1_000)
+    let refusal = Refusal.limit("256 services of this user are installed, which is all it may have")
+    #expect(life.refusal(of: .get(level, app: nil), as: next) == refusal)
+    #expect(life.refusal(of: .get(level, app: nil), as: service("s0", of: 1_000)) == nil)
+    #expect(life.refusal(of: .get(.device, app: nil), as: next) == nil)
+    // Neither another user, nor one whose number ends alike, nor the user itself is meant.
+    for other in [service("next", of: 1_001), service("next", of: 11_000), alice] {
+      #expect(life.refusal(of: .get(level, app: nil), as: other) == nil)
+    }
+    try life.ask(.forget(app: "unit:s0.service@1000"), as: service("s0", of: 1_000))
+    try life.ask(.get(level, app: nil), as: next)
+    #expect(life.registry.apps.count == Bound.appsPerUser)
+  }
+
+  @Test func `services of the system have no such limit`() throws {
+    var life = Life()
+    for number in 0...Bound.appsPerUser {
+      let system = Peer(userID: 0, groupID: 0, processID: 1, unit: Text("s@\(number).service"), isAdmin: false)
+      try life.ask(.get(.installation, app: nil), as: system)
+    }
+    #expect(life.registry.apps.count == Bound.appsPerUser + 1)
+  }
+
+  @Test func `a migration is refused for want of room in a dry run too`() throws {
+    var life = Life()
+    for number in 0..<Bound.appsPerUser {
+      try life.ask(.get(.installation, app: nil), as: service("s\(number)", of: 1_000))
+    }
+    for commits in [true, false] {
+      let command = RegistryCommand.migrate(.installation, given(1), app: nil, commits: commits, forces: false)
+      #expect(life.refusal(of: command, as: service("next", of: 1_000))?.isLimit == true, "commit=\(commits)")
+    }
+  }
+}
+
+extension Refusal {
+  var isNotFound: Bool {
+    if case .notFound = self { return true }
+    return false
+  }
+
+  var isLimit: Bool {
+    if case .limit = self { return true }
+    return false
+  }
+}

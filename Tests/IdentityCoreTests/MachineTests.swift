@@ -1,0 +1,178 @@
+import IdentityCore
+import Testing
+
+@Suite struct MachineTests {
+  /// A life that began on machine `m`, hardware `h`, with an identifier of every level.
+  private func life(on machine: Text? = "m", _ hardware: Text? = "h") throws(Refusal) -> Life {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", device: .app)])
+    try life.start(machine, hardware)
+    for peer in [alice, peer("org.a")] {
+      for level in Level.allCases { try life.ask(.get(level, app: nil), as: peer) }
+    }
+    return life
+  }
+
+  private func record(_ machine: Text?, _ hardware: Text?) -> MachineRecord {
+    MachineRecord(fingerprint: .init(machine: machine, hardware: hardware))
+  }
+
+  @Test(arguments: [("m", "h"), ("m", nil), (nil, "h"), (nil, nil)] as [(Text?, Text?)])
+  func `the first start remembers the machine and changes nothing else`(machine: Text?, hardware: Text?) throws {
+    var life = Life()
+    #expect(
+      try life.start(machine, hardware, onHardwareChange: .renew) == [.machineRecorded(record(machine, hardware))])
+    #expect(life.events.isEmpty)
+  }
+
+  @Test(arguments: MachinePolicy.allCases)
+  func `on the same machine a start changes nothing`(policy: MachinePolicy) throws {
+    var life = try life()
+    let before = life.registry
+    #expect(try life.start("m", "h", onMachineChange: policy, onHardwareChange: policy) == [])
+    #expect(life.registry == before)
+  }
+
+  @Test(
+    arguments: [
+      // What is found, then with which policy for the machine-id and for the hardware.
+      ("n", "h", .renew, .keep, .machineChanged), ("n", "h", .renew, .renew, .machineChanged),
+      ("n", nil, .renew, .keep, .machineChanged), ("n", "i", .renew, .keep, .machineChanged),
+      ("n", "i", .renew, .renew, .machineChanged), ("m", "i", .keep, .renew, .hardwareChanged),
+      ("m", "i", .renew, .renew, .hardwareChanged), (nil, "i", .keep, .renew, .hardwareChanged),
+    ] as [(Text?, Text?, MachinePolicy, MachinePolicy, Cause)])
+  func `on another machine every identifier is another one`(
+    machine: Text?, hardware: Text?, onMachine: MachinePolicy, onHardware: MachinePolicy, cause: Cause
+  ) throws {
+    var life = try life()
+    let before = life.registry
+    let last = before.lastEvent
+    try life.start(machine, hardware, onMachineChange: onMachine, onHardwareChange: onHardware)
+    #expect(Set(life.registry.scopes) == Set(before.scopes))
+    for scope in before.scopes {
+      let identifier = try #require(life.registry[scope])
+      #expect(before.identifiers(valued: identifier.value).isEmpty)
+      #expect(identifier.cause == cause)
+      #expect(identifier.author == nil)
+      #expect(life.registry.history.contains { $0.scope == scope && $0.end?.cause == cause })
+    }
+    #expect(life.registry.machine?.suspicion == nil)
+    #expect(life.registry.machine?.fingerprint == .init(machine: machine ?? "m", hardware: hardware ?? "h"))
+    #expect(life.registry.devices.map(\.value) == [life.registry[.device]?.value])
+    #expect(life.told(from: last + 1).allSatisfy { $0.contains("cause=\(cause.rawValue)") || $0.contains("replaced") })
+  }
+
+  @Test func `another machine-id gives another identifier from the machine`() throws {
+    var life = try life()
+    let last = life.registry.lastEvent
+    try life.start("n", "h")
+    #expect(life.registry.scopes.map(\.level) == [.installation, .vendor, .device, .installation, .vendor, .device])
+    #expect(life.spoken(.device) == "n.device")
+    #expect(life.spoken(.deviceOfApp("org.a")) == "n.device.org.a")
+    #expect(
+      life.told(from: last + 3).prefix(2) == [
+        "\(last + 3) device changed value=n.device previous=m.device cause=machine-changed > sharing",
+        "\(last + 4) devices replaced value=n.device previous=m.device > sharing",
+      ])
+  }
+
+  @Test(
+    arguments: [
+      ("n", "h", .keep, .keep, .machineChanged), ("n", "h", .keep, .renew, .machineChanged),
+      ("m", "i", .renew, .keep, .hardwareChanged), ("m", "i", .keep, .keep, .hardwareChanged),
+      ("n", "i", .keep, .keep, .machineChanged), (nil, "i", .renew, .keep, .hardwareChanged),
+    ] as [(Text?, Text?, MachinePolicy, MachinePolicy, Cause)])
+  func `where the identifiers are kept the doubt is remembered and told once`(
+    machine: Text?, hardware: Text?, onMachine: MachinePolicy, onHardware: MachinePolicy, cause: Cause
+  ) throws {
+    var life = try life()
+    let history = life.registry.history
+    let last = life.registry.lastEvent
+    try life.start(machine, hardware, onMachineChange: onMachine, onHardwareChange: onHardware)
+    #expect(life.registry.history == history)
+    #expect(life.registry.machine?.suspicion == .init(cause: cause, since: Timestamp(milliseconds: life.now)))
+    #expect(
+      life.told(from: last + 1)
+        == [
+          "\(last + 1) device suspect value=m.device cause=\(cause.rawValue) > sharing",
+          "\(last + 2) device suspect value=m.device.org.a cause=\(cause.rawValue) app=org.a > app org.a",
+        ])
+    let before = life.registry
+    #expect(try life.start(machine, hardware, onMachineChange: onMachine, onHardwareChange: onHardware) == [])
+    #expect(life.registry == before)
+  }
+
+  @Test(arguments: [(nil, "h"), ("m", nil), (nil, nil)] as [(Text?, Text?)])
+  func `a mark that is missing now says nothing, and the one known before stays`(
+    machine: Text?, hardware: Text?
+  ) throws {
+    var life = try life()
+    let before = life.registry
+    #expect(try life.start(machine, hardware, onHardwareChange: .renew) == [])
+    #expect(life.registry == before)
+    try life.start("n", "h", onMachineChange: .keep)
+    #expect(life.registry.machine?.suspicion?.cause == .machineChanged)
+  }
+
+  @Test(arguments: [(nil, "h"), ("m", nil), (nil, nil)] as [(Text?, Text?)])
+  func `a mark that appears is remembered and is no doubt`(machine: Text?, hardware: Text?) throws {
+    var life = try life(on: machine, hardware)
+    let history = life.registry.history
+    #expect(try life.start("m", "h", onHardwareChange: .renew) == [.machineRecorded(record("m", "h"))])
+    #expect(life.registry.history == history)
+  }
+
+  @Test(arguments: MachinePolicy.allCases)
+  func `where nothing was handed out another machine is just remembered`(policy: MachinePolicy) throws {
+    var life = Life()
+    try life.start("m", "h")
+    #expect(
+      try life.start("n", "i", onMachineChange: policy, onHardwareChange: policy)
+        == [.machineRecorded(record("n", "i"))])
+    try life.ask(.get(.device, app: nil), as: alice)
+    #expect(life.spoken(.device) == "n.device")
+  }
+
+  @Test func `a device identifier that is not of this machine-id stays a doubt over later starts`() throws {
+    var life = try life()
+    try life.start("n", "h", onMachineChange: .keep)
+    let since = life.registry.machine?.suspicion?.since
+    try life.start("n", "h", onMachineChange: .renew)
+    #expect(life.spoken(.device) == "m.device")
+    #expect(life.registry.machine?.suspicion?.since == since)
+    try life.start("o", "h", onMachineChange: .renew)
+    #expect(life.registry.machine?.suspicion == nil)
+  }
+
+  @Test func `a machine-id that comes back does not bring its old identifiers`() throws {
+    var life = try life()
+    try life.start("n", "h")
+    try life.start("m", "h")
+    let device = try #require(life.registry[.device])
+    #expect(life.registry.identifiers(valued: device.value).count == 1)
+    #expect(device.origin == .random)
+  }
+
+  @Test(arguments: [true, false])
+  func `two copies of one image on other hardware never have one identifier`(wasHandedOut: Bool) throws {
+    // One machine-id for all, and a device identifier that is not of it.
+    var image = Life()
+    try image.start("m", "h")
+    if wasHandedOut {
+      try image.ask(.migrate(.device, given(1), app: nil, commits: true, forces: false), as: root)
+    } else {
+      try image.ask(.get(.installation, app: nil), as: root)
+    }
+    image.install(["org.a": Manifest("org.v", device: .app)])
+    var values: Set<UUID> = []
+    for hardware in ["i", "j"] as [Text] {
+      var copy = image
+      try copy.start("m", hardware, onHardwareChange: .renew)
+      for peer in [alice, peer("org.a")] { try copy.ask(.get(.device, app: nil), as: peer) }
+      for scope in copy.registry.scopes where scope.level == .device {
+        values.insert(try #require(copy.registry[scope]?.value))
+      }
+    }
+    #expect(values.count == 4)
+  }
+}

@@ -1,0 +1,104 @@
+import IdentityCore
+import Testing
+
+/// Every request that can name an app, with a name.
+private func naming(_ app: Text?) -> [RegistryCommand] {
+  Level.allCases.map { .get($0, app: app) } + Level.allCases.map { .history($0, app: app) }
+    + Level.allCases.map { .renew($0, app: app, dryRun: true) }
+    + [Level.device, .installation].map { .migrate($0, given(1), app: app, commits: false, forces: false) }
+}
+
+@Suite struct RightsTests {
+  private static let lacking = Refusal.denied(
+    app: "user:1000", userID: 1_000, grant: "admin rights, to name another app")
+
+  @Test(arguments: naming("org.a") + naming("org.nobody"))
+  func `to name another app takes an admin, whether that app is there or not`(command: RegistryCommand) {
+    var life = Life()
+    life.install(["org.a": Manifest("org.a")])
+    #expect(life.refusal(of: command, as: alice) == Self.lacking)
+    #expect(throws: Self.lacking) { try life.registry.answer(command, for: alice) }
+  }
+
+  @Test(arguments: naming("user:1000"))
+  func `to name one's own app takes no rights`(command: RegistryCommand) {
+    #expect(Life().refusal(of: command, as: alice) != Self.lacking)
+  }
+
+  @Test(arguments: naming("org.a"))
+  func `an admin may name any app that is installed`(command: RegistryCommand) {
+    var life = Life()
+    life.install(["org.a": Manifest("org.a")])
+    #expect(life.refusal(of: command, as: root) == nil)
+  }
+
+  @Test(arguments: naming("org.nobody") + naming("user:1000") + naming(""))
+  func `an admin who names an app that was never installed installs nothing`(command: RegistryCommand) {
+    #expect(Life().refusal(of: command, as: root) == .notFound("no such app is installed"))
+  }
+
+  @Test func `an admin who names an app gets that app's identifiers`() throws {
+    var life = Life()
+    try life.ask(.get(.installation, app: nil), as: alice)
+    #expect(
+      try life.ask(.get(.installation, app: "user:1000"), as: root)
+        == ["OK r1 level=installation app=user:1000 vendor=user:1000 created=t1"])
+    try life.ask(.get(.vendor, app: "user:1000"), as: root)
+    #expect(
+      try life.ask(.history(.vendor, app: nil), as: alice)
+        == ["* r2 from=t3 cause=first-use origin=random by=uid:0", "OK 1"])
+  }
+
+  @Test(
+    arguments: naming(nil).filter {
+      if case .history(.installation, _) = $0 { return false }
+      return true
+    } + [.devices, .account])
+  func `an app that was uninstalled while it was connected gets nothing more, and nothing is made for it`(
+    command: RegistryCommand
+  ) throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", device: .app)])
+    try life.ask(.get(.device, app: nil), as: alice)
+    life.install([:])
+    #expect(life.refusal(of: command, as: peer("org.a")) != nil)
+  }
+
+  @Test func `an app that was uninstalled while it was connected may still read its own history`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v")])
+    try life.ask(.get(.installation, app: nil), as: peer("org.a"))
+    life.install([:])
+    #expect(
+      try life.ask(.history(.installation, app: nil), as: peer("org.a"))
+        == ["* r1 from=t2 until=t3 cause=first-use ended=uninstalled origin=random by=unit:some.service", "OK 1"])
+    #expect(try life.ask(.history(.installation, app: "org.a"), as: peer("org.a")).last == "OK 1")
+  }
+
+  @Test func `an admin reads the history of an app that is gone`() throws {
+    var life = Life()
+    try life.ask(.get(.installation, app: nil), as: alice)
+    try life.ask(.forget(app: "user:1000"), as: alice)
+    #expect(
+      try life.ask(.history(.installation, app: "user:1000"), as: root)
+        == ["* r1 from=t1 until=t2 cause=first-use ended=uninstalled origin=random by=uid:1000", "OK 1"])
+    #expect(life.refusal(of: .get(.installation, app: "user:1000"), as: root) != nil)
+    #expect(life.refusal(of: .renew(.installation, app: "user:1000", dryRun: true), as: root) != nil)
+  }
+
+  @Test func `whoever the kernel did not name gets no change`() {
+    let registry = Registry()
+    #expect(throws: Refusal.unattested) { try registry.decide(.devices, Life().context(nil)) }
+  }
+
+  @Test func `an app without a manifest is a vendor of its own and has no access groups`() throws {
+    var life = Life()
+    var manifest = Manifest("org.v")
+    manifest.accessGroups = ["org.v.shared", "org.v.media"]
+    life.install(["org.a": manifest])
+    #expect(life.registry.vendor(of: "org.a") == "org.v")
+    #expect(life.registry.accessGroups(of: "org.a") == ["org.v.shared", "org.v.media"])
+    #expect(life.registry.vendor(of: "user:1000") == "user:1000")
+    #expect(life.registry.accessGroups(of: "user:1000") == [])
+  }
+}

@@ -1,0 +1,104 @@
+import IdentityCore
+import Testing
+
+private let start: Int64 = 1_700_000_000_000
+
+private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low) < (right.high, right.low) }
+
+@Suite struct UUIDSequenceTests {
+  @Test func `version 7 carries the clock's milliseconds and is stamped`() {
+    var sequence = UUIDSequence()
+    let uuid = sequence.next(now: Timestamp(milliseconds: 0x0123_4567_89ab), random: UUID(high: .max, low: .max))
+    #expect("\(uuid)".hasPrefix("01234567-89ab-7"))
+    #expect(uuid.low >> 62 == 0b10)
+    #expect(sequence.lastHandedOut == uuid)
+  }
+
+  @Test func `it strictly ascends whatever the clock does`() {
+    var sequence = UUIDSequence()
+    var random = SplitMix(state: 42)
+    var last = UUID.zero
+    var clock = start
+    for round in 0..<100_000 {
+      // Forward, still, back by a year, before 1970.
+      clock += [0, 0, 0, 1, -31_536_000_000, 50, -1][round % 7]
+      let uuid = sequence.next(
+        now: Timestamp(milliseconds: clock), random: UUID(high: random.next(), low: random.next()))
+      #expect(ascends(last, uuid))
+      #expect(uuid.high >> 12 & 0xf == 7)
+      last = uuid
+    }
+  }
+
+  @Test func `a millisecond that runs out of values borrows from the next`() {
+    var sequence = UUIDSequence()
+    let now = Timestamp(milliseconds: 1)
+    var last = sequence.next(now: now, random: UUID(high: .max, low: .max))
+    // Each step adds up to 2^32 to what starts below 2^73: the low 62 bits overflow at once, the high 12 at last.
+    for _ in 0..<3 {
+      let next = sequence.next(now: now, random: UUID(high: 0, low: .max))
+      #expect(ascends(last, next))
+      last = next
+    }
+  }
+
+  @Test(arguments: [start - 31_536_000_000, start - 1, start, start + 1, start + 31_536_000_000, 0, -5])
+  func `a later run goes on behind the last one, whatever the clock says`(clock: Int64) {
+    var random = SplitMix(state: 7)
+    var before = UUIDSequence()
+    var last = before.next(now: Timestamp(milliseconds: start), random: UUID(high: random.next(), low: random.next()))
+    var after = UUIDSequence()
+    after.resume(after: last)
+    #expect(after.lastHandedOut == last)
+    for _ in 0..<1_000 {
+      let next = after.next(
+        now: Timestamp(milliseconds: clock), random: UUID(high: random.next(), low: random.next()))
+      #expect(ascends(last, next))
+      #expect(next.high >> 12 & 0xf == 7 && next.low >> 62 == 0b10)
+      last = next
+    }
+    #expect(last.high >> 16 == UInt64(max(clock, start)))
+  }
+
+  @Test func `to go on behind an older one, or behind none, changes nothing`() {
+    var sequence = UUIDSequence()
+    sequence.resume(after: .zero)
+    #expect(sequence.lastHandedOut == .zero)
+    let first = sequence.next(now: Timestamp(milliseconds: start), random: .zero)
+    let second = sequence.next(now: Timestamp(milliseconds: start), random: .zero)
+    sequence.resume(after: first)
+    #expect(sequence.lastHandedOut == second)
+    #expect(ascends(second, sequence.next(now: Timestamp(milliseconds: start), random: .zero)))
+  }
+
+  @Test func `a run that knows no last one hands out nothing that looks older than a moment`() {
+    var sequence = UUIDSequence()
+    sequence.resume(notBefore: Timestamp(milliseconds: start))
+    #expect(sequence.lastHandedOut == .zero)
+    let first = sequence.next(now: Timestamp(milliseconds: start - 1_000), random: .zero)
+    #expect(first.high >> 16 == UInt64(start))
+    let second = sequence.next(now: Timestamp(milliseconds: start - 1_000), random: .zero)
+    #expect(ascends(first, second))
+    let later = sequence.next(now: Timestamp(milliseconds: start + 9), random: .zero)
+    #expect(later.high >> 16 == UInt64(start + 9))
+  }
+
+  @Test(arguments: [true, false])
+  func `of a last one and a moment the later counts, in whatever order they are told`(isMomentFirst: Bool) {
+    var before = UUIDSequence()
+    let last = before.next(now: Timestamp(milliseconds: start), random: UUID(high: .max, low: .max))
+    var sequence = UUIDSequence()
+    if isMomentFirst { sequence.resume(notBefore: Timestamp(milliseconds: start + 500)) }
+    sequence.resume(after: last)
+    if !isMomentFirst { sequence.resume(notBefore: Timestamp(milliseconds: start + 500)) }
+    let next = sequence.next(now: Timestamp(milliseconds: 0), random: .zero)
+    #expect(ascends(last, next))
+    #expect(next.high >> 16 >= UInt64(start + 500))
+  }
+
+  @Test func `a moment before 1970 is none`() {
+    var sequence = UUIDSequence()
+    sequence.resume(notBefore: Timestamp(milliseconds: -1))
+    #expect(sequence.next(now: Timestamp(milliseconds: 3), random: .zero).high >> 16 == 3)
+  }
+}

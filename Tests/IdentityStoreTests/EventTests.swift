@@ -1,0 +1,58 @@
+import IdentityCore
+import IdentityStore
+import Testing
+
+/// Which events are kept, and that none of them is missed.
+@Suite struct EventTests {
+  private static func events(_ numbers: ClosedRange<Int64>) -> [RecordedChange] {
+    numbers.map { number in
+      RecordedChange(
+        .deviceSuspected(.device, .machineChanged),
+        event: Event(
+          sequence: number, time: later(number), topic: .device, name: "suspect",
+          attributes: [.init("value", Text("\(uuid(1))")), .init("cause", "machine-changed")], audience: .sharing))
+    }
+  }
+
+  @Test func `the oldest events go once there are too many, in the same transaction`() throws {
+    let workspace = try Workspace(inMemory: true)
+    let full = Int64(Bound.keptEvents + Bound.spareEvents)
+    func kept() throws -> ClosedRange<Int64> {
+      let content = try workspace.found()
+      #expect(content.condition == .writable)
+      let numbers = content.events.map(\.sequence)
+      let first = try #require(numbers.first)
+      #expect(numbers == Array(first...content.registry.lastEvent))
+      return first...content.registry.lastEvent
+    }
+    try workspace.withStore { store, _ in try store.mustCommit([deviceMade]) }
+    try workspace.withStore { store, _ in try store.mustCommit(Self.events(1...full)) }
+    #expect(try kept() == 1...full)
+    try workspace.withStore { store, _ in try store.mustCommit(Self.events((full + 1)...(full + 1))) }
+    #expect(try kept() == (full + 2 - Int64(Bound.keptEvents))...(full + 1))
+    try workspace.withStore { store, _ in
+      // More at once than are kept.
+      try store.mustCommit(Self.events((full + 2)...(3 * full)))
+      let healed = store.heal()
+      #expect(healed?.lastEvent == 3 * full)
+      try store.mustCommit(Self.events((3 * full + 1)...(3 * full + 5)))
+    }
+    #expect(try kept() == (3 * full + 1 - Int64(Bound.keptEvents))...(3 * full + 5))
+    #expect(try workspace.sql("SELECT count(*) FROM event") == "\(Bound.keptEvents + 5)\n")
+  }
+
+  @Test func `what stands behind a gap is served, and nothing from before it`() throws {
+    let workspace = try Workspace()
+    try workspace.commit([[deviceMade]])
+    try workspace.withStore { store, _ in try store.mustCommit(Self.events(1...9)) }
+    try workspace.sql("UPDATE event SET name = 'gone' WHERE sequence = 4")
+    let content = try workspace.found()
+    #expect(content.condition.damage?.contains("a row of event (4 ") == true)
+    #expect(content.events.map(\.sequence) == [5, 6, 7, 8, 9])
+    #expect(content.registry.lastEvent == 9)
+    try workspace.sql("UPDATE event SET name = 'gone' WHERE sequence = 9")
+    let next = try workspace.found()
+    #expect(next.events == [])
+    #expect(next.registry.lastEvent == 9, "the last number is known all the same")
+  }
+}

@@ -1,0 +1,196 @@
+import IdentityCore
+import IdentityStore
+import Testing
+
+/// Whatever happened is found again as it was: at the next start, after a kill, after a rewrite.
+@Suite struct RoundTripTests {
+  private static let batches = [[deviceMade]] + life
+
+  @Test func `every kind of change survives, one transaction after another, and so do the events`() throws {
+    let workspace = try Workspace(inMemory: true)
+    var registry = Registry()
+    var events: [Event] = []
+    for batch in Self.batches + [[]] {
+      try workspace.withStore { store, content in
+        #expect(content.registry == registry)
+        #expect(content.events == events)
+        #expect(content.condition == .writable)
+        let recorded = registry.recorded(batch)
+        try store.mustCommit(recorded)
+        events += recorded.compactMap(\.event)
+        let healed = store.heal()
+        #expect(healed == registry)
+      }
+    }
+    #expect(events.count == Int(registry.lastEvent))
+    #expect(events.count > 20)
+    #expect(Set(events.map(\.topic)).count == 6)
+  }
+
+  @Test func `everything in one transaction is the same as each in its own`() throws {
+    let workspace = try Workspace()
+    let committed = try workspace.commit([Array(Self.batches.joined())], withEvents: true)
+    let content = try workspace.found()
+    #expect(content.registry == committed)
+    #expect(content.registry.devices.map(\.value) == [uuid(3), uuid(32), uuid(33), uuid(34)])
+    #expect(content.registry.apps["user:7"] == App(installed: later(15)))
+    #expect(content.registry.machine == fullMachine)
+    #expect(content.events.count == Int(committed.lastEvent))
+  }
+
+  @Test func `a manifest comes back with all that it says`() throws {
+    let workspace = try Workspace()
+    try workspace.commit([[.appInstalled("com.example.full", fullApp)]])
+    #expect(try workspace.found().registry.apps == ["com.example.full": fullApp])
+  }
+
+  @Test func `events come back with every audience, topic and attribute`() throws {
+    let workspace = try Workspace()
+    let audiences: [Audience] = [
+      .sharing, .vendor("sharing"), .vendor("app:x"), .app(""), .app("vendor:é"), .vendor(""),
+    ]
+    let attributes: [[Event.Attribute]] = [
+      [], [.init("", "")], [.init("a", "")], [.init("", "b"), .init("", "")],
+      [.init("value", "two words\nand a line"), .init("previous", "=\"\\")],
+    ]
+    var events: [Event] = []
+    for topic in Topic.allCases {
+      for audience in audiences {
+        for attributes in attributes {
+          events.append(
+            Event(
+              sequence: Int64(events.count + 1), time: later(Int64(events.count)), topic: topic, name: "é",
+              attributes: attributes, audience: audience))
+        }
+      }
+    }
+    try workspace.withStore { store, _ in
+      try store.mustCommit(events.map { RecordedChange(.deviceSuspected(.device, .machineChanged), event: $0) })
+    }
+    let content = try workspace.found()
+    #expect(content.events == events)
+    #expect(content.registry.lastEvent == Int64(events.count))
+  }
+
+  @Test func `two devices of one value are told apart by their place, as the registry does`() throws {
+    let workspace = try Workspace()
+    func device(_ name: Text) -> ListedDevice { ListedDevice(value: uuid(5), name: name, added: start) }
+    var registry = Registry()
+    for batch in [
+      [.deviceListed(device("one")), .deviceListed(device("two"))], [.deviceDescribed(device("three"))],
+      [.deviceUnlisted(uuid(5))], [.deviceListed(device("four"))],
+    ] as [[Change]] {
+      try workspace.commit([batch])
+      for change in batch { registry.apply(change) }
+      #expect(try workspace.found().registry == registry)
+    }
+  }
+
+  @Test func `people can read what is stored`() throws {
+    let workspace = try Workspace()
+    try workspace.commit(Self.batches, withEvents: true)
+    #expect(
+      try workspace.sql(
+        "SELECT n, level, value, ended, end_cause FROM identifier WHERE level = 'device' AND app IS NULL")
+          == """
+          1|device|\(uuid(1))|2023-11-14T22:13:30.000Z|renewed
+          4|device|\(uuid(23))||
+          6|device|\(uuid(2))|2023-11-14T22:13:31.000Z|renewed
+          7|device|\(uuid(3))||
+
+          """)
+    #expect(
+      try workspace.sql(
+        "SELECT topic, name, audience, replace(CAST(attributes AS TEXT), char(0), '|') FROM event LIMIT 1")
+        == "device|created|sharing|value\n")
+  }
+}
+
+/// What does not fit what is stored is refused, whoever asks.
+@Suite struct RefusedChangeTests {
+  static let impossible: [(String, [RecordedChange])] =
+    [
+      ("an app updated that is not installed", [.appUpdated("nobody", App(installed: start))]),
+      ("an app uninstalled that is not installed", [.appUninstalled("nobody")]),
+      ("an app installed twice", [.appInstalled("user:7", App(installed: start))]),
+      ("an end of nothing", [.identifierEnded(.vendor("nobody"), .init(time: start, cause: .uninstalled))]),
+      ("a device described that is not listed", [.deviceDescribed(ListedDevice(value: uuid(99), added: start))]),
+      (
+        "a device replaced that is not listed",
+        [.deviceReplaced(previous: uuid(99), ListedDevice(value: uuid(98), added: start))]
+      ),
+      ("a device removed that is not listed", [.deviceUnlisted(uuid(99))]),
+    ].map { ($0.0, $0.1.map { RecordedChange($0, event: nil) }) } + [
+      ("an event with a number too high", [event(36)]), ("an event with a number again", [event(34)]),
+    ]
+
+  private static func event(_ sequence: Int64) -> RecordedChange {
+    RecordedChange(
+      .deviceSuspected(.device, .machineChanged),
+      event: Event(sequence: sequence, time: start, topic: .device, name: "suspect", attributes: [], audience: .sharing)
+    )
+  }
+
+  @Test(arguments: impossible.map(\.0))
+  func `a batch with it leaves everything as it was, and the store can be healed`(what: String) throws {
+    let workspace = try Workspace()
+    let batch = try #require(Self.impossible.first { $0.0 == what }?.1)
+    var registry = try workspace.commit(sample(apps: 4) + life, withEvents: true)
+    try #require(registry.lastEvent == 34)
+    try workspace.withStore { store, content in
+      // Edits of every table come before it.
+      var ahead = registry
+      let good = ahead.recorded([
+        made(.device, uuid(50), .random, .renewed), .deviceUnlisted(uuid(32)), .accountSet("else"),
+        .appUpdated("user:7", App(installed: start, manifest: Manifest(vendor: "v"))),
+      ]).map { RecordedChange($0.change, event: nil) }
+      let condition = store.commit(good + batch)
+      guard case .unwritable = condition else {
+        Issue.record("\(String(describing: condition))")
+        return
+      }
+      #expect(store.commit(good) == condition)
+      let healed = store.heal()
+      #expect(healed == registry)
+      try store.mustCommit(registry.recorded([made(.device, uuid(51), .random, .renewed), .accountSet("new")]))
+    }
+    let content = try workspace.found()
+    #expect(content.condition == .writable)
+    #expect(content.registry == registry)
+    #expect(content.events.count == 36)
+  }
+
+  @Test func `a row that turned on the disk fails the commit that would replace it`() throws {
+    let workspace = try Workspace(inMemory: true)
+    // Twice what SQLite keeps in memory (sqlite.org/pragma.html, "cache_size").
+    let author = Text(trusted: [UInt8](repeating: UInt8(ascii: "a"), count: 2_000))
+    var registry = try workspace.commit([
+      (1...2_000).map { made(.installation(Text("app-\($0)")), uuid(1_000 + $0), .random, by: author) }
+    ])
+    try workspace.withStore { store, _ in
+      // The first rows left SQLite's memory while the others were read.
+      let value = Array("\(uuid(1_006))".utf8)
+      let good = try workspace.read("identityd.db")
+      let place = try #require((0..<(good.count - 36)).first { good[$0..<($0 + 36)].elementsEqual(value) })
+      func set(_ byte: UInt8) throws {
+        try overwrite(workspace.path("identityd.db"), at: place, with: byte)
+      }
+      try set(good[place] ^ 1)
+      let scope = Scope.installation("app-6")
+      let change = Change.identifierEnded(scope, .init(time: start, cause: .uninstalled))
+      guard case .unwritable(let reason) = store.commit([change]) else {
+        Issue.record("not noticed")
+        return
+      }
+      #expect(reason.contains("find row 6 of identifier as it was written"))
+      let inVain = store.heal()
+      #expect(inVain == nil, "it is not in a copy either")
+      try set(good[place])
+      let healed = store.heal()
+      #expect(healed == registry)
+      try store.mustCommit([change])
+      registry.apply(change)
+    }
+    #expect(try workspace.found().registry == registry)
+  }
+}

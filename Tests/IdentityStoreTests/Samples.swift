@@ -1,0 +1,127 @@
+import IdentityCore
+
+extension Registry {
+  /// What these changes make of an empty registry.
+  init(applying batches: [[Change]]) {
+    self.init()
+    for change in batches.joined() { apply(change) }
+  }
+
+  /// Takes changes in, each with its event.
+  mutating func recorded(_ changes: [Change]) -> [RecordedChange] {
+    changes.map { change in
+      let recorded = record(change, at: Timestamp(milliseconds: start.milliseconds + lastEvent))
+      apply(recorded)
+      return recorded
+    }
+  }
+
+  /// Whether everything in this registry stands in the other just so: nothing was made up or changed.
+  func isPart(of other: Registry) -> Bool {
+    apps.allSatisfy { other.apps[$0.key] == $0.value }
+      && history.allSatisfy { other.history.contains($0) }
+      && scopes.allSatisfy { self[$0] == other[$0] }
+      && devices.allSatisfy { other.devices.contains($0) }
+      && (account == nil || account == other.account)
+      && (machine == nil || machine == other.machine)
+      && (!isSealed || other.isSealed)
+      && lastEvent <= other.lastEvent
+  }
+}
+
+/// An identifier comes into force.
+func made(
+  _ scope: Scope, _ value: UUID, _ origin: Origin, _ cause: Cause = .firstUse, at time: Timestamp = start,
+  by author: Text? = nil
+) -> Change {
+  .identifierMade(
+    Identifier(scope: scope, value: value, created: time, origin: origin, cause: cause, author: author))
+}
+
+/// Gives the device its identifier.
+let deviceMade = made(.device, uuid(1), .machine, at: Timestamp(milliseconds: 1_700_000_000_123))
+
+/// Installs an app with this number and gives it its identifier.
+func installed(_ number: Int) -> [Change] {
+  let app = Text("unit:app-\(number).service")
+  let time = Timestamp(milliseconds: 1_700_000_001_000 + Int64(number))
+  return [
+    .appInstalled(app, App(installed: time, manifest: Manifest(vendor: Text("vendor-\(number % 3)")))),
+    made(.installation(app), uuid(1_000 + UInt64(number)), .random, at: time, by: "uid:0"),
+  ]
+}
+
+/// The device in one transaction, then this many apps, each in one of its own.
+func sample(apps: Int) -> [[Change]] { [[deviceMade]] + (0..<apps).map(installed) }
+
+/// A version 4 UUID that tells its number.
+func uuid(_ number: UInt64) -> UUID {
+  UUID(high: 0x1111_1111_1111_1111, low: number &* 0x9e37_79b9_7f4a_7c15).stamped(version: 4)
+}
+
+/// A moment so many seconds after the start.
+func later(_ seconds: Int64) -> Timestamp { Timestamp(milliseconds: start.milliseconds + seconds * 1_000) }
+
+/// An app with everything that a manifest can say.
+let fullApp = App(
+  installed: later(1),
+  manifest: {
+    var manifest = Manifest(vendor: "com.example")
+    manifest.unit = "example.service"
+    manifest.user = "example"
+    manifest.accessGroups = ["com.example.shared", "com.example.files", "é"]
+    manifest.deviceBinding = .app
+    manifest.versionOrder = .linux
+    return manifest
+  }())
+
+/// What is remembered of a machine in doubt.
+let fullMachine = MachineRecord(
+  fingerprint: MachineFingerprint(machine: "0a0a", hardware: "0b0b"),
+  suspicion: .init(cause: .hardwareChanged, since: later(40)), spentMachine: "0c0c")
+
+/// Every kind of change but the seal; it goes on behind a device that has its identifier.
+let life: [[Change]] = [
+  [.machineRecorded(MachineRecord(fingerprint: MachineFingerprint(machine: nil, hardware: nil)))],
+  [.deviceListed(ListedDevice(value: uuid(1), added: later(0)))],
+  [.appInstalled("com.example.full", fullApp), .appInstalled("user:7", App(installed: later(2)))],
+  [
+    made(.installation("user:7"), uuid(21), .migrated, .migrated, by: "uid:7"),
+    made(.vendor("com.example"), uuid(22), .random, by: "unit:a.service"),
+    made(.deviceOfVendor("com.example"), uuid(23), .machine), made(.deviceOfApp("user:7"), uuid(24), .restored),
+  ],
+  [
+    .deviceListed(ListedDevice(value: uuid(31), name: "a phone", seen: later(3), added: later(4))),
+    .deviceListed(ListedDevice(value: uuid(32), added: later(5))),
+    .deviceListed(ListedDevice(value: uuid(33), name: "", added: later(6))),
+  ],
+  [.deviceDescribed(ListedDevice(value: uuid(32), name: "a \"tablet\"", seen: later(9), added: later(5)))],
+  // Twice in one transaction, and the list along with it.
+  [
+    made(.device, uuid(2), .random, .renewed, at: later(10), by: "uid:0"),
+    .deviceReplaced(previous: uuid(1), ListedDevice(value: uuid(2), added: later(0))),
+    made(.device, uuid(3), .random, .renewed, at: later(11), by: "uid:0"),
+    .deviceReplaced(previous: uuid(2), ListedDevice(value: uuid(3), added: later(0))),
+  ],
+  [.deviceUnlisted(uuid(31)), .accountSet("somebody@example.com")],
+  [.deviceListed(ListedDevice(value: uuid(34), added: later(12)))],
+  [
+    .appUpdated("com.example.full", App(installed: later(1), manifest: Manifest(vendor: "org.example"))),
+    .identifierEnded(.vendor("com.example"), .init(time: later(13), cause: .uninstalled)),
+  ],
+  [
+    .identifierEnded(.installation("user:7"), .init(time: later(14), cause: .uninstalled)),
+    .appUninstalled("user:7"),
+  ],
+  [
+    .appInstalled("user:7", App(installed: later(15))),
+    made(.installation("user:7"), uuid(25), .random, at: later(15), by: "uid:7"),
+  ],
+  [.accountSet(nil)], [.accountSet("é")],
+  [.machineRecorded(fullMachine), .deviceSuspected(.device, .hardwareChanged)],
+]
+
+/// The end of every store that a golden image is made of.
+func sealing(_ registry: Registry) -> [Change] {
+  registry.scopes.map { .identifierEnded($0, .init(time: later(90), cause: .sealed)) } + [.sealed]
+}

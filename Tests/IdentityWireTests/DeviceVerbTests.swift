@@ -1,0 +1,108 @@
+import IdentityCore
+import IdentityWire
+import Testing
+
+private let value = UUID(high: 0x557e_5958_d390_4cbf, low: 0xb928_2a2b_19a1_399a)
+private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
+private let seen = Timestamp(milliseconds: 1_795_250_352_345)
+
+@Suite struct DeviceVerbTests {
+  @Test(
+    arguments: [
+      ("account", .account), ("account set alice@example.org", .setAccount("alice@example.org")),
+      ("account set \"two words\"", .setAccount("two words")), ("account clear", .setAccount(nil)),
+      ("account set clear", .setAccount("clear")), ("devices", .devices),
+      ("devices put \(text)", .putDevice(value, name: nil, seen: nil)),
+      ("devices put \(text) name=\"my laptop\"", .putDevice(value, name: "my laptop", seen: nil)),
+      ("devices put \(text) seen=2026-11-21T08:39:12.345Z", .putDevice(value, name: nil, seen: seen)),
+      ("Devices Put \(text) SEEN=2026-11-21T08:39:12.345Z Name=x", .putDevice(value, name: "x", seen: seen)),
+      ("devices remove \(text)", .removeDevice(value)), ("devices forget \(text)", .removeDevice(value)),
+    ] as [(String, RegistryCommand)])
+  func `the account and its devices have commands`(line: String, expected: RegistryCommand) throws {
+    #expect(try command(line) == .registry(expected))
+  }
+
+  @Test(
+    arguments: [
+      ("account x", "account: \"x\" is one word too many"), ("account set", "account set: NAME is missing"),
+      ("account set a b", "account set: \"b\" is one word too many"),
+      ("account set \"\"", "account set: NAME cannot be \"\"; allowed: 1 to 255 bytes"),
+      ("account clear x", "account clear: \"x\" is one word too many"),
+      ("account set name=x", "account set: there is no attribute \"name\""),
+      ("devices x", "devices: \"x\" is one word too many"), ("devices put", "devices put: UUID is missing"),
+      ("devices put \(text) name=\"\"", "devices put: name cannot be \"\"; allowed: 1 to 255 bytes"),
+      ("devices put \(text) added=x", "devices put: there is no attribute \"added\""),
+      ("devices remove", "devices remove: UUID is missing"),
+      ("devices forget \(text) name=x", "devices forget: there is no attribute \"name\""),
+    ])
+  func `an argument that is wrong is named`(line: String, message: String) throws {
+    let refusal = try #require(refused(line))
+    #expect(refusal.code == .badArgument)
+    #expect(refusal.text == message)
+  }
+
+  @Test(arguments: [
+    "now", "1795250352", "2026-11-21", "2026-11-21T08:39:12Z", "2026-11-21T08:39:12.345+00:00",
+    "2026-02-30T08:39:12.345Z", "\"\"", "\"2026-11-21 08:39:12.345Z\"",
+  ])
+  func `a time has the form that the daemon writes`(time: String) throws {
+    let refusal = try #require(refused("devices put \(text) seen=\(time)"))
+    #expect(refusal.code == .badArgument)
+    #expect(refusal.text.hasSuffix("allowed: a time like 2026-11-21T08:39:12.345Z"))
+  }
+
+  @Test(arguments: ["account set", "devices put \(text) name="])
+  func `a name may have so many bytes and no more`(start: String) {
+    let space = start.hasSuffix("=") ? "" : " "
+    let longest = String(repeating: "a", count: Bound.nameLength)
+    #expect(refused("\(start)\(space)\(longest)") == nil)
+    #expect(refused("\(start)\(space)\(longest)a")?.code == .badArgument)
+  }
+}
+
+@Suite struct EventVerbTests {
+  private static let all = Set(Topic.allCases)
+
+  @Test(
+    arguments: [
+      ("subscribe", .subscribe(all, since: nil, snapshot: false)),
+      ("subscribe device", .subscribe([.device], since: nil, snapshot: false)),
+      ("subscribe devices account devices", .subscribe([.devices, .account], since: nil, snapshot: false)),
+      (
+        "subscribe \(Topic.allCases.map(\.rawValue).joined(separator: " "))",
+        .subscribe(all, since: nil, snapshot: false)
+      ),
+      ("subscribe since=0", .subscribe(all, since: 0, snapshot: false)),
+      ("subscribe app SINCE=0044", .subscribe([.app], since: 44, snapshot: false)),
+      ("subscribe since=9223372036854775807", .subscribe(all, since: .max, snapshot: false)),
+      ("subscribe snapshot=yes", .subscribe(all, since: nil, snapshot: true)),
+      ("subscribe vendor snapshot=no since=3", .subscribe([.vendor], since: 3, snapshot: false)),
+      ("unsubscribe", .unsubscribe(all)), ("unsubscribe item token", .unsubscribe([.item, .token])),
+    ] as [(String, LocalCommand)])
+  func `events have commands`(line: String, expected: LocalCommand) throws {
+    #expect(try command(line, by: alice) == .local(expected))
+  }
+
+  @Test(arguments: ["subscribe", "unsubscribe"], ["frob", "lag", "\"\"", "to\u{212A}en", "device,app"])
+  func `a topic that is none is named with those there are`(verb: String, topic: String) throws {
+    let refusal = try #require(refused("\(verb) \(topic)"))
+    #expect(refusal.code == .badArgument)
+    #expect(
+      refusal.text.hasSuffix("allowed: device, installation, vendor, app, devices, account, item, version, token"))
+  }
+
+  @Test(arguments: [
+    "-1", "+1", "1.0", "x", "\"\"", "9223372036854775808", "99999999999999999999999", "\u{661}", "\" 1\"",
+  ])
+  func `a number of an event is decimal digits`(number: String) {
+    #expect(refused("subscribe since=\(number)")?.code == .badArgument)
+  }
+
+  @Test(arguments: [
+    "subscribe snapshot=1", "subscribe snapshot=\"\"", "subscribe since=1 since=2", "subscribe topic=device",
+    "unsubscribe since=1", "unsubscribe snapshot=yes",
+  ])
+  func `an argument that is wrong is refused`(line: String) {
+    #expect(refused(line)?.code == .badArgument)
+  }
+}

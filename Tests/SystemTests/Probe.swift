@@ -1,0 +1,88 @@
+import Foundation
+
+/// A real service with a manifest, which asks for every identifier when it is told to, in one and the same session.
+struct Probe {
+  static let levels = ["uuid", "key", "session", "boot", "installation", "vendor", "device"]
+
+  let system: Container
+  private let name = "probe"
+  private var manifest: String { "\(Container.manifests)/org.example.probe.app" }
+
+  /// Writes the service and its manifest, and launches it.
+  init(on system: Container) async throws {
+    self.system = system
+    try await system.write(
+      """
+      #!/bin/sh
+      while :; do
+        if [ -e /run/probe/ask ]; then
+          rm /run/probe/ask
+          for level in uuid 'key name' session boot installation vendor device; do
+            echo "${level%% *} $(identityctl get $level 2>&1)"
+          done >/run/probe/new
+          mv /run/probe/new /run/probe/answer
+        fi
+        sleep 0.02
+      done
+      """, to: "/usr/local/bin/probe")
+    try await system.write(
+      """
+      [Service]
+      ExecStart=/bin/sh /usr/local/bin/probe
+      RuntimeDirectory=probe
+      User=daemon
+      """, to: "/etc/systemd/system/probe.service")
+    try await install()
+    try await launch()
+  }
+
+  /// Installs the app: its manifest appears.
+  func install() async throws {
+    try await system.write("[App]\nVendor=org.example\nUnit=probe.service", to: manifest)
+    try await isListed(true)
+  }
+
+  /// Upgrades the app: another file takes the manifest's place.
+  func upgrade() async throws {
+    try await system.shell("cp \(manifest) /root/new && echo '# newer' >>/root/new && mv /root/new \(manifest)")
+  }
+
+  /// Uninstalls the app: its manifest goes.
+  func uninstall() async throws {
+    try await system.shell("systemctl stop probe.service; rm \(manifest)")
+    try await isListed(false)
+  }
+
+  private func isListed(_ wanted: Bool) async throws {
+    try await eventually("the app is \(wanted ? "installed" : "uninstalled")") {
+      try await system.shell("identityctl app list").contains("org.example.probe") == wanted
+    }
+  }
+
+  /// Launches the app: a new invocation of its service.
+  func launch() async throws { try await system.shell("systemctl daemon-reload; systemctl restart probe.service") }
+
+  /// What the app is told now, by level.
+  func identifiers() async throws -> [String: String] {
+    let answer = try await system.shell(
+      """
+      rm -f /run/probe/answer; : >/run/probe/ask
+      for turn in $(seq 500); do [ -e /run/probe/answer ] && break; sleep 0.02; done
+      cat /run/probe/answer
+      """)
+    var found: [String: String] = [:]
+    for line in answer.split(separator: "\n") {
+      let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+      guard words.count == 2, UUID(uuidString: words[1]) != nil else { throw Failure("the probe was told: \(answer)") }
+      found[words[0]] = words[1]
+    }
+    guard found.count == Self.levels.count else { throw Failure("the probe was told: \(answer)") }
+    return found
+  }
+
+  /// Takes everything away again.
+  func remove() async throws {
+    try await system.shell(
+      "systemctl stop probe.service; rm -f \(manifest) /etc/systemd/system/probe.service; systemctl daemon-reload")
+  }
+}

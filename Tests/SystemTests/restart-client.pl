@@ -1,0 +1,62 @@
+#!/usr/bin/perl
+# A client that asks without a pause and is told of every event, until /run/restart-client.stop is there. It ends with
+# "questions N changes N events N", or with what it should not have seen.
+use strict;
+use warnings;
+use IO::Socket::UNIX;
+use Socket qw(SOCK_STREAM);
+use Time::HiRes qw(sleep);
+
+my $path = '/run/identityd/identityd.sock';
+
+sub connection {
+    my $socket = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $path) or die "connect: $!\n";
+    $socket->autoflush(1);
+    return $socket;
+}
+
+sub line {
+    my ($socket, $name) = @_;
+    local $SIG{ALRM} = sub { die "$name: no answer within 60 s\n" };
+    alarm 60;
+    my $line = <$socket>;
+    alarm 0;
+    die "$name: the connection ended\n" unless defined $line;
+    chomp $line;
+    return $line;
+}
+
+my ($asker, $changer, $listener) = map { connection() } 1 .. 3;
+print {$listener} "subscribe\n";
+my ($last) = line($listener, 'listener') =~ /^OK (\d+)$/ or die "subscribe was refused\n";
+my ($questions, $changes, $events) = (0, 0, 0);
+my $uuid;
+while (!-e '/run/restart-client.stop') {
+    # Ten questions at once, one of them in two halves, each with an answer of its own.
+    my @wanted = map { sprintf '00000000-0000-4000-8000-%012x', $questions + $_ } 1 .. 10;
+    my $text = join '', map { "check $_\n" } @wanted;
+    my $half = int rand length $text;
+    print {$asker} substr $text, 0, $half;
+    sleep 0.001 if $questions % 3 == 0;
+    print {$asker} substr $text, $half;
+    for my $wanted (@wanted) {
+        my $answer = line($asker, 'asker');
+        die "asked $wanted, was told $answer\n" unless $answer eq "OK valid $wanted";
+        $questions++;
+    }
+    # A change, and the event that tells of it.
+    $uuid = sprintf '00000000-0000-4000-9000-%012x', $changes;
+    my $verb = $changes % 2 ? 'remove' : 'put';
+    $uuid = sprintf '00000000-0000-4000-9000-%012x', $changes - 1 if $changes % 2;
+    print {$changer} "devices $verb $uuid\n";
+    my $answer = line($changer, 'changer');
+    die "$verb $uuid: $answer\n" unless $answer eq 'OK';
+    $changes++;
+    my $event = line($listener, 'listener');
+    my $number = $last + 1;
+    my $what = $changes % 2 ? 'added' : 'removed';
+    die "after $last came $event\n" unless $event =~ /^EVENT $number devices $what value=$uuid /;
+    $last = $number;
+    $events++;
+}
+print "questions $questions changes $changes events $events\n";
