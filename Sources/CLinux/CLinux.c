@@ -12,7 +12,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/xattr.h>
 
 // Debian 12's headers are older than the kernels it may run on.
 #ifndef SO_PEERPIDFD
@@ -139,10 +138,6 @@ void clinux_store_word(uint64_t *word, uint64_t value) {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
     // A release store alone may still be seen after what the next system call does.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-ssize_t clinux_extended_attribute(const char *path, const char *name, void *value, size_t room) {
-    return getxattr(path, name, value, room);
 }
 
 int clinux_lock(int descriptor) {

@@ -2,6 +2,8 @@
 package enum SessionAnchor: Hashable, Sendable {
   /// The invocation of its service (`INVOCATION_ID`, systemd.exec(5)).
   case invocation(UUID)
+  /// The control group of a user's service, by its number: each run has another.
+  case controlGroup(UInt64)
   /// A process outside of any service, by its number and its start in clock ticks since boot (proc(5)).
   case process(Int32, start: UInt64)
 }

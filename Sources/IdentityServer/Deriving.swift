@@ -10,7 +10,7 @@ extension Server {
   func derive(_ identifier: DerivedIdentifier, for peer: Peer) throws(Refusal) -> Reply {
     guard let derivation else { throw .unavailable("the store's key is missing, so nothing can be derived") }
     guard let boot else { throw .unavailable("the kernel does not tell its boot ID") }
-    var parts = [boot.bytes]
+    var parts = [boot.bytes, Array("\(initStart ?? 0)".utf8)]
     let level: DerivedLevel
     let app: Text
     switch identifier {
@@ -37,6 +37,7 @@ extension Server {
   private func anchor(of peer: Peer) throws(Refusal) -> [UInt8] {
     switch peer.session {
     case .invocation(let invocation)?: return Array("invocation".utf8) + invocation.bytes
+    case .controlGroup(let number)?: return Array("control group \(number)".utf8)
     case .process(let number, let start)?: return Array("process \(number) \(start)".utf8)
     case nil: throw .unavailable("neither the service's invocation nor the start of the process can be seen")
     }

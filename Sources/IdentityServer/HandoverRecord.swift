@@ -35,6 +35,9 @@ struct HandoverRecord: Equatable {
       writer.append(2)
       writer.append(UInt64(UInt32(bitPattern: number)))
       writer.append(start)
+    case .controlGroup(let number)?:
+      writer.append(3)
+      writer.append(number)
     }
     writer.append(peer.isAdmin ? 1 : 0)
     writer.append(subscription == nil ? 0 : 1)
@@ -160,6 +163,9 @@ struct RecordReader {
     case 2?:
       guard let process = number(), let start = number() else { return nil }
       return Optional(value: .process(Int32(truncatingIfNeeded: process), start: start))
+    case 3?:
+      guard let group = number() else { return nil }
+      return Optional(value: .controlGroup(group))
     default: return nil
     }
   }

@@ -19,9 +19,7 @@ enum PeerAttestation {
       let credentials = try PeerCredentials(of: socket)
       // A process in a foreign process namespace has number 0, which libsystemd takes for the caller itself.
       guard credentials.processID > 0 else { throw Refusal.unattested }
-      let unit = try PeerUnit.look(up: socket.number) { name, path in
-        (try? ExtendedAttributes.value(name, of: path)) ?? nil
-      }
+      let unit = try PeerUnit.look(up: socket.number)
       let session = try session(of: credentials.processID, in: unit)
       if let process = consume process, try !PeerCredentials.isAlive(process) { throw Refusal.unattested }
       return Peer(
@@ -38,11 +36,12 @@ enum PeerAttestation {
     }
   }
 
-  /// What the peer's session hangs on: its service's invocation, else the process itself.
+  /// What the peer's session hangs on: the run of its service, else the process itself.
   private static func session(of processID: Int32, in unit: PeerUnit?) throws(SystemError) -> SessionAnchor? {
     if let invocation = unit?.invocation {
       return .invocation(UUID(high: invocation.high, low: invocation.low))
     }
+    if let group = unit?.controlGroup { return .controlGroup(group) }
     return try ProcessFacts.startTime(of: processID).map { .process(processID, start: $0) }
   }
 

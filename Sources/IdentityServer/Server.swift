@@ -44,6 +44,8 @@ package final class Server {
   let derivation: IdentifierDerivation?
   /// The kernel's ID of this boot.
   let boot: UUID?
+  /// When process 1 was started. A container that is booted again has it anew, where the kernel's ID can be its host's.
+  let initStart: UInt64?
   var connections = ConnectionTable()
   var subscribers = SubscriberList()
   var entropy = Entropy()
@@ -123,6 +125,7 @@ package final class Server {
     condition = content.condition
     events = EventLog(content.events, last: content.registry.lastEvent)
     derivation = store.derivation
+    initStart = (try? ProcessFacts.startTime(of: 1)) ?? nil
     boot = (try? MachineIdentity.boot()).map { UUID(high: $0.high, low: $0.low) }
     readiness = try ReadinessSet()
     inbox = try Mailbox(blocking: true)

@@ -7,25 +7,24 @@ package struct PeerUnit: Equatable, Sendable {
   package let name: String
   /// The user whose manager runs it; nil for a service of the system.
   package let owner: UInt32?
-  /// Which run of the service it is; nil where that is not known. For a user's service it is that user's word, as the name
-  /// is.
+  /// Which run of a service of the system it is; nil where that is not known.
   package let invocation: Invocation?
+  /// The number of a user's service's own control group. systemd removes the group when the service ends and makes another
+  /// for its next run, and the kernel gives no number twice in one boot. Nil where it is not known.
+  ///
+  /// Only the system's manager tells others which run it is: a user's keeps that in a folder closed to everybody else.
+  package let controlGroup: UInt64?
 
   /// Looks up the peer of a connected Unix socket.
   ///
   /// It goes by the peer's process number, so the caller has to make sure that the process lived until after this.
-  /// - Parameters:
-  ///   - attribute: reads an extended attribute by its name and the path of a folder. Only a control group has the
-  ///     invocation of a user's service, so without this it is not known.
   /// - Returns: nil where the peer is in no service: in a login session, a scope, or outside of systemd's tree.
   /// - Throws: where the control group could not be read.
-  package static func look(
-    up socket: Int32, attribute: (_ name: String, _ path: String) -> [UInt8]? = { _, _ in nil }
-  ) throws(SystemdError) -> PeerUnit? {
+  package static func look(up socket: Int32) throws(SystemdError) -> PeerUnit? {
     guard let unit = try unsafe name("sd_peer_get_unit", { unsafe sd_peer_get_unit(socket, $0) }) else { return nil }
     guard unit.utf8.starts(with: "user@".utf8) else {
       guard unit.hasSuffix(".service") else { return nil }
-      return PeerUnit(name: unit, owner: nil, invocation: Invocation(ofSystemUnit: unit))
+      return PeerUnit(name: unit, owner: nil, invocation: Invocation(ofSystemUnit: unit), controlGroup: nil)
     }
     // Below user@UID.service the tree is that user's own: the name is as trustworthy as the user.
     guard let userUnit = try unsafe name("sd_peer_get_user_unit", { unsafe sd_peer_get_user_unit(socket, $0) }),
@@ -35,9 +34,16 @@ package struct PeerUnit: Equatable, Sendable {
     try checked("sd_peer_get_owner_uid", unsafe sd_peer_get_owner_uid(socket, &owner))
     let group = try unsafe name("sd_peer_get_cgroup", { unsafe sd_peer_get_cgroup(socket, $0) })
     let own = group.flatMap { controlGroup(ofUserUnit: userUnit, in: $0) }
-    // The user's manager writes it there. It keeps a link too, in a folder that is closed to everybody else.
-    let text = own.flatMap { attribute("user.invocation_id", "/sys/fs/cgroup\($0)") }
-    return PeerUnit(name: userUnit, owner: owner, invocation: text.flatMap { Invocation(hexadecimal: $0) })
+    return PeerUnit(name: userUnit, owner: owner, invocation: nil, controlGroup: own.flatMap { number(ofGroup: $0) })
+  }
+
+  /// The number of a control group's folder, in the unified hierarchy, wherever that is (cgroups(7)).
+  private static func number(ofGroup path: String) -> UInt64? {
+    for hierarchy in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
+      var status = stat()
+      if unsafe lstat(hierarchy + path, &status) == 0 { return UInt64(status.st_ino) }
+    }
+    return nil
   }
 
   /// The control group of a user's unit itself, from that of a process in it, which may be further down where the unit

@@ -34,8 +34,11 @@ func run(_ program: URL, _ arguments: [String], environment: [String: String] = 
   process.arguments = arguments
   process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
   process.standardInput = FileHandle.nullDevice
-  process.standardOutput = try FileHandle(forWritingTo: output)
-  process.standardError = try FileHandle(forWritingTo: errors)
+  let handles = try [output, errors].map { try FileHandle(forWritingTo: $0) }
+  // Explicitly: a process that ended keeps what it was given, and with a thousand descriptors Foundation crashes.
+  defer { for handle in handles { try? handle.close() } }
+  process.standardOutput = handles[0]
+  process.standardError = handles[1]
   try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
     process.terminationHandler = { _ in continuation.resume() }
     do {
@@ -45,6 +48,7 @@ func run(_ program: URL, _ arguments: [String], environment: [String: String] = 
       continuation.resume(throwing: error)
     }
   }
+  process.terminationHandler = nil
   return Outcome(
     status: process.terminationStatus, output: try String(contentsOf: output, encoding: .utf8),
     errors: try String(contentsOf: errors, encoding: .utf8))

@@ -18,7 +18,7 @@ struct Probe {
         if [ -e /run/probe/ask ]; then
           rm /run/probe/ask
           for level in uuid 'key name' session boot installation vendor device; do
-            echo "${level%% *} $(identityctl get $level 2>&1)"
+            echo "$(echo $level | cut -d ' ' -f 1) $(identityctl get $level 2>&1)"
           done >/run/probe/new
           mv /run/probe/new /run/probe/answer
         fi

@@ -5,7 +5,6 @@ use strict;
 use warnings;
 use IO::Socket::UNIX;
 use Socket qw(SOCK_STREAM);
-use Time::HiRes qw(sleep);
 
 my $path = '/run/identityd/identityd.sock';
 
@@ -30,6 +29,7 @@ my ($asker, $changer, $listener) = map { connection() } 1 .. 3;
 print {$listener} "subscribe\n";
 my ($last) = line($listener, 'listener') =~ /^OK (\d+)$/ or die "subscribe was refused\n";
 my ($questions, $changes, $events) = (0, 0, 0);
+my $tag = int rand 2**31;
 my $uuid;
 while (!-e '/run/restart-client.stop') {
     # Ten questions at once, one of them in two halves, each with an answer of its own.
@@ -37,17 +37,17 @@ while (!-e '/run/restart-client.stop') {
     my $text = join '', map { "check $_\n" } @wanted;
     my $half = int rand length $text;
     print {$asker} substr $text, 0, $half;
-    sleep 0.001 if $questions % 3 == 0;
+    select undef, undef, undef, 0.001 if $questions % 3 == 0;
     print {$asker} substr $text, $half;
     for my $wanted (@wanted) {
         my $answer = line($asker, 'asker');
         die "asked $wanted, was told $answer\n" unless $answer eq "OK valid $wanted";
         $questions++;
     }
-    # A change, and the event that tells of it.
-    $uuid = sprintf '00000000-0000-4000-9000-%012x', $changes;
+    # A change, and the event that tells of it. Another client's devices may be listed.
+    $uuid = sprintf '%08x-0000-4000-9000-%012x', $tag, $changes;
     my $verb = $changes % 2 ? 'remove' : 'put';
-    $uuid = sprintf '00000000-0000-4000-9000-%012x', $changes - 1 if $changes % 2;
+    $uuid = sprintf '%08x-0000-4000-9000-%012x', $tag, $changes - 1 if $changes % 2;
     print {$changer} "devices $verb $uuid\n";
     my $answer = line($changer, 'changer');
     die "$verb $uuid: $answer\n" unless $answer eq 'OK';

@@ -70,11 +70,11 @@ private final class Peer {
   @Test(.enabled(if: Peer.canBeMade, "no control group can be made here"))
   func `the peer of the system's service is known with its invocation`() throws {
     let peer = try Peer(in: "system.slice/\(unit)")
-    let look = { try PeerUnit.look(up: peer.socket) { _, _ in [UInt8](repeating: UInt8(ascii: "a"), count: 32) } }
+    let look = { try PeerUnit.look(up: peer.socket) }
     let without = try #require(try look())
     #expect(without.name == unit)
     #expect(without.owner == nil)
-    #expect(without.invocation == nil, "an attribute says nothing of a service of the system")
+    #expect(without.invocation == nil && without.controlGroup == nil)
     let folder = "/run/systemd/units"
     let link = "\(folder)/invocation:\(unit)"
     // Where systemd does not run, its folders are not there.
@@ -87,23 +87,20 @@ private final class Peer {
   }
 
   @Test(.enabled(if: Peer.canBeMade, "no control group can be made here"), arguments: ["", "/below/further"])
-  func `the peer of a user's service is known with the invocation that its control group has`(below: String) throws {
-    let peer = try Peer(in: "\(manager)/app.slice/\(unit)\(below)")
-    var asked: [[String]] = []
-    let found = try PeerUnit.look(up: peer.socket) { name, path in
-      asked.append([name, path])
-      return Array(digits.utf8)
+  func `the peer of a user's service is known with its control group, which the next run has not`(below: String) throws
+  {
+    func look() throws -> PeerUnit {
+      let peer = try Peer(in: "\(manager)/app.slice/\(unit)\(below)")
+      let found = try #require(try PeerUnit.look(up: peer.socket))
+      #expect(try PeerUnit.look(up: peer.socket) == found)
+      return found
     }
-    #expect(found?.name == unit)
-    #expect(found?.owner == 54_321)
-    #expect(found?.invocation == number)
-    #expect(asked == [["user.invocation_id", "/sys/fs/cgroup/\(manager)/app.slice/\(unit)"]])
-    for other in [nil, Array(digits.utf8.dropLast())] {
-      let found = try PeerUnit.look(up: peer.socket) { _, _ in other }
-      #expect(found?.name == unit)
-      #expect(found?.invocation == nil)
-    }
-    #expect(try PeerUnit.look(up: peer.socket)?.invocation == nil)
+    let first = try look()
+    #expect(first.name == unit)
+    #expect(first.owner == 54_321)
+    #expect(first.invocation == nil)
+    #expect(first.controlGroup != nil)
+    #expect(try look().controlGroup != first.controlGroup)
   }
 
   @Test(

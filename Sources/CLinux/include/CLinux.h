@@ -55,8 +55,6 @@ void *clinux_map_shared(int descriptor, size_t length);
 uint64_t clinux_load_word(const uint64_t *word);
 void clinux_store_word(uint64_t *word, uint64_t value);
 
-/// getxattr(), following symbolic links.
-ssize_t clinux_extended_attribute(const char *path, const char *name, void *value, size_t room);
 /// An open file description lock on the whole file: 0, or -1 with EAGAIN when another holds it.
 int clinux_lock(int descriptor);
 /// open() with O_CLOEXEC | O_NOFOLLOW added.
