@@ -40,8 +40,10 @@ package enum Bound {
   package static let eventsPerSubscriber = 1_048_576
   /// Events that go to a subscriber in one piece, in bytes: more is fetched when that is read.
   package static let eventsPerTurn = 16_384
-  /// Subscribers that get their events before the requests of others get their turn.
+  /// Subscribers that get their events in one turn of the loop, where nobody asks anything.
   package static let subscribersPerTurn = 64
+  /// Subscribers that get their events behind one turn of requests: as long as they take, the next requests wait.
+  package static let subscribersBesideRequests = 8
   /// Apps without a manifest that one user's own services may be: their names are the user's choice.
   package static let appsPerUser = 256
   /// Apps without a manifest in all: users are cheap where containers make them.

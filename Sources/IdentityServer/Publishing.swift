@@ -37,22 +37,23 @@ extension Server {
     Reply.done.append(to: &connection.output)
   }
 
-  /// There are new events: every subscriber is looked at once, a few in each turn, so that however many there are, a
-  /// request waits for a few of them only.
+  /// There are new events: every subscriber is looked at once, a few at a time. Where nobody asks anything that goes on
+  /// without a pause, else a few come behind each turn of requests: so a request waits for those few, however many
+  /// there are, and the subscribers are never left out.
   func publish() {
-    guard subscribers.startRound() else { return }
-    publishSource?.enable()
+    if subscribers.startRound() { publishSource?.enable() }
   }
 
-  /// One turn of that. The source is enabled anew for the next: one that stays enabled comes before all others.
-  func publishSome() {
-    publishSource?.disable()
-    for _ in 0..<Bound.subscribersPerTurn {
-      guard let token = subscribers.next() else { return }
+  /// Goes on with the round.
+  func publishSome(_ count: Int) {
+    for _ in 0..<count {
+      guard let token = subscribers.next() else {
+        publishSource?.disable()
+        return
+      }
       // Handing the events out is part of going on with a connection.
       if let connection = connections[token] { advance(connection) }
     }
-    publishSource?.enable()
   }
 
   /// Puts the next events into a connection's output, or counts them where it has no room.
@@ -92,6 +93,9 @@ struct SubscriberList {
     // The last one may have come to a place that the round has passed: all are visited once more.
     if left > 0 { left = tokens.count }
   }
+
+  /// Whether a round is not at its end.
+  var isInRound: Bool { left > 0 }
 
   /// Begins a round at the next one: everybody is visited once more.
   ///

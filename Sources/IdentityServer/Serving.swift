@@ -18,6 +18,7 @@ extension Server {
       if !ready.interest.isDisjoint(with: .failed) { hangUp(connection) }
       if ready.interest.contains(.read) { receive(connection) } else { advance(connection) }
     }
+    if subscribers.isInRound { publishSome(Bound.subscribersBesideRequests) }
   }
 
   /// The client is gone in both directions. The kernel would say so again and again, so it is asked no more; what the

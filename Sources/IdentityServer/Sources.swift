@@ -11,7 +11,7 @@ extension Server {
     sources.append(try loop.watch(reading: readiness.descriptor.number) { [unowned self] in serveReady() })
     sources.append(try loop.watch(reading: outbox.descriptor) { [unowned self] in takeReports() })
     turnSource = try loop.deferred { [unowned self] in serveWaiting() }
-    publishSource = try loop.deferred { [unowned self] in publishSome() }
+    publishSource = try loop.deferred(idly: true) { [unowned self] in publishSome(Bound.subscribersPerTurn) }
     keepTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in storeConnections() }
     for signal in [SIGTERM, SIGINT] {
       sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })

@@ -71,11 +71,14 @@ import Glibc
   }
 
   /// Calls `handler` once in each turn while the source is enabled. It starts disabled.
-  package func deferred(_ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
+  ///
+  /// - Parameter idly: whether it is called only in turns that have nothing else to do.
+  package func deferred(idly: Bool = false, _ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
     let source = try unsafe add("sd_event_add_defer", .plain(handler)) { slot, argument in
       unsafe sd_event_add_defer(event, slot, { _, argument in unsafe EventSource.fire(argument) }, argument)
     }
     source.disable()
+    if idly { try source.becomeIdle() }
     return source
   }
 
@@ -106,6 +109,11 @@ import Glibc
   deinit { unsafe sd_event_source_disable_unref(source) }
 
   fileprivate func adopt(_ source: OpaquePointer?) { unsafe self.source = source }
+
+  /// Comes behind every other source (SD_EVENT_PRIORITY_IDLE, sd_event_source_set_priority(3)).
+  fileprivate func becomeIdle() throws(SystemdError) {
+    try checked("sd_event_source_set_priority", unsafe sd_event_source_set_priority(source, 100))
+  }
 
   /// Calls the handler each time it is due.
   package func enable() { _ = unsafe sd_event_source_set_enabled(source, Int32(SD_EVENT_ON)) }

@@ -113,4 +113,23 @@ private final class Treasure {
     holder.source = nil
     #expect(holder.seen == nil)
   }
+
+  @Test func `an idle source waits until nobody else has anything to do`() throws {
+    let loop = try EventLoop()
+    let busy = Holder()
+    var callsBefore: Int?
+    let idle = try loop.deferred(idly: true) {
+      callsBefore = busy.calls
+      loop.exit(status: 0)
+    }
+    idle.enable()
+    busy.hold(
+      try loop.deferred {
+        busy.calls += 1
+        if busy.calls == 100 { busy.source?.disable() }
+      })
+    busy.source?.enable()
+    #expect(try withExtendedLifetime(idle) { try loop.run() } == 0)
+    #expect(callsBefore == 100)
+  }
 }
