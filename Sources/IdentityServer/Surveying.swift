@@ -28,6 +28,7 @@ extension Writer {
       }
     } catch {
       faults.append("the apps cannot be brought in line with their manifests: \(error.text)")
+      registry = before
       // Whoever is not installed must not be served as if it were: what was installed before counts.
       claims = AppClaims()
       _ = claims.take(lookUp(before.manifests(after: .unreadable(""))).entries)

@@ -88,6 +88,7 @@ final class Writer {
       isMachineRecorded = changes.isEmpty
       if !changes.isEmpty, store.condition.refusal == nil {
         isMachineRecorded = commit(record(changes, at: context.now), &report) == nil
+        if !isMachineRecorded { registry = before }
       }
       let renews = changes.contains { if case .identifierMade = $0 { true } else { false } }
       isSettled = isMachineRecorded || !renews
@@ -102,9 +103,11 @@ final class Writer {
   // MARK: Jobs
 
   private func carryOut(_ jobs: [Job], _ report: inout WriterReport) {
+    let before = registry
     var recorded: [RecordedChange] = []
     let decisions = jobs.map { decide($0, &recorded) }
     let failure = commit(recorded, &report)
+    if failure != nil { registry = before }
     for (job, decision) in zip(jobs, decisions) {
       report.outcomes.append(.init(connection: job.connection, result: outcome(of: decision, after: failure)))
     }
@@ -141,8 +144,7 @@ final class Writer {
 
   /// Writes changes in one transaction. They are in the report once they are on disk, and only then.
   ///
-  /// - Returns: nil when they are; else nothing of them is in force, and this registry is ahead of the disk until the
-  ///   store was written anew.
+  /// - Returns: nil when they are; else nothing of them is in force, and the caller takes them back out of this registry.
   func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> StoreCondition? {
     let before = store.condition
     activity.enterStorage()

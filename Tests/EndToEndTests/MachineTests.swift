@@ -16,7 +16,7 @@ import Testing
   }
 
   /// Starts the daemon on the machine that these two make out.
-  private func start(machine: Int, hardware: Int?, _ settings: String = "") throws {
+  private func start(machine: Int, hardware: Int?, _ settings: String = "", through wrapper: [String] = []) throws {
     let digits = String(repeating: "0", count: 31)
     try Data("\(machine)\(digits)\n".utf8).write(to: machineID)
     let file = credentials.appending(path: "identityd.hardware")
@@ -26,7 +26,7 @@ import Testing
       through: [
         "unshare", "--mount", "env", "CREDENTIALS_DIRECTORY=\(credentials.path)", "sh", "-c",
         "mount --bind \(machineID.path) /etc/machine-id && exec \"$@\"", "-",
-      ], configuration: "[Device]\n\(settings)\n")
+      ] + wrapper, configuration: "[Device]\n\(settings)\n")
   }
 
   private struct Found: Equatable {
@@ -85,6 +85,21 @@ import Testing
     try start(machine: 1, hardware: 1)
     #expect(try daemon.uuid("get device") != before.device)
     #expect(try daemon.ask("get device").hasSuffix("origin=random"))
+  }
+
+  @Test func `until the renewal is on disk nothing stored is told`() throws {
+    try start(machine: 1, hardware: 1)
+    let before = try identifiers()
+    daemon.end()
+    try start(machine: 2, hardware: 1, through: StoreFaultTests.fullDisk)
+    for request in ["get device", "get installation", "history device", "devices"] {
+      #expect(try daemon.ask(request).hasPrefix("ERR no-space "), "\(request)")
+    }
+    #expect(try daemon.ask("ping") == "OK")
+    kill(try #require(Int32(try daemon.client().statusValue("pid") ?? "")), SIGKILL)
+    daemon.process.waitUntilExit()
+    try start(machine: 2, hardware: 1)
+    #expect(try identifiers().device != before.device)
   }
 
   @Test func `or kept, and that is said`() throws {

@@ -71,6 +71,23 @@ import Testing
     #expect(try eventually(daemon, "get installation").count == 36)
   }
 
+  @Test func `a start on a full disk serves what is stored`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    daemon.end()
+    try daemon.start(through: Self.fullDisk)
+    #expect(try daemon.uuid("get device") == device)
+    #expect(try daemon.ask("get installation").hasPrefix("ERR no-space "))
+    #expect(try daemon.client().statusValue("store") == "no-space")
+    kill(try #require(Int32(try daemon.client().statusValue("pid") ?? "")), SIGKILL)
+    daemon.process.waitUntilExit()
+  }
+
+  /// A wrapper under which nothing can be written.
+  static let fullDisk = [
+    "strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", "inject=pwrite64:error=ENOSPC",
+  ]
+
   @Test func `reads are served while the disk takes its time`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
