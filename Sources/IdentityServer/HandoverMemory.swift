@@ -20,6 +20,7 @@ final class HandoverMemory {
 
   private let file: MemoryFile
   private let words: SharedWords
+  /// How much memory each slot's record has, in whole pages.
   private var lengths: [Int: Int] = [:]
 
   fileprivate static let magic: UInt64 = 0x6964_656e_7469_7479
@@ -52,19 +53,18 @@ final class HandoverMemory {
   @discardableResult
   func keep(_ record: HandoverRecord, in slot: Int) -> Bool {
     let bytes = record.bytes
-    guard slot < Bound.rememberedConnections, bytes.count <= Self.stretch else { return false }
+    // What stands there is not true any more, whatever comes of this.
     set(.busy, slot)
+    guard slot < Bound.rememberedConnections, bytes.count <= Self.stretch else { return false }
     let start = Self.firstStretch + slot * Self.stretch
+    let pages = (bytes.count + Self.page - 1) / Self.page * Self.page
     do {
       try file.write(bytes, at: start)
-      if let before = lengths[slot], before > bytes.count + Self.page {
-        let used = (bytes.count + Self.page - 1) / Self.page * Self.page
-        if before > used { try file.punchHole(at: start + used, length: before - used) }
-      }
+      if let taken = lengths[slot], taken > pages { try file.punchHole(at: start + pages, length: taken - pages) }
     } catch {
       return false
     }
-    lengths[slot] = bytes.count
+    lengths[slot] = pages
     words[word(slot) + 1] = UInt64(bytes.count)
     if let place = record.subscription?.place { set(place: place, slot) }
     set(.atRest, slot)
@@ -82,7 +82,7 @@ final class HandoverMemory {
   /// The connection is gone.
   func forget(_ slot: Int) {
     set(.free, slot)
-    guard let length = lengths.removeValue(forKey: slot), length > Self.page else { return }
+    guard let length = lengths.removeValue(forKey: slot) else { return }
     // Where that fails, the memory is used again with the slot.
     try? file.punchHole(at: Self.firstStretch + slot * Self.stretch, length: length)
   }
@@ -117,7 +117,7 @@ final class HandoverMemory {
       guard words[place] == State.atRest.rawValue, words[place + 1] <= UInt64(stretch) else { continue }
       let bytes = try file.read(count: Int(words[place + 1]), at: firstStretch + slot * stretch)
       guard var record = HandoverRecord(bytes) else { continue }
-      record.subscription?.moveOn(to: Int64(bitPattern: words[place + 2]))
+      record.subscription?.move(to: Int64(bitPattern: words[place + 2]))
       legacy.records[record.inode] = record
     }
     return legacy

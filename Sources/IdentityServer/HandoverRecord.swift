@@ -61,25 +61,30 @@ extension HandoverRecord {
   /// Reads that form; nil for anything that it is not.
   init?(_ bytes: [UInt8]) {
     var reader = RecordReader(bytes)
-    guard let inode = reader.number(), let app = reader.text(), let user = reader.number(), let group = reader.number(),
-      let process = reader.number(), let unit = reader.optionalText(), let owner = reader.optionalNumber(),
-      let session = reader.session(), let isAdmin = reader.number(), let subscribes = reader.number()
+    guard let inode = reader.number(), let app = reader.text(), let user: UInt32 = reader.exact(),
+      let group: UInt32 = reader.exact(), let process: UInt32 = reader.exact(), let unit = reader.optionalText(),
+      let owner = reader.optionalNumber(), let session = reader.session(), let isAdmin = reader.flag(),
+      let subscribes = reader.flag()
     else { return nil }
     var subscription: Subscription?
-    if subscribes == 1 {
+    if subscribes {
       guard let read = reader.subscription() else { return nil }
       subscription = read
     }
-    guard let hasEnded = reader.number(), let isClosing = reader.number(), let input = reader.bytes(),
+    guard let hasEnded = reader.flag(), let isClosing = reader.flag(), let input = reader.bytes(),
       let output = reader.bytes(), reader.isAtEnd
     else { return nil }
+    var unitOwner: UInt32?
+    if let number = owner.value {
+      guard let exact = UInt32(exactly: number) else { return nil }
+      unitOwner = exact
+    }
     self.init(
       inode: inode,
       peer: Peer(
-        app: app, userID: UInt32(truncatingIfNeeded: user), groupID: UInt32(truncatingIfNeeded: group),
-        processID: Int32(truncatingIfNeeded: process), unit: unit.value,
-        unitOwner: owner.value.map { UInt32(truncatingIfNeeded: $0) }, session: session.value, isAdmin: isAdmin == 1),
-      subscription: subscription, hasEnded: hasEnded == 1, isClosing: isClosing == 1, input: input, output: output)
+        app: app, userID: user, groupID: group, processID: Int32(bitPattern: process), unit: unit.value,
+        unitOwner: unitOwner, session: session.value, isAdmin: isAdmin),
+      subscription: subscription, hasEnded: hasEnded, isClosing: isClosing, input: input, output: output)
   }
 }
 
@@ -136,6 +141,12 @@ struct RecordReader {
     return Array(content[place..<(place + Int(count))])
   }
 
+  /// A number that fits.
+  mutating func exact<Number: FixedWidthInteger>() -> Number? { number().flatMap { Number(exactly: $0) } }
+
+  /// 0 or 1.
+  mutating func flag() -> Bool? { number().flatMap { $0 > 1 ? nil : $0 == 1 } }
+
   mutating func text() -> Text? { bytes().flatMap { Text(validating: $0) } }
 
   mutating func optionalText() -> Optional<Text>? {
@@ -161,8 +172,8 @@ struct RecordReader {
       guard let high = number(), let low = number() else { return nil }
       return Optional(value: .invocation(UUID(high: high, low: low)))
     case 2?:
-      guard let process = number(), let start = number() else { return nil }
-      return Optional(value: .process(Int32(truncatingIfNeeded: process), start: start))
+      guard let process: UInt32 = exact(), let start = number() else { return nil }
+      return Optional(value: .process(Int32(bitPattern: process), start: start))
     case 3?:
       guard let group = number() else { return nil }
       return Optional(value: .controlGroup(group))
@@ -173,16 +184,17 @@ struct RecordReader {
   mutating func subscription() -> Subscription? {
     var starts: [Int64] = []
     for _ in Topic.allCases {
-      guard let start = number() else { return nil }
-      starts.append(Int64(bitPattern: start))
+      guard let start = sequence() else { return nil }
+      starts.append(start)
     }
-    guard let place = number(), let lags = number() else { return nil }
-    var lag: Subscription.Lag?
-    if lags == 1 {
-      guard let after = number(), let missed = number(), let last = number() else { return nil }
-      lag = .init(
-        after: Int64(bitPattern: after), missed: Int64(bitPattern: missed), last: Int64(bitPattern: last))
+    guard let place = sequence(), let lags = flag() else { return nil }
+    guard lags else { return Subscription(starts: starts, place: place, lag: nil) }
+    guard let after = sequence(), let missed = sequence(), let last = sequence(), place <= after, after <= last else {
+      return nil
     }
-    return Subscription(starts: starts, place: Int64(bitPattern: place), lag: lag)
+    return Subscription(starts: starts, place: place, lag: .init(after: after, missed: missed, last: last))
   }
+
+  /// The number of an event, or how many there are: never negative.
+  private mutating func sequence() -> Int64? { exact() }
 }

@@ -69,48 +69,67 @@ extension Server {
   }
 }
 
-/// The connections that subscribed, visited in rounds.
+/// The connections that subscribed, visited in rounds: each once, whoever comes and goes meanwhile.
 struct SubscriberList {
   private var tokens: [ConnectionToken] = []
+  /// The round in which each was visited last.
+  private var visited: [UInt64] = []
   private var places: [ConnectionToken: Int] = [:]
+  private var round: UInt64 = 0
   private var position = 0
+  /// How many places are to be looked at before the round is at its end.
   private var left = 0
 
   /// How many there are.
   var count: Int { tokens.count }
 
+  /// Takes one in. What happened before it came is not its concern, so the round does not have to visit it.
   mutating func insert(_ token: ConnectionToken) {
     guard places[token] == nil else { return }
     places[token] = tokens.count
     tokens.append(token)
+    visited.append(round)
+    if left > 0 { left += 1 }
   }
 
   mutating func remove(_ token: ConnectionToken) {
-    guard let place = places.removeValue(forKey: token), let last = tokens.popLast() else { return }
-    guard place < tokens.count else { return }
-    tokens[place] = last
-    places[last] = place
-    // The last one may have come to a place that the round has passed: all are visited once more.
+    guard let place = places.removeValue(forKey: token), let last = tokens.popLast(), let when = visited.popLast()
+    else {
+      return
+    }
+    if place < tokens.count {
+      tokens[place] = last
+      visited[place] = when
+      places[last] = place
+    }
+    // The last one may have come to a place that the round has passed.
     if left > 0 { left = tokens.count }
   }
 
   /// Whether a round is not at its end.
   var isInRound: Bool { left > 0 }
 
-  /// Begins a round at the next one: everybody is visited once more.
+  /// Begins a round where the last one is: everybody is visited once more.
   ///
   /// - Returns: whether there is anybody to visit.
   mutating func startRound() -> Bool {
+    round += 1
     left = tokens.count
     return left > 0
   }
 
   /// The next one of the round; nil at its end.
   mutating func next() -> ConnectionToken? {
-    guard left > 0, !tokens.isEmpty else { return nil }
-    left -= 1
-    if position >= tokens.count { position = 0 }
-    defer { position += 1 }
-    return tokens[position]
+    while left > 0, !tokens.isEmpty {
+      left -= 1
+      if position >= tokens.count { position = 0 }
+      let place = position
+      position += 1
+      guard visited[place] != round else { continue }
+      visited[place] = round
+      return tokens[place]
+    }
+    left = 0
+    return nil
   }
 }

@@ -24,6 +24,8 @@ struct Subscription: Equatable {
   private(set) var lag: Lag?
   /// How far the events that wait were counted.
   private var counted: Int64
+  /// The last event that had happened when it asked for others that had: up to here it is a replay.
+  private var live: Int64
   /// The bytes of those that wait. A replay does not count: it waits in the log, and only as long as it is kept there.
   private var waiting = 0
 
@@ -38,6 +40,7 @@ struct Subscription: Equatable {
     self.place = place
     self.lag = lag
     counted = max(lag?.last ?? place, place)
+    live = place
   }
 
   /// Whether no topic is wanted.
@@ -54,11 +57,15 @@ struct Subscription: Equatable {
       // Going back for these topics must not bring the others' events again.
       for index in starts.indices where starts[index] != .max { starts[index] = max(starts[index], place) }
       place = start
-      lag = nil
     }
     // What still waits of a topic that it has already is not taken away.
     for topic in topics { starts[topic.index] = min(starts[topic.index], start) }
-    if lag == nil { counted = max(counted, now) }
+    guard start < now else { return }
+    // From its place up to now everything is a replay, also what it would not have got.
+    lag = nil
+    live = now
+    counted = max(counted, now)
+    waiting = 0
   }
 
   /// Wants no more events of these topics.
@@ -66,11 +73,12 @@ struct Subscription: Equatable {
     for topic in topics { starts[topic.index] = .max }
   }
 
-  /// It had been told more before its daemon was killed than when it was written down.
-  mutating func moveOn(to place: Int64) {
-    guard place > self.place else { return }
+  /// It was at another place when its daemon was killed than when it was written down.
+  mutating func move(to place: Int64) {
+    guard place >= 0 else { return }
     self.place = place
-    counted = max(counted, place)
+    counted = max(lag?.last ?? place, place)
+    live = place
   }
 
   // MARK: Sending
@@ -89,9 +97,12 @@ struct Subscription: Equatable {
       place = line.sequence
       guard wants(line), isVisible(line.audience) else { continue }
       output += line.bytes
-      waiting = max(0, waiting - line.bytes.count)
+      if line.sequence > live { waiting = max(0, waiting - line.bytes.count) }
     }
-    if lag == nil { counted = max(counted, place) }
+    if lag == nil, place >= counted {
+      counted = place
+      waiting = 0
+    }
     if let lag, place >= lag.after, output.count == sent { end(lag, &output) }
   }
 
@@ -129,9 +140,17 @@ struct Subscription: Equatable {
 
   /// The log keeps only so much: what it let go of will not come.
   private mutating func noticeLoss(_ log: EventLog) {
+    if let pending = lag, counted < log.oldest {
+      lag = Lag(after: pending.after, missed: pending.missed + log.oldest - counted, last: log.oldest)
+      counted = log.oldest
+    }
     guard place < log.oldest, place < lag?.after ?? .max else { return }
     counted = max(counted, log.oldest)
-    lag = Lag(after: place, missed: counted - place, last: counted)
+    if let pending = lag {
+      lag = Lag(after: place, missed: pending.missed + pending.after - place, last: pending.last)
+    } else {
+      lag = Lag(after: place, missed: counted - place, last: counted)
+    }
   }
 
   private func wants(_ line: EventLog.Line) -> Bool { line.sequence > starts[line.topic.index] }

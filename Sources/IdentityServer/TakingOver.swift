@@ -58,7 +58,7 @@ extension Server {
       let socket = Descriptor(adopting: number)
       let inode = try socket.inode()
       guard UnixSocket.isConnectedStream(number), let record = legacy.records[inode],
-        record.subscription.map({ $0.place <= events.last }) ?? true
+        record.subscription.map({ max($0.place, $0.lag?.last ?? 0) <= events.last }) ?? true
       else {
         // Nothing is known of it, or nobody could say how far its request came: the client must not wait for ever.
         return try socket.shutdownBoth()

@@ -1,0 +1,177 @@
+import Foundation
+import IdentityCore
+import LinuxSystem
+import Testing
+
+@testable import IdentityServer
+
+@Suite struct AppFoldersTests {
+  private let root: TemporaryFolder
+  init() throws { root = try TemporaryFolder() }
+
+  @Test func `changes are read once, when it has been quiet for a moment`() throws {
+    try root.make("apps")
+    let watched = try WatchedFolders([root["apps"]])
+    var last: UInt64 = 0
+    try watched.play(
+      (0..<4).map { number in
+        .wait(40) {
+          try root.write("apps/\(number).app")
+          last = Clock.monotonicMicroseconds
+        }
+      } + [.look {}, .wait(400) {}])
+    try #require(watched.looks.count == 1)
+    #expect(watched.looks[0].microseconds - last >= UInt64(Bound.settleMilliseconds) * 1_000)
+    #expect(watched.looks[0].folders == [root["apps"]])
+    #expect(watched.looks[0].names == ["0.app", "1.app", "2.app", "3.app"])
+  }
+
+  @Test func `folders that never come to rest are read all the same`() throws {
+    try root.make("apps")
+    // By this clock half of the bound passes between two changes.
+    var now: UInt64 = 0
+    let watched = try WatchedFolders([root["apps"]]) {
+      now += UInt64(Bound.restlessMilliseconds) * 500
+      return now
+    }
+    try watched.play((0..<12).map { number in .wait(60) { try root.make("apps/\(number)") } })
+    #expect(watched.looks.count >= 2)
+  }
+
+  @Test func `reading the folders is no reason to read them again`() throws {
+    try root.make("apps")
+    try root.write("apps/one.app")
+    let watched = try WatchedFolders([root["apps"]])
+    watched.onLook = { path in
+      for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] {
+        _ = FileManager.default.contents(atPath: "\(path)/\(name)")
+      }
+    }
+    try watched.play([.look { try root.write("apps/two.app") }, .wait(600) {}])
+    #expect(watched.looks.count == 1)
+  }
+
+  @Test func `every kind of change is told of, also with a name that is no text`() throws {
+    try root.make("apps")
+    try root.write("other.app")
+    let watched = try WatchedFolders([root["apps"]])
+    try watched.play([
+      .look { try root.write("apps/one.app") },
+      .look { try root.move("apps/one.app", to: "apps/two.app") },
+      .look { try root.move("other.app", to: "apps/three.app") },
+      .look { try root.remove("apps/three.app") },
+      .look { try root.makeWithoutText("apps") },
+      .wait(300) {},
+    ])
+    #expect(watched.looks.count == 5)
+  }
+
+  @Test func `each of many folders is watched`() throws {
+    let names = (0..<3).map { "apps\($0)" }
+    for name in names { try root.make(name) }
+    let watched = try WatchedFolders(names.map { root[$0] })
+    try watched.play(names.map { name in .look { try root.write("\(name)/one.app") } })
+    #expect(watched.looks.count == 3)
+  }
+
+  // MARK: Folders that come and go
+
+  @Test func `a folder that is made later is watched from then on, its parents too`() throws {
+    let watched = try WatchedFolders([root["a/b/c"]])
+    try watched.play(
+      ["a", "a/b", "a/b/c", "a/b/c/d"].map { path in .look { try root.make(path) } }
+        + [.look { try root.write("a/b/c/one.app") }])
+    #expect(watched.looks.count == 5)
+    #expect(watched.looks.last?.names == ["d", "one.app"])
+    #expect(watched.warnings.isEmpty)
+  }
+
+  @Test func `parents that are made at once with what is in them are not missed`() throws {
+    let watched = try WatchedFolders([root["a/b/c"]])
+    try watched.play([
+      .look {
+        try root.makeAll("a/b/c")
+        try root.write("a/b/c/one.app")
+      },
+      .wait(300) { #expect(watched.looks.last?.names == ["one.app"]) },
+      .look { try root.write("a/b/c/two.app") },
+    ])
+    #expect(watched.looks.last?.names == ["one.app", "two.app"])
+  }
+
+  @Test func `what else happens where a folder is missing is of no interest`() throws {
+    let watched = try WatchedFolders([root["apps"]])
+    try watched.play([
+      .wait(500) {
+        try root.make("other")
+        try root.write("apps.app")
+      },
+      .look {
+        #expect(watched.looks.isEmpty)
+        try root.make("apps")
+      },
+    ])
+  }
+
+  @Test func `a folder that is removed is looked for, and watched when it is back`() throws {
+    try root.makeAll("a/apps")
+    let watched = try WatchedFolders([root["a/apps"]])
+    // Then the one above goes, too, and then it is moved away instead.
+    try watched.play([
+      .look { try root.remove("a/apps") }, .look { try root.make("a/apps") },
+      .look { try root.write("a/apps/one.app") }, .look { try root.remove("a/apps/one.app") },
+      .look { try root.remove("a/apps") }, .look { try root.remove("a") }, .look { try root.makeAll("a/apps") },
+      .look { try root.remove("a/apps") }, .look { try root.move("a", to: "b") },
+      .look { try root.makeAll("a/apps") }, .look { try root.write("a/apps/two.app") },
+    ])
+    #expect(watched.looks.count == 11)
+    #expect(watched.looks.last?.names == ["two.app"])
+    #expect(watched.warnings.isEmpty)
+  }
+
+  @Test func `a folder that is replaced by another of its name is watched`() throws {
+    try root.make("apps")
+    try root.make("new")
+    let watched = try WatchedFolders([root["apps"]])
+    try watched.play([
+      .look {
+        try root.move("apps", to: "old")
+        try root.move("new", to: "apps")
+      },
+      .look { try root.write("apps/one.app") },
+      .wait(400) { try root.write("old/one.app") },
+    ])
+    #expect(watched.looks.count == 2)
+  }
+
+  // MARK: What the configuration says
+
+  @Test func `other folders are read at once, and watched in place of the first`() throws {
+    try root.make("first")
+    try root.make("second")
+    let watched = try WatchedFolders([root["first"]])
+    watched.folders?.use([root["second"]])
+    #expect(watched.looks.map(\.folders) == [[root["second"]]])
+    try watched.play([
+      .wait(400) { try root.write("first/one.app") },
+      .look {
+        #expect(watched.looks.count == 1)
+        try root.write("second/one.app")
+      },
+    ])
+    #expect(watched.looks.count == 2)
+    #expect(watched.looks.last?.names == ["one.app"])
+  }
+
+  @Test func `what cannot be watched is said once`() throws {
+    try root.write("file")
+    try root.make("apps")
+    let watched = try WatchedFolders([root["file"], root["apps"]])
+    #expect(watched.warnings.count == 1)
+    #expect(watched.warnings.first?.contains(root["file"]) == true)
+    watched.folders?.use([root["file"], root["apps"]])
+    #expect(watched.warnings.count == 1)
+    try watched.play([.look { try root.write("apps/one.app") }])
+    #expect(watched.looks.count == 2)
+  }
+}

@@ -1,0 +1,215 @@
+import IdentityCore
+import Testing
+
+@testable import IdentityServer
+
+/// What a subscriber is told that does not read.
+@Suite struct LagTests {
+  private func events(_ sequences: ClosedRange<Int64>) -> [Reader.Line] { sequences.map { .event($0) } }
+
+  /// The length of a line that waits in these tests.
+  private let length = 1_000
+
+  /// Appends events that nobody reads until there is a lag, and returns how many bytes waited until then, the output
+  /// included.
+  private func fill(_ reader: Reader, _ log: inout EventLog) throws -> Int {
+    var waiting = 0
+    for _ in 0..<3_000 {
+      let place = reader.subscription.place
+      log.append(1, length: length)
+      let line = try #require(log[after: log.last - 1])
+      reader.turn(log)
+      if reader.subscription.lag != nil { return waiting + reader.unsent }
+      if reader.subscription.place == place { waiting += line.bytes.count }
+    }
+    throw Failure("no lag")
+  }
+
+  @Test func `the bound is what waits, and what waits comes before the lag line`() throws {
+    var log = EventLog(count: 0)
+    let reader = Reader(after: 0, log)
+    let waiting = try fill(reader, &log)
+    #expect(waiting <= Bound.eventsPerSubscriber && waiting > Bound.eventsPerSubscriber - 2 * length)
+    let lag = try #require(reader.subscription.lag)
+    #expect(lag == Subscription.Lag(after: log.last - 1, missed: 1, last: log.last))
+    reader.append(7, to: &log)
+    let first = Reader.lines(in: reader.output[...])
+    let told = Reader.Line.lag(sequence: lag.after + 8, missed: 8, from: lag.after)
+    #expect(first + reader.readAll(log) == events(1...lag.after) + [told])
+    log.append(2)
+    #expect(reader.readAll(log) == events((lag.after + 9)...(lag.after + 10)))
+  }
+
+  @Test func `the lag line waits until all before it is read`() throws {
+    var log = EventLog(count: 0)
+    let reader = Reader(after: 0, log)
+    _ = try fill(reader, &log)
+    var lines: [Reader.Line] = []
+    while reader.subscription.lag != nil {
+      reader.read(reader.unsent - 1)
+      reader.turn(log)
+      lines = Reader.lines(in: reader.added)
+      if lines.isEmpty {
+        #expect(reader.subscription.lag != nil)
+        reader.read()
+        reader.turn(log)
+        lines = Reader.lines(in: reader.added)
+      }
+    }
+    #expect(lines.count == 1)
+    #expect(reader.unsent < 100)
+  }
+
+  @Test func `a lag counts what was for the peer, and nothing else`() throws {
+    var log = EventLog(count: 0)
+    let reader = Reader([.devices, .account], after: 0, log)
+    reader.isVisible = { $0 == .sharing }
+    _ = try fill(reader, &log)
+    let lag = try #require(reader.subscription.lag)
+    for number in 0..<300 {
+      let audience: Audience = number.isMultiple(of: 2) ? .sharing : .app("other")
+      let topic: Topic = number % 3 == 0 ? .vendor : .account
+      log.append(.sample(log.last + 1, topic, audience: audience))
+      reader.turn(log)
+    }
+    let missed = (0..<300).filter { $0 % 3 != 0 && $0 % 2 == 0 }
+    let last = lag.last + 1 + Int64(try #require(missed.last))
+    let told = Reader.Line.lag(sequence: last, missed: Int64(missed.count) + 1, from: lag.after)
+    #expect(reader.readAll(log).last == told)
+  }
+
+  @Test func `what was missed is had by asking for it`() throws {
+    var log = EventLog(count: 0)
+    let reader = Reader(after: 0, log)
+    let lag = try { () -> Subscription.Lag in
+      _ = try fill(reader, &log)
+      reader.append(20, to: &log)
+      return try #require(reader.subscription.lag)
+    }()
+    #expect(reader.readAll(log).last == .lag(sequence: log.last, missed: 21, from: lag.after))
+    reader.subscription.add(Set(Topic.allCases), after: lag.after, now: log.last)
+    #expect(reader.readAll(log) == events((lag.after + 1)...log.last))
+    // And on another connection.
+    let other = Reader(after: lag.after, log)
+    #expect(other.readAll(log) == events((lag.after + 1)...log.last))
+  }
+
+  @Test func `after a lag the whole bound is there again`() throws {
+    var log = EventLog(count: 0)
+    let reader = Reader(after: 0, log)
+    _ = try fill(reader, &log)
+    _ = reader.readAll(log)
+    reader.read()
+    let waiting = try fill(reader, &log)
+    #expect(waiting > Bound.eventsPerSubscriber - 2 * length)
+  }
+
+  // MARK: What counts as waiting
+
+  @Test func `a replay does not count as waiting, neither before nor after it was read`() throws {
+    var log = EventLog(count: 900, length: length)
+    let reader = Reader(after: 0, log)
+    reader.turn(log)
+    // Half of the bound waits besides, and then the replay is read.
+    reader.append(500, length: length, to: &log)
+    while reader.subscription.place < 900 {
+      reader.read()
+      reader.turn(log)
+    }
+    let waitingNow = 500 * (try #require(log[after: 900]).bytes.count) - reader.unsent
+    let more = try fill(reader, &log) - reader.unsent
+    #expect(abs(waitingNow + more + reader.unsent - Bound.eventsPerSubscriber) < 2 * Bound.eventsPerTurn)
+  }
+
+  @Test func `going back makes a replay of all that waits`() throws {
+    var log = EventLog(count: 0)
+    let reader = Reader(after: 0, log)
+    reader.append(1_000, length: length, to: &log)
+    #expect(reader.subscription.lag == nil)
+    reader.subscription.add(Set(Topic.allCases), after: 0, now: log.last)
+    let waiting = try fill(reader, &log)
+    #expect(waiting > Bound.eventsPerSubscriber - 2 * length)
+  }
+
+  @Test func `what is passed over in the end does not wait for ever`() throws {
+    var log = EventLog(count: 0)
+    let reader = Reader(after: 0, log)
+    reader.append(900, .account, length: length, to: &log)
+    reader.subscription.remove([.account])
+    #expect(reader.readAll(log).allSatisfy { $0 != .event(900) })
+    reader.read()
+    let waiting = try fill(reader, &log)
+    #expect(waiting > Bound.eventsPerSubscriber - 2 * length)
+  }
+
+  // MARK: The log lets go
+
+  @Test func `what the log let go of is told, and what it has comes`() {
+    var log = EventLog(count: 100)
+    let reader = Reader(after: 10, log)
+    log.append(14_000, length: 600)
+    let oldest = log.oldest
+    #expect(oldest > 100)
+    let lines = reader.readAll(log)
+    #expect(lines == [.lag(sequence: oldest, missed: oldest - 10, from: 10)] + events((oldest + 1)...log.last))
+  }
+
+  @Test func `a lag that the log outruns counts what is gone`() throws {
+    var log = EventLog(count: 0)
+    let reader = Reader(after: 0, log)
+    _ = try fill(reader, &log)
+    let lag = try #require(reader.subscription.lag)
+    // All that waited is on its way, and a little of it is not read yet.
+    while reader.subscription.place < lag.after {
+      reader.read()
+      reader.turn(log)
+    }
+    reader.read(reader.unsent - 1)
+    reader.turn(log)
+    try #require(reader.unsent == 1 && reader.subscription.lag != nil)
+    // Much happens meanwhile, and then so much waits that events are counted.
+    reader.append(14_000, length: 600, to: &log)
+    try #require(log.oldest > lag.last)
+    reader.reply(Bound.eventsPerTurn)
+    reader.append(1, to: &log)
+    let last = log.last
+    reader.append(3, .account, to: &log)
+    var lines = reader.readAll(log)
+    var accounted = lag.after
+    // Whatever is told and whatever comes, together it is everything.
+    while let line = lines.first {
+      lines.removeFirst()
+      switch line {
+      case .event(let sequence):
+        #expect(sequence == accounted + 1)
+        accounted = sequence
+      case .lag(let sequence, let missed, let from):
+        #expect(from == accounted)
+        #expect(missed == sequence - from, "\(missed) of \(sequence - from)")
+        accounted = sequence
+      }
+    }
+    #expect(accounted == log.last && last < log.last)
+  }
+
+  @Test func `a topic that is added in the middle of a lag is counted, too`() throws {
+    var log = EventLog(count: 0)
+    let reader = Reader([.devices], after: 0, log)
+    _ = try fill(reader, &log)
+    let lag = try #require(reader.subscription.lag)
+    reader.append(30, .account, to: &log)
+    reader.append(10, .devices, to: &log)
+    reader.subscription.add([.account], after: lag.last + 20, now: log.last)
+    reader.append(1, .devices, to: &log)
+    var seen: [Reader.Line] = reader.readAll(log)
+    seen.removeAll { if case .event(let sequence) = $0 { sequence <= lag.after } else { false } }
+    // One before, ten of each topic, and one after: they come, or they are counted.
+    let counted = seen.reduce(Int64(0)) { sum, line in
+      switch line {
+      case .event: sum + 1
+      case .lag(_, let missed, _): sum + missed
+      }
+    }
+    #expect(counted == 1 + 10 + 10 + 1)
+  }
+}

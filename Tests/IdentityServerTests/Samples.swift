@@ -1,0 +1,108 @@
+import IdentityCore
+
+@testable import IdentityServer
+
+extension Event {
+  /// One that says as much as it takes to make its line about that long.
+  static func sample(
+    _ sequence: Int64, _ topic: Topic = .devices, length: Int = 0, audience: Audience = .sharing
+  ) -> Event {
+    Event(
+      sequence: sequence, time: Timestamp(milliseconds: 1_795_000_000_000), topic: topic, name: "added",
+      attributes: [Attribute("value", Text(trusted: [UInt8](repeating: 120, count: max(0, length - 64))))],
+      audience: audience)
+  }
+}
+
+extension EventLog {
+  /// With as many events as that, each about so long.
+  init(count: Int, length: Int = 0) {
+    self.init([], last: 0)
+    append(count, length: length)
+  }
+
+  /// That many more, of one topic.
+  mutating func append(_ count: Int, _ topic: Topic = .devices, length: Int = 0) {
+    for _ in 0..<count { append(.sample(last + 1, topic, length: length)) }
+  }
+}
+
+/// A connection as far as events matter: its output, of which the client reads as much as it likes.
+final class Reader {
+  /// A line that was put into the output.
+  enum Line: Equatable {
+    case event(Int64)
+    case lag(sequence: Int64, missed: Int64, from: Int64)
+  }
+
+  var subscription: Subscription
+  var isVisible: (Audience) -> Bool = { _ in true }
+  private(set) var output: [UInt8] = []
+  private(set) var sent = 0
+  /// What the last turn put in.
+  private(set) var added: ArraySlice<UInt8> = []
+
+  /// Subscribes to some topics, or all.
+  init(_ topics: Set<Topic> = Set(Topic.allCases), after start: Int64, _ log: EventLog) {
+    subscription = Subscription(at: start)
+    subscription.add(topics, after: start, now: log.last)
+  }
+
+  init(_ subscription: Subscription) { self.subscription = subscription }
+
+  var unsent: Int { output.count - sent }
+
+  /// One turn, as the server gives it.
+  func turn(_ log: EventLog) {
+    let before = output.count
+    if !subscription.isCurrent(log) {
+      if unsent < Bound.eventsPerTurn {
+        subscription.fill(&output, from: sent, log, isVisible: isVisible)
+      } else {
+        subscription.count(unsent, log, isVisible: isVisible)
+      }
+    }
+    added = output[before...]
+  }
+
+  /// The client reads.
+  func read(_ count: Int = .max) {
+    sent += min(count, unsent)
+    guard sent == output.count else { return }
+    output = []
+    sent = 0
+  }
+
+  /// A reply of that many bytes goes to the client.
+  func reply(_ count: Int) { output += [UInt8](repeating: 46, count: count) }
+
+  /// The client reads all that comes, in at most so many turns.
+  func readAll(_ log: EventLog, turns: Int = 10_000) -> [Line] {
+    var lines: [Line] = []
+    for _ in 0..<turns where unsent > 0 || !subscription.isCurrent(log) {
+      read()
+      turn(log)
+      lines += Self.lines(in: added)
+    }
+    return lines
+  }
+
+  /// The client reads nothing, whatever happens.
+  func append(_ count: Int, _ topic: Topic = .devices, length: Int = 0, to log: inout EventLog) {
+    for _ in 0..<count {
+      log.append(1, topic, length: length)
+      turn(log)
+    }
+  }
+
+  static func lines(in bytes: ArraySlice<UInt8>) -> [Line] {
+    bytes.split(separator: UInt8(ascii: "\n")).compactMap { line in
+      guard line.starts(with: "EVENT ".utf8) else { return nil }
+      let words = String(decoding: line.prefix(100), as: UTF8.self).split(separator: " ")
+      guard words.count > 3, let sequence = Int64(words[1]) else { return nil }
+      guard words[2] == "lag" else { return .event(sequence) }
+      let numbers = words[3...].compactMap { $0.split(separator: "=").last.flatMap { Int64($0) } }
+      return numbers.count == 2 ? .lag(sequence: sequence, missed: numbers[0], from: numbers[1]) : nil
+    }
+  }
+}

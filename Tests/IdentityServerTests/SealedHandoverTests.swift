@@ -1,0 +1,86 @@
+import IdentityCore
+import LinuxSystem
+import Testing
+
+@testable import IdentityServer
+
+/// What an orderly stop leaves.
+@Suite struct SealedHandoverTests {
+  private func records(_ count: Int) -> [HandoverRecord] {
+    var generator = SeededGenerator(11)
+    return (0..<count).map { number in
+      var record = HandoverRecord.random(&generator)
+      record.inode = UInt64(number)
+      return record
+    }
+  }
+
+  /// A file with this in it, sealed.
+  private func sealed(_ bytes: [UInt8]) throws -> HandoverMemory.Legacy {
+    let file = try MemoryFile(named: "identityd-test")
+    try file.write(bytes)
+    try file.seal()
+    return try HandoverMemory.Legacy(sealed: file)
+  }
+
+  @Test func `everything is read as it was written down`() throws {
+    for count in [0, 1, 500] {
+      let records = records(count)
+      let file = try HandoverMemory.seal(records, lastUUID: UUID(high: 5, low: 6))
+      let isSealed = file.isSealed
+      #expect(isSealed)
+      let legacy = try HandoverMemory.Legacy(sealed: file)
+      #expect(legacy.lastUUID == UUID(high: 5, low: 6))
+      #expect(legacy.records.count == count)
+      for record in records { #expect(legacy.records[record.inode] == record) }
+    }
+  }
+
+  @Test func `a record of any size is written down`() throws {
+    var record = records(1)[0]
+    record.output = [UInt8](repeating: 7, count: 3_000_000)
+    let file = try HandoverMemory.seal([record], lastUUID: .zero)
+    #expect(try HandoverMemory.Legacy(sealed: file).records == [0: record])
+  }
+
+  @Test func `what is not sealed is refused: anybody could have written it`() throws {
+    let good = try HandoverMemory.seal(records(2), lastUUID: .zero)
+    let file = try MemoryFile(named: "identityd-test")
+    try file.write(try good.readWhole(limit: .max))
+    #expect(throws: SystemError.self) { try HandoverMemory.Legacy(sealed: file) }
+    try file.seal()
+    #expect(try HandoverMemory.Legacy(sealed: file).records.count == 2)
+  }
+
+  @Test(arguments: [0, 8]) func `another form is left alone`(place: Int) throws {
+    var bytes = try HandoverMemory.seal(records(2), lastUUID: UUID(high: 5, low: 6)).readWhole(limit: .max)
+    bytes[place] ^= 1
+    let legacy = try sealed(bytes)
+    #expect(legacy.records.isEmpty)
+    #expect(legacy.lastUUID == UUID.zero)
+  }
+
+  @Test func `of what is cut off the whole records are read, and nothing else`() throws {
+    let records = records(4)
+    let bytes = try HandoverMemory.seal(records, lastUUID: UUID(high: 5, low: 6)).readWhole(limit: .max)
+    var end = 5 * 8
+    var ends: [Int] = []
+    for record in records {
+      end += 8 + record.bytes.count
+      ends.append(end)
+    }
+    #expect(end == bytes.count)
+    for count in stride(from: 0, through: bytes.count, by: 3) {
+      let legacy = try sealed(Array(bytes[..<count]))
+      let whole = ends.count { $0 <= count }
+      #expect(legacy.records.keys.sorted() == (0..<whole).map(UInt64.init))
+      for (inode, record) in legacy.records { #expect(record == records[Int(inode)]) }
+    }
+  }
+
+  @Test func `a count that cannot be true is not believed`() throws {
+    var bytes = try HandoverMemory.seal(records(2), lastUUID: .zero).readWhole(limit: .max)
+    for place in 32..<40 { bytes[place] = 0xff }
+    #expect(try sealed(bytes).records.count == 2)
+  }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import LinuxSystem
+import Systemd
+
+@testable import IdentityServer
+
+/// Folders that are watched in a loop of their own, and what came of it.
+final class WatchedFolders {
+  /// Something that is done to the folders, and what is waited for then.
+  enum Step {
+    /// The next look at them.
+    case look(() throws -> Void)
+    /// That many milliseconds.
+    case wait(Int, () throws -> Void)
+  }
+
+  /// One look at the folders.
+  struct Look {
+    let folders: [String]
+    let microseconds: UInt64
+    /// What was in the first of them.
+    let names: [String]
+  }
+
+  private let loop: EventLoop
+  private(set) var folders: AppFolders?
+  private var steps: ArraySlice<Step> = []
+  private var awaitsLook = false
+  private var next: EventSource?
+  private var timeout: EventSource?
+  private var failure: (any Error)?
+  private(set) var looks: [Look] = []
+  private(set) var warnings: [String] = []
+  /// What is done besides, with each folder that is looked at.
+  var onLook: (String) -> Void = { _ in }
+
+  init(_ paths: [String], clock: @escaping () -> UInt64 = { Clock.monotonicMicroseconds }) throws {
+    loop = try EventLoop()
+    folders = try AppFolders(
+      paths, loop: loop, clock: clock, survey: { [unowned self] in look($0) },
+      warn: { [unowned self] in warnings.append($0) })
+  }
+
+  private func look(_ paths: [String]) {
+    let names = paths.first.flatMap { try? FileManager.default.contentsOfDirectory(atPath: $0) } ?? []
+    looks.append(Look(folders: paths, microseconds: Clock.monotonicMicroseconds, names: names.sorted()))
+    for path in paths { onLook(path) }
+    if awaitsLook { next?.arm(after: 0) }
+    awaitsLook = false
+  }
+
+  /// Runs the loop through these steps, once. A look that does not come within ten seconds fails.
+  func play(_ steps: [Step]) throws {
+    self.steps = steps[...]
+    next = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in goOn() }
+    timeout = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in loop.exit(status: 1) }
+    guard try loop.run() == 0 else {
+      throw failure ?? Failure("no look came of step \(steps.count - self.steps.count); there were \(looks.count)")
+    }
+  }
+
+  private func goOn() {
+    guard let step = steps.popFirst() else { return loop.exit(status: 0) }
+    do {
+      switch step {
+      case .look(let action):
+        timeout?.arm(after: 10_000_000)
+        awaitsLook = true
+        try action()
+      case .wait(let milliseconds, let action):
+        timeout?.disable()
+        try action()
+        next?.arm(after: UInt64(milliseconds) * 1_000)
+      }
+    } catch {
+      failure = error
+      loop.exit(status: 1)
+    }
+  }
+}
