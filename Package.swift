@@ -74,7 +74,7 @@ let package = Package(
       name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem"], exclude: ["Fixtures"],
       swiftSettings: strict),
     .testTarget(
-      name: "IdentityServerTests", dependencies: ["IdentityServer", "IdentityCore", "LinuxSystem"],
+      name: "IdentityServerTests", dependencies: ["IdentityServer", "IdentityCore", "LinuxSystem", "Systemd"],
       swiftSettings: strict),
     .testTarget(
       name: "IdentityClientTests", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],

@@ -28,7 +28,8 @@ final class HandoverMemory {
   fileprivate static let version: UInt64 = 1
   private static let firstSlotWord = 8
   private static let wordsPerSlot = 4
-  /// Room for the longest line, the most output that may wait, the longest reply behind it, and the rest.
+  /// Room for the longest line, the most output that may wait, and ten thousand UUIDs behind it. A longer list that a
+  /// client does not read is not kept over a kill: its connection is closed.
   private static let stretch = 1_048_576
   private static var wordCount: Int { firstSlotWord + Bound.rememberedConnections * wordsPerSlot }
   private static var firstStretch: Int { (wordCount * 8 + stretch - 1) / stretch * stretch }
