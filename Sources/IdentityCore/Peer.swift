@@ -38,22 +38,10 @@ package struct Peer: Equatable, Sendable {
     userID: UInt32, groupID: UInt32, processID: Int32, unit: Text? = nil, unitOwner: UInt32? = nil,
     session: SessionAnchor? = nil, isAdmin: Bool, claims: AppClaims = AppClaims()
   ) {
-    if let claimed = claims.app(unit: unitOwner == nil ? unit : nil, userID: userID) {
-      app = claimed
-    } else {
-      switch (unit, unitOwner) {
-      case (let unit?, nil): app = Text("unit:\(unit)")
-      case (let unit?, let owner?): app = Text("unit:\(unit)@\(owner)")
-      case (nil, _): app = Text("user:\(userID)")
-      }
-    }
-    self.userID = userID
-    self.groupID = groupID
-    self.processID = processID
-    self.unit = unit
-    self.unitOwner = unitOwner
-    self.session = session
-    self.isAdmin = isAdmin
+    let claimed = claims.app(unit: unitOwner == nil ? unit : nil, userID: userID)
+    self.init(
+      app: claimed ?? Self.name(unit, of: unitOwner) ?? Text("user:\(userID)"), userID: userID, groupID: groupID,
+      processID: processID, unit: unit, unitOwner: unitOwner, session: session, isAdmin: isAdmin)
   }
 
   /// Takes over what an earlier daemon found out about a connection that it handed over.
@@ -72,12 +60,12 @@ package struct Peer: Equatable, Sendable {
   }
 
   /// Who did something, for the history: `unit:NAME` in a service, else `uid:N`.
-  package var author: Text {
-    switch (unit, unitOwner) {
-    case (let unit?, nil): Text("unit:\(unit)")
-    case (let unit?, let owner?): Text("unit:\(unit)@\(owner)")
-    case (nil, _): Text("uid:\(userID)")
-    }
+  package var author: Text { Self.name(unit, of: unitOwner) ?? Text("uid:\(userID)") }
+
+  /// `unit:NAME`, `unit:NAME@UID` for a user's service; nil outside of one.
+  private static func name(_ unit: Text?, of owner: UInt32?) -> Text? {
+    guard let unit else { return nil }
+    return owner.map { Text("unit:\(unit)@\($0)") } ?? Text("unit:\(unit)")
   }
 }
 

@@ -17,6 +17,9 @@ package struct UUID: Hashable, Sendable {
   /// All bits one (RFC 9562, section 5.10): nobody's identifier either.
   package static let ones = UUID(high: .max, low: .max)
 
+  /// Whether this is one of the two that are nobody's identifier.
+  package var isPlaceholder: Bool { self == .zero || self == .ones }
+
   /// The sixteen bytes, most significant first.
   package var bytes: [UInt8] {
     [high, low].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> UInt64(56 - 8 * $0)) } }

@@ -87,7 +87,7 @@ package struct Arguments: Sendable {
   ///
   /// - Throws: `invalidUUID` for anything else, and for what is nobody's identifier.
   package func uuid(_ place: Int) throws(Refusal) -> UUID {
-    guard let uuid = UUID(operands[place]), uuid != .zero, uuid != .ones else { throw .invalidUUID(operands[place]) }
+    guard let uuid = UUID(operands[place]), !uuid.isPlaceholder else { throw .invalidUUID(operands[place]) }
     return uuid
   }
 

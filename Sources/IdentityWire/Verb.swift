@@ -15,8 +15,6 @@ package struct Verb: Sendable {
 
     /// A word that has to be there.
     package static func required(_ name: String) -> Operand { Operand(name: name, isOptional: false, repeats: false) }
-    /// A word that may be left out.
-    package static func optional(_ name: String) -> Operand { Operand(name: name, isOptional: true, repeats: false) }
     /// Any number of words, none included.
     package static func any(_ name: String) -> Operand { Operand(name: name, isOptional: true, repeats: true) }
   }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Users and groups by name and number, through the name service switch.
+/// Users and groups by name, through the name service switch.
 ///
 /// Each look-up throws where the name service could not answer, which is not the same as an account that is not there.
 package enum Accounts {
@@ -10,15 +10,6 @@ package enum Accounts {
       "getgrnam \(name)", group(),
       { record, room, count, found in unsafe getgrnam_r(name, record, room, count, found) },
       { record -> UInt32 in unsafe record.gr_gid })
-  }
-
-  /// The name of a group; nil where there is no such group (getgrgid_r(3)).
-  package static func groupName(_ id: UInt32) throws(SystemError) -> String? {
-    let name = try unsafe look(
-      "getgrgid \(id)", group(),
-      { record, room, count, found in unsafe getgrgid_r(id, record, room, count, found) },
-      { record -> String? in unsafe record.gr_name.map { unsafe String(cString: $0) } })
-    return name ?? nil
   }
 
   /// The number of a user; nil where there is no such user (getpwnam_r(3)).

@@ -50,7 +50,7 @@ enum MachineSources {
       }
       let text = content.filter { $0 > 0x20 }
       // Firmware that does not know says zeros or ones.
-      guard let uuid = UUID(Text(trusted: text)), uuid != .zero, uuid != .ones else { continue }
+      guard let uuid = UUID(Text(trusted: text)), !uuid.isPlaceholder else { continue }
       return uuid.bytes
     }
     return nil

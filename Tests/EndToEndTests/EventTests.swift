@@ -189,20 +189,8 @@ import Testing
   func `a peer is told of what it may read, and of nothing else`() throws {
     let daemon = try DaemonUnderTest().start()
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
-    // Another user's connection, held open by a program that copies lines.
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = [
-      "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "socat", "-t", "20", "-",
-      "UNIX-CONNECT:\(daemon.socket)",
-    ]
-    let input = Pipe()
-    let output = Pipe()
-    process.standardInput = input
-    process.standardOutput = output
-    try process.runUnmasked()
-    try input.fileHandleForWriting.write(contentsOf: Data("subscribe\n".utf8))
-    #expect(String(decoding: output.fileHandleForReading.availableData, as: UTF8.self) == "OK 0\n")
+    let other = try OtherUser(65_534, of: daemon)
+    #expect(try other.ask("subscribe") == "OK 0\n")
     // Of root's app it hears nothing, of the device and of itself it does.
     _ = try daemon.uuid("get installation")
     _ = try daemon.uuid("get device")
@@ -210,9 +198,8 @@ import Testing
       ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "get", "installation"],
       environment: ["IDENTITYD_SOCKET": daemon.socket])
     #expect(own.status == 0)
-    try input.fileHandleForWriting.write(contentsOf: Data("quit\n".utf8))
-    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-    process.waitUntilExit()
+    try other.send("quit")
+    let text = try other.rest()
     let seen = text.split(separator: "\n").map { $0.split(separator: " ").prefix(4).joined(separator: " ") }
     #expect(
       seen == [

@@ -245,30 +245,15 @@ import Testing
   @Test func `an app that was uninstalled while it is connected gets nothing new`() throws {
     try write("[App]\nUser=daemon\n", "player")
     try start()
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = [
-      "setpriv", "--reuid=1", "--regid=1", "--clear-groups", "socat", "-t", "20", "-",
-      "UNIX-CONNECT:\(daemon.socket)",
-    ]
-    let input = Pipe()
-    let output = Pipe()
-    process.standardInput = input
-    process.standardOutput = output
-    try process.runUnmasked()
-    func ask(_ request: String) throws -> String {
-      try input.fileHandleForWriting.write(contentsOf: Data("\(request)\n".utf8))
-      return String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-    }
-    #expect(try ask("get installation").hasPrefix("OK "))
+    let player = try OtherUser(daemonUser, of: daemon)
+    #expect(try player.ask("get installation").hasPrefix("OK "))
     try remove("player")
     try waitForApps([])
-    #expect(try ask("get installation").hasPrefix("ERR not-found "))
-    #expect(try ask("get vendor").hasPrefix("ERR not-found "))
-    #expect(try ask("get device").hasPrefix("ERR not-found "))
+    #expect(try player.ask("get installation").hasPrefix("ERR not-found "))
+    #expect(try player.ask("get vendor").hasPrefix("ERR not-found "))
+    #expect(try player.ask("get device").hasPrefix("ERR not-found "))
     #expect(try apps() == [])
-    try input.fileHandleForWriting.close()
-    process.waitUntilExit()
+    try player.end()
   }
 
   @Test func `an app without a manifest is forgotten by itself or by an admin`() throws {

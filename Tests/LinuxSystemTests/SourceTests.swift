@@ -43,11 +43,6 @@ import Testing
     #expect(try Accounts.groupID(named: "") == nil)
   }
 
-  @Test func `groups are known by number`() throws {
-    #expect(try Accounts.groupName(0) == "root")
-    #expect(try Accounts.groupName(4_000_000_000) == nil)
-  }
-
   @Test func `users are known by name`() throws {
     #expect(try Accounts.userID(named: "root") == 0)
     #expect(try Accounts.userID(named: "no-such-user-here") == nil)
@@ -61,18 +56,13 @@ import Testing
         $0.split(separator: ":", omittingEmptySubsequences: false)
       }.filter { $0.count > 3 && !$0[0].hasPrefix("+") && !$0[0].hasPrefix("-") }
     }
-    // Of two accounts with one name or one number the first is the one that is found.
-    var (users, groups, names): (Set<Substring>, Set<Substring>, Set<Substring>) = ([], [], [])
+    // Of two accounts with one name the first is the one that is found.
+    var (users, groups): (Set<Substring>, Set<Substring>) = ([], [])
     for user in try lines("/etc/passwd") where users.insert(user[0]).inserted {
       #expect(try Accounts.userID(named: String(user[0])) == UInt32(user[2]), "\(user[0])")
     }
-    for group in try lines("/etc/group") {
-      if names.insert(group[0]).inserted {
-        #expect(try Accounts.groupID(named: String(group[0])) == UInt32(group[2]), "\(group[0])")
-      }
-      if groups.insert(group[2]).inserted {
-        #expect(try Accounts.groupName(try #require(UInt32(group[2]))) == String(group[0]), "\(group[2])")
-      }
+    for group in try lines("/etc/group") where groups.insert(group[0]).inserted {
+      #expect(try Accounts.groupID(named: String(group[0])) == UInt32(group[2]), "\(group[0])")
     }
     #expect(!users.isEmpty && !groups.isEmpty)
   }

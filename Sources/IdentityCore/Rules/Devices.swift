@@ -44,7 +44,7 @@ extension Registry {
   ///
   /// - Throws: `invalidUUID` for a value that is nobody's identifier; `limit` where the list is full.
   func isListed(_ value: UUID, name: Text?, seen: Timestamp?) throws(Refusal) -> Bool {
-    guard value != .zero, value != .ones else { throw .invalidUUID(Text("\(value)")) }
+    guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
     guard let device = devices.first(where: { $0.value == value }) else {
       guard devices.count < Bound.devices else {
         throw .limit("an account has at most \(Bound.devices) devices")

@@ -59,8 +59,7 @@ extension Registry {
     if let previous { attributes.append(.init("previous", Text("\(previous)"))) }
     attributes.append(.init("cause", Text(cause.rawValue)))
     if let app = scope.app { attributes.append(.init("app", app)) }
-    let vendor = scope.vendor ?? (scope.level == .installation ? scope.app.map { self.vendor(of: $0) } : nil)
-    if let vendor { attributes.append(.init("vendor", vendor)) }
+    if let vendor = vendor(of: scope) { attributes.append(.init("vendor", vendor)) }
     return attributes
   }
 }

@@ -107,8 +107,7 @@ extension Registry {
   /// `app=` and `vendor=` of a scope.
   private func attribute(_ scope: Scope, to reply: inout Reply) {
     reply.attribute("app", scope.app.map(Reply.Value.text))
-    let vendor = scope.vendor ?? (scope.level == .installation ? scope.app.map { self.vendor(of: $0) } : nil)
-    reply.attribute("vendor", vendor.map(Reply.Value.text))
+    reply.attribute("vendor", vendor(of: scope).map(Reply.Value.text))
   }
 
   /// Rows of one kind, and their number.

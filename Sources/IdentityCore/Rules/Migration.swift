@@ -25,7 +25,7 @@ extension Registry {
   /// - Throws: `invalidUUID` for a value that is nobody's identifier; `conflict` where an identifier was handed out
   ///   already, or the value is another device's; `denied` for `force=yes` by anybody but an admin.
   func migration(_ level: Level, to value: UUID, app: Text, _ peer: Peer, forces: Bool) throws(Refusal) -> Migration {
-    guard value != .zero, value != .ones else { throw .invalidUUID(Text("\(value)")) }
+    guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
     guard !forces || peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, for force=yes")
     }

@@ -23,6 +23,12 @@ extension Registry {
   /// The vendor of an app; one without a manifest is a vendor of its own.
   package func vendor(of app: Text) -> Text { apps[app]?.manifest?.vendor ?? app }
 
+  /// The vendor that is told of a scope: its own, or an installation's app's.
+  func vendor(of scope: Scope) -> Text? {
+    if case .installation(let app) = scope { return vendor(of: app) }
+    return scope.vendor
+  }
+
   /// The access groups an app may use besides its own.
   package func accessGroups(of app: Text) -> [Text] { apps[app]?.manifest?.accessGroups ?? [] }
 
