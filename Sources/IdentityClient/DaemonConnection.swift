@@ -26,10 +26,18 @@ package struct DaemonConnection: ~Copyable {
         "no identityd at \(path) (\(reason)); start it with 'systemctl start identityd.socket', or name another with --socket"
       case .busy(let why): why
       case .closed: "the daemon closed the connection before its answer was whole"
-      case .malformed(let line): "the daemon sent a line that is not the protocol: \(line)"
+      case .malformed(let line): "the daemon sent a line that is not the protocol: \(Self.beginning(of: line))"
       case .timeUp: "the time is up"
       case .outputClosed: "nobody reads the output"
       }
+    }
+
+    /// Enough to see what it is: whoever sent it may be anybody, and what it goes on with may be a secret.
+    private static func beginning(of line: String) -> String {
+      var bytes: [UInt8] = []
+      let isCut = line.utf8.count > Bound.quotedBytes
+      WordEncoder.append(quoted: Array(line.utf8.prefix(Bound.quotedBytes)), to: &bytes)
+      return String(decoding: bytes, as: UTF8.self) + (isCut ? "…" : "")
     }
   }
 
@@ -88,15 +96,51 @@ package struct DaemonConnection: ~Copyable {
 
   /// Sends one request line, its end not among the bytes, and waits for the whole answer.
   package mutating func ask(_ request: [UInt8], _ patience: Patience = .endless) throws(Failure) -> Answer {
-    // Where the daemon has refused already and closed, its reason is there to be read all the same.
-    try? socket.sendAll(request + [UInt8(ascii: "\n")])
+    try ask(line: request + [UInt8(ascii: "\n")], patience)
+  }
+
+  /// Sends one request line, its end among the bytes, and waits for the whole answer.
+  ///
+  /// No copy of the line is kept or made, so that whoever has it can wipe it.
+  package mutating func ask(line: [UInt8], _ patience: Patience = .endless) throws(Failure) -> Answer {
+    send(line)
     var rows: [ReplyLine.Content] = []
     while true {
-      switch try nextLine(patience) {
+      switch try nextOfAnswer(patience) {
       case .row(let content): rows.append(content)
-      case .event(let sequence, let content): events.append(ReceivedEvent(sequence: sequence, content: content))
       case let final: return Answer(rows: rows, final: final)
       }
+    }
+  }
+
+  /// Sends one request line, its end among the bytes, and hands on the rows of a long answer as they come.
+  ///
+  /// - Parameter take: gets each row. Where it throws, the rest of the answer is still to come, and the connection is of no
+  ///   further use.
+  /// - Returns: the final line.
+  package mutating func ask(
+    line: [UInt8], _ patience: Patience = .endless, _ take: (ReplyLine.Content) throws -> Void
+  ) throws -> ReplyLine {
+    send(line)
+    while true {
+      switch try nextOfAnswer(patience) {
+      case .row(let content): try take(content)
+      case let final: return final
+      }
+    }
+  }
+
+  private func send(_ line: [UInt8]) {
+    // Where the daemon has refused already and closed, its reason is there to be read all the same.
+    try? socket.sendAll(line)
+  }
+
+  /// The next line of an answer; events that come before it are put by.
+  private mutating func nextOfAnswer(_ patience: Patience) throws(Failure) -> ReplyLine {
+    while true {
+      let line = try nextLine(patience)
+      guard case .event(let sequence, let content) = line else { return line }
+      events.append(ReceivedEvent(sequence: sequence, content: content))
     }
   }
 

@@ -8,6 +8,8 @@ package enum Change: Equatable, Sendable {
   case appUninstalled(Text)
   /// An identifier came into force; what its scope had before went out of it.
   case identifierMade(Identifier)
+  /// An identifier of the past became known from a backup.
+  case identifierRemembered(Identifier)
   /// A scope has no identifier any more.
   case identifierEnded(Scope, Identifier.End)
   /// A device identifier may be another machine's too, and was kept.
@@ -24,8 +26,19 @@ package enum Change: Equatable, Sendable {
   case deviceReplaced(previous: UUID, ListedDevice)
   /// A device left the list.
   case deviceUnlisted(UUID)
+  /// An item was added or changed.
+  case itemStored(Item, SealedSecret, ItemChange)
+  /// An item is no more.
+  case itemDeleted(Item)
   /// The store was sealed: nothing may follow, and the next start is a first one.
   case sealed
+}
+
+/// What happened to an item that is there afterwards, as its event is named.
+package enum ItemChange: String, Sendable {
+  case added
+  case replaced
+  case updated
 }
 
 /// A change with the event that tells of it: both are written in one transaction.
@@ -52,17 +65,31 @@ package struct Context {
   package let random: () throws(Refusal) -> UUID
   /// The device identifier that the machine-id gives for a scope, or nil when there is no usable machine-id.
   package let machine: (Scope) throws(Refusal) -> UUID?
+  /// What the administrator allows.
+  package let limits: Limits
+  /// The secret of an item.
+  package let secret: (Item) throws(Refusal) -> SealedSecret
+  /// The UUID that the secret of an item says.
+  package let identifier: (SealedSecret) throws(Refusal) -> UUID
 
   /// Puts a context together.
   package init(
-    peer: Peer?, now: Timestamp, random: @escaping () throws(Refusal) -> UUID,
-    machine: @escaping (Scope) throws(Refusal) -> UUID?
+    peer: Peer?, now: Timestamp, limits: Limits = Limits(), random: @escaping () throws(Refusal) -> UUID,
+    machine: @escaping (Scope) throws(Refusal) -> UUID?,
+    secret: @escaping (Item) throws(Refusal) -> SealedSecret = { (_) throws(Refusal) in throw noSecrets },
+    identifier: @escaping (SealedSecret) throws(Refusal) -> UUID = { (_) throws(Refusal) in throw noSecrets }
   ) {
     self.peer = peer
     self.now = now
+    self.limits = limits
     self.random = random
     self.machine = machine
+    self.secret = secret
+    self.identifier = identifier
   }
+
+  /// Where nothing can open a secret.
+  package static var noSecrets: Refusal { .unavailable("secrets cannot be opened here") }
 }
 
 /// What comes of a command: the changes it takes, and the answer once they are on disk.

@@ -4,6 +4,8 @@ package enum Command: Equatable, Sendable {
   case local(LocalCommand)
   /// Answered from the registry, or by a change to it.
   case registry(RegistryCommand)
+  /// Carried out by the store's owner as a whole.
+  case store(StoreCommand)
 }
 
 /// Requests that the registry has no part in, or only its committed copy.
@@ -30,6 +32,10 @@ package enum LocalCommand: Equatable, Sendable {
   case subscribe(Set<Topic>, since: Int64?, snapshot: Bool)
   /// No more events of these topics.
   case unsubscribe(Set<Topic>)
+  /// A backup follows, which this key opens.
+  case beginRestore(key: SealedSecret)
+  /// A piece of it, in Base64.
+  case addToRestore(Text)
 }
 
 /// Which derived identifier is asked for.
@@ -70,4 +76,32 @@ package enum RegistryCommand: Equatable, Sendable {
   case removeDevice(UUID)
   /// Prepare a golden image.
   case seal
+  /// Adopt the identifier that an item's secret says.
+  case migrateFromItem(Level, ItemName, app: Text?, commits: Bool, forces: Bool)
+  /// Something about items.
+  case item(ItemCommand)
+}
+
+/// Requests about items (protocol, section 4).
+package enum ItemCommand: Equatable, Sendable {
+  /// Add an item, or replace the one there is.
+  case store(ItemName, SealedSecret, ItemDescription, replaces: Bool)
+  /// The item with its secret.
+  case read(ItemName)
+  /// The items that meet a condition; as many at most.
+  case find(ItemCondition, limit: Int?)
+  /// Change what is named.
+  case update(ItemName, ItemUpdate)
+  /// Delete the items that meet a condition.
+  case delete(ItemCondition)
+}
+
+/// Requests about the store as a whole, for admins alone.
+package enum StoreCommand: Equatable, Sendable {
+  /// Wrap the data key in another master key.
+  case rotateKey
+  /// Everything there is, encrypted with this key.
+  case backup(key: SealedSecret)
+  /// Bring the backup that was handed in into force, or tell what that would change.
+  case restore(dryRun: Bool, adoptsDevice: Bool)
 }

@@ -19,6 +19,8 @@ package enum Audience: Hashable, Sendable {
   case vendor(Text)
   /// One app.
   case app(Text)
+  /// The apps that may use an access group.
+  case group(Text)
 }
 
 /// Something that happened, numbered without a gap.

@@ -2,7 +2,7 @@
 package enum Bound {
   /// The longest request line, its end included, in bytes (protocol, section 1).
   package static let lineLength = 65_536
-  /// Words in one line. The longest verb has 5 operands and attributes; `attr.NAME=` may come a few dozen times.
+  /// Words in one line: an item may have ``attributesPerItem`` attributes, and a dozen words besides.
   package static let wordsPerLine = 256
   /// UUIDs one `get uuid` may ask for (protocol, section 3): the reply is 390 kB.
   package static let uuidsPerRequest = 10_000
@@ -54,6 +54,24 @@ package enum Bound {
   package static let devices = 4_096
   /// The longest name that is stored (an account's, a device's, an app's), in bytes.
   package static let nameLength = 255
+  /// The longest secret of an item, in bytes (protocol, section 4).
+  package static let secretLength = 32_768
+  /// Items of all apps together: what is said of them is in memory.
+  package static let items = 1_000_000
+  /// Their size together, in bytes; an app that was forgotten leaves its items.
+  package static let itemBytes = 4_294_967_296
+  /// The longest label, and the longest value of an item's attribute, in bytes.
+  package static let itemTextLength = 1_024
+  /// The longest name of an item's attribute, in bytes.
+  package static let attributeNameLength = 64
+  /// Attributes of one item.
+  package static let attributesPerItem = 64
+  /// A backup: it is held in memory, whole, when it is made and when it is brought back. In bytes.
+  package static let backupLength = 268_435_456
+  /// Backups on their way out at a time.
+  package static let backups = 8
+  /// What goes out of a backup in one row, in bytes.
+  package static let backupPiece = 24_576
   /// Connections that a restart keeps; the shipped unit allows as many descriptors.
   package static let rememberedConnections = 16_384
   /// How long a new connection is waited for before it is given to the service manager to keep, in milliseconds: most are
@@ -84,6 +102,10 @@ package struct Limits: Equatable, Sendable {
   package var connectionsPerUser = 1_024
   /// Places among `connections` that only root can take, so that an administrator always gets in.
   package var reservedConnections = 16
+  /// Items that one app may have; a user's own services have as many together.
+  package var itemsPerApp = 1_000
+  /// The size of an app's items together, in bytes: secrets, and all that is said of them, which is held in memory.
+  package var itemBytesPerApp = 4_194_304
 
   /// The bounds as shipped.
   package init() {}

@@ -16,6 +16,8 @@ package enum Refusal: Error, Equatable, Sendable {
   case unattested
   /// Nothing matches.
   case notFound(String)
+  /// An item with that key is there already.
+  case exists(String)
   /// The state does not allow it.
   case conflict(String)
   /// A quota is used up.
@@ -48,8 +50,15 @@ package enum SyntaxFault: Error, Equatable, Sendable {
 /// What is wrong with an operand or attribute.
 package enum ArgumentFault: Equatable, Sendable {
   case missingOperand(String)
+  case missingAttribute(String)
   case unexpectedOperand(Text)
   case unknownAttribute(Text)
+  /// A word too many for a verb that takes a secret: it may be that secret, so it is not repeated.
+  case unexpectedWord(usage: String)
   case repeatedAttribute(Text)
   case notAllowed(name: String, value: Text, allowed: String)
+  /// The value is a secret, so it is not repeated.
+  case notBase64(name: String)
+  /// Each may be fine by itself, but they do not go together, or one of them is needed.
+  case combination(String)
 }

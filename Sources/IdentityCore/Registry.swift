@@ -16,6 +16,10 @@ package struct Registry: Equatable, Sendable {
   package private(set) var machine: MachineRecord?
   /// Nothing may follow: the next start is a first one.
   package private(set) var isSealed = false
+  /// The items without their secrets.
+  package private(set) var items = ItemTable()
+  /// Why no item can be used now; nil where the key of their secrets is there.
+  package var itemFault: String?
   /// The number of the last event.
   package private(set) var lastEvent: Int64 = 0
 
@@ -62,6 +66,7 @@ extension Registry {
     case .identifierMade(let identifier):
       end(identifier.scope, .init(time: identifier.created, cause: identifier.cause))
       restore(identifier)
+    case .identifierRemembered(let identifier): restore(identifier)
     case .identifierEnded(let scope, let how): end(scope, how)
     case .deviceSuspected: break
     case .machineRecorded(let record): machine = record
@@ -70,9 +75,14 @@ extension Registry {
     case .deviceDescribed(let device): replace(device.value, with: device)
     case .deviceReplaced(let previous, let device): replace(previous, with: device)
     case .deviceUnlisted(let value): devices.removeAll { $0.value == value }
+    case .itemStored(let item, _, _): restore(item)
+    case .itemDeleted(let item): items.remove(item.key)
     case .sealed: isSealed = true
     }
   }
+
+  /// Takes in an item that was read back from the store.
+  package mutating func restore(_ item: Item) { items.store(item) }
 
   private mutating func end(_ scope: Scope, _ how: Identifier.End) {
     guard let place = current.removeValue(forKey: scope) else { return }
@@ -135,6 +145,11 @@ extension Registry {
       try mayRemove(value)
       return nil
     case .seal: return isSealed ? .done : nil
+    case .migrateFromItem(let level, let name, let named, _, _):
+      _ = try item(name, for: peer)
+      _ = try scope(level, app: app(named: named, by: peer))
+      return nil
+    case .item(let command): return try answer(command, for: peer)
     }
   }
 
@@ -155,6 +170,10 @@ extension Registry {
       return Decision(changes: [try deviceChange(value, name: name, seen: seen, at: context.now)], reply: .done)
     case .removeDevice(let value): return Decision(changes: [.deviceUnlisted(value)], reply: .done)
     case .seal: return Decision(changes: sealing(at: context.now), reply: .done)
+    case .migrateFromItem(let level, let name, let named, let commits, let forces):
+      let value = try context.identifier(try context.secret(try item(name, for: peer)))
+      return try decide(.migrate(level, value, app: named, commits: commits, forces: forces), context)
+    case .item(let command): return try decide(command, context)
     // These are always answered.
     case .history, .resolve, .apps, .account: throw .broken("\(command) was not answered")
     }

@@ -25,6 +25,9 @@ package struct Reply: Equatable, Sendable {
   /// The pieces in order.
   package private(set) var parts: [Part] = []
 
+  /// The item whose secret stands as `data=` right behind the final `OK`; the attributes follow it.
+  package var item: Item?
+
   /// Starts an empty answer; call ``ok()`` before it is sent.
   package init() {}
 

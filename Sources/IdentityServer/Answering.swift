@@ -11,24 +11,50 @@ extension Server {
     guard line.count > 0 else { return true }
     do {
       try parse(line)
-      switch try table.command(parser, in: line, by: connection.peer) {
+      switch try table.command(parser, in: line, by: connection.peer, secrets: secretMemory) {
       case .local(let command):
         // Answers keep the order of the questions.
         guard connection.inFlight == 0 else { return false }
         try answer(command, connection)
       case .registry(let command):
-        if connection.inFlight == 0, isSettled, let reply = try registry.answer(command, for: connection.peer) {
-          reply.append(to: &connection.output)
-        } else {
-          connection.inFlight += 1
-          inbox.send(.job(Job(connection: connection.token, command: command, peer: connection.peer)))
+        if connection.inFlight == 0, isSettled, let reply = try registry.answer(command, for: connection.peer),
+          try append(reply, to: connection)
+        {
+          return true
         }
+        try send(.registry(command), of: connection)
+      case .store(let command):
+        // What is asked before has its answer before.
+        guard case .restore(let dryRun, let adoptsDevice) = command else {
+          try send(.store(command), of: connection)
+          break
+        }
+        guard connection.inFlight == 0 else { return false }
+        let upload = try takeUpload(of: connection)
+        try send(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), of: connection)
       }
     } catch {
       guard connection.inFlight == 0 else { return false }
       error.append(to: &connection.output)
     }
     return true
+  }
+
+  /// Sends a request to the writer.
+  private func send(_ work: Job.Work, of connection: Connection) throws(Refusal) {
+    if case .store(.backup) = work {
+      // Each is held in memory, whole.
+      guard connections.all.count(where: \.isBackedUp) < Bound.backups else {
+        throw .limit("\(Bound.backups) backups are under way, which is all there may be")
+      }
+      connection.isBackedUp = true
+    }
+    connection.inFlight += 1
+    switch work {
+    case .registry(.item(.read)), .store(.backup): connection.awaitsLast = true
+    case .registry, .store, .restore: break
+    }
+    inbox.send(.job(Job(connection: connection.token, work: work, peer: connection.peer)))
   }
 
   private func parse(_ line: borrowing Span<UInt8>) throws(Refusal) {
@@ -55,6 +81,10 @@ extension Server {
       try subscribe(topics, since: since, snapshot: snapshot, connection)
     case .unsubscribe(let topics): unsubscribe(topics, connection)
     case .uuids(let count, let version): try uuids(count: count, version).append(to: &connection.output)
+    case .beginRestore(let key):
+      try beginUpload(key, of: connection)
+      Reply.done.append(to: &connection.output)
+    case .addToRestore(let text): try addToUpload(text, of: connection).append(to: &connection.output)
     case .quit:
       Reply.done.append(to: &connection.output)
       connection.isClosing = true

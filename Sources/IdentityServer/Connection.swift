@@ -25,6 +25,14 @@ final class Connection {
   var output: [UInt8] = []
   /// How much of `output` is sent.
   var sent = 0
+  /// The output ends with a secret: nothing is appended to it, and it is wiped once it is sent.
+  var holdsSecret = false
+  /// A backup on its way out, piece by piece behind the output, and its last line. Nothing is answered meanwhile.
+  var outgoing: OutgoingBackup?
+  /// It asked for a backup, and has not all of it.
+  var isBackedUp = false
+  /// The writer's next answer holds a secret or a backup: nothing is carried out before that is sent.
+  var awaitsLast = false
   /// Jobs at the writer.
   var inFlight = 0
   /// What it is told of, once it subscribed.
@@ -56,16 +64,30 @@ final class Connection {
     self.peer = peer
   }
 
+  deinit {
+    input.wipe()
+    if holdsSecret { output.wipe() }
+  }
+
   /// Whether another request may be carried out now, or has to wait for output to be read or changes to be done.
   var hasRoom: Bool {
-    !isClosing && inFlight < Bound.changesInFlight && output.count - sent < Bound.outputPerConnection
+    !isClosing && !awaitsLast && !holdsSecret && outgoing == nil && inFlight < Bound.changesInFlight
+      && output.count - sent < Bound.outputPerConnection
+  }
+
+  /// Whether a request is there that nothing keeps from being carried out.
+  var canGoOn: Bool { hasRoom && inFlight == 0 && searched < input.count }
+
+  /// Whether there are events for it: none any more once it is to be closed, and none behind a secret or a backup.
+  func wantsEvents(_ log: EventLog) -> Bool {
+    subscription?.isCurrent(log) == false && !isClosing && !holdsSecret && outgoing == nil
   }
 
   /// Whether more of what it sends is read now.
   var wantsInput: Bool { hasRoom && !hasEnded && !isWaitingForTurn && input.count < Bound.lineLength }
 
   /// Nothing is under way, and nothing waits to be sent.
-  var isIdle: Bool { inFlight == 0 && sent == output.count }
+  var isIdle: Bool { inFlight == 0 && sent == output.count && outgoing == nil }
 }
 
 extension Connection {

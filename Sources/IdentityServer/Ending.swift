@@ -63,6 +63,7 @@ extension Server {
     // The service manager's copy would keep the client waiting: it lets go of what has hung up. A socket that is gone
     // already has no need of it.
     if connection.isStored { try? connection.descriptor.shutdownBoth() }
+    if upload?.token == connection.token { upload = nil }
     connections.remove(connection)
     if connection.isParked { parked -= 1 }
     if connection.subscription != nil { subscribers.remove(connection.token) }

@@ -53,12 +53,16 @@ final class HandoverMemory {
   /// - Returns: false where it cannot be kept: there are too many, it is too large, or there is no memory.
   @discardableResult
   func keep(_ record: HandoverRecord, in slot: Int) -> Bool {
-    let bytes = record.bytes
+    var bytes = record.bytes
+    defer { bytes.wipe() }
     // What stands there is not true any more, whatever comes of this.
     set(.busy, slot)
     guard slot < Bound.rememberedConnections, bytes.count <= Self.stretch else { return false }
     let start = Self.firstStretch + slot * Self.stretch
     let pages = (bytes.count + Self.page - 1) / Self.page * Self.page
+    let length = bytes.count
+    // Up to the end of the page, so that nothing is left there of a longer one: a line with a secret, say.
+    bytes += repeatElement(0, count: pages - length)
     do {
       try file.write(bytes, at: start)
       if let taken = lengths[slot], taken > pages { try file.punchHole(at: start + pages, length: taken - pages) }
@@ -66,7 +70,7 @@ final class HandoverMemory {
       return false
     }
     lengths[slot] = pages
-    words[word(slot) + 1] = UInt64(bytes.count)
+    words[word(slot) + 1] = UInt64(length)
     if let place = record.subscription?.place { set(place: place, slot) }
     set(.atRest, slot)
     return true

@@ -15,9 +15,12 @@ struct HandoverRecord: Equatable {
   /// To be sent.
   var output: [UInt8] = []
 
+  /// What a record takes besides input and output, filled up to whole pages: growing would leave copies of them behind.
+  private static let room = 8_192
+
   /// The form in memory: numbers in eight bytes, least significant first; bytes behind their number.
   var bytes: [UInt8] {
-    var writer = RecordWriter()
+    var writer = RecordWriter(room: input.count + output.count + Self.room)
     writer.append(inode)
     writer.append(peer.app.bytes)
     writer.append(UInt64(peer.userID))
@@ -91,6 +94,9 @@ extension HandoverRecord {
 /// Puts a record together.
 struct RecordWriter {
   private(set) var bytes: [UInt8] = []
+
+  /// - Parameter room: how many bytes are to be had without taking other memory.
+  init(room: Int = 0) { bytes.reserveCapacity(room) }
 
   mutating func append(_ number: UInt64) {
     for shift in stride(from: 0, to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }

@@ -1,4 +1,5 @@
 package import IdentityCore
+package import IdentityStore
 
 /// How much a log entry matters: the priorities of syslog(3).
 package enum LogLevel: Int, CaseIterable, Comparable, Sendable {
@@ -58,6 +59,10 @@ package enum LogEvent: Sendable {
   case identifierChanged(Scope, Cause)
   case deviceSuspected(Cause)
   case sealed
+  case itemsLocked(String)
+  case itemsOpened
+  case secretDamaged(String)
+  case keyRotated(KeySource)
   case manifestFault(String)
   case manifestsInOrder
   case connectionsTakenOver(Int, closed: Int)
@@ -111,6 +116,13 @@ package enum LogEvent: Sendable {
         [("IDENTITYD_CAUSE", cause.rawValue)])
     case .sealed:
       make(.notice, "557c5a8f492444d29e6889d6cbd3ea62", "The store is sealed: the next start is a first one.")
+    case .itemsLocked(let reason): make(.error, "7d6d8372fc4e49f4af607cde9ae1bede", "Items are not served: \(reason).")
+    case .itemsOpened: make(.notice, "faa105508e734a7aa7ca33493775770d", "Items are served again.")
+    case .secretDamaged(let text): make(.error, "c1d9497b3f22408eb22e8cf9f2ef7688", text)
+    case .keyRotated(let source):
+      make(
+        .notice, "7166d8143a1d4ee7bc71eacafe380721",
+        "The data key is wrapped in another master key (\(source.rawValue)).")
     case .manifestFault(let text): make(.error, "5c97b254880d4140af7d4cb07538a7d7", text)
     case .manifestsInOrder: make(.notice, "a5df2946860d45b0b12253fc6538521b", "The manifests are in order again.")
     case .connectionsTakenOver(let kept, let closed):

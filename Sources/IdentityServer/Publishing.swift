@@ -58,7 +58,7 @@ extension Server {
 
   /// Puts the next events into a connection's output, or counts them where it has no room.
   func takeEvents(_ connection: Connection) {
-    guard connection.subscription?.isCurrent(events) == false, !connection.isClosing else { return }
+    guard connection.wantsEvents(events) else { return }
     let peer = connection.peer
     let unsent = connection.output.count - connection.sent
     if unsent < Bound.eventsPerTurn {

@@ -12,9 +12,12 @@ extension Server {
         // The client may have gone; its changes are made all the same.
         guard let connection = connections[outcome.connection] else { continue }
         connection.inFlight -= 1
+        if connection.inFlight == 0 { connection.awaitsLast = false }
         switch outcome.result {
-        case .success(let reply): reply.append(to: &connection.output)
-        case .failure(let refusal): refusal.append(to: &connection.output)
+        case .success(let answer): append(answer, to: connection)
+        case .failure(let refusal):
+          if connection.inFlight == 0 { connection.isBackedUp = false }
+          refusal.append(to: &connection.output)
         }
         if touched.last !== connection { touched.append(connection) }
       }
@@ -30,7 +33,16 @@ extension Server {
   /// Takes in what is durable now.
   func take(_ report: WriterReport) {
     if let heartbeat = report.heartbeat { watchdog?.take(heartbeat) }
-    if let replacement = report.registry { registry = replacement }
+    if let replacement = report.registry {
+      let fault = registry.itemFault
+      registry = replacement
+      if registry.itemFault != fault { sayItemFault() }
+    }
+    if let reopened = report.reopened {
+      itemReader = reopened.reader
+      keySource = reopened.keySource
+    }
+    if let source = report.keySource { keySource = source }
     for recorded in report.changes {
       registry.apply(recorded)
       if let event = recorded.event { events.append(event) }
@@ -40,6 +52,8 @@ extension Server {
       switch notice {
       case .store(let notice): say(.store(notice))
       case .noMachineIdentifier(let reason): say(.noMachineIdentifier(reason))
+      case .secretFault(let item, let refusal): sayFault(of: item, refusal)
+      case .keyRotated(let source): say(.keyRotated(source))
       case .closing(let reason): say(.storeNotClosed(reason))
       }
     }
@@ -69,8 +83,9 @@ extension Server {
     case .appInstalled(let app, _): say(.appInstalled(app))
     case .appUninstalled(let app): say(.appUninstalled(app))
     case .sealed: say(.sealed)
-    case .identifierMade, .identifierEnded, .appUpdated, .deviceSuspected, .accountSet, .deviceListed,
-      .deviceDescribed, .deviceReplaced, .deviceUnlisted:
+    case .identifierMade, .identifierRemembered, .identifierEnded, .appUpdated, .deviceSuspected, .accountSet,
+      .deviceListed,
+      .deviceDescribed, .deviceReplaced, .deviceUnlisted, .itemStored, .itemDeleted:
       break
     }
   }

@@ -51,6 +51,16 @@ package final class Server {
   var entropy = Entropy()
   var sequence = UUIDSequence()
 
+  // Secrets: open in this thread's guarded memory alone.
+  let secretMemory: SecretMemory
+  /// Nil where the writer is asked for each.
+  var itemReader: ItemReader?
+  var keySource: KeySource?
+  /// The editions of items whose secrets are known to be damaged.
+  var knownDamaged: Set<UUID> = []
+  /// A backup that is being handed in; one at a time, because it takes memory.
+  var upload: (token: ConnectionToken, backup: BackupUpload)?
+
   // What a request goes through; kept so that one costs no allocation.
   var parser = WordParser()
   let table = VerbTable()
@@ -125,6 +135,9 @@ package final class Server {
     condition = content.condition
     events = EventLog(content.events, last: content.registry.lastEvent)
     derivation = store.derivation
+    secretMemory = try store.makeSecretMemory()
+    itemReader = store.makeItemReader()
+    keySource = store.keySource
     initStart = (try? ProcessFacts.startTime(of: 1)) ?? nil
     boot = (try? MachineIdentity.boot()).map { UUID(high: $0.high, low: $0.low) }
     readiness = try ReadinessSet()
@@ -133,11 +146,12 @@ package final class Server {
     self.listener = listener
     let start = StartFacts(
       fingerprint: content.fingerprint, isSealedHere: content.isSealedHere,
-      onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange)
+      onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange, limits: settings.limits)
     let writer = Writer(
       store: store, content: content, start: start, sources: sources, inbox: inbox, outbox: outbox,
       activity: activity)
     for notice in content.notices { log(LogEvent.store(notice).entry) }
+    if let fault = registry.itemFault { log(LogEvent.itemsLocked(fault).entry) }
     sequence.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))
     // Watched first, so that no manifest that comes during the first look is missed.
     appFolders = try AppFolders(

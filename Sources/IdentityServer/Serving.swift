@@ -45,12 +45,17 @@ extension Server {
       if count == 0 {
         connection.hasEnded = true
       } else if connection.input.isEmpty {
-        let bytes = received
+        // Taken out meanwhile, so that it is the only one with these bytes when they are wiped.
+        var bytes: [UInt8] = []
+        swap(&bytes, &received)
         let used = carryOut(bytes.span.extracting(first: count), connection)
         keep(bytes[used..<count], connection)
+        swap(&bytes, &received)
       } else {
-        connection.input += received[..<count]
+        connection.input.appendWiping(received[..<count])
       }
+      // A secret may have been among them.
+      received.wipe(first: count)
     } catch {
       return drop(connection, "\(error)")
     }
@@ -62,9 +67,15 @@ extension Server {
     guard !connection.isParked else { return }
     hold(connection)
     if !connection.input.isEmpty {
-      let bytes = connection.input
+      var bytes: [UInt8] = []
+      swap(&bytes, &connection.input)
       let used = carryOut(bytes.span, connection)
-      if used > 0 { keep(bytes[used...], connection) }
+      if used > 0 || connection.isClosing {
+        keep(bytes[used...], connection)
+        bytes.wipe()
+      } else {
+        swap(&bytes, &connection.input)
+      }
     }
     // It is not watched any more, so the rest is fetched here, up to the end of the stream.
     if connection.isHungUp, !isStopping, connection.wantsInput { return receive(connection) }
@@ -75,10 +86,20 @@ extension Server {
     do {
       takeEvents(connection)
       try flush(connection)
-      if connection.output.isEmpty, connection.subscription?.isCurrent(events) == false { waitForTurn(connection) }
+      if connection.outgoing != nil, connection.output.isEmpty {
+        connection.fillFromBackup()
+        try flush(connection)
+        // The others come between.
+        if connection.output.isEmpty { waitForTurn(connection) }
+      }
+      if connection.output.isEmpty, connection.wantsEvents(events) { waitForTurn(connection) }
+      // Requests that had to wait for output to be read, which it is now.
+      if connection.canGoOn { waitForTurn(connection) }
       let hasMore = connection.isWaitingForTurn && !connection.isClosing
       let isDone = connection.isClosing || connection.hasEnded || (isStopping && !handsOver)
       if isDone, connection.isIdle, !hasMore { return end(connection) }
+      // Nobody could say how far a backup came.
+      if isStopping, handsOver, isHandoverDue, connection.outgoing != nil { return close(connection) }
       if isStopping, handsOver, connection.isIdle || (isHandoverDue && connection.inFlight == 0) {
         return park(connection)
       }
@@ -122,6 +143,7 @@ extension Server {
       guard answer(line, connection) else { break }
       start = end + 1
       budget -= 1
+      if connection.holdsSecret { sendSecret(connection) }
     }
     return start
   }
@@ -165,6 +187,17 @@ extension Server {
 
   // MARK: Output
 
+  /// An open secret does not wait for the end of the turn. As long as it does for the client, nothing follows it.
+  private func sendSecret(_ connection: Connection) {
+    do {
+      try flush(connection)
+      if connection.output.isEmpty { swap(&connection.output, &spareOutput) }
+    } catch {
+      // The connection is of no use any more, which its next turn finds out.
+      connection.isClosing = true
+    }
+  }
+
   /// Sends what is there, as far as the client takes it.
   private func flush(_ connection: Connection) throws(SystemError) {
     while connection.sent < connection.output.count {
@@ -172,6 +205,10 @@ extension Server {
       connection.sent += count
     }
     connection.sent = 0
+    if connection.holdsSecret {
+      connection.output.wipe()
+      connection.holdsSecret = false
+    }
     connection.output.removeAll(keepingCapacity: connection.output.capacity <= Bound.outputPerConnection)
     // One buffer goes from connection to connection, so that an idle one holds none.
     if connection.output.capacity > spareOutput.capacity { swap(&connection.output, &spareOutput) }

@@ -30,6 +30,7 @@ extension Server {
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
     if let new = reload() {
       settings = new
+      inbox.send(.limits(new.limits))
       appFolders?.use(new.appDirectories)
       say(.configurationLoaded)
       announceReady()

@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityStore
 import IdentityWire
 import LinuxSystem
 import Systemd
@@ -27,13 +28,16 @@ extension Server {
       ("vendors", .number(Int64(registry.scopes.count { $0.level == .vendor }))),
       ("devices", .number(Int64(registry.devices.count))),
       ("device-origin", .string(registry[.device]?.origin.rawValue ?? "none")),
-      ("key", .string("file")),
+      ("items", .number(Int64(registry.items.total.items))),
+      ("item-bytes", .number(Int64(registry.items.total.bytes))),
+      ("key", .string(registry.itemFault == nil ? keySource?.rawValue ?? "unavailable" : "unavailable")),
       ("fleet", .string("none")),
     ]
     for (name, value) in rows { append(name, value, to: &reply) }
     if let suspicion = registry.machine?.suspicion {
       append("suspect", .string("\(suspicion.cause.rawValue) \(suspicion.since)"), to: &reply)
     }
+    if let fault = registry.itemFault { append("key-reason", .string(fault), to: &reply) }
     if registry.isSealed { append("sealed", .yesOrNo(true), to: &reply) }
     if let refusal = condition.refusal { append("store-reason", .string(refusal.text), to: &reply) }
     for fault in manifestFaults.prefix(Self.shownFaults) { append("manifest-fault", .string(fault), to: &reply) }

@@ -67,6 +67,8 @@ extension Server {
       connection.isStored = true
       connection.input = record.input
       connection.output = record.output
+      // Nobody can tell any more what is in it.
+      connection.holdsSecret = !record.output.isEmpty
       connection.hasEnded = record.hasEnded
       connection.isClosing = record.isClosing
       connection.subscription = record.subscription
@@ -92,7 +94,8 @@ extension Server {
 
   /// A connection rests. What is to be known of it is written down where that is not there already.
   func rest(_ connection: Connection) {
-    guard let memory, connection.inFlight == 0, connections[connection.token] === connection else { return }
+    guard let memory, connection.inFlight == 0, connection.outgoing == nil, connections[connection.token] === connection
+    else { return }
     guard !connection.isDraining else { return memory.forget(connection.token.slot) }
     let shape = connection.shape
     if shape.isPlain, shape == connection.keptShape {

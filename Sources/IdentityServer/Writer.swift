@@ -16,6 +16,9 @@ final class Writer {
   private var isSettled = false
   /// The machine is known to the store: it need not be compared again.
   private var isMachineRecorded = false
+  private var limits: Limits
+  /// The secrets of items that were changed in the batch in flight, by edition.
+  private var uncommitted: [UUID: SealedSecret] = [:]
   private var entropy = Entropy()
   private var lastHealing: UInt64?
   private let inbox: Mailbox<WriterMessage>
@@ -28,6 +31,7 @@ final class Writer {
     self.store = store
     registry = content.registry
     self.start = start
+    limits = start.limits
     self.sources = sources
     self.inbox = inbox
     self.outbox = outbox
@@ -54,13 +58,14 @@ final class Writer {
         switch message {
         case .job(let job): jobs.append(job)
         case .survey(let named): folders = named
+        case .limits(let new): limits = new
         case .heartbeat(let number): report.heartbeat = number
         case .stop: stops = true
         }
       }
       if !jobs.isEmpty || folders != nil { healIfDue(&report) }
       if !jobs.isEmpty || folders != nil { settle(&report) }
-      if !jobs.isEmpty { carryOut(jobs, &report) }
+      carryOut(jobs, &report)
       if let folders { survey(folders, &report) }
       if stops {
         activity.enterStorage()
@@ -102,32 +107,60 @@ final class Writer {
 
   // MARK: Jobs
 
+  /// Carries jobs out in their order: those about the registry together, as many as follow each other.
   private func carryOut(_ jobs: [Job], _ report: inout WriterReport) {
+    var batch: [(job: Job, command: RegistryCommand)] = []
+    for job in jobs {
+      switch job.work {
+      case .registry(let command): batch.append((job, command))
+      case .store(let command):
+        carryOut(batch, &report)
+        batch = []
+        report.outcomes.append(.init(connection: job.connection, result: perform(command, &report)))
+      case .restore(let upload, let dryRun, let adoptsDevice):
+        carryOut(batch, &report)
+        batch = []
+        let result = restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice, for: job.peer, &report)
+        report.outcomes.append(.init(connection: job.connection, result: result))
+      }
+    }
+    carryOut(batch, &report)
+  }
+
+  private func carryOut(_ batch: [(job: Job, command: RegistryCommand)], _ report: inout WriterReport) {
+    guard !batch.isEmpty else { return }
     let before = registry
     var recorded: [RecordedChange] = []
-    let decisions = jobs.map { decide($0, &recorded) }
+    let decisions = batch.map { decide($0.command, for: $0.job.peer, &recorded) }
     let failure = commit(recorded, &report)
     if failure != nil { registry = before }
-    for (job, decision) in zip(jobs, decisions) {
+    forgetUncommitted()
+    for ((job, _), decision) in zip(batch, decisions) {
       report.outcomes.append(.init(connection: job.connection, result: outcome(of: decision, after: failure)))
     }
   }
 
   /// The answer to a job: a change that is not on disk is refused, whatever was decided.
-  private func outcome(of decision: Result<Reply, Refusal>, after failure: StoreCondition?) -> Result<Reply, Refusal> {
+  private func outcome(of decision: Result<WriterReport.Answer, Refusal>, after failure: StoreCondition?) -> Result<
+    WriterReport.Answer, Refusal
+  > {
     // An answer without changes may rest on a change of the same batch, so it is refused too.
     if case .success = decision, let refusal = failure?.refusal { return .failure(refusal) }
     return decision
   }
 
-  private func decide(_ job: Job, _ recorded: inout [RecordedChange]) -> Result<Reply, Refusal> {
+  private func decide(_ command: RegistryCommand, for peer: Peer, _ recorded: inout [RecordedChange]) -> Result<
+    WriterReport.Answer, Refusal
+  > {
     do throws(Refusal) {
-      try refuseUnwritable()
-      guard isSettled else { throw .unavailable("the machine was not compared with the one known yet") }
-      let context = context(for: job.peer)
-      let decision = try registry.decide(job.command, context)
+      if command.mayChange { try refuseUnwritable() }
+      try requireSettled()
+      let context = context(for: peer)
+      let decision = try registry.decide(command, context)
+      var answer = WriterReport.Answer(reply: decision.reply)
+      if let item = decision.reply.item { answer.secret = try context.secret(item) }
       recorded += record(decision.changes, at: context.now)
-      return .success(decision.reply)
+      return .success(answer)
     } catch {
       return .failure(error)
     }
@@ -138,6 +171,7 @@ final class Writer {
     changes.map { change in
       let recorded = registry.record(change, at: now)
       registry.apply(recorded)
+      if case .itemStored(let item, let secret, _) = change { uncommitted[item.edition] = secret }
       return recorded
     }
   }
@@ -151,12 +185,23 @@ final class Writer {
     let failure = store.commit(recorded)
     activity.leaveStorage()
     if failure == nil { report.changes += recorded }
-    // Said once, not once a refused request: a client could fill the journal.
-    if store.condition != before {
-      report.condition = store.condition
-      report.notices.append(.store(.condition(store.condition)))
-    }
+    takeCondition(before, &report)
     return failure
+  }
+
+  /// Reports another condition of the store than there was before.
+  func takeCondition(_ before: StoreCondition, _ report: inout WriterReport) {
+    // Said once, not once a refused request: a client could fill the journal.
+    guard store.condition != before else { return }
+    report.condition = store.condition
+    report.notices.append(.store(.condition(store.condition)))
+  }
+
+  /// The batch is on disk, or was taken back.
+  func forgetUncommitted() { uncommitted = [:] }
+
+  func requireSettled() throws(Refusal) {
+    guard isSettled else { throw .unavailable("the machine was not compared with the one known yet") }
   }
 
   func refuseUnwritable() throws(Refusal) {
@@ -165,9 +210,9 @@ final class Writer {
 
   static var now: Timestamp { Timestamp(milliseconds: Clock.realtimeMilliseconds) }
 
-  private func context(for peer: Peer?) -> Context {
+  func context(for peer: Peer?) -> Context {
     Context(
-      peer: peer, now: Self.now,
+      peer: peer, now: Self.now, limits: limits,
       random: { () throws(Refusal) in
         do {
           return UUID(high: try self.entropy.next(), low: try self.entropy.next()).stamped(version: 4)
@@ -182,7 +227,17 @@ final class Writer {
           self.outbox.send(WriterReport(notices: [.noMachineIdentifier(reason)]))
           return nil
         }
-      })
+      },
+      secret: { (item) throws(Refusal) in
+        if let secret = self.uncommitted[item.edition] { return secret }
+        do throws(Refusal) {
+          return try self.store.secret(of: item)
+        } catch {
+          if case .broken = error { self.outbox.send(WriterReport(notices: [.secretFault(item, error)])) }
+          throw error
+        }
+      },
+      identifier: { (secret) throws(Refusal) in try self.store.identifier(in: secret) })
   }
 
   // MARK: Healing
@@ -202,7 +257,18 @@ final class Writer {
     if let healed {
       registry = healed
       report.registry = healed
+      report.reopened = Reopened(reader: store.makeItemReader(), keySource: store.keySource)
       report.notices.append(.store(.healed))
+    }
+  }
+}
+
+extension RegistryCommand {
+  /// Whether anything has to be written for it. What only reads goes on where nothing can be.
+  fileprivate var mayChange: Bool {
+    switch self {
+    case .item(.read), .migrateFromItem(_, _, app: _, commits: false, forces: _): false
+    default: true
     }
   }
 }

@@ -4,8 +4,16 @@ import Synchronization
 
 /// A request that may change the registry, on its way to the writer.
 struct Job: Sendable {
+  /// What is to be done.
+  enum Work: Sendable {
+    case registry(RegistryCommand)
+    case store(StoreCommand)
+    /// Bring a backup into force that was handed in.
+    case restore(BackupUpload, dryRun: Bool, adoptsDevice: Bool)
+  }
+
   let connection: ConnectionToken
-  let command: RegistryCommand
+  let work: Work
   let peer: Peer
 }
 
@@ -14,6 +22,8 @@ enum WriterMessage: Sendable {
   case job(Job)
   /// Compare the manifests in these folders, most important first, with the installed apps.
   case survey([String])
+  /// These bounds hold from now on.
+  case limits(Limits)
   /// To be answered in the next report.
   case heartbeat(UInt64)
   /// Finish what came before, close the store, and end.
@@ -25,7 +35,15 @@ struct WriterReport: Sendable {
   /// The answer to one job.
   struct Outcome: Sendable {
     let connection: ConnectionToken
-    let result: Result<Reply, Refusal>
+    let result: Result<Answer, Refusal>
+  }
+
+  /// A reply, and the secret of the item in it.
+  struct Answer: Sendable {
+    let reply: Reply
+    var secret: SealedSecret?
+    /// Bytes that go out in rows before the reply.
+    var backup: [UInt8]?
   }
 
   /// What came of a look at the manifests.
@@ -44,6 +62,10 @@ struct WriterReport: Sendable {
   var notices: [WriterNotice] = []
   /// Takes the place of the committed registry, after the store was written anew.
   var registry: Registry?
+  /// What secrets are read with from now on, after the store was opened anew.
+  var reopened: Reopened?
+  /// The master key comes from there now; nil where that has not changed.
+  var keySource: KeySource?
   /// What the store can do now; nil where that has not changed.
   var condition: StoreCondition?
   /// The manifests were looked at.
@@ -56,11 +78,21 @@ struct WriterReport: Sendable {
   var hasStopped = false
 }
 
+/// The loop's own way to the secrets; nil where it has to ask the writer for each.
+struct Reopened: Sendable {
+  let reader: ItemReader?
+  let keySource: KeySource?
+}
+
 /// Something that the writer met and the loop logs.
 enum WriterNotice: Equatable, Sendable {
   case store(StoreNotice)
   /// A device identifier is random, because there is no usable machine-id.
   case noMachineIdentifier(String)
+  /// The secret of an item is not what was stored, or cannot be read.
+  case secretFault(Item, Refusal)
+  /// The data key is wrapped in another master key.
+  case keyRotated(KeySource)
   /// The store could not be closed as it should; everything acknowledged is on disk.
   case closing(String)
 }
@@ -100,6 +132,7 @@ struct StartFacts: Sendable {
   let isSealedHere: Bool
   let onMachineChange: MachinePolicy
   let onHardwareChange: MachinePolicy
+  let limits: Limits
 }
 
 /// Whether the writer is inside a call to the disk: a slow disk is not a hung daemon, and a restart would not mend it.

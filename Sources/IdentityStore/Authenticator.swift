@@ -16,26 +16,32 @@ struct Authenticator: ~Copyable, Sendable {
 
   /// The proof of a row: no two rows of different content or table have the same bytes to prove.
   func proof(table: String, _ values: [Value]) -> [UInt8] {
-    var message: [UInt8] = []
-    message.reserveCapacity(512)
-    Self.append(1, table.utf8, to: &message)
-    for value in values {
-      switch value {
-      case .null: Self.append(2, [], to: &message)
-      case .integer(let number):
-        message.append(3)
-        message.append(number: 8)
-        message.append(number: UInt64(bitPattern: number))
-      case .text(let bytes): Self.append(4, bytes, to: &message)
-      case .blob(let bytes): Self.append(5, bytes, to: &message)
-      }
-    }
+    let message = Self.message(values, behind: table)
     var proof = [UInt8](repeating: 0, count: Self.length)
     unsafe key.withBytes { start in
       // Fails only for lengths that these are not.
       _ = unsafe crypto_generichash(&proof, Self.length, message, UInt64(message.count), start, Self.length)
     }
     return proof
+  }
+
+  /// Values as bytes: no two lists of them have the same.
+  static func message(_ values: [Value], behind table: String? = nil) -> [UInt8] {
+    var message: [UInt8] = []
+    message.reserveCapacity(512)
+    if let table { append(1, table.utf8, to: &message) }
+    for value in values {
+      switch value {
+      case .null: append(2, [], to: &message)
+      case .integer(let number):
+        message.append(3)
+        message.append(number: 8)
+        message.append(number: UInt64(bitPattern: number))
+      case .text(let bytes): append(4, bytes, to: &message)
+      case .blob(let bytes): append(5, bytes, to: &message)
+      }
+    }
+    return message
   }
 
   /// Whether two proofs are the same, in a time that does not depend on where they differ.

@@ -101,10 +101,13 @@ struct Database: ~Copyable, @unchecked Sendable {
 
   /// Writes the whole log back into the file, syncs it, and cuts the log to nothing.
   func checkpoint() throws(DatabaseError) {
-    let sql = "PRAGMA wal_checkpoint(TRUNCATE)"
-    // The first column says whether somebody was in the way.
-    guard try integer(sql) == 0 else { throw DatabaseError(action: sql, code: SQLITE_BUSY) }
+    guard try checkpointIfFree() else { throw DatabaseError(action: Self.checkpointing, code: SQLITE_BUSY) }
   }
+
+  /// The same; false where a reader was in the way.
+  func checkpointIfFree() throws(DatabaseError) -> Bool { try integer(Self.checkpointing) == 0 }
+
+  private static let checkpointing = "PRAGMA wal_checkpoint(TRUNCATE)"
 
   private func check(_ action: String, _ code: Int32) throws(DatabaseError) {
     guard code == SQLITE_OK else { throw DatabaseError(action: action, code: code) }

@@ -43,6 +43,9 @@ struct Tables: Sendable {
   let identifier: TableStatements
   let device: TableStatements
   let event: TableStatements
+  let dataKey: TableStatements
+  let item: TableStatements
+  let secret: SecretStatements
 
   init(_ database: borrowing Database) throws(DatabaseError) {
     store = try TableStatements(.store, database)
@@ -51,6 +54,9 @@ struct Tables: Sendable {
     identifier = try TableStatements(.identifier, database)
     device = try TableStatements(.device, database)
     event = try TableStatements(.event, database)
+    dataKey = try TableStatements(.dataKey, database)
+    item = try TableStatements(.item, database)
+    secret = try SecretStatements(database)
   }
 }
 
@@ -60,12 +66,16 @@ struct Tables: Sendable {
 /// whole: the digest would hide it.
 struct Edit {
   private let tables: Tables
+  private let sealing: ItemSealing?
   private(set) var ledger: Ledger
 
-  /// - Parameter ledger: what is committed, with the revision that the rows are to have.
-  init(_ tables: Tables, _ ledger: Ledger) {
+  /// - Parameters:
+  ///   - ledger: what is committed, with the revision that the rows are to have.
+  ///   - sealing: nil where the key of items is missing: they can then be deleted, and nothing else.
+  init(_ tables: Tables, _ ledger: Ledger, _ sealing: ItemSealing?) {
     self.tables = tables
     self.ledger = ledger
+    self.sealing = sealing
   }
 
   /// Writes a change and its event.
@@ -80,6 +90,9 @@ struct Edit {
     case .appUpdated(let id, let app): try replace(app.columns(id: id), tables.app, authenticator)
     case .appUninstalled(let id): _ = try remove(.text(id.bytes), tables.app, authenticator)
     case .identifierMade(let identifier): try make(identifier, authenticator)
+    case .identifierRemembered(let identifier):
+      ledger.identifiers += 1
+      try insert(identifier.columns(number: ledger.identifiers), tables.identifier, authenticator)
     case .identifierEnded(let scope, let end):
       guard ledger.inForce[scope] != nil else { throw .impossible("end an identifier that is not in force") }
       try self.end(scope, end, authenticator)
@@ -97,6 +110,8 @@ struct Edit {
     case .deviceDescribed(let device): try replace(device.value, with: device, authenticator)
     case .deviceReplaced(let previous, let device): try replace(previous, with: device, authenticator)
     case .deviceUnlisted(let value): try unlist(value, authenticator)
+    case .itemStored(let item, let secret, let change): try store(item, secret, change, authenticator)
+    case .itemDeleted(let item): try delete(item, authenticator)
     case .sealed:
       ledger.settings.isSealed = true
       try replace(ledger.settings.columns, tables.setting, authenticator)
@@ -143,6 +158,38 @@ struct Edit {
     guard !rows.isEmpty else { throw .impossible("remove a device that is not listed") }
     for row in rows { _ = try remove(.integer(row.number), tables.device, authenticator) }
     ledger.devices.removeAll { $0.value == value }
+  }
+
+  // MARK: Items
+
+  private mutating func store(
+    _ item: Item, _ secret: SealedSecret, _ change: ItemChange, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    guard let sealing,
+      let sealed = sealing.memory.stored(secret, with: item.associated(with: sealing.store), sealing.key)
+    else { throw .impossible("seal a secret without its key") }
+    if change != .added { try removeRow(of: item, authenticator) }
+    try insert(item.columns(sealing), tables.item, authenticator)
+    try tables.secret.replace(item, sealed)
+  }
+
+  private mutating func delete(_ item: Item, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    try removeRow(of: item, authenticator)
+    try tables.secret.remove(item.number)
+  }
+
+  private mutating func removeRow(of item: Item, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    let number = Value.integer(item.number)
+    guard Item(columns: try remove(number, tables.item, authenticator), nil)?.key == item.key else {
+      throw .unproven(Table.item.name, number)
+    }
+  }
+
+  /// Writes the data key as it is wrapped now.
+  mutating func wrap(_ key: WrappedKey, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    if ledger.wrappedKey != nil { _ = try remove(.integer(1), tables.dataKey, authenticator) }
+    try insert(key.columns, tables.dataKey, authenticator)
+    ledger.wrappedKey = key
   }
 
   // MARK: Events

@@ -2,7 +2,7 @@ import IdentityCore
 
 // An event as the columns of a row of `event`, and back.
 extension Event {
-  /// `audience` is `sharing`, `vendor:VENDOR` or `app:APP`. `attributes` holds each attribute's name and then its value,
+  /// `audience` is `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`. `attributes` holds each attribute's name and then its value,
   /// a NUL behind each of both: no text has one in it.
   var columns: [Value] {
     var bytes: [UInt8] = []
@@ -39,6 +39,7 @@ extension Audience {
     case .sharing: Array("sharing".utf8)
     case .vendor(let vendor): Array("vendor:".utf8) + vendor.bytes
     case .app(let app): Array("app:".utf8) + app.bytes
+    case .group(let group): Array("group:".utf8) + group.bytes
     }
   }
 
@@ -52,6 +53,7 @@ extension Audience {
     switch String(decoding: bytes[..<colon], as: UTF8.self) {
     case "vendor": self = .vendor(name)
     case "app": self = .app(name)
+    case "group": self = .group(name)
     default: return nil
     }
   }

@@ -8,7 +8,9 @@ extension Opening {
   /// Makes the store with a key that is on disk already.
   mutating func create(in directory: borrowing StateDirectory, identity: UUID) throws {
     isSealedHere = try wasSealedHere(in: directory)
-    try writeDraft(in: directory, identity: identity)
+    // On disk before anything is sealed with what it wraps.
+    let dataKey = try keys.freshDataKey(of: identity, at: now, in: directory.folder)
+    try writeDraft(in: directory, identity: identity, dataKey)
     // They may be left of a database that was removed: beside the new one SQLite would take them for the new one's own.
     try directory.folder.remove(Store.logName)
     try directory.folder.remove(Store.fileName + "-journal")
@@ -24,12 +26,13 @@ extension Opening {
 
   /// Makes the new store under another name: a start that is cut leaves a draft, which the next start removes, and never
   /// half a store, which it would have to take for a damaged one.
-  private func writeDraft(in directory: borrowing StateDirectory, identity: UUID) throws {
+  private func writeDraft(in directory: borrowing StateDirectory, identity: UUID, _ dataKey: WrappedKey) throws {
     try directory.folder.create(Store.draftName, mode: 0o600)
     do {
       let database = try Database(path: "\(directory.folder.path)/\(Store.draftName)", create: true)
       try database.create(
-        identity: identity, created: now, revision: 0, settings: firstSettings, changes: [], key.authenticator)
+        identity: identity, created: now, revision: 0, settings: firstSettings, key: dataKey, changes: [],
+        key.authenticator)
     }
     let draft = try directory.folder.open(Store.draftName, flags: O_RDWR)
     try draft.synchronize(name: Store.draftName)

@@ -16,6 +16,8 @@ struct Ledger: Sendable {
   var digest = Digest()
   /// What stands in the one row of `setting`.
   var settings = Settings()
+  /// The data key of items; nil in a store of an earlier version.
+  var wrappedKey: WrappedKey?
   /// How many identifiers there ever were, which is the number of the last one's row.
   var identifiers: Int64 = 0
   /// The number of the row of each identifier that is in force.

@@ -32,21 +32,21 @@ struct OpenFiles: ~Copyable, Sendable {
   /// Whether those are the files this connection writes.
   func writes(to file: FileStatus, log: FileStatus) -> Bool { file.isSame(as: self.file) && log.isSame(as: self.log) }
 
-  /// Writes changes with their events and the store's own row in one transaction, synced when this returns.
+  /// Writes in one transaction, synced when this returns: what `body` does, and the store's own row.
   ///
+  /// - Parameter sealing: nil where the key of items is missing.
   /// - Returns: what is committed then.
   func commit(
-    _ changes: [RecordedChange], identity: UUID, created: Timestamp, after ledger: Ledger,
-    _ authenticator: borrowing Authenticator
+    identity: UUID, created: Timestamp, after ledger: Ledger, _ sealing: ItemSealing?,
+    _ authenticator: borrowing Authenticator, _ body: (inout Edit) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Ledger {
     guard let tables else { throw .noConnection }
     var next = ledger
     next.revision += 1
-    var edit = Edit(tables, next)
+    var edit = Edit(tables, next, sealing)
     try begin.run([])
     do {
-      for change in changes { try edit.apply(change, authenticator) }
-      try edit.trimEvents(authenticator)
+      try body(&edit)
       try edit.finish(identity: identity, created: created, after: ledger, authenticator)
       try end.run([])
     } catch {
@@ -56,6 +56,9 @@ struct OpenFiles: ~Copyable, Sendable {
     }
     return edit.ledger
   }
+
+  /// The secret of an item as it is stored; nil where there is none.
+  func secret(of item: Item) throws(DatabaseError) -> StoredSecret? { try tables?.secret.find(item.number) }
 
   /// Writes everything that is committed into a new file. It is not synced.
   func copy(into path: String) throws(DatabaseError) {
@@ -69,17 +72,19 @@ extension Database {
   /// - Parameters:
   ///   - preparation: what has to happen before, in the same transaction.
   ///   - revision: that of the rows.
+  ///   - key: the new data key.
   func create(
     after preparation: String = "", identity: UUID, created: Timestamp, revision: Int64, settings: Settings,
-    changes: [Change], _ authenticator: borrowing Authenticator
+    key: WrappedKey, changes: [Change], _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
     try execute("BEGIN IMMEDIATE")
     do {
       try execute(preparation + Schema.creation, as: "make the tables")
       var ledger = Ledger()
       ledger.revision = revision
-      var edit = Edit(try Tables(self), ledger)
+      var edit = Edit(try Tables(self), ledger, nil)
       try edit.begin(settings, authenticator)
+      try edit.wrap(key, authenticator)
       for change in changes { try edit.apply(RecordedChange(change, event: nil), authenticator) }
       try edit.finish(identity: identity, created: created, after: nil, authenticator)
       try execute("COMMIT")

@@ -13,28 +13,37 @@ extension Store {
   ///   - now: the time that a new store is marked with.
   ///   - identity: a fresh random UUID, for a new store.
   ///   - machine: the machine under the daemon. Only hashes of its marks are kept.
+  ///   - credentials: master keys that the service manager handed over.
   /// - Throws: where it was written by a later version, or the disk refuses so early that nothing can be served.
   package static func open(
-    _ directory: consuming StateDirectory, options: Options, now: Timestamp, identity: UUID, machine: MachineMarks
+    _ directory: consuming StateDirectory, options: Options, now: Timestamp, identity: UUID, machine: MachineMarks,
+    credentials: consuming KeyCredentials = KeyCredentials()
   ) throws(StoreFailure) -> Store {
+    let handedOver = KeyRing(&credentials)
     let path = "\(directory.folder.path)/\(fileName)"
     do {
       try refuseNewer(in: directory, path: path)
       var notices: [StoreNotice] = []
       let key = try StoreKey.read(in: directory.folder)
-      try finishRewrite(in: directory, key, now: now, &notices)
+      var keys = try StoreKeys(handedOver, in: directory.folder)
+      try finishRewrite(in: directory, key, keys, now: now, &notices)
       let found = try Found(in: directory)
       let isKnown = key.isKnown
-      var opening = Opening(path: path, options: options, now: now, machine: machine, key: key, notices: notices)
-      if !found.isFirstStart {
+      var opening = Opening(
+        path: path, options: options, now: now, machine: machine, key: key, keys: keys, notices: notices)
+      if found.isFirstStart {
+        notices += try setMasterKeysAside(in: directory, now)
+      } else {
         try opening.load(found, in: directory)
         guard opening.isSealed else { return try opening.opened(directory) }
         try opening.removeSealed(in: directory)
         notices = [.unsealed]
       }
+      keys = try StoreKeys(handedOver, in: directory.folder)
       let aside = isKnown ? nil : asideName(StoreKey.fileName, now)
       let fresh = try StoreKey.create(in: directory.folder, aside: aside)
-      opening = Opening(path: path, options: options, now: now, machine: machine, key: fresh, notices: notices)
+      opening = Opening(
+        path: path, options: options, now: now, machine: machine, key: fresh, keys: keys, notices: notices)
       try opening.create(in: directory, identity: identity)
       return try opening.opened(directory)
     } catch let failure as StoreFailure {
@@ -47,7 +56,8 @@ extension Store {
   /// Opens a connection and settles how it writes.
   static func connect(_ path: String) throws(DatabaseError) -> Database {
     let database = try Database(path: path, create: false)
-    try database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
+    try database.execute(
+      "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA secure_delete = ON")
     guard try database.text("PRAGMA journal_mode = WAL") == "wal" else {
       throw DatabaseError(action: "switch to a write-ahead log", code: 8)
     }
@@ -60,7 +70,25 @@ extension Store {
     return database
   }
 
-  static func asideName(_ name: String, _ now: Timestamp) -> String { "\(name).damaged-\(now.milliseconds)" }
+  /// Renames the master keys of a store that is gone: something that was set aside may need them, and a new store gets its
+  /// own. Once only: the one that a first start makes which then fails is used by the next.
+  private static func setMasterKeysAside(in directory: borrowing StateDirectory, _ now: Timestamp) throws
+    -> [StoreNotice]
+  {
+    let names = try ConfigurationAccess.names(in: directory.folder.path) ?? []
+    guard !names.contains(where: { $0.hasPrefix(asidePrefix(MasterKey.fileName)) }) else { return [] }
+    var notices: [StoreNotice] = []
+    for name in [MasterKey.fileName, MasterKey.nextFileName] where try directory.folder.status(of: name) != nil {
+      let aside = asideName(name, now)
+      try directory.folder.rename(name, to: aside)
+      notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
+    }
+    return notices
+  }
+
+  private static func asidePrefix(_ name: String) -> String { "\(name).damaged-" }
+
+  static func asideName(_ name: String, _ now: Timestamp) -> String { asidePrefix(name) + "\(now.milliseconds)" }
 
   /// Reads the version from the file's header before SQLite may touch the file (sqlite.org/fileformat.html, offset 60).
   private static func refuseNewer(in directory: borrowing StateDirectory, path: String) throws {
@@ -100,6 +128,8 @@ struct Opening: ~Copyable {
   let options: Store.Options
   let now: Timestamp
   let key: StoreKey
+  var keys: StoreKeys
+  let marks: MachineMarks
   let fingerprint: MachineFingerprint
   var isSealedHere = false
   var files: OpenFiles?
@@ -109,28 +139,34 @@ struct Opening: ~Copyable {
 
   init(
     path: String, options: Store.Options, now: Timestamp, machine: MachineMarks, key: consuming StoreKey,
-    notices: [StoreNotice]
+    keys: StoreKeys, notices: [StoreNotice]
   ) {
     self.path = path
     self.options = options
     self.now = now
+    marks = machine
     fingerprint =
       key.isKnown ? key.authenticator.fingerprint(of: machine) : MachineFingerprint(machine: nil, hardware: nil)
     self.key = key
+    self.keys = keys
     self.notices = notices
   }
 
   /// The store that was found or made.
   consuming func opened(_ directory: consuming StateDirectory) throws(SystemError) -> Store {
     let latest = try directory.folder.open(Witness.latestFileName, flags: O_RDWR | O_CREAT, mode: 0o600)
+    var registry = reading.registry
+    if files == nil || reading.version < Schema.version {
+      registry.itemFault = "items cannot be used as long as the store cannot be: \(condition.name)"
+    }
     let content = StoreContent(
-      registry: reading.registry, events: reading.events, fingerprint: fingerprint, isSealedHere: isSealedHere,
+      registry: registry, events: reading.events, fingerprint: fingerprint, isSealedHere: isSealedHere,
       condition: condition, notices: notices)
     let derivation = try key.derivation()
     return Store(
       directory: directory, authenticator: key.authenticator, identity: reading.store, created: reading.created,
-      options: options, files: files, ledger: reading.ledger, derivation: derivation, latest: latest, found: content,
-      condition: condition)
+      options: options, marks: marks, keys: keys, dataKey: reading.unwrapped?.key, files: files, ledger: reading.ledger,
+      derivation: derivation, latest: latest, found: content, condition: condition)
   }
 
   // MARK: Later starts
@@ -166,7 +202,7 @@ struct Opening: ~Copyable {
     let version = reading.version
     guard version < Schema.version else { return }
     do {
-      reading = try Store.migrated(reading, &files, in: directory, key.authenticator)
+      reading = try Store.migrated(reading, &files, in: directory, key.authenticator, &keys, at: now)
       notices.append(.migrated(from: version))
     } catch {
       // Without a connection it was migrated, and could not be opened again.
@@ -190,7 +226,7 @@ struct Opening: ~Copyable {
   mutating func read(in directory: borrowing StateDirectory) throws {
     let database = try Store.connect(path)
     try Store.refuse(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
-    reading = try Reading(database, key.authenticator)
+    reading = try Reading(database, key.authenticator, keys)
     files = try OpenFiles(database, version: reading.version, in: directory)
   }
 
@@ -230,6 +266,7 @@ struct Opening: ~Copyable {
       try files?.database.checkpoint()
       try writeWitness(in: directory)
       try forgetSealed(in: directory)
+      if let master = reading.unwrapped?.master { try KeyRing.settle(master, in: directory.folder) }
     } catch {
       condition = StoreCondition(after: error)
       notices.append(.condition(condition))

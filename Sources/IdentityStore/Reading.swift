@@ -10,6 +10,8 @@ struct Reading {
   var store = UUID.zero
   var created = Timestamp(milliseconds: 0)
   var ledger = Ledger()
+  /// The data key, and which master key opened it; nil where none did.
+  private(set) var unwrapped: (key: DataKey, master: MasterKey)?
   /// What is not as this daemon wrote it; empty when everything is.
   var damage: [String] = []
 
@@ -21,7 +23,9 @@ struct Reading {
   /// A row without a valid proof is named and left out, and so is the store's own. Where every row proves and all the
   /// same they are not those that the digest counts, one may be of an earlier time, and nobody can say which: nothing is
   /// then served of a store whose rows change.
-  init(_ database: borrowing Database, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+  init(_ database: borrowing Database, _ authenticator: borrowing Authenticator, _ keys: StoreKeys)
+    throws(DatabaseError)
+  {
     version = try database.integer("PRAGMA user_version") ?? 0
     if version == VersionOne.version {
       try readVersionOne(database, authenticator)
@@ -34,22 +38,24 @@ struct Reading {
     try read(.device, database, authenticator, &found) { $0.take(device: $1) }
     try read(.event, database, authenticator, &found) { $0.take(event: $1) }
     try readStore(.store, database, authenticator)
+    if version > VersionTwo.version { try readItems(database, authenticator, &found, keys) }
     let missing = cutEvents()
     guard damage.isEmpty else { return }
     if let missing { damage.append(missing) }
     guard found != ledger.digest else { return }
     nameWrongRows(found)
     registry = Registry()
+    registry.itemFault = "the store is damaged"
     events = []
   }
 
   /// Reads a closed file. One that is no database of this schema is damaged, too.
   ///
   /// - Throws: what says nothing of the content of the file.
-  init(path: String, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+  init(path: String, _ authenticator: borrowing Authenticator, _ keys: StoreKeys) throws(DatabaseError) {
     do {
       let database = try Database(path: path, create: false)
-      self = try Reading(database, authenticator)
+      self = try Reading(database, authenticator, keys)
     } catch {
       guard error.saysDamaged || error.isAboutContent else { throw error }
       self.init()
@@ -111,6 +117,35 @@ extension Reading {
       found.count == ledger.digest.count
         ? "its \(found.count) rows are proven, and some are not those it should hold"
         : "it holds \(found.count) proven rows and should hold \(ledger.digest.count)")
+  }
+
+  /// Reads the data key and the items. Where no master key opens it they are there all the same, and not to be used.
+  private mutating func readItems(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout Digest, _ keys: StoreKeys
+  ) throws(DatabaseError) {
+    try read(.dataKey, database, authenticator, &found) { reading, columns in
+      reading.ledger.wrappedKey = WrappedKey(columns: columns)
+      return reading.ledger.wrappedKey != nil
+    }
+    if let wrapped = ledger.wrappedKey {
+      unwrapped = keys.ring.unwrap(wrapped, of: store)
+      registry.itemFault = unwrapped == nil ? keys.ring.fault(wrapped) : nil
+    } else {
+      registry.itemFault = "items cannot be opened: the store has no data key"
+    }
+    let sealing = sealing(keys)
+    try read(.item, database, authenticator, &found) { reading, columns in
+      guard let item = Item(columns: columns, sealing), item.number > reading.registry.items.lastNumber else {
+        return false
+      }
+      reading.registry.restore(item)
+      return true
+    }
+  }
+
+  /// What it takes to use items; nil where their key is missing.
+  func sealing(_ keys: StoreKeys) -> ItemSealing? {
+    (unwrapped?.key.sealing).map { ItemSealing(memory: keys.memory, key: $0, store: store) }
   }
 
   private mutating func take(setting columns: [Value]) -> Bool {

@@ -29,7 +29,7 @@ extension Store {
     if files != nil, try directory.folder.status(of: Self.rewrittenName) == nil {
       try writeDraft()
       try requireAcknowledged(
-        try Reading(path: "\(directory.folder.path)/\(Self.draftName)", authenticator), "the draft of the store")
+        try Reading(path: "\(directory.folder.path)/\(Self.draftName)", authenticator, keys), "the draft of the store")
       try directory.folder.rename(Self.draftName, to: Self.rewrittenName)
       try directory.folder.synchronize()
     }
@@ -37,15 +37,17 @@ extension Store {
     files = nil
     try Self.finishRewrite(in: directory)
     let database = try Self.connect(path)
-    var reading = try Reading(database, authenticator)
+    var reading = try Reading(database, authenticator, keys)
     try requireAcknowledged(reading, "the rewritten store")
     try database.checkpoint()
     files = try OpenFiles(database, version: reading.version, in: directory)
     // One that could not be migrated at the start.
     if reading.version < Schema.version {
-      reading = try Self.migrated(reading, &files, in: directory, authenticator)
+      reading = try Self.migrated(
+        reading, &files, in: directory, authenticator, &keys, at: Timestamp(milliseconds: Clock.realtimeMilliseconds))
     }
     ledger = reading.ledger
+    dataKey = reading.unwrapped?.key
     try writeWitness()
     return reading.registry
   }
@@ -73,13 +75,13 @@ extension Store {
   /// The file was proven before it got its name. It is proven once more, because the one it replaces is whole too: a
   /// damaged one is set aside, and the old store stays. Without the key nothing is proven, and nothing touched.
   static func finishRewrite(
-    in directory: borrowing StateDirectory, _ key: borrowing StoreKey, now: Timestamp,
+    in directory: borrowing StateDirectory, _ key: borrowing StoreKey, _ keys: StoreKeys, now: Timestamp,
     _ notices: inout [StoreNotice]
   ) throws {
     try removeDraft(in: directory)
     guard try directory.folder.status(of: rewrittenName) != nil, key.isKnown else { return }
     let path = "\(directory.folder.path)/\(rewrittenName)"
-    if try Reading(path: path, key.authenticator).damage.isEmpty {
+    if try Reading(path: path, key.authenticator, keys).damage.isEmpty {
       try finishRewrite(in: directory)
       notices.append(.finishedRewrite)
     } else {

@@ -114,6 +114,20 @@ extension Settings {
   }
 }
 
+extension WrappedKey {
+  /// The row of `data_key`.
+  var columns: [Value] {
+    [.integer(1), .text(master.bytes), .text(source.rawValue), .text("\(created)"), .blob(sealed)]
+  }
+
+  init?(columns: [Value]) {
+    guard let master = columns[1].asText, let source = columns[2].named(KeySource.self), let created = columns[3].time,
+      case .blob(let sealed) = columns[4]
+    else { return nil }
+    self.init(master: master, source: source, created: created, sealed: sealed)
+  }
+}
+
 // MARK: - Values
 
 extension Value {

@@ -1,7 +1,7 @@
 /// The tables of a store.
 enum Schema {
   /// The `user_version` that this program writes.
-  static let version: Int64 = 2
+  static let version: Int64 = 3
 
   /// Marks the file as an identityd store (sqlite.org/fileformat.html, "application ID"): "IdD" and a 1.
   static let applicationID: Int64 = 0x4964_4401
@@ -83,8 +83,47 @@ enum Schema {
       revision INTEGER NOT NULL,
       proof BLOB NOT NULL
     ) STRICT;
+    \(itemTables)
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
+    """
+
+  /// Makes the tables that came with version 3.
+  ///
+  /// `description` and `sealed` are sealed with the data key, which `data_key` holds wrapped in a master key. `edition`
+  /// tells which secret belongs to an item as it is now.
+  static let itemTables = """
+    CREATE TABLE data_key (
+      only INTEGER PRIMARY KEY CHECK (only = 1),
+      master TEXT NOT NULL,
+      source TEXT NOT NULL,
+      created TEXT NOT NULL,
+      sealed BLOB NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE item (
+      n INTEGER PRIMARY KEY,
+      access_group TEXT NOT NULL,
+      service TEXT NOT NULL,
+      account TEXT NOT NULL,
+      owner TEXT NOT NULL,
+      edition TEXT NOT NULL,
+      this_device_only INTEGER NOT NULL,
+      ends_with_installation INTEGER NOT NULL,
+      secret_length INTEGER NOT NULL,
+      created TEXT NOT NULL,
+      modified TEXT NOT NULL,
+      description BLOB NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX item_key ON item (access_group, service, account);
+    CREATE TABLE secret (
+      n INTEGER PRIMARY KEY,
+      edition TEXT NOT NULL,
+      sealed BLOB NOT NULL
+    ) STRICT;
     """
 }
 
@@ -113,6 +152,14 @@ struct Table: Sendable {
   static let device = Table(name: "device", columns: ["n", "value", "name", "seen", "added", "revision"])
   static let event = Table(
     name: "event", columns: ["sequence", "time", "topic", "name", "audience", "attributes", "revision"])
+
+  static let dataKey = Table(name: "data_key", columns: ["only", "master", "source", "created", "sealed", "revision"])
+  static let item = Table(
+    name: "item",
+    columns: [
+      "n", "access_group", "service", "account", "owner", "edition", "this_device_only", "ends_with_installation",
+      "secret_length", "created", "modified", "description", "revision",
+    ])
 
   /// The one row of `store`, which holds the digest of all others.
   static let store = Table(

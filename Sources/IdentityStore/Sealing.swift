@@ -19,6 +19,9 @@ extension Opening {
     let sealed = reading.registry.machine?.fingerprint.machine
     try mark(sealed != nil && sealed == fingerprint.machine, in: directory)
     try removeCopies(in: directory)
+    // Before the database: its secrets must not be readable in a second machine that is made of this image.
+    try directory.folder.remove(MasterKey.fileName)
+    try directory.folder.remove(MasterKey.nextFileName)
     try directory.folder.remove(Witness.fileName)
     try directory.folder.remove(Witness.latestFileName)
     try directory.folder.synchronize()
@@ -49,7 +52,9 @@ extension Opening {
 
   /// Removes everything that was set aside or left by others beside the files of the store.
   private func removeCopies(in directory: borrowing StateDirectory) throws(SystemError) {
-    let own = [Store.fileName, Store.logName, StoreKey.fileName, Witness.fileName, Witness.latestFileName]
+    let own = [
+      Store.fileName, Store.logName, StoreKey.fileName, MasterKey.fileName, Witness.fileName, Witness.latestFileName,
+    ]
     for name in try ConfigurationAccess.names(in: directory.folder.path) ?? [] where !own.contains(name) {
       guard own.contains(where: { name.hasPrefix($0 + ".") || name.hasPrefix($0 + "-") }) else { continue }
       try directory.folder.remove(name)

@@ -28,3 +28,29 @@ struct SecretBytes: ~Copyable, @unchecked Sendable {
     unsafe body(UnsafePointer(memory.assumingMemoryBound(to: UInt8.self)))
   }
 }
+
+/// Memory of the same kind to work in, again and again: what is in it is wiped as soon as the work is done.
+@safe
+struct SecretWorkspace: ~Copyable, @unchecked Sendable {
+  // Sendable: whoever holds it is one thread at a time, see ``SecretMemory``.
+  private let memory: UnsafeMutableRawPointer
+  /// How many bytes have room.
+  let size: Int
+
+  /// Nil where no memory can be had.
+  init?(size: Int) {
+    guard let memory = unsafe sodium_malloc(size) else { return nil }
+    unsafe self.memory = memory
+    self.size = size
+  }
+
+  deinit { unsafe sodium_free(memory) }
+
+  /// Lends the memory out and wipes it after.
+  func use<Result, Failure>(
+    _ body: (UnsafeMutablePointer<UInt8>) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    defer { unsafe sodium_memzero(memory, size) }
+    return try unsafe body(memory.assumingMemoryBound(to: UInt8.self))
+  }
+}

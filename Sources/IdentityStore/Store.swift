@@ -13,6 +13,11 @@ package struct Store: ~Copyable, Sendable {
   let identity: UUID
   let created: Timestamp
   let options: Options
+  /// The machine under the daemon.
+  let marks: MachineMarks
+  var keys: StoreKeys
+  /// What seals items; nil where no master key opens it.
+  var dataKey: DataKey?
   /// The open connection and the file it writes; nil while there is none to use.
   var files: OpenFiles?
   /// What is on disk.
@@ -52,13 +57,10 @@ extension Store {
     guard condition == .writable else { return condition }
     guard !changes.isEmpty else { return nil }
     do {
-      _ = try logSize()
-      let next = try files?.commit(changes, identity: identity, created: created, after: ledger, authenticator)
-      guard let next else { throw DatabaseError.noConnection }
-      ledger = next
-      let size = try logSize()
-      // What is committed is on disk, so a failure from here on is one of the next commit.
-      maintain(logSize: size)
+      try commit { (edit, authenticator) throws(DatabaseError) in
+        for change in changes { try edit.apply(change, authenticator) }
+        try edit.trimEvents(authenticator)
+      }
       return nil
     } catch {
       condition = StoreCondition(after: error)
@@ -66,11 +68,27 @@ extension Store {
     }
   }
 
+  /// Writes in one transaction. What it throws has to become the ``condition``.
+  mutating func commit(
+    _ body: (inout Edit, borrowing Authenticator) throws(DatabaseError) -> Void
+  ) throws {
+    _ = try logSize()
+    let next = try files?.commit(identity: identity, created: created, after: ledger, sealing, authenticator) {
+      (edit) throws(DatabaseError) in try body(&edit, authenticator)
+    }
+    guard let next else { throw DatabaseError.noConnection }
+    ledger = next
+    let size = try logSize()
+    // What is committed is on disk, so a failure from here on is one of the next commit.
+    maintain(logSize: size)
+  }
+
   /// What keeps the store in order behind a commit: the log written back, the witnesses told.
   private mutating func maintain(logSize: Int64) {
     do {
       try latest.overwrite(with: Witness(store: identity, revision: ledger.revision).bytes(authenticator))
-      if logSize > Int64(options.checkpointSize) { try files?.database.checkpoint() }
+      // One that is in the way reads for a moment only; the next commit tries again.
+      if logSize > Int64(options.checkpointSize) { _ = try files?.database.checkpointIfFree() }
       if ledger.revision % Self.witnessInterval == 0 { try writeWitness() }
     } catch {
       condition = StoreCondition(after: error)

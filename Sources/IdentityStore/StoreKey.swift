@@ -16,8 +16,10 @@ struct StoreKey: ~Copyable {
   /// Reads the key. Where the file is missing or holds something else, the key is one that proves nothing.
   static func read(in folder: borrowing Folder) throws(SystemError) -> StoreKey {
     // What is too long to be a key is read like a witness: as nonsense.
-    if let text = try Witness.read(fileName, in: folder), var key = parse(text) {
-      return StoreKey(authenticator: try authenticator(&key), isKnown: true)
+    if var text = try Witness.read(fileName, in: folder) {
+      let parsed = parse(text)
+      text.wipe()
+      if var key = parsed { return StoreKey(authenticator: try authenticator(&key), isKnown: true) }
     }
     var key = try random()
     return StoreKey(authenticator: try authenticator(&key), isKnown: false)
@@ -31,7 +33,9 @@ struct StoreKey: ~Copyable {
   static func create(in folder: borrowing Folder, aside: String?) throws(SystemError) -> StoreKey {
     if let aside, try folder.status(of: fileName) != nil { try folder.rename(fileName, to: aside) }
     var key = try random()
-    try folder.replace(fileName, with: Array((hexadecimal(key) + "\n").utf8), mode: 0o600)
+    var text = hexadecimalLine(key)
+    defer { text.wipe() }
+    try folder.replace(fileName, with: text, mode: 0o600)
     return StoreKey(authenticator: try authenticator(&key), isKnown: true)
   }
 
@@ -58,10 +62,21 @@ struct StoreKey: ~Copyable {
   private static func parse(_ text: [UInt8]) -> [UInt8]? {
     guard text.count == 2 * Authenticator.length + 1, text.last == UInt8(ascii: "\n") else { return nil }
     var key: [UInt8] = []
+    key.reserveCapacity(Authenticator.length)
     for index in stride(from: 0, to: 2 * Authenticator.length, by: 2) {
       guard let high = hexadecimalDigit(text[index]), let low = hexadecimalDigit(text[index + 1]) else { return nil }
       key.append(high << 4 | low)
     }
     return key
   }
+}
+
+/// Two digits a byte, lower case, and a line feed: for keys, of which no string may be left in memory.
+func hexadecimalLine(_ bytes: [UInt8]) -> [UInt8] {
+  let digits = Array("0123456789abcdef".utf8)
+  var line: [UInt8] = []
+  line.reserveCapacity(2 * bytes.count + 1)
+  for byte in bytes { line += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
+  line.append(UInt8(ascii: "\n"))
+  return line
 }

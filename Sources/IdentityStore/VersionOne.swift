@@ -68,36 +68,13 @@ extension Reading {
 
 extension Database {
   /// Makes a proven store of version 1 one of this version, in one transaction.
-  func migrate(_ reading: Reading, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+  func migrate(_ reading: Reading, key: WrappedKey, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     let registry = reading.registry
     let apps = registry.apps.sorted { $0.key < $1.key }
     try create(
       after: "DROP TABLE app; DROP TABLE identifier; DROP TABLE store;", identity: reading.store,
-      created: reading.created, revision: reading.ledger.revision + 1, settings: Settings(),
+      created: reading.created, revision: reading.ledger.revision + 1, settings: Settings(), key: key,
       changes: apps.map { .appInstalled($0.key, $0.value) } + registry.history.map { .identifierMade($0) }
         + registry.devices.map { .deviceListed($0) }, authenticator)
-  }
-}
-
-extension Store {
-  /// Makes a proven store of version 1 one of this version, and reads it back.
-  ///
-  /// - Parameters:
-  ///   - reading: what it holds.
-  ///   - files: the connection to it. Another takes its place.
-  /// - Throws: where the disk refuses; either nothing was changed then, or all is there for the next start.
-  static func migrated(
-    _ reading: Reading, _ files: inout OpenFiles?, in directory: borrowing StateDirectory,
-    _ authenticator: borrowing Authenticator
-  ) throws -> Reading {
-    guard try files?.database.migrate(reading, authenticator) != nil else { throw DatabaseError.noConnection }
-    files = nil
-    let database = try connect("\(directory.folder.path)/\(fileName)")
-    let migrated = try Reading(database, authenticator)
-    guard migrated.damage.isEmpty, migrated.ledger.revision == reading.ledger.revision + 1 else {
-      throw SystemError(call: "the migrated store reads back differently", code: EIO)
-    }
-    files = try OpenFiles(database, version: migrated.version, in: directory)
-    return migrated
   }
 }

@@ -53,6 +53,7 @@ extension Refusal {
     case .invalidUUID: .invalidUUID
     case .denied, .unattested: .denied
     case .notFound: .notFound
+    case .exists: .exists
     case .conflict: .conflict
     case .limit: .limit
     case .gone: .gone
@@ -76,6 +77,7 @@ extension Refusal {
     case .invalidUUID(let value):
       "\(quoted(value)) cannot be an identifier: a UUID other than all zeros and all ones can"
     case .notFound(let what): what
+    case .exists(let what): what
     case .conflict(let why): why
     case .limit(let why): why
     case .gone(let since, let oldest): "events after \(since) are not all kept; those after \(oldest) are"
@@ -120,10 +122,14 @@ extension ArgumentFault {
   var text: String {
     switch self {
     case .missingOperand(let name): "\(name) is missing"
+    case .missingAttribute(let name): "\(name)= is missing"
     case .unexpectedOperand(let value): "\(quoted(value)) is one word too many"
     case .unknownAttribute(let name): "there is no attribute \(quoted(name))"
+    case .unexpectedWord(let usage): "there is a word that does not belong there; usage: \(usage)"
     case .repeatedAttribute(let name): "\(quoted(name)) is given twice"
     case .notAllowed(let name, let value, let allowed): "\(name) cannot be \(quoted(value)); allowed: \(allowed)"
+    case .notBase64(let name): "\(name) is not Base64 (RFC 4648, section 4)"
+    case .combination(let what): what
     }
   }
 }

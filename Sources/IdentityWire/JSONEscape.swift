@@ -18,10 +18,8 @@ struct JSONEscape {
     }
   }
 
-  /// Appends the character in UTF-8.
-  func append(to output: inout [UInt8]) {
-    output.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
-  }
+  /// The character in UTF-8.
+  var encoded: UTF8.EncodedScalar { UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter }
 
   private static func short(_ byte: UInt8) -> Unicode.Scalar? {
     switch byte {

@@ -1,26 +1,57 @@
 package import IdentityCore
 
 extension Reply {
-  /// Appends the answer as lines, each with its LF.
+  /// Appends the answer as lines, each with its LF. The secret of ``item`` is left out.
   package func append(to output: inout [UInt8]) {
     var isFirst = true
+    for part in parts { part.append(isFirst: &isFirst, to: &output) }
+    output.append(UInt8(ascii: "\n"))
+  }
+
+  /// Appends the answer as lines, with the secret of ``item`` as `data=` right behind the final `OK`.
+  ///
+  /// - Parameter data: appends the secret in Base64, and nothing else; it is not called where there is no item.
+  /// - Throws: what `data` throws; nothing is then appended.
+  package func append(to output: inout [UInt8], data: (inout [UInt8]) throws(Refusal) -> Void) throws(Refusal) {
+    let start = output.count
+    var isFirst = true
     for part in parts {
-      switch part {
-      case .row, .final:
-        if !isFirst { output.append(UInt8(ascii: "\n")) }
-        if part == .row { output.append(UInt8(ascii: "*")) } else { output.append(contentsOf: "OK".utf8) }
-        isFirst = false
-      case .word(let value):
-        output.append(UInt8(ascii: " "))
-        value.append(asWord: true, to: &output)
-      case .attribute(let name, let value):
-        output.append(UInt8(ascii: " "))
-        output.append(contentsOf: name.utf8)
-        output.append(UInt8(ascii: "="))
-        value.append(asWord: false, to: &output)
+      part.append(isFirst: &isFirst, to: &output)
+      guard case .final = part, item != nil else { continue }
+      output.append(contentsOf: " data=".utf8)
+      let secret = output.count
+      do {
+        try data(&output)
+      } catch {
+        output.removeSubrange(start...)
+        throw error
       }
+      // An empty word has to be written as one.
+      if output.count == secret { output.append(contentsOf: "\"\"".utf8) }
     }
     output.append(UInt8(ascii: "\n"))
+  }
+}
+
+extension Reply.Part {
+  /// Appends a piece of an answer, and the end of the line before where it begins another.
+  ///
+  /// - Parameter isFirst: whether no line was begun before.
+  fileprivate func append(isFirst: inout Bool, to output: inout [UInt8]) {
+    switch self {
+    case .row, .final:
+      if !isFirst { output.append(UInt8(ascii: "\n")) }
+      if self == .row { output.append(UInt8(ascii: "*")) } else { output.append(contentsOf: "OK".utf8) }
+      isFirst = false
+    case .word(let value):
+      output.append(UInt8(ascii: " "))
+      value.append(asWord: true, to: &output)
+    case .attribute(let name, let value):
+      output.append(UInt8(ascii: " "))
+      output.append(contentsOf: name.utf8)
+      output.append(UInt8(ascii: "="))
+      value.append(asWord: false, to: &output)
+    }
   }
 }
 

@@ -15,21 +15,63 @@ package struct Verb: Sendable {
 
     /// A word that has to be there.
     package static func required(_ name: String) -> Operand { Operand(name: name, isOptional: false, repeats: false) }
+    /// A word that may be left out; no required one comes behind it.
+    package static func optional(_ name: String) -> Operand { Operand(name: name, isOptional: true, repeats: false) }
     /// Any number of words, none included.
     package static func any(_ name: String) -> Operand { Operand(name: name, isOptional: true, repeats: true) }
   }
 
   /// A `name=value` that the verb takes.
   package struct Attribute: Sendable {
-    /// In lower case.
+    /// In lower case; where ``suffix`` follows, only how its name begins.
     package let name: String
+    /// The rest of the name, which the client chooses, as the manual writes it; nil where ``name`` is all of it.
+    package let suffix: String?
     /// What may stand behind the `=`, as the manual writes it.
     package let value: String
+    /// Whether it has to be there.
+    package let isRequired: Bool
+    /// Whether the value is a secret in Base64: it is sealed as soon as it is read, and no error text repeats it.
+    package let isSecret: Bool
 
     /// Declares an attribute.
-    package init(_ name: String, _ value: String) {
+    package init(_ name: String, _ value: String, isRequired: Bool = false, isSecret: Bool = false) {
+      self.init(name: name, suffix: nil, value: value, isRequired: isRequired, isSecret: isSecret)
+    }
+
+    /// Takes everything as it is.
+    private init(name: String, suffix: String?, value: String, isRequired: Bool, isSecret: Bool) {
       self.name = name
+      self.suffix = suffix
       self.value = value
+      self.isRequired = isRequired
+      self.isSecret = isSecret
+    }
+
+    /// Declares attributes whose names begin alike: `attr.NAME=V`, any number of them.
+    package static func prefixed(_ name: String, _ suffix: String, _ value: String) -> Attribute {
+      Attribute(name: name, suffix: suffix, value: value, isRequired: false, isSecret: false)
+    }
+
+    /// Declares an attribute that has to be there.
+    package static func required(_ name: String, _ value: String) -> Attribute {
+      Attribute(name, value, isRequired: true)
+    }
+
+    /// Declares a secret in Base64.
+    package static func secret(_ name: String, isRequired: Bool = true) -> Attribute {
+      Attribute(name, "BASE64", isRequired: isRequired, isSecret: true)
+    }
+
+    /// Whether an attribute of this name, in lower case, is meant.
+    package func isMeant(by name: some Sequence<UInt8>) -> Bool {
+      suffix == nil ? self.name.utf8.elementsEqual(name) : name.starts(with: self.name.utf8)
+    }
+
+    /// As the manual writes it: `[count=N]`, `service=S`, `[attr.NAME=V]…`.
+    package var usage: String {
+      let plain = "\(name)\(suffix ?? "")=\(value)"
+      return (isRequired ? plain : "[\(plain)]") + (suffix == nil ? "" : "…")
     }
   }
 
@@ -104,6 +146,6 @@ package struct Verb: Sendable {
       let name = operand.name + (operand.repeats ? "…" : "")
       return operand.isOptional ? "[\(name)]" : name
     }
-    return ([words] + operands + attributes.map { "[\($0.name)=\($0.value)]" }).joined(separator: " ")
+    return ([words] + operands + attributes.map(\.usage)).joined(separator: " ")
   }
 }

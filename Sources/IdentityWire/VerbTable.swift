@@ -3,7 +3,9 @@ package import IdentityCore
 /// Finds a request's verb in the table, by hash and without a copy.
 package struct VerbTable: Sendable {
   /// Every verb, in the order of the manual.
-  package static let verbs: [Verb] = Verb.daemon + Verb.identifiers + Verb.apps + Verb.devices + Verb.events
+  package static let verbs: [Verb] = [
+    Verb.daemon, Verb.identifiers, Verb.apps, Verb.devices, Verb.items, Verb.events, Verb.store,
+  ].flatMap(\.self)
 
   /// First words that take LEVEL as their operand (protocol, section 3): an unknown level is a bad argument of the
   /// verb, not another verb.
@@ -31,16 +33,17 @@ package struct VerbTable: Sendable {
   ///   - parser: holds the words of `line`.
   ///   - line: the line without its end.
   ///   - peer: who asks.
-  /// - Throws: `unknownVerb`, `badArgument`, `denied` for a verb that takes an admin, or `syntax` for a line without a
-  ///   positional word.
-  package func command(_ parser: borrowing WordParser, in line: borrowing Span<UInt8>, by peer: Peer) throws(Refusal)
-    -> Command
-  {
+  ///   - secrets: seals the secrets in the line, which the command then has.
+  /// - Throws: `unknownVerb`, `badArgument`, `limit`, `denied` for a verb that takes an admin, or `syntax` for a line
+  ///   without a positional word.
+  package func command(
+    _ parser: borrowing WordParser, in line: borrowing Span<UInt8>, by peer: Peer, secrets: any SecretIntake
+  ) throws(Refusal) -> Command {
     let (verb, count) = try find(parser, in: line)
     guard verb.access == .app || peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, for '\(verb.words)'")
     }
-    return try verb.command(try Arguments(parser, behind: count, of: verb, in: line))
+    return try verb.command(try Arguments(parser, behind: count, of: verb, in: line, secrets: secrets))
   }
 
   /// The verb that a line begins with, and how many positional words it takes: the longest match wins.

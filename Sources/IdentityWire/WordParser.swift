@@ -108,7 +108,7 @@ extension WordParser {
     var index = word.value.lowerBound
     while index < word.value.upperBound {
       if word.isEscaped, line[index] == UInt8(ascii: "\\"), let escape = try? JSONEscape(line, at: index) {
-        escape.append(to: &bytes)
+        bytes.append(contentsOf: escape.encoded)
         index += escape.length
       } else {
         bytes.append(line[index])
@@ -116,6 +116,30 @@ extension WordParser {
       }
     }
     return Text(trusted: bytes)
+  }
+
+  /// Writes a word's value, its escapes resolved, without a copy of it anywhere else: it may be a secret.
+  ///
+  /// - Returns: how long it is; nil where it does not fit, and only a part of it was written.
+  func copyValue(of word: Word, in line: borrowing Span<UInt8>, to output: inout MutableSpan<UInt8>) -> Int? {
+    var length = 0
+    var index = word.value.lowerBound
+    while index < word.value.upperBound {
+      if word.isEscaped, line[index] == UInt8(ascii: "\\"), let escape = try? JSONEscape(line, at: index) {
+        for byte in escape.encoded {
+          guard length < output.count else { return nil }
+          output[length] = byte
+          length += 1
+        }
+        index += escape.length
+      } else {
+        guard length < output.count else { return nil }
+        output[length] = line[index]
+        length += 1
+        index += 1
+      }
+    }
+    return length
   }
 
   /// The name of an attribute in lower case: keys are case-insensitive.

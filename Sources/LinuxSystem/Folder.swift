@@ -145,8 +145,10 @@ extension Descriptor {
     guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError(call: "read \(name)", code: EINVAL) }
     var content: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 65_536)
+    // It may be a key; what is made of the content is the caller's concern.
+    defer { chunk.wipe() }
     while let count = try read(into: &chunk), count > 0 {
-      content.append(contentsOf: chunk.prefix(count))
+      content.appendWiping(chunk[..<count])
       guard content.count <= limit else { throw SystemError(call: "read \(name)", code: EFBIG) }
     }
     return content

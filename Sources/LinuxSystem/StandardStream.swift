@@ -9,6 +9,16 @@ package struct StandardStream: Sendable {
   /// Descriptor 2.
   package static let error = StandardStream(number: 2)
 
+  /// Takes the places of the standard streams that are closed, so that no file or socket ever gets their numbers.
+  ///
+  /// What is written there still fails, and so does reading.
+  package static func reserve() throws(SystemError) {
+    for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) == -1 {
+      let flags = number == STDIN_FILENO ? O_WRONLY : O_RDONLY
+      try system("open /dev/null") { unsafe Glibc.open("/dev/null", flags) }
+    }
+  }
+
   /// Whether a person reads along: it is a terminal.
   package var isTerminal: Bool { isatty(number) == 1 }
 
@@ -20,18 +30,28 @@ package struct StandardStream: Sendable {
 
   /// Writes bytes whole.
   ///
+  /// - Parameter waits: whether a stream that somebody else has set not to block is waited for when it is full.
   /// - Returns: false where nobody takes them.
   @discardableResult
-  package func write(_ bytes: [UInt8]) -> Bool {
+  package func write(_ bytes: [UInt8], waits: Bool = false) -> Bool {
     var written = 0
     while written < bytes.count {
       let result = unsafe bytes.withUnsafeBytes { buffer in
         let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[written...])
         return attempt { unsafe Glibc.write(number, rest.baseAddress, rest.count) }
       }
-      guard case .done(let count) = result else { return false }
-      written += count
+      switch result {
+      case .done(let count): written += count
+      case .failed(let code) where code == EAGAIN && waits: guard waitForRoom() else { return false }
+      case .failed: return false
+      }
     }
+    return true
+  }
+
+  private func waitForRoom() -> Bool {
+    var watched = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
+    guard case .done = attempt({ Int(unsafe poll(&watched, 1, -1)) }) else { return false }
     return true
   }
 }

@@ -14,6 +14,8 @@ enum Help {
   private static let own = [
     Line(usage: "monitor [TOPIC…]", summary: "Write events of these topics, or of all, as they happen."),
     Line(usage: "wait TOPIC…", summary: "Write the next event of these topics, and end."),
+    Line(usage: "backup FILE", summary: "Write everything there is to FILE, encrypted with a passphrase."),
+    Line(usage: "restore FILE", summary: "Bring a backup into force."),
   ]
 
   /// Everything, or what is known of the commands that begin with these words.

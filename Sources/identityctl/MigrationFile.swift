@@ -47,25 +47,14 @@ extension Program {
   }
 
   private static func standardInput() throws -> [UInt8] {
-    let input = Descriptor(adopting: 0)
-    var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 65_536)
-    do {
-      while true {
-        // Somebody else may have set it not to block.
-        guard let count = try input.read(into: &chunk) else {
-          _ = try TimedWait.wait(for: input.number, until: nil)
-          continue
-        }
-        if count == 0 { return bytes }
-        bytes += chunk[..<count]
-        guard bytes.count <= Bound.fileLength else {
-          throw Ending(
-            status: ExitStatus.fileFailed, text: "standard input is longer than \(Bound.fileLength) bytes")
-        }
+    try withFileFailures {
+      let input = try InputFile(path: "-")
+      var bytes = [UInt8](repeating: 0, count: Bound.fileLength + 1)
+      let count = try input.fill(&bytes)
+      guard count <= Bound.fileLength else {
+        throw Ending(status: ExitStatus.fileFailed, text: "\(input.name) is longer than \(Bound.fileLength) bytes")
       }
-    } catch let error as SystemError {
-      throw Ending(status: ExitStatus.fileFailed, text: "standard input cannot be read: \(error)")
+      return Array(bytes.prefix(count))
     }
   }
 }

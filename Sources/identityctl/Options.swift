@@ -32,6 +32,20 @@ enum Options {
         .init("file", value: "PATH", "Take VALUE from this file; - is standard input."),
         .init("field", value: "NAME", "Take it from the line NAME=value or NAME: value of the file."),
       ]),
+    Group(
+      commands: ["item add", "item put", "item update"],
+      options: [.init("data-file", value: "PATH", "Take the secret from this file, as it is; - is standard input.")]),
+    Group(
+      commands: ["item read"], options: [.init("raw", "Write the bytes of the secret as they are, and nothing else.")]),
+    Group(
+      commands: ["backup", "restore"],
+      options: [.init("passphrase-fd", value: "N", "Read the passphrase from descriptor N, not at the terminal.")]),
+    Group(
+      commands: ["restore"],
+      options: [
+        .init("dry-run", "Change nothing, and tell what would be."),
+        .init("adopt-device", "Take the backup's device identifier over on another machine."),
+      ]),
   ]
 
   /// All of them.
@@ -59,6 +73,8 @@ enum Options {
   }
 
   private static func list(_ commands: [String]) -> String {
-    commands.map { "'\($0)'" }.joined(separator: " and ")
+    let names = commands.map { "'\($0)'" }
+    let last = names.last ?? ""
+    return names.count < 2 ? last : names.dropLast().joined(separator: ", ") + " and " + last
   }
 }

@@ -1,3 +1,4 @@
+import ClientSecrets
 import IdentityClient
 import IdentityCore
 import IdentityWire
@@ -18,13 +19,13 @@ enum Program {
     static let outputFailed: Int32 = 5
     /// What `wait` waited for did not happen in time.
     static let timedOut: Int32 = 6
-    /// The file of `--file` cannot be read, or it cannot be told which of its values is meant.
+    /// A file cannot be read or written or is not what it should be, or there is no passphrase.
     static let fileFailed: Int32 = 7
     /// The daemon gave a code that this client does not know.
     static let unknownCode: Int32 = 9
   }
 
-  /// Why it ends before anybody was asked.
+  /// Why it ends without an answer that could be shown.
   struct Ending: Error {
     let status: Int32
     let text: String
@@ -35,6 +36,8 @@ enum Program {
   /// - Returns: the exit status of the process.
   static func main() -> Int32 {
     do {
+      // Where one is closed, the answer would otherwise be written into the daemon's socket.
+      try StandardStream.reserve()
       let line = try CommandLine(Array(Swift.CommandLine.arguments.dropFirst()), Options.known)
       if line.options["help"] != nil { return write(try Help.text(about: line.words)) }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
@@ -43,6 +46,8 @@ enum Program {
       return switch first {
       case "monitor": try follow(line, untilFirst: false)
       case "wait": try follow(line, untilFirst: true)
+      case "backup": try backUp(line)
+      case "restore": try restore(line)
       default: try ask(line)
       }
     } catch let failure as DaemonConnection.Failure {
@@ -52,30 +57,46 @@ enum Program {
     } catch let ending as Ending {
       complain(ending.text)
       return ending.status
+    } catch let error as SystemError {
+      complain("\(error)")
+      return ExitStatus.fileFailed
     } catch {
       complain("\(error); see 'identityctl --help'")
       return ExitStatus.usage
     }
   }
 
+  /// Sends one request and shows the answer.
   private static func ask(_ line: CommandLine) throws -> Int32 {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
-    let words = try wordsWithFile(line)
+    var request = try request(try wordsWithFile(line), line)
+    defer { request.wipe() }
     var connection = try DaemonConnection(path: line.options["socket"] ?? DaemonConnection.defaultPath)
-    let answer = try connection.ask(DaemonConnection.request(words))
+    let answer = try connection.ask(line: request)
+    if line.options["raw"] != nil { return try showSecret(answer, to: line) }
+    return try show(answer, to: line, format)
+  }
+
+  /// Writes an answer in the way the options ask for.
+  ///
+  /// - Returns: the exit status that goes with it.
+  static func show(_ answer: DaemonConnection.Answer, to line: CommandLine, _ format: UUIDFormat) throws -> Int32 {
     let isQuiet = line.options["quiet"] != nil
     if line.options["json"] != nil, !isQuiet {
       guard StandardStream.output.write(JSONOutput(format).document(answer)) else { return ExitStatus.outputFailed }
     } else if case .error(let code, let text) = answer.final {
       complain("\(text) (\(code))")
     } else if !isQuiet {
-      let output = TextOutput(format, isForPeople: StandardStream.output.isTerminal)
-      guard StandardStream.output.write(output.text(answer, to: words)) else { return ExitStatus.outputFailed }
+      // What a restore changes has no first word that a script could do with.
+      let isForPeople = StandardStream.output.isTerminal || line.words.first == "restore"
+      let output = TextOutput(format, isForPeople: isForPeople)
+      guard StandardStream.output.write(output.text(answer, to: line.words)) else { return ExitStatus.outputFailed }
     }
     return status(of: answer)
   }
 
-  private static func status(of answer: DaemonConnection.Answer) -> Int32 {
+  /// The status for an answer.
+  static func status(of answer: DaemonConnection.Answer) -> Int32 {
     switch answer.final {
     case .ok(let content): content.words == ["invalid"] ? ExitStatus.no : ExitStatus.success
     case .error(let code, _): status(of: code)

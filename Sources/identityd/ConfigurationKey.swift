@@ -31,16 +31,9 @@ struct ConfigurationKey: Sendable {
     number("Limits", "Connections", 32...1_000_000, \.limits.connections),
     number("Limits", "ConnectionsPerUser", 1...1_000_000, \.limits.connectionsPerUser),
     number("Limits", "ReservedConnections", 1...1_000, \.limits.reservedConnections),
-    ConfigurationKey(section: "Store", name: "CheckpointSize", allowed: "64K to 1G, in bytes or with K, M or G") {
-      result, value in
-      guard !value.isEmpty else {
-        result.store.checkpointSize = Configuration().store.checkpointSize
-        return true
-      }
-      guard let size = bytes(value), (65_536...1_073_741_824).contains(size) else { return false }
-      result.store.checkpointSize = size
-      return true
-    },
+    number("Limits", "ItemsPerApp", 1...1_000_000, \.limits.itemsPerApp),
+    size("Limits", "ItemBytesPerApp", 1_024...1_073_741_824, "1K to 1G", \.limits.itemBytesPerApp),
+    size("Store", "CheckpointSize", 65_536...1_073_741_824, "64K to 1G", \.store.checkpointSize),
     ConfigurationKey(section: "Log", name: "Level", allowed: LogLevel.allCases.map(\.name).joined(separator: ", ")) {
       result, value in
       guard let level = value.isEmpty ? Configuration().logLevel : LogLevel(name: value) else { return false }
@@ -72,6 +65,19 @@ struct ConfigurationKey: Sendable {
         return false
       }
       result[keyPath: path] = number
+      return true
+    }
+  }
+
+  private static func size(
+    _ section: String, _ name: String, _ range: ClosedRange<Int>, _ allowed: String,
+    _ path: any WritableKeyPath<Configuration, Int> & Sendable
+  ) -> ConfigurationKey {
+    ConfigurationKey(section: section, name: name, allowed: "\(allowed), in bytes or with K, M or G") { result, value in
+      guard let size = value.isEmpty ? Configuration()[keyPath: path] : bytes(value), range.contains(size) else {
+        return false
+      }
+      result[keyPath: path] = size
       return true
     }
   }

@@ -113,7 +113,7 @@ enum Daemon {
       let identity = UUID(high: try entropy.next(), low: try entropy.next()).stamped(version: 4)
       return try Store.open(
         directory, options: options, now: Timestamp(milliseconds: Clock.realtimeMilliseconds), identity: identity,
-        machine: MachineSources.marks)
+        machine: MachineSources.marks, credentials: MachineSources.keys)
     } catch StoreFailure.newer(let path, let found, let supported) {
       let failure = StoreFailure.newer(path: path, found: found, supported: supported)
       throw Failure(status: .storeNewer, reason: "\(failure)")

@@ -42,9 +42,25 @@ enum MachineSources {
     MachineMarks(machineID: try? MachineIdentity.machineID(), hardware: hardware)
   }
 
+  /// Master keys that the service manager hands over.
+  static var keys: KeyCredentials {
+    KeyCredentials(current: credential("identityd.key"), previous: credential("identityd.key.previous"))
+  }
+
+  private static func credential(_ name: String) -> [UInt8]? {
+    guard let path = credentialPath(name),
+      case .bytes(let content)? = try? ConfigurationAccess.read(path: path, limit: Bound.fileLength)
+    else { return nil }
+    return content
+  }
+
+  /// Where systemd puts a credential (systemd.exec(5)).
+  private static func credentialPath(_ name: String) -> String? {
+    Environment["CREDENTIALS_DIRECTORY"].map { "\($0)/\(name)" }
+  }
+
   private static var hardware: [UInt8]? {
-    let credential = Environment["CREDENTIALS_DIRECTORY"].map { "\($0)/identityd.hardware" }
-    for path in [credential, "/sys/class/dmi/id/product_uuid"] {
+    for path in [credentialPath("identityd.hardware"), "/sys/class/dmi/id/product_uuid"] {
       guard let path, case .bytes(let content)? = try? ConfigurationAccess.read(path: path, limit: 256) else {
         continue
       }

@@ -205,6 +205,13 @@ final class OtherUser {
     return String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
   }
 
+  /// Says goodbye, and returns everything that came up to the end.
+  func quit() throws -> String {
+    try send("quit")
+    try input.fileHandleForWriting.close()
+    return try rest()
+  }
+
   /// Everything up to the end of the connection, which has to come by itself.
   func rest() throws -> String {
     let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)

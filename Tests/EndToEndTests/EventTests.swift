@@ -220,4 +220,15 @@ import Testing
       for sequence in 1...40 { #expect(try event(subscriber).sequence == sequence) }
     }
   }
+
+  @Test func `a subscriber that quits with events before it is closed, and costs nobody anything`() throws {
+    let daemon = try DaemonUnderTest().start()
+    for level in ["installation", "vendor", "device"] { #expect(try daemon.ask("get \(level)").hasPrefix("OK ")) }
+    let leaving = try daemon.client()
+    try leaving.send("subscribe since=0\nquit\n")
+    #expect(try leaving.answer() == ["OK 0"])
+    #expect(try leaving.answer() == ["OK"])
+    #expect(try daemon.ask("ping") == "OK")
+    #expect(try leaving.rest() == [])
+  }
 }

@@ -119,7 +119,6 @@ import Testing
 
   @Test func `of several with one value the one in force counts, then the latest`() throws {
     var life = Life()
-    let bob = Peer(userID: 1_001, groupID: 1_001, processID: 5, isAdmin: false)
     for peer in [alice, bob] {
       try life.ask(.migrate(.installation, given(1), app: nil, commits: true, forces: false), as: peer)
     }

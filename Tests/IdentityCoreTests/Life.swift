@@ -11,8 +11,12 @@ struct Life {
   var now: Int64 = 0
   /// The machine-id, by a name; nil where there is none that can be used.
   var machine: String? = "m"
+  /// What the administrator allows.
+  var limits = Limits()
   /// Every event there was.
   private(set) var events: [Event] = []
+  /// The secret of each edition of an item that there was.
+  private(set) var secrets: [UUID: SealedSecret] = [:]
   private let names = Names()
 
   /// The UUIDs of a test, and what they are called. One object, so that every copy of a life draws others.
@@ -41,10 +45,19 @@ struct Life {
 
   /// What a decision may need from outside.
   func context(_ peer: Peer?) -> Context {
-    let (names, machine) = (names, machine)
+    let (names, machine, secrets) = (names, machine, secrets)
     return Context(
-      peer: peer, now: Timestamp(milliseconds: now), random: { () throws(Refusal) in names.draw() },
-      machine: { (scope) throws(Refusal) in machine.map { names.derived($0, scope) } })
+      peer: peer, now: Timestamp(milliseconds: now), limits: limits,
+      random: { () throws(Refusal) in names.draw() },
+      machine: { (scope) throws(Refusal) in machine.map { names.derived($0, scope) } },
+      secret: { (item) throws(Refusal) in
+        guard let secret = secrets[item.edition] else { throw .broken("no secret has this edition") }
+        return secret
+      },
+      identifier: { (secret) throws(Refusal) in
+        guard let uuid = UUID(Text(trusted: secret.bytes)) else { throw .invalidUUID("the secret") }
+        return uuid
+      })
   }
 
   /// Carries a request out.
@@ -73,6 +86,7 @@ struct Life {
     for change in changes {
       let recorded = registry.record(change, at: Timestamp(milliseconds: now))
       registry.apply(recorded)
+      if case .itemStored(let item, let secret, _) = change { secrets[item.edition] = secret }
       if let event = recorded.event { events.append(event) }
     }
   }
@@ -116,13 +130,13 @@ struct Life {
   /// What an identifier in force is called; nil where there is none.
   func spoken(_ scope: Scope) -> String? { registry[scope].map { spoken($0.value) } }
 
-  /// The lines of an answer.
+  /// The lines of an answer; the secret of an item stands in them as it is.
   func lines(_ reply: Reply) -> [String] {
     var lines: [String] = []
     for part in reply.parts {
       switch part {
       case .row: lines.append("*")
-      case .final: lines.append("OK")
+      case .final: lines.append("OK\(reply.item.map { " data=\(secret(of: $0))" } ?? "")")
       case .word(let value): lines[lines.count - 1] += " \(spoken(value))"
       case .attribute(let name, let value): lines[lines.count - 1] += " \(name)=\(spoken(value))"
       }
@@ -130,9 +144,14 @@ struct Life {
     return lines
   }
 
+  /// The secret of an item, as text.
+  func secret(of item: Item) -> String {
+    secrets[item.edition].map { String(decoding: $0.bytes, as: UTF8.self) } ?? "nothing"
+  }
+
   /// The events from a number on, each as `NUMBER TOPIC NAME attributes > AUDIENCE`.
   func told(from number: Int64 = 1) -> [String] {
-    events.filter { $0.sequence >= number }.map { event in
+    events.reversed().prefix { $0.sequence >= number }.reversed().map { event in
       let attributes = event.attributes.map { " \($0.name)=\(spoken(.text($0.value)))" }.joined()
       return "\(event.sequence) \(event.topic.rawValue) \(event.name)\(attributes) > \(spoken(event.audience))"
     }
@@ -143,6 +162,7 @@ struct Life {
     case .sharing: "sharing"
     case .vendor(let vendor): "vendor \(vendor)"
     case .app(let app): "app \(app)"
+    case .group(let group): "group \(group)"
     }
   }
 
@@ -170,6 +190,7 @@ func given(_ number: UInt64) -> UUID { UUID(high: 0x5555_5555_5555_4555, low: 0x
 
 let root = Peer(userID: 0, groupID: 0, processID: 1, isAdmin: true)
 let alice = Peer(userID: 1_000, groupID: 1_000, processID: 2, isAdmin: false)
+let bob = Peer(userID: 1_001, groupID: 1_001, processID: 5, isAdmin: false)
 
 /// A peer that a manifest made an app.
 func peer(_ app: Text) -> Peer {
@@ -185,9 +206,10 @@ func service(_ name: String, of user: UInt32) -> Peer {
 
 extension Manifest {
   /// A manifest in few words.
-  init(_ vendor: Text, device: DeviceBinding = .shared, unit: Text? = nil) {
+  init(_ vendor: Text, device: DeviceBinding = .shared, unit: Text? = nil, groups: [Text] = []) {
     self.init(vendor: vendor)
     deviceBinding = device
     self.unit = unit
+    accessGroups = groups
   }
 }

@@ -60,7 +60,7 @@ import Testing
       let next = try workspace.found().registry.apps.count
       try workspace.commit([installed(next), installed(next + 1) + installed(next + 2)])
     }
-    #expect(try workspace.sql("SELECT revision, row_count FROM store") == "4|13\n")
+    #expect(try workspace.sql("SELECT revision, row_count FROM store") == "4|14\n")
     #expect(
       try workspace.sql("SELECT group_concat(revision) FROM (SELECT revision FROM app ORDER BY 1)") == "1,2,2,3,4,4\n")
     #expect(try workspace.found().condition == .writable)

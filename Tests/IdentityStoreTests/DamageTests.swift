@@ -17,7 +17,7 @@ import Testing
       try workspace.withStore(at: Timestamp(milliseconds: start.milliseconds + Int64(round))) { store, content in
         let reason = try #require(content.condition.damage, "\(content)")
         if round == 0 { for word in words { #expect(reason.contains(word), "\(reason)") } }
-        #expect(content.registry == Registry())
+        #expect(content.registry.isNothing)
         #expect(!content.notices.contains { if case .created = $0 { true } else { false } })
         #expect(store.condition == content.condition)
         #expect(store.commit([deviceMade]) == content.condition)
@@ -252,7 +252,7 @@ import Testing
     for _ in 0..<2 {
       try workspace.withStore { store, content in
         #expect(content.condition.damage != nil)
-        #expect(content.registry == Registry())
+        #expect(content.registry.isNothing)
         #expect(store.commit([deviceMade]) == content.condition)
         let healed = store.heal()
         #expect(healed == nil)

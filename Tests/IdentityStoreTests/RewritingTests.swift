@@ -42,8 +42,7 @@ import Testing
     #expect(content.registry == Registry(applying: Self.new))
     #expect(content.condition == .writable)
     #expect(content.notices.first == .finishedRewrite)
-    #expect(
-      try workspace.names() == ["identityd.db", "identityd.db-wal", "lock", "store.key", "witness", "witness.latest"])
+    #expect(try workspace.names() == storeNames)
     let next = try workspace.found()
     #expect(next.registry == Registry(applying: Self.new + [installed(12)]))
     #expect(next.notices == [])
@@ -58,8 +57,7 @@ import Testing
     #expect(content.registry == Registry(applying: Self.old))
     #expect(content.condition == .writable)
     #expect(content.notices == [])
-    #expect(
-      try workspace.names() == ["identityd.db", "identityd.db-wal", "lock", "store.key", "witness", "witness.latest"])
+    #expect(try workspace.names() == storeNames)
   }
 
   @Test func `a draft in the way does not keep a store from being written anew`() throws {

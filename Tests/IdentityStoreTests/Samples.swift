@@ -25,6 +25,7 @@ extension Registry {
       && (account == nil || account == other.account)
       && (machine == nil || machine == other.machine)
       && (!isSealed || other.isSealed)
+      && items.all.allSatisfy { item in other.items[item.key].map { itemFault == nil ? $0 : $0.undescribed } == item }
       && lastEvent <= other.lastEvent
   }
 }
@@ -123,5 +124,6 @@ let life: [[Change]] = [
 
 /// The end of every store that a golden image is made of.
 func sealing(_ registry: Registry) -> [Change] {
-  registry.scopes.map { .identifierEnded($0, .init(time: later(90), cause: .sealed)) } + [.sealed]
+  registry.scopes.map { .identifierEnded($0, .init(time: later(90), cause: .sealed)) }
+    + registry.items.all.sorted { $0.number < $1.number }.map { .itemDeleted($0) } + [.sealed]
 }

@@ -4,7 +4,6 @@ import Testing
 
 /// A sealed store is a golden image's: whatever starts from it is somebody else.
 @Suite struct SealingTests {
-  private static let names = ["identityd.db", "identityd.db-wal", "lock", "store.key", "witness", "witness.latest"]
   private static let elsewhere = MachineMarks(machineID: Array("another machine-id".utf8))
 
   /// The files of a store that was sealed on ``machine``, everything still in its log or all written back.
@@ -16,6 +15,7 @@ import Testing
       var record = try #require(registry.machine)
       record.fingerprint = content.fingerprint
       try store.mustCommit(registry.recorded([.machineRecorded(record)]))
+      for number in 1...3 { try store.mustCommit(registry.recorded([store.storing(Known(Int64(number)))])) }
       try store.mustCommit(registry.recorded(sealing(registry)))
       if !inLog { try store.mustClose() }
       return try workspace.files()
@@ -25,28 +25,31 @@ import Testing
   /// Expects that a start makes a new store, in which nothing is left of the old one.
   private func expectUnsealed(
     _ files: [String: [UInt8]], on machine: MachineMarks = machine, isHere: Bool = true, notices: Int = 2,
-    _ what: String
+    aside: [String] = [], _ what: String
   ) throws {
     let workspace = try Workspace()
     try workspace.restore(files)
     try workspace.withStore(at: later(100), identity: uuid(500), machine: machine) { store, content in
       #expect(content.condition == .writable, "\(what)")
-      let expected = [.unsealed, .created(path: workspace.path("identityd.db"))] as [StoreNotice]
-      #expect(content.notices == expected.suffix(notices), "\(what)")
+      let expected =
+        [.unsealed] + aside.map { .setAside(path: workspace.path($0)) }
+        + [.created(path: workspace.path("identityd.db"))] as [StoreNotice]
+      #expect(content.notices == expected.suffix(notices + aside.count), "\(what)")
       #expect(content.isSealedHere == isHere, "\(what)")
       #expect(content.events == [], "\(what)")
       #expect(content.registry.history == [] && content.registry.devices == [] && !content.registry.isSealed, "\(what)")
-      #expect(content.registry.account == nil, "\(what)")
+      #expect(content.registry.account == nil && content.registry.items == Registry().items, "\(what)")
+      #expect(content.registry.itemFault == nil && store.keySource == .file, "\(what)")
       // What a cut could take from the one who asks is in the store from its beginning.
       let spent = isHere ? content.fingerprint.machine : nil
       #expect(content.registry.machine?.spentMachine == spent, "\(what)")
       #expect((content.registry.machine == nil) == !isHere, "\(what)")
       try store.mustCommit([deviceMade])
     }
-    #expect(try workspace.names() == Self.names, "\(what)")
-    #expect(try workspace.read("store.key") != files["store.key"], "\(what)")
+    #expect(try workspace.names() == (storeNames + aside).sorted(), "\(what)")
+    for key in ["store.key", "master.key"] { #expect(try workspace.read(key) != files[key], "\(what): \(key)") }
     for (name, bytes) in try workspace.files() {
-      for text in ["\(uuid(3))", "\(uuid(32))", "com.example", "somebody@example.com"] {
+      for text in ["\(uuid(3))", "\(uuid(32))", "com.example", "somebody@example.com", "user-2"] {
         #expect(!bytes.contains(Array(text.utf8)), "\(what): \(text) in \(name)")
       }
     }
@@ -72,7 +75,8 @@ import Testing
     let copy = files["identityd.db"]
     for name in [
       "identityd.db.damaged-5", "identityd.db.damaged-5-wal", "identityd.db.rewritten.damaged-5", "identityd.db-shm",
-      "identityd.db-journal", "identityd.db.draft", "store.key.damaged-5", "witness.damaged-5", "witness.new",
+      "identityd.db-journal", "identityd.db.draft", "store.key.damaged-5", "master.key.damaged-5",
+      "master.key.next", "master.key.next.new", "master.key.new", "witness.damaged-5", "witness.new",
     ] { files[name] = copy }
     try expectUnsealed(files, "copies")
     files["witness"] = Array("no witness".utf8)
@@ -81,8 +85,8 @@ import Testing
 
   /// Where the removal of a sealed store, or the first start behind it, can be cut off, by what is left.
   enum Cut: String, CaseIterable {
-    case marked, copiesRemoved, oneWitness, otherWitness, noWitness, databaseRemoved, logRemoved, keyReplaced
-    case halfAKey, draft, storeThere, witnessThere
+    case marked, copiesRemoved, masterKeyRemoved, oneWitness, otherWitness, noWitness, databaseRemoved, logRemoved
+    case keyReplaced, halfAKey, masterKeyMade, draft, storeThere, witnessThere
   }
 
   @Test(arguments: Cut.allCases, [false, true])
@@ -92,13 +96,14 @@ import Testing
     func remove(_ names: String...) { for name in names { files[name] = nil } }
     files["sealed-here"] = []
     if cut == .marked { return try expectUnsealed(files, "\(cut)") }
+    if cut != .copiesRemoved { remove("master.key") }
     switch cut {
-    case .marked, .copiesRemoved: break
+    case .marked, .copiesRemoved, .masterKeyRemoved: break
     case .oneWitness: remove("witness")
     case .otherWitness: remove("witness.latest")
     default: remove("witness", "witness.latest")
     }
-    if [.copiesRemoved, .oneWitness, .otherWitness, .noWitness].contains(cut) {
+    if [.copiesRemoved, .masterKeyRemoved, .oneWitness, .otherWitness, .noWitness].contains(cut) {
       try expectUnsealed(files, "\(cut)")
       // Whose mark it is does not matter while the sealed store is there.
       try expectUnsealed(files, on: Self.elsewhere, isHere: false, "\(cut), elsewhere")
@@ -118,20 +123,25 @@ import Testing
     _ = try next.found()
     let made = try next.files()
     files["store.key"] = made["store.key"]
+    if ![.keyReplaced, .halfAKey].contains(cut) { files["master.key"] = made["master.key"] }
     switch cut {
     case .halfAKey: files["store.key.new"] = Array(made["store.key", default: []].prefix(9))
     case .draft: files["identityd.db.draft"] = made["identityd.db"]
     case .storeThere, .witnessThere: files["identityd.db"] = made["identityd.db"]
     default: break
     }
-    guard [.storeThere, .witnessThere].contains(cut) else { return try expectUnsealed(files, notices: 1, "\(cut)") }
+    guard [.storeThere, .witnessThere].contains(cut) else {
+      // What a master key without a store is for nobody knows.
+      let aside = files["master.key"] == nil ? [] : ["master.key.damaged-\(later(100).milliseconds)"]
+      return try expectUnsealed(files, notices: 1, aside: aside, "\(cut)")
+    }
     if cut == .witnessThere { files["witness"] = made["witness"] }
     // The new store is whole: the mark has done its work, and goes.
     try next.restore(files)
     let content = try next.found()
     #expect(content.condition == .writable)
     #expect(content.registry.machine?.spentMachine == content.fingerprint.machine)
-    #expect(try next.names() == Self.names)
+    #expect(try next.names() == storeNames)
   }
 
   @Test func `a sealed store that does not prove is damaged, and stays`() throws {

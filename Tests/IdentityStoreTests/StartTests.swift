@@ -14,7 +14,7 @@ import Testing
     #expect(content.condition == .writable)
     #expect(content.notices == [.created(path: workspace.path("identityd.db"))])
     #expect(try workspace.mode("") == 0o700)
-    for name in ["identityd.db", "store.key", "witness", "witness.latest"] {
+    for name in ["identityd.db", "master.key", "store.key", "witness", "witness.latest"] {
       #expect(try workspace.mode(name) == 0o600, "\(name)")
     }
   }
@@ -66,7 +66,7 @@ import Testing
     #expect(try workspace.files() == before)
   }
 
-  @Test(arguments: [3, 4, 255, Int(Int32.max), -1, Int(Int32.min)])
+  @Test(arguments: [4, 5, 255, Int(Int32.max), -1, Int(Int32.min)])
   func `a store of a later version is refused and left untouched byte for byte`(version: Int) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
@@ -74,7 +74,7 @@ import Testing
     // What a rewrite of that later version left behind is its own, too.
     try workspace.write("identityd.db.draft", Array("of a later version".utf8))
     let before = try workspace.files()
-    guard case .newer(let path, let found, 2) = try workspace.failure() else {
+    guard case .newer(let path, let found, 3) = try workspace.failure() else {
       Issue.record("not refused as newer")
       return
     }
@@ -87,14 +87,14 @@ import Testing
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
     // The tool is killed, so that the log with the new version stays beside the database.
-    let script = "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; PRAGMA user_version=3;\n.system kill -9 $PPID\n"
+    let script = "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; PRAGMA user_version=4;\n.system kill -9 $PPID\n"
     let file = workspace.root + "/script"
     try Data(script.utf8).write(to: URL(filePath: file))
     _ = try workspace.run("/bin/sh", "-c", "exec sqlite3 \"$0\" < \"$1\"", workspace.path("identityd.db"), file)
     try workspace.remove("identityd.db-shm")
     let before = try workspace.files()
     try #require(before["identityd.db-wal"]?.isEmpty == false)
-    guard case .newer(_, 3, 2) = try workspace.failure() else {
+    guard case .newer(_, 4, 3) = try workspace.failure() else {
       Issue.record("not refused as newer")
       return
     }
@@ -103,7 +103,11 @@ import Testing
 
   /// Where a first start can be cut off, by what it has left.
   enum Cut: String, CaseIterable {
-    case onlyTheKey, halfAKey, emptyDraft, halfADraft, draftWithJournal, allButTheWitness, halfAWitness
+    case onlyTheKey, halfAKey, halfAMasterKey, bothKeys, emptyDraft, halfADraft, draftWithJournal, allButTheWitness
+    case halfAWitness
+
+    /// Whether a master key was left for which there is no store, and which may be another store's for all that is known.
+    var leavesMasterKey: Bool { [.bothKeys, .emptyDraft, .halfADraft, .draftWithJournal].contains(self) }
   }
 
   @Test(arguments: Cut.allCases) func `a first start that was cut off is carried on`(cut: Cut) throws {
@@ -116,8 +120,10 @@ import Testing
       try workspace.remove("identityd.db")
       try workspace.remove("identityd.db-wal")
     }
+    if [.onlyTheKey, .halfAKey, .halfAMasterKey].contains(cut) { try workspace.remove("master.key") }
     switch cut {
-    case .onlyTheKey, .allButTheWitness: break
+    case .onlyTheKey, .bothKeys, .allButTheWitness: break
+    case .halfAMasterKey: try workspace.write("master.key.new", Array("0123456789".utf8))
     case .halfAKey:
       try workspace.rename("store.key", to: "store.key.new")
       try workspace.write("store.key.new", Array(try workspace.read("store.key.new").prefix(9)))
@@ -128,15 +134,15 @@ import Testing
       try workspace.write("identityd.db.draft-journal", [UInt8](repeating: 7, count: 512))
     case .halfAWitness: try workspace.write("witness.new", Array("identityd".utf8))
     }
+    let aside = cut.leavesMasterKey ? ["master.key.damaged-\(start.milliseconds)"] : []
     try workspace.withStore { store, content in
       #expect(content.condition == .writable)
       #expect(content.registry == Registry())
-      #expect(content.asideNames == [])
+      #expect(content.asideNames == aside)
       try store.mustCommit([deviceMade])
       try store.mustClose()
     }
-    #expect(
-      try workspace.names() == ["identityd.db", "identityd.db-wal", "lock", "store.key", "witness", "witness.latest"])
+    #expect(try workspace.names() == (storeNames + aside).sorted())
     let content = try workspace.found()
     #expect(content.registry == Registry(applying: [[deviceMade]]))
     #expect(content.condition == .writable)

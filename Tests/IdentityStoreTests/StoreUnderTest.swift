@@ -13,10 +13,12 @@ extension Workspace {
   /// Opens the store of the state directory, lends it out, and lets go of it without closing it, as a kill would.
   func withStore<Result>(
     at now: Timestamp = start, options: Store.Options = .init(), identity: UUID = identity,
-    machine: MachineMarks = machine, _ body: (inout Store, StoreContent) throws -> Result
+    machine: MachineMarks = machine, credentials: KeyCredentials = KeyCredentials(),
+    _ body: (inout Store, StoreContent) throws -> Result
   ) throws -> Result {
     let directory = try openState()
-    var store = try Store.open(directory, options: options, now: now, identity: identity, machine: machine)
+    var store = try Store.open(
+      directory, options: options, now: now, identity: identity, machine: machine, credentials: credentials)
     let content = store.takeContent()
     return try body(&store, content)
   }
@@ -54,8 +56,10 @@ extension Workspace {
   }
 
   /// What a start finds; the store is let go of at once.
-  func found(at now: Timestamp = start, machine: MachineMarks = machine) throws -> StoreContent {
-    try withStore(at: now, machine: machine) { _, content in content }
+  func found(
+    at now: Timestamp = start, machine: MachineMarks = machine, credentials: KeyCredentials = KeyCredentials()
+  ) throws -> StoreContent {
+    try withStore(at: now, machine: machine, credentials: credentials) { _, content in content }
   }
 
   /// Why a store cannot be opened.
@@ -98,6 +102,20 @@ extension Store {
   /// Closes, and fails the test where that does not go without a complaint.
   mutating func mustClose() throws {
     if let complaint = close() { throw Failure("not closed: \(complaint)") }
+  }
+}
+
+/// The files of a store in order, the lock among them.
+let storeNames = [
+  "identityd.db", "identityd.db-wal", "lock", "master.key", "store.key", "witness", "witness.latest",
+]
+
+extension Registry {
+  /// Whether nothing is in it, and it says why no item can be used.
+  var isNothing: Bool {
+    var registry = self
+    registry.itemFault = nil
+    return itemFault != nil && registry == Registry()
   }
 }
 

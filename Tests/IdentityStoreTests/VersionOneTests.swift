@@ -29,18 +29,14 @@ import Testing
     Timestamp(parsing: Text("2026-11-21T11:54:\(second)Z")) ?? start
   }
 
-  /// The files that the release left.
-  static func fixture() throws -> [String: [UInt8]] {
-    let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/version-1")
-    var files: [String: [UInt8]] = [:]
-    for name in ["identityd.db", "store.key", "witness", "witness.latest"] {
-      files[name] = try Array(Data(contentsOf: folder.appending(path: name)))
-    }
-    return files
-  }
+  private static func fixture() throws -> [String: [UInt8]] { try fixtureFiles("version-1") }
+
+  /// What is served of it as long as it cannot be migrated.
+  private static let unmigrated = registry.locked(
+    "items cannot be used as long as the store cannot be: read-only")
 
   private func expectMigrated(_ workspace: Workspace) throws {
-    #expect(try workspace.sql("PRAGMA user_version") == "2\n")
+    #expect(try workspace.sql("PRAGMA user_version") == "3\n")
     let content = try workspace.found()
     #expect(content.registry == Self.registry)
     #expect(content.condition == .writable)
@@ -83,7 +79,7 @@ import Testing
           outcomes["exact", default: 0] += 1
         } else if case .unwritable = content.condition {
           // SQLite met the damage only when it made the new tables: all that is stored is proven, and a copy is whole.
-          #expect(content.registry == Self.registry, "byte \(place)")
+          #expect(content.registry == Self.unmigrated, "byte \(place)")
           #expect(try workspace.read("identityd.db") == changed["identityd.db"], "byte \(place)")
           let healed = try workspace.withStore { store, _ in store.heal() }
           #expect(healed == Self.registry, "byte \(place)")
@@ -156,7 +152,7 @@ import Testing
     try workspace.restore(files)
     let content = try workspace.found()
     #expect(content.condition.damage?.contains(reason) == true, "\(content.condition)")
-    #expect(content.registry == Registry())
+    #expect(content.registry.isNothing)
     for (name, bytes) in files { #expect(try workspace.read(name) == bytes, "\(name)") }
   }
 
@@ -173,10 +169,13 @@ import Testing
       PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;
       BEGIN; DROP TABLE app; DROP TABLE identifier; DROP TABLE store;
 
-      """ + dump.joined(separator: "\n") + "\nPRAGMA user_version=2; COMMIT;\n.system kill -9 $PPID\n"
+      """ + dump.joined(separator: "\n") + "\nPRAGMA user_version=3; COMMIT;\n.system kill -9 $PPID\n"
     let file = migrated.root + "/script"
     try Data(script.utf8).write(to: URL(filePath: file))
+    // On disk before anything is wrapped in it.
+    let masterKey = try migrated.read("master.key")
     try migrated.restore(try Self.fixture())
+    try migrated.write("master.key", masterKey)
     _ = try migrated.run("/bin/sh", "-c", "exec sqlite3 \"$0\" < \"$1\"", migrated.path("identityd.db"), file)
     try migrated.remove("identityd.db-shm")
     let files = try migrated.files()
@@ -210,7 +209,7 @@ import Testing
     try workspace.fillDisk("ballast", sparing: 8_192)
     let before = try workspace.read("identityd.db")
     try workspace.withStore { store, content in
-      #expect(content.registry == Self.registry)
+      #expect(content.registry == Self.registry.locked("items cannot be used as long as the store cannot be: no-space"))
       #expect(content.condition == .full)
       #expect(store.commit(installed(1)) == .full)
       let inVain = store.heal()
@@ -225,6 +224,6 @@ import Testing
     let content = try workspace.found()
     #expect(content.registry.apps.count == 3)
     #expect(content.condition == .writable)
-    #expect(try workspace.sql("PRAGMA user_version") == "2\n")
+    #expect(try workspace.sql("PRAGMA user_version") == "3\n")
   }
 }

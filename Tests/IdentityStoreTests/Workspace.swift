@@ -59,9 +59,14 @@ final class Workspace {
   func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: state).sorted() }
 
   /// Every file but the lock, which says who holds the folder and not what is in it.
-  func files() throws -> [String: [UInt8]] {
+  ///
+  /// - Parameter others: are left out, too, as is whatever cannot be read like a file.
+  func files(apartFrom others: [String] = []) throws -> [String: [UInt8]] {
     var files: [String: [UInt8]] = [:]
-    for name in try names() where name != "lock" { files[name] = try read(name) }
+    for name in try names() where name != "lock" && !others.contains(name) {
+      let type = try FileManager.default.attributesOfItem(atPath: path(name))[.type] as? FileAttributeType
+      if type == .typeRegular { files[name] = try read(name) }
+    }
     return files
   }
 
@@ -92,12 +97,32 @@ final class Workspace {
   }
 
   /// Runs SQL on the database with the command-line tool of SQLite, as somebody with a root shell would.
+  ///
+  /// - Parameter ofCopy: on a copy of the database and its log, which works while a store has it open.
   @discardableResult
-  func sql(_ statements: String, file: String = "identityd.db") throws -> String {
-    let result = try run("sqlite3", "-bail", path(file), statements)
+  func sql(_ statements: String, file: String = "identityd.db", ofCopy: Bool = false) throws -> String {
+    var place = path(file)
+    if ofCopy {
+      place = "\(root)/copy-\(Foundation.UUID().uuidString)"
+      for end in ["", "-wal"] { try FileManager.default.copyItem(atPath: path(file) + end, toPath: place + end) }
+    }
+    defer {
+      if ofCopy { for end in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: place + end) } }
+    }
+    let result = try run("sqlite3", "-bail", place, statements)
     guard result.status == 0 else { throw Failure("sqlite3 said \(result.output)") }
     return result.output
   }
+}
+
+/// The files of a store that an earlier release left.
+func fixtureFiles(_ version: String) throws -> [String: [UInt8]] {
+  let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/\(version)")
+  var files: [String: [UInt8]] = [:]
+  for name in ["identityd.db", "store.key", "witness", "witness.latest"] {
+    files[name] = try Array(Data(contentsOf: folder.appending(path: name)))
+  }
+  return files
 }
 
 /// Why a test cannot go on.

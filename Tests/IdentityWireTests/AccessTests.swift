@@ -7,7 +7,8 @@ private let value = "557e5958-d390-4cbf-b928-2a2b19a1399a"
 @Suite struct AccessTests {
   @Test(arguments: [
     ("seal", ""), ("renew", "device"), ("account set", "alice"), ("account clear", ""), ("devices put", value),
-    ("devices remove", value), ("devices forget", value),
+    ("devices remove", value), ("devices forget", value), ("key rotate", ""), ("backup", "key=AAAA"),
+    ("restore begin", "key=AAAA"), ("restore add", "data=AAAA"), ("restore end", ""),
   ])
   func `a verb for admins is denied to others before its arguments are read`(verb: String, operand: String) {
     let denied = Refusal.denied(app: "user:1000", userID: 1_000, grant: "admin rights, for '\(verb)'")
@@ -21,14 +22,19 @@ private let value = "557e5958-d390-4cbf-b928-2a2b19a1399a"
   @Test func `no other verb is for admins`() {
     #expect(
       Set(VerbTable.verbs.filter { $0.access == .admin }.map(\.words))
-        == ["seal", "renew", "account set", "account clear", "devices put", "devices remove", "devices forget"])
+        == [
+          "seal", "renew", "account set", "account clear", "devices put", "devices remove", "devices forget",
+          "key rotate", "backup", "restore begin", "restore add", "restore end",
+        ])
   }
 
   @Test(arguments: [
     "ping", "hello", "help", "whoami", "status", "quit", "get uuid", "get key a", "get session", "get boot",
     "get installation", "get vendor", "get device", "check x", "resolve \(value)", "history device",
     "migrate device \(value)", "migrate installation \(value) commit=yes", "app list", "app forget user:1000",
-    "account", "devices", "subscribe", "unsubscribe",
+    "account", "devices", "subscribe", "unsubscribe", "item add service=s account=a data=AAAA",
+    "item put service=s account=a data=AAAA", "item read service=s account=a", "item find",
+    "item update service=s account=a", "item delete service=s", "migrate device item=a service=s",
   ])
   func `anybody may use the others`(line: String) {
     #expect(refused(line, by: alice) == nil)

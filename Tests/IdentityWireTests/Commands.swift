@@ -5,17 +5,17 @@ let root = Peer(userID: 0, groupID: 0, processID: 1, isAdmin: true)
 let alice = Peer(userID: 1_000, groupID: 1_000, processID: 2, isAdmin: false)
 
 /// The command that a request line is, by an admin where nobody is named.
-func command(_ line: String, by peer: Peer = root) throws(Refusal) -> Command {
+func command(_ line: String, by peer: Peer = root, secrets: TestIntake = TestIntake()) throws(Refusal) -> Command {
   var parser = WordParser()
   let bytes = Array(line.utf8)
   do { try parser.parse(bytes.span) } catch { throw .syntax(error) }
-  return try VerbTable().command(parser, in: bytes.span, by: peer)
+  return try VerbTable().command(parser, in: bytes.span, by: peer, secrets: secrets)
 }
 
 /// Why a request line is refused; nil where it is a command.
-func refused(_ line: String, by peer: Peer = root) -> Refusal? {
+func refused(_ line: String, by peer: Peer = root, secrets: TestIntake = TestIntake()) -> Refusal? {
   do throws(Refusal) {
-    _ = try command(line, by: peer)
+    _ = try command(line, by: peer, secrets: secrets)
     return nil
   } catch {
     return error

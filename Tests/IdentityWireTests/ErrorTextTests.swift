@@ -24,7 +24,18 @@ private func line(_ refusal: Refusal) -> String {
         "denied user:1000 (uid 1000) lacks admin rights, for 'seal'"
       ),
       (.unattested, "denied the peer was gone before the kernel could say who it is"),
+      (.badArgument(verb: "backup", .missingAttribute("key")), "bad-argument backup: key= is missing"),
+      (
+        .badArgument(verb: "backup", .unexpectedWord(usage: "backup key=BASE64")),
+        "bad-argument backup: there is a word that does not belong there; usage: backup key=BASE64"
+      ),
+      (
+        .badArgument(verb: "backup", .notBase64(name: "key")),
+        "bad-argument backup: key is not Base64 (RFC 4648, section 4)"
+      ),
+      (.badArgument(verb: "item delete", .combination("no condition")), "bad-argument item delete: no condition"),
       (.notFound("no such device is listed"), "not-found no such device is listed"),
+      (.exists("group g has such an item"), "exists group g has such an item"),
       (.conflict("it was handed out already"), "conflict it was handed out already"),
       (.limit("that is all"), "limit that is all"),
       (.gone(since: 3, oldest: 44), "gone events after 3 are not all kept; those after 44 are"),

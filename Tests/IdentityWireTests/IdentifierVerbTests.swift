@@ -39,6 +39,17 @@ private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
         .migrate(.installation, value, app: "org.a", commits: false, forces: true)
       ),
       (
+        "migrate device item=serial service=legacy",
+        .migrateFromItem(
+          .device, ItemName(service: "legacy", account: "serial", group: nil), app: nil, commits: false, forces: false)
+      ),
+      (
+        "MIGRATE installation FORCE=yes Group=org.shared item=\"a b\" service=s app=org.a commit=yes",
+        .migrateFromItem(
+          .installation, ItemName(service: "s", account: "a b", group: "org.shared"), app: "org.a", commits: true,
+          forces: true)
+      ),
+      (
         "commit=yes migrate device 557E5958d3904cbfb9282A2B19A1399A",
         .migrate(.device, value, app: nil, commits: true, forces: false)
       ),
@@ -65,7 +76,32 @@ private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
       ("history device since=1", "history: there is no attribute \"since\""),
       ("resolve", "resolve: UUID is missing"), ("resolve \(text) \(text)", "resolve: \"\(text)\" is one word too many"),
       ("resolve \(text) app=x", "resolve: there is no attribute \"app\""),
-      ("migrate device", "migrate device: VALUE is missing"),
+      ("migrate device", "migrate device: VALUE is missing, or item=ACCOUNT and service=S in its place"),
+      ("migrate device commit=yes", "migrate device: VALUE is missing, or item=ACCOUNT and service=S in its place"),
+      ("migrate device \(text) item=a service=s", "migrate device: VALUE and item= are both given"),
+      ("migrate device \(text) item=a", "migrate device: VALUE and item= are both given"),
+      ("migrate device item=a", "migrate device: service= is missing"),
+      ("migrate device item=a group=g", "migrate device: service= is missing"),
+      (
+        "migrate device service=s group=g",
+        "migrate device: service= and group= say where to find an item, and item= is missing"
+      ),
+      (
+        "migrate installation \(text) group=g",
+        "migrate installation: service= and group= say where to find an item, and item= is missing"
+      ),
+      (
+        "migrate device \(text) service=s",
+        "migrate device: service= and group= say where to find an item, and item= is missing"
+      ),
+      ("migrate device item=\"\" service=s", "migrate device: item cannot be \"\"; allowed: 1 to 255 bytes"),
+      ("migrate device item=a service=\"\"", "migrate device: service cannot be \"\"; allowed: 1 to 255 bytes"),
+      (
+        "migrate device item=a service=s group=*",
+        "migrate device: group cannot be \"*\"; allowed: the name of one group, as * is for 'item find' alone"
+      ),
+      ("migrate device item=a service=s force=1", "migrate device: force cannot be \"1\"; allowed: yes, no"),
+      ("migrate device \(text) \(text)", "migrate device: \"\(text)\" is one word too many"),
       ("migrate device \(text) commit=true", "migrate device: commit cannot be \"true\"; allowed: yes, no"),
       ("migrate installation \(text) force=x", "migrate installation: force cannot be \"x\"; allowed: yes, no"),
       ("get key", "get key: NAME is missing"),

@@ -9,6 +9,11 @@ private func lines(_ reply: Reply) -> [String] {
     String.init)
 }
 
+private let item = Item(
+  key: ItemKey(group: "user:0", service: "mail", account: "alice"), number: 1, edition: UUID(high: 1, low: 2),
+  owner: "user:0", label: "my mail", attributes: [], isThisDeviceOnly: false, endsWithInstallation: false,
+  secretLength: 7, created: Timestamp(milliseconds: 0), modified: Timestamp(milliseconds: 0))
+
 @Suite struct ReplyTests {
   @Test func `rows come first, then the final line, each with its end`() {
     var reply = Reply()
@@ -39,6 +44,50 @@ private func lines(_ reply: Reply) -> [String] {
     #expect(
       lines(.whoami(peer, vendor: "org.v", groups: ["org.v.shared", "org.v.media"])).first
         == "OK org.a uid=0 gid=0 pid=1 vendor=org.v groups=org.v.shared,org.v.media admin=yes")
+  }
+
+  @Test func `the secret of an item stands right behind OK, written by whoever has it`() throws {
+    var reply = Reply()
+    reply.ok()
+    reply.item = item
+    reply.attribute("service", .text("mail"))
+    reply.attribute("label", .text("my mail"))
+    #expect(lines(reply) == ["OK service=mail label=\"my mail\"", ""])
+    var bytes = Array("OK\n".utf8)
+    try reply.append(to: &bytes) { (output) throws(Refusal) in output += "aHVudGVyMg==".utf8 }
+    try reply.append(to: &bytes) { (_) throws(Refusal) in }
+    #expect(
+      String(decoding: bytes, as: UTF8.self) == """
+        OK
+        OK data=aHVudGVyMg== service=mail label="my mail"
+        OK data="" service=mail label="my mail"
+
+        """)
+  }
+
+  @Test func `an answer whose secret cannot be had is not begun`() {
+    var reply = Reply()
+    reply.ok()
+    reply.item = item
+    reply.attribute("service", .text("mail"))
+    var bytes = Array("OK\n".utf8)
+    #expect(throws: Refusal.broken("it is damaged")) {
+      try reply.append(to: &bytes) { (output) throws(Refusal) in
+        output += "aHVu".utf8
+        throw .broken("it is damaged")
+      }
+    }
+    #expect(bytes == Array("OK\n".utf8))
+  }
+
+  @Test func `an answer without an item asks for no secret`() throws {
+    var reply = Reply()
+    reply.row()
+    reply.word(.number(1))
+    reply.ok()
+    var bytes: [UInt8] = []
+    try reply.append(to: &bytes) { (_) throws(Refusal) in throw .broken("it was asked for") }
+    #expect(bytes == Array("* 1\nOK\n".utf8))
   }
 
   @Test(arguments: [

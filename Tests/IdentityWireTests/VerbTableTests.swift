@@ -52,6 +52,35 @@ import Testing
     #expect(VerbTable.verbs(beginningWith: []).count == VerbTable.verbs.count)
   }
 
+  @Test(arguments: [
+    (
+      "item add",
+      "item add service=S account=A [group=G] data=BASE64 [label=L] [attr.NAME=V]… [this-device-only=yes] [lifetime=installation]"
+    ),
+    (
+      "item put",
+      "item put service=S account=A [group=G] data=BASE64 [label=L] [attr.NAME=V]… [this-device-only=yes] [lifetime=installation]"
+    ),
+    ("item read", "item read service=S account=A [group=G]"),
+    ("item find", "item find [service=S] [account=A] [group=G|*] [label=L] [attr.NAME=V]… [limit=one|all|N]"),
+    ("item update", "item update service=S account=A [group=G] [data=BASE64] [label=L] [attr.NAME=V]…"),
+    ("item delete", "item delete [service=S] [account=A] [group=G] [label=L] [attr.NAME=V]…"),
+    ("key rotate", "key rotate"), ("backup", "backup key=BASE64"), ("restore begin", "restore begin key=BASE64"),
+    ("restore add", "restore add data=BASE64"), ("restore end", "restore end [dry-run=yes] [adopt-device=yes]"),
+    ("migrate device", "migrate device [VALUE] [item=ACCOUNT] [service=S] [group=G] [app=ID] [commit=yes] [force=yes]"),
+    ("subscribe", "subscribe [TOPIC…] [since=SEQ] [snapshot=yes]"),
+    ("devices put", "devices put UUID [name=NAME] [seen=TIME]"),
+  ])
+  func `the usage of a verb is what the manual writes`(words: String, usage: String) throws {
+    #expect(try #require(VerbTable.verbs.first { $0.words == words }).usage == usage)
+  }
+
+  @Test func `the examples of every verb are commands`() {
+    for example in VerbTable.verbs.flatMap(\.examples) {
+      #expect(refused(example.request) == nil, "\(example.request)")
+    }
+  }
+
   @Test func `help for words that begin no verb is unknown-verb`() {
     #expect(throws: Refusal.unknownVerb("frob")) { try VerbTable.help(["frob"]) }
   }

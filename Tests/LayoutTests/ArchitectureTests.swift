@@ -15,12 +15,14 @@ import Testing
     "IdentityServer": [
       "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",
     ],
+    "ClientSecrets": ["CSodium", "LinuxSystem"],
     "IdentityClient": ["IdentityCore", "IdentityWire", "LinuxSystem"],
     "identityd": [
       "AppManifests", "IdentityCore", "IdentityStore", "IdentityServer", "ConfigurationFiles", "LinuxSystem", "Systemd",
       "Glibc",
     ],
-    "identityctl": ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc"],
+    "identityctl": ["ClientSecrets", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc"],
+    "IdentityBench": ["LinuxSystem", "Foundation"],
   ]
 
   @Test(arguments: allowed.keys.sorted())

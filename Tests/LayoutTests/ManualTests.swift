@@ -16,7 +16,12 @@ import Testing
       for operand in verb.operands {
         text += operand.isOptional ? " Oo Ar \(operand.name) Oc" : " Ar \(operand.name)"
       }
-      for attribute in verb.attributes { text += " Oo Cm \(attribute.name) Ns = Ns Ar \(attribute.value) Oc" }
+      for attribute in verb.attributes {
+        let suffix = attribute.suffix.map { " Ns Ar \($0)" } ?? ""
+        let plain = "Cm \(attribute.name)\(suffix) Ns = Ns Ar \(attribute.value)"
+        text += attribute.isRequired ? " \(plain)" : " Oo \(plain) Oc"
+        text += attribute.suffix == nil ? "" : " Ns ..."
+      }
       text += "\n\(escaped(verb.summary))\n"
       text += ".Bd -literal -offset indent -compact\n"
       for example in verb.examples {

@@ -50,7 +50,7 @@ extension Registry {
     return plan.changes
   }
 
-  /// What ends with an app: its installation identifier, and with the vendor's last app the vendor's.
+  /// What ends with an app: its installation identifier and items, and with the vendor's last app the vendor's identifier.
   func uninstallation(of id: Text, at now: Timestamp) -> [Change] {
     var plan = Plan(self)
     plan.uninstall(id, at: now)
@@ -112,8 +112,13 @@ extension Registry {
 }
 
 extension Plan {
-  /// An app goes, and its installation identifier with it.
+  /// An app goes, and its installation identifier with it, and the items that it added for as long.
   fileprivate mutating func uninstall(_ id: Text, at now: Timestamp) {
+    if registry.items.usage(of: id.quotaHolder).items > 0 {
+      for item in registry.items.all.filter({ $0.endsWithInstallation && $0.owner == id }).inOrder {
+        add(.itemDeleted(item))
+      }
+    }
     if registry[.installation(id)] != nil {
       add(.identifierEnded(.installation(id), .init(time: now, cause: .uninstalled)))
     }
@@ -131,7 +136,7 @@ extension Plan {
 
 extension Text {
   /// The user whose service this app without a manifest is; nil for any other.
-  fileprivate var owner: UInt32? {
+  var owner: UInt32? {
     guard isUnclaimedApp, let mark = bytes.lastIndex(of: UInt8(ascii: "@")) else { return nil }
     return UInt32(String(decoding: bytes[(mark + 1)...], as: UTF8.self))
   }

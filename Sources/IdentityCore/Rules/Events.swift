@@ -33,7 +33,9 @@ extension Registry {
     case .deviceListed(let device): news(ofListed: "added", device.value)
     case .deviceReplaced(let previous, let device): news(ofListed: "replaced", device.value, previous: previous)
     case .deviceUnlisted(let value): news(ofListed: "removed", value)
-    case .appUpdated, .deviceDescribed, .machineRecorded, .sealed: nil
+    case .itemStored(let item, _, let change): news(of: item.key, Text(change.rawValue))
+    case .itemDeleted(let item): news(of: item.key, "deleted")
+    case .appUpdated, .identifierRemembered, .deviceDescribed, .machineRecorded, .sealed: nil
     }
   }
 
@@ -52,6 +54,14 @@ extension Registry {
     var attributes = [Event.Attribute("value", Text("\(value)"))]
     if let previous { attributes.append(.init("previous", Text("\(previous)"))) }
     return News(topic: .devices, name: name, attributes: attributes, audience: .sharing)
+  }
+
+  private func news(of item: ItemKey, _ name: Text) -> News {
+    News(topic: .item, name: name, attributes: attributes(of: item), audience: .group(item.group))
+  }
+
+  private func attributes(of item: ItemKey) -> [Event.Attribute] {
+    [.init("group", item.group), .init("service", item.service), .init("account", item.account)]
   }
 
   private func attributes(of scope: Scope, _ value: UUID, previous: UUID?, _ cause: Cause) -> [Event.Attribute] {
@@ -78,6 +88,11 @@ extension Registry {
     if topics.contains(.app) {
       for id in apps.keys.sorted() where may(peer, see: .vendor(vendor(of: id))) {
         append(.app, [.init("app", id), .init("vendor", vendor(of: id))], to: &reply)
+      }
+    }
+    if topics.contains(.item), itemFault == nil {
+      for item in visibleItems(to: peer) {
+        append(.item, attributes(of: item.key), to: &reply)
       }
     }
     guard may(peer, see: .sharing) else { return reply }

@@ -49,7 +49,8 @@ extension Registry {
 
   /// `history LEVEL`: which identifier held when, and why it changed.
   func historyRows(of scope: Scope) -> Reply {
-    rows(history.filter { $0.scope == scope }) { identifier, reply in
+    // What came from a backup stands behind what it was before.
+    rows(history.filter { $0.scope == scope }.sorted { $0.created < $1.created }) { identifier, reply in
       reply.word(.uuid(identifier.value))
       reply.attribute("from", .time(identifier.created))
       reply.attribute("until", (identifier.end?.time).map(Reply.Value.time))

@@ -49,8 +49,9 @@ extension Registry {
     return nil
   }
 
-  /// `seal`: every identifier ends, and nothing follows in this store.
+  /// `seal`: every identifier ends, every item goes, and nothing follows in this store.
   func sealing(at now: Timestamp) -> [Change] {
-    scopes.map { .identifierEnded($0, .init(time: now, cause: .sealed)) } + [.sealed]
+    scopes.map { .identifierEnded($0, .init(time: now, cause: .sealed)) }
+      + items.all.inOrder.map { .itemDeleted($0) } + [.sealed]
   }
 }

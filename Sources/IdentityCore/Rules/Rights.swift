@@ -53,14 +53,17 @@ extension Registry {
   /// Whether a peer may see what is meant for this audience, by the rights in force now.
   package func may(_ peer: Peer, see audience: Audience) -> Bool {
     if peer.isAdmin { return true }
-    // Without its manifest an app that was uninstalled would pass for one that shares, and for a vendor of its name.
-    let isThere = apps[peer.app] != nil || peer.app.isUnclaimedApp
+    let isThere = isInstalledOrUnclaimed(peer.app)
     return switch audience {
     case .sharing: isThere && deviceScope(of: peer.app) == .device
     case .vendor(let vendor): isThere && vendor == self.vendor(of: peer.app)
     case .app(let app): app == peer.app
+    case .group(let group): may(peer, use: group)
     }
   }
+
+  /// Without its manifest an app that was uninstalled would pass for one that shares, and for a vendor of its name.
+  func isInstalledOrUnclaimed(_ app: Text) -> Bool { apps[app] != nil || app.isUnclaimedApp }
 
   /// Whoever has a device identifier of its own must not learn what all devices' apps have in common: they could be
   /// linked by it.

@@ -110,14 +110,30 @@ extension Verb {
 
   private static func migration(of level: Level, _ summary: String, _ example: Example) -> Verb {
     Verb(
-      words: "migrate \(level.rawValue)", operands: [.required("VALUE")],
-      attributes: [.init("app", "ID"), .init("commit", "yes"), .init("force", "yes")], kind: .change,
-      summary: summary, examples: [example]
+      words: "migrate \(level.rawValue)", operands: [.optional("VALUE")],
+      attributes: [
+        .init("item", "ACCOUNT"), .init("service", "S"), .init("group", "G"), .init("app", "ID"),
+        .init("commit", "yes"), .init("force", "yes"),
+      ],
+      kind: .change, summary: summary,
+      examples: [example, .init("migrate \(level.rawValue) item=alice service=legacy", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in
-      .registry(
-        .migrate(
-          level, try arguments.uuid(0), app: arguments["app"], commits: try arguments.flag("commit"),
-          forces: try arguments.flag("force")))
+      let app = arguments["app"]
+      let commits = try arguments.flag("commit")
+      let forces = try arguments.flag("force")
+      guard arguments["item"] == nil else {
+        guard arguments.operands.isEmpty else { throw arguments.combination("VALUE and item= are both given") }
+        return .registry(
+          .migrateFromItem(
+            level, try arguments.itemName(account: "item"), app: app, commits: commits, forces: forces))
+      }
+      guard arguments["service"] == nil, arguments["group"] == nil else {
+        throw arguments.combination("service= and group= say where to find an item, and item= is missing")
+      }
+      guard !arguments.operands.isEmpty else {
+        throw arguments.combination("VALUE is missing, or item=ACCOUNT and service=S in its place")
+      }
+      return .registry(.migrate(level, try arguments.uuid(0), app: app, commits: commits, forces: forces))
     }
   }
 }

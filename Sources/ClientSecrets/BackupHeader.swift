@@ -1,0 +1,107 @@
+import CSodium
+package import LinuxSystem
+
+/// The first line of a backup: how the key comes from the passphrase.
+///
+/// `identityd-backup 1 argon2id ops=<N> memory=<bytes> salt=<32 hex digits>` and a line feed. What follows is the daemon's.
+package struct BackupHeader: Equatable, Sendable {
+  /// Why a line is no header that can be used.
+  package enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
+    /// It is nothing of the kind.
+    case notABackup
+    /// Its version is not this one.
+    case later(version: String)
+    /// It asks for more work or memory than any that was made by this program.
+    case tooCostly
+
+    /// What is wrong with the file.
+    package var description: String {
+      switch self {
+      case .notABackup: "is not a backup of identityd"
+      case .later(let version):
+        "was made by a later identityd, in version \(version) of the format; this one reads version 1"
+      case .tooCostly: "asks for more work on the passphrase than any backup needs; it was not made by identityd"
+      }
+    }
+  }
+
+  /// The longest line, its end included: what a file has to have within it to be looked at any further.
+  package static let longestLine = 256
+  static let saltLength = 16
+  /// More than libsodium's most careful choice; a file from elsewhere must not keep the machine busy for hours.
+  static let mostOperations = 10
+  /// See ``mostOperations``; in bytes.
+  static let mostMemory = 1 << 30
+  /// Less than these libsodium does not do.
+  private static let leastOperations = 1
+  private static let leastMemory = 8_192
+
+  /// The number of passes over the memory.
+  let operations: Int
+  /// The memory that it takes, in bytes.
+  let memory: Int
+  /// What makes the same passphrase another key in every backup.
+  let salt: [UInt8]
+
+  init(operations: Int, memory: Int, salt: [UInt8]) {
+    self.operations = operations
+    self.memory = memory
+    self.salt = salt
+  }
+
+  /// One for a new backup: 3 passes over 256 MiB, which takes a second or so and is what libsodium calls moderate.
+  package init() throws(SystemError) {
+    var salt = [UInt8](repeating: 0, count: Self.saltLength)
+    try Entropy.fill(&salt)
+    self.init(
+      operations: Int(crypto_pwhash_argon2id_OPSLIMIT_MODERATE), memory: Int(crypto_pwhash_argon2id_MEMLIMIT_MODERATE),
+      salt: salt)
+  }
+
+  /// Reads a line, its end not among the bytes.
+  package init(parsing line: [UInt8]) throws(Fault) {
+    let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map {
+      String(decoding: $0, as: UTF8.self)
+    }
+    guard words.count > 1, words[0] == "identityd-backup" else { throw .notABackup }
+    guard words[1] == "1" else {
+      throw Self.isNumber(words[1]) && words[1].utf8.count <= 9 ? .later(version: words[1]) : .notABackup
+    }
+    guard words.count == 6, words[2] == "argon2id", let operations = Self.value("ops", words[3]),
+      let memory = Self.value("memory", words[4]), let salt = Self.salt(words[5])
+    else { throw .notABackup }
+    self.init(operations: operations, memory: memory, salt: salt)
+    // There is one way to write it, so that nothing is read that would not be written.
+    guard line == self.line.dropLast() else { throw .notABackup }
+    guard operations <= Self.mostOperations, memory <= Self.mostMemory else { throw .tooCostly }
+    guard operations >= Self.leastOperations, memory >= Self.leastMemory else { throw .notABackup }
+  }
+
+  /// The line with its end.
+  package var line: [UInt8] {
+    let digits = Array("0123456789abcdef".utf8)
+    let text = salt.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+    return Array("identityd-backup 1 argon2id ops=\(operations) memory=\(memory) salt=".utf8) + text
+      + [UInt8(ascii: "\n")]
+  }
+
+  private static func isNumber(_ text: some StringProtocol) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+      && text.utf8.first != UInt8(ascii: "0")
+  }
+
+  private static func value(_ name: String, _ word: String) -> Int? {
+    guard word.hasPrefix("\(name)=") else { return nil }
+    let digits = word.dropFirst(name.count + 1)
+    return isNumber(digits) ? Int(digits) : nil
+  }
+
+  private static func salt(_ word: String) -> [UInt8]? {
+    guard word.hasPrefix("salt="), word.utf8.count == 5 + 2 * saltLength else { return nil }
+    let digits = Array(word.utf8.dropFirst(5))
+    let bytes = stride(from: 0, to: digits.count, by: 2).compactMap { place in
+      UInt8(String(decoding: digits[place..<(place + 2)], as: UTF8.self), radix: 16)
+    }
+    return bytes.count == saltLength ? bytes : nil
+  }
+}

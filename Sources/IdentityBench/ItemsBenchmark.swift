@@ -1,0 +1,213 @@
+import Foundation
+
+/// Two daemons, one with few items and one with many: what does the number of items cost?
+struct ItemsBenchmark {
+  /// One of the two.
+  private struct Side {
+    /// It runs.
+    let daemon: MeasuredDaemon
+    /// How many it has, or is to have.
+    let items: Int
+    /// The one over which it is measured.
+    var connection: Connection
+
+    /// Items at random, of those that it has.
+    func items(_ count: Int, _ generator: inout SplitMix) -> [SampleItem] {
+      (0..<count).map { _ in SampleItem(number: Int.random(in: 0..<items, using: &generator)) }
+    }
+  }
+
+  /// What many items are compared with.
+  private static let few = 100
+  /// What the ratio of `item read` may be.
+  private static let limit = 2.0
+  /// Requests that are on their way together where throughput is measured.
+  private static let batch = 16
+  /// Changes that are on their way together: as many as the daemon takes of one connection.
+  private static let changes = 128
+  /// Lines that are sent in one piece while a daemon is filled.
+  private static let window = 500
+  /// Starts with the state that is there: each takes a while.
+  private static let restarts = 5
+
+  private let options: Options
+  private let sizes: Pair<Int>
+  private let sides: Pair<MeasuredDaemon>
+
+  /// Makes the daemons' folders. Nothing runs before ``run()``.
+  init(options: Options, guardian: Guardian) throws {
+    self.options = options
+    sizes = Pair(small: Self.few, large: options.items)
+    let configuration = """
+      [Limits]
+      ItemsPerApp=\(max(200_000, options.items))
+      ItemBytesPerApp=1G
+      [Log]
+      Level=warning
+
+      """
+    sides = try sizes.map { size in
+      try MeasuredDaemon(named: "\(size)", configuration: configuration, guardian: guardian)
+    }
+  }
+
+  /// Fills both, and measures them in turn.
+  func run() throws -> Report {
+    var sides = try Pair(small: side(self.sides.small, sizes.small), large: side(self.sides.large, sizes.large))
+    Program.say("filling daemons with \(sizes.small.grouped) and \(sizes.large.grouped) items")
+    let rates = try sides.map(fill)
+    Program.say("measuring in \(options.rounds) rounds")
+    var figures = try reads(sides) + others(sides)
+    figures.append(Figure("fill, pipelined", .perSecond, rates))
+    figures.append(Figure("peak memory so far", .megabytes, try sides.map(peakMemory)))
+    figures += try restart(&sides)
+    figures.append(Figure("peak memory since a restart", .megabytes, try sides.map(peakMemory)))
+    return Report(benchmark: "items", sizes: sizes, rounds: options.rounds, figures: figures)
+  }
+
+  private func side(_ daemon: MeasuredDaemon, _ items: Int) throws -> Side {
+    _ = try daemon.start()
+    return Side(daemon: daemon, items: items, connection: try daemon.connect())
+  }
+
+  private func peakMemory(of side: Side) throws -> Double { Double(try side.daemon.peakMemory()) / 1e6 }
+
+  // MARK: Filling
+
+  /// - Returns: items a second.
+  private func fill(_ side: Side) throws -> Double {
+    let windows = stride(from: 0, to: side.items, by: Self.window).map { $0..<min($0 + Self.window, side.items) }
+    var duration = Duration.zero
+    var underWay: Range<Int>?
+    for window in windows {
+      let lines = window.flatMap { SampleItem(number: $0).put }
+      let started = ContinuousClock.now
+      // The next are there before the last are answered, so that the daemon never waits.
+      try side.connection.send(lines)
+      if let underWay { try takeCreated(underWay.count, side.connection) }
+      duration += ContinuousClock.now - started
+      underWay = window
+    }
+    let started = ContinuousClock.now
+    try takeCreated(underWay?.count ?? 0, side.connection)
+    duration += ContinuousClock.now - started
+    return Double(side.items) / (duration.microseconds / 1e6)
+  }
+
+  private func takeCreated(_ count: Int, _ connection: Connection) throws {
+    try connection.receive(replies: count)
+    try connection.check(Array(repeating: Array("OK created".utf8), count: count))
+  }
+
+  // MARK: In turn
+
+  /// Measures both sides in turn, the same sequence of random numbers for both.
+  ///
+  /// - Returns: what came of each round, of either side. The rounds that warm up are left out.
+  private func inTurn(
+    _ sides: Pair<Side>, rounds: Int? = nil, warmUp: Int = 2, seed: UInt64,
+    _ measure: (Side, inout SplitMix) throws -> [Double]
+  ) throws -> Pair<[[Double]]> {
+    var results = Pair<[[Double]]>(small: [], large: [])
+    for round in 0..<(rounds ?? options.rounds) + warmUp {
+      var generator = SplitMix(seed: seed << 32 | UInt64(round))
+      var same = generator
+      let small = try measure(sides.small, &generator)
+      let large = try measure(sides.large, &same)
+      guard round >= warmUp else { continue }
+      results.small.append(small)
+      results.large.append(large)
+    }
+    return results
+  }
+
+  /// What is asserted: `item read`, one at a time and in batches.
+  private func reads(_ sides: Pair<Side>) throws -> [Figure] {
+    let single = try inTurn(sides, seed: 1) { try times($0, &$1, 500, { $0.read }, { [$0.answerToRead] }) }
+    let batched = try inTurn(sides, seed: 2) {
+      try rate($0, &$1, batches: 100, of: Self.batch, { $0.read }, { $0.answerToRead })
+    }
+    return latencies("read", single, limit: Self.limit) + [
+      throughput("read, \(Self.batch) at a time", batched, limit: Self.limit)
+    ]
+  }
+
+  /// What is only reported.
+  private func others(_ sides: Pair<Side>) throws -> [Figure] {
+    let byKey = try inTurn(sides, seed: 3) { try times($0, &$1, 100, { $0.findByKey }, { $0.answerToFind }) }
+    let byAttribute = try inTurn(sides, seed: 4) {
+      try times($0, &$1, 3, { $0.findByAttribute }, { $0.answerToFind })
+    }
+    let replaced = Array("OK replaced".utf8)
+    let put = try inTurn(sides, seed: 5) { try times($0, &$1, 10, { $0.put }, { _ in [replaced] }) }
+    let puts = try inTurn(sides, seed: 6) {
+      try rate($0, &$1, batches: 2, of: Self.changes, { $0.put }, { _ in replaced })
+    }
+    return latencies("find by service and account", byKey) + latencies("find by attribute", byAttribute)
+      + latencies("put, replacing", put) + [throughput("put, replacing, \(Self.changes) at a time", puts)]
+  }
+
+  private func throughput(_ name: String, _ rates: Pair<[[Double]]>, limit: Double? = nil) -> Figure {
+    let rates = rates.map { $0.flatMap(\.self) }
+    return Figure(name, .perSecond, rates.map(\.median), limit: limit, rounds: rates)
+  }
+
+  private func latencies(_ name: String, _ times: Pair<[[Double]]>, limit: Double? = nil) -> [Figure] {
+    let all = times.map { $0.flatMap(\.self) }
+    return [
+      Figure("\(name), median", .microseconds, all.map(\.median), limit: limit, rounds: times.map { $0.map(\.median) }),
+      Figure("\(name), 99th percentile", .microseconds, all.map { $0.percentile(0.99) }),
+    ]
+  }
+
+  /// One request after the other about items at random.
+  private func times(
+    _ side: Side, _ generator: inout SplitMix, _ count: Int, _ request: (SampleItem) -> [UInt8],
+    _ answer: (SampleItem) -> [[UInt8]]
+  ) throws -> [Double] {
+    let prepared = side.items(count, &generator).map { (request($0), answer($0)) }
+    return try prepared.map { request, answer in
+      let time = try side.connection.time(request, replies: 1)
+      try side.connection.check(answer)
+      return time
+    }
+  }
+
+  /// One batch of requests about items at random after the other.
+  ///
+  /// - Returns: requests a second.
+  private func rate(
+    _ side: Side, _ generator: inout SplitMix, batches: Int, of size: Int, _ request: (SampleItem) -> [UInt8],
+    _ answer: (SampleItem) -> [UInt8]
+  ) throws -> [Double] {
+    let prepared = (0..<batches).map { _ in side.items(size, &generator) }
+      .map { items in (items.flatMap(request), items.map(answer)) }
+    let total = try prepared.reduce(0.0) { sum, batch in
+      let time = try side.connection.time(batch.0, replies: size)
+      try side.connection.check(batch.1)
+      return sum + time
+    }
+    return [Double(batches * size) / (total / 1e6)]
+  }
+
+  // MARK: Restarting
+
+  /// From exec to the first answer, with the state that is there.
+  private func restart(_ sides: inout Pair<Side>) throws -> [Figure] {
+    let times = try inTurn(sides, rounds: Self.restarts, warmUp: 0, seed: 7) { side, generator in
+      try side.daemon.stop()
+      let time = try side.daemon.start().microseconds / 1e3
+      // It is not only alive: it has the items.
+      let connection = try side.daemon.connect()
+      for item in side.items(10, &generator) {
+        try connection.ask(item.read, replies: 1)
+        try connection.check([item.answerToRead])
+      }
+      return [time]
+    }
+    .map { $0.flatMap(\.self) }
+    sides.small.connection = try sides.small.daemon.connect()
+    sides.large.connection = try sides.large.daemon.connect()
+    return [Figure("restart until it answers, median", .milliseconds, times.map(\.median), rounds: times)]
+  }
+}

@@ -1,0 +1,48 @@
+import LinuxSystem
+
+/// The command line of `IdentityBench`.
+struct Options {
+  /// Items of the larger of two daemons: `ItemsPerApp=` can be no more.
+  private static let itemsAllowed = 1_000...1_000_000
+  /// Fewer rounds say nothing on a machine that does something else too.
+  private static let roundsAllowed = 10...1_000
+
+  /// What there is, as getopt reads it and as `--help` shows it.
+  static let known: [CommandLine.Option] = [
+    .init("items", value: "N", "Compare 100 items with N; 100000 where it is not given."),
+    .init("rounds", value: "N", "Measure N times in turn, at least 10; 30 where it is not given."),
+    .init("json", "Write the figures as one JSON document."),
+    .init("help", "Show this help, and end."),
+  ]
+
+  /// The benchmarks named; none for all.
+  let benchmarks: [String]
+  /// Items of the larger daemon.
+  let items: Int
+  /// How often each side is measured.
+  let rounds: Int
+  /// Whether the figures are for programs.
+  let isJSON: Bool
+  /// Whether nothing is to be measured.
+  let showsHelp: Bool
+
+  /// Reads the arguments, the program's own name not among them.
+  init(_ arguments: [String]) throws(CommandLine.UsageError) {
+    let line = try CommandLine(arguments, Self.known)
+    benchmarks = line.words
+    items = try Self.number("items", of: line, in: Self.itemsAllowed) ?? 100_000
+    rounds = try Self.number("rounds", of: line, in: Self.roundsAllowed) ?? 30
+    isJSON = line.options["json"] != nil
+    showsHelp = line.options["help"] != nil
+  }
+
+  private static func number(
+    _ name: String, of line: CommandLine, in range: ClosedRange<Int>
+  ) throws(CommandLine.UsageError) -> Int? {
+    guard let text = line.options[name] else { return nil }
+    guard let number = Int(text), range.contains(number) else {
+      throw CommandLine.UsageError("--\(name) cannot be '\(text)'; allowed: \(range.lowerBound) to \(range.upperBound)")
+    }
+    return number
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import LinuxSystem
+
+/// The benchmarks: each starts daemons of its own, and asserts nothing but a ratio within one run.
+enum Program {
+  /// How it ends; a signal ends it as well, and its daemons with it.
+  enum ExitStatus {
+    /// Every ratio is within its limit.
+    static let success: Int32 = 0
+    /// A ratio is not.
+    static let tooSlow: Int32 = 1
+    /// Something could not be measured.
+    static let failure: Int32 = 2
+    /// The command line is wrong (`EX_USAGE`).
+    static let usage: Int32 = 64
+  }
+
+  /// A benchmark that can be named on the command line.
+  private struct Benchmark: Sendable {
+    /// The word for it.
+    let name: String
+    /// What it asserts, in one line.
+    let summary: String
+    /// Starts what it needs, and measures.
+    let run: @Sendable (Options, Guardian) throws -> Report
+  }
+
+  /// All of them, in the order in which they run where none is named.
+  private static let benchmarks = [
+    Benchmark(name: "items", summary: "'item read' with many items takes at most twice as long as with 100.") {
+      try ItemsBenchmark(options: $0, guardian: $1).run()
+    }
+  ]
+
+  /// Runs the benchmarks.
+  ///
+  /// - Returns: the exit status of the process.
+  static func main() -> Int32 {
+    do {
+      let options = try Options(Array(Swift.CommandLine.arguments.dropFirst()))
+      if options.showsHelp {
+        return StandardStream.output.write(help) ? ExitStatus.success : ExitStatus.failure
+      }
+      if let name = options.benchmarks.first(where: { name in !benchmarks.contains { $0.name == name } }) {
+        throw LinuxSystem.CommandLine.UsageError("there is no benchmark '\(name)'")
+      }
+      return try run(options)
+    } catch let error as LinuxSystem.CommandLine.UsageError {
+      say("\(error); see 'IdentityBench --help'")
+      return ExitStatus.usage
+    } catch {
+      say("\(error)")
+      return ExitStatus.failure
+    }
+  }
+
+  private static func run(_ options: Options) throws -> Int32 {
+    var reports: [Report] = []
+    for benchmark in benchmarks where options.benchmarks.isEmpty || options.benchmarks.contains(benchmark.name) {
+      let guardian = try Guardian()
+      defer { guardian.end() }
+      reports.append(try benchmark.run(options, guardian))
+    }
+    let text = options.isJSON ? try Report.json(reports) : reports.map(\.text).joined(separator: "\n")
+    guard StandardStream.output.write(text) else { throw Failure("standard output takes nothing") }
+    return reports.allSatisfy(\.isWithinLimits) ? ExitStatus.success : ExitStatus.tooSlow
+  }
+
+  private static var help: String {
+    let list = benchmarks.map { "  \($0.name)  \($0.summary)\n" }.joined()
+    return """
+      IdentityBench [BENCHMARK…] [OPTION…]
+
+      Measures the identityd that stands beside it, in folders of its own below $TMPDIR. Without a BENCHMARK it runs all:
+      \(list)
+      Options:
+      \(LinuxSystem.CommandLine.help(Options.known))
+      It ends with status 1 where a ratio is over its limit, and with 2 where something could not be measured.
+
+      """
+  }
+
+  /// Says something on standard error: what it is doing, or why it cannot.
+  static func say(_ text: String) { StandardStream.error.write("IdentityBench: \(text)\n") }
+}
+
+/// Why something could not be measured.
+struct Failure: Error, CustomStringConvertible {
+  /// What went wrong.
+  let description: String
+
+  /// Says what went wrong.
+  init(_ description: String) { self.description = description }
+}

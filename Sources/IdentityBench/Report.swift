@@ -1,0 +1,139 @@
+import Foundation
+
+/// One row of the table: a figure of both daemons.
+struct Figure: Encodable {
+  /// What it is a number of.
+  enum Unit: String, Encodable {
+    case microseconds, milliseconds, megabytes
+    case perSecond = "per second"
+
+    /// How it stands behind a number.
+    var symbol: String {
+      switch self {
+      case .microseconds: "µs"
+      case .milliseconds: "ms"
+      case .megabytes: "MB"
+      case .perSecond: "/s"
+      }
+    }
+  }
+
+  /// What was measured.
+  let name: String
+  /// What the two numbers count.
+  let unit: Unit
+  /// With few items.
+  let small: Double
+  /// With many.
+  let large: Double
+  /// How many times worse the second is: more time or memory, or less in a second.
+  let ratio: Double
+  /// What the ratio may be at most; nil where nothing is asserted.
+  let limit: Double?
+  /// The first and the third quartile of the ratios of single rounds, where there are rounds.
+  let quartiles: [Double]?
+
+  /// Puts a row together.
+  init(_ name: String, _ unit: Unit, _ values: Pair<Double>, limit: Double? = nil, rounds: Pair<[Double]>? = nil) {
+    self.name = name
+    self.unit = unit
+    self.limit = limit
+    small = values.small
+    large = values.large
+    ratio = Self.ratio(values.small, values.large, unit)
+    quartiles = rounds.map { rounds in
+      let ratios = zip(rounds.small, rounds.large).map { Self.ratio($0, $1, unit) }
+      return [ratios.percentile(0.25), ratios.percentile(0.75)]
+    }
+  }
+
+  private static func ratio(_ small: Double, _ large: Double, _ unit: Unit) -> Double {
+    unit == .perSecond ? small / large : large / small
+  }
+
+  /// Whether the ratio is what it may be. One that is not a number is not.
+  var isWithinLimit: Bool { limit.map { ratio <= $0 } ?? true }
+}
+
+/// What a benchmark found.
+struct Report: Encodable {
+  /// The benchmark's name.
+  let benchmark: String
+  /// What it compared: how many items.
+  let sizes: [Int]
+  /// How often it measured in turn.
+  let rounds: Int
+  /// The table.
+  let figures: [Figure]
+  /// Whether everything asserted holds.
+  let isWithinLimits: Bool
+
+  /// Puts a report together.
+  init(benchmark: String, sizes: Pair<Int>, rounds: Int, figures: [Figure]) {
+    self.benchmark = benchmark
+    self.sizes = [sizes.small, sizes.large]
+    self.rounds = rounds
+    self.figures = figures
+    isWithinLimits = figures.allSatisfy(\.isWithinLimit)
+  }
+
+  /// The reports as one JSON document.
+  static func json(_ reports: [Report]) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+      positiveInfinity: "infinite", negativeInfinity: "-infinite", nan: "none")
+    return String(decoding: try encoder.encode(reports), as: UTF8.self) + "\n"
+  }
+
+  /// For people: a table, and what it means.
+  var text: String {
+    let head = ["\(benchmark), \(rounds) rounds"] + sizes.map(\.grouped) + ["ratio", "rounds' quartiles"]
+    let rows = [head] + figures.map(\.cells)
+    let widths = head.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+    let table = rows.map { row in
+      let cells = zip(row, widths).enumerated().map { column, cell in
+        let padding = String(repeating: " ", count: cell.1 - cell.0.count)
+        return column == 0 ? cell.0 + padding : padding + cell.0
+      }
+      return cells.joined(separator: "  ") + "\n"
+    }
+    return table.joined() + verdict
+  }
+
+  private var verdict: String {
+    figures.compactMap { figure in
+      guard let limit = figure.limit else { return nil }
+      let word = figure.isWithinLimit ? "holds" : "FAILED"
+      return "\(word): \(figure.name): \(figure.ratio.short) times, at most \(limit.short) is allowed\n"
+    }.joined()
+  }
+}
+
+extension Figure {
+  /// What stands in the columns of its row.
+  fileprivate var cells: [String] {
+    let range = quartiles.map { "\($0[0].short) to \($0[1].short)" } ?? ""
+    return [name, "\(small.short) \(unit.symbol)", "\(large.short) \(unit.symbol)", ratio.short, range]
+  }
+}
+
+extension Double {
+  /// Three digits at least, and those before the point whole.
+  fileprivate var short: String {
+    guard isFinite else { return "–" }
+    if self >= 100 { return Int(rounded()).grouped }
+    return String(format: self >= 10 ? "%.1f" : "%.2f", self)
+  }
+}
+
+extension Int {
+  /// With a comma between thousands.
+  var grouped: String {
+    let digits = String(self)
+    return String(
+      digits.enumerated().flatMap { place, digit in
+        place > 0 && (digits.count - place) % 3 == 0 ? [",", digit] : [digit]
+      })
+  }
+}

@@ -1,0 +1,47 @@
+/// A dictionary in parts, each small: changing one of two copies costs the copy of a part and not of the whole.
+///
+/// The writer keeps what was committed while it decides the next batch, so every change to a plain dictionary of 100,000
+/// items would copy them all.
+struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  /// A power of two of them.
+  private var parts: [[Key: Value]] = [[:]]
+  /// How many values there are.
+  private(set) var count = 0
+
+  /// How many values a part has on average before there are twice as many parts.
+  private static var partSize: Int { 64 }
+
+  subscript(key: Key) -> Value? {
+    get { parts[place(of: key)][key] }
+    // In place: a value that is such a dictionary itself would be copied otherwise.
+    _modify {
+      let place = place(of: key)
+      let before = parts[place].count
+      defer {
+        count += parts[place].count - before
+        if count > parts.count * Self.partSize { divide() }
+      }
+      yield &parts[place][key]
+    }
+  }
+
+  /// Every value, in no order.
+  var values: some Sequence<Value> { parts.lazy.flatMap(\.values) }
+
+  private func place(of key: Key) -> Int {
+    // The lower bits choose the place within a part.
+    Int(truncatingIfNeeded: UInt(bitPattern: key.hashValue) >> 32) & (parts.count - 1)
+  }
+
+  private mutating func divide() {
+    let all = parts
+    parts = Array(repeating: [:], count: all.count * 2)
+    for part in all { for (key, value) in part { parts[place(of: key)][key] = value } }
+  }
+}
+
+extension DividedDictionary: Equatable where Value: Equatable {
+  static func == (left: Self, right: Self) -> Bool {
+    left.count == right.count && left.parts.allSatisfy { $0.allSatisfy { right[$0.key] == $0.value } }
+  }
+}

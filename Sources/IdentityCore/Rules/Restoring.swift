@@ -1,0 +1,192 @@
+// What becomes of a backup that is brought into force.
+extension Registry {
+  /// Decides what a restore changes. What the backup does not know of stays.
+  ///
+  /// Identifiers follow the device: from a backup of other hardware they come only where this machine is to take the
+  /// other's place, because otherwise two would answer to them. Items come in any case.
+  package func restoration(of backup: Backup, adoptsDevice: Bool, _ context: Context) throws(Refusal) -> Decision {
+    guard !isSealed else { throw .unavailable("the store is sealed: the next start of the daemon is a first one") }
+    if let itemFault { throw .unavailable(itemFault) }
+    var restoration = Restoration(
+      backup, into: self, follows: backup.isFromHere || adoptsDevice, at: context.now, by: context.peer?.author)
+    restoration.tellDevice()
+    try restoration.keepApart(context)
+    restoration.installApps()
+    restoration.bringIdentifiers()
+    restoration.bringAccount()
+    for stored in backup.items { restoration.bring(stored) }
+    return restoration.decision
+  }
+}
+
+/// A restore in the making: the changes, and a row for each thing that is said of it.
+private struct Restoration {
+  private let backup: Backup
+  /// Whether the identifiers come too.
+  private let follows: Bool
+  private let now: Timestamp
+  private let author: Text?
+  private var plan: Plan
+  private var reply = Reply()
+  private var rows: Int64 = 0
+
+  init(_ backup: Backup, into registry: Registry, follows: Bool, at now: Timestamp, by author: Text?) {
+    self.backup = backup
+    self.follows = follows
+    self.now = now
+    self.author = author
+    plan = Plan(registry)
+  }
+
+  var decision: Decision {
+    var reply = reply
+    reply.ok()
+    reply.word(.number(rows))
+    return Decision(changes: plan.changes, reply: reply)
+  }
+
+  private mutating func tell(_ what: String, _ outcome: String, _ attributes: (String, Reply.Value?)...) {
+    rows += 1
+    reply.row()
+    reply.word(.string(what))
+    reply.word(.string(outcome))
+    for (name, value) in attributes { reply.attribute(name, value) }
+  }
+
+  // MARK: Identifiers
+
+  /// The row that says what becomes of the device identifier.
+  mutating func tellDevice() {
+    let ours = plan.registry[.device]?.value
+    let outcome =
+      switch (theirs, follows) {
+      case (nil, _): "unknown"
+      case (_, false): "clone"
+      case (ours, true): "kept"
+      case (_, true): backup.isFromHere ? "restored" : "adopted"
+      }
+    tell(
+      "device", outcome, ("value", (follows ? theirs ?? ours : ours).map(Reply.Value.uuid)),
+      ("previous", follows && theirs != nil && theirs != ours ? ours.map(Reply.Value.uuid) : nil),
+      ("backup", theirs.map(Reply.Value.uuid)))
+  }
+
+  /// The device identifier that the backup has.
+  private var theirs: UUID? { backup.identifiers.last { $0.scope == .device && $0.end == nil }?.value }
+
+  /// A copied machine-id would give this machine the other's identifier all the same: nothing is derived from it then.
+  mutating func keepApart(_ context: Context) throws(Refusal) {
+    guard !follows, let theirs, plan.registry[.device] == nil, var record = plan.registry.machine,
+      try context.machine(.device) == theirs
+    else { return }
+    record.spentMachine = record.fingerprint.machine
+    plan.add(.machineRecorded(record))
+  }
+
+  /// Apps without a manifest are installed again; the others' manifests come with their packages.
+  mutating func installApps() {
+    for (id, app) in backup.apps.sorted(by: { $0.key < $1.key }) where app.manifest == nil && id.isUnclaimedApp {
+      guard plan.registry.apps[id] == nil else { continue }
+      plan.add(.appInstalled(id, App(installed: app.installed)))
+      tell("app", "installed", ("app", .text(id)))
+    }
+  }
+
+  mutating func bringIdentifiers() {
+    guard follows else { return }
+    for identifier in backup.identifiers { remember(identifier) }
+    for identifier in backup.identifiers where identifier.end == nil { bring(identifier) }
+  }
+
+  /// The past comes too: what was in force when the backup was made was so until then.
+  private mutating func remember(_ identifier: Identifier) {
+    let known = plan.registry.identifiers(valued: identifier.value)
+    guard !known.contains(where: { $0.scope == identifier.scope && $0.created == identifier.created }) else { return }
+    var past = identifier
+    past.end = past.end ?? .init(time: backup.created, cause: .restored)
+    plan.add(.identifierRemembered(past))
+  }
+
+  private mutating func bring(_ identifier: Identifier) {
+    let scope = identifier.scope
+    let before = plan.registry[scope]
+    guard before?.value != identifier.value else { return }
+    let isDevice = scope == .device
+    guard isWanted(scope) else {
+      return tell("\(scope.level.rawValue)", "skipped", attributes(of: scope), ("reason", .string("not installed")))
+    }
+    plan.put(
+      Identifier(
+        scope: scope, value: identifier.value, created: now, origin: .restored, cause: .restored, author: author))
+    if isDevice { return plan.endSuspicion() }
+    tell(
+      scope.level.rawValue, "restored", ("value", .uuid(identifier.value)),
+      ("previous", (before?.value).map(Reply.Value.uuid)), attributes(of: scope))
+  }
+
+  /// An installation's identifier needs its app, and a vendor's one of its apps: nothing would ever end it.
+  private func isWanted(_ scope: Scope) -> Bool {
+    switch scope {
+    case .device, .deviceOfApp, .deviceOfVendor: true
+    case .installation(let app): plan.registry.apps[app] != nil
+    case .vendor(let vendor): plan.registry.apps.keys.contains { plan.registry.vendor(of: $0) == vendor }
+    }
+  }
+
+  private func attributes(of scope: Scope) -> (String, Reply.Value?) {
+    if let app = scope.app { return ("app", .text(app)) }
+    return ("vendor", scope.vendor.map(Reply.Value.text))
+  }
+
+  // MARK: Account
+
+  mutating func bringAccount() {
+    if let account = backup.account, account != plan.registry.account, follows || plan.registry.account == nil {
+      for change in plan.registry.accountChanges(to: account) { plan.add(change) }
+      tell("account", "changed", ("value", .text(account)))
+    }
+    describeOwnDevice()
+    // The devices of two accounts are not mixed.
+    guard backup.account == plan.registry.account else { return }
+    for device in backup.devices where !plan.registry.devices.contains(where: { $0.value == device.value }) {
+      guard plan.registry.devices.count < Bound.devices else { return }
+      plan.add(.deviceListed(device))
+      tell("devices", "added", ("value", .uuid(device.value)))
+    }
+  }
+
+  /// What was said of this device in the list comes back with its identifier.
+  private mutating func describeOwnDevice() {
+    guard let own = plan.registry[.device]?.value, own == theirs, follows,
+      let said = backup.devices.first(where: { $0.value == own }),
+      let listed = plan.registry.devices.first(where: { $0.value == own }), listed.name == nil, listed.seen == nil,
+      listed != said
+    else { return }
+    plan.add(.deviceDescribed(said))
+  }
+
+  // MARK: Items
+
+  mutating func bring(_ stored: Backup.StoredItem) {
+    let theirs = stored.item
+    let ours = plan.registry.items[theirs.key]
+    // Its edition tells that it has not changed since.
+    guard ours?.edition != theirs.edition else { return }
+    guard !theirs.endsWithInstallation || plan.registry.apps[theirs.owner] != nil else {
+      return tell(theirs, "skipped", reason: "not installed")
+    }
+    let item = Item(
+      key: theirs.key, number: ours?.number ?? plan.registry.items.lastNumber + 1, edition: theirs.edition,
+      owner: theirs.owner, label: theirs.label, attributes: theirs.attributes,
+      isThisDeviceOnly: theirs.isThisDeviceOnly, endsWithInstallation: theirs.endsWithInstallation,
+      secretLength: stored.secret.length, created: theirs.created, modified: theirs.modified)
+    plan.add(.itemStored(item, stored.secret, ours == nil ? .added : .replaced))
+    tell(theirs, ours == nil ? "added" : "replaced", reason: nil)
+  }
+
+  private mutating func tell(_ item: Item, _ outcome: String, reason: String?) {
+    tell(
+      "item", outcome, ("group", .text(item.key.group)), ("service", .text(item.key.service)),
+      ("account", .text(item.key.account)), ("reason", reason.map(Reply.Value.string)))
+  }
+}

@@ -1,0 +1,66 @@
+import IdentityCore
+import IdentityStore
+import IdentityWire
+
+/// A backup that a client gets, as fast as it reads.
+struct OutgoingBackup {
+  private let bytes: [UInt8]
+  private let reply: Reply
+  private var sent = 0
+
+  init(_ bytes: [UInt8], _ reply: Reply) {
+    self.bytes = bytes
+    self.reply = reply
+  }
+
+  /// Appends the next rows, and at the end the final line.
+  ///
+  /// - Returns: whether that was the end.
+  mutating func fill(_ output: inout [UInt8]) -> Bool {
+    while sent < bytes.count, output.count < Bound.outputPerConnection {
+      let piece = bytes[sent..<min(sent + Bound.backupPiece, bytes.count)]
+      output += "* data=".utf8
+      Base64.append(piece, to: &output)
+      output.append(UInt8(ascii: "\n"))
+      sent = piece.endIndex
+    }
+    guard sent == bytes.count else { return false }
+    reply.append(to: &output)
+    return true
+  }
+}
+
+extension Connection {
+  /// Goes on with a backup.
+  func fillFromBackup() {
+    guard outgoing?.fill(&output) == true else { return }
+    outgoing = nil
+    isBackedUp = false
+  }
+}
+
+// A backup that is handed in, by one connection at a time.
+extension Server {
+  func beginUpload(_ key: SealedSecret, of connection: Connection) throws(Refusal) {
+    guard upload == nil || upload?.token == connection.token else {
+      throw .conflict("somebody else is handing a backup in")
+    }
+    upload = (connection.token, try BackupUpload(key: key))
+  }
+
+  func addToUpload(_ text: Text, of connection: Connection) throws(Refusal) -> Reply {
+    guard upload?.token == connection.token, let count = try upload?.backup.add(text) else { throw Self.noUpload }
+    var reply = Reply()
+    reply.ok()
+    reply.word(.number(Int64(count)))
+    return reply
+  }
+
+  /// What was handed in; it is forgotten here.
+  func takeUpload(of connection: Connection) throws(Refusal) -> BackupUpload {
+    guard upload?.token == connection.token, let taken = upload.take() else { throw Self.noUpload }
+    return taken.backup
+  }
+
+  private static var noUpload: Refusal { .conflict("no backup was begun on this connection: 'restore begin' does") }
+}

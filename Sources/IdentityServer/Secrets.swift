@@ -1,0 +1,88 @@
+import IdentityCore
+import IdentityStore
+import IdentityWire
+
+// Answers with a secret: it goes from guarded memory into the output, out of the socket, and is wiped.
+extension Server {
+  /// Appends an answer.
+  ///
+  /// - Returns: false where the writer has to be asked for the secret in it.
+  func append(_ reply: Reply, to connection: Connection) throws(Refusal) -> Bool {
+    guard let item = reply.item else {
+      reply.append(to: &connection.output)
+      return true
+    }
+    guard let itemReader else { return false }
+    let start = connection.output.count
+    var outcome = ItemReader.Outcome.changed
+    try append(reply, item, to: connection) { (output) throws(Refusal) in
+      outcome = itemReader.appendSecret(of: item, to: &output, secretMemory)
+      switch outcome {
+      case .appended, .changed: return
+      case .damaged: throw damage(of: item)
+      case .failed(let reason):
+        let refusal = Refusal.broken("the secret cannot be read: \(reason)")
+        sayFault(of: item, refusal)
+        throw refusal
+      }
+    }
+    if outcome == .appended { return true }
+    connection.output.removeLast(connection.output.count - start)
+    connection.holdsSecret = false
+    return false
+  }
+
+  /// Appends the writer's answer.
+  func append(_ answer: WriterReport.Answer, to connection: Connection) {
+    if let backup = answer.backup {
+      connection.outgoing = OutgoingBackup(backup, answer.reply)
+      return
+    }
+    guard let item = answer.reply.item, let secret = answer.secret else {
+      return answer.reply.append(to: &connection.output)
+    }
+    do throws(Refusal) {
+      try append(answer.reply, item, to: connection) { (output) throws(Refusal) in
+        guard secretMemory.appendBase64(of: secret, to: &output) else { throw damage(of: item) }
+      }
+    } catch {
+      error.append(to: &connection.output)
+    }
+  }
+
+  /// Appends an answer with its secret, or nothing at all.
+  private func append(
+    _ reply: Reply, _ item: Item, to connection: Connection,
+    data: (inout [UInt8]) throws(Refusal) -> Void
+  ) throws(Refusal) {
+    let start = connection.output.count
+    // All the room there has to be, before there is anything in it: taking other memory would leave a copy behind. A
+    // byte of what is said of an item is written as six at the most.
+    connection.output.reserveCapacity(start + item.secretLength / 3 * 4 + 6 * item.size + Self.replyRoom)
+    do throws(Refusal) {
+      try reply.append(to: &connection.output, data: data)
+      connection.holdsSecret = true
+    } catch {
+      connection.output.removeLast(connection.output.count - start)
+      throw error
+    }
+  }
+
+  /// What the names and times of an answer take, in bytes.
+  private static var replyRoom: Int { 8_192 }
+
+  private func damage(of item: Item) -> Refusal {
+    sayFault(of: item, .damagedSecret(item))
+    return .damagedSecret(item)
+  }
+
+  /// Once for each: a client could fill the journal by asking.
+  func sayFault(of item: Item, _ refusal: Refusal) {
+    if knownDamaged.insert(item.edition).inserted { say(.secretDamaged(refusal.text)) }
+  }
+
+  /// Whether items can be used, where that is another thing than before.
+  func sayItemFault() {
+    if let fault = registry.itemFault { say(.itemsLocked(fault)) } else { say(.itemsOpened) }
+  }
+}

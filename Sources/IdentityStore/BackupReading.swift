@@ -1,0 +1,159 @@
+package import IdentityCore
+import LinuxSystem
+
+/// A backup that is being handed in, piece by piece. Nothing in it is believed before all of it is there.
+package struct BackupUpload: Sendable {
+  /// What it is sealed with.
+  let key: SealedSecret
+  /// What came.
+  private(set) var bytes: [UInt8] = []
+
+  /// Begins one.
+  ///
+  /// - Throws: `badArgument` for a key of another length than a backup has.
+  package init(key: SealedSecret) throws(Refusal) {
+    guard key.length == SealingKey.length else { throw .badBackupKey(verb: "restore begin") }
+    self.key = key
+  }
+
+  /// Takes a piece, in Base64.
+  ///
+  /// - Returns: how many bytes there are now.
+  package mutating func add(_ text: Text) throws(Refusal) -> Int {
+    guard let piece = Base64.bytes(text.bytes) else {
+      throw .badArgument(verb: "restore add", .notBase64(name: "data"))
+    }
+    guard bytes.count + piece.count <= Bound.backupLength else {
+      throw .limit("a backup has at most \(Bound.backupLength) bytes")
+    }
+    bytes += piece
+    return bytes.count
+  }
+}
+
+extension Store {
+  /// Opens a backup and proves it, whole.
+  ///
+  /// - Throws: `badArgument` for a key of another length; `conflict` for what is no backup, is damaged, is sealed with
+  ///   another key, or is of a later version: nothing of it is then used.
+  package func content(of upload: BackupUpload) throws(Refusal) -> Backup {
+    guard let key = keys.memory.sealingKey(in: upload.key) else { throw .badBackupKey(verb: "restore end") }
+    guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
+      throw .broken("no guarded memory can be had")
+    }
+    var reading = BackupReading(key, workspace, keys.memory, marks)
+    return try reading.backup(upload.bytes)
+  }
+}
+
+private struct BackupReading: ~Copyable {
+  private let key: SealingKey
+  private let workspace: SecretWorkspace
+  private let memory: SecretMemory
+  private let marks: MachineMarks
+  private var backup: Backup?
+
+  init(_ key: SealingKey, _ workspace: consuming SecretWorkspace, _ memory: SecretMemory, _ marks: MachineMarks) {
+    self.key = key
+    self.workspace = workspace
+    self.memory = memory
+    self.marks = marks
+  }
+
+  mutating func backup(_ bytes: [UInt8]) throws(Refusal) -> Backup {
+    var place = 0
+    var records: Int64 = 0
+    while place < bytes.count {
+      guard bytes.count - place >= BackupFormat.lengthSize else { throw Self.damaged("it is cut off") }
+      let length = bytes[place..<(place + BackupFormat.lengthSize)].reversed().reduce(0) { $0 << 8 | Int($1) }
+      let start = place + BackupFormat.lengthSize
+      guard length <= bytes.count - start else { throw Self.damaged("it is cut off") }
+      let isLast = start + length == bytes.count
+      try take(bytes[start..<(start + length)], place: records, isLast: isLast, behind: bytes[..<place])
+      place = start + length
+      records += 1
+    }
+    guard let backup, isEnded else { throw Self.damaged("it is empty, or cut off") }
+    return backup
+  }
+
+  private var isEnded = false
+
+  private mutating func take(
+    _ sealed: ArraySlice<UInt8>, place: Int64, isLast: Bool, behind previous: ArraySlice<UInt8>
+  ) throws(Refusal) {
+    guard sealed.count <= BackupFormat.longestRecord else { throw Self.damaged("record \(place) is too long") }
+    let associated = BackupFormat.associated(place: place, isLast: isLast, behind: previous)
+    let memory = memory
+    let key = key
+    let read = unsafe workspace.use { start -> (BackupFormat.Kind, [Value], SealedSecret?)? in
+      guard let length = unsafe key.open(sealed, with: associated, into: start) else { return nil }
+      let content = unsafe UnsafeBufferPointer(start: start, count: length)
+      guard let (kind, values, secret) = unsafe BackupFormat.read(content) else { return nil }
+      guard let secret else { return (kind, values, nil) }
+      guard secret.count <= Bound.secretLength else { return nil }
+      return unsafe (kind, values, memory.sealed(start + secret.lowerBound, count: secret.count))
+    }
+    guard let (kind, values, secret) = read else {
+      throw place == 0
+        ? .conflict("the passphrase is wrong, or this is no backup of identityd")
+        : Self.damaged("record \(place) does not open")
+    }
+    try take(kind, values, secret, place)
+  }
+
+  private mutating func take(
+    _ kind: BackupFormat.Kind, _ values: [Value], _ secret: SealedSecret?, _ place: Int64
+  ) throws(Refusal) {
+    guard (kind == .head) == (place == 0), (kind == .item) == (secret != nil), !isEnded else {
+      throw Self.damaged("record \(place) is out of place")
+    }
+    let isTaken: Bool
+    switch kind {
+    case .head: isTaken = try takeHead(values)
+    case .account:
+      let name = values.count == 1 ? values[0].asText : nil
+      isTaken = take(name.flatMap { $0.isEmpty ? nil : $0 }) { $0.account = $1 }
+    case .app:
+      guard values.count == 8, let id = values[0].asText else { throw Self.notUnderstood(place) }
+      isTaken = take(App(columns: values)) { $0.apps[id] = $1 }
+    case .identifier:
+      let identifier = values.count == 11 ? Identifier(columns: values) : nil
+      isTaken = take(identifier.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.identifiers.append($1) }
+    case .device:
+      let device = values.count == 5 ? ListedDevice(columns: values) : nil
+      isTaken = take(device.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.devices.append($1) }
+    case .item:
+      let item = secret.flatMap { secret in Item(backupColumns: values).map { Backup.StoredItem($0, secret) } }
+      isTaken = take(item) { $0.items.append($1) }
+    case .end:
+      isTaken = values == [.integer(place)]
+      isEnded = true
+    }
+    guard isTaken else { throw Self.notUnderstood(place) }
+  }
+
+  private mutating func take<Content>(_ content: Content?, _ store: (inout Backup, Content) -> Void) -> Bool {
+    guard let content, var backup = backup.take() else { return false }
+    store(&backup, content)
+    self.backup = backup
+    return true
+  }
+
+  private mutating func takeHead(_ values: [Value]) throws(Refusal) -> Bool {
+    guard let version = values.first?.number, version >= 1 else { return false }
+    guard version == BackupFormat.version else {
+      throw .conflict("the backup was made by a later identityd: its format is \(version), this one knows 1")
+    }
+    guard values.count >= 6, let created = values[2].time, case .blob(let salt) = values[3] else { return false }
+    let isHere = marks.isHere(salt: salt, machine: values[4], hardware: values[5])
+    backup = Backup(created: created, isFromHere: isHere)
+    return true
+  }
+
+  private static func notUnderstood(_ place: Int64) -> Refusal { damaged("record \(place) is not understood") }
+
+  private static func damaged(_ how: String) -> Refusal {
+    .conflict("the backup is damaged, so nothing of it is used: \(how)")
+  }
+}

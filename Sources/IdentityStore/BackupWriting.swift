@@ -1,0 +1,143 @@
+import CSodium
+package import IdentityCore
+import LinuxSystem
+
+extension Store {
+  /// Everything there is as one piece of bytes: what a backup file holds behind its first line.
+  ///
+  /// - Parameters:
+  ///   - registry: what is committed.
+  ///   - key: 32 bytes, which the backup is sealed with.
+  /// - Throws: `unavailable` without the key of the items; `broken` where a secret is damaged, naming its item; `limit`
+  ///   where it is longer than ``Bound/backupLength``.
+  package func backup(of registry: Registry, key: SealedSecret, at now: Timestamp) throws(Refusal) -> [UInt8] {
+    if case .damaged = condition, let refusal = condition.refusal { throw refusal }
+    guard registry.itemFault == nil, sealing != nil else {
+      throw .unavailable(registry.itemFault ?? "the key of the items is missing")
+    }
+    guard let sealing = keys.memory.sealingKey(in: key) else { throw .badBackupKey(verb: "backup") }
+    guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
+      throw .broken("no guarded memory can be had")
+    }
+    var writing = BackupWriting(sealing, workspace)
+    try writing.append(.head, try marks.head(at: now))
+    if let account = registry.account { try writing.append(.account, [.text(account.bytes)]) }
+    for (id, app) in registry.apps.sorted(by: { $0.key < $1.key }) { try writing.append(.app, app.columns(id: id)) }
+    for (place, identifier) in registry.history.enumerated() {
+      try writing.append(.identifier, identifier.columns(number: Int64(place) + 1))
+    }
+    for (place, device) in registry.devices.enumerated() {
+      try writing.append(.device, device.columns(number: Int64(place) + 1))
+    }
+    for item in registry.items.all.sorted(by: { $0.number < $1.number }) where !item.isThisDeviceOnly {
+      try writing.append(item, try secret(of: item), keys.memory)
+    }
+    return try writing.ended()
+  }
+}
+
+extension Refusal {
+  static func badBackupKey(verb: String) -> Refusal {
+    .badArgument(verb: verb, .combination("the key of a backup has \(SealingKey.length) bytes"))
+  }
+}
+
+/// A backup in the making.
+private struct BackupWriting: ~Copyable {
+  private let key: SealingKey
+  private let workspace: SecretWorkspace
+  private var bytes: [UInt8] = []
+  private var place: Int64 = 0
+
+  init(_ key: SealingKey, _ workspace: consuming SecretWorkspace) {
+    self.key = key
+    self.workspace = workspace
+  }
+
+  mutating func append(_ kind: BackupFormat.Kind, _ values: [Value], isLast: Bool = false) throws(Refusal) {
+    try append(key.seal(Authenticator.message(values, behind: kind.rawValue), with: associated(isLast)))
+  }
+
+  /// An item and its secret, which is open in guarded memory alone.
+  mutating func append(_ item: Item, _ secret: SealedSecret, _ memory: SecretMemory) throws(Refusal) {
+    var head = Authenticator.message(item.backupColumns, behind: BackupFormat.Kind.item.rawValue)
+    head.append(BackupFormat.secretForm)
+    head.append(number: UInt64(secret.length))
+    guard head.count + secret.length <= workspace.size else { throw .broken("an item is longer than it may be") }
+    let associated = associated(false)
+    let sealed = unsafe workspace.use { start -> [UInt8]? in
+      unsafe start.update(from: head, count: head.count)
+      guard unsafe memory.open(secret, into: start + head.count) else { return nil }
+      return unsafe key.seal(start, count: head.count + secret.length, with: associated)
+    }
+    guard let sealed else { throw Refusal.damagedSecret(item) }
+    try append(sealed)
+  }
+
+  consuming func ended() throws(Refusal) -> [UInt8] {
+    try append(.end, [.integer(place)], isLast: true)
+    return bytes
+  }
+
+  private func associated(_ isLast: Bool) -> [UInt8] {
+    BackupFormat.associated(place: place, isLast: isLast, behind: bytes[...])
+  }
+
+  private mutating func append(_ sealed: [UInt8]) throws(Refusal) {
+    guard bytes.count + sealed.count + BackupFormat.lengthSize <= Bound.backupLength else {
+      throw .limit("a backup has at most \(Bound.backupLength) bytes; copy the state directory instead")
+    }
+    for shift in stride(from: 0, to: 8 * BackupFormat.lengthSize, by: 8) {
+      bytes.append(UInt8(truncatingIfNeeded: sealed.count >> shift))
+    }
+    bytes += sealed
+    place += 1
+  }
+}
+
+// MARK: - Machine
+
+extension MachineMarks {
+  /// What a backup says of itself and the machine, whose marks are hashed with a salt: nobody can tell from two backups
+  /// whether they are of one machine.
+  func head(at now: Timestamp) throws(Refusal) -> [Value] {
+    var salt = [UInt8](repeating: 0, count: SealingKey.length)
+    do {
+      try Entropy.fill(&salt)
+    } catch {
+      throw .broken("the kernel gives no random bytes: \(error)")
+    }
+    return [
+      .integer(BackupFormat.version), .text(Version.program), .text("\(now)"), .blob(salt), hashed(machineID, salt),
+      hashed(hardware, salt),
+    ]
+  }
+
+  /// Whether a backup with these marks is from this hardware; where one of both does not tell, from a system with this
+  /// machine-id.
+  func isHere(salt: [UInt8], machine: Value, hardware: Value) -> Bool {
+    let own = hashed(self.hardware, salt)
+    if hardware != .null, own != .null { return hardware == own }
+    return machine != .null && machine == hashed(machineID, salt)
+  }
+
+  private func hashed(_ mark: [UInt8]?, _ salt: [UInt8]) -> Value {
+    guard let mark else { return .null }
+    var hash = [UInt8](repeating: 0, count: SealingKey.length)
+    // Fails only for lengths that these are not.
+    _ = unsafe crypto_generichash(&hash, hash.count, mark, UInt64(mark.count), salt, salt.count)
+    return .blob(hash)
+  }
+}
+
+extension Item {
+  /// All that is said of it, label and attributes too.
+  var backupColumns: [Value] { plainColumns + [.blob(description)] }
+
+  /// Reads those.
+  init?(backupColumns columns: [Value]) {
+    guard columns.count == 12, case .blob(let description) = columns[11] else { return nil }
+    self.init(columns: columns, nil)
+    guard describe(description) else { return nil }
+  }
+}

@@ -1,0 +1,114 @@
+import IdentityCore
+
+/// What it takes to write items and to read them.
+struct ItemSealing: Sendable {
+  let memory: SecretMemory
+  let key: SealingKey
+  /// The store they are in: they open in no other.
+  let store: UUID
+}
+
+// An item as the columns of a row of `item`, and back. What is said of it is sealed; what has to be known without a key,
+// so that an item can end with its app, is not.
+extension Item {
+  /// The columns of its row. `description` is sealed with all others.
+  func columns(_ sealing: ItemSealing) -> [Value] {
+    var columns = plainColumns
+    columns.append(.blob(sealing.key.seal(description, with: associated(columns, sealing.store, "description"))))
+    return columns
+  }
+
+  var plainColumns: [Value] {
+    [
+      .integer(number), .text(key.group.bytes), .text(key.service.bytes), .text(key.account.bytes), .text(owner.bytes),
+      .text("\(edition)"), .integer(isThisDeviceOnly ? 1 : 0), .integer(endsWithInstallation ? 1 : 0),
+      .integer(Int64(secretLength)), .text("\(created)"), .text("\(modified)"),
+    ]
+  }
+
+  /// Reads a row.
+  ///
+  /// - Parameter sealing: nil where the key is missing; the label and the attributes are then left out.
+  init?(columns: [Value], _ sealing: ItemSealing?) {
+    guard let number = columns[0].number, let group = columns[1].asText, let service = columns[2].asText,
+      let account = columns[3].asText, let owner = columns[4].asText, let edition = columns[5].uuid,
+      let length = columns[8].number, let created = columns[9].time, let modified = columns[10].time,
+      case .blob(let sealed) = columns[11]
+    else { return nil }
+    self.init(
+      key: ItemKey(group: group, service: service, account: account), number: number, edition: edition, owner: owner,
+      label: nil, attributes: [], isThisDeviceOnly: columns[6] != .integer(0),
+      endsWithInstallation: columns[7] != .integer(0), secretLength: Int(clamping: length), created: created,
+      modified: modified)
+    guard let sealing else { return }
+    let associated = associated(plainColumns, sealing.store, "description")
+    guard let opened = sealing.key.open(sealed, with: associated), describe(opened) else { return nil }
+  }
+
+  /// The label, then each attribute's name and value, a NUL behind each: no text has one in it.
+  var description: [UInt8] {
+    var bytes = (label?.bytes ?? []) + [0]
+    for attribute in attributes { bytes += attribute.name.bytes + [0] + attribute.value.bytes + [0] }
+    return bytes
+  }
+
+  mutating func describe(_ bytes: [UInt8]) -> Bool {
+    // A backup may be of anybody's making.
+    guard bytes.last == 0, String(validating: bytes, as: UTF8.self) != nil else { return false }
+    let texts = bytes.dropLast().split(separator: 0, omittingEmptySubsequences: false).map { Text(trusted: Array($0)) }
+    guard texts.count % 2 == 1 else { return false }
+    label = texts[0].isEmpty ? nil : texts[0]
+    attributes = stride(from: 1, to: texts.count, by: 2).map { Attribute(name: texts[$0], value: texts[$0 + 1]) }
+    return true
+  }
+
+  /// What the secret belongs to: the store, the key of the item, and everything that is said of it.
+  func associated(with store: UUID) -> [UInt8] {
+    associated(plainColumns + [.blob(description)], store, "secret")
+  }
+
+  private func associated(_ columns: [Value], _ store: UUID, _ kind: String) -> [UInt8] {
+    Authenticator.message([.text("identityd item \(kind)"), .text("\(store)")] + columns)
+  }
+}
+
+/// The statements of `secret`: one row an item, which only its own edition of it opens.
+///
+/// These rows are in no digest and have no proof: they are not read at a start. One that is missing, or not the one that
+/// belongs to its item, is noticed when it is asked for.
+final class SecretStatements: Sendable {
+  private let finding: Statement
+  private let replacing: Statement
+  private let removing: Statement
+
+  init(_ database: borrowing Database) throws(DatabaseError) {
+    finding = try database.prepare(Self.selection)
+    replacing = try database.prepare("INSERT OR REPLACE INTO secret (n, edition, sealed) VALUES (?1, ?2, ?3)")
+    removing = try database.prepare("DELETE FROM secret WHERE n = ?1")
+  }
+
+  static let selection = "SELECT edition, sealed FROM secret WHERE n = ?1"
+
+  func replace(_ item: Item, _ sealed: [UInt8]) throws(DatabaseError) {
+    try replacing.run([.integer(item.number), .text("\(item.edition)"), .blob(sealed)])
+  }
+
+  func remove(_ number: Int64) throws(DatabaseError) { try removing.run([.integer(number)]) }
+
+  func find(_ number: Int64) throws(DatabaseError) -> StoredSecret? {
+    try StoredSecret(finding.row([.integer(number)], columns: 2))
+  }
+}
+
+/// A row of `secret`.
+struct StoredSecret {
+  /// The edition of the item that it belongs to; nil where it is none that this program writes.
+  let edition: UUID?
+  let sealed: [UInt8]
+
+  init?(_ columns: [Value]?) {
+    guard let columns, case .blob(let sealed) = columns[1] else { return nil }
+    edition = columns[0].uuid
+    self.sealed = sealed
+  }
+}

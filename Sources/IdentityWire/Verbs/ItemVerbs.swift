@@ -1,0 +1,149 @@
+import IdentityCore
+
+extension Verb {
+  /// The verbs about items (protocol, section 4).
+  static let items: [Verb] = [
+    storing(
+      "item add", "Add an item: a secret under the key of group, service and account.",
+      .init("item add service=mail account=alice data=aHVudGVyMg==", "OK"), replaces: false),
+    storing(
+      "item put", "Add an item, or replace the one that has its key.",
+      .init("item put service=mail account=alice data=aHVudGVyMg== label=\"My mail\" attr.host=mx1", "OK created"),
+      replaces: true),
+
+    Verb(
+      words: "item read", attributes: itemName, kind: .question,
+      summary: "Tell an item's secret, and what is said of it.",
+      examples: [.init("item read service=mail account=alice", "ERR not-found …")]
+    ) { (arguments) throws(Refusal) in .registry(.item(.read(try arguments.itemName()))) },
+
+    Verb(
+      words: "item find",
+      attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G|*")] + described
+        + [.init("limit", "one|all|N")],
+      kind: .question, summary: "List the items that meet every condition, without their secrets.",
+      examples: [
+        .init("item find service=mail limit=one", "ERR not-found …"), .init("item find group=*", "ERR not-found …"),
+      ]
+    ) { (arguments) throws(Refusal) in
+      let condition = try arguments.condition(inAnyGroup: true)
+      return .registry(.item(.find(condition, limit: try arguments.limit())))
+    },
+
+    Verb(
+      words: "item update", attributes: itemName + [.secret("data", isRequired: false)] + described, kind: .change,
+      summary: "Change what is named of an item; an empty label or attribute is removed.",
+      examples: [.init("item update service=mail account=alice label=\"\"", "ERR not-found …")]
+    ) { (arguments) throws(Refusal) in
+      let update = ItemUpdate(
+        secret: arguments.secret("data"), label: try arguments.label(), attributes: try arguments.named(attributePrefix)
+      )
+      return .registry(.item(.update(try arguments.itemName(), update)))
+    },
+
+    Verb(
+      words: "item delete",
+      attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G")] + described,
+      kind: .change, summary: "Delete the items that meet every condition; at least one has to be given.",
+      examples: [.init("item delete service=mail account=alice", "ERR not-found …")]
+    ) { (arguments) throws(Refusal) in
+      let condition = try arguments.condition(inAnyGroup: false)
+      guard !condition.isEmpty else {
+        throw arguments.combination(
+          "at least one condition is needed: service=, account=, group=, label= or attr.NAME=")
+      }
+      return .registry(.item(.delete(condition)))
+    },
+  ]
+
+  /// What the names of an item's own attributes begin with.
+  fileprivate static let attributePrefix = "attr."
+
+  /// The attributes that name an item.
+  private static let itemName: [Attribute] = [
+    .required("service", "S"), .required("account", "A"), .init("group", "G"),
+  ]
+
+  /// The attributes that say something of an item.
+  private static let described: [Attribute] = [.init("label", "L"), .prefixed(attributePrefix, "NAME", "V")]
+
+  /// `item add`, and `item put`, which takes the same words.
+  private static func storing(_ words: String, _ summary: String, _ example: Example, replaces: Bool) -> Verb {
+    Verb(
+      words: words,
+      attributes: itemName + [.secret("data")] + described
+        + [.init("this-device-only", "yes"), .init("lifetime", "installation")],
+      kind: .change, summary: summary, examples: [example]
+    ) { (arguments) throws(Refusal) in
+      let description = ItemDescription(
+        label: try arguments.label(), attributes: try arguments.named(attributePrefix),
+        isThisDeviceOnly: try arguments.flag("this-device-only"),
+        endsWithInstallation: try arguments.endsWithInstallation())
+      return .registry(
+        .item(
+          .store(
+            try arguments.itemName(), try arguments.requiredSecret("data"), description, replaces: replaces)))
+    }
+  }
+}
+
+extension Arguments {
+  /// The name of one item.
+  ///
+  /// - Parameter account: the attribute that says whose it is.
+  func itemName(account: String = "account") throws(Refusal) -> ItemName {
+    ItemName(
+      service: try name(try required("service"), named: "service"),
+      account: try name(try required(account), named: account), group: try group())
+  }
+
+  /// The access group, where one is named.
+  private func group() throws(Refusal) -> Text? {
+    guard let given = self["group"] else { return nil }
+    guard given != "*" else { throw notAllowed("group", given, "the name of one group, as * is for 'item find' alone") }
+    return try name(given, named: "group")
+  }
+
+  /// Which items are meant.
+  ///
+  /// - Parameter inAnyGroup: whether `group=*` may be said.
+  fileprivate func condition(inAnyGroup: Bool) throws(Refusal) -> ItemCondition {
+    let looksEverywhere = inAnyGroup && self["group"] == "*"
+    let groups: ItemCondition.Groups =
+      looksEverywhere ? .all : try group().map(ItemCondition.Groups.named) ?? .own
+    return ItemCondition(
+      groups: groups, service: try optionalName("service"), account: try optionalName("account"), label: try label(),
+      attributes: try named(Verb.attributePrefix))
+  }
+
+  private func optionalName(_ attribute: String) throws(Refusal) -> Text? {
+    guard let given = self[attribute] else { return nil }
+    return try name(given, named: attribute)
+  }
+
+  /// What people call the item; an empty label is kept as such.
+  fileprivate func label() throws(Refusal) -> Text? {
+    guard let given = self["label"] else { return nil }
+    return try itemText(given, named: "label")
+  }
+
+  /// As many items at most; nil for all.
+  fileprivate func limit() throws(Refusal) -> Int? {
+    switch self["limit"] {
+    case nil, "all"?: return nil
+    case "one"?: return 1
+    case let text?:
+      guard let number = Self.decimal(text), number > 0 else { throw notAllowed("limit", text, "one, all, 1 or more") }
+      return number
+    }
+  }
+
+  /// Whether `lifetime=installation` is given, its only value.
+  fileprivate func endsWithInstallation() throws(Refusal) -> Bool {
+    switch self["lifetime"] {
+    case nil: return false
+    case "installation"?: return true
+    case let text?: throw notAllowed("lifetime", text, "installation")
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import IdentityCore
+
+extension Verb {
+  /// The verbs about the store as a whole, for admins.
+  static let store: [Verb] = [
+    Verb(
+      words: "key rotate", access: .admin, kind: .change,
+      summary: "Wrap the store's data key in another master key.",
+      examples: [.init("key rotate", "OK <word>")]
+    ) { (_) throws(Refusal) in .store(.rotateKey) },
+
+    Verb(
+      words: "backup", attributes: [.secret("key")], access: .admin, kind: .change,
+      summary: "Tell everything but this-device-only items, encrypted with a key of 32 bytes.",
+      examples: [.init("backup key=\(exampleKey)", "* data=<word>", "OK <number>")]
+    ) { (arguments) throws(Refusal) in .store(.backup(key: try arguments.requiredSecret("key"))) },
+
+    Verb(
+      words: "restore begin", attributes: [.secret("key")], access: .admin, kind: .local,
+      summary: "Begin to hand in a backup that this key opens.",
+      examples: [.init("restore begin key=\(exampleKey)", "OK")]
+    ) { (arguments) throws(Refusal) in .local(.beginRestore(key: try arguments.requiredSecret("key"))) },
+
+    Verb(
+      // A backup is encrypted, so that this is no secret.
+      words: "restore add", attributes: [.required("data", "BASE64")], access: .admin, kind: .local,
+      summary: "Hand in the next piece of the backup, as a row of it says it.",
+      examples: [.init("restore add data=AAAA", "ERR conflict …")]
+    ) { (arguments) throws(Refusal) in .local(.addToRestore(try arguments.required("data"))) },
+
+    Verb(
+      words: "restore end", attributes: [.init("dry-run", "yes"), .init("adopt-device", "yes")], access: .admin,
+      kind: .change, summary: "Bring the backup that was handed in into force, or tell what that would change.",
+      examples: [.init("restore end", "ERR conflict …")]
+    ) { (arguments) throws(Refusal) in
+      .store(
+        .restore(dryRun: try arguments.flag("dry-run"), adoptsDevice: try arguments.flag("adopt-device")))
+    },
+  ]
+
+  /// 32 bytes of zeros, which is no key to use.
+  private static let exampleKey = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+}

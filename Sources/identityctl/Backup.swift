@@ -1,0 +1,108 @@
+import ClientSecrets
+import Glibc
+import IdentityClient
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+// `backup FILE`: the daemon encrypts and the client writes, piece by piece.
+extension Program {
+  /// Writes a backup.
+  static func backUp(_ line: CommandLine) throws -> Int32 {
+    let path = try fileOperand(line, dash: "standard output")
+    let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
+    guard path != "-" || !StandardStream.output.isTerminal else {
+      throw CommandLine.UsageError("a backup is nothing for a terminal to show; name a file, or use a pipe")
+    }
+    try ProcessGuard.forbidDumps()
+    // What takes no more is told by the status and not by a signal, so that nothing half done is left behind.
+    ProcessGuard.ignoreFatalWriteSignals()
+    let source = try passphraseSource(line)
+    let file = try path == "-" ? nil : replacement(of: path)
+    var connection = try DaemonConnection(path: line.options["socket"] ?? DaemonConnection.defaultPath)
+    let header = try BackupHeader()
+    let key = try key(source, header, for: .make)
+    guard let file else {
+      // The backup has the output for itself.
+      let answer = try fetch(header, key, from: &connection) { piece in
+        guard StandardStream.output.write(piece, waits: true) else {
+          throw Ending(status: ExitStatus.outputFailed, text: "standard output took no more")
+        }
+      }
+      if case .error(let code, let text) = answer.final { complain("\(text) (\(code))") }
+      return status(of: answer)
+    }
+    let answer = try withFileFailures {
+      try SignalWatch.run(SignalWatch.ending, leave: { file.discard() }) {
+        let draft = try file.begin()
+        defer { file.discard() }
+        let answer = try fetch(header, key, from: &connection) { try draft.writeAll($0) }
+        if case .ok = answer.final { try file.finish(draft) }
+        return answer
+      }
+    }
+    return try show(answer, to: line, format)
+  }
+
+  /// Looks whether there is a place for the file, while nobody has typed anything yet.
+  private static func replacement(of path: String) throws -> FileReplacement {
+    do {
+      return try FileReplacement(of: path)
+    } catch  where error.code == EINVAL {
+      throw Ending(
+        status: ExitStatus.fileFailed, text: "\(path) is no regular file; to write to something else lead '-' there")
+    } catch {
+      throw Ending(status: ExitStatus.fileFailed, text: "\(error)")
+    }
+  }
+
+  /// Asks for the backup, and hands it on with its header in front.
+  private static func fetch(
+    _ header: BackupHeader, _ key: borrowing BackupKey, from connection: inout DaemonConnection,
+    _ write: ([UInt8]) throws -> Void
+  ) throws -> DaemonConnection.Answer {
+    var request = request("backup", key)
+    defer { request.wipe() }
+    var total = 0
+    var isBegun = false
+    let final = try connection.ask(line: request) { row in
+      guard let data = row.attributes.first(where: { $0.name == "data" }), let piece = Base64.decode(data.value.bytes)
+      else { throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent a piece of a backup without data") }
+      // Not before: a refusal comes instead of the first piece, and then there is nothing to write.
+      if !isBegun { try write(header.line) }
+      isBegun = true
+      total += piece.count
+      try write(piece)
+    }
+    if case .ok(let content) = final {
+      let sent = content.words.first.map { "\($0)" } ?? ""
+      guard total > 0, sent == "\(total)" else {
+        throw Ending(
+          status: ExitStatus.brokenAnswer, text: "the backup is not whole: \(total) bytes came, and it has '\(sent)'")
+      }
+    }
+    return DaemonConnection.Answer(final: final)
+  }
+
+  /// The one word behind `backup` and `restore`.
+  static func fileOperand(_ line: CommandLine, dash: String) throws(CommandLine.UsageError) -> String {
+    let verb = line.words[0].lowercased()
+    guard line.words.count == 2 else {
+      throw CommandLine.UsageError("'\(verb)' takes one FILE and nothing else; - is \(dash)")
+    }
+    let path = line.words[1]
+    guard !WordEncoder.looksLikeAttribute(Array(path.utf8)) else {
+      throw CommandLine.UsageError("'\(path)' is no FILE; where it is the name of one, write './\(path)'")
+    }
+    return path
+  }
+
+  /// Runs what reads or writes files.
+  static func withFileFailures<Outcome: ~Copyable>(_ body: () throws -> Outcome) throws -> Outcome {
+    do {
+      return try body()
+    } catch let error as SystemError {
+      throw Ending(status: ExitStatus.fileFailed, text: "\(error)")
+    }
+  }
+}

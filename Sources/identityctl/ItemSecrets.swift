@@ -1,0 +1,73 @@
+import ClientSecrets
+import IdentityClient
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+// The secrets of items: `--data-file` brings one in without showing it to whoever sees the command line, `--raw` brings
+// one out as it is.
+extension Program {
+  /// Verbs that take a secret, and whether they have to.
+  private static let takers = ["item add": true, "item put": true, "item update": false]
+
+  /// The request line with its end; the secret is read here, and whoever gets the line wipes it.
+  static func request(_ words: [String], _ line: CommandLine) throws -> [UInt8] {
+    let verb = words.prefix(2).map { $0.lowercased() }.joined(separator: " ")
+    let end = UInt8(ascii: "\n")
+    guard let needsSecret = takers[verb] else {
+      if verb == "item read" { try ProcessGuard.forbidDumps() }
+      return DaemonConnection.request(words) + [end]
+    }
+    try ProcessGuard.forbidDumps()
+    let isGiven = words.contains { $0.lowercased().hasPrefix("data=") }
+    guard let path = line.options["data-file"] else {
+      guard isGiven || !needsSecret else {
+        throw CommandLine.UsageError("the secret is missing; '--data-file=-' reads it from standard input")
+      }
+      return DaemonConnection.request(words) + [end]
+    }
+    guard !isGiven else { throw CommandLine.UsageError("'data=' is given, and '--data-file' as well") }
+    var secret = try bytes(of: path, limit: Bound.secretLength)
+    defer { secret.wipe() }
+    let head = DaemonConnection.request(words) + Array(" data=".utf8)
+    var request: [UInt8] = []
+    // Room for all of it, and what Base64 needs besides: no copy is left behind where the array would have been before.
+    request.reserveCapacity(head.count + Base64.length(of: secret.count) + 3)
+    request += head
+    if secret.isEmpty { request += Array("\"\"".utf8) } else { Base64.append(secret[...], to: &request) }
+    request.append(end)
+    return request
+  }
+
+  /// Reads a file whole; whoever gets the bytes wipes them.
+  private static func bytes(of path: String, limit: Int) throws -> [UInt8] {
+    try withFileFailures {
+      let file = try InputFile(path: path)
+      var bytes = [UInt8](repeating: 0, count: limit + 1)
+      let count = try file.fill(&bytes)
+      guard count <= limit else {
+        bytes.wipe()
+        throw Ending(status: ExitStatus.fileFailed, text: "\(file.name) is longer than \(limit) bytes")
+      }
+      bytes.removeLast(bytes.count - count)
+      return bytes
+    }
+  }
+
+  /// Writes the secret of an answer to `item read`, and nothing else.
+  static func showSecret(_ answer: DaemonConnection.Answer, to line: CommandLine) throws -> Int32 {
+    switch answer.final {
+    case .ok(let content):
+      guard let data = content.attributes.first(where: { $0.name == "data" }),
+        var secret = Base64.decode(data.value.bytes)
+      else { throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent an item without its secret") }
+      defer { secret.wipe() }
+      guard line.options["quiet"] != nil || StandardStream.output.write(secret, waits: true) else {
+        return ExitStatus.outputFailed
+      }
+    case .error(let code, let text): complain("\(text) (\(code))")
+    case .row, .event: break
+    }
+    return status(of: answer)
+  }
+}

@@ -1,0 +1,81 @@
+import Testing
+
+@testable import ClientSecrets
+
+@Suite struct BackupHeaderTests {
+  private static let salt = "000102030405060708090a0b0c0d0eff"
+  private static let good = "identityd-backup 1 argon2id ops=3 memory=268435456 salt=\(salt)"
+
+  @Test func `a line says how the key is made, and is written as it was read`() throws {
+    let header = try BackupHeader(parsing: Array(Self.good.utf8))
+    #expect(header.operations == 3)
+    #expect(header.memory == 268_435_456)
+    #expect(header.salt == Array(0...14) + [255])
+    #expect(header.line == Array("\(Self.good)\n".utf8))
+    #expect(header.line.count <= BackupHeader.longestLine)
+  }
+
+  @Test func `each new one has a salt of its own, and takes what libsodium calls moderate`() throws {
+    let one = try BackupHeader()
+    #expect(one.operations == 3)
+    #expect(one.memory == 268_435_456)
+    #expect(one.salt.count == 16)
+    #expect(try one.salt != BackupHeader().salt)
+    #expect(try BackupHeader(parsing: one.line.dropLast()) == one)
+  }
+
+  @Test(arguments: [(1, 8_192), (10, 1 << 30)])
+  func `what is within the bounds is taken`(operations: Int, memory: Int) throws {
+    let header = BackupHeader(operations: operations, memory: memory, salt: [UInt8](repeating: 7, count: 16))
+    #expect(try BackupHeader(parsing: header.line.dropLast()) == header)
+  }
+
+  @Test(arguments: [
+    ("ops=11", "memory=8192"), ("ops=4294967295", "memory=8192"), ("ops=9223372036854775807", "memory=8192"),
+    ("ops=1", "memory=1073741825"), ("ops=1", "memory=9223372036854775807"),
+  ])
+  func `a file from elsewhere cannot keep the machine busy`(operations: String, memory: String) {
+    let line = "identityd-backup 1 argon2id \(operations) \(memory) salt=\(Self.salt)"
+    #expect(throws: BackupHeader.Fault.tooCostly) { try BackupHeader(parsing: Array(line.utf8)) }
+  }
+
+  @Test(arguments: [
+    ("identityd-backup 2 argon2id ops=3", "2"), ("identityd-backup 10", "10"), ("identityd-backup 2 ", "2"),
+    ("identityd-backup 999999999 x=\u{e9}", "999999999"),
+  ])
+  func `another version is told, whatever follows`(line: String, version: String) {
+    #expect(throws: BackupHeader.Fault.later(version: version)) { try BackupHeader(parsing: Array(line.utf8)) }
+    #expect("\(BackupHeader.Fault.later(version: version))".contains("made by a later identityd"))
+  }
+
+  @Test(arguments: [
+    "", " ", "\u{0}", "PK\u{3}\u{4}", "SQLite format 3\u{0}", "identityd-backup", "identityd-backup ",
+    "identityd-backup 0", "identityd-backup 01", "identityd-backup +2", "identityd-backup -1", "identityd-backup x",
+    "identityd-backup 2x", "identityd-backup 1000000000", "identityd-backup  2", " \(good)", "\(good) ", "\(good)\r",
+    "\(good)\n", "\(good) x=1", "identityd-backup 1", "identityd-backup 1 argon2id",
+    "Identityd-backup 1 argon2id ops=3 memory=268435456 salt=\(salt)",
+    "identityd-backup 1 argon2i ops=3 memory=268435456 salt=\(salt)",
+    "identityd-backup 1 argon2id memory=268435456 ops=3 salt=\(salt)",
+    "identityd-backup 1 argon2id ops=03 memory=268435456 salt=\(salt)",
+    "identityd-backup 1 argon2id ops=+3 memory=268435456 salt=\(salt)",
+    "identityd-backup 1 argon2id ops=3 memory= salt=\(salt)", "identityd-backup 1 argon2id ops=3 memory=x salt=\(salt)",
+    "identityd-backup 1 argon2id ops=0 memory=8192 salt=\(salt)",
+    "identityd-backup 1 argon2id ops=1 memory=8191 salt=\(salt)",
+    "identityd-backup 1 argon2id ops=9223372036854775808 memory=8192 salt=\(salt)",
+    "identityd-backup 1 argon2id ops=3 memory=8192 salt=\(salt)00",
+    "identityd-backup 1 argon2id ops=3 memory=8192 salt=\(salt.dropLast())",
+    "identityd-backup 1 argon2id ops=3 memory=8192 salt=\(salt.uppercased())",
+    "identityd-backup 1 argon2id ops=3 memory=8192 salt=+\(salt.dropFirst())",
+    "identityd-backup 1 argon2id ops=3 memory=8192 salt=g\(salt.dropFirst())",
+    "identityd-backup 1 argon2id  ops=3 memory=8192 salt=\(salt)",
+  ])
+  func `what is not exactly that is no backup`(line: String) {
+    #expect(throws: BackupHeader.Fault.notABackup) { try BackupHeader(parsing: Array(line.utf8)) }
+  }
+
+  @Test func `bytes that are no text do no harm`() {
+    #expect(throws: BackupHeader.Fault.notABackup) { try BackupHeader(parsing: [0xff, 0xc3, 0x20, 0x31]) }
+    let broken = Array("identityd-backup 1 argon2id ops=3 memory=8192 salt=".utf8) + [UInt8](repeating: 0xff, count: 32)
+    #expect(throws: BackupHeader.Fault.notABackup) { try BackupHeader(parsing: broken) }
+  }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import LinuxSystem
+import Testing
+
+@testable import ClientSecrets
+
+@Suite struct PassphraseTests {
+  /// A file with this content, read from its beginning.
+  private func passphrase(_ content: some Sequence<UInt8>) throws -> Passphrase {
+    try Passphrase(from: try file(content))
+  }
+
+  private func file(_ content: some Sequence<UInt8>) throws -> InputFile {
+    let place = FileManager.default.temporaryDirectory.appending(path: "identity-passphrase-\(UUID().uuidString)")
+    try Data(content).write(to: place)
+    defer { try? FileManager.default.removeItem(at: place) }
+    return try InputFile(path: place.path)
+  }
+
+  private func key(_ passphrase: borrowing Passphrase, _ operations: Int, _ memory: Int, _ salt: [UInt8]) throws
+    -> String
+  {
+    var text: [UInt8] = []
+    try passphrase.key(for: BackupHeader(operations: operations, memory: memory, salt: salt)).appendBase64(to: &text)
+    let bytes = try #require(Base64.decode(text))
+    return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
+  /// Computed by the reference implementation (argon2-cffi 25.1: hash_secret_raw, one lane, Type.ID).
+  @Test(
+    arguments: [
+      (
+        1, 8_192, "correct horse battery staple", Array(0...15),
+        "d17ea6341ca93da6079ea2f64dc4aa31dd1aaf9caa67fb42ac4afd0714706f26"
+      ),
+      (
+        3, 65_536, "p\u{e4}ssw\u{f6}rd\u{1} ", [UInt8](repeating: 255, count: 16),
+        "4b75404e210dd73443bb77b562ffb3160ab86c1e13a157e11f9da8f761fc9155"
+      ),
+      (
+        10, 1_048_576, String(repeating: "p", count: 1_024), [UInt8](repeating: 0, count: 16),
+        "5e430dc669b7a1ff8d68b472e03f6bc1a9e3ad43e04f4f2037c48b7d36439fd2"
+      ),
+      (3, 268_435_456, "x", Array(0...15), "211f6e84240b3804d4fae56fbda8faaa4adcf2a1fee946ecce7479b2d6479425"),
+    ] as [(Int, Int, String, [UInt8], String)])
+  func `the key is Argon2id's`(operations: Int, memory: Int, text: String, salt: [UInt8], expected: String) throws {
+    #expect(try key(passphrase(text.utf8), operations, memory, salt) == expected)
+  }
+
+  @Test func `the same makes the same key, and any difference another`() throws {
+    let salt = [UInt8](repeating: 1, count: 16)
+    let keys = [
+      try key(passphrase("secret".utf8), 1, 8_192, salt), try key(passphrase("secret\nx".utf8), 1, 8_192, salt),
+      try key(passphrase("secrets".utf8), 1, 8_192, salt), try key(passphrase("secret\r".utf8), 1, 8_192, salt),
+      try key(passphrase("secret\u{0}".utf8), 1, 8_192, salt), try key(passphrase("secret".utf8), 2, 8_192, salt),
+      try key(passphrase("secret".utf8), 1, 16_384, salt),
+      try key(passphrase("secret".utf8), 1, 8_192, [2] + salt.dropFirst()),
+    ]
+    #expect(keys[0] == keys[1])
+    #expect(Set(keys).count == keys.count - 1)
+  }
+
+  @Test(
+    arguments: [
+      ("", .empty), ("\n", .empty), ("\nsecret\n", .empty),
+      (String(repeating: "x", count: 1_025), .tooLong), (String(repeating: "x", count: 1_025) + "\n", .tooLong),
+      (String(repeating: "x", count: 100_000), .tooLong),
+    ] as [(String, Passphrase.Failure)])
+  func `what is no passphrase is refused`(content: String, failure: Passphrase.Failure) {
+    #expect(throws: failure) {
+      let refused = try passphrase(content.utf8)
+      _ = refused.matches(refused)
+    }
+  }
+
+  @Test func `the longest is taken, with and without the end of the line`() throws {
+    let longest = String(repeating: "x", count: 1_024)
+    let one = try passphrase(longest.utf8)
+    let other = try passphrase("\(longest)\n\(longest)".utf8)
+    let isSame = one.matches(other)
+    #expect(isSame)
+  }
+
+  @Test func `two are the same byte by byte`() throws {
+    let one = try passphrase("\u{e9}".utf8)
+    for (text, expected) in [("\u{e9}", true), ("e\u{301}", false), ("\u{e9} ", false), ("\u{ea}", false)] {
+      let isSame = one.matches(try passphrase(text.utf8))
+      #expect(isSame == expected, "\(text)")
+    }
+  }
+
+  @Test func `nothing behind the line is taken from the file`() throws {
+    let file = try file("secret\nrest".utf8)
+    let read = try Passphrase(from: file)
+    let isSame = read.matches(try passphrase("secret".utf8))
+    #expect(isSame)
+    var rest = [UInt8](repeating: 0, count: 10)
+    #expect(try file.fill(&rest) == 4)
+    #expect(rest.prefix(4) == Array("rest".utf8)[...])
+  }
+
+  @Test func `a file that cannot be read is told`() throws {
+    #expect {
+      let refused = try Passphrase(from: try InputFile(path: "/"))
+      _ = refused.matches(refused)
+    } throws: { error in
+      guard case .unreadable(let why)? = error as? Passphrase.Failure else { return false }
+      return why.contains("Is a directory")
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import Testing
+
+/// `identityctl backup` and `restore` with the real daemon: what was there comes back, and nothing but the passphrase
+/// opens it.
+@Suite(.enabled(if: isRoot, "backups are for admins")) struct BackupClientTests {
+  private static let secret = Data((0..<32_768).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+
+  /// A daemon with identifiers, an account and a few items.
+  private func filled() throws -> DaemonUnderTest {
+    let daemon = try DaemonUnderTest().start()
+    _ = try daemon.uuid("get device")
+    _ = try daemon.uuid("get installation")
+    #expect(try daemon.ask("account set alice@example.org") == "OK")
+    for number in 0..<5 {
+      let data = (Self.secret + [UInt8(number)]).suffix(32_768).base64EncodedString()
+      #expect(try daemon.ask("item add service=s account=a\(number) label=l data=\(data)") == "OK")
+    }
+    #expect(try daemon.ask("item add service=s account=here data=eA== this-device-only=yes") == "OK")
+    return daemon
+  }
+
+  private func backup(_ daemon: DaemonUnderTest) throws -> URL {
+    let file = daemon.folder.appending(path: "file")
+    let result = try identityctl(at: daemon.socket, ["backup", file.path, "--passphrase-fd=3"])
+    #expect(result.status == 0, "\(result)")
+    return file
+  }
+
+  /// What a restore has to leave alone where it does not happen.
+  private func state(_ daemon: DaemonUnderTest) throws -> [[String]] {
+    try ["history device", "history installation", "account", "item find group=* service=s"].map {
+      try daemon.client().ask($0)
+    }
+  }
+
+  @Test func `what was there comes back, into the daemon it came from and into an empty one`() throws {
+    let first = try filled()
+    let file = try backup(first)
+    let installation = try first.uuid("get installation")
+    let read = try first.ask("item read service=s account=a3")
+    #expect(try first.ask("item delete service=s account=a3") == "OK 1")
+    #expect(try first.ask("account set bob@example.org") == "OK")
+    for daemon in [first, try DaemonUnderTest().start()] {
+      let result = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3"])
+      #expect(result.status == 0, "\(result)")
+      #expect(try daemon.ask("account") == "OK alice@example.org")
+      #expect(try daemon.uuid("get installation") == installation)
+      #expect(try daemon.ask("item read service=s account=a3") == read)
+      // It is not what this device alone may have that comes back.
+      let find = try daemon.client().ask("item find service=s")
+      #expect(find.filter { $0.contains("account=a") }.count == 5, "\(find)")
+    }
+  }
+
+  @Test func `a dry run tells, and changes nothing`() throws {
+    let daemon = try filled()
+    let file = try backup(daemon)
+    let other = try DaemonUnderTest().start()
+    let before = try state(other)
+    let dry = try identityctl(at: other.socket, ["restore", file.path, "--passphrase-fd=3", "--dry-run"])
+    #expect(dry.status == 0, "\(dry)")
+    #expect(!dry.output.isEmpty)
+    #expect(try state(other) == before)
+  }
+
+  @Test func `from one daemon to the other it goes through a pipe as well`() throws {
+    let first = try filled()
+    let second = try DaemonUnderTest().start()
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    let command = """
+      set -o pipefail
+      '\(program)' backup - --passphrase-fd=3 3<<< secret --socket='\(first.socket)' |
+        '\(program)' restore - --passphrase-fd=3 3<<< secret --socket='\(second.socket)' --json
+      """
+    let result = try run(["bash", "-c", command])
+    #expect(result.status == 0, "\(result)")
+    let document = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+    #expect(document?["ok"] as? Bool == true)
+    #expect(try second.ask("account") == "OK alice@example.org")
+  }
+
+  @Test func `nothing but the passphrase opens it, and nothing that was changed`() throws {
+    let daemon = try filled()
+    let file = try backup(daemon)
+    let before = try state(daemon)
+    let wrong = try identityctl(
+      at: daemon.socket, passphrase: "wrong horse", ["restore", file.path, "--passphrase-fd=3"])
+    #expect(wrong.status >= 10, "\(wrong)")
+    let content = try Data(contentsOf: file)
+    let begin = (content.firstIndex(of: 10) ?? 0) + 1
+    var damaged = [
+      content.prefix(content.count - 1), content.prefix(begin), content + [0], content + content[begin...],
+    ]
+    for place in [begin, begin + 100, content.count - 1] {
+      var copy = content
+      copy[place] ^= 1
+      damaged.append(copy)
+    }
+    // Another salt, so another key.
+    damaged.append(Data(String(repeating: "0", count: 32).utf8) + content[(begin - 1)...])
+    damaged[damaged.count - 1] = content[..<(begin - 33)] + damaged[damaged.count - 1]
+    for content in damaged {
+      try content.write(to: file)
+      let result = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3"])
+      #expect(result.status >= 10, "\(result)")
+      #expect(try state(daemon) == before)
+    }
+  }
+
+  @Test func `no secret, key or passphrase is to be found in it or in the journal`() throws {
+    let daemon = try filled()
+    #expect(
+      try daemon.ask("item add service=s account=z data=\(Data("tell nobody".utf8).base64EncodedString())") == "OK")
+    let content = try Data(contentsOf: try backup(daemon))
+    for text in ["tell nobody", "alice@example.org", "correct horse"] {
+      #expect(content.range(of: Data(text.utf8)) == nil)
+    }
+    for text in ["tell nobody", Data("tell nobody".utf8).base64EncodedString(), "correct horse"] {
+      #expect(!daemon.log.contains(text))
+    }
+  }
+
+  @Test func `it is for admins, and whoever is refused has no file`() throws {
+    let daemon = try filled()
+    let file = try backup(daemon)
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
+    let folder = daemon.folder.appending(path: "theirs")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+    try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
+    for words in [["backup", "\(folder.path)/file"], ["restore", file.path], ["restore", file.path, "--dry-run"]] {
+      let result = try identityctl(at: daemon.socket, words + ["--passphrase-fd=3"], asUser: 65_534)
+      #expect((result.status, result.output) == (15, ""), "\(result)")
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+  }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import Testing
+
+/// `identityctl backup` where something goes wrong: what was there before stays, and nothing else is left behind.
+@Suite struct BackupFaultTests {
+  private static let pieces = [
+    Data((0..<45_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }), Data(repeating: 10, count: 45_000),
+    Data([0, 255, 10]),
+  ]
+  private static let rows = pieces.map { "* data=\($0.base64EncodedString())\n" }.joined()
+
+  @Test func `the file has a line on the passphrase, then what the daemon sends`() throws {
+    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let file = daemon.folder.appending(path: "file")
+    let result = try identityctl(at: daemon.socket, ["backup", file.path, "--passphrase-fd=3"])
+    #expect(result.status == 0, "\(result)")
+    #expect(result.output == "90003\n")
+    let content = try Data(contentsOf: file)
+    let end = try #require(content.firstIndex(of: 10))
+    let header = String(decoding: content[..<end], as: UTF8.self)
+    #expect(header.wholeMatch(of: /identityd-backup 1 argon2id ops=3 memory=268435456 salt=[0-9a-f]{32}/) != nil)
+    #expect(content[(end + 1)...] == Self.pieces.reduce(Data(), +)[...])
+    let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
+    #expect(mode == 0o600)
+    #expect(try daemon.files() == ["file"])
+    let key = try #require(daemon.requests.first?.split(separator: "=", maxSplits: 1).last)
+    #expect(daemon.requests == ["backup key=\(key)"])
+    #expect(Data(base64Encoded: String(key))?.count == 32)
+  }
+
+  @Test func `standard output gets the same, and nothing else`() throws {
+    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let file = daemon.folder.appending(path: "file")
+    let words = ["backup", "-", "--passphrase-fd=3", "--json"]
+    let result = try identityctl(at: daemon.socket, words, shell: "> '\(file.path)'")
+    #expect(result.status == 0, "\(result)")
+    let content = try Data(contentsOf: file)
+    #expect(content.starts(with: Data("identityd-backup 1 ".utf8)))
+    #expect(content.count == 90_003 + (content.firstIndex(of: 10) ?? 0) + 1)
+  }
+
+  @Test(
+    arguments: [
+      (.lines("ERR denied no\n"), 15, "no (denied)"),
+      (.lines("\(rows)ERR internal broken\n"), 25, "broken (internal)"),
+      (.lastLines(""), 4, "closed the connection"), (.lastLines(rows), 4, "closed the connection"),
+      (.lastLines("\(rows)* data=AAA"), 4, "closed the connection"),
+      (.lines("\(rows)OK 90002\n"), 4, "90003 bytes came"), (.lines("\(rows)OK 90004\n"), 4, "90003 bytes came"),
+      (.lines("\(rows)OK\n"), 4, "90003 bytes came"), (.lines("OK 0\n"), 4, "0 bytes came"),
+      (.lines("\(rows)* data=AAA\nOK 90005\n"), 4, "without data"),
+      (.lines("\(rows)* size=3\nOK 90003\n"), 4, "without data"),
+      (.lines("\(rows)HELLO\n"), 4, "not the protocol"),
+    ] as [(PlayedDaemon.Answer, Int32, String)])
+  func `an answer that is not whole replaces nothing`(answer: PlayedDaemon.Answer, status: Int32, said: String) throws {
+    let daemon = try PlayedDaemon { _ in answer }
+    let file = daemon.folder.appending(path: "file")
+    try Data("before".utf8).write(to: file)
+    let result = try identityctl(at: daemon.socket, ["backup", file.path, "--passphrase-fd=3"])
+    #expect((result.status, result.output) == (status, ""), "\(result.errors.prefix(500))")
+    #expect(result.errors.contains(said), "\(result.errors.prefix(500))")
+    #expect(try Data(contentsOf: file) == Data("before".utf8))
+    #expect(try daemon.files() == ["file"])
+  }
+
+  @Test func `a disk that takes no more replaces nothing`() throws {
+    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let file = daemon.folder.appending(path: "file")
+    try Data("before".utf8).write(to: file)
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    // Files of 50 blocks of 1,024 bytes at most.
+    let result = try run(
+      [
+        "bash", "-c", "ulimit -f 50; echo secret | \"$0\" backup \"$1\" --passphrase-fd=0", program, file.path,
+      ], environment: ["IDENTITYD_SOCKET": daemon.socket])
+    #expect((result.status, result.output) == (7, ""), "\(result)")
+    #expect(result.errors.contains("File too large"))
+    #expect(try Data(contentsOf: file) == Data("before".utf8))
+    #expect(try daemon.files() == ["file"])
+    let full = try identityctl(at: daemon.socket, ["backup", "-", "--passphrase-fd=3"], shell: "> /dev/full")
+    #expect(full.status == 5, "\(full)")
+    #expect(full.errors.contains("standard output took no more"))
+    let closed = try identityctl(at: daemon.socket, ["backup", "-", "--passphrase-fd=3"], shell: ">&-")
+    #expect(closed.status == 5, "\(closed)")
+  }
+
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
+  func `a signal leaves nothing behind, and ends it as always`(signal: Int32) throws {
+    let daemon = try PlayedDaemon { _ in .lines(Self.rows) }
+    let file = daemon.folder.appending(path: "file")
+    try Data("before".utf8).write(to: file)
+    let process = Process()
+    process.executableURL = DaemonUnderTest.binaries.appending(path: "identityctl")
+    process.arguments = ["backup", file.path, "--passphrase-fd=0", "--socket=\(daemon.socket)"]
+    let input = Pipe()
+    process.standardInput = input
+    try process.runUnmasked()
+    try input.fileHandleForWriting.write(contentsOf: Data("secret\n".utf8))
+    try daemon.waitForRequest("backup")
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while try daemon.files().count < 2, Date() < deadline { usleep(5_000) }
+    #expect(try daemon.files().count == 2)
+    kill(process.processIdentifier, signal)
+    process.waitUntilExit()
+    #expect((process.terminationReason, process.terminationStatus) == (.uncaughtSignal, signal))
+    #expect(try Data(contentsOf: file) == Data("before".utf8))
+    #expect(try daemon.files() == ["file"])
+  }
+
+  @Test(arguments: [
+    ("/dev/null", "no regular file"), ("/dev/stdout", "no regular file"), ("FOLDER", "directory"),
+    ("FOLDER/", "directory"), ("FOLDER/socket", "no regular file"), ("FOLDER/device", "no regular file"),
+    ("FOLDER/nowhere", "No such file"), ("/nonexistent/file", "No such file"), ("", "No such file"),
+    ("FOLDER/missing/", "directory"),
+  ])
+  func `what is no place for a file is refused before the daemon is asked`(path: String, said: String) throws {
+    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let folder = daemon.folder.path
+    try FileManager.default.createSymbolicLink(atPath: "\(folder)/device", withDestinationPath: "/dev/null")
+    try FileManager.default.createSymbolicLink(atPath: "\(folder)/nowhere", withDestinationPath: "/nonexistent/file")
+    let words = ["backup", path.replacing("FOLDER", with: folder), "--passphrase-fd=3"]
+    let result = try identityctl(at: daemon.socket, words)
+    #expect((result.status, result.output) == (7, ""), "\(result)")
+    #expect(result.errors.contains(said), "\(result.errors)")
+    #expect(daemon.requests.isEmpty)
+    #expect(try daemon.files() == ["device", "nowhere"])
+  }
+
+  @Test func `a symbolic link stays one, and what it leads to is replaced`() throws {
+    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let link = daemon.folder.appending(path: "link").path
+    let file = daemon.folder.appending(path: "file")
+    try Data("before".utf8).write(to: file)
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "file")
+    #expect(try identityctl(at: daemon.socket, ["backup", link, "--passphrase-fd=3"]).status == 0)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "file")
+    #expect(try Data(contentsOf: file).count > 90_003)
+    #expect(try daemon.files() == ["file", "link"])
+  }
+
+  @Test(.enabled(if: isRoot, "acting as another user needs root"))
+  func `a folder that is closed to whoever asks is told before the daemon is asked`() throws {
+    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let words = ["backup", daemon.folder.appending(path: "file").path, "--passphrase-fd=3"]
+    let result = try identityctl(at: daemon.socket, words, asUser: 65_534)
+    #expect(result.status == 7, "\(result)")
+    #expect(result.errors.contains("Permission denied"))
+    #expect(daemon.requests.isEmpty)
+  }
+}

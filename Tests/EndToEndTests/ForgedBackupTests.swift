@@ -1,0 +1,204 @@
+import Foundation
+import Testing
+
+/// Backups that no daemon makes: sealed as they should be, with a key that somebody has.
+struct ForgedBackup {
+  /// A value as a record has it.
+  enum Value {
+    case null
+    case integer(Int64)
+    case text(String)
+    case blob([UInt8])
+    case secret([UInt8])
+
+    fileprivate var bytes: [UInt8] {
+      switch self {
+      case .null: [2] + Self.number(0)
+      case .integer(let number): [3] + Self.number(8) + Self.number(UInt64(bitPattern: number))
+      case .text(let text): [4] + Self.number(UInt64(text.utf8.count)) + Array(text.utf8)
+      case .blob(let blob): [5] + Self.number(UInt64(blob.count)) + blob
+      case .secret(let secret): [6] + Self.number(UInt64(secret.count)) + secret
+      }
+    }
+
+    fileprivate static func number(_ number: UInt64) -> [UInt8] {
+      (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+    }
+  }
+
+  static let time = "2026-11-21T08:39:12.345Z"
+  static let head = (kind: "head", values: Self.head(version: 1))
+  static func end(_ place: Int64) -> (kind: String, values: [Value]) { ("end", [.integer(place)]) }
+
+  static func head(version: Int64) -> [Value] {
+    [.integer(version), .text("9.9"), .text(time), .blob([UInt8](repeating: 1, count: 32)), .null, .null]
+  }
+
+  static func item(
+    _ account: String, secret: [UInt8] = [1], description: [UInt8] = [0],
+    edition: String = "9d2f6a51-9c0f-4b8e-8b3c-5d1e5f0a7c11"
+  ) -> (kind: String, values: [Value]) {
+    let plain: [Value] = [.integer(1)] + ["user:0", "s", account, "user:0", edition].map { .text($0) }
+    return (
+      "item",
+      plain + [.integer(0), .integer(0), .integer(1), .text(time), .text(time), .blob(description), .secret(secret)]
+    )
+  }
+
+  static func device(_ value: String, end: Value = .null) -> (kind: String, values: [Value]) {
+    (
+      "identifier",
+      [
+        .integer(1), .text("device"), .null, .null, .text(value), .text("random"), .text(time), .text("renewed"), .null,
+        end, end.bytes[0] == 2 ? .null : .text("renewed"),
+      ]
+    )
+  }
+
+  /// Seals records with ``backupKey``.
+  static func seal(_ records: [(kind: String, values: [Value])]) throws -> Data {
+    var backup = Data()
+    for (place, record) in records.enumerated() {
+      let name = [1] + Value.number(UInt64(record.kind.utf8.count)) + Array(record.kind.utf8)
+      let sealed = try seal(
+        name + record.values.flatMap(\.bytes),
+        with: [
+          .text("identityd backup"), .integer(Int64(place)), .integer(place == records.count - 1 ? 1 : 0),
+          .blob(Array(backup.suffix(16))),
+        ])
+      backup += (0..<4).map { UInt8(truncatingIfNeeded: sealed.count >> (8 * $0)) } + sealed
+    }
+    return backup
+  }
+
+  private typealias Encryption =
+    @convention(c) (
+      UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt64>?, UnsafePointer<UInt8>, UInt64, UnsafePointer<UInt8>,
+      UInt64, UnsafePointer<UInt8>?, UnsafePointer<UInt8>, UnsafePointer<UInt8>
+    ) -> Int32
+
+  /// XChaCha20-Poly1305, from the library that the daemon has it from.
+  private static func seal(_ message: [UInt8], with associated: [Value]) throws -> [UInt8] {
+    guard let library = unsafe dlopen("libsodium.so.23", RTLD_NOW),
+      let symbol = unsafe dlsym(library, "crypto_aead_xchacha20poly1305_ietf_encrypt")
+    else { throw Failure("there is no libsodium") }
+    let encrypt = unsafe unsafeBitCast(symbol, to: Encryption.self)
+    let nonce = (0..<24).map { _ in UInt8.random(in: 0...255) }
+    let bytes = associated.flatMap(\.bytes)
+    let key = Array(try #require(Data(base64Encoded: backupKey)))
+    var sealed = [UInt8](repeating: 0, count: message.count + 16)
+    let code = unsafe encrypt(
+      &sealed, nil, message, UInt64(message.count), bytes, UInt64(bytes.count), nil, nonce, key)
+    try #require(code == 0)
+    return nonce + sealed
+  }
+}
+
+/// A backup is material from elsewhere even where it opens: an admin may have been given it together with its key.
+@Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct ForgedBackupTests {
+  private typealias Forged = ForgedBackup
+
+  private func expectRefused(_ records: [(kind: String, values: [ForgedBackup.Value])], _ what: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    let backup = try Forged.seal(records)
+    let answer = (try? daemon.restore(backup)) ?? ["the daemon is gone"]
+    #expect(answer.count == 1 && answer[0].hasPrefix("ERR conflict "), "\(what): \(answer)")
+    guard let client = try? daemon.client(), let last = try? client.statusValue("last-event") else { return }
+    #expect(last == "0", "\(what)")
+  }
+
+  @Test func `what is made as a daemon makes it is taken`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let backup = try Forged.seal([Forged.head, Forged.item("a", secret: [1, 2, 3]), Forged.end(2)])
+    #expect(
+      try daemon.restore(backup) == ["* device unknown", "* item added group=user:0 service=s account=a", "OK 2"])
+    #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=AQID "))
+  }
+
+  @Test(arguments: [2, 3, 1_000, Int64.max]) func `one of a later version is refused, and said to be`(version: Int64)
+    throws
+  {
+    let daemon = try DaemonUnderTest().start()
+    for values in [Forged.head(version: version), [.integer(version)], [.integer(version), .secret([1])]] {
+      let backup = try Forged.seal([("head", values), ("unheard of", []), Forged.end(2)])
+      let answer = try daemon.restore(backup)
+      #expect(answer.count == 1 && answer[0].hasPrefix("ERR conflict "), "\(answer)")
+      if values.count != 2 { #expect(answer[0].contains("later identityd") && answer[0].contains(" \(version),")) }
+    }
+    #expect(try daemon.client().statusValue("last-event") == "0")
+  }
+
+  @Test(arguments: ["account", "app", "identifier", "device", "item", "end", "head", "unheard of"])
+  func `a record with too few, too many or other columns than it should have is refused`(kind: String) throws {
+    for values in [
+      [], [.null], [.integer(-1)], [.text("")], [Forged.Value](repeating: .null, count: 5),
+      [Forged.Value](repeating: .null, count: 8), [Forged.Value](repeating: .null, count: 11),
+      [Forged.Value](repeating: .null, count: 12), [Forged.Value](repeating: .text("x"), count: 8),
+      [Forged.Value](repeating: .text("x"), count: 11), [Forged.Value](repeating: .blob([]), count: 12),
+      [Forged.Value](repeating: .integer(1), count: 40),
+    ] as [[Forged.Value]] {
+      try expectRefused([Forged.head, (kind, values), Forged.end(2)], "\(kind) \(values)")
+      if kind == "item" {
+        try expectRefused([Forged.head, (kind, values + [.secret([1])]), Forged.end(2)], "\(kind) \(values), secret")
+      }
+    }
+  }
+
+  @Test func `heads and ends stand where they should`() throws {
+    try expectRefused([Forged.end(0)], "no head")
+    try expectRefused([Forged.head], "no end")
+    try expectRefused([Forged.head, Forged.end(7)], "another number")
+    try expectRefused([Forged.head, Forged.head, Forged.end(2)], "two heads")
+    try expectRefused([Forged.item("a"), Forged.head, Forged.end(2)], "an item first")
+    try expectRefused([("head", Forged.head(version: 0)), Forged.end(1)], "version 0")
+    try expectRefused(
+      [Forged.head, Forged.item("a", secret: [UInt8](repeating: 1, count: 32_769)), Forged.end(2)], "long")
+    try expectRefused([Forged.head, Forged.end(1), Forged.item("a"), Forged.end(3)], "something behind the end")
+  }
+
+  @Test func `no identifier comes that is nobody's`() throws {
+    for value in ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"] {
+      let daemon = try DaemonUnderTest().start()
+      _ = try daemon.restore(try Forged.seal([Forged.head, Forged.device(value), Forged.end(2)]), "adopt-device=yes")
+      #expect(try !daemon.ask("get device").contains(value))
+    }
+  }
+
+  @Test func `no text comes that is none, and no line of an answer is broken by it`() throws {
+    for description in [[0xff, 0xfe, 0], [0x61, 0, 0x80, 0, 0x62, 0], [0x0a, 0]] as [[UInt8]] {
+      let daemon = try DaemonUnderTest().start()
+      _ = try daemon.restore(
+        try Forged.seal([Forged.head, Forged.item("a", description: description), Forged.end(2)]))
+      let client = try daemon.client()
+      let found = try client.ask("item find")
+      #expect(found.count <= 2 && !found.joined().contains("\u{fffd}"), "\(found)")
+      #expect(try client.ask("ping") == ["OK"])
+    }
+  }
+
+  @Test func `one item twice, one edition twice, one device twice do no harm`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let devices = [
+      Forged.device("557e5958-d390-4cbf-b928-2a2b19a1399a"), Forged.device("557e5958-d390-4cbf-b928-2a2b19a1399b"),
+    ]
+    let ended = Forged.device("557e5958-d390-4cbf-b928-2a2b19a1399c", end: .text(Forged.time))
+    let listed: (kind: String, values: [Forged.Value]) = (
+      "device", [.integer(1), .text("557e5958-d390-4cbf-b928-2a2b19a1399d"), .null, .null, .text(Forged.time)]
+    )
+    let items = [
+      Forged.item("a", secret: [1]), Forged.item("a", secret: [2], edition: "9d2f6a51-9c0f-4b8e-8b3c-5d1e5f0a7c12"),
+      Forged.item("b", secret: [3]),
+    ]
+    let records = [Forged.head] + devices + [ended, ended, listed, listed] + items
+    let backup = try Forged.seal(records + [Forged.end(Int64(records.count))])
+    let answer = try daemon.restore(backup, "adopt-device=yes").last ?? ""
+    let found = try daemon.client().ask("item find")
+    for _ in 0..<2 {
+      daemon.end(with: SIGKILL)
+      try daemon.start()
+      #expect(try daemon.client().statusValue("store") == "ok", "\(answer)")
+      #expect(try daemon.client().ask("item find") == found)
+    }
+    #expect(try daemon.ask("devices").hasPrefix("OK "))
+  }
+}

@@ -1,0 +1,188 @@
+import Foundation
+import Testing
+
+/// `identityctl item …`: a secret goes in from a file and comes out again, byte by byte as it was.
+@Suite struct ItemClientTests {
+  private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+  /// Every byte there is, and at the end one that a shell would have cut off.
+  private static let bytes = Data((0...255).map { UInt8($0) } + [10])
+  private static let name = ["service=s", "account=a"]
+
+  /// Runs the client; `FILE` among the words stands for a file with this content, which is its standard input as well.
+  private func client(
+    _ socket: String, in folder: URL, _ words: [String], content: Data = bytes, shell: String = ""
+  ) throws -> (status: Int32, output: String, errors: String) {
+    let file = folder.appending(path: "secret")
+    try content.write(to: file)
+    let given = words.map { $0.replacing("FILE", with: file.path) }
+    return try run(
+      ["sh", "-c", "exec \"$@\" < '\(file.path)' \(shell)", "sh", Self.program] + given,
+      environment: ["IDENTITYD_SOCKET": socket])
+  }
+
+  private func client(_ daemon: DaemonUnderTest, _ words: [String], content: Data = bytes) throws -> (
+    status: Int32, output: String, errors: String
+  ) { try client(daemon.socket, in: daemon.folder, words, content: content) }
+
+  /// What `item read --raw` writes.
+  private func raw(_ daemon: DaemonUnderTest) throws -> Data {
+    let file = daemon.folder.appending(path: "raw")
+    let words = ["item", "read"] + Self.name + ["--raw"]
+    let result = try client(daemon.socket, in: daemon.folder, words, shell: "> '\(file.path)'")
+    #expect((result.status, result.errors) == (0, ""))
+    return try Data(contentsOf: file)
+  }
+
+  // MARK: - With the daemon
+
+  @Test(arguments: ["FILE", "-", "/dev/stdin"], ["add", "Put"])
+  func `a secret comes back as it was`(path: String, verb: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    let stored = try client(daemon, ["item", verb] + Self.name + ["label=my key", "--data-file=\(path)"])
+    #expect(stored.status == 0, "\(stored)")
+    #expect(try raw(daemon) == Self.bytes)
+    let shown = try client(daemon, ["item", "read"] + Self.name)
+    #expect(shown.output.contains("data=\(Self.bytes.base64EncodedString())"), "\(shown)")
+    #expect(shown.output.contains("label=my key"))
+    let found = try client(daemon, ["item", "find", "service=s"])
+    #expect(found.status == 0)
+    #expect(!found.output.contains(Self.bytes.base64EncodedString()))
+  }
+
+  @Test func `an update brings another secret, or leaves it alone`() throws {
+    let daemon = try DaemonUnderTest().start()
+    #expect(try client(daemon, ["item", "add"] + Self.name + ["--data-file=FILE"]).status == 0)
+    #expect(try client(daemon, ["item", "add"] + Self.name + ["--data-file=FILE"]).status == 17)
+    #expect(try client(daemon, ["item", "update"] + Self.name + ["label=new"]).status == 0)
+    #expect(try raw(daemon) == Self.bytes)
+    let other = Data("other\n".utf8)
+    #expect(try client(daemon, ["item", "update"] + Self.name + ["--data-file=FILE"], content: other).status == 0)
+    #expect(try raw(daemon) == other)
+    let put = try client(daemon, ["item", "put"] + Self.name + ["--data-file=-"])
+    #expect((put.status, put.output) == (0, "replaced\n"))
+    #expect(try raw(daemon) == Self.bytes)
+  }
+
+  @Test func `the longest secret goes in and out`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let longest = Data((0..<32_768).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+    #expect(try client(daemon, ["item", "add"] + Self.name + ["--data-file=FILE"], content: longest).status == 0)
+    #expect(try raw(daemon) == longest)
+  }
+
+  @Test(arguments: [["--raw"], ["--raw", "--json"], ["--raw", "--quiet"]])
+  func `without a secret nothing is written to standard output`(options: [String]) throws {
+    let daemon = try DaemonUnderTest().start()
+    let result = try client(daemon, ["item", "read"] + Self.name + options)
+    #expect((result.status, result.output) == (16, ""))
+    #expect(result.errors.contains("(not-found)"))
+  }
+
+  // MARK: - With a daemon that is played
+
+  private func played(_ answer: String = "OK\n") throws -> PlayedDaemon { try PlayedDaemon { _ in .lines(answer) } }
+
+  private func client(_ daemon: PlayedDaemon, _ words: [String], content: Data = bytes) throws -> (
+    status: Int32, output: String, errors: String
+  ) { try client(daemon.socket, in: daemon.folder, words, content: content) }
+
+  @Test(arguments: [
+    (["item", "add", "service=s", "--data-file=FILE"], "item add service=s data=YQo="),
+    (["--data-file", "-", "Item", "PUT", "label=a b"], "Item PUT label=\"a b\" data=YQo="),
+    (["item", "update", "service=s"], "item update service=s"),
+    (
+      ["item", "update", "service=s", "attr.data=1", "--data-file=FILE"], "item update service=s attr.data=1 data=YQo="
+    ),
+    (["item", "add", "service=s", "data=AAAA"], "item add service=s data=AAAA"),
+    (["item", "put", "service=s", "DATA=AAAA"], "item put service=s DATA=AAAA"),
+  ])
+  func `the secret is the request's last attribute, its end of line not cut off`(words: [String], request: String)
+    throws
+  {
+    let daemon = try played()
+    #expect(try client(daemon, words, content: Data("a\n".utf8)).status == 0)
+    #expect(daemon.requests == [request])
+  }
+
+  @Test(arguments: [(0, "\"\""), (1, "eA=="), (32_768, nil)] as [(Int, String?)])
+  func `any length up to the longest is sent`(length: Int, text: String?) throws {
+    let daemon = try played()
+    let content = Data(repeating: UInt8(ascii: "x"), count: length)
+    #expect(try client(daemon, ["item", "add", "--data-file=-"], content: content).status == 0)
+    #expect(daemon.requests == ["item add data=\(text ?? content.base64EncodedString())"])
+  }
+
+  @Test(
+    arguments: [
+      (["item", "add", "service=s"], 2, "--data-file=-"), (["Item", "Put", "service=s"], 2, "--data-file=-"),
+      (["item", "add", "data=AAAA", "--data-file=FILE"], 2, "'data=' is given"),
+      (["item", "update", "Data=AAAA", "--data-file=-"], 2, "'data=' is given"),
+      (["item", "read", "--data-file=FILE"], 2, "'--data-file' is for 'item add', 'item put' and 'item update' alone"),
+      (["item", "--data-file=FILE"], 2, "'--data-file' is for"), (["status", "--data-file=FILE"], 2, "is for"),
+      (["item", "find", "--raw"], 2, "'--raw' is for 'item read' alone"), (["get", "device", "--raw"], 2, "'--raw'"),
+      (["item", "add", "--data-file=FILE", "--raw"], 2, "'--raw'"),
+      (["item", "add", "--data-file=/nonexistent/file"], 7, "/nonexistent/file: No such file"),
+      (["item", "add", "--data-file=/etc"], 7, "Is a directory"), (["item", "add", "--data-file="], 7, "No such file"),
+      (["item", "add", "--data-file=/dev/zero"], 7, "/dev/zero is longer than 32768 bytes"),
+    ] as [([String], Int32, String)])
+  func `what is wrong is told before the daemon is asked`(words: [String], status: Int32, said: String) throws {
+    let daemon = try played()
+    let result = try client(daemon, words)
+    #expect((result.status, result.output) == (status, ""), "\(result)")
+    #expect(result.errors.contains(said), "\(result)")
+    #expect(daemon.requests.isEmpty)
+  }
+
+  @Test(arguments: ["FILE", "-"])
+  func `a file that is too long is refused, wherever it comes from`(path: String) throws {
+    let daemon = try played()
+    let words = ["item", "add", "--data-file=\(path)"]
+    let result = try client(daemon, words, content: Data(repeating: 0, count: 32_769))
+    #expect((result.status, result.output) == (7, ""))
+    #expect(result.errors.contains("is longer than 32768 bytes"), "\(result)")
+    #expect(daemon.requests.isEmpty)
+  }
+
+  @Test(arguments: [
+    ("OK service=s", 4), ("OK data=AAA service=s", 4), ("OK data=\"\" service=s", 0), ("OK data=eAo=", 0),
+  ])
+  func `only the bytes themselves are written`(answer: String, status: Int32) throws {
+    let daemon = try played(answer + "\n")
+    let result = try client(daemon, ["item", "read", "--raw"])
+    #expect(result.status == status, "\(result)")
+    #expect(result.output == (answer.contains("eAo=") ? "x\n" : ""))
+    let full = try client(daemon.socket, in: daemon.folder, ["item", "read", "--raw"], shell: "> /dev/full")
+    if answer.contains("eAo=") { #expect(full.status == 5) }
+  }
+
+  @Test func `where standard output is closed the answer goes nowhere, and the status tells`() throws {
+    let daemon = try played("OK data=eAo=\n")
+    for option in ["--raw", "--json"] {
+      let result = try client(daemon.socket, in: daemon.folder, ["item", "read", option], shell: ">&-")
+      #expect(result.status == 5, "\(result)")
+    }
+    // It did not go to the daemon either.
+    #expect(daemon.requests == ["item read", "item read"])
+  }
+
+  @Test(.enabled(if: isRoot, "acting as another user needs root"), arguments: [["add", "--data-file=-"], ["read"]])
+  func `nobody else can look into a client that has a secret`(words: [String]) throws {
+    let daemon = try PlayedDaemon { _ in .lines("") }
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments =
+      [
+        "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Self.program, "--socket=\(daemon.socket)",
+        "item",
+      ]
+      + words
+    process.standardInput = FileHandle.nullDevice
+    try process.runUnmasked()
+    try daemon.waitForRequest("item")
+    // What the kernel lets nobody look into belongs to root (PR_SET_DUMPABLE, proc(5)).
+    let owner = try FileManager.default.attributesOfItem(atPath: "/proc/\(process.processIdentifier)/mem")
+    #expect(owner[.ownerAccountID] as? Int == 0)
+    process.terminate()
+    process.waitUntilExit()
+  }
+}

@@ -1,0 +1,165 @@
+import Foundation
+import Testing
+
+/// The question for a passphrase, on a terminal that script(1) makes.
+@Suite struct PassphrasePromptTests {
+  private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+  private static let header = "identityd-backup 1 argon2id ops=1 memory=8192 salt=000102030405060708090a0b0c0d0e0f\n"
+
+  private func daemon() throws -> PlayedDaemon {
+    let daemon = try PlayedDaemon { request in
+      request.hasPrefix("backup") ? PlayedDaemon.backup([Data("content".utf8)]) : .lines("OK\n")
+    }
+    try Data(Self.header.utf8).write(to: daemon.folder.appending(path: "old"))
+    return daemon
+  }
+
+  @Test func `a new one is asked for twice, and shown never`() throws {
+    let daemon = try daemon()
+    let terminal = try Terminal(daemon, "\(Self.program) backup \(daemon.folder.path)/new")
+    try terminal.type("hunter2 is no good\n", after: "Passphrase for the backup: ")
+    try terminal.type("hunter2 is no good\n", after: "Once more: ")
+    let shown = try terminal.end()
+    #expect(shown.contains("\r\nPassphrase for the backup: \r\nOnce more: \r\n7\r\n"), "\(shown)")
+    #expect(!shown.contains("hunter"))
+    #expect(shown.contains(" echo "), "\(shown)")
+    #expect(shown.contains("status 0"))
+    #expect(try daemon.files() == ["new", "old"])
+  }
+
+  @Test func `a slip in one of the two makes no backup`() throws {
+    let daemon = try daemon()
+    let terminal = try Terminal(daemon, "\(Self.program) backup \(daemon.folder.path)/new")
+    try terminal.type("hunter2\n", after: "Passphrase for the backup: ")
+    try terminal.type("hunter3\n", after: "Once more: ")
+    let shown = try terminal.end()
+    #expect(shown.contains("identityctl: the passphrases are not the same"))
+    #expect(!shown.contains("hunter"))
+    #expect(shown.contains("status 7"))
+    #expect(try daemon.files() == ["old"])
+    #expect(daemon.requests.isEmpty)
+  }
+
+  @Test func `that of a backup is asked for once, wherever input and output lead`() throws {
+    let daemon = try daemon()
+    let old = "\(daemon.folder.path)/old"
+    let terminal = try Terminal(daemon, "\(Self.program) restore - < \(old) > /dev/null 2> /dev/null")
+    try terminal.type("correct horse battery staple\n", after: "Passphrase of the backup: ")
+    let shown = try terminal.end()
+    #expect(shown.contains("status 0"), "\(shown)")
+    #expect(!shown.contains("horse"))
+    #expect(
+      daemon.requests == ["restore begin key=0X6mNBypPaYHnqL2TcSqMd0ar5yqZ/tCrEr9BxRwbyY=", "restore end"])
+  }
+
+  @Test(arguments: [
+    ("\n", "is empty"), ("\u{4}", "is empty"), (String(repeating: "x", count: 1_100) + "\n", "longer than"),
+  ])
+  func `what is no passphrase is told`(typed: String, said: String) throws {
+    let daemon = try daemon()
+    let terminal = try Terminal(daemon, "\(Self.program) restore \(daemon.folder.path)/old")
+    try terminal.type(typed, after: "Passphrase of the backup: ")
+    let shown = try terminal.end()
+    #expect(shown.contains(said), "\(shown)")
+    #expect(shown.contains("status 7"))
+    #expect(shown.contains(" echo "))
+    #expect(!shown.contains("xx"))
+  }
+
+  /// The terminal sends the signals for ^C and ^\ itself; what was typed before them is not shown either.
+  @Test(arguments: [("hunter\u{3}", 130), ("hunter\u{1c}", 131)])
+  func `a key that ends it leaves a terminal that shows what is typed`(typed: String, status: Int) throws {
+    let daemon = try daemon()
+    let terminal = try Terminal(daemon, "\(Self.program) backup \(daemon.folder.path)/new")
+    try terminal.type(typed, after: "Passphrase for the backup: ")
+    let shown = try terminal.end()
+    #expect(shown.contains("status \(status)"), "\(shown)")
+    #expect(shown.contains(" echo "))
+    #expect(!shown.contains("hunter"))
+    #expect(try daemon.files() == ["old"])
+  }
+
+  @Test(arguments: [(SIGTERM, 143), (SIGHUP, 129), (SIGINT, 130)])
+  func `a signal that ends it leaves a terminal that shows what is typed`(signal: Int32, status: Int) throws {
+    let daemon = try daemon()
+    let terminal = try Terminal(daemon, "\(Self.program) restore \(daemon.folder.path)/old")
+    try terminal.type("", after: "Passphrase of the backup: ")
+    try terminal.kill(signal)
+    let shown = try terminal.end()
+    #expect(shown.contains("status \(status)"), "\(shown)")
+    #expect(shown.contains(" echo "))
+  }
+
+  @Test func `one that is stopped leaves such a terminal too, and asks again when it goes on`() throws {
+    let daemon = try daemon()
+    // Only with job control is there anybody to go on.
+    let terminal = try Terminal(
+      daemon, script: "set -m; \(Self.program) restore \(daemon.folder.path)/old; stty -a; fg; echo status $?; stty -a")
+    try terminal.type("hunter\u{1a}", after: "Passphrase of the backup: ")
+    try terminal.type("", after: " echo ")
+    try terminal.type("correct horse battery staple\n", after: "Passphrase of the backup: ")
+    let shown = try terminal.end()
+    #expect(shown.contains("status 0"), "\(shown)")
+    #expect(!shown.contains("horse") && !shown.contains("hunter"), "\(shown)")
+    #expect(daemon.requests.first == "restore begin key=0X6mNBypPaYHnqL2TcSqMd0ar5yqZ/tCrEr9BxRwbyY=")
+  }
+}
+
+/// A command on a terminal of its own, which script(1) makes.
+private final class Terminal {
+  private let process = Process()
+  private let input = Pipe()
+  private let output = Pipe()
+  private var shown = ""
+  /// What comes behind that which was waited for last.
+  private var unseen = ""
+
+  /// Runs the client. Behind it come its status and the settings of the terminal.
+  convenience init(_ daemon: PlayedDaemon, _ command: String) throws {
+    try self.init(daemon, script: "trap : INT QUIT; (echo pid $BASHPID; exec \(command)); echo status $?; stty -a")
+  }
+
+  init(_ daemon: PlayedDaemon, script: String) throws {
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    // What hangs fails.
+    process.arguments = ["timeout", "60", "script", "--quiet", "--command", script, "/dev/null"]
+    process.environment = ProcessInfo.processInfo.environment.merging([
+      "IDENTITYD_SOCKET": daemon.socket, "SHELL": "/bin/bash",
+    ]) { $1 }
+    process.standardInput = input
+    process.standardOutput = output
+    try process.runUnmasked()
+  }
+
+  deinit { if process.isRunning { process.terminate() } }
+
+  /// Types, once the terminal shows a text.
+  func type(_ text: String, after prompt: String) throws {
+    while true {
+      if let place = unseen.range(of: prompt) {
+        unseen = String(unseen[place.upperBound...])
+        break
+      }
+      let data = output.fileHandleForReading.availableData
+      guard !data.isEmpty else { throw Failure("'\(prompt)' did not come: \(shown)") }
+      shown += String(decoding: data, as: UTF8.self)
+      unseen += String(decoding: data, as: UTF8.self)
+    }
+    try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+  }
+
+  /// Sends a signal to the client.
+  func kill(_ signal: Int32) throws {
+    let number = try #require(shown.firstMatch(of: /pid (\d+)/).flatMap { Int32($0.1) })
+    Glibc.kill(number, signal)
+  }
+
+  /// Waits for the end.
+  ///
+  /// - Returns: everything that was shown.
+  func end() throws -> String {
+    shown += String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    process.waitUntilExit()
+    return shown
+  }
+}

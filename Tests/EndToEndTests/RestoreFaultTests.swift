@@ -1,0 +1,159 @@
+import Foundation
+import Testing
+
+/// `identityctl restore` against a daemon that is played, and what both it and `backup` say of a passphrase.
+@Suite struct RestoreFaultTests {
+  private static let header =
+    "identityd-backup 1 argon2id ops=1 memory=8192 salt=000102030405060708090a0b0c0d0e0f\n"
+  /// Of `correct horse battery staple` with that header, by the reference implementation of Argon2.
+  private static let key = "0X6mNBypPaYHnqL2TcSqMd0ar5yqZ/tCrEr9BxRwbyY="
+  private static let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+
+  private func daemon(_ answers: [String: String] = [:]) throws -> PlayedDaemon {
+    try PlayedDaemon { request in
+      for (beginning, answer) in answers where request.hasPrefix(beginning) { return .lines(answer) }
+      return .lines("OK\n")
+    }
+  }
+
+  private func restore(_ daemon: PlayedDaemon, _ content: Data, _ options: [String] = []) throws -> (
+    status: Int32, output: String, errors: String
+  ) {
+    let file = daemon.folder.appending(path: "file")
+    try content.write(to: file)
+    return try identityctl(
+      at: daemon.socket, passphrase: "correct horse battery staple",
+      ["restore", file.path, "--passphrase-fd=3"] + options)
+  }
+
+  @Test(arguments: [0, 1, 44_999, 45_000, 45_001, 90_000, 100_000])
+  func `the file is handed in piece by piece`(length: Int) throws {
+    let daemon = try daemon(["restore end": "* device 557e5958-d390-4cbf-b928-2a2b19a1399a\nOK 1\n"])
+    let result = try restore(daemon, Data(Self.header.utf8) + Self.content.prefix(length), ["--format=plain"])
+    #expect((result.status, result.output) == (0, "device 557e5958d3904cbfb9282a2b19a1399a\n"), "\(result)")
+    #expect(daemon.requests.first == "restore begin key=\(Self.key)")
+    #expect(daemon.requests.last == "restore end")
+    let pieces = try daemon.requests.dropFirst().dropLast().map { request in
+      try #require(request.hasPrefix("restore add data=") ? Data(base64Encoded: String(request.dropFirst(17))) : nil)
+    }
+    #expect(pieces.reduce(Data(), +) == Self.content.prefix(length))
+    #expect(pieces.count == (length + 44_999) / 45_000)
+    #expect(daemon.requests.allSatisfy { $0.utf8.count < 65_536 })
+  }
+
+  @Test func `a pipe that brings it in small pieces makes no difference`() throws {
+    let daemon = try daemon()
+    let file = daemon.folder.appending(path: "file")
+    try (Data("secret\n\(Self.header)".utf8) + Self.content).write(to: file)
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    // The passphrase comes in front of it.
+    let result = try run(
+      ["sh", "-c", "dd if='\(file.path)' bs=1000 status=none | \(program) restore - --passphrase-fd=0"],
+      environment: ["IDENTITYD_SOCKET": daemon.socket])
+    #expect(result.status == 0, "\(result)")
+    let sizes = daemon.requests.dropFirst().dropLast().map { Data(base64Encoded: String($0.dropFirst(17)))?.count ?? 0 }
+    #expect(sizes == [45_000, 45_000, 10_000])
+  }
+
+  @Test(arguments: [
+    (["--dry-run"], "restore end dry-run=yes"), (["--adopt-device"], "restore end adopt-device=yes"),
+    (["--adopt-device", "--dry-run"], "restore end dry-run=yes adopt-device=yes"),
+  ])
+  func `options become attributes`(options: [String], last: String) throws {
+    let daemon = try daemon(["restore end": "* device x\nOK 1\n"])
+    let result = try restore(daemon, Data(Self.header.utf8) + Self.content, options + ["--json"])
+    #expect(daemon.requests.last == last)
+    let document = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+    #expect(document?["words"] as? [String] == ["1"])
+    #expect((document?["rows"] as? [Any])?.count == 1)
+  }
+
+  @Test(arguments: [("restore begin", 1), ("restore add", 2), ("restore end", 5)])
+  func `a refusal ends it, and has its own status`(request: String, count: Int) throws {
+    let daemon = try daemon([request: "ERR conflict another passphrase\n"])
+    let result = try restore(daemon, Data(Self.header.utf8) + Self.content)
+    #expect((result.status, result.output) == (18, ""))
+    #expect(result.errors == "identityctl: another passphrase (conflict)\n")
+    #expect(daemon.requests.count == count)
+    let document = try restore(daemon, Data(Self.header.utf8) + Self.content, ["--json"])
+    #expect((document.status, document.errors) == (18, ""))
+    #expect(document.output == "{\"ok\":false,\"code\":\"conflict\",\"text\":\"another passphrase\"}\n")
+  }
+
+  @Test(arguments: [
+    ("", "is not a backup of identityd"), ("\n", "is not a backup of identityd"),
+    ("identityd-backup 1 argon2id", "is not a backup of identityd"),
+    (String(header.dropLast()), "is not a backup of identityd"), (" " + header, "is not a backup of identityd"),
+    (String(repeating: "x", count: 1_000), "is not a backup of identityd"),
+    (header.replacing(" 1 ", with: " 2 "), "was made by a later identityd"),
+    ("identityd-backup 2 " + String(repeating: "x", count: 1_000), "was made by a later identityd"),
+    (header.replacing("ops=1", with: "ops=11"), "asks for more work"),
+    (header.replacing("8192", with: "1073741825"), "asks for more work"),
+  ])
+  func `what cannot be read is told before anybody is asked`(content: String, said: String) throws {
+    let daemon = try daemon()
+    let result = try restore(daemon, Data(content.utf8))
+    #expect((result.status, result.output) == (7, ""), "\(result)")
+    #expect(result.errors.contains("/file \(said)"), "\(result)")
+    #expect(daemon.requests.isEmpty)
+  }
+
+  @Test func `a file that is not there, or is no file, is told`() throws {
+    let daemon = try daemon()
+    for (path, said) in [("/nonexistent/file", "No such file"), ("/", "Is a directory")] {
+      let result = try identityctl(at: daemon.socket, ["restore", path, "--passphrase-fd=3"])
+      #expect((result.status, result.output) == (7, ""))
+      #expect(result.errors.contains(said), "\(result)")
+    }
+    #expect(daemon.requests.isEmpty)
+  }
+
+  @Test(
+    arguments: [
+      (["backup"], "one FILE"), (["backup", "a", "b"], "one FILE"), (["restore"], "one FILE"),
+      (["Restore", "a", "dry-run=yes"], "one FILE"), (["backup", "key=AAAA"], "is no FILE"),
+      (["restore", "begin", "key=AAAA"], "one FILE"),
+      (["backup", "a", "--dry-run"], "'--dry-run' is for 'restore' alone"),
+      (["backup", "a", "--adopt-device"], "'--adopt-device' is for 'restore' alone"),
+      (["status", "--passphrase-fd=3"], "'--passphrase-fd' is for 'backup' and 'restore' alone"),
+      (["backup", "a", "--passphrase-fd="], "number of a descriptor"),
+      (["backup", "a", "--passphrase-fd=-1"], "number of a descriptor"),
+      (["backup", "a", "--passphrase-fd=3x"], "number of a descriptor"),
+      (["backup", "a", "--passphrase-fd=99999999999"], "number of a descriptor"),
+      (["restore", "a", "--format=round"], "--format"),
+    ] as [([String], String)])
+  func `a wrong command line is told before anything is done`(words: [String], said: String) throws {
+    let daemon = try daemon()
+    let result = try identityctl(at: daemon.socket, words)
+    #expect((result.status, result.output) == (2, ""), "\(result)")
+    #expect(result.errors.contains(said), "\(result)")
+    #expect(daemon.requests.isEmpty)
+  }
+
+  @Test(
+    arguments: [
+      ("", 3, "is empty"), (String(repeating: "x", count: 1_025), 3, "longer than 1024 bytes"),
+      ("secret", 9, "descriptor 9: Bad file descriptor"),
+    ] as [(String, Int, String)], [["backup", "FOLDER/new"], ["restore", "FOLDER/file"]])
+  func `a passphrase that is none is told, and nothing is done`(passphrase: (String, Int, String), words: [String])
+    throws
+  {
+    let daemon = try daemon()
+    try Data(Self.header.utf8).write(to: daemon.folder.appending(path: "file"))
+    let result = try identityctl(
+      at: daemon.socket, passphrase: passphrase.0,
+      words.map { $0.replacing("FOLDER", with: daemon.folder.path) } + ["--passphrase-fd=\(passphrase.1)"])
+    #expect((result.status, result.output) == (7, ""), "\(result)")
+    #expect(result.errors.contains(passphrase.2), "\(result)")
+    #expect(daemon.requests.isEmpty)
+    #expect(try daemon.files() == ["file"])
+  }
+
+  @Test(arguments: [["backup", "/nonexistent/new"], ["restore", "/nonexistent/file"]])
+  func `without a terminal and without a descriptor it cannot be asked for`(words: [String]) throws {
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    let result = try run(["setsid", "--wait", program] + words, environment: ["IDENTITYD_SOCKET": "/nonexistent"])
+    #expect(result.status == 2, "\(result)")
+    #expect(result.errors.contains("--passphrase-fd=N"))
+  }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+import Testing
+
+@testable import IdentityClient
+
+/// Answers whose rows are handed on as they come.
+@Suite struct LongAnswerTests {
+  private struct Enough: Error {}
+
+  private let path = "/tmp/identity-client-\(UUID().uuidString.prefix(13))"
+
+  /// Plays a daemon for one connection: when a line has come it sends the parts, waiting for `isWanted` before each but
+  /// the first.
+  private func play(_ parts: [String], isWanted: DispatchSemaphore? = nil) throws {
+    let listener = try UnixSocket.listen(at: path, mode: 0o700, backlog: 5).release()
+    let path = path
+    Thread.detachNewThread {
+      let listener = Descriptor(adopting: listener)
+      _ = try? TimedWait.wait(for: listener.number, until: nil)
+      guard let socket = (try? UnixSocket.accept(on: listener)) ?? nil else { return }
+      UnixSocket.remove(path, ifStill: UnixSocket.identity(of: path))
+      _ = try? TimedWait.wait(for: socket.number, until: nil)
+      var bytes = [UInt8](repeating: 0, count: 1_024)
+      _ = try? socket.receive(into: &bytes)
+      for (place, part) in parts.enumerated() {
+        if place > 0 { isWanted?.wait() }
+        try? socket.sendAll(Array(part.utf8))
+      }
+    }
+  }
+
+  private let request = Array("backup\n".utf8)
+
+  @Test func `a row is handed on before the next has come`() throws {
+    let isWanted = DispatchSemaphore(value: 0)
+    try play(["* a\n", "* b x=1\n", "OK 2\n"], isWanted: isWanted)
+    var connection = try DaemonConnection(path: path)
+    var rows: [ReplyLine.Content] = []
+    let final = try connection.ask(line: request) { row in
+      rows.append(row)
+      isWanted.signal()
+    }
+    #expect(rows.map(\.words) == [["a"], ["b"]])
+    #expect(rows.last?.attributes.map(\.value) == ["1"])
+    #expect(final == ReplyLine(Array("OK 2".utf8)))
+  }
+
+  @Test func `a refusal is the final line, behind rows too`() throws {
+    try play(["* a\nERR internal broken\n"])
+    var connection = try DaemonConnection(path: path)
+    var count = 0
+    let final = try connection.ask(line: request) { _ in count += 1 }
+    #expect(final == .error(code: "internal", text: "broken"))
+    #expect(count == 1)
+  }
+
+  @Test func `events between the rows are kept for whoever waits for them`() throws {
+    try play(["EVENT 4 a b\n* a\nEVENT 5 a b\nOK 1\n"])
+    var connection = try DaemonConnection(path: path)
+    _ = try connection.ask(line: request) { _ in }
+    #expect(try connection.nextEvent(.endless).sequence == 4)
+    #expect(try connection.nextEvent(.endless).sequence == 5)
+  }
+
+  @Test func `what the taker throws ends it`() throws {
+    try play(["* a\n* b\nOK 2\n"])
+    var connection = try DaemonConnection(path: path)
+    var count = 0
+    #expect(throws: Enough.self) {
+      _ = try connection.ask(line: request) { _ in
+        count += 1
+        throw Enough()
+      }
+    }
+    #expect(count == 1)
+  }
+
+  @Test(
+    arguments: [
+      ("* a\n", .closed), ("* a\nOK", .closed), ("* a\nHELLO\nOK 1\n", .malformed("HELLO")),
+    ] as [(String, DaemonConnection.Failure)])
+  func `an answer that is not whole is a failure`(answer: String, failure: DaemonConnection.Failure) throws {
+    try play([answer])
+    var connection = try DaemonConnection(path: path)
+    #expect(throws: failure) { _ = try connection.ask(line: request) { _ in } }
+  }
+
+  @Test func `of a line that is not the protocol only the beginning is told, and it moves no cursor`() {
+    let line = "* data=\u{1b}[2J" + String(repeating: "x", count: 100)
+    let text = "\(DaemonConnection.Failure.malformed(line))"
+    #expect(text.hasSuffix(": \"* data=\\u001b[2J\(String(repeating: "x", count: 53))\"…"), "\(text)")
+  }
+}

@@ -1,0 +1,78 @@
+import IdentityCore
+import Testing
+
+@Suite struct ItemDeleteTests {
+  /// One service and account in each of four groups, and more in the first app's own.
+  private func life() throws(Refusal) -> Life {
+    var life = Life.withThreeApps()
+    for (app, group) in [(orgA, nil), (orgA, "org.shared"), (orgB, nil), (orgB, "org.media")] as [(Peer, Text?)] {
+      try life.ask(.add("s", "a", in: group, label: "l", attributes: ["k": "v"]), as: app)
+    }
+    try life.ask(.add("s", "b", label: "l"), as: orgA)
+    try life.ask(.add("t", "a", attributes: ["k": "v"]), as: orgA)
+    return life
+  }
+
+  @Test(
+    arguments: [
+      // What is deleted, and what is left of the app's own group.
+      (.delete("s"), ["org.a/t/a"]), (.delete("s", "a"), ["org.a/s/b", "org.a/t/a"]),
+      (.delete(nil, "a"), ["org.a/s/b"]), (.delete(label: "l"), ["org.a/t/a"]),
+      (.delete(label: ""), ["org.a/s/a", "org.a/s/b"]), (.delete(attributes: ["k": "v"]), ["org.a/s/b"]),
+      (.delete(attributes: ["k": ""]), ["org.a/s/a", "org.a/t/a"]), (.delete(in: .named("org.a")), []),
+      (.delete("s", in: .named("org.a"), label: "l"), ["org.a/t/a"]),
+    ] as [(RegistryCommand, [String])])
+  func `all that match go, and none of any other group`(command: RegistryCommand, left: [String]) throws {
+    var life = try life()
+    let others = ["org.shared/s/a", "org.b/s/a", "org.media/s/a"]
+    let before = life.itemKeys
+    #expect(try life.ask(command, as: orgA) == ["OK \(before.count - others.count - left.count)"])
+    #expect(Set(life.itemKeys) == Set(others + left))
+  }
+
+  @Test func `a group that is named is the only one that is deleted from`() throws {
+    var life = try life()
+    #expect(try life.ask(.delete("s", "a", in: .named("org.shared")), as: orgB) == ["OK 1"])
+    #expect(try life.ask(.delete(in: .named("org.media")), as: orgC) == ["OK 1"])
+    #expect(life.itemKeys == ["org.a/s/a", "org.b/s/a", "org.a/s/b", "org.a/t/a"])
+    #expect(try life.ask(.delete("s", in: .named("org.a")), as: root) == ["OK 2"])
+    #expect(life.itemKeys == ["org.b/s/a", "org.a/t/a"])
+  }
+
+  @Test(arguments: [root, alice])
+  func `without a group not even an admin deletes anywhere but in its own`(peer: Peer) throws {
+    var life = try life()
+    try life.ask(.add("s"), as: peer)
+    let before = life.itemKeys
+    #expect(try life.ask(.delete("s"), as: peer) == ["OK 1"])
+    #expect(life.itemKeys == before.dropLast())
+  }
+
+  @Test(
+    arguments: [.delete("u"), .delete("s", "c"), .delete("t", in: .named("org.shared")), .delete(label: "none")]
+      as [RegistryCommand])
+  func `where nothing matches nothing is found`(command: RegistryCommand) throws {
+    #expect(try life().refusal(of: command, as: orgA) == .notFound("no item meets the condition"))
+  }
+
+  @Test func `what is added after it was deleted is another item`() throws {
+    var life = try life()
+    let before = try #require(life.item("s", in: "org.a"))
+    try life.ask(.delete("s", "a"), as: orgA)
+    #expect(life.refusal(of: .read("s"), as: orgA)?.isNotFound == true)
+    try life.ask(.add("s", "a", "y"), as: orgA)
+    let after = try #require(life.item("s", in: "org.a"))
+    #expect(after.created > before.created)
+    #expect(after.number > before.number)
+    #expect(after.edition != before.edition)
+    #expect(after.label == nil && after.attributes.isEmpty)
+  }
+
+  @Test func `an app that deletes all its items stays installed`() throws {
+    var life = Life()
+    try life.ask(.add("s", whileInstalled: true), as: alice)
+    try life.ask(.delete("s"), as: alice)
+    #expect(Array(life.registry.apps.keys) == ["user:1000"])
+    #expect(life.registry.items.total.items == 0 && life.registry.items.total.bytes == 0)
+  }
+}

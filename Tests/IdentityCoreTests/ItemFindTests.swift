@@ -1,0 +1,159 @@
+import IdentityCore
+import Testing
+
+/// Items of one app: in its own group, and in the one that it shares.
+private func collection() throws(Refusal) -> Life {
+  var life = Life.withThreeApps()
+  try life.ask(.add("mail", "alice", label: "home", attributes: ["color": "red", "size": "1"]), as: orgA)
+  try life.ask(.add("mail", "bob", label: "work", attributes: ["color": "blue"]), as: orgA)
+  try life.ask(.add("web", "alice", attributes: ["color": "red"]), as: orgA)
+  try life.ask(.add("web", "carol", label: "home"), as: orgA)
+  try life.ask(.add("mail", "alice", in: "org.shared", label: "home"), as: orgB)
+  try life.ask(.add("mail", "alice", in: "org.media"), as: orgB)
+  try life.ask(.add("mail", "alice"), as: orgB)
+  return life
+}
+
+/// What was found, as `group/service/account`.
+private func keys(_ rows: [String]) -> [String] {
+  rows.filter { $0.hasPrefix("*") }.map { row in
+    let words = row.split(separator: " ").filter { $0.contains("=") }.map { $0.split(separator: "=")[1] }
+    return "\(words[2])/\(words[0])/\(words[1])"
+  }
+}
+
+@Suite struct ItemFindTests {
+  @Test(
+    arguments: [
+      // What is asked for, and what is found in the app's own group.
+      (.find(), ["mail/alice", "mail/bob", "web/alice", "web/carol"]),
+      (.find("mail"), ["mail/alice", "mail/bob"]), (.find(nil, "alice"), ["mail/alice", "web/alice"]),
+      (.find("web", "alice"), ["web/alice"]), (.find(label: "home"), ["mail/alice", "web/carol"]),
+      (.find(label: ""), ["web/alice"]), (.find("mail", label: "home"), ["mail/alice"]),
+      (.find("mail", "alice", label: "home"), ["mail/alice"]),
+      (.find(attributes: ["color": "red"]), ["mail/alice", "web/alice"]),
+      (.find(attributes: ["color": "red", "size": "1"]), ["mail/alice"]),
+      (.find(attributes: ["color": "red", "size": ""]), ["web/alice"]),
+      (.find(attributes: ["color": ""]), ["web/carol"]),
+      (.find(attributes: ["shape": ""]), ["mail/alice", "mail/bob", "web/alice", "web/carol"]),
+      (.find("web", "carol", attributes: ["color": ""]), ["web/carol"]),
+      (.find(in: .named("org.a"), label: "work"), ["mail/bob"]),
+    ] as [(RegistryCommand, [String])])
+  func `every condition has to be met`(command: RegistryCommand, expected: [String]) throws {
+    var life = try collection()
+    let rows = try life.ask(command, as: orgA)
+    #expect(keys(rows) == expected.map { "org.a/\($0)" })
+    #expect(rows.last == "OK \(expected.count)")
+  }
+
+  @Test(
+    arguments: [
+      .find("Mail"), .find("mail", "carol"), .find("mail", "alice", label: "work"),
+      .find("mail", "alice", label: ""), .find("mail", "alice", attributes: ["color": ""]),
+      .find(attributes: ["color": "green"]), .find(attributes: ["color": "re"]), .find(label: "ho"),
+      .find("mail", "bob", in: .named("org.shared")), .find("nothing", in: .all),
+    ] as [RegistryCommand])
+  func `where no item meets it nothing is found`(command: RegistryCommand) throws {
+    #expect(try collection().refusal(of: command, as: orgA) == .notFound("no item meets the condition"))
+  }
+
+  @Test func `a row has everything but the secret`() throws {
+    var life = try collection()
+    #expect(
+      try life.ask(.find("mail", "alice"), as: orgA) == [
+        "* service=mail account=alice group=org.a label=home attr.color=red attr.size=1 created=t2 modified=t2", "OK 1",
+      ])
+    guard case .item(let command) = RegistryCommand.find("mail") else { return }
+    #expect(try life.registry.answer(.item(command), for: orgA)?.item == nil)
+  }
+
+  @Test(arguments: [(1, 1), (2, 2), (4, 4), (5, 4), (.max, 4), (nil, 4)] as [(Int?, Int)])
+  func `at most as many as are wanted are found, the first ones`(limit: Int?, count: Int) throws {
+    var life = try collection()
+    let rows = try life.ask(.find(limit: limit), as: orgA)
+    let all = ["org.a/mail/alice", "org.a/mail/bob", "org.a/web/alice", "org.a/web/carol"]
+    #expect(keys(rows) == Array(all.prefix(count)))
+    #expect(rows.last == "OK \(count)")
+  }
+
+  @Test func `without a group only the app's own is looked in, with an asterisk all that it may use`() throws {
+    var life = try collection()
+    #expect(keys(try life.ask(.find("mail", "alice"), as: orgB)) == ["org.b/mail/alice"])
+    #expect(keys(try life.ask(.find(in: .named("org.media")), as: orgB)) == ["org.media/mail/alice"])
+    let all = ["org.shared/mail/alice", "org.media/mail/alice", "org.b/mail/alice"]
+    #expect(keys(try life.ask(.find(in: .all), as: orgB)) == all)
+    #expect(keys(try life.ask(.find("mail", "alice", in: .all), as: orgB)) == all)
+    #expect(keys(try life.ask(.find(in: .all, limit: 2), as: orgB)) == Array(all.prefix(2)))
+    #expect(keys(try life.ask(.find(in: .all), as: orgC)) == ["org.media/mail/alice"])
+    #expect(life.refusal(of: .find(in: .all), as: alice)?.isNotFound == true)
+  }
+
+  @Test func `an admin who looks everywhere finds everything, and by itself only what is its own`() throws {
+    var life = try collection()
+    #expect(keys(try life.ask(.find(in: .all), as: root)) == life.itemKeys)
+    #expect(keys(try life.ask(.find("mail", "alice", in: .all), as: root)).count == 4)
+    #expect(keys(try life.ask(.find("mail", in: .all, label: "home"), as: root)).count == 2)
+    #expect(life.refusal(of: .find(), as: root)?.isNotFound == true)
+  }
+
+  @Test func `a manifest that lists a group twice, or the app's own, shows nothing twice`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", groups: ["org.a", "org.g", "org.g"])])
+    try life.ask(.add("s"), as: orgA)
+    try life.ask(.add("s", in: "org.g"), as: orgA)
+    #expect(keys(try life.ask(.find(in: .all), as: orgA)) == ["org.a/s/a", "org.g/s/a"])
+    #expect(keys(try life.ask(.find("s", "a", in: .all), as: orgA)) == ["org.a/s/a", "org.g/s/a"])
+  }
+
+  @Test func `items stand in the order they were added, whatever their group, and keep their places`() throws {
+    var life = Life.withThreeApps()
+    let places: [(Text, Text?)] = [
+      ("z", nil), ("m", "org.shared"), ("a", "org.media"), ("b", nil), ("c", "org.shared"),
+    ]
+    for (service, group) in places { try life.ask(.add(service, in: group), as: orgB) }
+    try life.ask(.put("m", in: "org.shared"), as: orgA)
+    try life.ask(.update("z", label: "l"), as: orgB)
+    let all = ["org.b/z/a", "org.shared/m/a", "org.media/a/a", "org.b/b/a", "org.shared/c/a"]
+    #expect(keys(try life.ask(.find(in: .all), as: orgB)) == all)
+    try life.ask(.delete("z"), as: orgB)
+    try life.ask(.add("z"), as: orgB)
+    #expect(keys(try life.ask(.find(in: .all), as: root)) == Array(all.dropFirst()) + ["org.b/z/a"])
+  }
+}
+
+@Suite struct ItemReadTests {
+  @Test func `what is not there is not found`() throws {
+    var life = Life()
+    try life.ask(.add("s"), as: alice)
+    for command in [.read("t"), .read("s", "b"), .read("S")] as [RegistryCommand] {
+      #expect(life.refusal(of: command, as: alice) == .notFound("there is no such item in group user:1000"))
+    }
+  }
+
+  @Test func `the secret belongs to the edition that is answered`() throws {
+    var life = Life()
+    for command in [.add("s", "a", "1"), .put("s", "a", "2"), .update("s", "a", "3"), .update("s", label: "l")]
+      as [RegistryCommand]
+    {
+      try life.ask(command, as: alice)
+      let reply = try life.registry.answer(.read("s"), for: alice)
+      #expect(reply?.item == life.item("s", in: "user:1000"))
+    }
+    #expect(try life.ask(.read("s"), as: alice)[0].hasPrefix("OK data=3 "))
+  }
+
+  @Test func `an empty secret is a secret`() throws {
+    var life = Life()
+    try life.ask(.add("s", "a", ""), as: alice)
+    #expect(life.item("s", in: "user:1000")?.secretLength == 0)
+    #expect(try life.ask(.read("s"), as: alice)[0].hasPrefix("OK data= service=s "))
+  }
+
+  @Test(arguments: [.read("s"), .find()] as [RegistryCommand])
+  func `a question changes nothing`(command: RegistryCommand) throws {
+    var life = Life()
+    try life.ask(.add("s", in: "user:1000"), as: root)
+    #expect(try life.registry.decide(command, life.context(alice)).changes == [])
+    #expect(try life.registry.answer(command, for: alice) != nil)
+  }
+}

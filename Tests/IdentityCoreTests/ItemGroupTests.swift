@@ -1,0 +1,183 @@
+import IdentityCore
+import Testing
+
+private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
+  .denied(
+    app: peer.app, userID: peer.userID, grant: "access group \(group), which AccessGroups= of a manifest gives")
+}
+
+@Suite struct ItemGroupTests {
+  @Test(
+    arguments: [
+      // Who asks, then the groups it may use of all that there are.
+      (orgA, ["org.a", "org.shared"]), (orgB, ["org.b", "org.shared", "org.media"]), (orgC, ["org.c", "org.media"]),
+      (alice, ["user:1000"]), (bob, []), (service("s", of: 1_000), ["unit:s.service@1000"]), (peer("org.v"), []),
+      (
+        root,
+        ["org.a", "org.b", "org.c", "org.shared", "org.media", "user:1000", "unit:s.service@1000", "org.gone"]
+      ),
+    ] as [(Peer, [Text])])
+  func `an app uses its own group and those its manifest lists, an admin any`(peer: Peer, groups: [Text]) throws {
+    var life = Life.withThreeApps()
+    let all: [Text] = [
+      "org.a", "org.b", "org.c", "org.shared", "org.media", "user:1000", "unit:s.service@1000", "org.gone",
+    ]
+    for group in all {
+      try life.ask(.add("s", "a", "55555555555545558555000000000001", in: group), as: root)
+      try life.ask(.add("s", "b", in: group), as: root)
+    }
+    for group in all {
+      let expected = groups.contains(group) ? nil : lacking(group, peer)
+      #expect(life.registry.may(peer, see: .group(group)) == (expected == nil))
+      for command in RegistryCommand.everyItemVerb(in: group) {
+        let refusal = life.refusal(of: command, as: peer)
+        if case .exists? = refusal, expected == nil { continue }
+        #expect(refusal == expected, "\(peer.app) in \(group): \(command)")
+      }
+    }
+  }
+
+  @Test(arguments: ["ORG.A", "org.a ", "org", "org.shared.x", "", "*", "user:1000"] as [Text])
+  func `a group's name is compared byte by byte`(group: Text) {
+    let life = Life.withThreeApps()
+    for command in RegistryCommand.everyItemVerb(in: group) {
+      #expect(life.refusal(of: command, as: orgA) == lacking(group, orgA))
+    }
+  }
+
+  @Test(arguments: ["org.b", "org.media", "user:1000", "org.nobody"] as [Text])
+  func `what is in a foreign group makes no difference, nor whether it is anybody's`(group: Text) throws {
+    let empty = Life.withThreeApps()
+    var full = empty
+    for account in ["a", "b"] as [Text] { try full.ask(.add("s", account, in: group), as: root) }
+    var without = Life()
+    without.install(["org.a": Manifest("org.v", groups: ["org.shared"])])
+    for command in RegistryCommand.everyItemVerb(in: group) {
+      for life in [empty, full, without] { #expect(life.refusal(of: command, as: orgA) == lacking(group, orgA)) }
+      #expect(throws: lacking(group, orgA)) { try full.registry.answer(command, for: orgA) }
+    }
+  }
+
+  @Test func `a refusal names the group, who asked and the grant`() {
+    let refusal = Life.withThreeApps().refusal(of: .read("s", in: "org.media"), as: orgA)
+    #expect(
+      refusal
+        == .denied(
+          app: "org.a", userID: 998, grant: "access group org.media, which AccessGroups= of a manifest gives"))
+  }
+
+  @Test func `the own group is the one that is meant where none is named`() throws {
+    var life = Life.withThreeApps()
+    for peer in [orgA, alice, service("s", of: 1_000), root] {
+      try life.ask(.add("s"), as: peer)
+      #expect(life.item("s", in: peer.app) != nil)
+      #expect(life.refusal(of: .add("s", in: peer.app), as: peer) == .exists("group \(peer.app) has such an item"))
+    }
+  }
+
+  @Test func `apps that share a group see and change one and the same item`() throws {
+    var life = Life.withThreeApps()
+    try life.ask(.add("s", "a", "one", in: "org.shared"), as: orgA)
+    #expect(try life.ask(.read("s", in: "org.shared"), as: orgB)[0].hasPrefix("OK data=one "))
+    try life.ask(.put("s", "a", "two", in: "org.shared"), as: orgB)
+    #expect(try life.ask(.read("s", in: "org.shared"), as: orgA)[0].hasPrefix("OK data=two "))
+    #expect(life.refusal(of: .add("s", in: "org.shared"), as: orgB) != nil)
+    try life.ask(.delete("s", in: .named("org.shared")), as: orgA)
+    #expect(life.refusal(of: .read("s", in: "org.shared"), as: orgB)?.isNotFound == true)
+  }
+
+  @Test func `a manifest that lists another app's own group opens it`() throws {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", groups: ["org.b", "user:1000"]), "org.b": Manifest("org.v")])
+    try life.ask(.add("s", "a", "of b"), as: orgB)
+    try life.ask(.add("s", "a", "of alice"), as: alice)
+    #expect(try life.ask(.read("s", in: "org.b"), as: orgA)[0].hasPrefix("OK data=of b "))
+    #expect(try life.ask(.read("s", in: "user:1000"), as: orgA)[0].hasPrefix("OK data=of alice "))
+    #expect(life.refusal(of: .read("s", in: "org.a"), as: orgB) == lacking("org.a", orgB))
+    #expect(try life.ask(.find(in: .all), as: orgA).last == "OK 2")
+  }
+
+  @Test func `the rights are those of the manifest in force, and the items wait`() throws {
+    var life = Life.withThreeApps()
+    try life.ask(.add("s", in: "org.shared"), as: orgA)
+    var apps: [Text: Manifest] = ["org.a": Manifest("org.v"), "org.b": Manifest("org.v", groups: ["org.shared"])]
+    life.install(apps)
+    for command in RegistryCommand.everyItemVerb(in: "org.shared") {
+      #expect(life.refusal(of: command, as: orgA) == lacking("org.shared", orgA))
+    }
+    #expect(life.refusal(of: .find(in: .all), as: orgA)?.isNotFound == true)
+    #expect(life.refusal(of: .read("s", in: "org.shared"), as: orgB) == nil)
+    apps["org.a"]?.accessGroups = ["org.shared"]
+    life.install(apps)
+    #expect(life.refusal(of: .update("s", label: "l"), as: orgA)?.isNotFound == true)
+    #expect(try life.ask(.find(in: .all), as: orgA).last == "OK 1")
+  }
+
+  @Test func `vendors are no groups, and another app of the vendor is another app`() throws {
+    var life = Life.withThreeApps()
+    try life.ask(.add("s"), as: orgB)
+    #expect(life.refusal(of: .read("s", in: "org.b"), as: orgA) == lacking("org.b", orgA))
+    #expect(life.refusal(of: .read("s", in: "org.v"), as: orgA) == lacking("org.v", orgA))
+  }
+
+  @Test func `whoever the kernel did not name gets nothing`() {
+    for command in RegistryCommand.everyItemVerb(in: nil) {
+      #expect(throws: Refusal.unattested) { try Registry().decide(command, Life().context(nil)) }
+    }
+  }
+}
+
+@Suite struct UninstalledPeerTests {
+  private func life() throws(Refusal) -> Life {
+    var life = Life.withThreeApps()
+    for group in [nil, "org.shared"] as [Text?] {
+      try life.ask(.add("s", "a", "55555555555545558555000000000001", in: group), as: orgA)
+    }
+    life.install(["org.b": Manifest("org.v", groups: ["org.shared"])])
+    return life
+  }
+
+  @Test func `an app that was uninstalled while it was connected gets at nothing any more`() throws {
+    let life = try life()
+    for command in RegistryCommand.everyItemVerb(in: nil) + [.find(in: .all)] {
+      #expect(life.refusal(of: command, as: orgA) == .notFound("org.a is not installed any more"))
+    }
+    for group in ["org.a", "org.shared", "org.b"] as [Text] {
+      #expect(!life.registry.may(orgA, see: .group(group)))
+      for command in RegistryCommand.everyItemVerb(in: group) {
+        #expect(life.refusal(of: command, as: orgA) != nil)
+      }
+    }
+    #expect(life.itemKeys == ["org.a/s/a", "org.shared/s/a"])
+  }
+
+  @Test func `its items wait for its next installation`() throws {
+    var life = try life()
+    life.install(["org.a": Manifest("org.v", groups: ["org.shared"])])
+    #expect(try life.ask(.find(in: .all), as: orgA).last == "OK 2")
+    #expect(try life.ask(.read("s"), as: orgA)[0].contains(" service=s account=a group=org.a "))
+  }
+
+  @Test func `an app without a manifest is there again as soon as it asks`() throws {
+    var life = Life()
+    try life.ask(.add("s"), as: alice)
+    try life.ask(.forget(app: "user:1000"), as: alice)
+    #expect(life.registry.apps.isEmpty)
+    #expect(try life.ask(.read("s"), as: alice).count == 1)
+    #expect(try life.ask(.put("s"), as: alice) == ["OK replaced"])
+    #expect(Array(life.registry.apps.keys) == ["user:1000"])
+  }
+
+  @Test func `an admin whose own app was uninstalled makes nothing, and still reads, updates and deletes`() throws {
+    var life = try life()
+    let admin = Peer(
+      app: "org.a", userID: 0, groupID: 0, processID: 9, unit: nil, unitOwner: nil, session: nil, isAdmin: true)
+    for group in [nil, "org.a", "org.shared", "org.new"] as [Text?] {
+      #expect(life.refusal(of: .add("t", in: group), as: admin)?.isNotFound == true)
+    }
+    #expect(life.refusal(of: .read("s", in: "org.shared"), as: admin) == nil)
+    try life.ask(.update("s", in: "org.shared", label: "l"), as: admin)
+    #expect(try life.ask(.delete(in: .named("org.a")), as: admin) == ["OK 1"])
+    #expect(!life.registry.apps.keys.contains("org.a"))
+  }
+}

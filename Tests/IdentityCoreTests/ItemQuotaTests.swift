@@ -1,0 +1,254 @@
+import IdentityCore
+import Testing
+
+private func tooMany(_ holder: String, _ limit: Int = 2) -> Refusal {
+  .limit("\(holder) may have \(limit) items ([Limits] ItemsPerApp=)")
+}
+
+private func tooLarge(_ holder: String, _ limit: Int) -> Refusal {
+  .limit("the items of \(holder) may have \(limit) bytes ([Limits] ItemBytesPerApp=)")
+}
+
+/// The three apps, where each may have two items.
+private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
+  var life = Life.withThreeApps()
+  life.limits.itemsPerApp = items
+  life.limits.itemBytesPerApp = bytes
+  return life
+}
+
+@Suite struct ItemNumberQuotaTests {
+  @Test func `an app has as many items as it may, in all groups together, and is told which limit it is`() throws {
+    var life = life()
+    try life.ask(.add("s"), as: orgB)
+    try life.ask(.put("s", in: "org.shared"), as: orgB)
+    let before = life.registry
+    for command in [.add("t"), .put("t"), .add("t", in: "org.shared"), .put("t", in: "org.media")]
+      as [RegistryCommand]
+    {
+      #expect(life.refusal(of: command, as: orgB) == tooMany("org.b"))
+      #expect(life.registry == before)
+    }
+    #expect(life.refusal(of: .add("s"), as: orgB) == .exists("group org.b has such an item"))
+  }
+
+  @Test func `what is there may be replaced and updated, and what goes makes room`() throws {
+    var life = life()
+    for service in ["s", "t"] as [Text] { try life.ask(.add(service), as: orgA) }
+    try life.ask(.put("s", "a", "longer than before", label: "l"), as: orgA)
+    try life.ask(.update("s", "a", "longer than before, and still longer"), as: orgA)
+    try life.ask(.delete("s"), as: orgA)
+    try life.ask(.add("u"), as: orgA)
+    #expect(life.refusal(of: .add("s"), as: orgA) == tooMany("org.a"))
+  }
+
+  @Test func `each app has its own quota`() throws {
+    var life = life()
+    let peers = [orgA, orgB, alice, bob, root, service("s", of: 1_000), service("s", of: 1_001)]
+    for service in ["s", "t"] as [Text] {
+      for peer in peers { try life.ask(.add(service), as: peer) }
+    }
+    for peer in peers { #expect(life.refusal(of: .add("u"), as: peer) != nil) }
+    #expect(life.registry.items.total.items == 2 * peers.count)
+  }
+
+  @Test func `a user's own services have one quota together`() throws {
+    var life = life()
+    try life.ask(.add("s"), as: service("one", of: 1_000))
+    try life.ask(.add("s"), as: service("two", of: 1_000))
+    for name in ["one", "two", "three"] {
+      let peer = service(name, of: 1_000)
+      #expect(life.refusal(of: .add("t"), as: peer) == tooMany("services of uid 1000"))
+      #expect(life.refusal(of: .add("s"), as: service(name, of: 1_001)) == nil)
+    }
+    #expect(life.refusal(of: .put("s"), as: service("one", of: 1_000)) == nil)
+    try life.ask(.delete("s"), as: service("one", of: 1_000))
+    #expect(life.refusal(of: .add("t"), as: service("three", of: 1_000)) == nil)
+  }
+
+  @Test func `system services have one each, whatever their names look like`() throws {
+    var life = life()
+    for unit in ["x@1000.service", "y@1000.service"] as [Text] {
+      let peer = Peer(userID: 7, groupID: 7, processID: 8, unit: unit, isAdmin: false)
+      for service in ["s", "t"] as [Text] { try life.ask(.add(service), as: peer) }
+      #expect(life.refusal(of: .add("u"), as: peer) == tooMany("unit:\(unit)"))
+    }
+  }
+
+  @Test func `an app that was uninstalled is still charged when it comes back`() throws {
+    var life = life()
+    for service in ["s", "t"] as [Text] { try life.ask(.add(service), as: orgA) }
+    life.install([:])
+    life.install(["org.a": Manifest("org.v")])
+    #expect(life.refusal(of: .add("u"), as: orgA) == tooMany("org.a"))
+  }
+
+  @Test func `to forget oneself is no way to another quota`() throws {
+    var life = life()
+    try life.ask(.add("s"), as: alice)
+    try life.ask(.add("t", whileInstalled: true), as: alice)
+    try life.ask(.forget(app: "user:1000"), as: alice)
+    try life.ask(.add("t"), as: alice)
+    #expect(life.refusal(of: .add("u"), as: alice) == tooMany("user:1000"))
+  }
+
+  @Test(arguments: [0, 1, 2])
+  func `a limit that was lowered takes nothing away, and what is there may be replaced`(limit: Int) throws {
+    var life = life(items: 3)
+    for service in ["s", "t", "u"] as [Text] { try life.ask(.add(service), as: orgA) }
+    life.limits.itemsPerApp = limit
+    #expect(life.refusal(of: .add("v"), as: orgA) == tooMany("org.a", limit))
+    for command in [.put("s"), .put("s", "a", "longer"), .update("t", label: "l"), .read("u"), .find(), .delete("s")]
+      as [RegistryCommand]
+    {
+      #expect(life.refusal(of: command, as: orgA) == nil)
+    }
+  }
+}
+
+@Suite struct ItemByteQuotaTests {
+  // Group `org.a`, service `s`, account `a`: 7 bytes without a secret.
+  @Test(
+    arguments: [
+      (.add("s", "a", "123"), 10), (.add("s", "a", ""), 7), (.add("ss", "aa", "1"), 10),
+      (.add("s", "a", label: "12"), 10),
+      (.add("s", "a", "", attributes: ["n": "12"]), 10), (.add("s", "a", "", attributes: ["n": "1", "m": ""]), 9),
+      (.add("s", "a", "", in: "org.shared"), 12), (.add("s", "a", "\u{20ac}", label: "\u{e9}"), 12),
+    ] as [(RegistryCommand, Int)])
+  func `the secret counts and everything that is said of it`(command: RegistryCommand, size: Int) throws {
+    for put in [false, true] {
+      guard case .item(.store(let name, let secret, let description, _)) = command else { return }
+      let command = RegistryCommand.item(.store(name, secret, description, replaces: put))
+      var life = life(bytes: size - 1)
+      #expect(life.refusal(of: command, as: orgA) == tooLarge("org.a", size - 1))
+      life.limits.itemBytesPerApp = size
+      try life.ask(command, as: orgA)
+      #expect(life.registry.items.total.bytes == size)
+      #expect(life.registry.items.all.map(\.size) == [size])
+    }
+  }
+
+  @Test func `all items of an app count together, in whatever group`() throws {
+    var life = life(bytes: 21)
+    try life.ask(.add("s", "a", "1"), as: orgA)
+    #expect(life.refusal(of: .add("s", "a", "12", in: "org.shared"), as: orgA) == tooLarge("org.a", 21))
+    try life.ask(.add("s", "a", "1", in: "org.shared"), as: orgA)
+    #expect(life.refusal(of: .update("s", "a", "12"), as: orgA) == tooLarge("org.a", 21))
+    #expect(life.refusal(of: .add("s", "a", "1234567"), as: orgB) == nil)
+    try life.ask(.delete("s"), as: orgA)
+    try life.ask(.put("s", "a", "123456789", in: "org.shared"), as: orgA)
+    #expect(life.registry.items.total.bytes == 21)
+  }
+
+  @Test(
+    arguments: [
+      // What is done to an item of 4 bytes of secret and 2 of label, and whether it has more afterwards.
+      (.put("s", "a", "1234", label: "12"), false), (.put("s", "a", "123456"), false), (.put("s", "a", ""), false),
+      (.put("s", "a", "12345", label: "12"), true), (.put("s", "a", "1234567"), true),
+      (.put("s", "a", "1234", attributes: ["n": "12"]), true), (.update("s", "a", "abcd"), false),
+      (.update("s", label: "ab"), false), (.update("s", label: ""), false), (.update("s"), false),
+      (.update("s", "a", "12345", label: "1"), false), (.update("s", "a", "12345"), true),
+      (.update("s", label: "abc"), true), (.update("s", attributes: ["n": "1"]), true),
+      (.update("s", label: "", attributes: ["n": "1"]), false),
+    ] as [(RegistryCommand, Bool)])
+  func `with too much already, less and as much is fine, and more is not`(command: RegistryCommand, more: Bool) throws {
+    var life = life()
+    try life.ask(.add("s", "a", "1234", label: "12"), as: orgA)
+    try life.ask(.add("t"), as: orgA)
+    let full = life.registry.items.total.bytes
+    for limit in [full, full - 1, 0] {
+      life.limits.itemBytesPerApp = limit
+      #expect(life.refusal(of: command, as: orgA) == (more ? tooLarge("org.a", limit) : nil))
+    }
+    life.limits.itemBytesPerApp = full + 3
+    #expect(life.refusal(of: command, as: orgA) == nil)
+  }
+
+  @Test func `a user's own services have one quota together`() throws {
+    var life = life(bytes: 42)
+    try life.ask(.add("s", "a", ""), as: service("x", of: 1_000))
+    #expect(life.registry.items.total.bytes == 21)
+    #expect(
+      life.refusal(of: .add("s", "a", "1"), as: service("y", of: 1_000)) == tooLarge("services of uid 1000", 42))
+    try life.ask(.add("s", "a", ""), as: service("y", of: 1_000))
+    try life.ask(.add("s", "a", "123456789"), as: alice)
+  }
+
+  @Test func `the bounds as shipped hold a thousand items, and 4 MiB`() throws {
+    var life = Life.withThreeApps()
+    for number in 0..<1_000 { try life.ask(.add(Text("\(number)"), "a", ""), as: orgA) }
+    #expect(life.refusal(of: .add("1000"), as: orgA) == tooMany("org.a", 1_000))
+    let secret = SealedSecret(bytes: [], length: Bound.secretLength)
+    for number in 0..<127 {
+      let name = ItemName(service: Text("\(number)"), account: "a", group: nil)
+      try life.ask(.item(.store(name, secret, ItemDescription(), replaces: false)), as: orgB)
+    }
+    let name = ItemName(service: "127", account: "a", group: nil)
+    let refusal = life.refusal(of: .item(.store(name, secret, ItemDescription(), replaces: true)), as: orgB)
+    #expect(refusal == tooLarge("org.b", 4_194_304))
+  }
+}
+
+@Suite struct ItemOwnerTests {
+  private func owner(_ life: Life, _ group: Text) -> Text? { life.item("s", in: group)?.owner }
+
+  @Test func `whoever replaces an item is charged for it from then on`() throws {
+    var life = life()
+    try life.ask(.add("s", in: "org.shared"), as: orgA)
+    try life.ask(.add("t"), as: orgA)
+    try life.ask(.put("s", in: "org.shared"), as: orgB)
+    #expect(owner(life, "org.shared") == "org.b")
+    try life.ask(.add("u"), as: orgA)
+    #expect(life.refusal(of: .put("s", in: "org.shared"), as: orgA) == tooMany("org.a"))
+    try life.ask(.add("t"), as: orgB)
+    #expect(life.refusal(of: .add("u"), as: orgB) == tooMany("org.b"))
+  }
+
+  @Test func `to take over an item is as much as to add one, even where it gets smaller`() throws {
+    var life = life(bytes: 20)
+    try life.ask(.add("s", "a", "12345678", in: "org.shared"), as: orgA)
+    try life.ask(.add("t", "a", "123"), as: orgB)
+    #expect(life.refusal(of: .put("s", "a", "", in: "org.shared"), as: orgB) == tooLarge("org.b", 20))
+    #expect(life.refusal(of: .put("s", "a", "", in: "org.shared"), as: orgA) == nil)
+  }
+
+  @Test func `whoever updates an item leaves it to its owner, who is charged`() throws {
+    var life = life(bytes: 20)
+    try life.ask(.add("s", "a", "1", in: "org.shared"), as: orgA)
+    try life.ask(.update("s", "a", "12345678", in: "org.shared"), as: orgB)
+    #expect(owner(life, "org.shared") == "org.a")
+    #expect(life.refusal(of: .update("s", "a", "123456789", in: "org.shared"), as: orgB) == tooLarge("org.a", 20))
+    #expect(life.refusal(of: .add("t", "a", ""), as: orgA) == tooLarge("org.a", 20))
+    #expect(life.refusal(of: .add("t", "a", "1234567890"), as: orgB) == nil)
+  }
+
+  @Test func `what an admin puts into the own group of an app is that app's`() throws {
+    var life = life()
+    try life.ask(.add("first"), as: service("x", of: 1_000))
+    for group in ["org.a", "unit:x.service@1000"] as [Text] {
+      try life.ask(.add("s", in: group), as: root)
+      #expect(owner(life, group) == group)
+    }
+    #expect(!life.registry.apps.keys.contains("user:0"))
+    #expect(
+      life.refusal(of: .add("t", in: "unit:x.service@1000"), as: root) == tooMany("services of uid 1000"))
+    try life.ask(.add("t"), as: orgA)
+    #expect(life.refusal(of: .add("u", in: "org.a"), as: root) == tooMany("org.a"))
+    #expect(life.refusal(of: .put("s", in: "org.a"), as: root) == nil)
+  }
+
+  @Test func `what an admin puts anywhere else is the admin's, who has a quota too`() throws {
+    var life = life()
+    for group in ["org.shared", "user:1000"] as [Text] {
+      try life.ask(.add("s", in: group), as: root)
+      #expect(owner(life, group) == "user:0")
+    }
+    for group in [nil, "org.media", "org.nobody"] as [Text?] {
+      #expect(life.refusal(of: .add("t", in: group), as: root) == tooMany("user:0"))
+    }
+    #expect(life.refusal(of: .add("t", in: "org.a"), as: root) == nil)
+    try life.ask(.put("s"), as: alice)
+    #expect(owner(life, "user:1000") == "user:1000")
+    try life.ask(.add("t"), as: root)
+  }
+}

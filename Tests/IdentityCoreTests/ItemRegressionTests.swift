@@ -1,0 +1,107 @@
+import IdentityCore
+import Testing
+
+/// What the rules of items once got wrong.
+@Suite struct ItemRegressionTests {
+  // MARK: Attributes without end
+
+  private func store(_ attributes: [Item.Attribute], replaces: Bool) -> RegistryCommand {
+    .item(
+      .store(
+        ItemName(service: "s", account: "a", group: nil), SealedSecret("x"), ItemDescription(attributes: attributes),
+        replaces: replaces))
+  }
+
+  @Test(arguments: [false, true], [false, true])
+  func `an item that is added or put has no more attributes than the bound says either`(replaces: Bool, isThere: Bool)
+    throws
+  {
+    guard replaces || !isThere else { return }
+    var life = Life()
+    if isThere { try life.ask(.put("s"), as: alice) }
+    let attributes = Item.attributes(count: Bound.attributesPerItem + 1)
+    #expect(
+      life.refusal(of: store(attributes, replaces: replaces), as: alice)
+        == .limit("an item has at most 64 attributes"))
+  }
+
+  @Test func `an item that is there can always be given fewer attributes`() throws {
+    var life = Life()
+    // Refused in the first place, or else it must not be a trap: no update got it out again.
+    guard (try? life.ask(store(Item.attributes(count: 70), replaces: false), as: alice)) != nil else { return }
+    #expect(life.refusal(of: .update("s", attributes: ["a0": "", "a1": ""]), as: alice) == nil)
+    #expect(life.refusal(of: .update("s", "a", "new"), as: alice) == nil)
+  }
+
+  // MARK: At another's charge
+
+  /// The second app's own group is open to the first; each may have one item of at most 20 bytes.
+  private func life() -> Life {
+    var life = Life()
+    life.install(["org.a": Manifest("org.v", groups: ["org.b"]), "org.b": Manifest("org.w")])
+    life.limits.itemsPerApp = 1
+    life.limits.itemBytesPerApp = 20
+    return life
+  }
+
+  @Test func `whoever adds an item to another app's group is charged for it, and not that app`() throws {
+    var life = life()
+    try life.ask(.add("s", in: "org.b"), as: orgA)
+    #expect(life.item("s", in: "org.b")?.owner == "org.a")
+    #expect(life.refusal(of: .add("t"), as: orgB) == nil)
+    #expect(life.refusal(of: .add("t"), as: orgA) == .limit("org.a may have 1 items ([Limits] ItemsPerApp=)"))
+  }
+
+  @Test func `whoever replaces another app's item is charged for it, and not that app`() throws {
+    var life = life()
+    try life.ask(.add("s"), as: orgB)
+    try life.ask(.put("s", "a", "12345678", in: "org.b"), as: orgA)
+    #expect(life.item("s", in: "org.b")?.owner == "org.a")
+    #expect(life.refusal(of: .add("t"), as: orgB) == nil)
+  }
+
+  @Test func `what an app adds for as long as it is installed ends with it, in another app's group too`() throws {
+    var life = life()
+    try life.ask(.add("s", in: "org.b", whileInstalled: true), as: orgA)
+    life.install(["org.b": Manifest("org.w")])
+    #expect(life.itemKeys == [])
+  }
+
+  // MARK: Deleting more than was said
+
+  /// One service and account in each of four groups.
+  private func fourGroups() throws(Refusal) -> Life {
+    var life = Life.withThreeApps()
+    for (app, group) in [(orgA, nil), (orgA, "org.shared"), (orgB, nil), (orgB, "org.media")] as [(Peer, Text?)] {
+      try life.ask(.add("s", "a", in: group, label: "l"), as: app)
+    }
+    return life
+  }
+
+  @Test(
+    arguments: [
+      .delete(in: .all), .delete("s", in: .all), .delete("s", "a", in: .all), .delete(in: .all, label: "l"),
+    ] as [RegistryCommand], [orgA, orgB, root])
+  func `an asterisk is for find alone, so nothing is deleted by one`(command: RegistryCommand, peer: Peer) throws {
+    var life = try fourGroups()
+    let before = life.itemKeys
+    _ = try? life.ask(command, as: peer)
+    #expect(life.itemKeys == before)
+  }
+
+  @Test func `a delete that names no condition deletes nothing`() throws {
+    var life = try fourGroups()
+    let before = life.itemKeys
+    _ = try? life.ask(.delete(), as: orgA)
+    #expect(life.itemKeys == before)
+  }
+
+  // MARK: The wrong reason
+
+  @Test(arguments: RegistryCommand.everyItemVerb(in: "org.a"))
+  func `an app that was uninstalled hears so, also where it names its own group`(command: RegistryCommand) {
+    var life = Life.withThreeApps()
+    life.install([:])
+    #expect(life.refusal(of: command, as: orgA) == .notFound("org.a is not installed any more"))
+  }
+}

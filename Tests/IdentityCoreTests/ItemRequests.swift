@@ -1,0 +1,127 @@
+import IdentityCore
+
+// Requests about items in few words. A secret is its own text, and nobody seals it.
+extension RegistryCommand {
+  /// `item add`.
+  static func add(
+    _ service: Text, _ account: Text = "a", _ secret: String = "x", in group: Text? = nil, label: Text? = nil,
+    attributes: KeyValuePairs<Text, Text> = [:], onlyHere: Bool = false, whileInstalled: Bool = false
+  ) -> RegistryCommand {
+    let description = ItemDescription(
+      label: label, attributes: Item.attributes(attributes), isThisDeviceOnly: onlyHere,
+      endsWithInstallation: whileInstalled)
+    return .item(
+      .store(
+        ItemName(service: service, account: account, group: group), SealedSecret(secret), description, replaces: false))
+  }
+
+  /// `item put`.
+  static func put(
+    _ service: Text, _ account: Text = "a", _ secret: String = "x", in group: Text? = nil, label: Text? = nil,
+    attributes: KeyValuePairs<Text, Text> = [:], onlyHere: Bool = false, whileInstalled: Bool = false
+  ) -> RegistryCommand {
+    let description = ItemDescription(
+      label: label, attributes: Item.attributes(attributes), isThisDeviceOnly: onlyHere,
+      endsWithInstallation: whileInstalled)
+    return .item(
+      .store(
+        ItemName(service: service, account: account, group: group), SealedSecret(secret), description, replaces: true))
+  }
+
+  /// `item read`.
+  static func read(_ service: Text, _ account: Text = "a", in group: Text? = nil) -> RegistryCommand {
+    .item(.read(ItemName(service: service, account: account, group: group)))
+  }
+
+  /// `item find`.
+  static func find(
+    _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
+    attributes: KeyValuePairs<Text, Text> = [:], limit: Int? = nil
+  ) -> RegistryCommand {
+    .item(
+      .find(
+        ItemCondition(
+          groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes)),
+        limit: limit))
+  }
+
+  /// `item update`.
+  static func update(
+    _ service: Text, _ account: Text = "a", _ secret: String? = nil, in group: Text? = nil, label: Text? = nil,
+    attributes: KeyValuePairs<Text, Text> = [:]
+  ) -> RegistryCommand {
+    .item(
+      .update(
+        ItemName(service: service, account: account, group: group),
+        ItemUpdate(secret: secret.map { SealedSecret($0) }, label: label, attributes: Item.attributes(attributes))))
+  }
+
+  /// `item delete`.
+  static func delete(
+    _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
+    attributes: KeyValuePairs<Text, Text> = [:]
+  ) -> RegistryCommand {
+    .item(
+      .delete(
+        ItemCondition(
+          groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes))))
+  }
+
+  /// Every verb of items, once, on one group.
+  static func everyItemVerb(in group: Text?) -> [RegistryCommand] {
+    let groups = group.map(ItemCondition.Groups.named) ?? .own
+    return [
+      .add("s", in: group), .put("s", in: group), .read("s", in: group), .find(in: groups),
+      .find("s", "a", in: groups), .find("s", in: groups, limit: 1), .update("s", in: group),
+      .update("s", "a", "y", in: group), .delete("s", in: groups), .delete("s", "a", in: groups),
+      .migrateFromItem(
+        .device, ItemName(service: "s", account: "a", group: group), app: nil, commits: true, forces: false),
+      .migrateFromItem(
+        .device, ItemName(service: "s", account: "a", group: group), app: nil, commits: false, forces: false),
+    ]
+  }
+}
+
+extension SealedSecret {
+  /// A secret that is its own text.
+  init(_ text: String) { self.init(bytes: Array(text.utf8), length: text.utf8.count) }
+}
+
+extension Item {
+  /// Attributes in the order they are named.
+  static func attributes(_ pairs: KeyValuePairs<Text, Text>) -> [Attribute] {
+    pairs.map { Attribute(name: $0.key, value: $0.value) }
+  }
+
+  /// Attributes `a0`, `a1`, … of one letter each.
+  static func attributes(count: Int) -> [Attribute] {
+    (0..<count).map { Attribute(name: Text("a\($0)"), value: "v") }
+  }
+}
+
+extension Life {
+  /// Three apps: the first two share a group, the last two another, and the second app's own group is only its own.
+  static func withThreeApps() -> Life {
+    var life = Life()
+    life.install([
+      "org.a": Manifest("org.v", groups: ["org.shared"]),
+      "org.b": Manifest("org.v", groups: ["org.shared", "org.media"]),
+      "org.c": Manifest("org.w", groups: ["org.media"]),
+    ])
+    return life
+  }
+
+  /// An item that has to be there.
+  func item(_ service: Text, _ account: Text = "a", in group: Text) -> Item? {
+    registry.items[ItemKey(group: group, service: service, account: account)]
+  }
+
+  /// The keys of all items in the order they were added, as `group/service/account`.
+  var itemKeys: [String] {
+    registry.items.all.sorted { $0.number < $1.number }.map { "\($0.key.group)/\($0.key.service)/\($0.key.account)" }
+  }
+}
+
+let orgA = peer("org.a")
+let orgB = peer("org.b")
+let orgC = peer("org.c")

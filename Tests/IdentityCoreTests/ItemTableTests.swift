@@ -1,0 +1,157 @@
+import Testing
+
+@testable import IdentityCore
+
+private func item(
+  _ group: Text, _ service: Text, number: Int64, owner: Text = "org.a", secret: Int = 1, label: Text? = nil
+) -> Item {
+  Item(
+    key: ItemKey(group: group, service: service, account: "a"), number: number, edition: given(UInt64(number)),
+    owner: owner, label: label, attributes: [], isThisDeviceOnly: false, endsWithInstallation: false,
+    secretLength: secret, created: Timestamp(milliseconds: 1), modified: Timestamp(milliseconds: 1))
+}
+
+@Suite struct ItemTableTests {
+  /// What the table should say of these items.
+  private func expect(_ table: ItemTable, _ plain: [ItemKey: Item], _ comment: Comment? = nil) {
+    #expect(table.all.inOrder == plain.values.inOrder, comment)
+    #expect(table.total.items == plain.count, comment)
+    #expect(table.total.bytes == plain.values.reduce(0) { $0 + $1.size }, comment)
+    for group in Set(plain.keys.map(\.group)) {
+      #expect(table.items(in: group).inOrder == plain.values.filter { $0.key.group == group }.inOrder, comment)
+    }
+    for holder in Set(plain.values.map(\.owner.quotaHolder)) {
+      let charged = plain.values.filter { $0.owner.quotaHolder == holder }
+      let usage = ItemTable.Usage(items: charged.count, bytes: charged.reduce(0) { $0 + $1.size })
+      #expect(table.usage(of: holder) == usage, comment)
+    }
+  }
+
+  @Test func `an empty table has nothing and charges nobody`() {
+    let table = ItemTable()
+    expect(table, [:])
+    #expect(Array(table.items(in: "org.a")) == [])
+    #expect(table.usage(of: "org.a") == ItemTable.Usage())
+    #expect(table.lastNumber == 0)
+    #expect(table[ItemKey(group: "org.a", service: "s", account: "a")] == nil)
+  }
+
+  @Test func `an item takes the place of the one with its key, and the charge goes over`() {
+    var table = ItemTable()
+    let first = item("g", "s", number: 1, owner: "org.a", secret: 10)
+    let second = item("g", "s", number: 1, owner: "org.b", secret: 3, label: "l")
+    table.store(first)
+    table.store(second)
+    expect(table, [second.key: second])
+    #expect(table.usage(of: "org.a") == ItemTable.Usage())
+    #expect(table.usage(of: "org.b") == ItemTable.Usage(items: 1, bytes: 7))
+  }
+
+  @Test func `to remove what is not there changes nothing, and the last of a group leaves nothing behind`() {
+    var table = ItemTable()
+    let only = item("g", "s", number: 1)
+    table.remove(only.key)
+    #expect(table == ItemTable())
+    table.store(only)
+    table.remove(ItemKey(group: "h", service: "s", account: "a"))
+    table.remove(ItemKey(group: "g", service: "t", account: "a"))
+    expect(table, [only.key: only])
+    table.remove(only.key)
+    table.remove(only.key)
+    expect(table, [:])
+    #expect(table.usage(of: "org.a") == ItemTable.Usage())
+    // Neither the group nor whoever was charged: names are cheap.
+    var other = ItemTable()
+    let another = item("another-group", "s", number: 1, owner: "org.another")
+    other.store(another)
+    other.remove(another.key)
+    #expect(other == table)
+  }
+
+  @Test(
+    arguments: [
+      ("org.a", "org.a"), ("user:1000", "user:1000"), ("unit:a.service", "unit:a.service"),
+      ("unit:a@1000.service", "unit:a@1000.service"), ("unit:a.service@1000", "services of uid 1000"),
+      ("unit:b@7.service@1000", "services of uid 1000"), ("unit:a.service@0", "services of uid 0"),
+      ("unit:a.service@4294967295", "services of uid 4294967295"), ("unit:a.service@", "unit:a.service@"),
+      ("org.a@1000", "org.a@1000"),
+    ] as [(Text, Text)])
+  func `a user's own services are charged together, everybody else alone`(app: Text, holder: Text) {
+    #expect(app.quotaHolder == holder)
+    var table = ItemTable()
+    table.store(item("g", "s", number: 1, owner: app))
+    #expect(table.usage(of: holder).items == 1)
+  }
+
+  @Test func `the last number is the highest that there was`() {
+    var table = ItemTable()
+    for number in [3, 7, 5] as [Int64] { table.store(item("g", Text("\(number)"), number: number)) }
+    #expect(table.lastNumber == 7)
+    table.remove(ItemKey(group: "g", service: "7", account: "a"))
+    #expect(table.lastNumber == 7)
+  }
+
+  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  func `after any number of changes it is what a plain dictionary is`(seed: UInt64) throws {
+    var random = SeededGenerator(seed)
+    let owners: [Text] = ["org.a", "org.b", "unit:x.service@7", "unit:y.service@7", "user:7"]
+    var table = ItemTable()
+    var plain: [ItemKey: Item] = [:]
+    var copies: [(ItemTable, [ItemKey: Item])] = []
+    for step in 0..<4_000 {
+      let group = random.one(of: ["g", "h", "only-sometimes"] as [Text])
+      let service = Text("\(Int.random(in: 0..<(group == "g" ? 300 : 3), using: &random))")
+      let key = ItemKey(group: group, service: service, account: "a")
+      let grows = (step / 1_000).isMultiple(of: 2)
+      if random.once(in: 5) != grows {
+        let item = item(
+          group, service, number: plain[key]?.number ?? table.lastNumber + 1, owner: random.one(of: owners),
+          secret: Int.random(in: 0..<100, using: &random), label: random.one(of: [nil, "label"]))
+        table.store(item)
+        plain[key] = item
+      } else {
+        table.remove(key)
+        plain[key] = nil
+      }
+      try #require(table[key] == plain[key])
+      if step.isMultiple(of: 250) { expect(table, plain, "step \(step)") }
+      if step.isMultiple(of: 500) { copies.append((table, plain)) }
+    }
+    for (table, plain) in copies + [(table, plain)] { expect(table, plain) }
+  }
+
+  @Test func `tables are the same when their items are, in whatever order these came`() {
+    let items = (1...300).map { item($0.isMultiple(of: 3) ? "g" : "h", Text("\($0)"), number: Int64($0)) }
+    var (first, second) = (ItemTable(), ItemTable())
+    for item in items { first.store(item) }
+    for item in items.reversed() { second.store(item) }
+    #expect(first == second)
+    second.store(item("g", "3", number: 3, label: "l"))
+    #expect(first != second)
+    second.store(items[2])
+    #expect(first == second)
+    second.remove(items[0].key)
+    #expect(first != second)
+  }
+}
+
+@Suite struct ItemReadBackTests {
+  @Test func `items that are read back in any order are what was there`() throws {
+    var life = Life.withThreeApps()
+    for number in 0..<20 {
+      for (app, group) in [(orgA, nil), (orgB, "org.shared"), (alice, nil)] as [(Peer, Text?)] {
+        try life.ask(.add(Text("\(number)"), in: group, label: "l", attributes: ["k": "v"]), as: app)
+      }
+    }
+    for number in 0..<10 { try life.ask(.delete(Text("\(number)")), as: orgA) }
+    try life.ask(.put("3", in: "org.shared"), as: orgA)
+    var read = Registry()
+    for (id, app) in life.registry.apps { read.apply(.appInstalled(id, app)) }
+    for item in life.registry.items.all { read.restore(item) }
+    read.resume(after: life.registry.lastEvent)
+    #expect(read == life.registry)
+    var again = life
+    again.registry = read
+    #expect(try again.ask(.find(in: .all), as: root) == life.ask(.find(in: .all), as: root))
+  }
+}

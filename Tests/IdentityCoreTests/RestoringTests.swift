@@ -1,0 +1,331 @@
+import IdentityCore
+import Testing
+
+extension Life {
+  /// What a backup that is made now holds.
+  func backup(fromHere: Bool = true) -> Backup {
+    var backup = Backup(created: Timestamp(milliseconds: now), isFromHere: fromHere)
+    backup.account = registry.account
+    backup.apps = registry.apps
+    backup.identifiers = registry.history
+    backup.devices = registry.devices
+    backup.items = registry.items.all.sorted { $0.number < $1.number }.filter { !$0.isThisDeviceOnly }
+      .map { Backup.StoredItem($0, secret($0.key.account)) }
+    return backup
+  }
+
+  /// What a restore would say and change.
+  func restoration(_ backup: Backup, adopts: Bool = false) throws(Refusal) -> (
+    lines: [String], changes: [Change]
+  ) {
+    let decision = try registry.restoration(of: backup, adoptsDevice: adopts, context(root))
+    return (lines(decision.reply), decision.changes)
+  }
+
+  /// Brings a backup into force.
+  ///
+  /// - Returns: the answer, a string a line.
+  @discardableResult
+  mutating func restore(_ backup: Backup, adopts: Bool = false) throws(Refusal) -> [String] {
+    now += 1
+    let (lines, changes) = try restoration(backup, adopts: adopts)
+    take(changes)
+    return lines
+  }
+
+  /// Stores an item whose secret is told by its account.
+  mutating func put(
+    _ account: Text, _ description: ItemDescription = ItemDescription(), group: Text? = nil, as peer: Peer = alice
+  ) throws(Refusal) {
+    let name = ItemName(service: "s", account: account, group: group)
+    try ask(.item(.store(name, secret(account), description, replaces: true)), as: peer)
+  }
+
+  /// The items of a group, a line each.
+  func found(_ group: Text) throws(Refusal) -> [String] {
+    let condition = ItemCondition(groups: .named(group))
+    return try registry.answer(.item(.find(condition, limit: nil)), for: root).map { lines($0) } ?? []
+  }
+
+  /// The history of a level of an app, a line each.
+  func history(_ level: Level, _ app: Text? = nil) throws(Refusal) -> [String] {
+    try registry.answer(.history(level, app: app), for: app == nil ? alice : root).map { lines($0) } ?? []
+  }
+
+  private func secret(_ account: Text) -> SealedSecret { SealedSecret(bytes: account.bytes, length: 1) }
+}
+
+/// What becomes of a backup, row by row.
+@Suite struct RestoringTests {
+  /// Two lives that draw from one source: one with a past, up to time 9, and one that begins.
+  private func lives() throws -> (old: Life, new: Life) {
+    let new = Life()
+    var old = new
+    try old.ask(.get(.device, app: nil), as: alice)
+    try old.ask(.renew(.device, app: nil, dryRun: false), as: root)
+    try old.ask(.get(.installation, app: nil), as: alice)
+    try old.ask(.get(.vendor, app: nil), as: alice)
+    try old.ask(.setAccount("alice"), as: root)
+    try old.ask(.putDevice(given(1), name: "phone", seen: nil), as: root)
+    try old.put(
+      "a", ItemDescription(label: "L", attributes: [.init(name: "k", value: "v")]))
+    try old.put("here", ItemDescription(isThisDeviceOnly: true))
+    try old.put("i", ItemDescription(endsWithInstallation: true))
+    return (old, new)
+  }
+
+  // MARK: Rows
+
+  @Test func `in its own place a backup that is still right changes nothing`() throws {
+    var (life, _) = try lives()
+    let before = life.registry
+    let backup = life.backup()
+    #expect(try life.restore(backup) == ["* device kept value=r1 backup=r1", "OK 1"])
+    #expect(try life.restore(backup, adopts: true) == ["* device kept value=r1 backup=r1", "OK 1"])
+    #expect(life.registry == before)
+  }
+
+  @Test func `after the state was lost everything comes, each with a row and an event`() throws {
+    var (old, life) = try lives()
+    let backup = old.backup()
+    life.now = 20
+    #expect(
+      try life.restore(backup) == [
+        "* device restored value=r1 backup=r1", "* app installed app=user:1000",
+        "* installation restored value=r2 app=user:1000", "* vendor restored value=r3 vendor=user:1000",
+        "* account changed value=alice", "* devices added value=g1",
+        "* item added group=user:1000 service=s account=a", "* item added group=user:1000 service=s account=i", "OK 8",
+      ])
+    #expect(
+      life.told() == [
+        "1 app installed app=user:1000 vendor=user:1000 > vendor user:1000",
+        "2 device created value=r1 cause=restored > sharing", "3 devices added value=r1 > sharing",
+        "4 installation created value=r2 cause=restored app=user:1000 vendor=user:1000 > app user:1000",
+        "5 vendor created value=r3 cause=restored vendor=user:1000 > vendor user:1000",
+        "6 account changed value=alice > sharing", "7 devices added value=g1 > sharing",
+        "8 item added group=user:1000 service=s account=a > group user:1000",
+        "9 item added group=user:1000 service=s account=i > group user:1000",
+      ])
+    #expect(
+      try life.history(.device) == [
+        "* m.device from=t1 until=t2 cause=first-use ended=renewed origin=machine by=uid:1000",
+        "* r1 from=t2 until=t9 cause=renewed ended=restored origin=random by=uid:0",
+        "* r1 from=t21 cause=restored origin=restored by=uid:0", "OK 3",
+      ])
+    #expect(
+      try life.history(.vendor) == [
+        "* r3 from=t4 until=t9 cause=first-use ended=restored origin=random by=uid:1000",
+        "* r3 from=t21 cause=restored origin=restored by=uid:0", "OK 2",
+      ])
+    #expect(
+      try life.found("user:1000") == [
+        "* service=s account=a group=user:1000 label=L attr.k=v created=t7 modified=t7",
+        "* service=s account=i group=user:1000 created=t9 modified=t9 lifetime=installation", "OK 2",
+      ])
+    #expect(life.registry.apps["user:1000"]?.installed == Timestamp(milliseconds: 3))
+    // Whoever is told the same once more has it already.
+    let after = life.registry
+    #expect(try life.restore(backup) == ["* device kept value=r1 backup=r1", "OK 1"])
+    #expect(life.registry == after)
+    // Nor does a backup of what was restored bring anything new.
+    #expect(try life.restore(life.backup()) == ["* device kept value=r1 backup=r1", "OK 1"])
+    #expect(life.registry == after)
+    old.now = 30
+    #expect(try old.restore(life.backup()) == ["* device kept value=r1 backup=r1", "OK 1"])
+  }
+
+  @Test func `from other hardware items come, and identifiers stay`() throws {
+    var (old, life) = try lives()
+    try life.ask(.get(.device, app: nil), as: alice)
+    try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
+    try life.ask(.get(.installation, app: nil), as: alice)
+    let own = [life.spoken(.device), life.spoken(.installation("user:1000"))]
+    let last = life.registry.lastEvent
+    let history = life.registry.history
+    let backup = old.backup(fromHere: false)
+    #expect(
+      try life.restore(backup) == [
+        "* device clone value=\(own[0] ?? "") backup=r1", "* account changed value=alice",
+        "* devices added value=r1", "* devices added value=g1", "* item added group=user:1000 service=s account=a",
+        "* item added group=user:1000 service=s account=i", "OK 6",
+      ])
+    #expect(life.registry.history == history)
+    #expect(
+      life.told(from: last + 1).map { $0.split(separator: " ")[1] } == [
+        "account", "devices", "devices", "item", "item",
+      ])
+    // The other way round, and nothing of it is new there but the device.
+    #expect(
+      try old.restore(life.backup(fromHere: false)) == [
+        "* device clone value=r1 backup=\(own[0] ?? "")", "* devices added value=\(own[0] ?? "")", "OK 2",
+      ])
+  }
+
+  @Test func `from other hardware onto a machine without an identifier it stays without one`() throws {
+    var (old, life) = try lives()
+    let lines = try life.restore(old.backup(fromHere: false))
+    #expect(lines.first == "* device clone backup=r1")
+    #expect(lines.contains("* app installed app=user:1000"))
+    #expect(life.registry.history.isEmpty)
+    old.now += 1
+  }
+
+  @Test func `a machine that takes the other's place takes its identifiers`() throws {
+    var (old, life) = try lives()
+    try life.ask(.get(.device, app: nil), as: alice)
+    try life.ask(.putDevice(given(2), name: nil, seen: nil), as: root)
+    try life.ask(.get(.installation, app: nil), as: alice)
+    let installation = life.spoken(.installation("user:1000")) ?? ""
+    let last = life.registry.lastEvent
+    #expect(
+      try life.restore(old.backup(fromHere: false), adopts: true).prefix(4) == [
+        "* device adopted value=r1 previous=m.device backup=r1",
+        "* installation restored value=r2 previous=\(installation) app=user:1000",
+        "* vendor restored value=r3 vendor=user:1000", "* account changed value=alice",
+      ])
+    #expect(
+      life.told(from: last + 1).prefix(3) == [
+        "\(last + 1) device changed value=r1 previous=m.device cause=restored > sharing",
+        "\(last + 2) devices replaced value=r1 previous=m.device > sharing",
+        "\(last + 3) installation changed value=r2 previous=\(installation) cause=restored app=user:1000 vendor=user:1000 > app user:1000",
+      ])
+    #expect(life.spoken(.device) == "r1")
+    #expect(
+      try life.restore(old.backup(fromHere: false), adopts: true) == ["* device kept value=r1 backup=r1", "OK 1"])
+    old.now += 1
+  }
+
+  @Test(arguments: [true, false])
+  func `a backup without a device identifier says nothing of it`(fromHere: Bool) throws {
+    let empty = Life()
+    var life = empty
+    let backup = empty.backup(fromHere: fromHere)
+    #expect(try life.restore(backup) == ["* device unknown", "OK 1"])
+    #expect(life.registry == Registry())
+    try life.ask(.get(.device, app: nil), as: alice)
+    #expect(try life.restore(backup) == ["* device unknown value=m.device", "OK 1"])
+    #expect(try life.restore(backup, adopts: true) == ["* device unknown value=m.device", "OK 1"])
+    #expect(life.spoken(.device) == "m.device")
+  }
+
+  @Test func `the same identifier on other hardware is a clone's too, and is told`() throws {
+    var (life, _) = try lives()
+    #expect(try life.restore(life.backup(fromHere: false)).first == "* device clone value=r1 backup=r1")
+  }
+
+  // MARK: Identifiers
+
+  @Test func `what was renewed since is taken back, and the history knows`() throws {
+    var (life, _) = try lives()
+    let backup = life.backup()
+    try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
+    let since = life.spoken(.device) ?? ""
+    #expect(
+      try life.restore(backup) == ["* device restored value=r1 previous=\(since) backup=r1", "OK 1"])
+    #expect(
+      try life.history(.device).suffix(4) == [
+        "* r1 from=t2 until=t10 cause=renewed ended=renewed origin=random by=uid:0",
+        "* \(since) from=t10 until=t11 cause=renewed ended=restored origin=random by=uid:0",
+        "* r1 from=t11 cause=restored origin=restored by=uid:0", "OK 4",
+      ])
+    #expect(try life.registry.answer(.devices, for: alice).map { life.lines($0) }?.first == "* r1 self=yes added=t1")
+  }
+
+  @Test func `an identifier that the machine gave again has its past back`() throws {
+    let new = Life()
+    var (old, life) = (new, new)
+    try old.ask(.get(.device, app: nil), as: alice)
+    life.now = 20
+    try life.ask(.get(.device, app: nil), as: alice)
+    old.now = 5
+    #expect(try life.restore(old.backup()) == ["* device kept value=m.device backup=m.device", "OK 1"])
+    #expect(
+      try life.history(.device) == [
+        "* m.device from=t1 until=t5 cause=first-use ended=restored origin=machine by=uid:1000",
+        "* m.device from=t21 cause=first-use origin=machine by=uid:1000", "OK 2",
+      ])
+  }
+
+  @Test func `what ended since is not remembered twice`() throws {
+    var (life, _) = try lives()
+    let backup = life.backup()
+    try life.ask(.forget(app: "user:1000"), as: root)
+    let places = life.registry.history.count
+    let lines = try life.restore(backup)
+    #expect(
+      lines == [
+        "* device kept value=r1 backup=r1", "* app installed app=user:1000",
+        "* installation restored value=r2 app=user:1000", "* vendor restored value=r3 vendor=user:1000",
+        "* item added group=user:1000 service=s account=i", "OK 5",
+      ])
+    #expect(life.registry.history.count == places + 2)
+    #expect(life.registry.apps["user:1000"]?.installed == Timestamp(milliseconds: 3))
+  }
+
+  @Test func `apps and vendors with a device identifier of their own get it back, installed or not`() throws {
+    let new = Life()
+    var (old, life) = (new, new)
+    old.install(["org.a": Manifest("org.v", device: .app), "org.b": Manifest("org.w", device: .vendor)])
+    for app in ["org.a", "org.b"] as [Text] {
+      for level in [Level.device, .installation, .vendor] { try old.ask(.get(level, app: nil), as: peer(app)) }
+    }
+    let skipped = [
+      "* installation skipped app=org.a reason=not installed", "* vendor skipped vendor=org.v reason=not installed",
+      "* installation skipped app=org.b reason=not installed", "* vendor skipped vendor=org.w reason=not installed",
+    ]
+    let lines = try life.restore(old.backup())
+    #expect(
+      lines == [
+        "* device unknown", "* device restored value=m.device.org.a app=org.a", skipped[0], skipped[1],
+        "* device restored value=m.device.org.w vendor=org.w", skipped[2], skipped[3], "OK 7",
+      ])
+    #expect(life.registry.apps.isEmpty)
+    #expect(life.spoken(.installation("org.a")) == nil)
+    // Only the past of what was left out is known.
+    #expect(try life.history(.installation, "org.a").count == 2)
+    // Once they are there, the rest comes.
+    life.install(["org.a": Manifest("org.v", device: .app), "org.b": Manifest("org.w", device: .vendor)])
+    #expect(
+      try life.restore(old.backup()) == [
+        "* device unknown", "* installation restored value=r1 app=org.a", "* vendor restored value=r2 vendor=org.v",
+        "* installation restored value=r3 app=org.b", "* vendor restored value=r4 vendor=org.w", "OK 5",
+      ])
+  }
+
+  @Test func `a vendor is wanted as long as any of its apps is there`() throws {
+    let new = Life()
+    var (old, life) = (new, new)
+    old.install(["org.a": Manifest("org.v")])
+    try old.ask(.get(.vendor, app: nil), as: peer("org.a"))
+    life.install(["org.b": Manifest("org.v")])
+    #expect(
+      try life.restore(old.backup()) == ["* device unknown", "* vendor restored value=r1 vendor=org.v", "OK 2"])
+  }
+
+  @Test func `no app with a manifest is installed, and none that is there changes`() throws {
+    let new = Life()
+    var (old, life) = (new, new)
+    old.install(["org.a": Manifest("org.v")])
+    try old.ask(.get(.installation, app: nil), as: alice)
+    life.install(["org.c": Manifest("org.v")])
+    try life.ask(.get(.vendor, app: nil), as: alice)
+    let installed = life.registry.apps["user:1000"]
+    #expect(try life.restore(old.backup()).contains { $0.hasPrefix("* app ") } == false)
+    #expect(life.registry.apps["user:1000"] == installed)
+    #expect(life.registry.apps.keys.sorted() == ["org.c", "user:1000"])
+  }
+
+  @Test func `an identifier that takes over settles what stood in doubt`() throws {
+    var (life, _) = try lives()
+    try life.start("m", "h1")
+    let backup = life.backup()
+    try life.start("m", "h2")
+    try life.restore(backup)
+    #expect(life.registry.machine?.suspicion?.cause == .hardwareChanged)
+    try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
+    try life.start("m", "h1")
+    #expect(life.registry.machine?.suspicion?.cause == .hardwareChanged)
+    try life.restore(backup)
+    #expect(life.registry.machine?.suspicion == nil)
+  }
+}

@@ -1,0 +1,178 @@
+import Foundation
+import IdentityCore
+import IdentityStore
+import Testing
+
+/// An item with everything that can be said of one; another edition says something else.
+func sampleItem(_ number: Int64, edition: UInt64 = 0, owner: Text = "user:7", length: Int = 20) -> Item {
+  Item(
+    key: ItemKey(group: "com.example.shared", service: "mail", account: Text("user-\(number)")), number: number,
+    edition: uuid(10_000 + UInt64(number) * 100 + edition), owner: owner, label: Text("label \(number).\(edition)"),
+    attributes: [
+      .init(name: "note", value: Text("é \"quoted\" \(edition)\n")), .init(name: "url", value: Text("item \(number)")),
+    ],
+    isThisDeviceOnly: number % 2 == 0, endsWithInstallation: number % 3 == 0, secretLength: length,
+    created: later(number), modified: later(number + Int64(edition)))
+}
+
+/// A secret that no other edition has.
+func sampleSecret(_ number: Int64, edition: UInt64 = 0, length: Int = 20) -> [UInt8] {
+  var random = SplitMix64(state: UInt64(number) << 32 | edition << 16 | UInt64(length))
+  return (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
+}
+
+/// An item and its open secret.
+struct Known: Equatable {
+  var item: Item
+  var secret: [UInt8]
+
+  init(_ item: Item, _ secret: [UInt8]) {
+    self.item = item
+    self.secret = secret
+  }
+
+  /// The sample of a number and an edition.
+  init(_ number: Int64, edition: UInt64 = 0, owner: Text = "user:7", length: Int = 20) {
+    item = sampleItem(number, edition: edition, owner: owner, length: length)
+    secret = sampleSecret(number, edition: edition, length: length)
+  }
+
+  /// The secret as it is sent to the one who may have it.
+  var base64: [UInt8] { Array(Data(secret).base64EncodedString().utf8) }
+}
+
+extension Item {
+  /// The item without what only the data key opens.
+  var undescribed: Item {
+    var item = self
+    item.label = nil
+    item.attributes = []
+    return item
+  }
+}
+
+extension Registry {
+  /// What it is where the key of items is missing.
+  func locked(_ fault: String?) -> Registry {
+    var registry = self
+    for item in items.all { registry.restore(item.undescribed) }
+    registry.itemFault = fault
+    return registry
+  }
+}
+
+extension SecretMemory {
+  /// Takes Base64 text as a request brings it.
+  func seal(text: [UInt8]) throws(SecretFault) -> SealedSecret {
+    try seal { span in
+      for index in 0..<min(text.count, span.count) { span[index] = text[index] }
+      return text.count
+    }
+  }
+
+  /// Seals a secret.
+  func seal(_ secret: [UInt8]) throws(SecretFault) -> SealedSecret {
+    try seal(text: Array(Data(secret).base64EncodedString().utf8))
+  }
+
+  /// What a sealed secret says.
+  func open(_ secret: SealedSecret) throws -> [UInt8] {
+    var text: [UInt8] = []
+    guard appendBase64(of: secret, to: &text), let data = Data(base64Encoded: Data(text)) else {
+      throw Failure("the secret does not open")
+    }
+    return Array(data)
+  }
+}
+
+extension Store {
+  /// An item and its secret as a change.
+  func storing(_ known: Known, _ change: ItemChange = .added) throws -> Change {
+    .itemStored(known.item, try makeSecretMemory().seal(known.secret), change)
+  }
+
+  /// Commits items, each in a transaction of its own.
+  mutating func put(_ items: [Known], _ change: ItemChange = .added) throws {
+    for known in items { try mustCommit([storing(known, change)]) }
+  }
+
+  /// The open secret of an item, as it is committed.
+  func open(_ item: Item) throws -> [UInt8] { try makeSecretMemory().open(secret(of: item)) }
+
+  /// A reader that has to be there.
+  func reader() throws -> ItemReader {
+    guard let reader = makeItemReader() else { throw Failure("no reader") }
+    return reader
+  }
+
+  /// What a new reader says of an item.
+  func readOnce(_ item: Item) throws -> ReaderAnswer { try ReaderAnswer(reader(), item, makeSecretMemory()) }
+}
+
+extension Store {
+  /// Expects that the secrets of these items open, for the writer and for a new reader.
+  func expectOpen(_ items: [Known], _ what: String = "", at place: SourceLocation = #_sourceLocation) throws {
+    for known in items {
+      let name = "\(known.item.key.account) \(what)"
+      let secret = try open(known.item)
+      let answer = try readOnce(known.item)
+      #expect(secret == known.secret, "\(name)", sourceLocation: place)
+      #expect(answer == .appended(known), "\(name)", sourceLocation: place)
+    }
+  }
+
+  /// Expects that the secret of an item is said to be damaged, and that a new reader does not append it.
+  func expectDamaged(
+    _ item: Item, _ expected: ReaderAnswer, _ what: String = "", at place: SourceLocation = #_sourceLocation
+  ) throws {
+    let answer = try readOnce(item)
+    let found = refusal { _ = try secret(of: item) }
+    #expect(found == .damagedSecret(item), "\(what)", sourceLocation: place)
+    #expect(answer == expected, "\(what)", sourceLocation: place)
+  }
+}
+
+/// What a reader said of an item, and what it appended.
+struct ReaderAnswer: Equatable {
+  let outcome: ItemReader.Outcome
+  let text: [UInt8]
+
+  init(_ reader: ItemReader, _ item: Item, _ memory: SecretMemory) {
+    var text = Array("before".utf8)
+    outcome = reader.appendSecret(of: item, to: &text, memory)
+    self.text = text
+  }
+
+  private init(_ outcome: ItemReader.Outcome, _ text: [UInt8]) {
+    self.outcome = outcome
+    self.text = Array("before".utf8) + text
+  }
+
+  static func appended(_ known: Known) -> ReaderAnswer { ReaderAnswer(.appended, known.base64) }
+  static let changed = ReaderAnswer(.changed, [])
+  static let damaged = ReaderAnswer(.damaged, [])
+}
+
+extension Workspace {
+  /// Opens the store, commits apps and items, and closes it.
+  @discardableResult
+  func fill(_ items: [Known], behind batches: [[Change]] = sample(apps: 2)) throws -> Registry {
+    try withStore { store, content in
+      var registry = content.registry
+      for batch in batches { try store.mustCommit(registry.recorded(batch)) }
+      for known in items { try store.mustCommit(registry.recorded([store.storing(known)])) }
+      try store.mustClose()
+      return registry
+    }
+  }
+}
+
+/// The error of something that is refused.
+func refusal(_ body: () throws -> Void) -> Refusal? {
+  do {
+    try body()
+    return nil
+  } catch {
+    return error as? Refusal
+  }
+}

@@ -1,0 +1,185 @@
+import IdentityCore
+import IdentityStore
+import Testing
+
+/// A change of the master key that was cut off: whatever stands there opens, and is in order after one start.
+@Suite struct RotationCutTests {
+  private static let items = [Known(1), Known(2, length: 3_000)]
+  private static let credential = KeyCredentials(current: Credential.first)
+  private static let stray = Array((String(repeating: "0f", count: 32) + "\n").utf8)
+
+  /// The files of a store before and after a rotation.
+  private struct Both {
+    let before: [String: [UInt8]]
+    let after: [String: [UInt8]]
+    var oldKey: [UInt8]? { before["master.key"] }
+    var newKey: [UInt8]? { after["master.key"] }
+  }
+
+  /// - Parameter inLog: whether the rotation stands in the log alone, as after a kill.
+  private func rotated(inLog: Bool) throws -> Both {
+    let workspace = try Workspace(inMemory: true)
+    return try workspace.withStore { store, _ in
+      try store.put(Self.items)
+      let before = try workspace.files()
+      _ = try store.rotateKey(at: later(1))
+      if !inLog { try store.mustClose() }
+      return Both(before: before, after: try workspace.files())
+    }
+  }
+
+  /// The same, from the file to a credential.
+  private func rotatedToCredential(inLog: Bool) throws -> Both {
+    let workspace = try Workspace(inMemory: true)
+    let before = try workspace.withStore { store, _ in
+      try store.put(Self.items)
+      if !inLog { try store.mustClose() }
+      return try workspace.files()
+    }
+    return try workspace.withStore(credentials: Self.credential) { store, _ in
+      let source = try store.rotateKey(at: later(1))
+      #expect(source == .credential)
+      if !inLog { try store.mustClose() }
+      return Both(before: before, after: try workspace.files())
+    }
+  }
+
+  /// Expects that a start with these files opens every item and leaves nothing behind; and the one after a rotation, too.
+  private func expectWhole(
+    _ files: [String: [UInt8]], _ credentials: KeyCredentials = KeyCredentials(), key: [UInt8]?, _ what: String
+  ) throws {
+    let workspace = try Workspace(inMemory: true)
+    try workspace.restore(files)
+    let names = storeNames.filter { $0 != "master.key" || key != nil }
+    for _ in 0..<2 {
+      try workspace.withStore(credentials: credentials) { store, content in
+        #expect(content.condition == .writable, "\(what)")
+        #expect(content.notices == [], "\(what)")
+        #expect(content.registry.itemFault == nil, "\(what)")
+        #expect(content.registry.items.total.items == Self.items.count, "\(what)")
+        try store.expectOpen(Self.items, what)
+        #expect(try workspace.names() == names, "\(what)")
+        if let key { #expect(try workspace.read("master.key") == key, "\(what)") }
+        let healed = store.heal()
+        #expect(healed == content.registry, "\(what)")
+        try store.expectOpen(Self.items, what)
+      }
+    }
+    guard credentials.current == nil else { return }
+    // The next rotation is not disturbed by what was left of this one, in the very start that met it.
+    try workspace.restore(files)
+    for _ in 0..<2 {
+      try workspace.withStore(credentials: credentials) { store, _ in
+        let source = try store.rotateKey(at: later(2))
+        #expect(source == .file, "\(what)")
+        #expect(try workspace.names() == names, "\(what)")
+        try store.expectOpen(Self.items, what)
+      }
+      #expect(try workspace.read("master.key") != key, "\(what)")
+    }
+    try workspace.withStore { store, _ in try store.expectOpen(Self.items, what) }
+  }
+
+  @Test(arguments: [false, true]) func `from file to file`(inLog: Bool) throws {
+    let both = try rotated(inLog: inLog)
+    let (old, new) = (try #require(both.oldKey), try #require(both.newKey))
+    try #require(old != new)
+
+    // The next key is on disk, nothing is wrapped in it.
+    for next in [
+      new, Array(new.prefix(40)), Array(new.prefix(31)), [], Self.stray, [UInt8](repeating: 7, count: 3_000),
+    ] {
+      var files = both.before
+      files["master.key.next"] = next
+      try expectWhole(files, key: old, "before the transaction, \(next.count) bytes")
+    }
+    // It is wrapped, and both are there.
+    var files = both.after
+    files["master.key"] = old
+    files["master.key.next"] = new
+    try expectWhole(files, key: new, "after the transaction")
+    files["master.key"] = nil
+    try expectWhole(files, key: new, "after the transaction, the old one gone")
+    files["master.key"] = Self.stray
+    try expectWhole(files, key: new, "after the transaction, a stray one")
+    // Renamed.
+    try expectWhole(both.after, key: new, "renamed")
+    files = both.after
+    files["master.key.next"] = old
+    try expectWhole(files, key: new, "renamed, with another one behind it")
+    try expectWhole(both.before, key: old, "not begun")
+  }
+
+  @Test(arguments: [false, true]) func `from file to credential`(inLog: Bool) throws {
+    let both = try rotatedToCredential(inLog: inLog)
+    let old = try #require(both.oldKey)
+    try expectWhole(both.before, Self.credential, key: old, "not begun")
+    try expectWhole(both.after, Self.credential, key: nil, "done")
+    // The data key is wrapped in the credential, and the file is still there: it opens nothing any more.
+    var files = both.after
+    files["master.key"] = old
+    try expectWhole(files, Self.credential, key: nil, "after the transaction")
+    files["master.key.next"] = Self.stray
+    try expectWhole(files, Self.credential, key: nil, "after the transaction, with a key of an earlier try")
+    files["master.key"] = nil
+    try expectWhole(files, Self.credential, key: nil, "the file removed, a key of an earlier try not")
+  }
+
+  @Test(arguments: [false, true])
+  func `a rotation of the file that was cut, and then a credential`(isWrapped: Bool) throws {
+    let both = try rotated(inLog: true)
+    let (old, new) = (try #require(both.oldKey), try #require(both.newKey))
+    var files = isWrapped ? both.after : both.before
+    files["master.key"] = old
+    files["master.key.next"] = new
+    try expectWhole(files, Self.credential, key: isWrapped ? new : old, "a credential beside")
+    let workspace = try Workspace(inMemory: true)
+    try workspace.restore(files)
+    try workspace.withStore(credentials: Self.credential) { store, _ in
+      let source = try store.rotateKey(at: later(1))
+      #expect(source == .credential)
+      try store.expectOpen(Self.items)
+    }
+    #expect(try workspace.names() == storeNames.filter { $0 != "master.key" })
+    try workspace.withStore(credentials: Self.credential) { store, _ in try store.expectOpen(Self.items) }
+  }
+
+  @Test func `a locked store keeps every key that it does not know`() throws {
+    let both = try rotated(inLog: false)
+    let new = try #require(both.newKey)
+    var files = both.before
+    files["master.key"] = nil
+    files["master.key.next"] = new
+    let workspace = try Workspace(inMemory: true)
+    try workspace.restore(files)
+    for _ in 0..<2 {
+      try workspace.withStore { store, content in
+        #expect(content.registry.itemFault?.contains("none of the master keys that are there is the right one") == true)
+        try store.mustCommit([deviceMade])
+        let healed = store.heal()
+        #expect(healed?.itemFault == content.registry.itemFault)
+        try store.mustCommit([.identifierEnded(.device, .init(time: start, cause: .sealed))])
+        try store.mustClose()
+      }
+      #expect(try workspace.read("master.key.next") == new)
+      #expect(!workspace.exists("master.key"))
+    }
+  }
+
+  @Test func `half a key that was being written is no harm`() throws {
+    let both = try rotated(inLog: true)
+    for name in ["master.key.next.new", "master.key.new"] {
+      let workspace = try Workspace(inMemory: true)
+      try workspace.restore(both.before)
+      try workspace.write(name, Array(Self.stray.prefix(33)))
+      try workspace.withStore { store, content in
+        #expect(content.condition == .writable && content.notices == [])
+        try store.expectOpen(Self.items)
+        let source = try store.rotateKey(at: later(1))
+        #expect(source == .file)
+        try store.expectOpen(Self.items)
+      }
+      try workspace.withStore { store, _ in try store.expectOpen(Self.items) }
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import Foundation
+import IdentityCore
+import IdentityStore
+import Testing
+
+/// Secrets on their way in and out, in guarded memory.
+@Suite struct SecretMemoryTests {
+  /// Lends out the memory of a store that lives as long as the body runs.
+  private func withMemory(_ body: (SecretMemory, borrowing Store) throws -> Void) throws {
+    let workspace = try Workspace(inMemory: true)
+    try workspace.withStore { store, _ in try body(try store.makeSecretMemory(), store) }
+  }
+
+  static let good: [(String, [UInt8])] = [
+    ("", []), ("QQ==", [0x41]), ("QQ", [0x41]), ("QUI=", [0x41, 0x42]), ("QUI", [0x41, 0x42]),
+    ("QUJD", [0x41, 0x42, 0x43]), ("AAAA", [0, 0, 0]), ("/+//", [0xff, 0xef, 0xff]), ("AA==", [0]), ("AA", [0]),
+    ("QUJDRA==", Array("ABCD".utf8)), ("QUJDRA", Array("ABCD".utf8)),
+  ]
+
+  @Test func `Base64 is taken with and without its padding`() throws {
+    try withMemory { memory, _ in
+      for (text, secret) in Self.good {
+        let sealed = try memory.seal(text: Array(text.utf8))
+        #expect(sealed.length == secret.count, "\(text)")
+        let opened = try memory.open(sealed)
+        #expect(opened == secret, "\(text)")
+      }
+    }
+  }
+
+  static let bad = [
+    "Q", "QQ=", "QQ===", "=", "==", "====", "QUJD=", "QUJD==", "QUI==", "QUJDR", "QUJDR===", "QQ==QQ==", "Q=Q=", "QU=J",
+    // Bits that say nothing have to be zero.
+    "QR==", "QR", "QUJ=", "QUJDQf==",
+    "Q Q=", " QQ==", "QQ== ", "QUJD\n", "\nQUJD", "QU\r\nJD", "-_-_", "QUJ*", "QUJé", "Q\0Q=", "QUJD\0", "\u{feff}QUJD",
+    "data:QUJD", "%51%51==",
+  ]
+
+  @Test(arguments: bad) func `what is not Base64 is refused`(text: String) throws {
+    try withMemory { memory, _ in
+      #expect(throws: SecretFault.notBase64) { try memory.seal(text: Array(text.utf8)) }
+      // And the memory is as good as before.
+      let secret = try memory.open(memory.seal(text: Array("QUJD".utf8)))
+      #expect(secret == Array("ABC".utf8))
+    }
+  }
+
+  @Test func `a secret is at most 32 KiB long, however it is written`() throws {
+    try withMemory { memory, _ in
+      for length in [
+        Bound.secretLength - 1, Bound.secretLength, Bound.secretLength + 1, Bound.secretLength + 2, 49_152,
+      ] {
+        let secret = sampleSecret(1, length: length)
+        let padded = Array(Data(secret).base64EncodedString().utf8)
+        for text in [padded, Array(padded.prefix { $0 != UInt8(ascii: "=") })] {
+          try #require(text.count <= Bound.lineLength)
+          if length <= Bound.secretLength {
+            let opened = try memory.open(memory.seal(text: text))
+            #expect(opened == secret)
+          } else {
+            #expect(throws: SecretFault.tooLong, "\(length)") { try memory.seal(text: text) }
+          }
+        }
+      }
+    }
+  }
+
+  @Test func `a full line of Base64 is too long, and one that says it is longer than that, too`() throws {
+    try withMemory { memory, _ in
+      for count in [0, 1, Bound.lineLength] {
+        #expect(throws: SecretFault.tooLong) {
+          try memory.seal { span in
+            for index in span.indices { span[index] = UInt8(ascii: "A") }
+            return span.count + count
+          }
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [32_765, 32_766, 32_767, 32_768])
+  func `a mistake in a secret that is not too long is called one`(length: Int) throws {
+    try withMemory { memory, _ in
+      var text = Array(Data(sampleSecret(1, length: length)).base64EncodedString().utf8)
+      text[100] = UInt8(ascii: "*")
+      #expect(throws: SecretFault.notBase64) { try memory.seal(text: text) }
+    }
+  }
+
+  @Test func `the text of a request does not stay in the memory`() throws {
+    try withMemory { memory, _ in
+      func seal(_ text: String) throws -> Bool {
+        var isClean = true
+        _ = try? memory.seal { span in
+          for index in span.indices where span[index] != 0 { isClean = false }
+          for (index, byte) in text.utf8.enumerated() { span[index] = byte }
+          return text.utf8.count
+        }
+        return isClean
+      }
+      _ = try seal("")
+      for text in ["QUJDREVGR0g=", "not Base64", String(repeating: "QUJD", count: 16_000)] {
+        _ = try seal(text)
+        let isClean = try seal("")
+        #expect(isClean, "\(text.prefix(20))")
+      }
+    }
+  }
+
+  @Test func `the same secret is never sealed to the same bytes, and is not seen in them`() throws {
+    try withMemory { memory, _ in
+      let secret = [UInt8](repeating: 0x53, count: 64)
+      let all = try (0..<50).map { _ in try memory.seal(secret).bytes }
+      #expect(Set(all).count == all.count)
+      #expect(Set(all.map { $0.prefix(24) }).count == all.count, "the nonces")
+      for sealed in all { #expect(Data(sealed).range(of: Data(secret.prefix(8))) == nil) }
+    }
+  }
+
+  @Test func `what is sealed opens unchanged and in this process alone`() throws {
+    try withMemory { memory, store in
+      let secret = sampleSecret(1, length: 40)
+      let sealed = try memory.seal(secret)
+      let another = try store.makeSecretMemory()
+      let opened = try another.open(sealed)
+      #expect(opened == secret, "every thread of the process")
+      var changed = (0..<(8 * sealed.bytes.count)).map { bit in
+        var bytes = sealed.bytes
+        bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+        return bytes
+      }
+      changed += (0..<sealed.bytes.count).map { Array(sealed.bytes.prefix($0)) }
+      changed += [sealed.bytes + [0], Array(sealed.bytes.dropFirst()), Array(sealed.bytes.reversed())]
+      for bytes in changed {
+        var text = Array("before".utf8)
+        let isOpened = memory.appendBase64(of: SealedSecret(bytes: bytes, length: secret.count), to: &text)
+        #expect(!isOpened)
+        #expect(text == Array("before".utf8), "nothing is appended")
+      }
+      let workspace = try Workspace(inMemory: true)
+      try workspace.withStore { other, _ in
+        var text: [UInt8] = []
+        let isOpened = try other.makeSecretMemory().appendBase64(of: sealed, to: &text)
+        #expect(!isOpened && text == [])
+        // A change with such a secret is not stored, and nothing else with it.
+        let change = Change.itemStored(Known(1, length: 40).item, sealed, .added)
+        guard case .unwritable = other.commit([deviceMade, change]) else {
+          Issue.record("stored")
+          return
+        }
+        let healed = other.heal()
+        #expect(healed == Registry())
+      }
+    }
+  }
+
+  @Test func `more bytes than a secret can have are refused like any that were not sealed here`() async {
+    // In a process of its own: they would end this one.
+    await #expect(processExitsWith: .success) {
+      let workspace = try Workspace(inMemory: true)
+      try workspace.withStore { store, _ in
+        let memory = try store.makeSecretMemory()
+        for count in [Bound.secretLength + 41, Bound.secretLength + 42, 50_000, 1_000_000] {
+          let secret = SealedSecret(bytes: [UInt8](repeating: 1, count: count), length: 5)
+          var text: [UInt8] = []
+          guard !memory.appendBase64(of: secret, to: &text), text == [] else { throw Failure("opened") }
+          guard refusal({ _ = try store.identifier(in: secret) }) != nil else { throw Failure("a UUID") }
+          guard store.commit([.itemStored(sampleItem(1), secret, .added)]) != nil else { throw Failure("stored") }
+          guard store.heal() != nil else { throw Failure("not healed") }
+        }
+      }
+    }
+  }
+
+  @Test func `a secret that says a UUID is one`() throws {
+    let workspace = try Workspace(inMemory: true)
+    try workspace.withStore { store, _ in
+      let memory = try store.makeSecretMemory()
+      let text = "557E5958-d390-4cbf-b928-2a2b19a1399a"
+      for ends in [("", ""), ("", "\n"), (" \t", "\r\n"), ("\0", "\0"), (String(repeating: " ", count: 30_000), " ")] {
+        let value = try store.identifier(in: memory.seal(Array((ends.0 + text + ends.1).utf8)))
+        #expect(value == IdentityCore.UUID(Text(text)))
+      }
+      for text in ["", " \n", "557e5958", text + "0", text.replacing("-", with: " "), text + " x", "\u{a0}" + text] {
+        let sealed = try memory.seal(Array(text.utf8))
+        #expect(refusal { _ = try store.identifier(in: sealed) } == .invalidUUID("(the secret of the item)"), "\(text)")
+      }
+    }
+  }
+}

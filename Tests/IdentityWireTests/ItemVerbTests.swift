@@ -1,0 +1,212 @@
+import IdentityCore
+import IdentityWire
+import Testing
+
+private let mail = ItemName(service: "mail", account: "alice", group: nil)
+private let named = "service=mail account=alice"
+/// `hunter2`, and what it is in Base64.
+private let secret = sealed("hunter2")
+private let data = "data=aHVudGVyMg=="
+
+@Suite struct ItemVerbTests {
+  @Test(
+    arguments: [
+      ("item add \(named) \(data)", .store(mail, secret, ItemDescription(), replaces: false)),
+      ("item put \(named) \(data)", .store(mail, secret, ItemDescription(), replaces: true)),
+      (
+        "ITEM Add Account=\"two words\" DATA=\"\" SERVICE=s group=org.shared",
+        .store(
+          ItemName(service: "s", account: "two words", group: "org.shared"), sealed(""), ItemDescription(),
+          replaces: false)
+      ),
+      (
+        "item add \(named) \(data) label=\"\" this-device-only=no",
+        .store(mail, secret, ItemDescription(label: ""), replaces: false)
+      ),
+      (
+        "item put attr.Host=MX1 \(named) lifetime=installation attr.a.b=\"\" \(data) label=\"my mail\" this-device-only=yes",
+        .store(
+          mail, secret,
+          ItemDescription(
+            label: "my mail", attributes: [.init(name: "host", value: "MX1"), .init(name: "a.b", value: "")],
+            isThisDeviceOnly: true, endsWithInstallation: true), replaces: true)
+      ),
+      ("item read \(named)", .read(mail)),
+      ("item read \(named) group=g", .read(ItemName(service: "mail", account: "alice", group: "g"))),
+      ("item update \(named)", .update(mail, ItemUpdate())),
+      (
+        "item update \(named) \(data) label=\"\" attr.x=\"\" attr.y=1",
+        .update(
+          mail,
+          ItemUpdate(
+            secret: secret, label: "", attributes: [.init(name: "x", value: ""), .init(name: "y", value: "1")])
+        )
+      ),
+    ] as [(String, ItemCommand)])
+  func `one item has commands`(line: String, expected: ItemCommand) throws {
+    #expect(try command(line, by: alice) == .registry(.item(expected)))
+  }
+
+  @Test(
+    arguments: [
+      ("", ItemCondition()), ("group=*", ItemCondition(groups: .all)), ("group=\"*\"", ItemCondition(groups: .all)),
+      ("group=g", ItemCondition(groups: .named("g"))), ("service=s", ItemCondition(service: "s")),
+      ("service=*", ItemCondition(service: "*")), ("account=a label=l", ItemCondition(account: "a", label: "l")),
+      ("label=\"\"", ItemCondition(label: "")),
+      (
+        "ATTR.X=\"\" attr.y=Z",
+        ItemCondition(attributes: [.init(name: "x", value: ""), .init(name: "y", value: "Z")])
+      ),
+    ] as [(String, ItemCondition)])
+  func `items are found, and deleted, by their conditions`(conditions: String, expected: ItemCondition) throws {
+    #expect(try command("item find \(conditions)", by: alice) == .registry(.item(.find(expected, limit: nil))))
+    guard expected.groups != .all, !expected.isEmpty else { return }
+    #expect(try command("item delete \(conditions)", by: alice) == .registry(.item(.delete(expected))))
+  }
+
+  @Test(
+    arguments: [
+      ("one", 1), ("all", nil), ("1", 1), ("010", 10), ("9223372036854775807", .max),
+    ] as [(String, Int?)])
+  func `as many items are found as are asked for`(limit: String, expected: Int?) throws {
+    #expect(
+      try command("item find limit=\(limit)") == .registry(.item(.find(ItemCondition(), limit: expected))))
+  }
+
+  @Test(arguments: ["0", "00", "-1", "+1", "1.0", "two", "ALL", "\"\"", "9223372036854775808", "\u{661}"])
+  func `a limit that is none is named with those there are`(limit: String) throws {
+    let refusal = try #require(refused("item find limit=\(limit)"))
+    #expect(refusal.code == .badArgument)
+    #expect(refusal.text.hasSuffix("; allowed: one, all, 1 or more"))
+  }
+
+  @Test(
+    arguments: [
+      ("item", "unknown-verb \"item\" is no verb; 'help' lists them"),
+      ("item remove \(named)", "unknown-verb \"item\" is no verb; 'help' lists them"),
+      ("item add", "bad-argument item add: service= is missing"),
+      ("item add service=s", "bad-argument item add: account= is missing"),
+      ("item add \(named)", "bad-argument item add: data= is missing"),
+      ("item put \(named) group=g", "bad-argument item put: data= is missing"),
+      ("item read", "bad-argument item read: service= is missing"),
+      ("item read account=a", "bad-argument item read: service= is missing"),
+      ("item update service=s \(data)", "bad-argument item update: account= is missing"),
+      ("item read x", "bad-argument item read: \"x\" is one word too many"),
+      ("item find mail", "bad-argument item find: \"mail\" is one word too many"),
+      ("item read \(named) label=x", "bad-argument item read: there is no attribute \"label\""),
+      ("item find attr=x", "bad-argument item find: there is no attribute \"attr\""),
+      ("item find lifetime=installation", "bad-argument item find: there is no attribute \"lifetime\""),
+      ("item delete limit=1 service=s", "bad-argument item delete: there is no attribute \"limit\""),
+      ("item read service=\"\" account=a", "bad-argument item read: service cannot be \"\"; allowed: 1 to 255 bytes"),
+      ("item find account=\"\"", "bad-argument item find: account cannot be \"\"; allowed: 1 to 255 bytes"),
+      ("item delete group=\"\"", "bad-argument item delete: group cannot be \"\"; allowed: 1 to 255 bytes"),
+      ("item find attr.=x", "bad-argument item find: attr.NAME cannot be \"\"; allowed: 1 to 64 bytes"),
+      ("item find attr.x=1 ATTR.X=2", "bad-argument item find: \"attr.x\" is given twice"),
+      ("item find service=1 Service=2", "bad-argument item find: \"service\" is given twice"),
+      ("item add \(data) \(named) Data=AAAA", "bad-argument item add: \"data\" is given twice"),
+      (
+        "item add \(named) \(data) lifetime=boot",
+        "bad-argument item add: lifetime cannot be \"boot\"; allowed: installation"
+      ),
+      (
+        "item add \(named) \(data) lifetime=\"\"",
+        "bad-argument item add: lifetime cannot be \"\"; allowed: installation"
+      ),
+      (
+        "item put \(named) \(data) this-device-only=1",
+        "bad-argument item put: this-device-only cannot be \"1\"; allowed: yes, no"
+      ),
+      (
+        "item delete",
+        "bad-argument item delete: at least one condition is needed: service=, account=, group=, label= or attr.NAME="
+      ),
+    ])
+  func `an argument that is wrong is named`(line: String, expected: String) throws {
+    let refusal = try #require(refused(line))
+    #expect("\(refusal.code.rawValue) \(refusal.text)" == expected)
+  }
+
+  @Test(arguments: [
+    "item add \(named) \(data)", "item put \(named) \(data)", "item read \(named)", "item update \(named)",
+    "item delete service=s", "item delete",
+  ])
+  func `all groups can be looked in, and nothing else`(line: String) throws {
+    let refusal = try #require(refused("\(line) group=*"))
+    #expect(refusal.code == .badArgument)
+    #expect(
+      refusal.text.hasSuffix("group cannot be \"*\"; allowed: the name of one group, as * is for 'item find' alone"))
+  }
+
+  @Test(arguments: ["service", "account", "group"])
+  func `a part of the key may have so many bytes and no more`(name: String) {
+    let longest = String(repeating: "a", count: Bound.nameLength)
+    #expect(refused("item find \(name)=\(longest)") == nil)
+    #expect(refused("item find \(name)=\(longest)a")?.code == .badArgument)
+  }
+
+  @Test(
+    arguments: [
+      "item add \(named) \(data)", "item put \(named) \(data)", "item update \(named)", "item find", "item delete",
+    ],
+    ["label", "attr.some-name"])
+  func `what is said of an item may have so many bytes and no more`(line: String, name: String) {
+    let longest = String(repeating: "é", count: Bound.itemTextLength / 2)
+    #expect(refused("\(line) \(name)=\(longest)") == nil)
+    #expect(refused("\(line) \(name)=\(longest)a") == .limit("\(name) is at most 1024 bytes"))
+  }
+
+  @Test func `the name of an attribute may have so many bytes and no more`() {
+    let longest = String(repeating: "a", count: Bound.attributeNameLength)
+    #expect(refused("item find attr.\(longest)=1") == nil)
+    #expect(refused("item find attr.\(longest)a=1")?.code == .badArgument)
+  }
+
+  @Test func `an item may have so many attributes and no more`() throws {
+    let most = (1...Bound.attributesPerItem).map { "attr.n\($0)=v" }.joined(separator: " ")
+    guard case .registry(.item(.update(_, let update))) = try command("item update \(named) \(most)") else {
+      Issue.record("that is no update")
+      return
+    }
+    #expect(update.attributes.map(\.name) == (1...Bound.attributesPerItem).map { Text("n\($0)") })
+    #expect(refused("item update \(named) \(most) attr.x=1") == .limit("an item has at most 64 attributes"))
+  }
+}
+
+@Suite struct StoreVerbTests {
+  @Test(
+    arguments: [
+      ("key rotate", .store(.rotateKey)), ("backup key=aHVudGVyMg==", .store(.backup(key: secret))),
+      ("Backup KEY=\"\"", .store(.backup(key: sealed("")))),
+      ("restore begin key=aHVudGVyMg==", .local(.beginRestore(key: secret))),
+      ("restore add data=AAAA", .local(.addToRestore("AAAA"))),
+      ("restore add data=\"not Base64\"", .local(.addToRestore("not Base64"))),
+      ("restore end", .store(.restore(dryRun: false, adoptsDevice: false))),
+      ("restore end dry-run=yes", .store(.restore(dryRun: true, adoptsDevice: false))),
+      ("restore end dry-run=no adopt-device=yes", .store(.restore(dryRun: false, adoptsDevice: true))),
+    ] as [(String, Command)])
+  func `the store has commands`(line: String, expected: Command) throws {
+    #expect(try command(line) == expected)
+  }
+
+  @Test(
+    arguments: [
+      ("backup", "backup: key= is missing"), ("restore begin", "restore begin: key= is missing"),
+      ("restore add", "restore add: data= is missing"),
+      ("restore add AAAA", "restore add: \"AAAA\" is one word too many"),
+      ("key rotate now", "key rotate: \"now\" is one word too many"),
+      ("key rotate key=AAAA", "key rotate: there is no attribute \"key\""),
+      ("restore end dry-run=maybe", "restore end: dry-run cannot be \"maybe\"; allowed: yes, no"),
+      ("restore end adopt-device=\"\"", "restore end: adopt-device cannot be \"\"; allowed: yes, no"),
+      ("backup key=AAAA KEY=AAAA", "backup: \"key\" is given twice"),
+    ])
+  func `an argument that is wrong is named`(line: String, message: String) throws {
+    let refusal = try #require(refused(line))
+    #expect(refusal.code == .badArgument)
+    #expect(refusal.text == message)
+  }
+
+  @Test(arguments: ["key", "key frob", "restore", "restore frob"])
+  func `a verb has all of its words`(line: String) {
+    #expect(refused(line)?.code == .unknownVerb)
+  }
+}

@@ -1,0 +1,118 @@
+import IdentityCore
+import IdentityWire
+import Testing
+
+private let named = "service=s account=a"
+
+/// What takes a secret: a line without it, and the name of its attribute.
+private let takers = [
+  ("item add \(named)", "data"), ("item put \(named)", "data"), ("item update \(named)", "data"), ("backup", "key"),
+  ("restore begin", "key"),
+]
+
+@Suite struct SecretTests {
+  /// The Base64 that the intake gets for a value as it stands in the line.
+  private func taken(_ value: String, room: Int = Bound.lineLength) -> [String] {
+    let intake = TestIntake(room: room)
+    _ = try? command("item add \(named) data=\(value)", secrets: intake)
+    return intake.texts
+  }
+
+  @Test(arguments: [
+    ("aGVsbG8/", "aGVsbG8/"), ("\"aGVsbG8/\"", "aGVsbG8/"), ("\"aGVsbG8\\/\"", "aGVsbG8/"),
+    ("\"\\/\\/\\/\\/\"", "////"), ("\"\\u0061GVsbG8\\u002f\"", "aGVsbG8/"), ("\"\"", ""), ("aGVsbG8", "aGVsbG8"),
+    ("=", "="), ("a=b=c", "a=b=c"), ("\"é\\u00e9\\ud83d\\ude00\\n\"", "éé😀\n"), ("é😀", "é😀"),
+  ])
+  func `a secret is taken in as the client wrote it, its escapes resolved`(value: String, text: String) {
+    #expect(taken(value) == [text])
+  }
+
+  @Test(arguments: takers)
+  func `a secret is in the command as it was sealed, and nowhere else`(line: String, name: String) throws {
+    let intake = TestIntake()
+    let command = try command("\(line) \(name)=\"aHVu\\u0064GVyMg==\"", secrets: intake)
+    #expect(intake.texts == ["aHVudGVyMg=="])
+    let dumped = "\(command)"
+    #expect(!dumped.contains("hunter2") && !dumped.contains("aHVudGVyMg"))
+    #expect(dumped.contains("\(sealed("hunter2").bytes)"))
+  }
+
+  @Test(arguments: takers, ["x", "aGVsbG8", "aGVsbG8=x", "\"aGVs bG8=\"", "aGVsbG-_", "\"\\n\"", "é"])
+  func `what is not Base64 is refused and not repeated`(taker: (String, String), value: String) {
+    let verb = taker.0.split(separator: " ").prefix { !$0.contains("=") }.joined(separator: " ")
+    #expect(
+      refused("\(taker.0) \(taker.1)=\(value)") == .badArgument(verb: verb, .notBase64(name: taker.1)))
+  }
+
+  @Test(arguments: takers)
+  func `a secret may be so long and no longer`(line: String, name: String) {
+    // 32,768 bytes, and one more.
+    let longest = String(repeating: "AAAA", count: 10_922) + "AAA="
+    #expect(refused("\(line) \(name)=\(longest)") == nil)
+    #expect(refused("\(line) \(name)=\(longest.dropLast())A") == .limit("a secret is at most 32768 bytes"))
+  }
+
+  @Test(arguments: ["aHVudGVyMg==", "\"aHVudGVyMg=\\u003d\"", "\"aHVudGVy\\ud83d\\ude00\"", "hunter2!\u{1F600}"])
+  func `a secret that the memory has no room for is refused, whatever was made of it`(value: String) {
+    for room in 0..<12 {
+      let refusal = refused("item add \(named) data=\(value)", secrets: TestIntake(room: room))
+      #expect(refusal == .limit("a secret is at most 32768 bytes"), "\(room)")
+    }
+    #expect(taken("aHVudGVyMg==", room: 12) == ["aHVudGVyMg=="])
+  }
+
+  @Test(arguments: [
+    "item add service=s data=AAAA", "item add \(named) data=AAAA data=AAAA", "item add \(named) data=AAAA DATA=AAAA",
+    "item add \(named) data=AAAA frob=1", "item add \(named) data=AAAA frob", "item add data=AAAA \(named) service=t",
+    "item add \(named) data=AAAA attr.=x", "item update account=a data=AAAA", "backup key=AAAA key=AAAA",
+    "restore begin key=AAAA x", "item find data=AAAA", "item frob data=AAAA", "data=AAAA", "migrate device data=AAAA",
+  ])
+  func `nothing is sealed for a request that is wrong in its names`(line: String) {
+    let intake = TestIntake()
+    #expect(refused(line, secrets: intake) != nil)
+    #expect(intake.texts.isEmpty)
+  }
+
+  @Test func `nothing is sealed for a peer that may not use the verb`() {
+    let intake = TestIntake()
+    for line in ["backup key=AAAA", "restore begin key=AAAA"] {
+      #expect(refused(line, by: alice, secrets: intake)?.code == .denied)
+    }
+    #expect(intake.texts.isEmpty)
+  }
+
+  @Test(
+    arguments: takers,
+    ["c2VjcmV0c2VjcmV0", "c2Vjcm/0+2Vjcg==", "c2VjcmV0c2VjcmU=", "secretsecret-", "\u{e9}ecretsecret"])
+  func `no text of a refusal repeats a secret, however wrong the request`(taker: (String, String), secret: String) {
+    let (line, name) = taker
+    let escaped = secret.replacing("/", with: "\\/")
+    for value in [secret, "\"\(secret)\"", "\"\(escaped)\"", "\"\(secret)\\n\""] {
+      for request in [
+        // It stands without its name, or behind another one.
+        "\(line) \(value)", "\(line) \(name) \(value)", "\(line) \(name) = \(value)", "\(line) \(name):\(value)",
+        "\(line) \(name)= \(value)", "\(line) \(name)\(value)", "\(line) =\(value)", "\(line) \(name)=AAAA \(value)",
+        "\(line) dta=\(value)", "\(line) \(name)x=\(value)", "\(line) attr=\(value)", "\(line) attr.=\(value)",
+        "\(line) \(value)=x", "\(line) x\(value)=", "\(line) 1=\(value)",
+        // Something else is wrong.
+        "\(line) \(name)=\(value) \(name)=\(value)", "\(line) \(name)=\(value) \(name.uppercased())=AAAA",
+        "\(line) \(name)=\(value) frob", "\(line) \(name)=\(value) frob=1", "\(line) \(name)=\(value) group=*",
+        "\(line) \(name)=\(value) lifetime=x", "\(line) \(name)=\(value) \(String(repeating: "x ", count: 300))",
+        "\(line) \(name)=\(value)x", "\(line) \(name)=\(value)\"", "\(line) \(name)=\"\(secret)",
+        "\(line) \(name)=\"\(secret)\\x\"", "\(line) \(name)=\(value)\u{1}", "\(line) \(name)=\"\(secret)\\u0000\"",
+        "\(line) \(name)=\"\(secret)\"\"\"", "\(line) \(name)=\(secret)%\(secret)", "item frob \(name)=\(value)",
+        "item \(name)=\(value)", "\(name)=\(value)", "\(name)=\(value) frob", "migrate \(name)=\(value)",
+        "migrate device \(name)=\(value)", "item find \(name)=\(value)",
+      ] {
+        for peer in [root, alice] {
+          guard let refusal = refused(request, by: peer) else { continue }
+          var bytes: [UInt8] = []
+          refusal.append(to: &bytes)
+          let text = String(decoding: bytes, as: UTF8.self).lowercased()
+          // Also where only a part of it would be repeated.
+          for part in ["c2vj", "secret", secret.lowercased()] { #expect(!text.contains(part), "\(request): \(text)") }
+        }
+      }
+    }
+  }
+}
