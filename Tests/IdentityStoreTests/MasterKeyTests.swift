@@ -51,6 +51,17 @@ enum Credential {
     #expect(!workspace.exists("master.key"))
   }
 
+  /// Computed by another program: keyed BLAKE2b-256 of the content, and of that again for the ID.
+  @Test(arguments: [
+    (Credential.first, "e21738f2ac504644"), (Credential.second, "a44d0a66c62cbb1f"),
+    (Credential.third, "2b0ec12b6f114650"),
+  ])
+  func `the ID of a key stays the same for good`(credential: [UInt8], id: String) throws {
+    let workspace = try Workspace()
+    _ = try workspace.found(credentials: KeyCredentials(current: credential))
+    #expect(try workspace.sql("SELECT master FROM data_key") == "\(id)\n")
+  }
+
   @Test(arguments: [0, 1, 16, 31]) func `a credential of fewer than 32 bytes is none`(length: Int) throws {
     let workspace = try Workspace()
     let short = KeyCredentials(current: Array(Credential.first.prefix(length)))

@@ -22,9 +22,11 @@ import Testing
     return try workspace.withStore { store, _ in
       try store.put(Self.items)
       let before = try workspace.files()
-      _ = try store.rotateKey(at: later(1))
-      if !inLog { try store.mustClose() }
-      return Both(before: before, after: try workspace.files())
+      var after = try self.after(&store, in: workspace, inLog: inLog)
+      // Whether it was tidied up already does not matter here.
+      after["master.key"] = after["master.key.next"] ?? after["master.key"]
+      after["master.key.next"] = nil
+      return Both(before: before, after: after)
     }
   }
 
@@ -37,11 +39,24 @@ import Testing
       return try workspace.files()
     }
     return try workspace.withStore(credentials: Self.credential) { store, _ in
-      let source = try store.rotateKey(at: later(1))
-      #expect(source == .credential)
-      if !inLog { try store.mustClose() }
-      return Both(before: before, after: try workspace.files())
+      var after = try self.after(&store, in: workspace, inLog: inLog)
+      #expect(store.keySource == .credential)
+      after["master.key"] = nil
+      return Both(before: before, after: after)
     }
+  }
+
+  /// Rotates and tells what is on disk then.
+  private func after(_ store: inout Store, in workspace: Workspace, inLog: Bool) throws -> [String: [UInt8]] {
+    // Somebody who reads keeps the log from being written back.
+    let reader = inLog ? try ForeignReader(workspace.path("identityd.db")) : nil
+    try reader?.beginReading("SELECT count(*) FROM item")
+    _ = try store.rotateKey(at: later(1))
+    reader?.endReading()
+    if !inLog { try store.mustClose() }
+    let files = try workspace.files()
+    try #require((files["identityd.db-wal"]?.isEmpty == false) == inLog)
+    return files
   }
 
   /// Expects that a start with these files opens every item and leaves nothing behind; and the one after a rotation, too.
@@ -108,6 +123,34 @@ import Testing
     files["master.key.next"] = old
     try expectWhole(files, key: new, "renamed, with another one behind it")
     try expectWhole(both.before, key: old, "not begun")
+  }
+
+  @Test func `wherever the log ends, one of both keys opens it`() throws {
+    let both = try rotated(inLog: true)
+    let (old, new) = (try #require(both.oldKey), try #require(both.newKey))
+    let log = try #require(both.after["identityd.db-wal"])
+    let start = try #require(both.before["identityd.db-wal"]).count
+    try #require(log.count > start && log.prefix(start).elementsEqual(both.before["identityd.db-wal"] ?? []))
+    let workspace = try Workspace(inMemory: true)
+    var found: [Bool: Int] = [:]
+    for length in Array(stride(from: start, to: log.count, by: 512)) + [log.count] {
+      var files = both.after
+      // What the cut of a transaction leaves of the witness.
+      files["witness.latest"] = both.before["witness.latest"]
+      files["identityd.db-wal"] = Array(log.prefix(length))
+      files["master.key"] = old
+      files["master.key.next"] = new
+      try workspace.restore(files)
+      try workspace.withStore { store, content in
+        #expect(content.condition == .writable && content.registry.itemFault == nil, "\(length)")
+        try store.expectOpen(Self.items, "\(length)")
+      }
+      let key = try workspace.read("master.key")
+      #expect(key == old || key == new, "\(length)")
+      #expect(try workspace.names() == storeNames, "\(length)")
+      found[key == new, default: 0] += 1
+    }
+    #expect(found[true] == 1 && found[false, default: 0] > 5, "\(found)")
   }
 
   @Test(arguments: [false, true]) func `from file to credential`(inLog: Bool) throws {

@@ -68,7 +68,7 @@ import Testing
     let files = try Self.fixture()
     let database = try #require(files["identityd.db"])
     var outcomes: [String: Int] = [:]
-    for place in stride(from: 0, to: database.count, by: 13) {
+    for place in stride(from: 0, to: database.count, by: 17) {
       var changed = files
       changed["identityd.db"]?[place] ^= 1 << UInt8(place % 8)
       try workspace.restore(changed)
