@@ -76,12 +76,15 @@ extension Store {
     do {
       let next = try nextMaster(after: current)
       let key = dataKey.wrapped(in: next, of: identity, created: now)
+      // Before the commit: one that fails behind its sync may be found on disk when the store is written anew.
+      keys.ring.take(next)
       try commit { (edit, authenticator) throws(DatabaseError) in try edit.wrap(key, authenticator) }
       keys.ring.keep(next)
+      // First out of the log, which may be lost while the old key still opens what is in the file. Then what the old key
+      // wrapped is in no file any more. Where a reader is in the way, a later commit does it.
+      _ = try? files?.database.checkpointIfFree()
       // It is done; what cannot be tidied up now is at the next start.
       try? KeyRing.settle(next, in: directory.folder)
-      // So that what the old key wrapped is in no file any more. Where a reader is in the way, a later commit does it.
-      _ = try? files?.database.checkpointIfFree()
       return next.source
     } catch let refusal as Refusal {
       throw refusal

@@ -106,9 +106,14 @@ struct KeyRing: Sendable {
     return file.masters.first?.id
   }
 
-  /// Takes in the key that the data key is wrapped in from now on, and forgets those in files that it was before.
+  /// Takes in a key that the data key is about to be wrapped in.
+  mutating func take(_ master: MasterKey) {
+    if !masters.contains(where: { $0 === master }) { masters.append(master) }
+  }
+
+  /// Keeps the key that the data key is wrapped in from now on, and forgets those in files that it was before.
   mutating func keep(_ master: MasterKey) {
     masters.removeAll { $0.source == .file }
-    if !masters.contains(where: { $0 === master }) { masters.append(master) }
+    take(master)
   }
 }
