@@ -38,6 +38,13 @@ package struct Reply: Equatable, Sendable {
     return reply
   }
 
+  /// `OK` and one word.
+  package static func done(_ value: Value) -> Reply {
+    var reply = done
+    reply.word(value)
+    return reply
+  }
+
   /// Begins a row.
   package mutating func row() { parts.append(.row) }
 

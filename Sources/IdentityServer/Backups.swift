@@ -50,10 +50,7 @@ extension Server {
 
   func addToUpload(_ text: Text, of connection: Connection) throws(Refusal) -> Reply {
     guard upload?.token == connection.token, let count = try upload?.backup.add(text) else { throw Self.noUpload }
-    var reply = Reply()
-    reply.ok()
-    reply.word(.number(Int64(count)))
-    return reply
+    return .done(.number(Int64(count)))
   }
 
   /// What was handed in; it is forgotten here.

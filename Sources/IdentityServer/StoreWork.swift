@@ -25,10 +25,7 @@ extension Writer {
     let source = try store.rotateKey(at: Self.now)
     report.keySource = source
     report.notices.append(.keyRotated(source))
-    var reply = Reply()
-    reply.ok()
-    reply.word(.string(source.rawValue))
-    return reply
+    return .done(.string(source.rawValue))
   }
 
   private func backup(_ key: SealedSecret) throws(Refusal) -> WriterReport.Answer {
@@ -37,10 +34,7 @@ extension Writer {
     activity.enterStorage()
     defer { activity.leaveStorage() }
     let bytes = try store.backup(of: registry, key: key, at: Self.now)
-    var reply = Reply()
-    reply.ok()
-    reply.word(.number(Int64(bytes.count)))
-    return .init(reply: reply, backup: bytes)
+    return .init(reply: .done(.number(Int64(bytes.count))), backup: bytes)
   }
 
   /// Brings a backup into force, in one transaction, or tells what that would change.

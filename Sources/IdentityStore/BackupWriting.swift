@@ -122,11 +122,7 @@ extension MachineMarks {
   }
 
   private func hashed(_ mark: [UInt8]?, _ salt: [UInt8]) -> Value {
-    guard let mark else { return .null }
-    var hash = [UInt8](repeating: 0, count: SealingKey.length)
-    // Fails only for lengths that these are not.
-    _ = unsafe crypto_generichash(&hash, hash.count, mark, UInt64(mark.count), salt, salt.count)
-    return .blob(hash)
+    mark.map { .blob(keyedHash($0, key: salt)) } ?? .null
   }
 }
 

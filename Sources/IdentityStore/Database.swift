@@ -79,6 +79,18 @@ struct Database: ~Copyable, @unchecked Sendable {
     try check(action ?? sql, unsafe sqlite3_exec(connection, sql, nil, nil, nil))
   }
 
+  /// Runs what belongs together: all of it is in force afterwards, or nothing.
+  func transaction(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
+    try execute("BEGIN IMMEDIATE")
+    do {
+      try body()
+      try execute("COMMIT")
+    } catch {
+      try? execute("ROLLBACK")
+      throw error
+    }
+  }
+
   /// Compiles one statement.
   func prepare(_ sql: String) throws(DatabaseError) -> Statement {
     var statement: OpaquePointer?

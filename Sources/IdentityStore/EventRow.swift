@@ -5,11 +5,7 @@ extension Event {
   /// `audience` is `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`. `attributes` holds each attribute's name and then its value,
   /// a NUL behind each of both: no text has one in it.
   var columns: [Value] {
-    var bytes: [UInt8] = []
-    for attribute in attributes {
-      bytes += attribute.name.bytes + [0]
-      bytes += attribute.value.bytes + [0]
-    }
+    let bytes = attributes.flatMap { [$0.name, $0.value] }.terminated
     return [
       .integer(sequence), .text("\(time)"), .text(topic.rawValue), .text(name.bytes), .text(audience.storedForm),
       .blob(bytes),
@@ -25,10 +21,7 @@ extension Event {
   }
 
   private static func attributes(in bytes: [UInt8]) -> [Attribute]? {
-    guard bytes.last ?? 0 == 0 else { return nil }
-    let texts = bytes.dropLast().split(separator: 0, omittingEmptySubsequences: false).map { Text(trusted: Array($0)) }
-    guard !bytes.isEmpty else { return [] }
-    guard texts.count.isMultiple(of: 2) else { return nil }
+    guard let texts = [Text](terminated: bytes), texts.count.isMultiple(of: 2) else { return nil }
     return stride(from: 0, to: texts.count, by: 2).map { Attribute(texts[$0], texts[$0 + 1]) }
   }
 }
@@ -56,5 +49,16 @@ extension Audience {
     case "group": self = .group(name)
     default: return nil
     }
+  }
+}
+
+extension [Text] {
+  /// Each with a NUL behind it: no text has one in it.
+  var terminated: [UInt8] { flatMap { $0.bytes + [0] } }
+
+  /// Reads that form; nil where the last one has no end.
+  init?(terminated bytes: [UInt8]) {
+    guard bytes.last ?? 0 == 0 else { return nil }
+    self = bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast().map { Text(trusted: [UInt8]($0)) }
   }
 }

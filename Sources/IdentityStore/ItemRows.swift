@@ -45,18 +45,16 @@ extension Item {
     guard let opened = sealing.key.open(sealed, with: associated), describe(opened) else { return nil }
   }
 
-  /// The label, then each attribute's name and value, a NUL behind each: no text has one in it.
+  /// The label, then each attribute's name and value.
   var description: [UInt8] {
-    var bytes = (label?.bytes ?? []) + [0]
-    for attribute in attributes { bytes += attribute.name.bytes + [0] + attribute.value.bytes + [0] }
-    return bytes
+    ([label ?? ""] + attributes.flatMap { [$0.name, $0.value] }).terminated
   }
 
   mutating func describe(_ bytes: [UInt8]) -> Bool {
     // A backup may be of anybody's making.
-    guard bytes.last == 0, String(validating: bytes, as: UTF8.self) != nil else { return false }
-    let texts = bytes.dropLast().split(separator: 0, omittingEmptySubsequences: false).map { Text(trusted: Array($0)) }
-    guard texts.count % 2 == 1 else { return false }
+    guard String(validating: bytes, as: UTF8.self) != nil, let texts = [Text](terminated: bytes),
+      texts.count % 2 == 1
+    else { return false }
     label = texts[0].isEmpty ? nil : texts[0]
     attributes = stride(from: 1, to: texts.count, by: 2).map { Attribute(name: texts[$0], value: texts[$0 + 1]) }
     return true

@@ -45,26 +45,18 @@ final class MasterKey: Sendable {
   /// Any form will do, as digits or raw: the key is the BLAKE2b of all of it.
   init?(consuming content: inout [UInt8], source: KeySource, name: String) {
     guard content.count >= Self.shortest, sodium_init() >= 0 else { return nil }
-    var key = Self.hash(content, "identityd master key")
+    var key = keyedHash(content, key: Array("identityd master key".utf8))
+    // libsodium leaves the last of what it hashed on the stack.
+    sodium_stackzero(4_096)
     unsafe content.withUnsafeMutableBytes { buffer in
       if let start = buffer.baseAddress { unsafe sodium_memzero(start, buffer.count) }
     }
-    id = Text(hexadecimal(Array(Self.hash(key, "identityd key ID").prefix(8))))
+    id = Text(hexadecimal(Array(keyedHash(key, key: Array("identityd key ID".utf8)).prefix(8))))
+    sodium_stackzero(4_096)
     guard let sealing = SealingKey(consuming: &key) else { return nil }
     self.key = sealing
     self.source = source
     self.name = name
-  }
-
-  /// BLAKE2b-256 of the content, keyed with the purpose, so that no two purposes have a hash in common.
-  private static func hash(_ content: [UInt8], _ purpose: String) -> [UInt8] {
-    var hash = [UInt8](repeating: 0, count: SealingKey.length)
-    let purpose = Array(purpose.utf8)
-    // Fails only for lengths that these are not.
-    _ = unsafe crypto_generichash(&hash, hash.count, content, UInt64(content.count), purpose, purpose.count)
-    // libsodium leaves the last of what it hashed on the stack.
-    sodium_stackzero(4_096)
-    return hash
   }
 
   /// Wraps a data key.

@@ -77,8 +77,7 @@ extension Database {
     after preparation: String = "", identity: UUID, created: Timestamp, revision: Int64, settings: Settings,
     key: WrappedKey, changes: [Change], _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    try execute("BEGIN IMMEDIATE")
-    do {
+    try transaction { () throws(DatabaseError) in
       try execute(preparation + Schema.creation, as: "make the tables")
       var ledger = Ledger()
       ledger.revision = revision
@@ -87,10 +86,6 @@ extension Database {
       try edit.wrap(key, authenticator)
       for change in changes { try edit.apply(RecordedChange(change, event: nil), authenticator) }
       try edit.finish(identity: identity, created: created, after: nil, authenticator)
-      try execute("COMMIT")
-    } catch {
-      try? execute("ROLLBACK")
-      throw error
     }
   }
 }

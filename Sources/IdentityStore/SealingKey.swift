@@ -1,5 +1,13 @@
 import CSodium
 
+/// BLAKE2b-256 of bytes under a key of 16 to 64 bytes, which need not be secret: nothing in common under two of them.
+func keyedHash(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
+  var hash = [UInt8](repeating: 0, count: SealingKey.length)
+  // Fails only for lengths that these are not.
+  _ = unsafe crypto_generichash(&hash, hash.count, bytes, UInt64(bytes.count), key, key.count)
+  return hash
+}
+
 /// A key of XChaCha20-Poly1305 (libsodium): whatever it seals nobody can read or change without it.
 final class SealingKey: Sendable {
   /// The length of a key, in bytes.

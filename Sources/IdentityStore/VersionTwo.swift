@@ -8,18 +8,13 @@ enum VersionTwo {
 extension Database {
   /// Makes a proven store of version 2 one of this version, in one transaction.
   func addItems(to reading: Reading, key: WrappedKey, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    try execute("BEGIN IMMEDIATE")
-    do {
+    try transaction { () throws(DatabaseError) in
       try execute("\(Schema.itemTables) PRAGMA user_version = \(Schema.version);", as: "make the tables of items")
       var next = reading.ledger
       next.revision += 1
       var edit = Edit(try Tables(self), next, nil)
       try edit.wrap(key, authenticator)
       try edit.finish(identity: reading.store, created: reading.created, after: reading.ledger, authenticator)
-      try execute("COMMIT")
-    } catch {
-      try? execute("ROLLBACK")
-      throw error
     }
   }
 }

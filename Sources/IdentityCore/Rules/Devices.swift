@@ -1,10 +1,7 @@
 // The account and its devices (protocol, section 3, "Devices of one account").
 extension Registry {
   var accountReply: Reply {
-    var reply = Reply()
-    reply.ok()
-    reply.word(account.map(Reply.Value.text) ?? .string(""))
-    return reply
+    .done(account.map(Reply.Value.text) ?? .string(""))
   }
 
   /// Another account has other devices, and no account none: this one stays alone in the list. The first account takes

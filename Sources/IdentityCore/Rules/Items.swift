@@ -128,7 +128,7 @@ extension Registry {
     case .update(let name, let update): return try self.update(try item(name, for: peer), update, context)
     case .delete(let condition):
       let found = try matches(condition, for: peer)
-      return Decision(changes: found.map { .itemDeleted($0) }, reply: count(found.count))
+      return Decision(changes: found.map { .itemDeleted($0) }, reply: .done(.number(Int64(found.count))))
     // These are always answered.
     case .read, .find: throw .broken("\(command) was not answered")
     }
@@ -152,14 +152,9 @@ extension Registry {
       attributes: description.attributes.filter { !$0.value.isEmpty }.sorted { $0.name < $1.name },
       isThisDeviceOnly: description.isThisDeviceOnly, endsWithInstallation: description.endsWithInstallation,
       secretLength: secret.length, created: before?.created ?? context.now, modified: context.now)
-    guard item.attributes.count <= Bound.attributesPerItem else {
-      throw .limit("an item has at most \(Bound.attributesPerItem) attributes")
-    }
     try requireRoom(for: item, inPlaceOf: before, context.limits)
     changes.append(.itemStored(item, secret, before == nil ? .added : .replaced))
-    var reply = Reply()
-    reply.ok()
-    if replaces { reply.word(.string(before == nil ? "created" : "replaced")) }
+    let reply = replaces ? Reply.done(.string(before == nil ? "created" : "replaced")) : .done
     return Decision(changes: changes, reply: reply)
   }
 
@@ -174,15 +169,16 @@ extension Registry {
     changed.attributes.removeAll { old in update.attributes.contains { $0.name == old.name } }
     changed.attributes += update.attributes.filter { !$0.value.isEmpty }
     changed.attributes.sort { $0.name < $1.name }
-    guard changed.attributes.count <= Bound.attributesPerItem else {
-      throw .limit("an item has at most \(Bound.attributesPerItem) attributes")
-    }
     try requireRoom(for: changed, inPlaceOf: item, context.limits)
     return Decision(changes: [.itemStored(changed, secret, .updated)], reply: .done)
   }
 
-  /// - Throws: `limit`, naming the quota, where the owner would have more than it may. Less than before is always fine.
+  /// - Throws: `limit`, naming the quota, where the item or its owner would have more than it may. Less than the owner had
+  ///   before is always fine.
   private func requireRoom(for item: Item, inPlaceOf before: Item?, _ limits: Limits) throws(Refusal) {
+    guard item.attributes.count <= Bound.attributesPerItem else {
+      throw .limit("an item has at most \(Bound.attributesPerItem) attributes")
+    }
     let holder = item.owner.quotaHolder
     var usage = items.usage(of: holder)
     let replaced = before.flatMap { $0.owner.quotaHolder == holder ? $0 : nil }
@@ -197,13 +193,6 @@ extension Registry {
     guard usage.bytes <= limits.itemBytesPerApp || item.size <= replaced?.size ?? 0 else {
       throw .limit("the items of \(holder) may have \(limits.itemBytesPerApp) bytes ([Limits] ItemBytesPerApp=)")
     }
-  }
-
-  private func count(_ number: Int) -> Reply {
-    var reply = Reply()
-    reply.ok()
-    reply.word(.number(Int64(number)))
-    return reply
   }
 }
 
