@@ -10,12 +10,6 @@ package struct Manifest: Equatable, Sendable {
     case app
   }
 
-  /// How the app's versions are ordered.
-  package enum VersionOrder: String, CaseIterable, Sendable {
-    case numeric
-    case linux
-  }
-
   /// The vendor; an app whose manifest names none is one of its own.
   package var vendor: Text
   /// The system service that is the app.
