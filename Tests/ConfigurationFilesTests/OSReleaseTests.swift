@@ -1,0 +1,147 @@
+import ConfigurationFiles
+import Testing
+
+@Suite struct OSReleaseTests {
+  /// What a variable is in a text; nil where it is not assigned, or empty.
+  private func value(_ text: String, _ name: String = "A") -> String? {
+    OSRelease(Array(text.utf8))[name].map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  @Test func `a file of Debian's is read`() {
+    let text = """
+      PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
+      NAME="Debian GNU/Linux"
+      VERSION_ID="12"
+      VERSION="12 (bookworm)"
+      VERSION_CODENAME=bookworm
+      ID=debian
+      HOME_URL="https://www.debian.org/"
+
+      """
+    for (name, expected) in [
+      ("PRETTY_NAME", "Debian GNU/Linux 12 (bookworm)"), ("VERSION_ID", "12"), ("VERSION", "12 (bookworm)"),
+      ("VERSION_CODENAME", "bookworm"), ("ID", "debian"), ("HOME_URL", "https://www.debian.org/"),
+    ] {
+      #expect(value(text, name) == expected)
+    }
+    #expect(value(text, "BUILD_ID") == nil)
+    #expect(value(text, "version_id") == nil)
+    #expect(value(text, "") == nil)
+  }
+
+  // os-release(5): a value with anything but letters and digits is quoted, and shell escapes stand for the character.
+  @Test(
+    arguments: [
+      ("A=b", "b"), ("A=\"b\"", "b"), ("A='b'", "b"), ("A=\"two words\"", "two words"), ("A='two words'", "two words"),
+      ("A=\"it's\"", "it's"), ("A='say \"x\"'", "say \"x\""), ("A=\"#\"", "#"), ("A=b=c", "b=c"), ("A=\"b=c\"", "b=c"),
+      ("A=\"\\\"\\$\\`\\\\\"", "\"$`\\"), ("A=\"\\n\\a\\'\"", "\\n\\a\\'"), ("A=\"\\\\n\"", "\\n"),
+      ("A='\\\"\\$\\n'", "\\\"\\$\\n"), ("A=a\\ b", "a b"), ("A=\\\"b\\\"", "\"b\""), ("A=a\\\\b", "a\\b"),
+      ("A=\\n", "n"), ("A=$B", "$B"), ("A=\"${B}`c`\"", "${B}`c`"), ("A=\"é\"", "é"), ("A=\" b \"", " b "),
+      // What a shell would not take is kept as far as it can be.
+      ("A='b\"", "'b\""), ("A=\"b'", "\"b'"), ("A='", "'"), ("A=\"", "\""), ("A=b\"", "b\""), ("A=b\\", "b"),
+    ])
+  func `a value is quoted and escaped as a shell has it, and nothing in it is expanded`(text: String, expected: String)
+  {
+    #expect(value(text) == expected)
+    #expect(value("X=1\n\(text)\nZ=2\n") == expected)
+    #expect(value("X=1\n\(text)\nZ=2\n", "Z") == "2")
+  }
+
+  @Test(arguments: [
+    "A=", "A=\"\"", "A=''", "A=  ", "A=\r", "A", "#A=b", "  # A=b", "=b", "A =b", "B=A=b", "", "\n\n", "a=b",
+  ])
+  func `what is empty or no assignment of it says nothing`(text: String) {
+    #expect(value(text) == nil)
+    #expect(value("\(text)\n") == nil)
+  }
+
+  @Test func `comments, empty lines and blanks around are passed over`() {
+    let text = "# A=1\n\n\t  #A=2\n \t A=b \t \n;B=3\nnonsense\nC=4 # no comment\nD=\"5\"  \n"
+    #expect(value(text) == "b")
+    #expect(value(text, "B") == nil)
+    #expect(value(text, "C") == "4 # no comment")
+    #expect(value(text, "D") == "5")
+  }
+
+  @Test(arguments: ["A=\"b c\"\r\nB=d\r\n", "A=\"b c\"\nB=d", "A='b c'\r\n\r\nB=d\r", "B=d\nA=\"b c\""])
+  func `lines end with LF or CR LF, the last one with nothing too`(text: String) {
+    #expect(value(text) == "b c")
+    #expect(value(text, "B") == "d")
+  }
+
+  @Test func `of a variable that is assigned twice the last value counts`() {
+    #expect(value("A=1\nB=2\nA=3\n") == "3")
+    // Even where it is empty.
+    #expect(value("A=1\nA=\n") == nil)
+    #expect(value("A=1\nA=\"\"\n") == nil)
+    #expect(value("A=\nA=1\n") == "1")
+  }
+
+  @Test func `what is not UTF-8 is kept as it is`() {
+    let release = OSRelease(Array("A=\"".utf8) + [0xff, 0xc3, 0] + Array("\"\nB=c\n".utf8))
+    #expect(release["A"] == [0xff, 0xc3, 0])
+    #expect(release["B"] == Array("c".utf8))
+  }
+
+  // MARK: Files
+
+  private func found(_ folder: TemporaryFolder) throws -> String? {
+    try OSRelease(paths: [folder["etc/os-release"], folder["usr/lib/os-release"]])
+      .map { $0["A"].map { String(decoding: $0, as: UTF8.self) } ?? "nothing" }
+  }
+
+  @Test func `the first file that is there counts alone`() throws {
+    let folder = try TemporaryFolder()
+    #expect(try found(folder) == nil)
+    try folder.write("usr/lib/os-release", "A=usr\n")
+    #expect(try found(folder) == "usr")
+    try folder.write("etc/os-release", "B=etc\n")
+    #expect(try found(folder) == "nothing")
+    try folder.write("etc/os-release", "A=etc\n")
+    #expect(try found(folder) == "etc")
+  }
+
+  @Test func `a link to the other one, which is the usual case, is followed`() throws {
+    let folder = try TemporaryFolder()
+    try folder.write("usr/lib/os-release", "A=usr\n")
+    try folder.link("etc/os-release", to: "../usr/lib/os-release")
+    #expect(try found(folder) == "usr")
+    // One that leads nowhere is none.
+    let other = try TemporaryFolder()
+    try other.write("usr/lib/os-release", "A=usr\n")
+    try other.link("etc/os-release", to: "nowhere")
+    #expect(try found(other) == "usr")
+    let masked = try TemporaryFolder()
+    try masked.write("usr/lib/os-release", "A=usr\n")
+    try masked.link("etc/os-release", to: "/dev/null")
+    #expect(try found(masked) == "usr")
+  }
+
+  @Test func `it stands where os-release(5) says, in that order`() throws {
+    #expect(OSRelease.paths == ["/etc/os-release", "/usr/lib/os-release"])
+    let release = try #require(try OSRelease())
+    #expect(release["ID"] != nil)
+  }
+
+  @Test func `a file of 65,536 bytes is read, and a longer one is a failure`() throws {
+    let folder = try TemporaryFolder()
+    let comment = "#" + String(repeating: "x", count: 65_531)
+    try folder.write("etc/os-release", "\(comment)\nA=b")
+    #expect(try found(folder) == "b")
+    try folder.write("etc/os-release", "\(comment)\nA=bc")
+    // It is not the one behind it that counts then.
+    try folder.write("usr/lib/os-release", "A=usr\n")
+    do {
+      _ = try OSRelease(paths: [folder["etc/os-release"], folder["usr/lib/os-release"]])
+      Issue.record("it was read")
+    } catch {
+      #expect("\(error)".contains("etc/os-release"))
+    }
+  }
+
+  @Test func `a folder in its place is a failure`() throws {
+    let folder = try TemporaryFolder()
+    try folder.write("etc/os-release/x", "A=b\n")
+    #expect(throws: (any Error).self) { try found(folder) }
+  }
+}
