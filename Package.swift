@@ -88,8 +88,9 @@ let package = Package(
       name: "IdentityClientTests", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
       swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["IdentityWire", "IdentityCore", "LinuxSystem"], swiftSettings: strict),
-    .testTarget(name: "SystemTests", swiftSettings: strict),
+      name: "EndToEndTests", dependencies: ["IdentityWire", "IdentityCore", "LinuxSystem"], exclude: ["Fixtures"],
+      swiftSettings: strict),
+    .testTarget(name: "SystemTests", exclude: ["restart-client.pl"], swiftSettings: strict),
     .testTarget(name: "LayoutTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
   ]
 )

@@ -57,7 +57,7 @@ package struct TextOutput {
 
   private func label(_ name: Text) -> String {
     let text = "\(name)"
-    if ["uid", "gid", "pid"].contains(text) { return text.uppercased() }
+    if ["id", "uid", "gid", "pid"].contains(text) { return text.uppercased() }
     return text.prefix(1).uppercased() + String(text.dropFirst().map { $0 == "-" ? " " : $0 })
   }
 

@@ -29,6 +29,11 @@ package struct Backup: Equatable, Sendable {
   /// The items, those of this device alone left out.
   package var items: [StoredItem] = []
 
+  /// The versions there were.
+  package var versions = VersionTable()
+  /// The push tokens.
+  package var tokens: [Token] = []
+
   /// An empty one.
   package init(created: Timestamp, isFromHere: Bool) {
     self.created = created

@@ -30,6 +30,12 @@ package enum Change: Equatable, Sendable {
   case itemStored(Item, SealedSecret, ItemChange)
   /// An item is no more.
   case itemDeleted(Item)
+  /// Something about the versions of an app or the system.
+  case version(VersionChange)
+  /// A push token came or changed.
+  case tokenStored(Token, TokenChange)
+  /// A push token is no more.
+  case tokenDeleted(Token)
   /// The store was sealed: nothing may follow, and the next start is a first one.
   case sealed
 }
@@ -55,10 +61,28 @@ package struct RecordedChange: Equatable, Sendable {
   }
 }
 
-/// What a decision may need from outside: the registry itself reads no clock, no random source, no file.
+/// What an answer may need from outside: the registry itself reads no clock, no random source, no file.
+package struct Surroundings: Sendable {
+  /// Reads the clock.
+  package let now: @Sendable () -> Timestamp
+  /// Tells one session of a peer's app from another.
+  package let session: @Sendable (Peer) throws(Refusal) -> UUID
+
+  /// Puts both together.
+  package init(
+    now: @escaping @Sendable () -> Timestamp, session: @escaping @Sendable (Peer) throws(Refusal) -> UUID
+  ) {
+    self.now = now
+    self.session = session
+  }
+}
+
+/// What a decision may need from outside.
 package struct Context {
   /// Who asks; nil where the daemon decides by itself.
   package let peer: Peer?
+  /// What an answer needs.
+  package let surroundings: Surroundings
   /// The clock's time.
   package let now: Timestamp
   /// Draws a fresh random version 4 UUID.
@@ -71,21 +95,26 @@ package struct Context {
   package let secret: (Item) throws(Refusal) -> SealedSecret
   /// The UUID that the secret of an item says.
   package let identifier: (SealedSecret) throws(Refusal) -> UUID
+  /// Tells one token from another where the token itself has no place.
+  package let fingerprint: (Text) -> Text
 
   /// Puts a context together.
   package init(
-    peer: Peer?, now: Timestamp, limits: Limits = Limits(), random: @escaping () throws(Refusal) -> UUID,
-    machine: @escaping (Scope) throws(Refusal) -> UUID?,
+    peer: Peer?, in surroundings: Surroundings, limits: Limits = Limits(),
+    random: @escaping () throws(Refusal) -> UUID, machine: @escaping (Scope) throws(Refusal) -> UUID?,
+    fingerprint: @escaping (Text) -> Text,
     secret: @escaping (Item) throws(Refusal) -> SealedSecret = { (_) throws(Refusal) in throw noSecrets },
     identifier: @escaping (SealedSecret) throws(Refusal) -> UUID = { (_) throws(Refusal) in throw noSecrets }
   ) {
     self.peer = peer
-    self.now = now
+    self.surroundings = surroundings
+    now = surroundings.now()
     self.limits = limits
     self.random = random
     self.machine = machine
     self.secret = secret
     self.identifier = identifier
+    self.fingerprint = fingerprint
   }
 
   /// Where nothing can open a secret.

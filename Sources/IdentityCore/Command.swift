@@ -32,6 +32,8 @@ package enum LocalCommand: Equatable, Sendable {
   case subscribe(Set<Topic>, since: Int64?, snapshot: Bool)
   /// No more events of these topics.
   case unsubscribe(Set<Topic>)
+  /// How one version stands to another.
+  case compare(Text, Text, VersionOrder)
   /// A backup follows, which this key opens.
   case beginRestore(key: SealedSecret)
   /// A piece of it, in Base64.
@@ -80,6 +82,10 @@ package enum RegistryCommand: Equatable, Sendable {
   case migrateFromItem(Level, ItemName, app: Text?, commits: Bool, forces: Bool)
   /// Something about items.
   case item(ItemCommand)
+  /// Something about versions.
+  case version(VersionCommand)
+  /// Something about push tokens.
+  case token(TokenCommand)
 }
 
 /// Requests about items (protocol, section 4).

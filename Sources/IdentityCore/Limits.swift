@@ -66,6 +66,23 @@ package enum Bound {
   package static let attributeNameLength = 64
   /// Attributes of one item.
   package static let attributesPerItem = 64
+  /// The longest push token, in bytes (protocol, section 6).
+  package static let tokenLength = 4_096
+  /// Push tokens of one app, whose providers' names are the app's choice; a user's own services have as many together.
+  package static let tokensPerApp = 256
+  /// Push tokens in all: they are in memory.
+  package static let tokens = 65_536
+  /// Releases in the history of one app, and of a user's own services together; then the one that was not installed for
+  /// the longest time goes.
+  package static let releasesPerApp = 1_000
+  /// Releases in the histories of all apps: they are in memory.
+  package static let releases = 1_000_000
+  /// Sessions of one app whose report is known, so that each is told the same again: that many of it may live at a time.
+  package static let sessionsPerApp = 32
+  /// Claims of one app, and of a user's own services together; then the oldest goes that is of another version.
+  package static let claimsPerApp = 10_000
+  /// Claims of all apps: they are in memory.
+  package static let claims = 1_000_000
   /// A backup: it is held in memory, whole, when it is made and when it is brought back. In bytes.
   package static let backupLength = 268_435_456
   /// Backups on their way out at a time.

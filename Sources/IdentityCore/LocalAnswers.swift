@@ -65,4 +65,9 @@ extension Reply {
     reply.word(.number(Int64(count)))
     return reply
   }
+
+  /// `version compare A B`: how the first stands to the second.
+  package static func compare(_ left: Text, _ right: Text, _ order: VersionOrder) -> Reply {
+    .done(.string(order.compare(left, right).rawValue))
+  }
 }

@@ -20,6 +20,10 @@ package struct Registry: Equatable, Sendable {
   package private(set) var items = ItemTable()
   /// Why no item can be used now; nil where the key of their secrets is there.
   package var itemFault: String?
+  /// The versions of the system and the apps.
+  package private(set) var versions = VersionTable()
+  /// The push tokens.
+  package private(set) var tokens = TokenTable()
   /// The number of the last event.
   package private(set) var lastEvent: Int64 = 0
 
@@ -77,6 +81,9 @@ extension Registry {
     case .deviceUnlisted(let value): devices.removeAll { $0.value == value }
     case .itemStored(let item, _, _): restore(item)
     case .itemDeleted(let item): items.remove(item.key)
+    case .version(let change): versions.apply(change)
+    case .tokenStored(let token, _): tokens.store(token)
+    case .tokenDeleted(let token): tokens.remove(token)
     case .sealed: isSealed = true
     }
   }
@@ -112,7 +119,9 @@ struct Plan {
 
 extension Registry {
   /// Answers from what is there; nil when the answer takes a change first, which ``decide(_:_:)`` makes.
-  package func answer(_ command: RegistryCommand, for peer: Peer) throws(Refusal) -> Reply? {
+  package func answer(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
+    -> Reply?
+  {
     switch command {
     case .get(let level, let named):
       let scope = scope(level, app: try app(named: named, by: peer))
@@ -150,13 +159,15 @@ extension Registry {
       _ = try scope(level, app: app(named: named, by: peer))
       return nil
     case .item(let command): return try answer(command, for: peer)
+    case .version(let command): return try answer(command, for: peer, in: surroundings)
+    case .token(let command): return try answer(command, for: peer, in: surroundings)
     }
   }
 
   /// Decides what a command changes. The caller makes it durable, then applies it and sends the reply.
   package func decide(_ command: RegistryCommand, _ context: Context) throws(Refusal) -> Decision {
     guard let peer = context.peer else { throw .unattested }
-    if let reply = try answer(command, for: peer) { return Decision(reply: reply) }
+    if let reply = try answer(command, for: peer, in: context.surroundings) { return Decision(reply: reply) }
     guard !isSealed else { throw .unavailable("the store is sealed: the next start of the daemon is a first one") }
     switch command {
     case .get(let level, let named): return try make(level, app: try app(named: named, by: peer), context)
@@ -174,6 +185,8 @@ extension Registry {
       let value = try context.identifier(try context.secret(try item(name, for: peer)))
       return try decide(.migrate(level, value, app: named, commits: commits, forces: forces), context)
     case .item(let command): return try decide(command, context)
+    case .version(let command): return try decide(command, context)
+    case .token(let command): return try decide(command, context)
     // These are always answered.
     case .history, .resolve, .apps, .account: throw .broken("\(command) was not answered")
     }

@@ -17,7 +17,8 @@ extension Server {
         guard connection.inFlight == 0 else { return false }
         try answer(command, connection)
       case .registry(let command):
-        if connection.inFlight == 0, isSettled, let reply = try registry.answer(command, for: connection.peer),
+        if connection.inFlight == 0, isSettled,
+          let reply = try registry.answer(command, for: connection.peer, in: surroundings),
           try append(reply, to: connection)
         {
           return true
@@ -80,6 +81,7 @@ extension Server {
     case .subscribe(let topics, let since, let snapshot):
       try subscribe(topics, since: since, snapshot: snapshot, connection)
     case .unsubscribe(let topics): unsubscribe(topics, connection)
+    case .compare(let left, let right, let order): Reply.compare(left, right, order).append(to: &connection.output)
     case .uuids(let count, let version): try uuids(count: count, version).append(to: &connection.output)
     case .beginRestore(let key):
       try beginUpload(key, of: connection)

@@ -1,16 +1,67 @@
 import IdentityCore
 import IdentityStore
+import LinuxSystem
+import Systemd
 
-// Identifiers that are computed from what lives as long as they do (protocol, section 3): they survive a restart of the
-// daemon and cost no state.
-extension Server {
-  /// `get key`, `get session`, `get boot`.
+/// Computes identifiers from what lives as long as they do (protocol, section 3): they survive a restart of the daemon and
+/// cost no state.
+struct Lifetimes: Sendable {
+  private let derivation: IdentifierDerivation?
+  /// The kernel's ID of this boot.
+  let boot: UUID?
+  /// When process 1 was started. A container that is booted again has it anew, where the kernel's ID can be its host's.
+  private let initStart: UInt64?
+
+  /// Reads what a boot is told by.
   ///
-  /// - Throws: `unavailable` where what they are computed from is not known: none is made up in its place.
-  func derive(_ identifier: DerivedIdentifier, for peer: Peer) throws(Refusal) -> Reply {
+  /// - Parameter derivation: nil where the store's key is not known.
+  init(_ derivation: IdentifierDerivation?) {
+    self.derivation = derivation
+    boot = (try? MachineIdentity.boot()).map { UUID(high: $0.high, low: $0.low) }
+    initStart = (try? ProcessFacts.startTime(of: 1)) ?? nil
+  }
+
+  /// The identifier of a kind for these parts in this boot.
+  ///
+  /// - Throws: `unavailable` where what it is computed from is not known: none is made up in its place.
+  func identifier(_ kind: String, _ parts: [[UInt8]]) throws(Refusal) -> UUID {
     guard let derivation else { throw .unavailable("the store's key is missing, so nothing can be derived") }
     guard let boot else { throw .unavailable("the kernel does not tell its boot ID") }
-    var parts = [boot.bytes, Array("\(initStart ?? 0)".utf8)]
+    return derivation.identifier(kind, [boot.bytes, Array("\(initStart ?? 0)".utf8)] + parts)
+  }
+
+  /// What a session's reports of versions are known by.
+  func versionSession(of peer: Peer) throws(Refusal) -> UUID {
+    try identifier("session of versions", [Array("peer".utf8), try anchor(of: peer)])
+  }
+
+  /// What this boot's report of the system is known by.
+  func versionSessionOfSystem() throws(Refusal) -> UUID {
+    try identifier("session of versions", [Array("system".utf8)])
+  }
+
+  /// What a peer's session hangs on.
+  func anchor(of peer: Peer) throws(Refusal) -> [UInt8] {
+    switch peer.session {
+    case .invocation(let invocation)?: return Array("invocation".utf8) + invocation.bytes
+    case .controlGroup(let number)?: return Array("control group \(number)".utf8)
+    case .process(let number, let start)?: return Array("process \(number) \(start)".utf8)
+    case nil: throw .unavailable("neither the service's invocation nor the start of the process can be seen")
+    }
+  }
+
+  /// What the rules need to know of the world around them.
+  var surroundings: Surroundings {
+    Surroundings(
+      now: { Timestamp(milliseconds: Clock.realtimeMilliseconds) },
+      session: { (peer) throws(Refusal) in try versionSession(of: peer) })
+  }
+}
+
+extension Server {
+  /// `get key`, `get session`, `get boot`.
+  func derive(_ identifier: DerivedIdentifier, for peer: Peer) throws(Refusal) -> Reply {
+    var parts: [[UInt8]] = []
     let level: DerivedLevel
     let app: Text
     switch identifier {
@@ -20,26 +71,17 @@ extension Server {
     case .session:
       level = .session
       app = try registry.app(named: nil, by: peer)
-      parts.append(try anchor(of: peer))
+      parts.append(try lifetimes.anchor(of: peer))
     case .key(let name):
       level = .key
       app = try registry.app(named: nil, by: peer)
-      parts += [try anchor(of: peer), name.bytes]
+      parts += [try lifetimes.anchor(of: peer), name.bytes]
     }
     var reply = Reply()
     reply.ok()
-    reply.word(.uuid(derivation.identifier(level.rawValue, parts + [app.bytes])))
+    reply.word(.uuid(try lifetimes.identifier(level.rawValue, parts + [app.bytes])))
     reply.attribute("level", .string(level.rawValue))
     reply.attribute("app", .text(app))
     return reply
-  }
-
-  private func anchor(of peer: Peer) throws(Refusal) -> [UInt8] {
-    switch peer.session {
-    case .invocation(let invocation)?: return Array("invocation".utf8) + invocation.bytes
-    case .controlGroup(let number)?: return Array("control group \(number)".utf8)
-    case .process(let number, let start)?: return Array("process \(number) \(start)".utf8)
-    case nil: throw .unavailable("neither the service's invocation nor the start of the process can be seen")
-    }
   }
 }

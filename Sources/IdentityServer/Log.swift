@@ -58,6 +58,8 @@ package enum LogEvent: Sendable {
   case appUninstalled(Text)
   case identifierChanged(Scope, Cause)
   case deviceSuspected(Cause)
+  case systemChanged(VersionReport)
+  case systemUnknown(String)
   case sealed
   case itemsLocked(String)
   case itemsOpened
@@ -114,6 +116,13 @@ package enum LogEvent: Sendable {
         .warning, "2a561078c34e443abbb2a1560fb8d1c2",
         "This may be another machine (\(cause.rawValue)); the identifiers were kept. 'identityctl renew device' makes new ones.",
         [("IDENTITYD_CAUSE", cause.rawValue)])
+    case .systemChanged(let report):
+      make(
+        .notice, "303b534fb269405abc1cb56e1d5f27e0",
+        "The system is \(report.release.text) from now on (\(report.state.rawValue)).",
+        [("IDENTITYD_STATE", report.state.rawValue)])
+    case .systemUnknown(let reason):
+      make(.info, "c6a1b6a1f10c4715aa63c8fe4b3c09bd", "The version of the system is not known: \(reason).")
     case .sealed:
       make(.notice, "557c5a8f492444d29e6889d6cbd3ea62", "The store is sealed: the next start is a first one.")
     case .itemsLocked(let reason): make(.error, "7d6d8372fc4e49f4af607cde9ae1bede", "Items are not served: \(reason).")
@@ -162,5 +171,12 @@ package enum LogEvent: Sendable {
     _ level: LogLevel, _ messageID: String, _ text: String, _ fields: [(name: String, value: String)] = []
   ) -> LogEntry {
     LogEntry(level: level, text: text, messageID: messageID, fields: fields)
+  }
+}
+
+extension Release {
+  /// As people say it.
+  fileprivate var text: String {
+    (distribution.map { "\($0) " } ?? "") + "\(version)" + (build.map { " (build \($0))" } ?? "")
   }
 }

@@ -52,6 +52,7 @@ extension Server {
       switch notice {
       case .store(let notice): say(.store(notice))
       case .noMachineIdentifier(let reason): say(.noMachineIdentifier(reason))
+      case .systemUnknown(let reason): say(.systemUnknown(reason))
       case .secretFault(let item, let refusal): sayFault(of: item, refusal)
       case .keyRotated(let source): say(.keyRotated(source))
       case .closing(let reason): say(.storeNotClosed(reason))
@@ -83,9 +84,10 @@ extension Server {
     case .appInstalled(let app, _): say(.appInstalled(app))
     case .appUninstalled(let app): say(.appUninstalled(app))
     case .sealed: say(.sealed)
+    case .version(.reported(.system, let report)) where report.state != .unchanged: say(.systemChanged(report))
     case .identifierMade, .identifierRemembered, .identifierEnded, .appUpdated, .deviceSuspected, .accountSet,
-      .deviceListed,
-      .deviceDescribed, .deviceReplaced, .deviceUnlisted, .itemStored, .itemDeleted:
+      .deviceListed, .deviceDescribed, .deviceReplaced, .deviceUnlisted, .itemStored, .itemDeleted, .version,
+      .tokenStored, .tokenDeleted:
       break
     }
   }

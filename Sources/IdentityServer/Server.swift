@@ -41,11 +41,8 @@ package final class Server {
   var events: EventLog
   var claims = AppClaims()
   var manifestFaults: [String] = []
-  let derivation: IdentifierDerivation?
-  /// The kernel's ID of this boot.
-  let boot: UUID?
-  /// When process 1 was started. A container that is booted again has it anew, where the kernel's ID can be its host's.
-  let initStart: UInt64?
+  let lifetimes: Lifetimes
+  let surroundings: Surroundings
   var connections = ConnectionTable()
   var subscribers = SubscriberList()
   var entropy = Entropy()
@@ -134,12 +131,11 @@ package final class Server {
     registry = content.registry
     condition = content.condition
     events = EventLog(content.events, last: content.registry.lastEvent)
-    derivation = store.derivation
+    lifetimes = Lifetimes(store.derivation)
+    surroundings = lifetimes.surroundings
     secretMemory = try store.makeSecretMemory()
     itemReader = store.makeItemReader()
     keySource = store.keySource
-    initStart = (try? ProcessFacts.startTime(of: 1)) ?? nil
-    boot = (try? MachineIdentity.boot()).map { UUID(high: $0.high, low: $0.low) }
     readiness = try ReadinessSet()
     inbox = try Mailbox(blocking: true)
     outbox = try Mailbox(blocking: false)
@@ -148,8 +144,8 @@ package final class Server {
       fingerprint: content.fingerprint, isSealedHere: content.isSealedHere,
       onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange, limits: settings.limits)
     let writer = Writer(
-      store: store, content: content, start: start, sources: sources, inbox: inbox, outbox: outbox,
-      activity: activity)
+      store: store, content: content, start: start, lifetimes: lifetimes, sources: sources, inbox: inbox,
+      outbox: outbox, activity: activity)
     for notice in content.notices { log(LogEvent.store(notice).entry) }
     if let fault = registry.itemFault { log(LogEvent.itemsLocked(fault).entry) }
     sequence.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))

@@ -15,7 +15,7 @@ extension Server {
       ("pid", .number(Int64(ProcessGuard.processID))),
       ("started", .time(started)),
       ("uptime", .number(Int64(clamping: uptime))),
-      ("boot", boot.map(Reply.Value.uuid) ?? .string("unknown")),
+      ("boot", lifetimes.boot.map(Reply.Value.uuid) ?? .string("unknown")),
       ("socket", .string(socketPath)),
       ("store", .string(condition.name)),
       ("connections", .number(Int64(connections.count))),
@@ -30,6 +30,7 @@ extension Server {
       ("device-origin", .string(registry[.device]?.origin.rawValue ?? "none")),
       ("items", .number(Int64(registry.items.total.items))),
       ("item-bytes", .number(Int64(registry.items.total.bytes))),
+      ("tokens", .number(Int64(registry.tokens.count))),
       ("key", .string(registry.itemFault == nil ? keySource?.rawValue ?? "unavailable" : "unavailable")),
       ("fleet", .string("none")),
     ]

@@ -12,10 +12,14 @@ final class Writer {
   let sources: WriterSources
   let activity: WriterActivity
   private let start: StartFacts
+  let lifetimes: Lifetimes
+  private let surroundings: Surroundings
   /// What the start takes is on disk: the machine was compared with the one known. Nothing is answered before.
-  private var isSettled = false
+  private(set) var isSettled = false
   /// The machine is known to the store: it need not be compared again.
   private var isMachineRecorded = false
+  /// The report of the system in this boot is on disk, or there is none.
+  var isSystemTakenIn = false
   private var limits: Limits
   /// The secrets of items that were changed in the batch in flight, by edition.
   private var uncommitted: [UUID: SealedSecret] = [:]
@@ -25,12 +29,14 @@ final class Writer {
   private let outbox: Mailbox<WriterReport>
 
   init(
-    store: consuming Store, content: StoreContent, start: StartFacts, sources: WriterSources,
-    inbox: Mailbox<WriterMessage>, outbox: Mailbox<WriterReport>, activity: WriterActivity
+    store: consuming Store, content: StoreContent, start: StartFacts, lifetimes: Lifetimes,
+    sources: WriterSources, inbox: Mailbox<WriterMessage>, outbox: Mailbox<WriterReport>, activity: WriterActivity
   ) {
     self.store = store
     registry = content.registry
     self.start = start
+    self.lifetimes = lifetimes
+    surroundings = lifetimes.surroundings
     limits = start.limits
     self.sources = sources
     self.inbox = inbox
@@ -38,11 +44,12 @@ final class Writer {
     self.activity = activity
   }
 
-  /// Does what comes before the first request: compares the machine with the one known, and the installed apps with
-  /// their manifests.
+  /// Does what comes before the first request: compares the machine with the one known, takes in which system it runs, and
+  /// compares the installed apps with their manifests.
   func begin(_ folders: [String]) -> WriterReport {
     var report = WriterReport()
     settle(&report)
+    takeSystemIn(&report)
     survey(folders, &report)
     return report
   }
@@ -65,6 +72,7 @@ final class Writer {
       }
       if !jobs.isEmpty || folders != nil { healIfDue(&report) }
       if !jobs.isEmpty || folders != nil { settle(&report) }
+      if !jobs.isEmpty || folders != nil { takeSystemIn(&report) }
       carryOut(jobs, &report)
       if let folders { survey(folders, &report) }
       if stops {
@@ -212,7 +220,7 @@ final class Writer {
 
   func context(for peer: Peer?) -> Context {
     Context(
-      peer: peer, now: Self.now, limits: limits,
+      peer: peer, in: surroundings, limits: limits,
       random: { () throws(Refusal) in
         do {
           return UUID(high: try self.entropy.next(), low: try self.entropy.next()).stamped(version: 4)
@@ -228,6 +236,7 @@ final class Writer {
           return nil
         }
       },
+      fingerprint: { Token.fingerprint(of: $0) },
       secret: { (item) throws(Refusal) in
         if let secret = self.uncommitted[item.edition] { return secret }
         do throws(Refusal) {
@@ -268,6 +277,7 @@ extension RegistryCommand {
   fileprivate var mayChange: Bool {
     switch self {
     case .item(.read), .migrateFromItem(_, _, app: _, commits: false, forces: _): false
+    case .version(.preview), .version(.state), .version(.history), .token(.get), .token(.list): false
     default: true
     }
   }

@@ -89,6 +89,8 @@ enum WriterNotice: Equatable, Sendable {
   case store(StoreNotice)
   /// A device identifier is random, because there is no usable machine-id.
   case noMachineIdentifier(String)
+  /// The system does not say which it is, and why.
+  case systemUnknown(String)
   /// The secret of an item is not what was stored, or cannot be read.
   case secretFault(Item, Refusal)
   /// The data key is wrapped in another master key.
@@ -105,6 +107,12 @@ package struct WriterSources: Sendable {
     case unknown(String)
   }
 
+  /// Which system runs, or why that is not known.
+  package enum System: Equatable, Sendable {
+    case known(Release)
+    case unknown(String)
+  }
+
   /// Users by name: those that are known, and what is wrong with others.
   package typealias UserIDs = (known: [Text: UInt32], faults: [Text: String])
 
@@ -114,15 +122,18 @@ package struct WriterSources: Sendable {
   package let manifests: @Sendable ([String]) -> ManifestSurvey
   /// Looks users up.
   package let userIDs: @Sendable (Set<Text>) -> UserIDs
+  /// Reads which system runs.
+  package let system: @Sendable () -> System
 
   /// Names the sources.
   package init(
     machine: @escaping @Sendable (Scope) -> Machine, manifests: @escaping @Sendable ([String]) -> ManifestSurvey,
-    userIDs: @escaping @Sendable (Set<Text>) -> UserIDs
+    userIDs: @escaping @Sendable (Set<Text>) -> UserIDs, system: @escaping @Sendable () -> System
   ) {
     self.machine = machine
     self.manifests = manifests
     self.userIDs = userIDs
+    self.system = system
   }
 }
 

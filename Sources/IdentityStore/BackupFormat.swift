@@ -6,7 +6,8 @@ import IdentityCore
 /// A record is a kind and the columns that the store has for it. It opens behind its own predecessor only, and the last one
 /// as the last one only: none can be left out, moved, cut off, or come from another backup.
 enum BackupFormat {
-  static let version: Int64 = 1
+  /// Version 1 had no versions and no push tokens.
+  static let version: Int64 = 2
   static let lengthSize = 4
   /// The longest secret, and all that may be said of its item.
   static let longestRecord = 262_144
@@ -18,6 +19,10 @@ enum BackupFormat {
     case app
     case identifier
     case device
+    case release
+    case report
+    case claim
+    case token
     case item
     /// How many there were.
     case end

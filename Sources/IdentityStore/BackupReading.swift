@@ -123,6 +123,16 @@ private struct BackupReading: ~Copyable {
     case .device:
       let device = values.count == 5 ? ListedDevice(columns: values) : nil
       isTaken = take(device.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.devices.append($1) }
+    case .release:
+      let installed = values.count == 7 ? InstalledRelease(columns: values) : nil
+      isTaken = take(installed) { $0.versions.apply(.installed(VersionSubject(column: values[1]), $1)) }
+    case .report:
+      let report = values.count == 10 ? VersionReport(columns: values) : nil
+      isTaken = take(report) { $0.versions.apply(.reported(VersionSubject(column: values[1]), $1)) }
+    case .claim:
+      let claim = values.count == 4 ? VersionClaim(columns: values) : nil
+      isTaken = take(claim) { $0.versions.apply(.claimed(VersionSubject(column: values[1]), $1)) }
+    case .token: isTaken = take(values.count == 11 ? Token(columns: values) : nil) { $0.tokens.append($1) }
     case .item:
       let item = secret.flatMap { secret in Item(backupColumns: values).map { Backup.StoredItem($0, secret) } }
       isTaken = take(item) { $0.items.append($1) }
@@ -142,8 +152,9 @@ private struct BackupReading: ~Copyable {
 
   private mutating func takeHead(_ values: [Value]) throws(Refusal) -> Bool {
     guard let version = values.first?.number, version >= 1 else { return false }
-    guard version == BackupFormat.version else {
-      throw .conflict("the backup was made by a later identityd: its format is \(version), this one knows 1")
+    guard version <= BackupFormat.version else {
+      throw .conflict(
+        "the backup was made by a later identityd: its format is \(version), this one knows \(BackupFormat.version)")
     }
     guard values.count >= 6, let created = values[2].time, case .blob(let salt) = values[3] else { return false }
     let isHere = marks.isHere(salt: salt, machine: values[4], hardware: values[5])

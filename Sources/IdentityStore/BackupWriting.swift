@@ -29,6 +29,8 @@ extension Store {
     for (place, device) in registry.devices.enumerated() {
       try writing.append(.device, device.columns(number: Int64(place) + 1))
     }
+    for history in registry.versions.all { try writing.append(history) }
+    for token in registry.tokens.all { try writing.append(.token, token.columns) }
     for item in registry.items.all.sorted(by: { $0.number < $1.number }) where !item.isThisDeviceOnly {
       try writing.append(item, try secret(of: item), keys.memory)
     }
@@ -56,6 +58,13 @@ private struct BackupWriting: ~Copyable {
 
   mutating func append(_ kind: BackupFormat.Kind, _ values: [Value], isLast: Bool = false) throws(Refusal) {
     try append(key.seal(Authenticator.message(values, behind: kind.rawValue), with: associated(isLast)))
+  }
+
+  /// The releases there were, what was reported last, and what was claimed.
+  mutating func append(_ history: VersionHistory) throws(Refusal) {
+    for installed in history.releases { try append(.release, installed.columns(of: history.subject)) }
+    if let report = history.current { try append(.report, report.columns(of: history.subject)) }
+    for claim in history.claims { try append(.claim, claim.columns(of: history.subject)) }
   }
 
   /// An item and its secret, which is open in guarded memory alone.

@@ -46,6 +46,10 @@ struct Tables: Sendable {
   let dataKey: TableStatements
   let item: TableStatements
   let secret: SecretStatements
+  let release: TableStatements
+  let report: TableStatements
+  let claim: TableStatements
+  let token: TableStatements
 
   init(_ database: borrowing Database) throws(DatabaseError) {
     store = try TableStatements(.store, database)
@@ -57,6 +61,10 @@ struct Tables: Sendable {
     dataKey = try TableStatements(.dataKey, database)
     item = try TableStatements(.item, database)
     secret = try SecretStatements(database)
+    release = try TableStatements(.release, database)
+    report = try TableStatements(.report, database)
+    claim = try TableStatements(.claim, database)
+    token = try TableStatements(.token, database)
   }
 }
 
@@ -65,7 +73,7 @@ struct Tables: Sendable {
 /// Every row that is replaced or removed is read and proven first. One that is not there as it was written fails the
 /// whole: the digest would hide it.
 struct Edit {
-  private let tables: Tables
+  let tables: Tables
   private let sealing: ItemSealing?
   private(set) var ledger: Ledger
 
@@ -88,7 +96,7 @@ struct Edit {
     switch change {
     case .appInstalled(let id, let app): try insert(app.columns(id: id), tables.app, authenticator)
     case .appUpdated(let id, let app): try replace(app.columns(id: id), tables.app, authenticator)
-    case .appUninstalled(let id): _ = try remove(.text(id.bytes), tables.app, authenticator)
+    case .appUninstalled(let id): try remove(.text(id.bytes), tables.app, authenticator)
     case .identifierMade(let identifier): try make(identifier, authenticator)
     case .identifierRemembered(let identifier):
       ledger.identifiers += 1
@@ -112,6 +120,9 @@ struct Edit {
     case .deviceUnlisted(let value): try unlist(value, authenticator)
     case .itemStored(let item, let secret, let change): try store(item, secret, change, authenticator)
     case .itemDeleted(let item): try delete(item, authenticator)
+    case .version(let change): try apply(change, authenticator)
+    case .tokenStored(let token, let change): try store(token, change, authenticator)
+    case .tokenDeleted(let token): try remove(token, authenticator)
     case .sealed:
       ledger.settings.isSealed = true
       try replace(ledger.settings.columns, tables.setting, authenticator)
@@ -156,7 +167,7 @@ struct Edit {
   private mutating func unlist(_ value: UUID, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     let rows = ledger.devices.filter { $0.value == value }
     guard !rows.isEmpty else { throw .impossible("remove a device that is not listed") }
-    for row in rows { _ = try remove(.integer(row.number), tables.device, authenticator) }
+    for row in rows { try remove(.integer(row.number), tables.device, authenticator) }
     ledger.devices.removeAll { $0.value == value }
   }
 
@@ -187,7 +198,7 @@ struct Edit {
 
   /// Writes the data key as it is wrapped now.
   mutating func wrap(_ key: WrappedKey, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    if ledger.wrappedKey != nil { _ = try remove(.integer(1), tables.dataKey, authenticator) }
+    if ledger.wrappedKey != nil { try remove(.integer(1), tables.dataKey, authenticator) }
     try insert(key.columns, tables.dataKey, authenticator)
     ledger.wrappedKey = key
   }
@@ -207,7 +218,7 @@ struct Edit {
     let kept = ledger.lastEvent - ledger.firstEvent + 1
     guard kept > Int64(Bound.keptEvents + Bound.spareEvents) else { return }
     let first = ledger.lastEvent - Int64(Bound.keptEvents) + 1
-    for sequence in ledger.firstEvent..<first { _ = try remove(.integer(sequence), tables.event, authenticator) }
+    for sequence in ledger.firstEvent..<first { try remove(.integer(sequence), tables.event, authenticator) }
     ledger.firstEvent = first
   }
 
@@ -234,13 +245,14 @@ struct Edit {
     _ = try tables.store.insert(ledger.storeRow(identity: identity, created: created), authenticator)
   }
 
-  private mutating func insert(
+  mutating func insert(
     _ columns: [Value], _ table: TableStatements, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
     ledger.digest.add(try table.insert(columns + [.integer(ledger.revision)], authenticator))
   }
 
-  private mutating func remove(_ key: Value, _ table: TableStatements, _ authenticator: borrowing Authenticator)
+  @discardableResult
+  mutating func remove(_ key: Value, _ table: TableStatements, _ authenticator: borrowing Authenticator)
     throws(DatabaseError) -> [Value]
   {
     let row = try table.remove(key, authenticator)
@@ -251,7 +263,7 @@ struct Edit {
   private mutating func replace(
     _ columns: [Value], _ table: TableStatements, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    _ = try remove(columns[0], table, authenticator)
+    try remove(columns[0], table, authenticator)
     try insert(columns, table, authenticator)
   }
 }

@@ -14,16 +14,7 @@ extension Store {
     _ reading: Reading, _ files: inout OpenFiles?, in directory: borrowing StateDirectory,
     _ authenticator: borrowing Authenticator, _ keys: inout StoreKeys, at now: Timestamp
   ) throws -> Reading {
-    let key = try keys.freshDataKey(of: reading.store, at: now, in: directory.folder)
-    if reading.version == VersionOne.version {
-      guard try files?.database.migrate(reading, key: key, authenticator) != nil else {
-        throw DatabaseError.noConnection
-      }
-    } else {
-      guard try files?.database.addItems(to: reading, key: key, authenticator) != nil else {
-        throw DatabaseError.noConnection
-      }
-    }
+    try migrate(reading, &files, in: directory, authenticator, &keys, at: now)
     files = nil
     let database = try connect("\(directory.folder.path)/\(fileName)")
     let migrated = try Reading(database, authenticator, keys)
@@ -32,5 +23,39 @@ extension Store {
     }
     files = try OpenFiles(database, version: migrated.version, in: directory)
     return migrated
+  }
+
+  private static func migrate(
+    _ reading: Reading, _ files: inout OpenFiles?, in directory: borrowing StateDirectory,
+    _ authenticator: borrowing Authenticator, _ keys: inout StoreKeys, at now: Timestamp
+  ) throws {
+    guard files != nil else { throw DatabaseError.noConnection }
+    if reading.version == VersionThree.version {
+      try files?.database.addVersions(to: reading, authenticator)
+      return
+    }
+    let key = try keys.freshDataKey(of: reading.store, at: now, in: directory.folder)
+    if reading.version == VersionOne.version {
+      try files?.database.migrate(reading, key: key, authenticator)
+    } else {
+      try files?.database.addItems(to: reading, key: key, authenticator)
+    }
+  }
+}
+
+extension Database {
+  /// Adds tables to a proven store of an earlier version and brings it to this one, in one transaction.
+  func extend(
+    _ reading: Reading, by tables: String, _ authenticator: borrowing Authenticator,
+    _ body: (inout Edit) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    try transaction { () throws(DatabaseError) in
+      try execute("\(tables) PRAGMA user_version = \(Schema.version);", as: "make the tables of this version")
+      var next = reading.ledger
+      next.revision += 1
+      var edit = Edit(try Tables(self), next, nil)
+      try body(&edit)
+      try edit.finish(identity: reading.store, created: reading.created, after: reading.ledger, authenticator)
+    }
   }
 }

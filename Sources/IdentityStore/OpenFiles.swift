@@ -12,6 +12,8 @@ struct OpenFiles: ~Copyable, Sendable {
   private let rollback: Statement
   /// Nil for a store of an earlier version, which is not written.
   private let tables: Tables?
+  /// Nil for a store that had no items yet.
+  private let secrets: SecretStatements?
 
   init(_ database: consuming Database, version: Int64, in directory: borrowing StateDirectory) throws {
     guard let file = try directory.folder.status(of: Store.fileName),
@@ -20,7 +22,9 @@ struct OpenFiles: ~Copyable, Sendable {
     let begin = try database.prepare("BEGIN IMMEDIATE")
     let end = try database.prepare("COMMIT")
     let rollback = try database.prepare("ROLLBACK")
-    tables = version == Schema.version ? try Tables(database) : nil
+    let tables = version == Schema.version ? try Tables(database) : nil
+    secrets = version > VersionTwo.version ? try SecretStatements(database) : nil
+    self.tables = tables
     self.file = file
     self.log = log
     self.begin = begin
@@ -58,7 +62,7 @@ struct OpenFiles: ~Copyable, Sendable {
   }
 
   /// The secret of an item as it is stored; nil where there is none.
-  func secret(of item: Item) throws(DatabaseError) -> StoredSecret? { try tables?.secret.find(item.number) }
+  func secret(of item: Item) throws(DatabaseError) -> StoredSecret? { try secrets?.find(item.number) }
 
   /// Writes everything that is committed into a new file. It is not synced.
   func copy(into path: String) throws(DatabaseError) {

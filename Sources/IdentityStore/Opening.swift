@@ -156,7 +156,7 @@ struct Opening: ~Copyable {
   consuming func opened(_ directory: consuming StateDirectory) throws(SystemError) -> Store {
     let latest = try directory.folder.open(Witness.latestFileName, flags: O_RDWR | O_CREAT, mode: 0o600)
     var registry = reading.registry
-    if files == nil || reading.version < Schema.version {
+    if files == nil || reading.version < VersionThree.version {
       registry.itemFault = "items cannot be used as long as the store cannot be: \(condition.name)"
     }
     let content = StoreContent(

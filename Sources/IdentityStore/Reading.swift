@@ -39,6 +39,7 @@ struct Reading {
     try read(.event, database, authenticator, &found) { $0.take(event: $1) }
     try readStore(.store, database, authenticator)
     if version > VersionTwo.version { try readItems(database, authenticator, &found, keys) }
+    if version > VersionThree.version { try readVersions(database, authenticator, &found) }
     let missing = cutEvents()
     guard damage.isEmpty else { return }
     if let missing { damage.append(missing) }

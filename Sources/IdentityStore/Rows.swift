@@ -143,6 +143,9 @@ extension Value {
     return Text(trusted: bytes)
   }
 
+  /// Whether it is text, or stands for none. Of a row that anybody may have made nothing else passes for none.
+  var isTextOrNull: Bool { self == .null || asText != nil }
+
   var number: Int64? {
     guard case .integer(let number) = self else { return nil }
     return number

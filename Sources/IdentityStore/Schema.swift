@@ -1,7 +1,7 @@
 /// The tables of a store.
 enum Schema {
   /// The `user_version` that this program writes.
-  static let version: Int64 = 3
+  static let version: Int64 = 4
 
   /// Marks the file as an identityd store (sqlite.org/fileformat.html, "application ID"): "IdD" and a 1.
   static let applicationID: Int64 = 0x4964_4401
@@ -84,6 +84,7 @@ enum Schema {
       proof BLOB NOT NULL
     ) STRICT;
     \(itemTables)
+    \(versionTables)
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
     """
@@ -125,6 +126,62 @@ enum Schema {
       sealed BLOB NOT NULL
     ) STRICT;
     """
+
+  /// Makes the tables that came with version 4.
+  ///
+  /// An `app` of NULL is the system itself, which alone has a distribution. A token is as the app gave it: whoever reads
+  /// the file can send with it only if the provider lets him.
+  static let versionTables = """
+    CREATE TABLE installed_release (
+      n INTEGER PRIMARY KEY,
+      app TEXT,
+      distribution TEXT,
+      version TEXT NOT NULL,
+      build TEXT,
+      installed TEXT NOT NULL,
+      last TEXT NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE version_report (
+      n INTEGER PRIMARY KEY,
+      app TEXT,
+      session TEXT NOT NULL,
+      state TEXT NOT NULL,
+      distribution TEXT,
+      version TEXT NOT NULL,
+      build TEXT,
+      previous_distribution TEXT,
+      previous_version TEXT,
+      previous_build TEXT,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE version_claim (
+      n INTEGER PRIMARY KEY,
+      app TEXT,
+      version TEXT NOT NULL,
+      name TEXT NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE token (
+      n INTEGER PRIMARY KEY,
+      app TEXT NOT NULL,
+      provider TEXT NOT NULL,
+      token TEXT NOT NULL,
+      environment TEXT,
+      topic TEXT,
+      device TEXT NOT NULL,
+      valid INTEGER NOT NULL,
+      created TEXT NOT NULL,
+      changed TEXT NOT NULL,
+      confirmed TEXT NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX token_key ON token (app, provider);
+    """
 }
 
 /// A table whose every row carries its proof in the last column, and whose first column is its key.
@@ -159,6 +216,23 @@ struct Table: Sendable {
     columns: [
       "n", "access_group", "service", "account", "owner", "edition", "this_device_only", "ends_with_installation",
       "secret_length", "created", "modified", "description", "revision",
+    ])
+
+  static let release = Table(
+    name: "installed_release",
+    columns: ["n", "app", "distribution", "version", "build", "installed", "last", "revision"])
+  static let report = Table(
+    name: "version_report",
+    columns: [
+      "n", "app", "session", "state", "distribution", "version", "build", "previous_distribution", "previous_version",
+      "previous_build", "revision",
+    ])
+  static let claim = Table(name: "version_claim", columns: ["n", "app", "version", "name", "revision"])
+  static let token = Table(
+    name: "token",
+    columns: [
+      "n", "app", "provider", "token", "environment", "topic", "device", "valid", "created", "changed", "confirmed",
+      "revision",
     ])
 
   /// The one row of `store`, which holds the digest of all others.

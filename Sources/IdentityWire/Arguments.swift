@@ -4,6 +4,8 @@ package import IdentityCore
 package struct Arguments: Sendable {
   /// The words of the verb, for error texts.
   package let verb: String
+  /// Whether no error text may repeat a word of the request.
+  private let isPrivate: Bool
   /// The positional words behind the verb.
   package let operands: [Text]
   private let attributes: [(name: Text, value: Text)]
@@ -21,6 +23,7 @@ package struct Arguments: Sendable {
     secrets intake: any SecretIntake
   ) throws(Refusal) {
     self.verb = verb.words
+    isPrivate = verb.isPrivate
     var operands: [Text] = []
     var attributes: [(name: Text, value: Text)] = []
     var secretWords: [(name: Text, word: WordParser.Word)] = []
@@ -170,6 +173,12 @@ package struct Arguments: Sendable {
     return text
   }
 
+  /// Such a name where an attribute has one; nil where it is not given or empty.
+  package func optional(_ attribute: String) throws(Refusal) -> Text? {
+    guard let given = self[attribute], !given.isEmpty else { return nil }
+    return try name(given, named: attribute)
+  }
+
   /// A moment as RFC 3339 has it, in the form the daemon writes.
   ///
   /// - Returns: nil where the attribute is not given.
@@ -181,9 +190,11 @@ package struct Arguments: Sendable {
     return time
   }
 
-  /// The refusal of a value that is not among the allowed ones.
+  /// The refusal of a value that is not among the allowed ones. Where the verb takes a token, that may be it, in the
+  /// wrong place: then it is not repeated.
   package func notAllowed(_ name: String, _ value: Text, _ allowed: String) -> Refusal {
-    .badArgument(verb: verb, .notAllowed(name: name, value: value, allowed: allowed))
+    if isPrivate { return combination("\(name) cannot be what is given; allowed: \(allowed)") }
+    return .badArgument(verb: verb, .notAllowed(name: name, value: value, allowed: allowed))
   }
 
   /// The refusal of arguments that do not go together, or where one of several is needed.
@@ -223,10 +234,11 @@ extension Arguments {
 extension Verb {
   /// The refusal of a word that the verb does not take.
   ///
-  /// Where the verb takes a secret, the word may be that secret, which a client forgot to quote or to name: then it is
-  /// not repeated.
+  /// Where the verb takes a secret or a token, the word may be that, which a client forgot to quote or to name: then it
+  /// is not repeated.
   fileprivate func refusal(of fault: @autoclosure () -> ArgumentFault) -> Refusal {
-    .badArgument(verb: words, attributes.contains(where: \.isSecret) ? .unexpectedWord(usage: usage) : fault())
+    let takesSecret = attributes.contains(where: \.isSecret) || isPrivate
+    return .badArgument(verb: words, takesSecret ? .unexpectedWord(usage: usage) : fault())
   }
 
   /// Checks the part of an attribute's name that the client chooses.

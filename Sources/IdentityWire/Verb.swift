@@ -12,13 +12,24 @@ package struct Verb: Sendable {
     package let isOptional: Bool
     /// Whether any number of words may follow in its place.
     package let repeats: Bool
+    /// Whether no error text may repeat it.
+    package let isPrivate: Bool
+
+    private init(_ name: String, isOptional: Bool = false, repeats: Bool = false, isPrivate: Bool = false) {
+      self.name = name
+      self.isOptional = isOptional
+      self.repeats = repeats
+      self.isPrivate = isPrivate
+    }
 
     /// A word that has to be there.
-    package static func required(_ name: String) -> Operand { Operand(name: name, isOptional: false, repeats: false) }
+    package static func required(_ name: String) -> Operand { Operand(name) }
+    /// A word that has to be there, and that no error text repeats.
+    package static func `private`(_ name: String) -> Operand { Operand(name, isPrivate: true) }
     /// A word that may be left out; no required one comes behind it.
-    package static func optional(_ name: String) -> Operand { Operand(name: name, isOptional: true, repeats: false) }
+    package static func optional(_ name: String) -> Operand { Operand(name, isOptional: true) }
     /// Any number of words, none included.
-    package static func any(_ name: String) -> Operand { Operand(name: name, isOptional: true, repeats: true) }
+    package static func any(_ name: String) -> Operand { Operand(name, isOptional: true, repeats: true) }
   }
 
   /// A `name=value` that the verb takes.
@@ -139,6 +150,9 @@ package struct Verb: Sendable {
     self.examples = examples
     self.command = command
   }
+
+  /// Whether no error text may repeat a word of the request.
+  var isPrivate: Bool { operands.contains(where: \.isPrivate) }
 
   /// The verb with its operands and attributes, as the manual writes it: `get uuid [count=N] [version=4|7]`.
   package var usage: String {

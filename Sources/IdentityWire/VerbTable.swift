@@ -4,7 +4,8 @@ package import IdentityCore
 package struct VerbTable: Sendable {
   /// Every verb, in the order of the manual.
   package static let verbs: [Verb] = [
-    Verb.daemon, Verb.identifiers, Verb.apps, Verb.devices, Verb.items, Verb.events, Verb.store,
+    Verb.daemon, Verb.identifiers, Verb.apps, Verb.devices, Verb.items, Verb.versions, Verb.tokens, Verb.events,
+    Verb.store,
   ].flatMap(\.self)
 
   /// First words that take LEVEL as their operand (protocol, section 3): an unknown level is a bad argument of the

@@ -1,4 +1,5 @@
 import AppManifests
+import ConfigurationFiles
 import IdentityCore
 import IdentityServer
 import IdentityStore
@@ -24,7 +25,35 @@ enum MachineSources {
         }
       },
       manifests: { ManifestReader.survey($0) },
-      userIDs: { ManifestReader.userIDs(of: $0) })
+      userIDs: { ManifestReader.userIDs(of: $0) },
+      system: { system })
+  }
+
+  /// Which system runs, by its own word.
+  private static var system: WriterSources.System {
+    do {
+      guard let found = try OSRelease() else { return .unknown("there is no os-release file") }
+      return system(found)
+    } catch {
+      return .unknown("\(error)")
+    }
+  }
+
+  /// The version of a system, and its build where it has such: an image's version tells more than the build it was once
+  /// installed from. A system that has no version is known by its build alone.
+  static func system(_ found: OSRelease) -> WriterSources.System {
+    func text(_ name: String) -> Text? {
+      guard let value = found[name], value.count <= Bound.nameLength else { return nil }
+      return Text(validating: value)
+    }
+    let build = text("IMAGE_VERSION") ?? text("BUILD_ID")
+    let versionID = text("VERSION_ID")
+    guard let version = versionID ?? build else {
+      return .unknown("os-release has neither VERSION_ID nor IMAGE_VERSION nor BUILD_ID")
+    }
+    // "linux" is what os-release(5) has for a system without a name.
+    return .known(
+      Release(distribution: text("ID") ?? "linux", version: version, build: versionID == nil ? nil : build))
   }
 
   /// Each app and vendor that has a device identifier of its own has an application ID of its own.

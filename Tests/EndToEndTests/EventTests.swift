@@ -32,13 +32,14 @@ import Testing
   @Test func `a subscriber is told of what happens, in order, and in the words of the protocol`() throws {
     let daemon = try DaemonUnderTest().start()
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe") == ["OK 0"])
+    // The system's own version is the first.
+    #expect(try subscriber.ask("subscribe") == ["OK 1"])
     let device = try daemon.uuid("get device")
     let first = try event(subscriber)
-    #expect(first.sequence == 1)
+    #expect(first.sequence == 2)
     #expect(first.text.hasPrefix("device created value=\(device) cause=first-use time="))
     let second = try event(subscriber)
-    #expect(second.sequence == 2)
+    #expect(second.sequence == 3)
     #expect(second.text.hasPrefix("devices added value=\(device) time="))
     let installation = try daemon.uuid("get installation")
     let app = "user:\(getuid())"
@@ -46,13 +47,13 @@ import Testing
     let made = "installation created value=\(installation) cause=first-use app=\(app) vendor=\(app) time="
     #expect(try event(subscriber).text.hasPrefix(made))
     #expect(try daemon.ask("status").hasPrefix("OK"))
-    #expect(try daemon.client().ask("status").contains("* last-event=4"))
+    #expect(try daemon.client().ask("status").contains("* last-event=5"))
   }
 
   @Test func `events come between replies and never within one`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
-    #expect(try client.ask("subscribe") == ["OK 0"])
+    #expect(try client.ask("subscribe") == ["OK 1"])
     try client.send("get uuid count=200\nget device\nget uuid count=200\nget installation\nping\nget uuid count=200\n")
     var replies = 0
     var rows = 0
@@ -76,11 +77,11 @@ import Testing
   @Test func `topics are chosen, added and left`() throws {
     let daemon = try DaemonUnderTest().start()
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe installation") == ["OK 0"])
+    #expect(try subscriber.ask("subscribe installation") == ["OK 1"])
     _ = try daemon.uuid("get device")
     _ = try daemon.uuid("get installation")
-    #expect(try event(subscriber).sequence == 4)
-    #expect(try subscriber.ask("subscribe VENDOR") == ["OK 4"])
+    #expect(try event(subscriber).sequence == 5)
+    #expect(try subscriber.ask("subscribe VENDOR") == ["OK 5"])
     #expect(try subscriber.ask("unsubscribe installation") == ["OK"])
     _ = try daemon.uuid("get vendor")
     #expect(try event(subscriber).text.hasPrefix("vendor created "))
@@ -101,30 +102,30 @@ import Testing
       for since in [0, 1, 57, 99] {
         let subscriber = try daemon.client()
         #expect(try subscriber.ask("subscribe since=\(since)") == ["OK \(since)"])
-        for sequence in (since + 1)...100 { #expect(try event(subscriber).sequence == sequence) }
+        for sequence in (since + 1)...101 { #expect(try event(subscriber).sequence == sequence) }
       }
     }
     // The numbers go on.
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe since=100") == ["OK 100"])
+    #expect(try subscriber.ask("subscribe since=101") == ["OK 101"])
     try makeEvents(daemon, 50..<51)
-    #expect(try event(subscriber).sequence == 101)
+    #expect(try event(subscriber).sequence == 102)
   }
 
   @Test(.enabled(if: isRoot, "making events at will needs root"))
   func `going back for one topic brings no other event twice`() throws {
     let daemon = try DaemonUnderTest().start()
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe devices") == ["OK 0"])
+    #expect(try subscriber.ask("subscribe devices") == ["OK 1"])
     try makeEvents(daemon, 0..<3)
-    for sequence in 1...6 { #expect(try event(subscriber).sequence == sequence) }
+    for sequence in 2...7 { #expect(try event(subscriber).sequence == sequence) }
     #expect(try daemon.ask("account set alice") == "OK")
     #expect(try daemon.ask("account set bob") == "OK")
     #expect(try subscriber.ask("subscribe account since=0") == ["OK 0"])
     #expect(try event(subscriber).text.hasPrefix("account changed value=alice "))
     #expect(try event(subscriber).text.hasPrefix("account changed value=bob "))
     try makeEvents(daemon, 3..<4)
-    #expect(try event(subscriber).sequence == 9)
+    #expect(try event(subscriber).sequence == 10)
   }
 
   @Test(.enabled(if: isRoot, "making events at will needs root"))
@@ -136,7 +137,7 @@ import Testing
     #expect(
       rows == [
         "* device value=\(device) cause=first-use", "* devices value=\(device)", "* account value=\"alice and bob\"",
-        "OK 3",
+        "OK 4",
       ])
   }
 
@@ -146,23 +147,23 @@ import Testing
     try makeEvents(daemon, 0..<5_600)
     let subscriber = try daemon.client()
     #expect(try subscriber.ask("subscribe since=1200") == ["OK 1200"])
-    for sequence in 1_201...11_200 { #expect(try event(subscriber).sequence == sequence) }
+    for sequence in 1_201...11_201 { #expect(try event(subscriber).sequence == sequence) }
     daemon.end(with: SIGKILL)
     try daemon.start()
     let again = try daemon.client()
     #expect(try again.ask("subscribe since=0").first?.hasPrefix("ERR gone ") == true)
     #expect(try again.ask("subscribe since=1200") == ["OK 1200"])
-    for sequence in 1_201...11_200 { #expect(try event(again).sequence == sequence) }
+    for sequence in 1_201...11_201 { #expect(try event(again).sequence == sequence) }
   }
 
   @Test(.enabled(if: isRoot, "making events at will needs root"))
   func `a subscriber that does not read is told what it missed, and can have it`() throws {
     let daemon = try DaemonUnderTest().start()
     let slow = try daemon.client()
-    #expect(try slow.ask("subscribe") == ["OK 0"])
+    #expect(try slow.ask("subscribe") == ["OK 1"])
     let count = 9_000
     try makeEvents(daemon, 0..<count)
-    var last = 0
+    var last = 1
     var lag: (sequence: Int, text: String)?
     while lag == nil {
       let next = try event(slow)
@@ -177,12 +178,12 @@ import Testing
     // What waited, the buffers of the socket apart, was about 1 MiB.
     #expect(last > 8_000 && last < 2 * count, "\(last)")
     #expect(found.text == "lag missed=\(found.sequence - last) from=\(last)")
-    #expect(found.sequence == 2 * count)
+    #expect(found.sequence == 2 * count + 1)
     #expect(try slow.ask("subscribe since=\(last)") == ["OK \(last)"])
-    for sequence in (last + 1)...(2 * count) { #expect(try event(slow).sequence == sequence) }
+    for sequence in (last + 1)...(2 * count + 1) { #expect(try event(slow).sequence == sequence) }
     // And it goes on as before.
     try makeEvents(daemon, count..<(count + 1))
-    #expect(try event(slow).sequence == 2 * count + 1)
+    #expect(try event(slow).sequence == 2 * count + 2)
   }
 
   @Test(.enabled(if: isRoot, "acting as two users needs root"))
@@ -190,7 +191,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let other = try OtherUser(65_534, of: daemon)
-    #expect(try other.ask("subscribe") == "OK 0\n")
+    #expect(try other.ask("subscribe") == "OK 1\n")
     // Of root's app it hears nothing, of the device and of itself it does.
     _ = try daemon.uuid("get installation")
     _ = try daemon.uuid("get device")
@@ -203,7 +204,7 @@ import Testing
     let seen = text.split(separator: "\n").map { $0.split(separator: " ").prefix(4).joined(separator: " ") }
     #expect(
       seen == [
-        "EVENT 3 device created", "EVENT 4 devices added", "EVENT 5 app installed", "EVENT 6 installation created",
+        "EVENT 4 device created", "EVENT 5 devices added", "EVENT 6 app installed", "EVENT 7 installation created",
         "OK",
       ])
     #expect(!text.contains("user:0"))
@@ -214,10 +215,10 @@ import Testing
   func `many subscribers all get every event`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=4096\n")
     let subscribers = try (0..<1_000).map { _ in try daemon.client() }
-    for subscriber in subscribers { #expect(try subscriber.ask("subscribe devices") == ["OK 0"]) }
+    for subscriber in subscribers { #expect(try subscriber.ask("subscribe devices") == ["OK 1"]) }
     try makeEvents(daemon, 0..<20)
     for subscriber in subscribers {
-      for sequence in 1...40 { #expect(try event(subscriber).sequence == sequence) }
+      for sequence in 2...41 { #expect(try event(subscriber).sequence == sequence) }
     }
   }
 

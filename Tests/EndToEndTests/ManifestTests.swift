@@ -63,9 +63,9 @@ import Testing
   @Test func `an app is installed when its manifest appears, and uninstalled when it disappears`() throws {
     try start()
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe") == ["OK 0"])
+    #expect(try subscriber.ask("subscribe") == ["OK 1"])
     try write("[App]\nVendor=org.example\nUser=daemon\nAccessGroups=org.example.shared org.example.media\n", "player")
-    #expect(try subscriber.line()?.hasPrefix("EVENT 1 app installed app=player vendor=org.example time=") == true)
+    #expect(try subscriber.line()?.hasPrefix("EVENT 2 app installed app=player vendor=org.example time=") == true)
     let answer = try ask("--json", "whoami", as: daemonUser)
     #expect(answer.contains("\"words\":[\"player\"]"))
     #expect(answer.contains("\"groups\":\"org.example.shared,org.example.media\""))
@@ -75,10 +75,10 @@ import Testing
     _ = try (subscriber.line(), subscriber.line())
     try remove("player")
     let gone = "cause=uninstalled"
-    let ended = "EVENT 4 installation ended value=\(installation) \(gone) app=player vendor=org.example time="
+    let ended = "EVENT 5 installation ended value=\(installation) \(gone) app=player vendor=org.example time="
     #expect(try subscriber.line()?.hasPrefix(ended) == true)
-    #expect(try subscriber.line()?.hasPrefix("EVENT 5 app uninstalled app=player vendor=org.example ") == true)
-    let deserted = "EVENT 6 vendor ended value=\(vendor) \(gone) vendor=org.example time="
+    #expect(try subscriber.line()?.hasPrefix("EVENT 6 app uninstalled app=player vendor=org.example ") == true)
+    let deserted = "EVENT 7 vendor ended value=\(vendor) \(gone) vendor=org.example time="
     #expect(try subscriber.line()?.hasPrefix(deserted) == true)
     #expect(try ask("whoami", as: daemonUser) == "user:1")
   }
@@ -133,8 +133,8 @@ import Testing
     try write("[App]\nUser=mail\n", "reader")
     try waitForApps(["player vendor=player manifest=yes", "reader vendor=reader manifest=yes"])
     #expect(try ask("get", "installation", as: daemonUser) == installation)
-    #expect(before == "* last-event=2")
-    #expect(try daemon.client().ask("status").contains("* last-event=3"))
+    #expect(before == "* last-event=3")
+    #expect(try daemon.client().ask("status").contains("* last-event=4"))
   }
 
   @Test func `an earlier folder overrides a later one, a link to dev null masks, and each may come and go`() throws {

@@ -10,7 +10,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("migrate device \(old)") == "OK \(old) changed=yes committed=no previous=\"\"")
     #expect(try daemon.client().ask("history device") == ["OK 0"])
-    #expect(try daemon.client().ask("status").contains("* last-event=0"))
+    #expect(try daemon.client().ask("status").contains("* last-event=1"))
     #expect(try daemon.uuid("get device") != old)
   }
 
@@ -49,13 +49,13 @@ import Testing
       environment: ["IDENTITYD_SOCKET": daemon.socket])
     #expect(denied.status == 15)
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe since=2") == ["OK 2"])
+    #expect(try subscriber.ask("subscribe since=3") == ["OK 3"])
     #expect(
       try daemon.ask("migrate device \(old) commit=yes force=yes")
         == "OK \(old) changed=yes committed=yes previous=\(before)")
-    let changed = "EVENT 3 device changed value=\(old) previous=\(before) cause=migrated time="
+    let changed = "EVENT 4 device changed value=\(old) previous=\(before) cause=migrated time="
     #expect(try subscriber.line()?.hasPrefix(changed) == true)
-    #expect(try subscriber.line()?.hasPrefix("EVENT 4 devices replaced value=\(old) previous=\(before) ") == true)
+    #expect(try subscriber.line()?.hasPrefix("EVENT 5 devices replaced value=\(old) previous=\(before) ") == true)
     let devices = try daemon.client().ask("devices")
     #expect(devices.count == 2 && devices[0].hasPrefix("* \(old) self=yes "))
     #expect(try daemon.ask("resolve \(before)") == "OK device current=no now=\(old)")

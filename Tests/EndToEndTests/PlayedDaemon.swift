@@ -43,7 +43,7 @@ final class PlayedDaemon {
 
   /// Waits until something was asked.
   func waitForRequest(_ beginning: String) throws {
-    let deadline = Date(timeIntervalSinceNow: 30)
+    let deadline = Date(timeIntervalSinceNow: 60)
     while Date() < deadline {
       if requests.contains(where: { $0.hasPrefix(beginning) }) { return }
       usleep(5_000)

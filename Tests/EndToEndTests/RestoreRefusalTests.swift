@@ -93,7 +93,7 @@ import Testing
       }
     }
     #expect(try state(daemon) == before)
-    #expect(try client.restore(backup).last == "OK 8")
+    #expect(try client.restore(backup).last == "OK 9")
   }
 
   @Test func `one that another key sealed is not taken`() throws {
@@ -168,10 +168,10 @@ import Testing
     try client.endWriting()
     #expect(try client.answer() == ["OK created"])
     for _ in requests { #expect(try client.answer()[0].hasPrefix("OK")) }
-    #expect(try client.answer().count == 8)
+    #expect(try client.answer().count == 9)
     #expect(try client.answer().last == "OK 1")
     for _ in requests { #expect(try client.answer()[0].hasPrefix("OK")) }
-    #expect(try client.answer().count == 8)
+    #expect(try client.answer().count == 9)
     #expect(try client.answer().last == "OK 5")
     #expect(try client.answer() == ["OK"])
     #expect(try client.rest() == [])
@@ -230,12 +230,12 @@ import Testing
       for _ in 0..<2 {
         #expect(try daemon.restore(backup)[0].hasPrefix("ERR \(code) "))
         #expect(try state(daemon) == before)
-        #expect(try daemon.restore(backup, "dry-run=yes").last == "OK 34")
+        #expect(try daemon.restore(backup, "dry-run=yes").last == "OK 35")
       }
     }
     #expect(try state(daemon) == before)
     let deadline = Date(timeIntervalSinceNow: 20)
-    while Date() < deadline, try daemon.restore(backup).last != "OK 34" { usleep(50_000) }
+    while Date() < deadline, try daemon.restore(backup).last != "OK 35" { usleep(50_000) }
     for place in 0..<30 {
       #expect(try readPair(try daemon.ask("item read service=s account=a\(place)")) == pair(place))
     }
@@ -249,14 +249,14 @@ import Testing
         let before = try state(daemon)
         var isDone = false
         try Fault.inject("\(call):signal=SIGKILL:when=\(number)", into: daemon) { () throws in
-          isDone = (try? daemon.restore(backup))?.last == "OK 34"
+          isDone = (try? daemon.restore(backup))?.last == "OK 35"
         }
         daemon.end(with: SIGKILL)
         try daemon.start()
         #expect(try daemon.client().statusValue("store") == "ok")
         if try state(daemon) == before {
           #expect(!isDone)
-          #expect(try daemon.restore(backup).last == "OK 34")
+          #expect(try daemon.restore(backup).last == "OK 35")
         }
         for place in 0..<30 {
           #expect(try readPair(try daemon.ask("item read service=s account=a\(place)")) == pair(place))

@@ -110,16 +110,16 @@ import Testing
       "* account changed value=alice", "* devices added value=\(Self.phone)",
       "* item added group=\(app) service=s account=a", "* item added group=\(app) service=s account=b",
       "* item added group=\(app) service=s account=e", "* item added group=\(app) service=s account=u",
-      "* item added group=\(app) service=s account=i", "OK 11",
+      "* item added group=\(app) service=s account=i", "* versions restored of=os", "OK 12",
     ]
     #expect(try daemon.restore(backup, "dry-run=yes") == rows)
     #expect(try told(daemon) == empty)
     let listening = try daemon.client()
-    #expect(try listening.ask("subscribe") == ["OK 0"])
+    #expect(try listening.ask("subscribe") == ["OK 1"])
     #expect(try daemon.restore(backup) == rows)
     #expect(try listening.line()?.contains(" app installed app=\(app) ") == true)
     #expect(
-      try events(daemon, since: "0") == [
+      try events(daemon, since: "1") == [
         "app installed app=\(app) vendor=\(app)", "device created value=\(known[0]) cause=restored",
         "devices added value=\(known[0])",
         "installation created value=\(known[1]) cause=restored app=\(app) vendor=\(app)",
@@ -173,7 +173,7 @@ import Testing
     let adopted = [
       "* device adopted value=\(theirs[0]) previous=\(own[0]) backup=\(theirs[0])",
       "* installation restored value=\(theirs[1]) previous=\(own[1]) app=\(app)",
-      "* vendor restored value=\(theirs[2]) previous=\(own[2]) vendor=\(app)", "OK 3",
+      "* vendor restored value=\(theirs[2]) previous=\(own[2]) vendor=\(app)", "* versions restored of=os", "OK 4",
     ]
     #expect(try daemon.restore(backup, "adopt-device=yes dry-run=yes") == adopted)
     #expect(try daemon.restore(backup, "adopt-device=yes") == adopted)
@@ -256,7 +256,7 @@ import Testing
     let skipped = [
       "* device unknown", "* installation skipped app=org.example.player reason=\"not installed\"",
       "* item skipped group=org.example.player service=s account=a reason=\"not installed\"",
-      "* item added group=org.example.player service=s account=b", "OK 4",
+      "* item added group=org.example.player service=s account=b", "* versions restored of=os", "OK 5",
     ]
     #expect(try daemon.restore(backup, "dry-run=yes") == skipped)
     #expect(try daemon.restore(backup) == skipped)
@@ -283,7 +283,7 @@ import Testing
     daemon.end()
     try FileManager.default.removeItem(at: daemon.state)
     try start(daemon, hardware: 1)
-    #expect(try daemon.restore(backup).last == "OK 11")
+    #expect(try daemon.restore(backup).last == "OK 12")
     #expect(try daemon.client().ask("devices").contains { $0.hasPrefix("* \(device) self=yes name=desk ") })
   }
 

@@ -118,8 +118,8 @@ import Testing
   @Test func `where no random bytes are to be had nothing is made up`() {
     let fault = Refusal.broken("no bytes")
     let context = Context(
-      peer: alice, now: Timestamp(milliseconds: 0), random: { () throws(Refusal) in throw fault },
-      machine: { (_) throws(Refusal) in nil })
+      peer: alice, in: Life().surroundings, random: { () throws(Refusal) in throw fault },
+      machine: { (_) throws(Refusal) in nil }, fingerprint: { $0 })
     for level in Level.allCases {
       #expect(throws: fault) { try Registry().decide(.get(level, app: nil), context) }
     }

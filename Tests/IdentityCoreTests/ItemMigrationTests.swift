@@ -147,8 +147,8 @@ private func migrate(
   @Test func `a secret that cannot be opened is the reason`() throws {
     let life = try life()
     let context = Context(
-      peer: orgA, now: Timestamp(milliseconds: 9), random: { () throws(Refusal) in given(1) },
-      machine: { (_) throws(Refusal) in nil })
+      peer: orgA, in: life.surroundings, random: { () throws(Refusal) in given(1) },
+      machine: { (_) throws(Refusal) in nil }, fingerprint: { $0 })
     for commits in [true, false] {
       #expect(throws: Context.noSecrets) { try life.registry.decide(migrate(commits: commits), context) }
     }

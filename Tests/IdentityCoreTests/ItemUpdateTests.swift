@@ -66,8 +66,8 @@ import Testing
     let before = try #require(life.item("s", in: "user:1000"))
     let refusal = Refusal.broken("opened \(before.edition)")
     let context = Context(
-      peer: alice, now: Timestamp(milliseconds: 9), random: { () throws(Refusal) in given(1) },
-      machine: { (_) throws(Refusal) in nil },
+      peer: alice, in: life.surroundings, random: { () throws(Refusal) in given(1) },
+      machine: { (_) throws(Refusal) in nil }, fingerprint: { $0 },
       secret: { (item) throws(Refusal) in throw .broken("opened \(item.edition)") })
     #expect(throws: refusal) { try life.registry.decide(.update("s", label: "l"), context) }
     let decision = try life.registry.decide(.update("s", "a", "new"), context)

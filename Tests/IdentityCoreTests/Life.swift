@@ -43,13 +43,25 @@ struct Life {
 
   // MARK: Going on
 
+  /// What an answer may need from outside. A session is known by the number of its process.
+  var surroundings: Surroundings {
+    let now = Timestamp(milliseconds: now)
+    return Surroundings(
+      now: { now },
+      session: { (peer) throws(Refusal) in
+        guard case .process(let number, _)? = peer.session else { throw .unavailable("no session") }
+        return UUID(high: 0x7777, low: UInt64(number))
+      })
+  }
+
   /// What a decision may need from outside.
   func context(_ peer: Peer?) -> Context {
     let (names, machine, secrets) = (names, machine, secrets)
     return Context(
-      peer: peer, now: Timestamp(milliseconds: now), limits: limits,
+      peer: peer, in: surroundings, limits: limits,
       random: { () throws(Refusal) in names.draw() },
       machine: { (scope) throws(Refusal) in machine.map { names.derived($0, scope) } },
+      fingerprint: { Text("#\($0)") },
       secret: { (item) throws(Refusal) in
         guard let secret = secrets[item.edition] else { throw .broken("no secret has this edition") }
         return secret
@@ -186,6 +198,13 @@ struct Life {
 /// A UUID that a test hands in: `g1`, `g2`, …
 func given(_ number: UInt64) -> UUID { UUID(high: 0x5555_5555_5555_4555, low: 0x8555_0000_0000_0000 | number) }
 
+extension Registry {
+  /// Answers a question that needs nothing from outside.
+  func answer(_ command: RegistryCommand, for peer: Peer) throws(Refusal) -> Reply? {
+    try answer(command, for: peer, in: Life().surroundings)
+  }
+}
+
 // MARK: - People and programs
 
 let root = Peer(userID: 0, groupID: 0, processID: 1, isAdmin: true)
@@ -197,6 +216,15 @@ func peer(_ app: Text) -> Peer {
   Peer(
     app: app, userID: 998, groupID: 998, processID: 3, unit: "some.service", unitOwner: nil, session: nil,
     isAdmin: false)
+}
+
+extension Peer {
+  /// The same peer in a session of its own, by a number.
+  func session(_ number: Int32) -> Peer {
+    Peer(
+      app: app, userID: userID, groupID: groupID, processID: number, unit: unit, unitOwner: unitOwner,
+      session: .process(number, start: 1), isAdmin: isAdmin)
+  }
 }
 
 /// A service that a user runs.

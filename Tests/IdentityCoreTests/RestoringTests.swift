@@ -11,6 +11,8 @@ extension Life {
     backup.devices = registry.devices
     backup.items = registry.items.all.sorted { $0.number < $1.number }.filter { !$0.isThisDeviceOnly }
       .map { Backup.StoredItem($0, secret($0.key.account)) }
+    backup.versions = registry.versions
+    backup.tokens = registry.tokens.all
     return backup
   }
 

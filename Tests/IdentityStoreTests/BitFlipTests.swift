@@ -7,7 +7,7 @@ import Testing
   /// What a start made of a changed file; a damaged secret is one of a store that is exact but for it.
   private enum Outcome { case exact, damagedSecret, damaged, refused }
 
-  private static let items = (1...5 as ClosedRange<Int64>).map { Known($0, length: Int($0) * Int($0) * 30) }
+  private static let items = (1...5 as ClosedRange<Int64>).map { Known($0, length: Int($0) * Int($0) * 120) }
 
   /// Checks that every secret that can be read is the right one.
   ///
@@ -80,7 +80,7 @@ import Testing
     let database = try #require(files["identityd.db"])
     var generator = SplitMix64(state: seed)
     var outcomes: [Outcome: Int] = [:]
-    for _ in 0..<450 {
+    for _ in 0..<600 {
       let bit = Int.random(in: 0..<(8 * database.count), using: &generator)
       var changed = files
       changed["identityd.db"]?[bit / 8] ^= 1 << UInt8(bit % 8)

@@ -6,7 +6,7 @@ import Testing
 
 /// A store on a disk that fails, and what brings it back.
 @Suite struct HealingTests {
-  @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [224, 320])
+  @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [288, 384])
   func `a full disk is said to be full, keeps what was acknowledged, and heals once there is room`(kilobytes: Int)
     throws
   {

@@ -24,7 +24,7 @@ import Testing
     }
     #expect(events.count == Int(registry.lastEvent))
     #expect(events.count > 20)
-    #expect(Set(events.map(\.topic)).count == 6)
+    #expect(Set(events.map(\.topic)).count == 8)
   }
 
   @Test func `everything in one transaction is the same as each in its own`() throws {
@@ -36,6 +36,16 @@ import Testing
     #expect(content.registry.apps["user:7"] == App(installed: later(15)))
     #expect(content.registry.machine == fullMachine)
     #expect(content.events.count == Int(committed.lastEvent))
+    let history = content.registry.versions[.app(versionedApp)]
+    #expect(history.releases == [release(2, firstRelease, last: 60)])
+    #expect(history.reports.map(\.number) == [3, 4])
+    #expect(history.current == report(4, firstRelease, .downgraded, after: secondRelease))
+    #expect(history.claims == [VersionClaim(number: 2, version: "2.0", name: "é")])
+    #expect(content.registry.versions[.system].current == report(5, ubuntu, .upgraded, after: debian))
+    #expect(
+      content.registry.tokens.all == [
+        token(2, edition: 1, device: uuid(23)), token(3, of: "user:7", isValid: false),
+      ])
   }
 
   @Test func `a manifest comes back with all that it says`() throws {
@@ -120,9 +130,30 @@ import Testing
         [.deviceReplaced(previous: uuid(99), ListedDevice(value: uuid(98), added: start))]
       ),
       ("a device removed that is not listed", [.deviceUnlisted(uuid(99))]),
+      (
+        "a release again that is not there",
+        [.version(.reinstalled(.app(versionedApp), release(99, firstRelease)))]
+      ),
+      ("a release twice", [.version(.installed(.app(versionedApp), release(2, firstRelease)))]),
+      ("another app's release forgotten", [.version(.releaseForgotten(.app("user:7"), release(2, firstRelease)))]),
+      ("the system's report forgotten for an app", [.version(.reportForgotten(.app(""), report(5, ubuntu)))]),
+      ("an app's report forgotten for the system", [.version(.reportForgotten(.system, report(4, firstRelease)))]),
+      (
+        "another app's claim forgotten",
+        [.version(.claimForgotten(.app(versionedApp), VersionClaim(number: 3, version: "1", name: "é")))]
+      ),
+      ("a token replaced that is not there", [.tokenStored(token(1), .replaced)]),
+      ("a token of the same provider", [.tokenStored(token(4), .created)]),
+      ("another app's token deleted", [.tokenDeleted(token(3))]),
+      ("another provider's token in its place", [.tokenStored(otherProvider, .replaced)]),
     ].map { ($0.0, $0.1.map { RecordedChange($0, event: nil) }) } + [
-      ("an event with a number too high", [event(36)]), ("an event with a number again", [event(34)]),
+      ("an event with a number too high", [event(49)]), ("an event with a number again", [event(47)]),
     ]
+
+  /// The second token with what the third is for.
+  private static let otherProvider = Token(
+    number: 2, app: versionedApp, provider: "provider 1", value: "x", environment: nil, topic: nil, device: uuid(3),
+    isValid: true, created: start, changed: start, confirmed: start, fingerprint: "x")
 
   private static func event(_ sequence: Int64) -> RecordedChange {
     RecordedChange(
@@ -136,7 +167,7 @@ import Testing
     let workspace = try Workspace()
     let batch = try #require(Self.impossible.first { $0.0 == what }?.1)
     var registry = try workspace.commit(sample(apps: 4) + life, withEvents: true)
-    try #require(registry.lastEvent == 34)
+    try #require(registry.lastEvent == 47)
     try workspace.withStore { store, content in
       // Edits of every table come before it.
       var ahead = registry
@@ -157,7 +188,7 @@ import Testing
     let content = try workspace.found()
     #expect(content.condition == .writable)
     #expect(content.registry == registry)
-    #expect(content.events.count == 36)
+    #expect(content.events.count == 49)
   }
 
   @Test func `a row that turned on the disk fails the commit that would replace it`() throws {

@@ -26,6 +26,8 @@ extension Registry {
       && (machine == nil || machine == other.machine)
       && (!isSealed || other.isSealed)
       && items.all.allSatisfy { item in other.items[item.key].map { itemFault == nil ? $0 : $0.undescribed } == item }
+      && versions.all.allSatisfy { $0.isPart(of: other.versions[$0.subject]) }
+      && tokens.all.allSatisfy { other.tokens[$0.app, $0.provider] == $0 }
       && lastEvent <= other.lastEvent
   }
 }
@@ -82,7 +84,9 @@ let fullMachine = MachineRecord(
   suspicion: .init(cause: .hardwareChanged, since: later(40)), spentMachine: "0c0c")
 
 /// Every kind of change but the seal; it goes on behind a device that has its identifier.
-let life: [[Change]] = [
+let life = deviceLife + versionLife
+
+private let deviceLife: [[Change]] = [
   [.machineRecorded(MachineRecord(fingerprint: MachineFingerprint(machine: nil, hardware: nil)))],
   [.deviceListed(ListedDevice(value: uuid(1), added: later(0)))],
   [.appInstalled("com.example.full", fullApp), .appInstalled("user:7", App(installed: later(2)))],
@@ -125,5 +129,6 @@ let life: [[Change]] = [
 /// The end of every store that a golden image is made of.
 func sealing(_ registry: Registry) -> [Change] {
   registry.scopes.map { .identifierEnded($0, .init(time: later(90), cause: .sealed)) }
-    + registry.items.all.sorted { $0.number < $1.number }.map { .itemDeleted($0) } + [.sealed]
+    + registry.items.all.sorted { $0.number < $1.number }.map { .itemDeleted($0) }
+    + registry.versions.all.flatMap(\.forgotten) + registry.tokens.all.map { .tokenDeleted($0) } + [.sealed]
 }

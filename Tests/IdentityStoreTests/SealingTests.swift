@@ -39,6 +39,7 @@ import Testing
       #expect(content.events == [], "\(what)")
       #expect(content.registry.history == [] && content.registry.devices == [] && !content.registry.isSealed, "\(what)")
       #expect(content.registry.account == nil && content.registry.items == Registry().items, "\(what)")
+      #expect(content.registry.versions.all == [] && content.registry.tokens.all == [], "\(what)")
       #expect(content.registry.itemFault == nil && store.keySource == .file, "\(what)")
       // What a cut could take from the one who asks is in the store from its beginning.
       let spent = isHere ? content.fingerprint.machine : nil
@@ -49,7 +50,7 @@ import Testing
     #expect(try workspace.names() == (storeNames + aside).sorted(), "\(what)")
     for key in ["store.key", "master.key"] { #expect(try workspace.read(key) != files[key], "\(what): \(key)") }
     for (name, bytes) in try workspace.files() {
-      for text in ["\(uuid(3))", "\(uuid(32))", "com.example", "somebody@example.com", "user-2"] {
+      for text in ["\(uuid(3))", "\(uuid(32))", "com.example", "somebody@example.com", "user-2", "token 2.1", "24.04"] {
         #expect(!bytes.contains(Array(text.utf8)), "\(what): \(text) in \(name)")
       }
     }

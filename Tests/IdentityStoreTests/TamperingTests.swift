@@ -97,8 +97,8 @@ import Testing
       named: "events 5 to 7 are missing, and 1 more", lost: .all),
     Edit(
       "the last event deleted", "DELETE FROM event WHERE sequence = (SELECT last_event FROM store)",
-      named: "event 34 is missing, and 1 more", lost: .all),
-    Edit("all events deleted", "DELETE FROM event", named: "events 1 to 34 are missing, and 1 more", lost: .all),
+      named: "event 47 is missing, and 1 more", lost: .all),
+    Edit("all events deleted", "DELETE FROM event", named: "events 1 to 47 are missing, and 1 more", lost: .all),
     Edit("a deleted identifier", "DELETE FROM identifier WHERE \(row)", named: count, lost: .all),
     Edit("a deleted device", "DELETE FROM device WHERE n = 4", named: count, lost: .all),
     Edit("all identifiers deleted", "DELETE FROM identifier; DELETE FROM app", named: count, lost: .all),
@@ -215,7 +215,10 @@ import Testing
     #expect(content.registry.isNothing)
   }
 
-  @Test(arguments: ["app", "identifier", "device", "event", "setting", "store", "data_key", "item", "secret"])
+  @Test(arguments: [
+    "app", "identifier", "device", "event", "setting", "store", "data_key", "item", "secret", "installed_release",
+    "version_report", "version_claim", "token",
+  ])
   func `a table that is gone is no first start`(table: String) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 4))
@@ -229,10 +232,11 @@ import Testing
     #expect(try workspace.files()["identityd.db"] == before["identityd.db"])
   }
 
-  @Test(arguments: [0, 1, 2]) func `a version set back is no first start, and nothing is migrated`(version: Int) throws
+  @Test(arguments: [0, 1, 2, 3]) func `a version set back is no first start, and nothing is migrated`(version: Int)
+    throws
   {
     let workspace = try Workspace()
-    try workspace.commit(sample(apps: 4))
+    try workspace.commit(sample(apps: 4) + life)
     try workspace.sql("PRAGMA user_version = \(version)")
     let before = try workspace.files()["identityd.db"]
     if version == 0 {
@@ -247,7 +251,25 @@ import Testing
       #expect(content.registry.isNothing)
     }
     #expect(try workspace.files()["identityd.db"] == before)
+    try workspace.sql("PRAGMA user_version = 4")
+    #expect(try workspace.found().registry == Registry(applying: sample(apps: 4) + life))
+  }
+
+  @Test func `a version set back where nothing came with it takes no change, and loses nothing`() throws {
+    let workspace = try Workspace()
+    try workspace.commit(sample(apps: 4))
     try workspace.sql("PRAGMA user_version = 3")
-    #expect(try workspace.found().registry == Registry(applying: sample(apps: 4)))
+    let before = try workspace.files()["identityd.db"]
+    try workspace.withStore { store, content in
+      #expect(content.registry == Registry(applying: sample(apps: 4)))
+      guard case .unwritable = content.condition else {
+        Issue.record("\(content.condition)")
+        return
+      }
+      #expect(store.commit([deviceMade]) == content.condition)
+    }
+    #expect(try workspace.files()["identityd.db"] == before)
+    try workspace.sql("PRAGMA user_version = 4")
+    #expect(try workspace.found().condition == .writable)
   }
 }

@@ -29,20 +29,11 @@ import Testing
     Timestamp(parsing: Text("2026-11-21T11:54:\(second)Z")) ?? start
   }
 
-  private static func fixture() throws -> [String: [UInt8]] { try fixtureFiles("version-1") }
+  private static let earlier = EarlierStore(
+    version: 1, registry: registry, events: [],
+    migration: ("DROP TABLE app; DROP TABLE identifier; DROP TABLE store;", []))
 
-  /// What is served of it as long as it cannot be migrated.
-  private static let unmigrated = registry.locked(
-    "items cannot be used as long as the store cannot be: read-only")
-
-  private func expectMigrated(_ workspace: Workspace) throws {
-    #expect(try workspace.sql("PRAGMA user_version") == "3\n")
-    let content = try workspace.found()
-    #expect(content.registry == Self.registry)
-    #expect(content.condition == .writable)
-    #expect(content.events == [])
-    #expect(content.notices == [])
-  }
+  private static func fixture() throws -> [String: [UInt8]] { try earlier.files() }
 
   @Test func `it becomes one of this version, with every identifier as it was`() throws {
     let workspace = try Workspace()
@@ -54,7 +45,7 @@ import Testing
       #expect(content.events == [])
       #expect(content.registry.machine == nil)
     }
-    try expectMigrated(workspace)
+    try Self.earlier.expectMigrated(workspace)
     // The transaction of the migration is the fourth of this store, whose name and age stay.
     #expect(
       try workspace.sql("SELECT id, created, revision FROM store")
@@ -64,42 +55,7 @@ import Testing
   }
 
   @Test func `every flipped bit is noticed, and the file is left as it is`() throws {
-    let workspace = try Workspace(inMemory: true)
-    let files = try Self.fixture()
-    let database = try #require(files["identityd.db"])
-    var outcomes: [String: Int] = [:]
-    for place in stride(from: 0, to: database.count, by: 17) {
-      var changed = files
-      changed["identityd.db"]?[place] ^= 1 << UInt8(place % 8)
-      try workspace.restore(changed)
-      do {
-        let content = try workspace.found()
-        if content.condition == .writable {
-          #expect(content.registry == Self.registry, "byte \(place)")
-          outcomes["exact", default: 0] += 1
-        } else if case .unwritable = content.condition {
-          // SQLite met the damage only when it made the new tables: all that is stored is proven, and a copy is whole.
-          #expect(content.registry == Self.unmigrated, "byte \(place)")
-          #expect(try workspace.read("identityd.db") == changed["identityd.db"], "byte \(place)")
-          let healed = try workspace.withStore { store, _ in store.heal() }
-          #expect(healed == Self.registry, "byte \(place)")
-          try expectMigrated(workspace)
-          outcomes["healed", default: 0] += 1
-        } else {
-          #expect(content.condition.damage != nil, "byte \(place): \(content.condition)")
-          #expect(content.registry.isPart(of: Self.registry), "byte \(place)")
-          let name = content.asideNames.first ?? "identityd.db"
-          #expect(try workspace.read(name) == changed["identityd.db"], "byte \(place)")
-          #expect(try workspace.read("store.key") == changed["store.key"])
-          outcomes["damaged", default: 0] += 1
-        }
-      } catch is StoreFailure {
-        #expect(try workspace.read("identityd.db") == changed["identityd.db"], "byte \(place)")
-        outcomes["refused", default: 0] += 1
-      }
-    }
-    #expect(outcomes["damaged", default: 0] > 50, "\(outcomes)")
-    #expect(outcomes["exact", default: 0] > 50, "\(outcomes)")
+    try Self.earlier.expectFlipsNoticed(every: 17)
   }
 
   @Test func `an edited row is named, and what is proven is served`() throws {
@@ -157,45 +113,7 @@ import Testing
   }
 
   @Test func `a migration cut off at any moment leaves either version whole`() throws {
-    let migrated = try Workspace()
-    try migrated.restore(try Self.fixture())
-    _ = try migrated.found()
-    let dump = try migrated.sql(".dump").split(separator: "\n").filter { line in
-      !["BEGIN TRANSACTION;", "COMMIT;"].contains(line) && !line.hasPrefix("PRAGMA")
-    }
-    // The same transaction once more, by a tool that is killed with everything in the log.
-    let script =
-      """
-      PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;
-      BEGIN; DROP TABLE app; DROP TABLE identifier; DROP TABLE store;
-
-      """ + dump.joined(separator: "\n") + "\nPRAGMA user_version=3; COMMIT;\n.system kill -9 $PPID\n"
-    let file = migrated.root + "/script"
-    try Data(script.utf8).write(to: URL(filePath: file))
-    // On disk before anything is wrapped in it.
-    let masterKey = try migrated.read("master.key")
-    try migrated.restore(try Self.fixture())
-    try migrated.write("master.key", masterKey)
-    _ = try migrated.run("/bin/sh", "-c", "exec sqlite3 \"$0\" < \"$1\"", migrated.path("identityd.db"), file)
-    try migrated.remove("identityd.db-shm")
-    let files = try migrated.files()
-    let log = try #require(files["identityd.db-wal"])
-    try #require(log.count > 20_000)
-
-    let workspace = try Workspace(inMemory: true)
-    var migrations = 0
-    for length in Array(stride(from: 0, to: log.count, by: 512)) + [log.count] {
-      var cut = files
-      cut["identityd.db-wal"] = Array(log.prefix(length))
-      try workspace.restore(cut)
-      let content = try workspace.found()
-      #expect(content.registry == Self.registry, "\(length) of \(log.count) bytes")
-      #expect(content.condition == .writable, "\(length) of \(log.count) bytes")
-      migrations += content.notices == [.migrated(from: 1)] ? 1 : 0
-      if length % 4_096 == 0 { try expectMigrated(workspace) }
-    }
-    #expect(migrations > 10)
-    try expectMigrated(workspace)
+    try Self.earlier.expectWholeWhereverCut()
   }
 
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"))
@@ -209,7 +127,7 @@ import Testing
     try workspace.fillDisk("ballast", sparing: 8_192)
     let before = try workspace.read("identityd.db")
     try workspace.withStore { store, content in
-      #expect(content.registry == Self.registry.locked("items cannot be used as long as the store cannot be: no-space"))
+      #expect(content.registry == Self.earlier.unmigrated("no-space"))
       #expect(content.condition == .full)
       #expect(store.commit(installed(1)) == .full)
       let inVain = store.heal()
@@ -224,6 +142,6 @@ import Testing
     let content = try workspace.found()
     #expect(content.registry.apps.count == 3)
     #expect(content.condition == .writable)
-    #expect(try workspace.sql("PRAGMA user_version") == "3\n")
+    #expect(try workspace.sql("PRAGMA user_version") == "4\n")
   }
 }

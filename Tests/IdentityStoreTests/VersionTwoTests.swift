@@ -61,21 +61,14 @@ import Testing
     Timestamp(parsing: Text("2026-11-21T15:07:\(second)Z")) ?? start
   }
 
-  private static func fixture() throws -> [String: [UInt8]] { try fixtureFiles("version-2") }
+  private static let earlier = EarlierStore(
+    version: 2, registry: registry, events: events,
+    migration: (
+      "DELETE FROM store;",
+      ["data_key", "item", "secret", "installed_release", "version_report", "version_claim", "token"]
+    ))
 
-  /// What is served of it as long as it cannot be migrated.
-  private static func unmigrated(_ condition: String) -> Registry {
-    registry.locked("items cannot be used as long as the store cannot be: \(condition)")
-  }
-
-  private func expectMigrated(_ workspace: Workspace) throws {
-    #expect(try workspace.sql("PRAGMA user_version") == "3\n")
-    let content = try workspace.found()
-    #expect(content.registry == Self.registry)
-    #expect(content.condition == .writable)
-    #expect(content.events == Self.events)
-    #expect(content.notices == [])
-  }
+  private static func fixture() throws -> [String: [UInt8]] { try earlier.files() }
 
   @Test(arguments: [nil, [UInt8](repeating: 0x4b, count: 32)])
   func `it becomes one of this version with everything as it was, and takes items`(credential: [UInt8]?) throws {
@@ -110,43 +103,7 @@ import Testing
   }
 
   @Test func `every flipped bit is noticed, and the file is left as it is`() throws {
-    let workspace = try Workspace(inMemory: true)
-    let files = try Self.fixture()
-    let database = try #require(files["identityd.db"])
-    var outcomes: [String: Int] = [:]
-    for place in stride(from: 0, to: database.count, by: 61) {
-      var changed = files
-      changed["identityd.db"]?[place] ^= 1 << UInt8(place % 8)
-      try workspace.restore(changed)
-      do {
-        let content = try workspace.found()
-        if content.condition == .writable {
-          #expect(content.registry == Self.registry, "byte \(place)")
-          #expect(content.events == Self.events, "byte \(place)")
-          outcomes["exact", default: 0] += 1
-        } else if case .unwritable = content.condition {
-          #expect(content.registry == Self.unmigrated("read-only"), "byte \(place)")
-          #expect(try workspace.read("identityd.db") == changed["identityd.db"], "byte \(place)")
-          let healed = try workspace.withStore { store, _ in store.heal() }
-          #expect(healed == Self.registry, "byte \(place)")
-          try expectMigrated(workspace)
-          outcomes["healed", default: 0] += 1
-        } else {
-          #expect(content.condition.damage != nil, "byte \(place): \(content.condition)")
-          #expect(content.registry.isPart(of: Self.registry), "byte \(place)")
-          let name = content.asideNames.first ?? "identityd.db"
-          #expect(try workspace.read(name) == changed["identityd.db"], "byte \(place)")
-          #expect(try workspace.read("store.key") == changed["store.key"])
-          #expect(!workspace.exists("master.key"), "nothing is made for a damaged store")
-          outcomes["damaged", default: 0] += 1
-        }
-      } catch is StoreFailure {
-        #expect(try workspace.read("identityd.db") == changed["identityd.db"], "byte \(place)")
-        outcomes["refused", default: 0] += 1
-      }
-    }
-    #expect(outcomes["damaged", default: 0] > 50, "\(outcomes)")
-    #expect(outcomes["exact", default: 0] > 50, "\(outcomes)")
+    try Self.earlier.expectFlipsNoticed(every: 61)
   }
 
   @Test func `an edited row is named, what is proven is served, and nothing is written`() throws {
@@ -180,45 +137,7 @@ import Testing
   }
 
   @Test func `a migration cut off at any moment leaves either version whole`() throws {
-    let migrated = try Workspace()
-    try migrated.restore(try Self.fixture())
-    _ = try migrated.found()
-    let dump = try migrated.sql(".dump data_key item secret").split(separator: "\n").filter { line in
-      !["BEGIN TRANSACTION;", "COMMIT;"].contains(line) && !line.hasPrefix("PRAGMA")
-    }
-    let row = try migrated.sql(".dump store").split(separator: "\n").filter { $0.hasPrefix("INSERT") }
-    // The same transaction once more, by a tool that is killed with everything in the log.
-    let script =
-      "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;\nBEGIN; DELETE FROM store;\n"
-      + (row + dump).joined(separator: "\n") + "\nPRAGMA user_version=3; COMMIT;\n.system kill -9 $PPID\n"
-    let file = migrated.root + "/script"
-    try Data(script.utf8).write(to: URL(filePath: file))
-    // On disk before anything is wrapped in it.
-    let masterKey = try migrated.read("master.key")
-    try migrated.restore(try Self.fixture())
-    try migrated.write("master.key", masterKey)
-    _ = try migrated.run("/bin/sh", "-c", "exec sqlite3 \"$0\" < \"$1\"", migrated.path("identityd.db"), file)
-    try migrated.remove("identityd.db-shm")
-    let files = try migrated.files()
-    let log = try #require(files["identityd.db-wal"])
-    try #require(log.count > 20_000)
-
-    let workspace = try Workspace(inMemory: true)
-    var migrations = 0
-    for length in Array(stride(from: 0, to: log.count, by: 512)) + [log.count] {
-      var cut = files
-      cut["identityd.db-wal"] = Array(log.prefix(length))
-      try workspace.restore(cut)
-      let content = try workspace.found()
-      #expect(content.registry == Self.registry, "\(length) of \(log.count) bytes")
-      #expect(content.events == Self.events, "\(length) of \(log.count) bytes")
-      #expect(content.condition == .writable, "\(length) of \(log.count) bytes")
-      migrations += content.notices == [.migrated(from: 2)] ? 1 : 0
-      #expect(try workspace.read("master.key") == masterKey, "the one of the first try is used")
-      if length % 4_096 == 0 { try expectMigrated(workspace) }
-    }
-    #expect(migrations > 10)
-    try expectMigrated(workspace)
+    try Self.earlier.expectWholeWhereverCut()
   }
 
   /// What a migration that was cut before its transaction leaves of the master key.
@@ -231,7 +150,7 @@ import Testing
     if what.contains("whole") { try workspace.write("master.key", key) }
     #expect(try workspace.found().notices == [.migrated(from: 2)])
     #expect(try (workspace.read("master.key") == key) == what.contains("whole"))
-    try expectMigrated(workspace)
+    try Self.earlier.expectMigrated(workspace)
   }
 
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [4_096, 8_192])
@@ -246,7 +165,7 @@ import Testing
     let before = try workspace.read("identityd.db")
     let known = Known(1, owner: "user:0")
     try workspace.withStore { store, content in
-      #expect(content.registry == Self.unmigrated("no-space"))
+      #expect(content.registry == Self.earlier.unmigrated("no-space"))
       #expect(content.events == Self.events)
       #expect(content.condition == .full)
       #expect(store.keySource == nil)
@@ -267,6 +186,6 @@ import Testing
     #expect(content.registry.items[known.item.key] == known.item)
     #expect(content.events == Self.events)
     #expect(content.condition == .writable)
-    #expect(try workspace.sql("PRAGMA user_version") == "3\n")
+    #expect(try workspace.sql("PRAGMA user_version") == "4\n")
   }
 }

@@ -119,7 +119,7 @@ final class Workspace {
 func fixtureFiles(_ version: String) throws -> [String: [UInt8]] {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/\(version)")
   var files: [String: [UInt8]] = [:]
-  for name in ["identityd.db", "store.key", "witness", "witness.latest"] {
+  for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
     files[name] = try Array(Data(contentsOf: folder.appending(path: name)))
   }
   return files

@@ -84,12 +84,14 @@ private func line(_ refusal: Refusal) -> String {
 
   @Test func `a name that a client makes up does not make an error line grow`() throws {
     let name = String(repeating: "\\u0001", count: 10_000)
+    let surroundings = Surroundings(
+      now: { Timestamp(milliseconds: 0) }, session: { (_) throws(Refusal) in throw .unavailable("no session") })
     var bytes: [UInt8] = []
     if let refusal = refused("app forget \"\(name)\"") {
       refusal.append(to: &bytes)
     } else if case .registry(let asked) = try command("app forget \"\(name)\"") {
       do throws(Refusal) {
-        _ = try Registry().answer(asked, for: root)
+        _ = try Registry().answer(asked, for: root, in: surroundings)
       } catch {
         error.append(to: &bytes)
       }

@@ -44,13 +44,15 @@ extension Registry {
       guard app.manifest != manifest else { continue }
       left.insert(vendor(of: id))
       plan.add(.appUpdated(id, App(installed: app.installed, manifest: manifest)))
+      // It may see another device identifier now. Where that is not there yet, it is told when it comes.
+      plan.rehomeTokens(of: plan.registry.deviceScope(of: id))
     }
     // At last: one app of a vendor may have taken another's place.
     for vendor in left.sorted() { plan.endIfDeserted(vendor, at: now) }
     return plan.changes
   }
 
-  /// What ends with an app: its installation identifier and items, and with the vendor's last app the vendor's identifier.
+  /// What ends with an app, and with the vendor's last app the vendor's identifier.
   func uninstallation(of id: Text, at now: Timestamp) -> [Change] {
     var plan = Plan(self)
     plan.uninstall(id, at: now)
@@ -112,7 +114,8 @@ extension Registry {
 }
 
 extension Plan {
-  /// An app goes, and its installation identifier with it, and the items that it added for as long.
+  /// An app goes, and with it its installation identifier, its tokens, what is known of its versions, and the items that
+  /// it added for as long.
   fileprivate mutating func uninstall(_ id: Text, at now: Timestamp) {
     if registry.items.usage(of: id.quotaHolder).items > 0 {
       for item in registry.items.all.filter({ $0.endsWithInstallation && $0.owner == id }).inOrder {
@@ -122,6 +125,8 @@ extension Plan {
     if registry[.installation(id)] != nil {
       add(.identifierEnded(.installation(id), .init(time: now, cause: .uninstalled)))
     }
+    deleteTokens(of: id)
+    forgetVersions(of: .app(id))
     add(.appUninstalled(id))
   }
 

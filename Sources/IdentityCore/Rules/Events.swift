@@ -35,7 +35,10 @@ extension Registry {
     case .deviceUnlisted(let value): news(ofListed: "removed", value)
     case .itemStored(let item, _, let change): news(of: item.key, Text(change.rawValue))
     case .itemDeleted(let item): news(of: item.key, "deleted")
-    case .appUpdated, .identifierRemembered, .deviceDescribed, .machineRecorded, .sealed: nil
+    case .version(.reported(let subject, let report)): news(of: subject, report.release)
+    case .tokenStored(let token, let change): news(of: token, change)
+    case .tokenDeleted(let token): news(of: token, "deleted")
+    case .version, .appUpdated, .identifierRemembered, .deviceDescribed, .machineRecorded, .sealed: nil
     }
   }
 
@@ -58,6 +61,54 @@ extension Registry {
 
   private func news(of item: ItemKey, _ name: Text) -> News {
     News(topic: .item, name: name, attributes: attributes(of: item), audience: .group(item.group))
+  }
+
+  /// What is new is told beside what was reported last, by whatever session: a subscriber follows one after the other.
+  private func news(of subject: VersionSubject, _ release: Release) -> News? {
+    let before = versions[subject].current?.release
+    let state = order(of: subject).state(of: release, after: before)
+    guard state != .unchanged else { return nil }
+    var attributes = attributes(of: subject, release)
+    if let before {
+      attributes.append(.init("previous", before.version))
+      if let build = before.build { attributes.append(.init("previous-build", build)) }
+      if let id = before.distribution, id != release.distribution { attributes.append(.init("previous-id", id)) }
+    }
+    return News(topic: .version, name: Text(state.rawValue), attributes: attributes, audience: subject.audience)
+  }
+
+  private func attributes(of subject: VersionSubject, _ release: Release) -> [Event.Attribute] {
+    var attributes = [Event.Attribute("of", subject == .system ? "os" : "app")]
+    if let app = subject.app { attributes.append(.init("app", app)) }
+    attributes.append(.init("version", release.version))
+    if let build = release.build { attributes.append(.init("build", build)) }
+    if let id = release.distribution { attributes.append(.init("id", id)) }
+    return attributes
+  }
+
+  private func news(of token: Token, _ change: TokenChange) -> News? {
+    switch change {
+    case .created: news(of: token, "created")
+    case .replaced: news(of: token, "replaced")
+    case .invalidated: news(of: token, "invalidated")
+    case .rehomed(let previous): news(of: token, "rehomed", from: previous)
+    case .confirmed: nil
+    }
+  }
+
+  private func news(of token: Token, _ name: Text, from previous: UUID? = nil) -> News {
+    News(
+      topic: .token, name: name, attributes: attributes(of: token, from: previous), audience: .app(token.app))
+  }
+
+  /// Never the token itself.
+  private func attributes(of token: Token, from previous: UUID? = nil) -> [Event.Attribute] {
+    var attributes = [
+      Event.Attribute("app", token.app), .init("provider", token.provider), .init("device", Text("\(token.device)")),
+    ]
+    if let previous { attributes.append(.init("previous-device", Text("\(previous)"))) }
+    attributes.append(.init("fingerprint", token.fingerprint))
+    return attributes
   }
 
   private func attributes(of item: ItemKey) -> [Event.Attribute] {
@@ -95,6 +146,18 @@ extension Registry {
         append(.item, attributes(of: item.key), to: &reply)
       }
     }
+    if topics.contains(.version) {
+      let histories = peer.isAdmin ? versions.all : [versions[.system], versions[.app(peer.app)]]
+      for history in histories where may(peer, see: history.subject.audience) {
+        guard let current = history.current else { continue }
+        append(.version, attributes(of: history.subject, current.release), to: &reply)
+      }
+    }
+    if topics.contains(.token) {
+      for token in peer.isAdmin ? tokens.all : tokens.tokens(of: peer.app) {
+        append(.token, attributes(of: token), to: &reply)
+      }
+    }
     guard may(peer, see: .sharing) else { return reply }
     if topics.contains(.devices) {
       for device in devices { append(.devices, [.init("value", Text("\(device.value)"))], to: &reply) }
@@ -128,4 +191,9 @@ extension Scope {
     case .deviceOfApp(let app), .installation(let app): .app(app)
     }
   }
+}
+
+extension VersionSubject {
+  /// Who may see it.
+  fileprivate var audience: Audience { app.map(Audience.app) ?? .sharing }
 }

@@ -136,6 +136,7 @@ extension Plan {
   mutating func put(_ identifier: Identifier) {
     let previous = registry[identifier.scope]?.value
     add(.identifierMade(identifier))
+    if identifier.scope.level == .device { rehomeTokens(of: identifier.scope) }
     guard identifier.scope == .device else { return }
     let listed = registry.devices.first { $0.value == previous }
     if registry.devices.contains(where: { $0.value == identifier.value }) {

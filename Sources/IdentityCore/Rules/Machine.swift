@@ -49,9 +49,14 @@ extension Registry {
     return nil
   }
 
-  /// `seal`: every identifier ends, every item goes, and nothing follows in this store.
+  /// `seal`: every identifier ends, everything that was stored for apps goes, and nothing follows in this store.
   func sealing(at now: Timestamp) -> [Change] {
-    scopes.map { .identifierEnded($0, .init(time: now, cause: .sealed)) }
-      + items.all.inOrder.map { .itemDeleted($0) } + [.sealed]
+    var plan = Plan(self)
+    for scope in scopes { plan.add(.identifierEnded(scope, .init(time: now, cause: .sealed))) }
+    for item in items.all.inOrder { plan.add(.itemDeleted(item)) }
+    for token in tokens.all { plan.add(.tokenDeleted(token)) }
+    for history in versions.all { plan.forgetVersions(of: history.subject) }
+    plan.add(.sealed)
+    return plan.changes
   }
 }

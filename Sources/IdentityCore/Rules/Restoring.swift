@@ -2,8 +2,8 @@
 extension Registry {
   /// Decides what a restore changes. What the backup does not know of stays.
   ///
-  /// Identifiers follow the device: from a backup of other hardware they come only where this machine is to take the
-  /// other's place, because otherwise two would answer to them. Items come in any case.
+  /// Identifiers follow the device, and so do versions and push tokens: from a backup of other hardware they come only
+  /// where this machine is to take the other's place, because otherwise two would answer to them. Items come in any case.
   package func restoration(of backup: Backup, adoptsDevice: Bool, _ context: Context) throws(Refusal) -> Decision {
     guard !isSealed else { throw .unavailable("the store is sealed: the next start of the daemon is a first one") }
     if let itemFault { throw .unavailable(itemFault) }
@@ -15,6 +15,8 @@ extension Registry {
     restoration.bringIdentifiers()
     restoration.bringAccount()
     for stored in backup.items { restoration.bring(stored) }
+    for history in backup.versions.all { restoration.bring(history) }
+    for token in backup.tokens { restoration.bring(token) }
     return restoration.decision
   }
 }
@@ -188,5 +190,76 @@ private struct Restoration {
     tell(
       "item", outcome, ("group", .text(item.key.group)), ("service", .text(item.key.service)),
       ("account", .text(item.key.account)), ("reason", reason.map(Reply.Value.string)))
+  }
+
+  // MARK: Versions and tokens
+
+  /// What is known here of an app's versions stays; what was before it comes too.
+  mutating func bring(_ theirs: VersionHistory) {
+    guard follows else { return }
+    let subject = theirs.subject
+    let of: (String, Reply.Value?) = ("of", .string(subject == .system ? "os" : "app"))
+    let app: (String, Reply.Value?) = ("app", subject.app.map(Reply.Value.text))
+    if let id = subject.app, plan.registry.apps[id] == nil {
+      return tell("versions", "skipped", of, app, ("reason", .string("not installed")))
+    }
+    let before = plan.changes.count
+    for installed in theirs.releases { bring(installed, of: subject) }
+    for claim in theirs.claims { bring(claim, of: subject) }
+    // Which system runs here, this machine has to say.
+    if subject != .system, let report = theirs.current, plan.registry.versions[subject].current == nil {
+      let number = plan.registry.versions.lastReport + 1
+      plan.add(
+        .version(
+          .reported(
+            subject,
+            VersionReport(
+              number: number, session: report.session, release: report.release, state: report.state,
+              previous: report.previous))))
+    }
+    if plan.changes.count > before { tell("versions", "restored", of, app) }
+  }
+
+  private mutating func bring(_ theirs: InstalledRelease, of subject: VersionSubject) {
+    let ours = plan.registry.versions[subject].installed(theirs.release)
+    let versions = plan.registry.versions
+    let hasRoom = versions[subject].releases.count < Bound.releasesPerApp && versions.releases < Bound.releases
+    guard ours != nil || hasRoom else { return }
+    let installed = InstalledRelease(
+      number: ours?.number ?? plan.registry.versions.lastRelease + 1, release: theirs.release,
+      installed: min(theirs.installed, ours?.installed ?? theirs.installed),
+      last: max(theirs.last, ours?.last ?? theirs.last))
+    guard installed != ours else { return }
+    plan.add(.version(ours == nil ? .installed(subject, installed) : .reinstalled(subject, installed)))
+  }
+
+  private mutating func bring(_ theirs: VersionClaim, of subject: VersionSubject) {
+    let versions = plan.registry.versions
+    guard versions[subject].claims.count < Bound.claimsPerApp, versions.claims < Bound.claims,
+      !plan.registry.isClaimed(theirs.name, for: theirs.version, of: subject)
+    else { return }
+    let number = plan.registry.versions.lastClaim + 1
+    plan.add(.version(.claimed(subject, VersionClaim(number: number, version: theirs.version, name: theirs.name))))
+  }
+
+  /// A token that the app has here is newer.
+  mutating func bring(_ theirs: Token) {
+    guard follows, plan.registry.tokens[theirs.app, theirs.provider] == nil else { return }
+    let whose: [(String, Reply.Value?)] = [("app", .text(theirs.app)), ("provider", .text(theirs.provider))]
+    guard plan.registry.apps[theirs.app] != nil else {
+      return tell("token", "skipped", whose[0], whose[1], ("reason", .string("not installed")))
+    }
+    // The app may see another device identifier by now. Where that is not there yet, the token moves when it comes.
+    let device = plan.registry[plan.registry.deviceScope(of: theirs.app)]?.value ?? theirs.device
+    let tokens = plan.registry.tokens
+    guard tokens.count(of: theirs.app) < Bound.tokensPerApp, tokens.count < Bound.tokens else { return }
+    plan.add(
+      .tokenStored(
+        Token(
+          number: plan.registry.tokens.lastNumber + 1, app: theirs.app, provider: theirs.provider, value: theirs.value,
+          environment: theirs.environment, topic: theirs.topic, device: device, isValid: theirs.isValid,
+          created: theirs.created, changed: theirs.changed, confirmed: theirs.confirmed,
+          fingerprint: theirs.fingerprint), .created))
+    tell("token", "added", whose[0], whose[1])
   }
 }

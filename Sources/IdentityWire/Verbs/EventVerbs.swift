@@ -8,8 +8,8 @@ extension Verb {
       attributes: [.init("since", "SEQ"), .init("snapshot", "yes")], kind: .local,
       summary: "Send events of these topics, or of all: from now on, or those after SEQ first.",
       examples: [
-        .init("subscribe", "OK 0"),
-        .init("subscribe account snapshot=yes", "* account value=\"\"", "OK 0"),
+        .init("subscribe", "OK <number>"),
+        .init("subscribe account snapshot=yes", "* account value=\"\"", "OK <number>"),
       ]
     ) { (arguments) throws(Refusal) in
       let since = try arguments.number("since", in: 0...Int.max)

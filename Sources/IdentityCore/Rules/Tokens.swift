@@ -1,0 +1,141 @@
+// Push tokens: one of each provider's for an app on this device (protocol, section 6).
+
+// MARK: - Questions
+
+extension Registry {
+  /// `token …` where it takes no change; nil where it does.
+  func answer(_ command: TokenCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply? {
+    switch command {
+    case .put(_, let named):
+      _ = try app(named: named, by: peer)
+      return nil
+    case .get(let provider, let named):
+      var reply = Reply()
+      reply.ok()
+      describe(try token(of: provider, try app(named: named, by: peer)), to: &reply)
+      return reply
+    case .list(let owners, let stale):
+      let tokens = try tokens(of: owners, for: peer)
+      guard let stale else { return rows(tokens, describe) }
+      let now = surroundings.now()
+      return rows(tokens.filter { now.milliseconds - $0.confirmed.milliseconds >= stale * 1_000 }, describe)
+    case .invalidate(let provider, let value, let named):
+      guard let token = tokens[try app(named: named, by: peer), provider], token.value == value else {
+        return .done(.string("unchanged"))
+      }
+      return token.isValid ? nil : .done(.string("invalidated"))
+    case .delete(let provider, let named):
+      _ = try token(of: provider, try app(named: named, by: peer))
+      return nil
+    }
+  }
+
+  private func tokens(of owners: TokenOwners, for peer: Peer) throws(Refusal) -> [Token] {
+    switch owners {
+    case .app(let named): return tokens.tokens(of: try app(named: named, by: peer))
+    case .all:
+      guard peer.isAdmin else {
+        throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to see the tokens of all apps")
+      }
+      return tokens.all
+    }
+  }
+
+  private func token(of provider: Text, _ app: Text) throws(Refusal) -> Token {
+    guard let token = tokens[app, provider] else { throw .notFound("\(app) has no token of this provider") }
+    return token
+  }
+
+  private func describe(_ token: Token, to reply: inout Reply) {
+    reply.word(.text(token.value))
+    reply.attribute("provider", .text(token.provider))
+    reply.attribute("app", .text(token.app))
+    reply.attribute("device", .uuid(token.device))
+    reply.attribute("environment", token.environment.map(Reply.Value.text))
+    reply.attribute("topic", token.topic.map(Reply.Value.text))
+    reply.attribute("state", .string(token.isValid ? "valid" : "invalid"))
+    reply.attribute("created", .time(token.created))
+    reply.attribute("changed", .time(token.changed))
+    reply.attribute("confirmed", .time(token.confirmed))
+  }
+}
+
+// MARK: - Changes
+
+extension Registry {
+  /// `token …` where it takes a change.
+  func decide(_ command: TokenCommand, _ context: Context) throws(Refusal) -> Decision {
+    guard let peer = context.peer else { throw .unattested }
+    switch command {
+    case .put(let registration, let named): return try put(registration, of: try app(named: named, by: peer), context)
+    case .invalidate(let provider, _, let named):
+      var token = try token(of: provider, try app(named: named, by: peer))
+      token.isValid = false
+      token.changed = context.now
+      return Decision(changes: [.tokenStored(token, .invalidated)], reply: .done(.string("invalidated")))
+    case .delete(let provider, let named):
+      return Decision(
+        changes: [.tokenDeleted(try token(of: provider, try app(named: named, by: peer)))], reply: .done)
+    // These are always answered.
+    case .get, .list: throw .broken("the tokens were not answered")
+    }
+  }
+
+  private func put(_ registration: TokenRegistration, of app: Text, _ context: Context) throws(Refusal) -> Decision {
+    var plan = Plan(self)
+    if apps[app] == nil {
+      try requireRoom(for: app)
+      plan.add(.appInstalled(app, App(installed: context.now)))
+    }
+    let scope = deviceScope(of: app)
+    // A sender has to know which device it is.
+    if self[scope] == nil { plan.put(try fresh(scope, cause: .firstUse, context)) }
+    guard let device = plan.registry[scope]?.value else { throw .broken("the device has no identifier") }
+    let before = plan.registry.tokens[app, registration.provider]
+    if before == nil { try requireRoomForToken(of: app) }
+    let isSame =
+      before.map {
+        $0.value == registration.value && $0.environment == registration.environment && $0.topic == registration.topic
+          && $0.isValid
+      } ?? false
+    let token = Token(
+      number: before?.number ?? tokens.lastNumber + 1, app: app, provider: registration.provider,
+      value: registration.value, environment: registration.environment, topic: registration.topic, device: device,
+      isValid: true, created: before?.created ?? context.now,
+      changed: isSame ? before?.changed ?? context.now : context.now, confirmed: context.now,
+      fingerprint: context.fingerprint(registration.value))
+    let outcome = before == nil ? TokenChange.created : isSame ? .confirmed : .replaced
+    plan.add(.tokenStored(token, outcome))
+    var reply = Reply.done(.string(isSame ? "unchanged" : before == nil ? "created" : "replaced"))
+    reply.attribute("device", .uuid(device))
+    if let before, before.value != token.value { reply.attribute("previous", .text(before.value)) }
+    return Decision(changes: plan.changes, reply: reply)
+  }
+
+  private func requireRoomForToken(of app: Text) throws(Refusal) {
+    guard tokens.count < Bound.tokens else {
+      throw .limit("all apps together have as many tokens as there may be")
+    }
+    guard sharers(of: app).reduce(0, { $0 + tokens.count(of: $1) }) < Bound.tokensPerApp else {
+      throw .limit("\(app) has tokens of \(Bound.tokensPerApp) providers, which is all there may be")
+    }
+  }
+}
+
+extension Plan {
+  /// The device identifier of a scope is another one: whoever sends to a token has to know it by that.
+  mutating func rehomeTokens(of scope: Scope) {
+    guard let device = registry[scope]?.value else { return }
+    let tokens = scope.app.map { registry.tokens.tokens(of: $0) } ?? registry.tokens.all
+    for token in tokens where token.device != device && registry.deviceScope(of: token.app) == scope {
+      var moved = token
+      moved.device = device
+      add(.tokenStored(moved, .rehomed(from: token.device)))
+    }
+  }
+
+  /// An app has no tokens any more.
+  mutating func deleteTokens(of app: Text) {
+    for token in registry.tokens.tokens(of: app) { add(.tokenDeleted(token)) }
+  }
+}

@@ -1,0 +1,239 @@
+// What versions of the apps and the system ran, and what the one that runs now is beside the one before (protocol,
+// section 5).
+extension VersionOrder {
+  /// What a release is, beside the one before.
+  func state(of release: Release, after previous: Release?) -> VersionState {
+    guard let previous else { return .installed }
+    // Another distribution's versions say nothing of this one's.
+    guard release.distribution == previous.distribution else { return .upgraded }
+    switch compare(release.version, previous.version) {
+    case .greater: return .upgraded
+    case .less: return .downgraded
+    case .equal: return release.build == previous.build ? .unchanged : .updated
+    }
+  }
+}
+
+// MARK: - Questions
+
+extension Registry {
+  /// How the versions of an app are ordered, or the system's.
+  func order(of subject: VersionSubject) -> VersionOrder {
+    guard let app = subject.app else { return .linux }
+    return apps[app]?.manifest?.versionOrder ?? .numeric
+  }
+
+  /// `version …` where it takes no change; nil where it does.
+  func answer(_ command: VersionCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply? {
+    switch command {
+    case .report(let release, let named):
+      let subject = VersionSubject.app(try app(named: named, by: peer))
+      let session = try surroundings.session(peer)
+      guard let report = versions[subject].report(of: session), report.release == release else { return nil }
+      return describe(report, of: subject)
+    case .preview(let release, let named):
+      let subject = VersionSubject.app(try app(named: named, by: peer))
+      return describe(report(of: release, by: try surroundings.session(peer), of: subject), of: subject)
+    case .state(let question):
+      let subject = try subject(of: question, for: peer)
+      guard let report = report(of: subject, for: peer, in: surroundings) else { throw noReport(of: subject) }
+      return describe(report, of: subject)
+    case .history(let question):
+      return rows(versions[try subject(of: question, for: peer)].inOrder) { installed, reply in
+        reply.word(.text(installed.release.version))
+        reply.attribute("build", installed.release.build.map(Reply.Value.text))
+        reply.attribute("id", installed.release.distribution.map(Reply.Value.text))
+        reply.attribute("installed", .time(installed.installed))
+        reply.attribute("last", .time(installed.last))
+      }
+    case .claim(let name, let named):
+      let subject = VersionSubject.app(try app(named: named, by: peer))
+      guard let report = report(of: subject, for: peer, in: surroundings) else { throw noReport(of: subject) }
+      return isClaimed(name, for: report.release.version, of: subject) ? .done(.string("again")) : nil
+    }
+  }
+
+  private func subject(of question: VersionQuestion, for peer: Peer) throws(Refusal) -> VersionSubject {
+    switch question {
+    case .app(let named): return .app(try app(named: named, by: peer))
+    case .system:
+      _ = try app(named: nil, by: peer)
+      // When this device got which system is told by no other.
+      try requireSharing(peer)
+      return .system
+    }
+  }
+
+  /// What the session that asks has reported, else what was reported last.
+  private func report(of subject: VersionSubject, for peer: Peer, in surroundings: Surroundings) -> VersionReport? {
+    let history = versions[subject]
+    // Where the session cannot be told, it has not reported.
+    guard subject != .system, let session = try? surroundings.session(peer) else { return history.current }
+    return history.report(of: session) ?? history.current
+  }
+
+  private func noReport(of subject: VersionSubject) -> Refusal {
+    .notFound(subject.app.map { "no version of \($0) was reported" } ?? "the system does not say which version it is")
+  }
+
+  /// Whether a name was claimed for a version, in whatever way that is written.
+  func isClaimed(_ name: Text, for version: Text, of subject: VersionSubject) -> Bool {
+    let order = order(of: subject)
+    return versions[subject].claims.contains { $0.name == name && order.compare($0.version, version) == .equal }
+  }
+
+  private func describe(_ report: VersionReport, of subject: VersionSubject) -> Reply {
+    var reply = Reply()
+    reply.ok()
+    reply.word(.string(report.state.rawValue))
+    reply.word(.text(report.release.version))
+    reply.attribute("build", report.release.build.map(Reply.Value.text))
+    reply.attribute("id", report.release.distribution.map(Reply.Value.text))
+    if report.state != .unchanged, let previous = report.previous {
+      reply.attribute("previous", .text(previous.version))
+      reply.attribute("previous-build", previous.build.map(Reply.Value.text))
+      reply.attribute("previous-id", differing(previous, report.release).map(Reply.Value.text))
+    }
+    // When it last came back is not told: that may be later than the report, which is to be answered alike each time.
+    reply.attribute("installed", (versions[subject].installed(report.release)?.installed).map(Reply.Value.time))
+    return reply
+  }
+
+  /// The distribution before, where it was another.
+  private func differing(_ previous: Release, _ release: Release) -> Text? {
+    previous.distribution == release.distribution ? nil : previous.distribution
+  }
+}
+
+extension VersionHistory {
+  /// First installed first: what came from a backup stands behind what it was before.
+  fileprivate var inOrder: [InstalledRelease] {
+    releases.sorted { ($0.installed, $0.number) < ($1.installed, $1.number) }
+  }
+
+  /// What a session has reported.
+  func report(of session: UUID) -> VersionReport? { reports.last { $0.session == session } }
+}
+
+// MARK: - Changes
+
+extension Registry {
+  /// `version …` where it takes a change.
+  func decide(_ command: VersionCommand, _ context: Context) throws(Refusal) -> Decision {
+    guard let peer = context.peer else { throw .unattested }
+    switch command {
+    case .report(let release, let named):
+      let id = try app(named: named, by: peer)
+      return try report(release, of: .app(id), session: try context.surroundings.session(peer), context)
+    case .claim(let name, let named):
+      let subject = VersionSubject.app(try app(named: named, by: peer))
+      guard let report = report(of: subject, for: peer, in: context.surroundings) else { throw noReport(of: subject) }
+      var plan = Plan(self)
+      try plan.makeRoomForClaim(of: subject, version: report.release.version)
+      let claim = VersionClaim(number: versions.lastClaim + 1, version: report.release.version, name: name)
+      plan.add(.version(.claimed(subject, claim)))
+      return Decision(changes: plan.changes, reply: .done(.string("first")))
+    // These are always answered.
+    case .preview, .state, .history: throw .broken("\(command) was not answered")
+    }
+  }
+
+  /// Takes in which system runs now: a boot is its session.
+  ///
+  /// - Returns: nothing where this boot's report is known already, whatever the system says of itself by now.
+  package func systemReport(_ release: Release, boot: UUID, _ context: Context) throws(Refusal) -> [Change] {
+    guard !isSealed, versions[.system].report(of: boot) == nil else { return [] }
+    return try report(release, of: .system, session: boot, context).changes
+  }
+
+  /// A session reports: what it runs is compared with what the session before it had.
+  private func report(_ release: Release, of subject: VersionSubject, session: UUID, _ context: Context)
+    throws(Refusal) -> Decision
+  {
+    var plan = Plan(self)
+    if let app = subject.app, apps[app] == nil {
+      try requireRoom(for: app)
+      plan.add(.appInstalled(app, App(installed: context.now)))
+    }
+    let own = versions[subject].report(of: session)
+    let report = report(of: release, by: session, of: subject)
+    if versions[subject].current?.release != release { try plan.install(release, of: subject, at: context.now) }
+    plan.add(.version(.reported(subject, report)))
+    if let own { plan.add(.version(.reportForgotten(subject, own))) }
+    let reports = plan.registry.versions[subject].reports
+    for old in reports.dropLast(Bound.sessionsPerApp) { plan.add(.version(.reportForgotten(subject, old))) }
+    return Decision(changes: plan.changes, reply: plan.registry.describe(report, of: subject))
+  }
+
+  /// What a session that reports a release is told.
+  private func report(of release: Release, by session: UUID, of subject: VersionSubject) -> VersionReport {
+    let history = versions[subject]
+    let own = history.report(of: session)
+    if let own, own.release == release { return own }
+    // What a session had before, it had before all that it reports.
+    let previous = own.map(\.previous) ?? history.current?.release
+    return VersionReport(
+      number: versions.lastReport + 1, session: session, release: release,
+      state: order(of: subject).state(of: release, after: previous), previous: previous)
+  }
+
+  /// The apps that share a bound: a user's own services, whose names are the user's choice; any other app is alone.
+  func sharers(of app: Text) -> [Text] {
+    guard let owner = app.owner else { return [app] }
+    return apps.keys.filter { $0.owner == owner }
+  }
+}
+
+extension Plan {
+  /// A release comes, or comes again; where there are too many, the one goes that was not there for the longest time.
+  fileprivate mutating func install(_ release: Release, of subject: VersionSubject, at now: Timestamp) throws(Refusal) {
+    if var known = registry.versions[subject].installed(release) {
+      known.last = now
+      add(.version(.reinstalled(subject, known)))
+      return
+    }
+    if hasTooMany(Bound.releasesPerApp, Bound.releases, \.releases.count, registry.versions.releases, of: subject) {
+      let history = registry.versions[subject]
+      let told = Set(history.reports.map(\.release))
+      let oldest = history.releases.filter { !told.contains($0.release) }.min { $0.last < $1.last }
+      guard let oldest else { throw tooMany("releases", subject) }
+      add(.version(.releaseForgotten(subject, oldest)))
+    }
+    add(
+      .version(
+        .installed(
+          subject,
+          InstalledRelease(number: registry.versions.lastRelease + 1, release: release, installed: now, last: now))))
+  }
+
+  /// Where there are too many claims, the oldest goes that is of another version.
+  fileprivate mutating func makeRoomForClaim(of subject: VersionSubject, version: Text) throws(Refusal) {
+    guard hasTooMany(Bound.claimsPerApp, Bound.claims, \.claims.count, registry.versions.claims, of: subject) else {
+      return
+    }
+    let order = registry.order(of: subject)
+    let oldest = registry.versions[subject].claims.first { order.compare($0.version, version) != .equal }
+    guard let oldest else { throw tooMany("claims", subject) }
+    add(.version(.claimForgotten(subject, oldest)))
+  }
+
+  private func hasTooMany(
+    _ bound: Int, _ boundOfAll: Int, _ count: (VersionHistory) -> Int, _ all: Int, of subject: VersionSubject
+  ) -> Bool {
+    let sharers = subject.app.map { registry.sharers(of: $0).map(VersionSubject.app) } ?? [subject]
+    return all >= boundOfAll || sharers.reduce(0) { $0 + count(registry.versions[$1]) } >= bound
+  }
+
+  private func tooMany(_ what: String, _ subject: VersionSubject) -> Refusal {
+    .limit("\(subject.app.map { "\($0) has" } ?? "there are") as many \(what) of versions as there may be")
+  }
+
+  /// Nothing is known any more of the versions of an app, or of the system.
+  mutating func forgetVersions(of subject: VersionSubject) {
+    let history = registry.versions[subject]
+    // The last one first: taking out the first would move all others each time.
+    for report in history.reports.reversed() { add(.version(.reportForgotten(subject, report))) }
+    for installed in history.releases.reversed() { add(.version(.releaseForgotten(subject, installed))) }
+    for claim in history.claims.reversed() { add(.version(.claimForgotten(subject, claim))) }
+  }
+}

@@ -1,0 +1,29 @@
+import IdentityCore
+import IdentityStore
+import IdentityWire
+
+// The system's own report of its version (protocol, section 5): a boot is its session.
+extension Writer {
+  /// Takes in which system runs in this boot, once, and as soon as that can be written.
+  func takeSystemIn(_ report: inout WriterReport) {
+    guard !isSystemTakenIn, isSettled, !registry.isSealed, store.condition.refusal == nil else { return }
+    activity.enterStorage()
+    let system = sources.system()
+    activity.leaveStorage()
+    isSystemTakenIn = true
+    guard case .known(let release) = system else {
+      if case .unknown(let reason) = system { report.notices.append(.systemUnknown(reason)) }
+      return
+    }
+    let before = registry
+    let context = context(for: nil)
+    do throws(Refusal) {
+      let changes = try before.systemReport(release, boot: try lifetimes.versionSessionOfSystem(), context)
+      guard !changes.isEmpty, commit(record(changes, at: context.now), &report) != nil else { return }
+      registry = before
+      isSystemTakenIn = false
+    } catch {
+      report.notices.append(.systemUnknown(error.text))
+    }
+  }
+}

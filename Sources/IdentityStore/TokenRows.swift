@@ -1,0 +1,53 @@
+import CSodium
+package import IdentityCore
+
+// A push token as the columns of a row of `token`, without its revision and proof, and back.
+extension Token {
+  /// The columns of its row.
+  var columns: [Value] {
+    [
+      .integer(number), .text(app.bytes), .text(provider.bytes), .text(value.bytes), Value(environment), Value(topic),
+      .text("\(device)"), .integer(isValid ? 1 : 0), .text("\(created)"), .text("\(changed)"), .text("\(confirmed)"),
+    ]
+  }
+
+  init?(columns: [Value]) {
+    guard let number = columns[0].number, let app = columns[1].asText, let provider = columns[2].asText,
+      let value = columns[3].asText, columns[4].isTextOrNull, columns[5].isTextOrNull, let device = columns[6].uuid,
+      let valid = columns[7].number, valid == 0 || valid == 1, let created = columns[8].time,
+      let changed = columns[9].time, let confirmed = columns[10].time
+    else { return nil }
+    self.init(
+      number: number, app: app, provider: provider, value: value, environment: columns[4].asText,
+      topic: columns[5].asText, device: device, isValid: valid == 1, created: created, changed: changed,
+      confirmed: confirmed, fingerprint: Token.fingerprint(of: value))
+  }
+
+  /// Tells one token from another where the token itself has no place: the first 16 hexadecimal digits of its SHA-256,
+  /// so that anybody who has the token can work it out, as `printf %s "$token" | sha256sum` does.
+  package static func fingerprint(of value: Text) -> Text {
+    var hash = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
+    // Always returns 0.
+    _ = unsafe crypto_hash_sha256(&hash, value.bytes, UInt64(value.bytes.count))
+    return Text(hexadecimal(Array(hash.prefix(8))))
+  }
+}
+
+extension Edit {
+  /// Writes a push token as it is now.
+  mutating func store(_ token: Token, _ change: TokenChange, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError)
+  {
+    if change != .created { try remove(token, authenticator) }
+    try insert(token.columns, tables.token, authenticator)
+  }
+
+  /// Removes a push token.
+  mutating func remove(_ token: Token, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    let number = Value.integer(token.number)
+    let removed = Token(columns: try remove(number, tables.token, authenticator))
+    guard removed?.app == token.app, removed?.provider == token.provider else {
+      throw .unproven(Table.token.name, number)
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import IdentityCore
+
+extension Verb {
+  /// The verbs about push tokens (protocol, section 6).
+  static let tokens: [Verb] = [
+    Verb(
+      words: "token put", operands: [provider, token],
+      attributes: [.init("environment", "E"), .init("topic", "T"), .init("app", "ID")], kind: .change,
+      summary: "Say which push token of a provider is the app's now: the one before is replaced.",
+      examples: [.init("token put fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK created device=<uuid>")]
+    ) { (arguments) throws(Refusal) in
+      let registration = TokenRegistration(
+        provider: try arguments.provider(), value: try arguments.token(),
+        environment: try arguments.optional("environment"), topic: try arguments.optional("topic"))
+      return .registry(.token(.put(registration, app: arguments["app"])))
+    },
+
+    Verb(
+      words: "token get", operands: [provider], attributes: [.init("app", "ID")], kind: .question,
+      summary: "Tell the app's push token of a provider, and what is known of it.",
+      examples: [.init("token get fcm", "ERR not-found …")]
+    ) { (arguments) throws(Refusal) in
+      .registry(.token(.get(provider: try arguments.provider(), app: arguments["app"])))
+    },
+
+    Verb(
+      words: "token list", attributes: [.init("stale", "SECONDS"), .init("app", "ID|*")], kind: .question,
+      summary: "List the app's push tokens, or those not confirmed for so long; app=* is an admin's.",
+      examples: [.init("token list", "OK 0"), .init("token list stale=2592000 app=*", "OK 0")]
+    ) { (arguments) throws(Refusal) in
+      let stale = try arguments.number("stale", in: 0...longestTime).map(Int64.init)
+      let owners: TokenOwners = arguments["app"] == "*" ? .all : .app(named: arguments["app"])
+      return .registry(.token(.list(owners, stale: stale)))
+    },
+
+    Verb(
+      words: "token invalidate", operands: [provider, token], attributes: [.init("app", "ID")], kind: .change,
+      summary: "Mark a push token that its provider refuses, as long as it is still the app's.",
+      examples: [.init("token invalidate fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK unchanged")]
+    ) { (arguments) throws(Refusal) in
+      .registry(
+        .token(
+          .invalidate(provider: try arguments.provider(), value: try arguments.token(), app: arguments["app"])))
+    },
+
+    Verb(
+      words: "token delete", operands: [provider], attributes: [.init("app", "ID")], kind: .change,
+      summary: "Delete the app's push token of a provider.",
+      examples: [.init("token delete fcm", "ERR not-found …")]
+    ) { (arguments) throws(Refusal) in
+      .registry(.token(.delete(provider: try arguments.provider(), app: arguments["app"])))
+    },
+  ]
+
+  /// A client may take the one for the other.
+  private static let provider = Operand.private("PROVIDER")
+  private static let token = Operand.private("TOKEN")
+
+  /// A hundred years, in seconds.
+  private static let longestTime = 3_155_760_000
+}
+
+extension Arguments {
+  fileprivate func provider() throws(Refusal) -> Text { try name(operands[0], named: "PROVIDER") }
+
+  fileprivate func token() throws(Refusal) -> Text {
+    let token = operands[1]
+    guard !token.isEmpty else { throw combination("TOKEN is empty") }
+    guard token.bytes.count <= Bound.tokenLength else { throw .limit("a token is at most \(Bound.tokenLength) bytes") }
+    return token
+  }
+}

@@ -1,0 +1,85 @@
+import IdentityCore
+
+extension Verb {
+  /// The verbs about versions (protocol, section 5).
+  static let versions: [Verb] = [
+    Verb(
+      words: "version report", operands: [.required("VERSION")],
+      attributes: [.init("build", "B"), .init("app", "ID"), .init("dry-run", "yes")], kind: .change,
+      summary: "Report the version that runs, and learn what it is beside the last session's.",
+      examples: [
+        .init("version report 1.4.2", "OK installed 1.4.2 installed=<time>"),
+        .init("version report 1.4.2 build=9f3c2a1", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
+        .init("version report 1.4.2 dry-run=yes", "OK installed 1.4.2"),
+      ]
+    ) { (arguments) throws(Refusal) in
+      let release = Release(
+        version: try arguments.name(arguments.operands[0], named: "VERSION"), build: try arguments.optional("build"))
+      let app = arguments["app"]
+      let isDry = try arguments.flag("dry-run")
+      return .registry(.version(isDry ? .preview(release, app: app) : .report(release, app: app)))
+    },
+
+    Verb(
+      words: "version state", attributes: whose, kind: .question,
+      summary: "Tell what was reported last, by this session where it has reported.",
+      examples: [
+        .init("version state", "ERR not-found …"), .init("version state of=os", "OK installed <word> …"),
+      ]
+    ) { (arguments) throws(Refusal) in .registry(.version(.state(try arguments.versionQuestion()))) },
+
+    Verb(
+      words: "version history", attributes: whose, kind: .question,
+      summary: "List the versions there were, first installed first.",
+      examples: [.init("version history", "OK 0")]
+    ) { (arguments) throws(Refusal) in .registry(.version(.history(try arguments.versionQuestion()))) },
+
+    Verb(
+      words: "version compare", operands: [.required("A"), .required("B")],
+      attributes: [.init("order", "numeric|linux")], kind: .local,
+      summary: "Tell how one version stands to another.",
+      examples: [
+        .init("version compare 1.2 1.10", "OK less"), .init("version compare 2.0 2.00.0", "OK equal"),
+        .init("version compare 1.2 1.2~rc1 order=linux", "OK greater"),
+      ]
+    ) { (arguments) throws(Refusal) in
+      let order: VersionOrder =
+        try arguments["order"].map { (text) throws(Refusal) in
+          try arguments.choice(text, named: "order")
+        } ?? .numeric
+      return .local(.compare(arguments.operands[0], arguments.operands[1], order))
+    },
+
+    Verb(
+      words: "version claim", operands: [.required("NAME")], attributes: [.init("app", "ID")], kind: .change,
+      summary: "Claim work that is to be done once a version: one caller is told that it is the first.",
+      examples: [.init("version claim migrate-database", "ERR not-found …")]
+    ) { (arguments) throws(Refusal) in
+      let name = try arguments.name(arguments.operands[0], named: "NAME")
+      return .registry(.version(.claim(name: name, app: arguments["app"])))
+    },
+  ]
+
+  /// The attributes that say whose versions are meant.
+  private static let whose: [Attribute] = [.init("of", "app|os"), .init("app", "ID")]
+}
+
+/// `of=`.
+private enum VersionOwner: String, CaseIterable {
+  case app
+  case os
+}
+
+extension Arguments {
+  /// Whose versions are meant.
+  fileprivate func versionQuestion() throws(Refusal) -> VersionQuestion {
+    guard let text = self["of"] else { return .app(named: self["app"]) }
+    let owner: VersionOwner = try choice(text, named: "of")
+    switch owner {
+    case .app: return .app(named: self["app"])
+    case .os:
+      guard self["app"] == nil else { throw combination("app= and of=os do not go together") }
+      return .system
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import IdentityCore
+import Testing
+
+@Suite struct TokenTests {
+  @Test func `a token that is put is created, replaced or unchanged`() throws {
+    var life = Life()
+    #expect(try life.ask(.token("fcm", "one"), as: alice) == ["OK created device=m.device"])
+    #expect(try life.ask(.token("fcm", "one"), as: alice) == ["OK unchanged device=m.device"])
+    #expect(try life.ask(.token("fcm", "two"), as: alice) == ["OK replaced device=m.device previous=one"])
+    #expect(try life.ask(.token("fcm", "one"), as: alice) == ["OK replaced device=m.device previous=two"])
+    // Bytes count, and another provider is another.
+    #expect(try life.ask(.token("fcm", "One"), as: alice) == ["OK replaced device=m.device previous=one"])
+    #expect(try life.ask(.token("FCM", "One"), as: alice) == ["OK created device=m.device"])
+    #expect(
+      life.told() == [
+        "1 app installed app=user:1000 vendor=user:1000 > vendor user:1000",
+        "2 device created value=m.device cause=first-use > sharing", "3 devices added value=m.device > sharing",
+        "4 token created app=user:1000 provider=fcm device=m.device fingerprint=#one > app user:1000",
+        "5 token replaced app=user:1000 provider=fcm device=m.device fingerprint=#two > app user:1000",
+        "6 token replaced app=user:1000 provider=fcm device=m.device fingerprint=#one > app user:1000",
+        "7 token replaced app=user:1000 provider=fcm device=m.device fingerprint=#One > app user:1000",
+        "8 token created app=user:1000 provider=FCM device=m.device fingerprint=#One > app user:1000",
+      ])
+  }
+
+  @Test func `it says when it came, when it became what it is, and when that was last said`() throws {
+    var life = Life()
+    let get = RegistryCommand.token(of: "p")
+    try life.ask(.token("p", "one"), as: alice)
+    let rest = "provider=p app=user:1000 device=m.device"
+    #expect(try life.ask(get, as: alice) == ["OK one \(rest) state=valid created=t1 changed=t1 confirmed=t1"])
+    try life.ask(.token("p", "one"), as: alice)
+    #expect(try life.ask(get, as: alice) == ["OK one \(rest) state=valid created=t1 changed=t1 confirmed=t3"])
+    try life.ask(.token("p", "two", environment: "e", topic: "t"), as: alice)
+    let more = "\(rest) environment=e topic=t"
+    #expect(try life.ask(get, as: alice) == ["OK two \(more) state=valid created=t1 changed=t5 confirmed=t5"])
+    try life.ask(.invalidate("p", "two"), as: alice)
+    #expect(try life.ask(get, as: alice) == ["OK two \(more) state=invalid created=t1 changed=t7 confirmed=t5"])
+    try life.ask(.deleteToken("p"), as: alice)
+    try life.ask(.token("p", "two"), as: alice)
+    #expect(try life.ask(get, as: alice) == ["OK two \(rest) state=valid created=t10 changed=t10 confirmed=t10"])
+  }
+
+  @Test(
+    arguments: [
+      ("e", nil), (nil, "t"), ("E", "t"), ("e", "T"), (nil, nil),
+    ] as [(Text?, Text?)])
+  func `the same token for another environment or topic replaces it, and nothing was before it`(
+    environment: Text?, topic: Text?
+  ) throws {
+    var life = Life()
+    try life.ask(.token("p", "one", environment: "e", topic: "t"), as: alice)
+    #expect(
+      try life.ask(.token("p", "one", environment: "e", topic: "t"), as: alice) == ["OK unchanged device=m.device"])
+    #expect(
+      try life.ask(.token("p", "one", environment: environment, topic: topic), as: alice)
+        == ["OK replaced device=m.device"])
+    let token = life.registry.tokens["user:1000", "p"]
+    #expect(token?.environment == environment && token?.topic == topic)
+    #expect(token?.changed == Timestamp(milliseconds: 3))
+    #expect(
+      life.told(of: .token).last == "replaced app=user:1000 provider=p device=m.device fingerprint=#one")
+  }
+
+  @Test func `a confirmation moves its time, and is no event`() throws {
+    var life = Life()
+    try life.ask(.token("p", "one", environment: "e"), as: alice)
+    let last = life.registry.lastEvent
+    var token = try #require(life.registry.tokens["user:1000", "p"])
+    try life.ask(.token("p", "one", environment: "e"), as: alice)
+    token.confirmed = Timestamp(milliseconds: 2)
+    #expect(life.registry.tokens.all == [token])
+    #expect(life.registry.lastEvent == last)
+  }
+
+  // MARK: Feedback
+
+  @Test func `only what is still the token is marked`() throws {
+    var life = Life()
+    #expect(try life.ask(.invalidate("p", "one"), as: alice) == ["OK unchanged"])
+    #expect(life.registry == Registry())
+    try life.ask(.token("p", "one"), as: alice)
+    try life.ask(.token("p", "two"), as: alice)
+    let before = life.registry
+    for (provider, value) in [("p", "one"), ("q", "two"), ("p", "TWO"), ("p", "two ")] as [(Text, Text)] {
+      #expect(try life.ask(.invalidate(provider, value), as: alice) == ["OK unchanged"])
+    }
+    #expect(life.registry == before)
+    #expect(try life.ask(.invalidate("p", "two"), as: alice) == ["OK invalidated"])
+    #expect(
+      life.told(of: .token).last == "invalidated app=user:1000 provider=p device=m.device fingerprint=#two")
+    #expect(life.registry.tokens["user:1000", "p"]?.isValid == false)
+    // Once more says and changes nothing new.
+    let after = life.registry
+    #expect(try life.ask(.invalidate("p", "two"), as: alice) == ["OK invalidated"])
+    #expect(life.registry == after)
+  }
+
+  @Test func `a token that was marked is valid again once its app puts it again`() throws {
+    var life = Life()
+    try life.ask(.token("p", "one"), as: alice)
+    try life.ask(.invalidate("p", "one"), as: alice)
+    #expect(try life.ask(.token("p", "one"), as: alice) == ["OK replaced device=m.device"])
+    #expect(life.registry.tokens["user:1000", "p"]?.isValid == true)
+    #expect(life.registry.tokens["user:1000", "p"]?.changed == Timestamp(milliseconds: 3))
+    #expect(life.told(of: .token).map { $0.prefix(8) } == ["created ", "invalida", "replaced"])
+    #expect(try life.ask(.token("p", "one"), as: alice) == ["OK unchanged device=m.device"])
+    try life.ask(.invalidate("p", "one"), as: alice)
+    #expect(try life.ask(.token("p", "two"), as: alice) == ["OK replaced device=m.device previous=one"])
+  }
+
+  // MARK: Lists
+
+  @Test func `a list has an app's tokens as they first came, and those not confirmed for so long`() throws {
+    var life = Life()
+    #expect(try life.ask(.tokens(), as: alice) == ["OK 0"])
+    for (now, provider) in [(0, "z"), (1_000, "a"), (2_000, "m")] as [(Int64, Text)] {
+      life.now = now
+      try life.ask(.token(provider, "t"), as: alice)
+    }
+    func listed(_ stale: Int64?, at now: Int64) throws -> [String] {
+      life.now = now - 1
+      return try life.ask(.tokens(stale: stale), as: alice).map { line in
+        line.split(separator: " ").dropFirst(2).first.map { "\($0.dropFirst("provider=".count))" } ?? line
+      }
+    }
+    #expect(try listed(nil, at: 2_001) == ["z", "a", "m", "OK 3"])
+    #expect(try listed(0, at: 2_001) == ["z", "a", "m", "OK 3"])
+    #expect(try listed(1, at: 2_000) == ["z", "OK 1"])
+    #expect(try listed(1, at: 2_001) == ["z", "a", "OK 2"])
+    #expect(try listed(2, at: 2_001) == ["z", "OK 1"])
+    #expect(try listed(3, at: 3_000) == ["OK 0"])
+    #expect(try listed(3, at: 3_001) == ["z", "OK 1"])
+    #expect(try listed(3_155_760_000, at: 5_000) == ["OK 0"])
+    // What is replaced keeps its place; what is confirmed is stale no more.
+    life.now = 5_000
+    try life.ask(.token("a", "u"), as: alice)
+    #expect(try listed(nil, at: 5_002) == ["z", "a", "m", "OK 3"])
+    #expect(try listed(3, at: 5_002) == ["z", "m", "OK 2"])
+    // One that was deleted comes last.
+    try life.ask(.deleteToken("z"), as: alice)
+    try life.ask(.token("z", "t"), as: alice)
+    #expect(try listed(nil, at: 5_005) == ["a", "m", "z", "OK 3"])
+  }
+
+  @Test func `a token that is deleted is gone`() throws {
+    var life = Life()
+    let missing = Refusal.notFound("user:1000 has no token of this provider")
+    for command in [.deleteToken("p"), .token(of: "p")] as [RegistryCommand] {
+      #expect(life.refusal(of: command, as: alice) == missing)
+    }
+    try life.ask(.token("p", "one"), as: alice)
+    try life.ask(.token("q", "one"), as: alice)
+    #expect(try life.ask(.deleteToken("p"), as: alice) == ["OK"])
+    #expect(life.told(of: .token).last == "deleted app=user:1000 provider=p device=m.device fingerprint=#one")
+    for command in [.deleteToken("p"), .token(of: "p")] as [RegistryCommand] {
+      #expect(life.refusal(of: command, as: alice) == missing)
+    }
+    #expect(life.registry.tokens.all.map(\.provider) == ["q"])
+    #expect(life.registry.tokens.count == 1)
+    #expect(try life.ask(.token("p", "one"), as: alice) == ["OK created device=m.device"])
+  }
+
+  // MARK: Bounds
+
+  @Test func `an app has as many providers as there may be, and a user's services together`() throws {
+    var life = Life()
+    let (one, two) = (service("one", of: 1_000), service("two", of: 1_000))
+    for number in 1...Bound.tokensPerApp {
+      try life.ask(.token(Text("p\(number)"), "t"), as: number < 10 ? two : one)
+      try life.ask(.token(Text("p\(number)"), "t"), as: bob)
+    }
+    for peer in [one, two, bob] {
+      #expect(
+        life.refusal(of: .token("x", "t"), as: peer)
+          == .limit("\(peer.app) has tokens of 256 providers, which is all there may be"))
+    }
+    #expect(life.refusal(of: .token("x", "t"), as: service("three", of: 1_000)).map(\.isLimit) == true)
+    // What is there may be replaced, and what goes makes room.
+    #expect(try life.ask(.token("p256", "u"), as: bob) == ["OK replaced device=m.device previous=t"])
+    try life.ask(.deleteToken("p1"), as: two)
+    #expect(try life.ask(.token("x", "t"), as: one) == ["OK created device=m.device"])
+    #expect(life.refusal(of: .token("x", "t"), as: alice) == nil)
+  }
+
+  @Test func `all apps together have as many as there may be`() throws {
+    var life = Life()
+    try life.ask(.token("p", "t"), as: alice)
+    let device = try #require(life.registry[.device]?.value)
+    for number in 2...Int64(Bound.tokens) {
+      let token = Token(
+        number: number, app: Text("org.\(number / 200)"), provider: Text("\(number)"), value: "t", environment: nil,
+        topic: nil, device: device, isValid: true, created: Timestamp(milliseconds: 0),
+        changed: Timestamp(milliseconds: 0), confirmed: Timestamp(milliseconds: 0), fingerprint: "f")
+      life.registry.apply(.tokenStored(token, .created))
+    }
+    #expect(life.registry.tokens.count == Bound.tokens)
+    #expect(
+      life.refusal(of: .token("q", "t"), as: alice)
+        == .limit("all apps together have as many tokens as there may be"))
+    #expect(life.refusal(of: .token("p", "u"), as: alice) == nil)
+  }
+
+  @Test func `what is refused changes nothing`() throws {
+    var life = Life()
+    life.machine = nil
+    let context = Context(
+      peer: alice, in: life.surroundings, random: { () throws(Refusal) in throw .broken("no bytes") },
+      machine: { (_) throws(Refusal) in nil }, fingerprint: { $0 })
+    #expect(throws: Refusal.broken("no bytes")) { try life.registry.decide(.token("p", "t"), context) }
+    #expect(try life.ask(.token("p", "t"), as: alice) == ["OK created device=r1"])
+  }
+}

@@ -1,0 +1,109 @@
+import IdentityCore
+import Testing
+
+@Suite struct TokenVisibilityTests {
+  /// Two apps of one vendor and one of another, each with a token.
+  private func life() throws(Refusal) -> Life {
+    var life = Life.withThreeApps()
+    for peer in [orgA, orgB, orgC, alice] { try life.ask(.token("p", Text("secret-of-\(peer.app)")), as: peer) }
+    return life
+  }
+
+  @Test(arguments: [orgA, orgB, orgC, alice]) func `an app sees its own tokens and no other`(peer: Peer) throws {
+    var life = try life()
+    let answer = try life.ask(.tokens(), as: peer)
+    #expect(answer.count == 2)
+    #expect(answer[0].hasPrefix("* secret-of-\(peer.app) provider=p app=\(peer.app) device=m.device state=valid "))
+    #expect(try life.ask(.tokens(of: .app(named: peer.app)), as: peer) == answer)
+    #expect(try life.ask(.token(of: "p"), as: peer)[0].hasPrefix("OK secret-of-\(peer.app) "))
+    #expect(
+      life.refusal(of: .tokens(of: .all), as: peer)
+        == .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to see the tokens of all apps"))
+  }
+
+  @Test func `an admin sees all, or those of one app, and by itself only its own`() throws {
+    var life = try life()
+    #expect(
+      try life.ask(.tokens(of: .all), as: root).map { $0.split(separator: " ")[1] } == [
+        "secret-of-org.a", "secret-of-org.b", "secret-of-org.c", "secret-of-user:1000", "4",
+      ])
+    #expect(try life.ask(.tokens(of: .app(named: "org.b")), as: root).count == 2)
+    #expect(try life.ask(.tokens(), as: root) == ["OK 0"])
+    life.now = 60_000
+    #expect(try life.ask(.tokens(of: .all, stale: 59), as: root).last == "OK 4")
+    #expect(try life.ask(.tokens(of: .all, stale: 61), as: root) == ["OK 0"])
+  }
+
+  @Test func `an admin does everything for an app that it names`() throws {
+    var life = try life()
+    let last = life.registry.lastEvent
+    #expect(
+      try life.ask(.token("p", "new", of: "org.a"), as: root)
+        == ["OK replaced device=m.device previous=secret-of-org.a"])
+    #expect(try life.ask(.token(of: "p", of: "org.a"), as: root)[0].hasPrefix("OK new provider=p app=org.a "))
+    #expect(try life.ask(.invalidate("p", "new", of: "org.a"), as: root) == ["OK invalidated"])
+    // What it says of its own is nothing of the app's.
+    #expect(try life.ask(.invalidate("p", "secret-of-org.b"), as: root) == ["OK unchanged"])
+    #expect(try life.ask(.deleteToken("p", of: "org.a"), as: root) == ["OK"])
+    #expect(life.events.filter { $0.sequence > last }.map(\.audience) == [.app("org.a"), .app("org.a"), .app("org.a")])
+    #expect(life.registry.tokens.all.map(\.app) == ["org.b", "org.c", "user:1000"])
+  }
+
+  @Test func `an app hears of its own tokens alone, and an admin of all`() throws {
+    let life = try life()
+    for event in life.events where event.topic == .token {
+      for (peer, app) in [(orgA, "org.a"), (orgB, "org.b"), (orgC, "org.c"), (alice, "user:1000")] as [(Peer, Text)] {
+        #expect(life.registry.may(peer, see: event.audience) == (event.audience == .app(app)))
+      }
+      #expect(life.registry.may(root, see: event.audience))
+    }
+    #expect(life.events.filter { $0.topic == .token }.count == 4)
+  }
+
+  @Test func `no event has a token in it, whatever happens to it`() throws {
+    var life = Life()
+    let secret = "do-not-tell"
+    func ask(_ command: RegistryCommand) throws(Refusal) {
+      life.now += 1
+      let value = given(UInt64(life.now))
+      let context = Context(
+        peer: alice, in: life.surroundings, random: { () throws(Refusal) in value },
+        machine: { (_) throws(Refusal) in nil }, fingerprint: { _ in "f" })
+      life.take(try life.registry.decide(command, context).changes)
+    }
+    try ask(.token("p", "first"))
+    try ask(.token("p", Text(secret), environment: Text("e-\(secret)"), topic: Text("t-\(secret)")))
+    try ask(.token("p", Text(secret)))
+    try ask(.invalidate("p", Text(secret)))
+    try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
+    #expect(
+      life.lines(life.registry.snapshot(of: Set(Topic.allCases), for: root)).contains { $0.contains(secret) } == false)
+    try ask(.deleteToken("p"))
+    #expect(
+      life.told(of: .token).map { $0.split(separator: " ")[0] } == [
+        "created", "replaced", "replaced", "invalidated", "rehomed", "deleted",
+      ])
+    #expect(life.told(of: .token).allSatisfy { $0.hasSuffix(" fingerprint=f") })
+    #expect(life.told().contains { $0.contains(secret) || $0.contains("first ") } == false)
+  }
+
+  @Test func `a snapshot has a row for each token that the peer may see, and never the token`() throws {
+    var life = try life()
+    func snapshot(_ peer: Peer, _ topics: Set<Topic> = [.token]) -> [String] {
+      life.lines(life.registry.snapshot(of: topics, for: peer))
+    }
+    func row(_ app: String) -> String {
+      "* token app=\(app) provider=p device=m.device fingerprint=#secret-of-\(app)"
+    }
+    for app in ["org.a", "org.b", "org.c"] { #expect(snapshot(peer(Text(app))) == [row(app)]) }
+    #expect(snapshot(alice) == [row("user:1000")])
+    #expect(snapshot(bob) == [])
+    #expect(snapshot(root) == ["org.a", "org.b", "org.c", "user:1000"].map(row))
+    #expect(snapshot(root, [.version, .device]).contains { $0.contains("token") } == false)
+    try life.ask(.deleteToken("p"), as: orgA)
+    #expect(snapshot(orgA) == [])
+    life.install([:])
+    #expect(snapshot(root) == [row("user:1000")])
+    #expect(snapshot(orgB) == [])
+  }
+}

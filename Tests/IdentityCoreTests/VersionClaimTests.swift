@@ -1,0 +1,134 @@
+import IdentityCore
+import Testing
+
+@Suite struct VersionClaimTests {
+  @Test func `for one version exactly one is the first`() throws {
+    var life = Life()
+    #expect(life.refusal(of: .claim("n"), as: alice.session(1)) == .notFound("no version of user:1000 was reported"))
+    try life.ask(.report("1"), as: alice.session(1))
+    #expect(try life.ask(.claim("n"), as: alice.session(1)) == ["OK first"])
+    let before = life.registry
+    for session in [1, 2, 1] as [Int32] {
+      #expect(try life.ask(.claim("n"), as: alice.session(session)) == ["OK again"])
+    }
+    #expect(life.registry == before)
+    // Another name is other work.
+    #expect(try life.ask(.claim("N"), as: alice.session(2)) == ["OK first"])
+    #expect(try life.ask(.claim("n "), as: alice) == ["OK first"])
+  }
+
+  @Test func `neither a build nor another way of writing it makes another version`() throws {
+    var life = Life()
+    try life.ask(.report("1.0", "1"), as: alice.session(1))
+    #expect(try life.ask(.claim("n"), as: alice.session(1)) == ["OK first"])
+    for (number, (version, build)) in ([("1.0", "2"), ("1.0", nil), ("1", nil), ("1.00.0", "x")] as [(Text, Text?)])
+      .enumerated()
+    {
+      let peer = alice.session(Int32(number + 2))
+      try life.ask(.report(version, build), as: peer)
+      #expect(try life.ask(.claim("n"), as: peer) == ["OK again"])
+    }
+    try life.ask(.report("1.0.1"), as: alice.session(9))
+    #expect(try life.ask(.claim("n"), as: alice.session(9)) == ["OK first"])
+  }
+
+  @Test func `the app's order says what is one version`() throws {
+    var life = Life()
+    life.install(["org.n": Manifest("org.v", order: .numeric), "org.l": Manifest("org.v", order: .linux)])
+    for (app, answer) in [("org.n", "OK again"), ("org.l", "OK first")] as [(Text, String)] {
+      try life.ask(.report("1.2"), as: peer(app).session(1))
+      try life.ask(.claim("n"), as: peer(app).session(1))
+      try life.ask(.report("1.2.0"), as: peer(app).session(2))
+      #expect(try life.ask(.claim("n"), as: peer(app).session(2)) == [answer])
+    }
+  }
+
+  @Test func `it outlives a downgrade and the upgrade after it`() throws {
+    var life = Life()
+    for (number, (version, answer))
+      in ([("1", "first"), ("2", "first"), ("1", "again"), ("2", "again")] as [(Text, String)])
+      .enumerated()
+    {
+      try life.ask(.report(version), as: alice.session(Int32(number)))
+      #expect(try life.ask(.claim("n"), as: alice.session(Int32(number))) == ["OK \(answer)"])
+    }
+  }
+
+  @Test func `a session claims for the version that it reported, and one that did not for the last`() throws {
+    var life = Life()
+    try life.ask(.report("1"), as: alice.session(1))
+    try life.ask(.report("2"), as: alice.session(2))
+    #expect(try life.ask(.claim("n"), as: alice.session(3)) == ["OK first"])
+    #expect(try life.ask(.claim("n"), as: alice.session(2)) == ["OK again"])
+    #expect(try life.ask(.claim("n"), as: alice.session(1)) == ["OK first"])
+    #expect(life.registry.versions[.app("user:1000")].claims.map(\.version) == ["2", "1"])
+  }
+
+  @Test func `each app has its own, and an admin claims for one that it names`() throws {
+    var life = Life.withThreeApps()
+    for peer in [orgA, orgB] {
+      try life.ask(.report("1"), as: peer.session(1))
+      #expect(try life.ask(.claim("n"), as: peer.session(1)) == ["OK first"])
+    }
+    #expect(try life.ask(.claim("n", of: "org.a"), as: root.session(9)) == ["OK again"])
+    #expect(try life.ask(.claim("m", of: "org.a"), as: root.session(9)) == ["OK first"])
+    #expect(try life.ask(.claim("m"), as: orgA.session(1)) == ["OK again"])
+  }
+
+  @Test func `no claim is told`() throws {
+    var life = Life()
+    try life.ask(.report("1"), as: alice.session(1))
+    let last = life.registry.lastEvent
+    try life.ask(.claim("n"), as: alice.session(1))
+    #expect(life.registry.lastEvent == last)
+  }
+
+  // MARK: Bounds
+
+  /// A life in which an app has claimed names `1`, `2`, … for its version 1, and is at version 2.
+  private func life(of peer: Peer, claims: Int) throws(Refusal) -> Life {
+    var life = Life()
+    try life.ask(.report("1"), as: peer.session(1))
+    for number in 1...Int64(claims) {
+      life.take([
+        .version(.claimed(.app(peer.app), VersionClaim(number: number, version: "1", name: Text("\(number)"))))
+      ])
+    }
+    try life.ask(.report("2"), as: peer.session(2))
+    return life
+  }
+
+  @Test func `of too many the oldest goes that is of another version`() throws {
+    var life = try life(of: alice, claims: Bound.claimsPerApp)
+    #expect(life.refusal(of: .claim("x"), as: alice.session(1)).map(\.isLimit) == true)
+    #expect(try life.ask(.claim("x"), as: alice.session(2)) == ["OK first"])
+    #expect(try life.ask(.claim("x"), as: alice.session(2)) == ["OK again"])
+    let claims = life.registry.versions[.app("user:1000")].claims
+    #expect(claims.count == Bound.claimsPerApp)
+    #expect(claims.first?.name == "2")
+    #expect(claims.last?.name == "x")
+    // What is claimed already is answered all the same.
+    #expect(try life.ask(.claim("2"), as: alice.session(1)) == ["OK again"])
+    #expect(try life.ask(.claim("1"), as: alice.session(1)) == ["OK first"])
+  }
+
+  @Test func `an app that claimed all it may goes at once`() throws {
+    var life = try life(of: alice, claims: Bound.claimsPerApp)
+    let clock = ContinuousClock()
+    let time = try clock.measure { try life.ask(.forget(app: "user:1000"), as: alice) }
+    #expect(life.registry.versions.all == [])
+    // The writer does nothing else meanwhile.
+    #expect(time < .seconds(5))
+  }
+
+  @Test func `a user's own services have as many together`() throws {
+    let (one, two) = (service("one", of: 1_000), service("two", of: 1_000))
+    var life = try life(of: one, claims: Bound.claimsPerApp)
+    try life.ask(.report("1"), as: two.session(3))
+    #expect(
+      life.refusal(of: .claim("x"), as: two.session(3))
+        == .limit("unit:two.service@1000 has as many claims of versions as there may be"))
+    try life.ask(.report("1"), as: alice.session(3))
+    #expect(try life.ask(.claim("x"), as: alice.session(3)) == ["OK first"])
+  }
+}

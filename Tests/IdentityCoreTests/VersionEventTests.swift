@@ -1,0 +1,117 @@
+import IdentityCore
+import Testing
+
+@Suite struct VersionEventTests {
+  @Test func `an event tells the step from what ran to what runs`() throws {
+    var life = Life()
+    for (number, (version, build))
+      in ([
+        ("1.0", "1"), ("1.0", "1"), ("1.0", "2"), ("1.1", "3"), ("1.0", "2"), ("1.0.0", "2"), ("2", nil), ("3", nil),
+      ] as [(Text, Text?)]).enumerated()
+    {
+      try life.ask(.report(version, build), as: alice.session(Int32(number)))
+    }
+    #expect(
+      life.told(of: .version) == [
+        "installed of=app app=user:1000 version=1.0 build=1",
+        "updated of=app app=user:1000 version=1.0 build=2 previous=1.0 previous-build=1",
+        "upgraded of=app app=user:1000 version=1.1 build=3 previous=1.0 previous-build=2",
+        "downgraded of=app app=user:1000 version=1.0 build=2 previous=1.1 previous-build=3",
+        "upgraded of=app app=user:1000 version=2 previous=1.0.0 previous-build=2",
+        "upgraded of=app app=user:1000 version=3 previous=2",
+      ])
+  }
+
+  @Test func `it follows what is current, and not what a session had before`() throws {
+    var life = Life()
+    try life.ask(.report("1"), as: alice.session(1))
+    try life.ask(.report("2"), as: alice.session(2))
+    let last = life.registry.lastEvent
+    // Beside its own past an installation, and beside what ran an upgrade.
+    #expect(try life.ask(.report("3"), as: alice.session(1)) == ["OK installed 3 installed=t3"])
+    // Beside its own past unchanged.
+    #expect(try life.ask(.report("1"), as: alice.session(2)) == ["OK unchanged 1 installed=t1"])
+    // The same as before, and what ran already.
+    #expect(try life.ask(.report("1"), as: alice.session(1)) == ["OK installed 1 installed=t1"])
+    // A session's own report once more.
+    try life.ask(.report("1"), as: alice.session(2))
+    #expect(
+      life.told(of: .version, from: last + 1) == [
+        "upgraded of=app app=user:1000 version=3 previous=2", "downgraded of=app app=user:1000 version=1 previous=3",
+      ])
+    #expect(life.registry.lastEvent == last + 2)
+  }
+
+  @Test func `one session's own steps are told too`() throws {
+    var life = Life()
+    for version in ["2", "3", "1", "1.0"] as [Text] { try life.ask(.report(version), as: alice.session(1)) }
+    #expect(
+      life.told(of: .version) == [
+        "installed of=app app=user:1000 version=2", "upgraded of=app app=user:1000 version=3 previous=2",
+        "downgraded of=app app=user:1000 version=1 previous=3",
+      ])
+  }
+
+  // MARK: Who hears of it
+
+  @Test func `an app's versions are its own and the admins'`() throws {
+    var life = Life.withThreeApps()
+    try life.ask(.report("1"), as: orgA.session(1))
+    let audience = try #require(life.events.last?.audience)
+    #expect(audience == .app("org.a"))
+    // Not even an app of the same vendor sees it.
+    for (peer, sees) in [(orgA, true), (root, true), (orgB, false), (orgC, false), (alice, false)] {
+      #expect(life.registry.may(peer, see: audience) == sees, "\(peer.app)")
+    }
+  }
+
+  @Test func `the system's versions are for whoever shares the device identifier`() throws {
+    var life = Life()
+    life.install([
+      "org.a": Manifest("org.v"), "org.b": Manifest("org.v", device: .vendor), "org.c": Manifest("org.v", device: .app),
+    ])
+    try life.boot(1, Release(distribution: "debian", version: "12"))
+    let audience = try #require(life.events.last?.audience)
+    for (peer, sees) in [
+      (orgA, true), (root, true), (alice, true), (orgB, false), (orgC, false), (peer("org.x"), false),
+    ] {
+      #expect(life.registry.may(peer, see: audience) == sees, "\(peer.app)")
+      let refusals = [RegistryCommand.systemState, .systemVersions].map { life.refusal(of: $0, as: peer) }
+      #expect(refusals.allSatisfy { ($0 == nil) == sees }, "\(peer.app)")
+    }
+    #expect(
+      life.refusal(of: .systemState, as: orgB)
+        == .denied(app: "org.b", userID: 998, grant: "DeviceIdentifier=shared in its manifest"))
+  }
+
+  // MARK: Snapshot
+
+  private func snapshot(_ life: Life, for peer: Peer, of topics: Set<Topic> = [.version]) -> [String] {
+    life.lines(life.registry.snapshot(of: topics, for: peer))
+  }
+
+  @Test func `a snapshot has what is current, as far as the peer may see it`() throws {
+    var life = Life.withThreeApps()
+    life.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.v", device: .app)])
+    #expect(snapshot(life, for: root) == [])
+    try life.boot(1, Release(distribution: "debian", version: "12", build: "i"))
+    for (number, version) in (["1", "2"] as [Text]).enumerated() {
+      try life.ask(.report(version, "b"), as: orgA.session(Int32(number)))
+    }
+    try life.ask(.report("7"), as: orgB.session(1))
+    // What one session is told is not what is current.
+    try life.ask(.report("1", "b"), as: orgA.session(0))
+    let os = "* version of=os version=12 build=i id=debian"
+    let (a, b) = ("* version of=app app=org.a version=2 build=b", "* version of=app app=org.b version=7")
+    #expect(snapshot(life, for: root) == [os, a, b])
+    #expect(snapshot(life, for: orgA) == [os, a])
+    #expect(snapshot(life, for: orgB) == [b])
+    #expect(snapshot(life, for: alice) == [os])
+    #expect(snapshot(life, for: peer("org.x")) == [])
+    #expect(
+      snapshot(life, for: root, of: Set(Topic.allCases).subtracting([.version])).allSatisfy { !$0.contains("version") })
+    life.install([:])
+    #expect(snapshot(life, for: root) == [os])
+    #expect(snapshot(life, for: orgA) == [])
+  }
+}

@@ -1,0 +1,139 @@
+import IdentityCore
+import IdentityWire
+import Testing
+
+@Suite struct VersionVerbTests {
+  @Test(
+    arguments: [
+      ("version report 1.2", .report(Release(version: "1.2"), app: nil)),
+      (
+        "VERSION Report \"1.2 beta\" BUILD=\"a b\" app=org.a",
+        .report(Release(version: "1.2 beta", build: "a b"), app: "org.a")
+      ),
+      // An empty build is none.
+      ("version report 1 build=\"\"", .report(Release(version: "1"), app: nil)),
+      ("version report \"a=b\"", .report(Release(version: "a=b"), app: nil)),
+      ("version report é build=é", .report(Release(version: "é", build: "é"), app: nil)),
+      ("version state", .state(.app(named: nil))), ("version state of=app", .state(.app(named: nil))),
+      ("version state of=App app=org.a", .state(.app(named: "org.a"))),
+      ("version state app=org.a", .state(.app(named: "org.a"))), ("version state of=os", .state(.system)),
+      ("version history", .history(.app(named: nil))), ("version history OF=OS", .history(.system)),
+      ("version history app=org.a of=app", .history(.app(named: "org.a"))),
+      ("version claim \"first run\"", .claim(name: "first run", app: nil)),
+      ("version claim n app=org.a", .claim(name: "n", app: "org.a")),
+    ] as [(String, VersionCommand)])
+  func `versions have commands`(line: String, expected: VersionCommand) throws {
+    #expect(try command(line, by: alice) == .registry(.version(expected)))
+  }
+
+  @Test(
+    arguments: [
+      ("version compare 1.2 1.10", "1.2", "1.10", .numeric), ("version compare 1 2 order=numeric", "1", "2", .numeric),
+      ("Version COMPARE order=LINUX \"1~a\" 2", "1~a", "2", .linux),
+      ("version compare \"\" \"a=b\"", "", "a=b", .numeric),
+    ] as [(String, Text, Text, VersionOrder)])
+  func `two versions are compared by an order`(line: String, left: Text, right: Text, order: VersionOrder) throws {
+    #expect(try command(line, by: alice) == .local(.compare(left, right, order)))
+  }
+
+  @Test(
+    arguments: [
+      ("1.2", "1.10", .numeric, "OK less\n"), ("2.0", "2.00.0", .numeric, "OK equal\n"),
+      ("1.2", "1.2~rc1", .linux, "OK greater\n"), ("1.2", "1.2~rc1", .numeric, "OK equal\n"),
+    ] as [(Text, Text, VersionOrder, String)])
+  func `the answer is one word`(left: Text, right: Text, order: VersionOrder, expected: String) {
+    var bytes: [UInt8] = []
+    Reply.compare(left, right, order).append(to: &bytes)
+    #expect(String(decoding: bytes, as: UTF8.self) == expected)
+  }
+
+  @Test(arguments: ["report", "claim"]) func `a name is of 1 to 255 bytes`(verb: String) throws {
+    for text in ["x", String(repeating: "x", count: 255), String(repeating: "é", count: 127)] {
+      #expect(refused("version \(verb) \(text)") == nil)
+    }
+    for text in ["\"\"", String(repeating: "x", count: 256), String(repeating: "é", count: 128)] {
+      let refusal = try #require(refused("version \(verb) \(text)"))
+      #expect(refusal.code == .badArgument)
+      #expect(refusal.text.hasSuffix("; allowed: 1 to 255 bytes"))
+      #expect(refusal.text.utf8.count < 200)
+    }
+  }
+
+  @Test func `a build is of at most 255 bytes`() throws {
+    #expect(refused("version report 1 build=\(String(repeating: "b", count: 255))") == nil)
+    let refusal = try #require(refused("version report 1 build=\(String(repeating: "b", count: 256))"))
+    #expect(refusal.text.hasPrefix("version report: build cannot be \"bbb"))
+    #expect(refusal.text.hasSuffix("; allowed: 1 to 255 bytes"))
+  }
+
+  @Test func `versions of any length are compared`() throws {
+    let long = String(repeating: "9", count: 30_000)
+    guard case .local(.compare(let left, let right, .numeric)) = try command("version compare \(long) \(long)0") else {
+      Issue.record("it was not read as a comparison")
+      return
+    }
+    #expect(VersionOrder.numeric.compare(left, right) == .less)
+  }
+
+  @Test(
+    arguments: [
+      ("version", "unknown-verb \"version\" is no verb; 'help' lists them"),
+      ("version forget", "unknown-verb \"version\" is no verb; 'help' lists them"),
+      ("version report", "bad-argument version report: VERSION is missing"),
+      ("version report 1 2", "bad-argument version report: \"2\" is one word too many"),
+      ("version report 1 of=app", "bad-argument version report: there is no attribute \"of\""),
+      ("version report 1 id=debian", "bad-argument version report: there is no attribute \"id\""),
+      ("version report 1 build=1 Build=2", "bad-argument version report: \"build\" is given twice"),
+      ("version state 1", "bad-argument version state: \"1\" is one word too many"),
+      ("version state of=system", "bad-argument version state: of cannot be \"system\"; allowed: app, os"),
+      ("version state of=\"\"", "bad-argument version state: of cannot be \"\"; allowed: app, os"),
+      ("version state of=os app=org.a", "bad-argument version state: app= and of=os do not go together"),
+      ("version history app=org.a of=os", "bad-argument version history: app= and of=os do not go together"),
+      ("version history of=o\u{17f}", "bad-argument version history: of cannot be \"o\u{17f}\"; allowed: app, os"),
+      ("version compare 1", "bad-argument version compare: B is missing"),
+      ("version compare 1 2 3", "bad-argument version compare: \"3\" is one word too many"),
+      (
+        "version compare 1 2 order=debian",
+        "bad-argument version compare: order cannot be \"debian\"; allowed: numeric, linux"
+      ),
+      ("version compare 1 2 app=org.a", "bad-argument version compare: there is no attribute \"app\""),
+      ("version claim", "bad-argument version claim: NAME is missing"),
+      ("version claim n of=os", "bad-argument version claim: there is no attribute \"of\""),
+    ])
+  func `an argument that is wrong is named`(line: String, expected: String) throws {
+    let refusal = try #require(refused(line))
+    #expect("\(refusal.code.rawValue) \(refusal.text)" == expected)
+  }
+
+  @Test(arguments: ["version report 1", "version state", "version history", "version compare 1 2", "version claim n"])
+  func `no verb of versions is for admins alone`(line: String) {
+    #expect(refused(line, by: alice) == nil)
+  }
+
+  @Test(
+    arguments: [
+      ("version report", .change), ("version state", .question), ("version history", .question),
+      ("version compare", .local), ("version claim", .change),
+    ] as [(String, Verb.Kind)])
+  func `what changes something is carried out by the writer`(words: String, kind: Verb.Kind) throws {
+    let verb = try #require(VerbTable.verbs.first { $0.words == words })
+    #expect(verb.kind == kind)
+  }
+
+  @Test func `an event of a version is one line, whatever a version has in it`() {
+    var registry = Registry()
+    registry.apply(.appInstalled("org.a", App(installed: Timestamp(milliseconds: 0))))
+    let release = Release(version: "1.0 \"x\"\nEVENT 9 x", build: "a=b")
+    let report = VersionReport(
+      number: 1, session: UUID(high: 1, low: 1), release: release, state: .installed, previous: nil)
+    let event = registry.record(
+      .version(.reported(.app("org.a"), report)), at: Timestamp(milliseconds: 1_795_250_352_345)
+    ).event
+    var bytes: [UInt8] = []
+    event?.append(to: &bytes)
+    #expect(
+      String(decoding: bytes, as: UTF8.self)
+        == "EVENT 1 version installed of=app app=org.a version=\"1.0 \\\"x\\\"\\nEVENT 9 x\" build=a=b time=2026-11-21T08:39:12.345Z\n"
+    )
+  }
+}
