@@ -40,7 +40,7 @@ extension Program {
   }
 
   /// Reads a file whole; whoever gets the bytes wipes them.
-  private static func bytes(of path: String, limit: Int) throws -> [UInt8] {
+  static func bytes(of path: String, limit: Int) throws -> [UInt8] {
     try withFileFailures {
       let file = try InputFile(path: path)
       var bytes = [UInt8](repeating: 0, count: limit + 1)

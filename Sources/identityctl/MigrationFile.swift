@@ -7,21 +7,21 @@ import LinuxSystem
 // `migrate LEVEL --file=PATH`: the value comes from a file, which is read with the rights of whoever asks.
 extension Program {
   /// The words of the request, with the value from the file behind the verb.
-  static func wordsWithFile(_ line: CommandLine) throws -> [String] {
+  static func wordsWithFile(_ words: [String], _ line: CommandLine) throws -> [String] {
     let field = line.options["field"]
     guard let path = line.options["file"] else {
       guard field == nil else { throw CommandLine.UsageError("option '--field' takes '--file' too") }
-      return line.words
+      return words
     }
     // Whatever a migration is told besides its value is an attribute.
-    guard line.words.dropFirst(2).allSatisfy({ WordEncoder.looksLikeAttribute(Array($0.utf8)) }) else {
+    guard words.dropFirst(2).allSatisfy({ WordEncoder.looksLikeAttribute(Array($0.utf8)) }) else {
       throw CommandLine.UsageError("VALUE is given, and '--file' as well")
     }
     let name = path == "-" ? "standard input" : path
     let bytes = try path == "-" ? standardInput() : content(of: path)
     do {
       let value = try FieldFile(bytes).uuid(of: field)
-      return line.words.prefix(2) + [value] + line.words.dropFirst(2)
+      return words.prefix(2) + [value] + words.dropFirst(2)
     } catch {
       let status = if case .notUUID = error { ErrorCode.invalidUUID.exitStatus } else { ExitStatus.fileFailed }
       throw Ending(status: status, text: error.text(file: name))

@@ -38,6 +38,11 @@ enum Options {
     Group(
       commands: ["item read"], options: [.init("raw", "Write the bytes of the secret as they are, and nothing else.")]),
     Group(
+      commands: ["token put", "token invalidate"],
+      options: [
+        .init("token-file", value: "PATH", "Take TOKEN from this file, without its line end; - is standard input.")
+      ]),
+    Group(
       commands: ["backup", "restore"],
       options: [.init("passphrase-fd", value: "N", "Read the passphrase from descriptor N, not at the terminal.")]),
     Group(

@@ -9,7 +9,7 @@ enum Program {
   /// How it ends besides the statuses of ``ErrorCode/exitStatus``; `identityctl(1)` lists them all.
   enum ExitStatus {
     static let success: Int32 = 0
-    /// The answer is no: `check` of something that is no UUID.
+    /// The answer is no; see ``Predicate``.
     static let no: Int32 = 1
     static let usage: Int32 = 2
     static let unreachable: Int32 = 3
@@ -69,36 +69,41 @@ enum Program {
   /// Sends one request and shows the answer.
   private static func ask(_ line: CommandLine) throws -> Int32 {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
-    var request = try request(try wordsWithFile(line), line)
+    let predicate = try Predicate(line.words)
+    let words = try wordsWithToken(try wordsWithFile(predicate?.words ?? line.words, line), line)
+    var request = try request(words, line)
     defer { request.wipe() }
     var connection = try DaemonConnection(path: line.options["socket"] ?? DaemonConnection.defaultPath)
     let answer = try connection.ask(line: request)
     if line.options["raw"] != nil { return try showSecret(answer, to: line) }
-    return try show(answer, to: line, format)
+    return try show(answer, to: line, format, predicate)
   }
 
   /// Writes an answer in the way the options ask for.
   ///
   /// - Returns: the exit status that goes with it.
-  static func show(_ answer: DaemonConnection.Answer, to line: CommandLine, _ format: UUIDFormat) throws -> Int32 {
+  static func show(
+    _ answer: DaemonConnection.Answer, to line: CommandLine, _ format: UUIDFormat, _ predicate: Predicate? = nil
+  ) throws -> Int32 {
     let isQuiet = line.options["quiet"] != nil
     if line.options["json"] != nil, !isQuiet {
       guard StandardStream.output.write(JSONOutput(format).document(answer)) else { return ExitStatus.outputFailed }
     } else if case .error(let code, let text) = answer.final {
       complain("\(text) (\(code))")
-    } else if !isQuiet {
+    } else if !isQuiet, predicate?.isSilent != true {
       // What a restore changes has no first word that a script could do with.
       let isForPeople = StandardStream.output.isTerminal || line.words.first == "restore"
       let output = TextOutput(format, isForPeople: isForPeople)
       guard StandardStream.output.write(output.text(answer, to: line.words)) else { return ExitStatus.outputFailed }
     }
+    if case .ok(let content) = answer.final, let predicate { return predicate.status(content) }
     return status(of: answer)
   }
 
   /// The status for an answer.
   static func status(of answer: DaemonConnection.Answer) -> Int32 {
     switch answer.final {
-    case .ok(let content): content.words == ["invalid"] ? ExitStatus.no : ExitStatus.success
+    case .ok: ExitStatus.success
     case .error(let code, _): status(of: code)
     case .row, .event: ExitStatus.brokenAnswer
     }

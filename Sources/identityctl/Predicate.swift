@@ -1,0 +1,56 @@
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+/// A request whose answer is a yes or a no, which the exit status tells.
+struct Predicate {
+  /// What the daemon is asked.
+  let words: [String]
+  /// Whether nothing is written but the exit status.
+  let isSilent: Bool
+  /// Whether the first word of the answer is a yes.
+  let holds: (String) -> Bool
+
+  /// Finds out whether these words are such a request; nil where they are not.
+  ///
+  /// - Throws: where a comparison has an operator that is none.
+  init?(_ words: [String]) throws(CommandLine.UsageError) {
+    switch words.prefix(2).map({ $0.lowercased() }) {
+    case let head where head.first == "check": self.init(words) { $0 != "invalid" }
+    case ["version", "claim"]: self.init(words) { $0 != "again" }
+    case ["version", "changed"]:
+      let hasVersion = words.dropFirst(2).contains { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }
+      let request = hasVersion ? ["version", "report", "dry-run=yes"] : ["version", "state"]
+      self.init(request + words.dropFirst(2)) { $0 != "unchanged" }
+    case ["version", "compare"]:
+      let operands = words.indices.dropFirst(2).filter { !WordEncoder.looksLikeAttribute(Array(words[$0].utf8)) }
+      guard operands.count == 3 else { return nil }
+      let operation = words[operands[1]]
+      guard let wanted = Self.operators[operation] else {
+        throw CommandLine.UsageError("'\(operation)' compares nothing; lt, le, eq, ne, ge and gt do")
+      }
+      var request = words
+      request.remove(at: operands[1])
+      self.init(request, isSilent: true) { wanted.contains($0) }
+    default: return nil
+    }
+  }
+
+  private init(_ words: [String], isSilent: Bool = false, _ holds: @escaping (String) -> Bool) {
+    self.words = words
+    self.isSilent = isSilent
+    self.holds = holds
+  }
+
+  /// As systemd-analyze(1) has them.
+  private static let operators: [String: Set<String>] = [
+    "lt": ["less"], "<": ["less"], "le": ["less", "equal"], "<=": ["less", "equal"], "eq": ["equal"], "==": ["equal"],
+    "ne": ["less", "greater"], "!=": ["less", "greater"], "ge": ["greater", "equal"], ">=": ["greater", "equal"],
+    "gt": ["greater"], ">": ["greater"],
+  ]
+
+  /// The exit status for an answer that is no refusal.
+  func status(_ content: ReplyLine.Content) -> Int32 {
+    holds(content.words.first.map { "\($0)" } ?? "") ? Program.ExitStatus.success : Program.ExitStatus.no
+  }
+}
