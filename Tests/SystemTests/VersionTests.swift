@@ -1,0 +1,150 @@
+import Foundation
+import Testing
+
+/// Versions of real services, and of the system itself.
+extension SystemTests {
+  /// Runs a script as `player.service`, and returns what it wrote, a string a line.
+  private func play(_ script: String, on system: Container) async throws -> [String] {
+    try await system.shell("systemd-run --quiet --wait --pipe --collect --unit=player sh -euc '\(script)'")
+      .split(separator: "\n").map(String.init)
+  }
+
+  @Test(arguments: Container.suites)
+  func `all processes of one invocation are one session, and the next invocation is the next`(suite: String)
+    async throws
+  {
+    let system = try await Container.ready(suite)
+    try await system.write("[App]\nUnit=player.service", to: "\(Container.manifests)/org.example.player.app")
+    try await system.shell("systemctl restart identityd.service")
+    let installed = try await play(
+      "identityctl version report 1.0; (identityctl version report 1.0); identityctl version state", on: system)
+    #expect(installed == ["installed 1.0", "installed 1.0", "installed 1.0"])
+    let unchanged = try await play("identityctl version report 1.0; identityctl version report 1.0", on: system)
+    #expect(unchanged == ["unchanged 1.0", "unchanged 1.0"])
+    // The daemon may come and go within a session, and somebody else may ask.
+    let upgraded = try await play(
+      """
+      identityctl version report 1.10
+      systemctl restart identityd.service
+      identityctl version report 1.10
+      systemctl kill --signal=KILL --kill-who=main identityd.service
+      identityctl version report 1.10
+      systemd-run --quiet --wait --pipe --collect --unit=other identityctl version state app=org.example.player
+      """, on: system)
+    #expect(upgraded == Array(repeating: "upgraded 1.10", count: 4))
+    #expect(try await play("identityctl version report 1.9", on: system) == ["downgraded 1.9"])
+    try await system.reboot()
+    #expect(
+      try await play("identityctl version state; identityctl version report 1.9", on: system) == [
+        "downgraded 1.9", "unchanged 1.9",
+      ])
+    let history = try await play("identityctl version history", on: system)
+    #expect(history == ["1.0", "1.10", "1.9"])
+    // The order of the manifest.
+    try await system.write(
+      "[App]\nUnit=player.service\nVersionOrder=linux", to: "\(Container.manifests)/org.example.player.app")
+    try await system.shell("systemctl restart identityd.service")
+    #expect(try await play("identityctl version report 1.9~rc1", on: system) == ["downgraded 1.9~rc1"])
+    #expect(try await play("identityctl version report 1.9", on: system) == ["upgraded 1.9"])
+  }
+
+  /// What stands between two marks of a page of the manual, as it is shown.
+  private func example(_ name: String) throws -> String {
+    let page = try String(contentsOf: checkout.appending(path: "packaging/man/identityctl.1"), encoding: .utf8)
+    let start = try #require(page.range(of: ".\\\" BEGIN \(name)\n"))
+    let end = try #require(page.range(of: ".\\\" END \(name)\n"))
+    let lines = page[start.upperBound..<end.lowerBound].split(separator: "\n").filter { !$0.hasPrefix(".") }
+    return lines.joined(separator: "\n").replacing("\\-", with: "-")
+  }
+
+  @Test(arguments: Container.suites)
+  func `the service of the manual brings its data up to date once a version, and tries again where that fails`(
+    suite: String
+  ) async throws {
+    let system = try await Container.ready(suite)
+    let folder = "/usr/lib/player"
+    try await system.write(try example("UNIT"), to: "/etc/systemd/system/player.service")
+    try await system.write(try example("SCRIPT"), to: "\(folder)/bring-up-to-date")
+    try await system.write("#!/bin/sh\nexec sleep infinity", to: "\(folder)/player")
+    try await system.write(
+      "#!/bin/sh\necho migrated >>\(folder)/log\ntest ! -e \(folder)/broken", to: "\(folder)/migrate")
+    try await system.shell("chmod 755 \(folder)/*; rm -f \(folder)/log; systemctl daemon-reload")
+    func start() async throws -> (isActive: Bool, migrations: Int) {
+      let outcome = try await system.attempt(
+        "systemctl reset-failed player.service || true; systemctl restart player.service")
+      let log = try await system.shell("cat \(folder)/log 2>/dev/null || true")
+      return (outcome.status == 0, log.split(separator: "\n").count)
+    }
+    try await system.shell("touch \(folder)/broken")
+    #expect(try await start() == (false, 1))
+    #expect(try await start() == (false, 2))
+    try await system.shell("rm \(folder)/broken")
+    #expect(try await start() == (true, 3))
+    #expect(try await start() == (true, 3))
+    // A daemon that does not answer is not taken for a no.
+    try await system.shell("systemctl mask --runtime --now identityd.socket identityd.service")
+    let without = try await start()
+    try await system.shell("systemctl unmask --runtime identityd.socket identityd.service")
+    #expect(without == (false, 3))
+    try await system.shell(
+      """
+      systemctl start identityd.socket
+      sed -i 's/1[.]4[.]2/1.4.3/' /etc/systemd/system/player.service
+      systemctl daemon-reload
+      """)
+    #expect(try await start() == (true, 4))
+    #expect(try await start() == (true, 4))
+    // A maintainer script, which is not the app.
+    let status = try await system.attempt("identityctl --quiet version changed 1.4.3 app=unit:player.service").status
+    #expect(status == 1)
+    #expect(try await system.attempt("identityctl version changed 1.5 app=unit:player.service").status == 0)
+    try await system.shell(
+      "systemctl stop player.service; rm -rf /etc/systemd/system/player.service \(folder); systemctl daemon-reload")
+  }
+
+  @Test(arguments: Container.suites)
+  func `the system's own version is reported at each boot, and another distribution is an upgrade`(suite: String)
+    async throws
+  {
+    let system = try await Container.ready(suite)
+    let shipped = try await system.shell("cat /usr/lib/os-release")
+    func state() async throws -> [String] {
+      let answer = try system.answer(await system.shell("identityctl --json version state of=os"))
+      let attributes = ["build", "id", "previous", "previous-build", "previous-id"].compactMap { name in
+        answer.attributes[name].map { "\(name)=\($0)" }
+      }
+      return answer.words + attributes
+    }
+    /// Boots the system with another os-release, and returns what it is then and the event that told of it.
+    func boot(_ release: String) async throws -> (state: [String], told: String) {
+      let last = try await system.shell("identityctl status | sed -n 's/^last-event=//p'")
+      try await system.shell("rm /etc/os-release")
+      try await system.write(release, to: "/etc/os-release")
+      let before = try await state()
+      try await system.shell("systemctl restart identityd.service")
+      // It is the same boot.
+      #expect(try await state() == before)
+      try await system.reboot()
+      let told = try await system.attempt("identityctl wait version --since=\(last) --timeout=0.5")
+      return (try await state(), told.output.split(separator: "  ").dropFirst(2).joined(separator: " "))
+    }
+    let first = try await boot("ID=\"testos\"\nVERSION_ID='2.0'\nBUILD_ID=7")
+    #expect(first.state[0...1] == ["upgraded", "2.0"])
+    #expect(first.state.contains("previous-id=debian"))
+    #expect(first.told.hasPrefix("version upgraded of=os version=2.0 build=7 id=testos previous="))
+    let same = try await boot("# all the same\nID=testos\nVERSION_ID=2.0\nBUILD_ID=7")
+    #expect(same.state == ["unchanged", "2.0", "build=7", "id=testos"])
+    #expect(same.told == "")
+    let build = try await boot("ID=testos\nVERSION_ID=2.0\nBUILD_ID=6\nIMAGE_VERSION=8")
+    #expect(build.state == ["updated", "2.0", "build=8", "id=testos", "previous=2.0", "previous-build=7"])
+    let older = try await boot("ID=testos\nVERSION_ID=2.0~beta")
+    #expect(older.state == ["downgraded", "2.0~beta", "id=testos", "previous=2.0", "previous-build=8"])
+    try await system.shell("ln --symbolic --force ../usr/lib/os-release /etc/os-release")
+    try await system.reboot()
+    let last = try await state()
+    #expect(last.first == "upgraded" && last.contains("previous-id=testos"), "\(last) of \(shipped)")
+    // Everybody may know, and nobody may say.
+    let history = try await system.shell("systemd-run --quiet --scope --uid=nobody identityctl version history of=os")
+    #expect(history.split(separator: "\n").count == 4)
+  }
+}
