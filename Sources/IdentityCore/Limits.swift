@@ -16,6 +16,8 @@ package enum Bound {
   package static let readinessPerTurn = 256
   /// Bytes of a client's own words that an error text repeats, so that no line can be made to grow.
   package static let quotedBytes = 64
+  /// The longest word in a verb's place that an error text repeats, in bytes: no verb is as long.
+  package static let shownWordLength = 32
   /// Bytes still read and thrown away behind the last answer, so that a client that is still sending reads that answer
   /// and not a reset.
   package static let drainedBytes = 4_194_304
@@ -91,9 +93,9 @@ package enum Bound {
   package static let backupPiece = 24_576
   /// Connections that a restart keeps; the shipped unit allows as many descriptors.
   package static let rememberedConnections = 16_384
-  /// How long a new connection is waited for before it is given to the service manager to keep, in milliseconds: most are
-  /// gone by then.
-  package static let keepMilliseconds = 50
+  /// How long a new connection is waited for before its process is watched and the service manager has it to keep, in
+  /// milliseconds: most are gone by then.
+  package static let settleConnectionMilliseconds = 50
   /// How long a stop that hands the connections over waits for clients to take their output, in milliseconds.
   package static let handoverMilliseconds = 250
   /// How long a stop waits for the service manager to take what it is given, in milliseconds.
@@ -113,7 +115,7 @@ package enum Bound {
 
 /// The bounds that an administrator can set in `[Limits]`.
 package struct Limits: Equatable, Sendable {
-  /// Connections in all. Each costs a descriptor; the shipped unit allows 16,384 descriptors.
+  /// Connections in all. Each costs a descriptor, and each process that has some one more; the shipped unit allows 65,536.
   package var connections = 4_096
   /// Connections of one user who is not root: a quarter of all, so that four users are needed to fill the daemon.
   package var connectionsPerUser = 1_024

@@ -102,7 +102,9 @@ package struct VerbTable: Sendable {
   private func unknown(
     _ parser: borrowing WordParser, beginningWith first: WordParser.Word, in line: borrowing Span<UInt8>
   ) -> Refusal {
-    let operands = parser.words.filter { !$0.isAttribute }.map { parser.text($0, in: line) }
+    // What is longer than any verb may be a secret that got there by mistake: not even a copy of it is made.
+    let words = parser.words.filter { !$0.isAttribute }.prefix(2)
+    let operands = words.map { $0.value.count > Bound.shownWordLength ? "…" : parser.text($0, in: line) }
     for head in Self.levelVerbs where matches(head, first, nil, in: line) {
       let levels = Self.verbs.map(\.words).filter { $0.hasPrefix(head + " ") }.map { $0.dropFirst(head.count + 1) }
       guard operands.count > 1 else { return .badArgument(verb: head, .missingOperand("LEVEL")) }

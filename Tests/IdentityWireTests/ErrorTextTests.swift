@@ -24,6 +24,7 @@ private func line(_ refusal: Refusal) -> String {
         "denied user:1000 (uid 1000) lacks admin rights, for 'seal'"
       ),
       (.unattested, "denied the peer was gone before the kernel could say who it is"),
+      (.orphaned, "denied the process that connected has ended"),
       (.badArgument(verb: "backup", .missingAttribute("key")), "bad-argument backup: key= is missing"),
       (
         .badArgument(verb: "backup", .unexpectedWord(usage: "backup key=BASE64")),
@@ -80,6 +81,20 @@ private func line(_ refusal: Refusal) -> String {
       return
     }
     #expect(code == Text(refusal.code.rawValue))
+  }
+
+  @Test func `what may be a secret in a verb's place is not repeated`() {
+    let word = String(repeating: "x", count: Bound.shownWordLength)
+    #expect(refused(word) == .unknownVerb(Text(word)))
+    #expect(refused("\(word)y") == .unknownVerb("…"))
+    #expect(refused("\(word)y item put data=\(word)") == .unknownVerb("…"))
+    for verb in ["get", "migrate"] {
+      guard case .badArgument(verb, .notAllowed(name: "LEVEL", value: "…", _))? = refused("\(verb) \(word)y") else {
+        Issue.record("\(verb)")
+        continue
+      }
+    }
+    #expect(VerbTable.verbs.allSatisfy { $0.words.utf8.count <= Bound.shownWordLength })
   }
 
   @Test func `a name that a client makes up does not make an error line grow`() throws {
