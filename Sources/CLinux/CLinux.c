@@ -7,11 +7,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 // Debian 12's headers are older than the kernels it may run on.
 #ifndef SO_PEERPIDFD
@@ -80,6 +83,16 @@ int clinux_peer_pidfd(int socket) {
     socklen_t length = sizeof descriptor;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &descriptor, &length) < 0) return -1;
     return descriptor;
+}
+
+int clinux_pidfd_open(int process) {
+    return (int) syscall(SYS_pidfd_open, process, 0);
+}
+
+int clinux_unread(int socket) {
+    int count = 0;
+    if (ioctl(socket, FIONREAD, &count) < 0) return -1;
+    return count;
 }
 
 int clinux_peer_groups(int socket, uint32_t *groups, int room) {

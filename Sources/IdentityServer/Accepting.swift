@@ -19,27 +19,28 @@ extension Server {
 
   /// Makes place for a connection, or says why not.
   private func admit(_ socket: consuming Descriptor) {
-    let peer: Peer
+    let attested: PeerAttestation
     do {
-      peer = try admissible(socket)
+      attested = try admissible(socket)
     } catch {
       return refuse(error, socket)
     }
-    let connection = connections.insert(socket, peer: peer)
+    let connection = connections.insert(socket, peer: attested.peer)
+    connection.process = consume attested.process
     do {
       try readiness.add(connection.descriptor.number, .read, token: connection.token.rawValue)
     } catch {
       return drop(connection, "\(error)")
     }
     rest(connection)
-    keepSoon(connection)
+    settleSoon(connection)
     receive(connection)
   }
 
-  private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> Peer {
-    let peer = try PeerAttestation.attest(socket, adminGroup: settings.adminGroup, claims: claims)
-    if let refusal = connections.refusal(of: peer.userID, settings.limits) { throw refusal }
-    return peer
+  private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
+    let attested = try PeerAttestation(of: socket, adminGroup: settings.adminGroup, claims: claims)
+    if let refusal = connections.refusal(of: attested.peer.userID, settings.limits) { throw refusal }
+    return attested
   }
 
   /// Says why before the connection closes. A fresh socket has room for one line.

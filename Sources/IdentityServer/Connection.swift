@@ -5,7 +5,8 @@ import LinuxSystem
 struct ConnectionToken: Hashable, Sendable {
   let rawValue: UInt64
 
-  init(slot: Int, generation: UInt32) { rawValue = UInt64(generation) << 32 | UInt64(slot) }
+  /// The highest bit stays free, for what is no connection.
+  init(slot: Int, generation: UInt32) { rawValue = UInt64(generation & 0x7fff_ffff) << 32 | UInt64(slot) }
   init(rawValue: UInt64) { self.rawValue = rawValue }
 
   var slot: Int { Int(rawValue & 0xffff_ffff) }
@@ -16,6 +17,10 @@ final class Connection {
   let descriptor: Descriptor
   let token: ConnectionToken
   let peer: Peer
+  /// Stands for the process that connected, until that is watched.
+  var process: Descriptor?
+  /// How much of what that process sent before its end was not read yet; nil as long as it lives.
+  var left: Int?
 
   /// Received and not yet carried out.
   var input: [UInt8] = []
@@ -84,7 +89,12 @@ final class Connection {
   }
 
   /// Whether more of what it sends is read now.
-  var wantsInput: Bool { hasRoom && !hasEnded && !isWaitingForTurn && input.count < Bound.lineLength }
+  var wantsInput: Bool {
+    hasRoom && !hasEnded && left != 0 && !isWaitingForTurn && input.count < Bound.lineLength
+  }
+
+  /// Whether the process that connected has ended, and everything it sent was read.
+  var isOrphaned: Bool { left == 0 && !isClosing && !hasEnded && !isHungUp }
 
   /// Nothing is under way, and nothing waits to be sent.
   var isIdle: Bool { inFlight == 0 && sent == output.count && outgoing == nil }

@@ -65,8 +65,9 @@ extension Server {
     if connection.isStored { try? connection.descriptor.shutdownBoth() }
     if upload?.token == connection.token { upload = nil }
     connections.remove(connection)
+    processes.remove(connection.token, of: connection.peer.processID)
     if connection.isParked { parked -= 1 }
-    if connection.subscription != nil { subscribers.remove(connection.token) }
+    endSubscription(of: connection)
     finishStop()
   }
 }

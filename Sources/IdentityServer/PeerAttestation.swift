@@ -3,29 +3,35 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
-/// Finds out who connected, by nothing but the kernel's word (protocol, section 2).
-enum PeerAttestation {
+/// Who connected, by nothing but the kernel's word (protocol, section 2).
+struct PeerAttestation: ~Copyable {
+  /// Who it is.
+  let peer: Peer
+  /// Stands for the process.
+  let process: Descriptor
+
   /// Attests the peer of a fresh connection.
   ///
   /// The control group is looked up by process number, which may be another process's by now. So a descriptor that stands
   /// for the process itself is taken first, and after the look-up it has to be alive still. Kernels before 6.5 have no
-  /// such descriptor: there a number that is reused within these few microseconds would go unnoticed.
+  /// such descriptor for a connection: there it is taken by the number, which may be another process's from before that.
   ///
   /// - Throws: `unattested` where the peer was gone too early, or cannot be seen from here; `busy` where the daemon itself
   ///   is out of descriptors.
-  static func attest(_ socket: borrowing Descriptor, adminGroup: UInt32?, claims: AppClaims) throws(Refusal) -> Peer {
+  init(of socket: borrowing Descriptor, adminGroup: UInt32?, claims: AppClaims) throws(Refusal) {
     do {
-      let process = try PeerCredentials.processDescriptor(of: socket)
       let credentials = try PeerCredentials(of: socket)
       // A process in a foreign process namespace has number 0, which libsystemd takes for the caller itself.
       guard credentials.processID > 0 else { throw Refusal.unattested }
+      let process = try PeerCredentials.processDescriptor(of: socket, number: credentials.processID)
       let unit = try PeerUnit.look(up: socket.number)
-      let session = try session(of: credentials.processID, in: unit)
-      if let process = consume process, try !PeerCredentials.isAlive(process) { throw Refusal.unattested }
-      return Peer(
+      let session = try Self.session(of: credentials.processID, in: unit)
+      guard try PeerCredentials.isAlive(process.number) else { throw Refusal.unattested }
+      peer = Peer(
         userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
         unit: unit.map { Text($0.name) }, unitOwner: unit?.owner, session: session,
-        isAdmin: try isAdmin(credentials, of: socket, adminGroup: adminGroup), claims: claims)
+        isAdmin: try Self.isAdmin(credentials, of: socket, adminGroup: adminGroup), claims: claims)
+      self.process = process
     } catch let error as SystemError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {
       throw .busy("the daemon is out of descriptors or memory for a moment")
     } catch let error as SystemdError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {

@@ -30,11 +30,15 @@ extension Server {
   /// `unsubscribe`.
   func unsubscribe(_ topics: Set<Topic>, _ connection: Connection) {
     connection.subscription?.remove(topics)
-    if connection.subscription?.isEmpty == true {
-      connection.subscription = nil
-      subscribers.remove(connection.token)
-    }
+    if connection.subscription?.isEmpty == true { endSubscription(of: connection) }
     Reply.done.append(to: &connection.output)
+  }
+
+  /// It is told of nothing any more.
+  func endSubscription(of connection: Connection) {
+    guard connection.subscription != nil else { return }
+    connection.subscription = nil
+    subscribers.remove(connection.token)
   }
 
   /// There are new events: every subscriber is looked at once, a few at a time. Where nobody asks anything that goes on

@@ -44,6 +44,7 @@ package final class Server {
   let lifetimes: Lifetimes
   let surroundings: Surroundings
   var connections = ConnectionTable()
+  var processes = PeerProcessTable()
   var subscribers = SubscriberList()
   var entropy = Entropy()
   var sequence = UUIDSequence()
@@ -88,9 +89,9 @@ package final class Server {
 
   // What the next run of the daemon goes on with.
   var memory: HandoverMemory?
-  /// Connections that the service manager does not have yet.
-  var unstored: [ConnectionToken] = []
-  var keepTimer: EventSource?
+  /// Connections so new that their processes are not watched and the service manager does not have them.
+  var fresh: [ConnectionToken] = []
+  var freshTimer: EventSource?
   var handoverTimer: EventSource?
   /// Whether a stop leaves the connections to the next run.
   var handsOver: Bool { memory != nil }

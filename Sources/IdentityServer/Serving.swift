@@ -1,3 +1,4 @@
+import Glibc
 import IdentityCore
 import IdentityWire
 import LinuxSystem
@@ -18,6 +19,7 @@ extension Server {
       if !ready.interest.isDisjoint(with: .failed) { hangUp(connection) }
       if ready.interest.contains(.read) { receive(connection) } else { advance(connection) }
     }
+    endProcesses(readyList)
     if subscribers.isInRound { publishSome(Bound.subscribersBesideRequests) }
   }
 
@@ -40,9 +42,11 @@ extension Server {
     hold(connection)
     do {
       // A client that is gone sends nothing later, so nothing now is the end.
-      let count = try connection.descriptor.receive(into: &received) ?? (connection.isHungUp ? 0 : nil)
-      guard let count else { return advance(connection) }
-      if count == 0 {
+      let arrived = try connection.descriptor.receive(into: &received) ?? (connection.isHungUp ? 0 : nil)
+      guard let arrived else { return advance(connection) }
+      let count = min(arrived, connection.left ?? arrived)
+      connection.left? -= count
+      if arrived == 0 {
         connection.hasEnded = true
       } else if connection.input.isEmpty {
         // Taken out meanwhile, so that it is the only one with these bytes when they are wiped.
@@ -55,7 +59,7 @@ extension Server {
         connection.input.appendWiping(received[..<count])
       }
       // A secret may have been among them.
-      received.wipe(first: count)
+      received.wipe(first: arrived)
     } catch {
       return drop(connection, "\(error)")
     }
@@ -96,7 +100,8 @@ extension Server {
       // Requests that had to wait for output to be read, which it is now.
       if connection.canGoOn { waitForTurn(connection) }
       let hasMore = connection.isWaitingForTurn && !connection.isClosing
-      let isDone = connection.isClosing || connection.hasEnded || (isStopping && !handsOver)
+      if connection.isOrphaned, connection.isIdle, !hasMore { try sayOrphaned(connection) }
+      let isDone = connection.isClosing || connection.hasEnded || connection.left == 0 || (isStopping && !handsOver)
       if isDone, connection.isIdle, !hasMore { return end(connection) }
       // Nobody could say how far a backup came.
       if isStopping, handsOver, isHandoverDue, connection.outgoing != nil { return close(connection) }
@@ -199,10 +204,18 @@ extension Server {
   }
 
   /// Sends what is there, as far as the client takes it.
-  private func flush(_ connection: Connection) throws(SystemError) {
+  func flush(_ connection: Connection) throws(SystemError) {
     while connection.sent < connection.output.count {
-      guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }
-      connection.sent += count
+      do {
+        guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }
+        connection.sent += count
+      } catch  where error.code == EPIPE {
+        // Nobody listens. What was asked before that is carried out all the same, as far as it came.
+        connection.sent = connection.output.count
+        connection.outgoing = nil
+        connection.isBackedUp = false
+        endSubscription(of: connection)
+      }
     }
     connection.sent = 0
     if connection.holdsSecret {

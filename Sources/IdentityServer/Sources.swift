@@ -12,7 +12,7 @@ extension Server {
     sources.append(try loop.watch(reading: outbox.descriptor) { [unowned self] in takeReports() })
     turnSource = try loop.deferred { [unowned self] in serveWaiting() }
     publishSource = try loop.deferred(idly: true) { [unowned self] in publishSome(Bound.subscribersPerTurn) }
-    keepTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in storeConnections() }
+    freshTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in settleConnections() }
     for signal in [SIGTERM, SIGINT] {
       sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })
     }

@@ -73,6 +73,7 @@ extension Server {
       connection.isClosing = record.isClosing
       connection.subscription = record.subscription
       if record.subscription != nil { subscribers.insert(connection.token) }
+      findProcess(of: connection)
       try readiness.add(connection.descriptor.number, .read, token: connection.token.rawValue)
       rest(connection)
     } catch {
@@ -82,7 +83,10 @@ extension Server {
 
   /// Goes on with what was taken over, once everything else is in place.
   func resume() {
-    for connection in connections.all { advance(connection) }
+    for connection in connections.all {
+      watchProcess(of: connection)
+      if connections[connection.token] === connection { advance(connection) }
+    }
   }
 }
 
@@ -114,19 +118,20 @@ extension Server {
       output: Array(connection.output[connection.sent...]))
   }
 
-  /// Gives new connections to the service manager, those that are still there after a moment: most are not.
-  func keepSoon(_ connection: Connection) {
-    guard memory != nil else { return }
-    unstored.append(connection.token)
-    guard unstored.count == 1 else { return }
-    keepTimer?.arm(after: UInt64(Bound.keepMilliseconds) * 1_000)
+  /// Settles new connections, those that are still there after a moment: most are not.
+  func settleSoon(_ connection: Connection) {
+    fresh.append(connection.token)
+    guard fresh.count == 1 else { return }
+    freshTimer?.arm(after: UInt64(Bound.settleConnectionMilliseconds) * 1_000)
   }
 
-  /// Gives those that wait for it to the service manager.
-  func storeConnections() {
-    let waiting = unstored.compactMap { connections[$0] }
-    unstored = []
-    guard !waiting.isEmpty else { return }
+  /// Watches the processes of those that wait for it, and gives the connections to the service manager.
+  func settleConnections() {
+    let tokens = fresh
+    fresh = []
+    for token in tokens { if let connection = connections[token] { watchProcess(of: connection) } }
+    let waiting = tokens.compactMap { connections[$0] }
+    guard memory != nil, !waiting.isEmpty else { return }
     ServiceManager.store(waiting.map { $0.descriptor.number }, name: Kept.connection)
     for connection in waiting { connection.isStored = true }
   }
@@ -134,7 +139,7 @@ extension Server {
   /// The end of an orderly stop: everything that the next run has to know is sealed and given away.
   func handOver() {
     guard memory != nil else { return }
-    storeConnections()
+    settleConnections()
     do {
       let records = connections.all.filter { !$0.isDraining }.compactMap { record(of: $0) }
       let file = try HandoverMemory.seal(records, lastUUID: sequence.lastHandedOut)

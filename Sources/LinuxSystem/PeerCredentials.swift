@@ -40,21 +40,29 @@ package struct PeerCredentials: Equatable, Sendable {
     return []
   }
 
-  /// A descriptor that stands for the very process that connected, or nil where the kernel has none (before Linux 6.5).
+  /// A descriptor that stands for the process that connected (SO_PEERPIDFD).
+  ///
+  /// Before Linux 6.5 the kernel has none for a socket; there it is that of the process which has the number now.
   ///
   /// - Throws: where the process is gone already (ESRCH, EINVAL) or no descriptor is left.
-  package static func processDescriptor(of socket: borrowing Descriptor) throws(SystemError) -> Descriptor? {
-    let number = socket.number
+  package static func processDescriptor(of socket: borrowing Descriptor, number: Int32) throws(SystemError)
+    -> Descriptor
+  {
+    let socket = socket.number
     do {
-      return Descriptor(adopting: try system("getsockopt SO_PEERPIDFD") { clinux_peer_pidfd(number) })
+      return Descriptor(adopting: try system("getsockopt SO_PEERPIDFD") { clinux_peer_pidfd(socket) })
     } catch  where error.code == ENOPROTOOPT {
-      return nil
+      return try processDescriptor(number: number)
     }
   }
 
+  /// A descriptor that stands for the process that has a number now (pidfd_open(2)).
+  package static func processDescriptor(number: Int32) throws(SystemError) -> Descriptor {
+    Descriptor(adopting: try system("pidfd_open") { clinux_pidfd_open(number) })
+  }
+
   /// Whether the process behind such a descriptor still runs: the descriptor becomes readable when it ends (pidfd_open(2)).
-  package static func isAlive(_ process: borrowing Descriptor) throws(SystemError) -> Bool {
-    let number = process.number
+  package static func isAlive(_ number: Int32) throws(SystemError) -> Bool {
     var poll = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
     return try system("poll") { unsafe Glibc.poll(&poll, 1, 0) } == 0
   }

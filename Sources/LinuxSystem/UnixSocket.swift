@@ -118,6 +118,12 @@ extension Descriptor {
     return try result.available(as: "recv")
   }
 
+  /// How much has arrived at a socket and was not received yet, in bytes (FIONREAD, unix(7)).
+  package func unread() throws(SystemError) -> Int {
+    let number = number
+    return Int(try system("ioctl FIONREAD") { clinux_unread(number) })
+  }
+
   /// Sends what is taken now, as ``write(_:from:)`` does, and raises no SIGPIPE when nobody reads.
   package func send(_ bytes: [UInt8], from start: Int = 0) throws(SystemError) -> Int? {
     try send(bytes, from: start, flags: Int32(MSG_DONTWAIT | MSG_NOSIGNAL))

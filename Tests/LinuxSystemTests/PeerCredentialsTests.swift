@@ -26,16 +26,25 @@ import Testing
     #expect(throws: SystemError.self) { _ = try PeerCredentials.groups(of: pipe.reader) }
   }
 
-  @Test(.enabled(if: hasPeerDescriptors, "the kernel has no SO_PEERPIDFD (Linux 6.5)"))
-  func `a process that runs is alive`() throws {
+  @Test func `a process that runs is alive`() throws {
     let pair = try Pair.sockets()
-    guard let process = try PeerCredentials.processDescriptor(of: pair.reader) else { throw Failure("no descriptor") }
-    #expect(try PeerCredentials.isAlive(process))
+    let process = try PeerCredentials.processDescriptor(of: pair.reader, number: ProcessGuard.processID)
+    #expect(try PeerCredentials.isAlive(process.number))
     #expect(fcntl(process.number, F_GETFD) == FD_CLOEXEC)
+    // What kernels before 6.5 have.
+    let same = try PeerCredentials.processDescriptor(number: ProcessGuard.processID)
+    #expect(try PeerCredentials.isAlive(same.number))
+    #expect(fcntl(same.number, F_GETFD) == FD_CLOEXEC)
   }
 
-  @Test(.enabled(if: hasPeerDescriptors, "the kernel has no SO_PEERPIDFD (Linux 6.5)"))
-  func `a peer that has ended is seen to have ended, and its number is still told`() throws {
+  @Test func `what is no process has no descriptor`() throws {
+    for (number, code) in [(0, EINVAL), (-1, EINVAL), (Int32.max, ESRCH)] as [(Int32, Int32)] {
+      let error = try failure(of: SystemError.self) { _ = try PeerCredentials.processDescriptor(number: number) }
+      #expect(error == SystemError(call: "pidfd_open", code: code))
+    }
+  }
+
+  @Test func `a peer that has ended is seen to have ended, and its number is still told`() throws {
     let temporary = try TemporaryFolder()
     let listener = try UnixSocket.listen(at: temporary["socket"], mode: 0o700, backlog: 5)
     // Connects, says so, and stays until its input ends.
@@ -53,21 +62,15 @@ import Testing
     #expect(String(decoding: output.fileHandleForReading.availableData, as: UTF8.self) == "connected\n")
     guard let connection = try UnixSocket.accept(on: listener) else { throw Failure("nobody waits") }
     #expect(try PeerCredentials(of: connection).processID == peer.processIdentifier)
-    guard let process = try PeerCredentials.processDescriptor(of: connection) else { throw Failure("no descriptor") }
-    #expect(try PeerCredentials.isAlive(process))
+    let process = try PeerCredentials.processDescriptor(of: connection, number: peer.processIdentifier)
+    let same = try PeerCredentials.processDescriptor(number: peer.processIdentifier)
+    #expect(try PeerCredentials.isAlive(process.number))
+    #expect(try PeerCredentials.isAlive(same.number))
     try input.fileHandleForWriting.close()
     peer.waitUntilExit()
     #expect(peer.terminationStatus == 0)
-    #expect(try PeerCredentials.isAlive(process) == false)
+    #expect(try PeerCredentials.isAlive(process.number) == false)
+    #expect(try PeerCredentials.isAlive(same.number) == false)
     #expect(try PeerCredentials(of: connection).processID == peer.processIdentifier)
   }
 }
-
-private let hasPeerDescriptors: Bool = {
-  guard let pair = try? Pair.sockets() else { return false }
-  do {
-    return try PeerCredentials.processDescriptor(of: pair.reader) != nil
-  } catch {
-    return false
-  }
-}()

@@ -26,6 +26,10 @@ struct clinux_credentials {
 int clinux_peer_credentials(int socket, struct clinux_credentials *credentials);
 /// SO_PEERPIDFD (Linux 6.5): a descriptor, or -1 with ENOPROTOOPT on older kernels.
 int clinux_peer_pidfd(int socket);
+/// pidfd_open(): a descriptor, or -1.
+int clinux_pidfd_open(int process);
+/// FIONREAD: how many bytes have arrived, or -1.
+int clinux_unread(int socket);
 /// SO_PEERGROUPS: how many groups were written, or -1 with ERANGE when there is not enough room.
 int clinux_peer_groups(int socket, uint32_t *groups, int room);
 

@@ -1,0 +1,114 @@
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+/// The processes behind connections that last. Each is watched once, however many connections it has: that is what counts
+/// against the bound on descriptors.
+struct PeerProcessTable {
+  /// A process, and what it connected.
+  private final class Process {
+    let descriptor: Descriptor
+    var connections: Set<ConnectionToken> = []
+
+    init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+  }
+
+  private var processes: [Int32: Process] = [:]
+
+  /// How many there are.
+  var count: Int { processes.count }
+
+  /// The descriptor of the process with this number that is watched already; nil where none is.
+  func watched(_ number: Int32) -> Int32? { processes[number]?.descriptor.number }
+
+  /// Takes in that a process which is watched has one more connection.
+  mutating func add(_ token: ConnectionToken, to number: Int32) { processes[number]?.connections.insert(token) }
+
+  /// Takes in a process that is to be watched.
+  mutating func insert(_ process: consuming Descriptor, _ number: Int32, _ token: ConnectionToken) {
+    let process = Process(process)
+    process.connections = [token]
+    processes[number] = process
+  }
+
+  /// A connection is gone; with its last one the process is watched no more.
+  mutating func remove(_ token: ConnectionToken, of number: Int32) {
+    guard let process = processes[number], process.connections.remove(token) != nil else { return }
+    if process.connections.isEmpty { processes[number] = nil }
+  }
+
+  /// A process has ended: its connections, in the order they came.
+  mutating func end(_ number: Int32) -> [ConnectionToken] {
+    guard let process = processes.removeValue(forKey: number) else { return [] }
+    return process.connections.sorted { $0.rawValue < $1.rawValue }
+  }
+}
+
+extension ReadinessSet.Ready {
+  /// The number of the process that has ended; nil where it is a connection that is ready.
+  fileprivate var endedProcess: Int32? {
+    token & Self.processMark == 0 ? nil : Int32(truncatingIfNeeded: token)
+  }
+
+  /// No connection's token has it; see ``ConnectionToken``.
+  fileprivate static var processMark: UInt64 { 1 << 63 }
+}
+
+// Who has connected counts, and only as long as that process lives: whoever it left the connection to is somebody else.
+extension Server {
+  /// Watches the process behind a connection from now on.
+  ///
+  /// Not at once when it connects: most are gone after one request, and would cost the watch for nothing.
+  func watchProcess(of connection: Connection) {
+    guard let process = connection.process.take() else { return }
+    let number = connection.peer.processID
+    do {
+      if let watched = processes.watched(number) {
+        // The number belongs to one process at a time, so this is that one, or that one has ended.
+        if try PeerCredentials.isAlive(watched) { return processes.add(connection.token, to: number) }
+        endProcess(number)
+      }
+      try readiness.add(
+        process.number, .read, token: ReadinessSet.Ready.processMark | UInt64(UInt32(bitPattern: number)))
+      processes.insert(process, number, connection.token)
+    } catch {
+      // Nobody would notice its end.
+      drop(connection, "\(error)")
+    }
+  }
+
+  /// Finds the process of a connection that was taken over, which may have ended meanwhile.
+  func findProcess(of connection: Connection) {
+    do {
+      connection.process = try PeerCredentials.processDescriptor(
+        of: connection.descriptor, number: connection.peer.processID)
+    } catch {
+      orphan(connection, goesOn: false)
+    }
+  }
+
+  /// Ends the connections of the processes that have ended, behind what these have to say for themselves: most have ended
+  /// together with their process.
+  func endProcesses(_ list: [ReadinessSet.Ready]) {
+    for ready in list { if let number = ready.endedProcess { endProcess(number) } }
+  }
+
+  private func endProcess(_ number: Int32) {
+    for token in processes.end(number) { if let connection = connections[token] { orphan(connection) } }
+  }
+
+  /// The process that connected has ended. What it sent is still answered; what comes from here on is not its.
+  private func orphan(_ connection: Connection, goesOn: Bool = true) {
+    guard connection.left == nil, !connection.isDraining else { return }
+    connection.left = (try? connection.descriptor.unread()) ?? 0
+    endSubscription(of: connection)
+    if goesOn { advance(connection) }
+  }
+
+  /// Says why before the connection closes, where anybody still has it.
+  func sayOrphaned(_ connection: Connection) throws(SystemError) {
+    connection.isClosing = true
+    Refusal.orphaned.append(to: &connection.output)
+    try flush(connection)
+  }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import LinuxSystem
+import Testing
+
+/// A connection is the process's that made it, and ends with it (row 34): whoever has it then is somebody else.
+@Suite struct OrphanTests {
+  /// Connects and asks, has a child take the connection over, and ends; the child then asks, and writes what it hears.
+  ///
+  /// - Parameters:
+  ///   - first: what the process asks, an answer of one line each.
+  ///   - later: what the child asks once the process is gone.
+  private func inherit(_ daemon: DaemonUnderTest, first: [String], later: [String]) throws -> [String] {
+    let script = """
+      use IO::Socket::UNIX; use POSIX;
+      my ($path, $count) = splice @ARGV, 0, 2;
+      my $socket = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $path) or die $!;
+      $socket->autoflush(1); $| = 1;
+      for (splice @ARGV, 0, $count) { print {$socket} "$_\\n"; print scalar <$socket>; }
+      pipe my $alive, my $parent;
+      if (fork) { POSIX::_exit(0) }
+      close $parent; <$alive>;
+      select undef, undef, undef, 0.3;
+      local $SIG{PIPE} = 'IGNORE'; local $SIG{ALRM} = sub { print "silence\\n"; exit }; alarm 10;
+      print {$socket} "$_\\n" for @ARGV;
+      print while <$socket>;
+      print "end\\n";
+      """
+    let result = try run(["perl", "-e", script, daemon.socket, "\(first.count)"] + first + later)
+    return result.output.split(separator: "\n").map(String.init)
+  }
+
+  private let reason = "ERR denied the process that connected has ended"
+
+  @Test func `who inherits a connection has no rights by it`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let heard = try inherit(daemon, first: ["ping"], later: ["ping", "account set mallory", "get device"])
+    #expect(heard == ["OK", reason, "end"])
+    #expect(try daemon.client().statusValue("device-origin") == "none")
+    try daemon.waitForStatus("connections", "1")
+  }
+
+  @Test(.enabled(if: isRoot, "making events needs root"))
+  func `a subscription ends with the process, and says why (row 40e)`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let heard = try inherit(daemon, first: ["subscribe"], later: [])
+    #expect(heard == ["OK 1", reason, "end"])
+    #expect(try daemon.client().statusValue("subscribers") == "0")
+  }
+
+  @Test(.enabled(if: isRoot, "only an admin may list devices"))
+  func `what a process sent before it ended is carried out, whole`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let script = """
+      use IO::Socket::UNIX; use POSIX;
+      my $socket = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $ARGV[0]) or die $!;
+      # Who is gone before the daemon has seen it is nobody.
+      print {$socket} "ping\n"; $socket->flush; <$socket>;
+      print {$socket} map { sprintf "devices put 00000000-0000-4000-8000-%012x\\n", $_ } 1 .. 2000;
+      $socket->flush; POSIX::_exit(0) if $ARGV[1] eq 'alone';
+      if (fork) { POSIX::_exit(0) }
+      # Foundation waits for whoever has a descriptor of its own.
+      for (3 .. 63) { POSIX::close($_) if $_ != fileno $socket }
+      sleep 20;
+      """
+    // This device itself is listed.
+    _ = try daemon.client().ask("devices")
+    for how in ["alone", "inherited"] {
+      let process = Process()
+      process.executableURL = URL(filePath: "/usr/bin/perl")
+      process.arguments = ["-e", script, daemon.socket, how]
+      try process.runUnmasked()
+      process.waitUntilExit()
+      try daemon.waitForStatus("devices", "2001")
+      try daemon.waitForStatus("connections", "1")
+      // Without an account this device is alone.
+      #expect(try daemon.ask("account set \(how)") == "OK")
+      #expect(try daemon.ask("account clear") == "OK")
+      try daemon.waitForStatus("devices", "1")
+    }
+  }
+
+  /// How many descriptors the daemon has, once nothing comes or goes.
+  private func descriptors(_ daemon: DaemonUnderTest, until expected: Int? = nil) throws -> Int {
+    var last = -1
+    for _ in 0..<100 {
+      usleep(100_000)
+      let folder = "/proc/\(daemon.process.processIdentifier)/fd"
+      let count = try FileManager.default.contentsOfDirectory(atPath: folder).count
+      if count == expected ?? last { return count }
+      last = count
+    }
+    return last
+  }
+
+  @Test func `a process counts once, however many connections it has, and is let go with the last`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let before = try descriptors(daemon)
+    var clients = try (0..<100).map { _ in try daemon.client() }
+    for client in clients { #expect(try client.ask("ping") == ["OK"]) }
+    // Those that last are settled after a moment.
+    #expect(try descriptors(daemon, until: before + 101) == before + 101)
+    clients.removeLast(99)
+    #expect(try descriptors(daemon, until: before + 2) == before + 2)
+    #expect(try clients[0].ask("ping") == ["OK"])
+    clients.removeAll()
+    #expect(try descriptors(daemon, until: before) == before)
+  }
+
+  @Test func `a thousand processes that come and go leave nothing behind (row 25d)`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let script = """
+      use IO::Socket::UNIX; use POSIX;
+      for my $round (1 .. 1000) {
+        if (fork == 0) {
+          my $socket = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $ARGV[0]) or POSIX::_exit(1);
+          print {$socket} $round % 2 ? "get device\\nping\\n" : "get dev"; $socket->flush;
+          select undef, undef, undef, 0.1 if $round % 10 == 0;
+          POSIX::_exit(0);
+        }
+        wait if $round > 20;
+      }
+      1 while wait != -1;
+      """
+    let before = try descriptors(daemon)
+    #expect(try run(["perl", "-e", script, daemon.socket]).status == 0)
+    try daemon.waitForStatus("connections", "1")
+    #expect(try descriptors(daemon, until: before) == before)
+  }
+}

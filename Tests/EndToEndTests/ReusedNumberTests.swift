@@ -1,0 +1,55 @@
+import Foundation
+import Testing
+
+/// The number of a process says nothing once it has ended (row 33).
+@Suite struct ReusedNumberTests {
+  private static let counter = "/proc/sys/kernel/ns_last_pid"
+  /// Numbers can be steered by who may write there; a container may not.
+  private static let canSteer = isRoot && FileHandle(forWritingAtPath: counter) != nil
+
+  @Test(.enabled(if: canSteer, "steering the numbers of processes needs root and \(counter)"))
+  func `a process of root that has the number of the peer by now gives it nothing`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let rounds = ProcessInfo.processInfo.environment["IDENTITYD_REUSES"].flatMap { Int($0) } ?? 300
+    // While the daemon stands still a stranger connects, asks, leaves the connection to a child and ends, and root gets a
+    // process with its number.
+    let script = """
+      use IO::Socket::UNIX; use POSIX;
+      my ($path, $daemon, $rounds) = @ARGV;
+      $| = 1;
+      for (1 .. $rounds) {
+        kill 'STOP', $daemon;
+        pipe my $answer, my $tell;
+        my $stranger = fork;
+        if (!$stranger) {
+          POSIX::setgid(65534); POSIX::setuid(65534);
+          my $socket = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $path) or POSIX::_exit(1);
+          print {$socket} "whoami\\n"; $socket->flush;
+          if (fork) { POSIX::_exit(0) }
+          my $line = <$socket>; syswrite $tell, $line // "closed\\n"; POSIX::_exit(0);
+        }
+        waitpid $stranger, 0;
+        my $root;
+        for (1 .. 20) {
+          open my $counter, '>', '\(Self.counter)' or die $!; print {$counter} $stranger - 1; close $counter;
+          $root = fork;
+          if (!$root) { sleep 60; POSIX::_exit(0) }
+          last if $root == $stranger;
+          kill 'KILL', $root; waitpid $root, 0; $root = 0;
+        }
+        kill 'CONT', $daemon;
+        close $tell;
+        print $root ? 'reused ' : 'missed ', scalar <$answer>;
+        if ($root) { kill 'KILL', $root; waitpid $root, 0 }
+      }
+      """
+    let result = try run(
+      ["perl", "-e", script, daemon.socket, "\(daemon.process.processIdentifier)", "\(rounds)"])
+    let lines = result.output.split(separator: "\n").map(String.init)
+    #expect(result.status == 0 && lines.count == rounds, "\(result)")
+    let refused = "ERR denied the peer was gone before the kernel could say who it is"
+    for line in lines { #expect(line.dropFirst(7) == refused, "\(line)") }
+    // Else this would prove nothing.
+    #expect(lines.count { $0.hasPrefix("reused ") } > rounds / 2)
+  }
+}

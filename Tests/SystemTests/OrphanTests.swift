@@ -1,0 +1,44 @@
+import Foundation
+import Testing
+
+/// Whose connection it is, over the life of the daemon.
+extension SystemTests {
+  @Test(arguments: Container.suites)
+  func `a process that ends while the daemon is down leaves nobody its connection (row 34)`(suite: String)
+    async throws
+  {
+    let system = try await Container.ready(suite)
+    try await system.write(
+      """
+      use IO::Socket::UNIX; use POSIX;
+      $| = 1;
+      my $socket = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => '/run/identityd/identityd.sock') or die $!;
+      $socket->autoflush(1);
+      print {$socket} "subscribe\\n"; print scalar <$socket>;
+      pipe my $alive, my $parent;
+      if (fork) { select undef, undef, undef, 0.02 until -e '/run/heir.go'; POSIX::_exit(0) }
+      close $parent; <$alive>;
+      local $SIG{PIPE} = 'IGNORE'; local $SIG{ALRM} = sub { print "silence\\n"; exit }; alarm 20;
+      print while <$socket>;
+      print "end\\n";
+      """, to: "/run/heir.pl")
+    let heard = try await system.shell(
+      """
+      rm -f /run/heir.go /run/heir.heard
+      perl /run/heir.pl >/run/heir.heard &
+      until grep --quiet OK /run/heir.heard; do sleep 0.05; done
+      # The service manager has the connection by then.
+      sleep 0.5
+      kill -STOP "$(systemctl show --property=MainPID --value identityd.service)"
+      touch /run/heir.go
+      wait $!
+      systemctl kill --signal=KILL --kill-who=main identityd.service
+      until grep --quiet -e end -e silence /run/heir.heard; do sleep 0.05; done
+      cat /run/heir.heard
+      """)
+    let lines = heard.split(separator: "\n").map(String.init)
+    #expect(lines.count == 3)
+    #expect(lines.first?.hasPrefix("OK ") == true)
+    #expect(lines.dropFirst() == ["ERR denied the process that connected has ended", "end"])
+  }
+}
