@@ -109,6 +109,19 @@ package enum Bound {
   package static let surveyAgainMilliseconds = 5_000
   /// Manifests that are read: each costs memory.
   package static let manifests = 4_096
+  /// Entries that may wait to be logged: a first look may find that many ``manifests``, and each is an app to tell of.
+  package static let logEntries = 4_352
+  /// Places among ``logEntries`` that only a warning or worse can take, so that it is not lost among what matters less.
+  package static let logReservedEntries = 256
+  /// What may wait to be logged, in bytes: some 400 for each of ``logEntries``.
+  package static let logBytes = 2_097_152
+  /// Bytes among ``logBytes`` for the same purpose as ``logReservedEntries``.
+  package static let logReservedBytes = 131_072
+  /// The longest text in the log, in bytes: a path fits (PATH_MAX), and the journal does not divide it into several
+  /// entries.
+  package static let logTextLength = 8_192
+  /// How long the end of the process waits for what was logged to be written, in milliseconds.
+  package static let logEndMilliseconds = 1_000
   /// A configuration or key file larger than this is not one, in bytes.
   package static let fileLength = 1_048_576
 }

@@ -30,7 +30,7 @@ package enum LogLevel: Int, CaseIterable, Comparable, Sendable {
   package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// One entry for the journal, or a line for standard error.
+/// One entry for the journal, or a line for standard error. No text in it has more than one line (``LogText``).
 package struct LogEntry: Sendable {
   /// How much it matters.
   package let level: LogLevel
@@ -42,10 +42,10 @@ package struct LogEntry: Sendable {
   package let fields: [(name: String, value: String)]
 }
 
-/// Where entries go. Called by the loop's thread alone.
+/// Where entries go. Called by the loop's thread alone, which never waits there.
 package typealias Log = (LogEntry) -> Void
 
-/// Everything that is logged, each with its own `MESSAGE_ID`. No entry holds a secret or a client's unescaped words.
+/// Everything that is logged, each with its own `MESSAGE_ID`. No entry holds a secret, and what others chose is escaped.
 package enum LogEvent: Sendable {
   case started(socket: String)
   case startRefused(String)
@@ -78,6 +78,7 @@ package enum LogEvent: Sendable {
   case noStopTimer(String)
   case storeNotClosed(String)
   case connectionFailed(app: Text, processID: Int32, reason: String)
+  case entriesDropped(Int)
 
   /// A notice of the store as it is logged.
   package struct StoreNoticeText: Sendable {
@@ -164,13 +165,20 @@ package enum LogEvent: Sendable {
       make(
         .debug, "506a20f91c7c40bfbe4309ade1ed5750", "The connection of \(app) broke: \(reason).",
         [("IDENTITYD_APP", "\(app)"), ("IDENTITYD_PEER_PID", "\(processID)")])
+    case .entriesDropped(let count):
+      make(
+        .warning, "6804e539700a416a89a70a0ecc1aeaf4",
+        "Entries are missing here, because the log took them too slowly or not at all: \(count).",
+        [("IDENTITYD_DROPPED", "\(count)")])
     }
   }
 
   private func make(
     _ level: LogLevel, _ messageID: String, _ text: String, _ fields: [(name: String, value: String)] = []
   ) -> LogEntry {
-    LogEntry(level: level, text: text, messageID: messageID, fields: fields)
+    LogEntry(
+      level: level, text: LogText.line(text), messageID: messageID,
+      fields: fields.map { ($0.name, LogText.line($0.value)) })
   }
 }
 

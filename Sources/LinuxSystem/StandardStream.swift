@@ -49,9 +49,18 @@ package struct StandardStream: Sendable {
     return true
   }
 
-  private func waitForRoom() -> Bool {
+  /// Writes text where that takes no waiting.
+  ///
+  /// A pipe that has room has room for a page, and a socket that has room has room for a quarter of its buffer.
+  ///
+  /// - Parameter length: what is beyond that many bytes is left out.
+  package func writeAtOnce(_ text: String, length: Int = 4_096) {
+    if waitForRoom(milliseconds: 0) { write(Array(text.utf8.prefix(length))) }
+  }
+
+  private func waitForRoom(milliseconds: Int32 = -1) -> Bool {
     var watched = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
-    guard case .done = attempt({ Int(unsafe poll(&watched, 1, -1)) }) else { return false }
+    guard case .done(1) = attempt({ Int(unsafe poll(&watched, 1, milliseconds)) }) else { return false }
     return true
   }
 }

@@ -3,12 +3,14 @@ import Glibc
 
 /// What the service manager is told, and what it hands over (sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3)).
 package enum ServiceManager {
-  /// Sends `NAME=value` lines to the service manager.
+  /// Sends `NAME=value` lines to the service manager. A line's end within one becomes a space, so that no value is taken
+  /// for another line.
   ///
   /// - Returns: false where there is none to tell; a message that could not be sent is no reason to stop serving.
   @discardableResult
   package static func notify(_ lines: [String]) -> Bool {
-    unsafe sd_notify(0, lines.joined(separator: "\n")) > 0
+    let plain = lines.map { String(decoding: $0.utf8.map { $0 == UInt8(ascii: "\n") ? 0x20 : $0 }, as: UTF8.self) }
+    return unsafe sd_notify(0, plain.joined(separator: "\n")) > 0
   }
 
   /// The descriptors that were handed over, each with its name: listening sockets (socket activation), and what was stored

@@ -18,26 +18,28 @@ enum Daemon {
   ///
   /// - Returns: the exit status of the process.
   static func main() -> Int32 {
+    let output = LogOutput()
+    defer { output.finish() }
     do {
       try ProcessGuard.openStandardDescriptors()
       ProcessGuard.ignoreFatalWriteSignals()
       ProcessGuard.block([SIGTERM, SIGINT, SIGHUP])
       try ProcessGuard.forbidDumps()
-      return try run(Array(Swift.CommandLine.arguments.dropFirst()))
+      return try run(Array(Swift.CommandLine.arguments.dropFirst()), output)
     } catch let failure as Failure {
-      return refuse(failure)
+      return refuse(failure, output)
     } catch {
-      return refuse(Failure(status: .failure, reason: "\(error)"))
+      return refuse(Failure(status: .failure, reason: "\(error)"), output)
     }
   }
 
-  private static func refuse(_ failure: Failure) -> Int32 {
-    LogOutput(level: .info).write(LogEvent.startRefused(failure.reason).entry)
-    ServiceManager.notify(["STATUS=\(failure.reason)"])
+  private static func refuse(_ failure: Failure, _ output: LogOutput) -> Int32 {
+    output.refuse(LogEvent.startRefused(failure.reason).entry)
+    ServiceManager.notify(["STATUS=\(LogText.line(failure.reason))"])
     return failure.status.rawValue
   }
 
-  private static func run(_ arguments: [String]) throws -> Int32 {
+  private static func run(_ arguments: [String], _ output: LogOutput) throws -> Int32 {
     let options: Options
     let locations: Locations
     do {
@@ -56,10 +58,10 @@ enum Daemon {
       throw Failure(status: .configuration, reason: "configuration refused: \(error)")
     }
     if options.checksConfiguration {
-      for warning in loaded.warnings { StandardStream.error.write("identityd: warning: \(warning)\n") }
+      for warning in loaded.warnings { StandardStream.error.write("identityd: warning: \(LogText.line(warning))\n") }
       return ExitStatus.success.rawValue
     }
-    return try serve(options, locations, loaded, settings)
+    return try serve(options, locations, loaded, settings, output)
   }
 
   private static func show(_ text: String) -> Int32 {
@@ -77,9 +79,11 @@ enum Daemon {
   // MARK: Serve
 
   private static func serve(
-    _ options: Options, _ locations: Locations, _ loaded: Configuration.Loaded, _ settings: ServerSettings
+    _ options: Options, _ locations: Locations, _ loaded: Configuration.Loaded, _ settings: ServerSettings,
+    _ output: LogOutput
   ) throws -> Int32 {
-    let output = LogOutput(level: options.logLevel ?? loaded.configuration.logLevel)
+    output.level = options.logLevel ?? loaded.configuration.logLevel
+    try output.start()
     for warning in loaded.warnings { output.write(LogEvent.configurationWarning(warning).entry) }
     let directory = try stateDirectory(locations.stateDirectory)
     let handed = try ServiceManager.listeningDescriptors()

@@ -28,21 +28,21 @@ final class DaemonUnderTest {
 
   /// Starts the daemon and waits until it answers.
   @discardableResult
-  func start(_ options: [String] = [], through wrapper: [String] = [], configuration: String? = nil) throws
-    -> DaemonUnderTest
-  {
+  func start(
+    _ options: [String] = [], through wrapper: [String] = [], configuration: String? = nil, on log: FileHandle? = nil
+  ) throws -> DaemonUnderTest {
     if let configuration { try configure(configuration) }
-    try launch(options, through: wrapper)
+    try launch(options, through: wrapper, on: log)
     let deadline = Date(timeIntervalSinceNow: 20)
     while Date() < deadline, process.isRunning {
       if let client = try? Client(socket), (try? client.ask("ping")) == ["OK"] { return self }
       usleep(5_000)
     }
-    throw Failure("the daemon did not start: \(log)")
+    throw Failure("the daemon did not start: \(self.log)")
   }
 
-  /// Starts the daemon without waiting.
-  func launch(_ options: [String] = [], through wrapper: [String] = []) throws {
+  /// Starts the daemon without waiting; its log goes to the file, or where it is told.
+  func launch(_ options: [String] = [], through wrapper: [String] = [], on log: FileHandle? = nil) throws {
     process = Process()
     let own = [
       Self.binaries.appending(path: "identityd").path, "--state-directory", state.path, "--socket", socket, "--config",
@@ -53,7 +53,7 @@ final class DaemonUnderTest {
     process.executableURL = URL(filePath: command[0].hasPrefix("/") ? command[0] : "/usr/bin/env")
     process.arguments = command[0].hasPrefix("/") ? Array(command.dropFirst()) : command
     let handle = try logHandle()
-    process.standardError = handle
+    process.standardError = log ?? handle
     process.standardOutput = handle
     process.standardInput = FileHandle.nullDevice
     try process.runUnmasked()
@@ -75,14 +75,14 @@ final class DaemonUnderTest {
   /// Everything that was logged.
   var log: String { (try? String(contentsOf: logFile, encoding: .utf8)) ?? "" }
 
-  /// Waits until the log holds the text.
-  func waitForLog(_ text: String) throws {
+  /// Waits until the log holds the text, that many times: it is written behind the answers.
+  func waitForLog(_ text: String, times: Int = 1) throws {
     let deadline = Date(timeIntervalSinceNow: 20)
     while Date() < deadline {
-      if log.contains(text) { return }
+      if log.components(separatedBy: text).count > times { return }
       usleep(5_000)
     }
-    throw Failure("'\(text)' was not logged: \(log)")
+    throw Failure("'\(text)' was not logged \(times) times: \(log)")
   }
 
   /// Sends a signal and, where the daemon has to end of it, waits for that.

@@ -163,6 +163,7 @@ func readPair(_ line: String) throws -> String {
       }
       #expect(answer == (round == 1 ? "OK created" : "OK replaced"))
     }
+    try daemon.waitForLog("The store was written anew", times: 3)
     #expect(daemon.log.components(separatedBy: "The store was written anew").count == 4)
     daemon.end(with: SIGKILL)
     try daemon.start()
@@ -186,7 +187,7 @@ func readPair(_ line: String) throws -> String {
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=\(large) "))
     #expect(try daemon.ask("item update service=s account=a label=x") == "OK")
     // A fault of the daemon is in the journal (protocol, section 1).
-    #expect(daemon.log.contains("the secret cannot be read"))
+    try daemon.waitForLog("the secret cannot be read")
   }
 
   @Test(.enabled(if: isRoot, "tracing the daemon needs root"))

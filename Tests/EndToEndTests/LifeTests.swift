@@ -174,7 +174,7 @@ import Testing
 
   @Test func `an unknown setting is a warning with file and line`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Device]\nOnMachineChange=keep\nColour=red\n")
-    #expect(daemon.log.contains("identityd.conf:3: there is no setting [Device] Colour="))
+    try daemon.waitForLog("identityd.conf:3: there is no setting [Device] Colour=")
   }
 
   @Test(arguments: [

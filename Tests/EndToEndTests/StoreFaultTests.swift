@@ -167,7 +167,7 @@ import Testing
     let names = try FileManager.default.contentsOfDirectory(atPath: daemon.state.path)
     let aside = try #require(names.first { $0.hasPrefix("identityd.db.damaged-") && !$0.hasSuffix("-wal") }, "\(names)")
     #expect(try Data(contentsOf: daemon.state.appending(path: aside)) == damaged)
-    #expect(daemon.log.contains(aside))
+    try daemon.waitForLog(aside)
     // Said once, and not for each that asks.
     for _ in 0..<50 { #expect(try daemon.ask("get device").hasPrefix("ERR internal ")) }
     #expect(daemon.log.components(separatedBy: "only what is proven is served").count == 2)

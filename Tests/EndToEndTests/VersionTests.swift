@@ -158,7 +158,7 @@ import Testing
       "OK installed \(version)\(value("BUILD_ID").map { " build=\($0)" } ?? "") id=\(value("ID") ?? "linux")"
     let state = try daemon.ask("version state of=os")
     #expect(timeless(state) == expected)
-    #expect(daemon.log.contains("The system is \(value("ID") ?? "linux") \(version)"))
+    try daemon.waitForLog("The system is \(value("ID") ?? "linux") \(version)")
     for signal in [SIGTERM, SIGKILL] {
       daemon.end(with: signal)
       try daemon.start()

@@ -77,6 +77,14 @@ private func inode(_ number: Int32) throws -> UInt64 {
 // Each in a process of its own: what a service is told by its manager is in the environment, which belongs to every test
 // that runs at the same time.
 @Suite(.serialized) struct ServiceManagerTests {
+  @Test func `a line's end in a value makes no further line (row 51)`() async {
+    await #expect(processExitsWith: .success) {
+      let manager = try Manager()
+      #expect(ServiceManager.notify(["READY=1", "STATUS=a\nMAINPID=1\r\nb"]))
+      #expect(try manager.receive().lines == ["READY=1", "STATUS=a MAINPID=1\r b"])
+    }
+  }
+
   @Test func `descriptors are stored under their name, and stay open here`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()

@@ -1,0 +1,143 @@
+import IdentityCore
+import Testing
+
+@testable import IdentityServer
+
+/// A queue, and what would be written of it.
+private final class Drained {
+  var queue = LogQueue()
+
+  /// An entry with a number, as large as it has to be.
+  func entry(_ number: Int, _ level: LogLevel = .info, length: Int = 0) -> LogEntry {
+    let text = "\(number)"
+    let rest = String(repeating: "x", count: max(0, length - text.utf8.count))
+    return LogEntry(level: level, text: text + rest, messageID: "", fields: [])
+  }
+
+  /// A number that was put in, or a count of what was dropped.
+  enum Written: Equatable {
+    case entry(Int)
+    case dropped(Int)
+  }
+
+  /// What would be written next; nil where there is nothing.
+  func next() -> Written? {
+    guard case .entry(let entry, let loss) = queue.take() else { return nil }
+    queue.settle()
+    guard let count = entry.fields.first(where: { $0.name == "IDENTITYD_DROPPED" }) else {
+      return Int(entry.text.prefix { $0.isNumber }).map(Written.entry)
+    }
+    return "\(loss)" == count.value ? .dropped(loss) : nil
+  }
+
+  func rest() -> [Written] {
+    var all: [Written] = []
+    while let written = next() { all.append(written) }
+    return all
+  }
+
+  func put(_ numbers: Range<Int>, _ level: LogLevel = .info, length: Int = 0) {
+    for number in numbers { _ = queue.put(entry(number, level, length: length)) }
+  }
+
+  /// Puts one in, and says whether that wakes whoever takes them.
+  func wakes(_ number: Int) -> Bool { queue.put(entry(number)) }
+}
+
+@Suite struct LogQueueTests {
+  private let log = Drained()
+  private let ordinary = Bound.logEntries - Bound.logReservedEntries
+
+  @Test func `entries come out in the order in which they came in (row 46)`() {
+    log.put(0..<10)
+    #expect(log.next() == .entry(0))
+    #expect(log.next() == .entry(1))
+    log.put(10..<20)
+    #expect(log.rest() == (2..<20).map(Drained.Written.entry))
+    #expect(log.queue.count == 0)
+    #expect(log.queue.bytes == 0)
+  }
+
+  @Test func `whoever takes them is woken for the first, and not for each`() {
+    #expect(log.wakes(0))
+    #expect(!log.wakes(1))
+    #expect(log.rest() == [.entry(0), .entry(1)])
+    #expect(log.wakes(2))
+  }
+
+  @Test func `no more wait than there is room for, and the others are counted (row 46)`() {
+    log.put(0..<(ordinary + 7))
+    #expect(log.queue.count == ordinary)
+    #expect(log.rest() == (0..<ordinary).map(Drained.Written.entry) + [.dropped(7)])
+    #expect(log.rest() == [])
+  }
+
+  @Test func `their bytes are bounded too (row 46)`() {
+    log.put(0..<ordinary, length: 8_000)
+    #expect(log.queue.bytes <= Bound.logBytes - Bound.logReservedBytes)
+    #expect(log.queue.bytes > Bound.logBytes - Bound.logReservedBytes - 9_000)
+    let count = log.queue.count
+    #expect(log.rest() == (0..<count).map(Drained.Written.entry) + [.dropped(ordinary - count)])
+  }
+
+  @Test func `warnings and errors still find room where others do not (row 46)`() {
+    log.put(0..<(ordinary + 1))
+    log.put(0..<100, .warning)
+    log.put(0..<(Bound.logReservedEntries - 100), .error)
+    #expect(log.queue.count == Bound.logEntries)
+    log.put(0..<5, .error)
+    #expect(log.queue.count == Bound.logEntries)
+    for number in 0..<ordinary { #expect(log.next() == .entry(number)) }
+    #expect(log.next() == .dropped(1), "where it is missing")
+    #expect(log.rest().count == Bound.logReservedEntries + 1)
+  }
+
+  @Test func `the reserve has bytes of its own (row 46)`() {
+    log.put(0..<ordinary, length: 8_000)
+    let before = log.queue.count
+    log.put(0..<100, .warning, length: 8_000)
+    #expect(log.queue.count > before + 10)
+    #expect(log.queue.bytes <= Bound.logBytes)
+  }
+
+  @Test func `the count stands where the entries are missing, and only once`() {
+    log.put(0..<(ordinary + 3))
+    for number in 0..<(ordinary / 2) { #expect(log.next() == .entry(number)) }
+    log.put(9_000..<9_002)
+    let expected = ((ordinary / 2)..<ordinary).map(Drained.Written.entry) + [.dropped(3), .entry(9_000), .entry(9_001)]
+    #expect(log.rest() == expected)
+  }
+
+  @Test func `after a drop half of the room has to be free, so that counts stay few`() {
+    log.put(0..<(ordinary + 1))
+    // Each finds the place of one that was written.
+    for number in 0..<100 {
+      #expect(log.next() == .entry(number))
+      log.put(9_000..<9_001)
+    }
+    let written = log.rest()
+    #expect(written.last == .dropped(101))
+    #expect(written.count == ordinary - 100 + 1)
+  }
+
+  @Test func `an entry that could not be written is counted, and not tried for ever (row 46)`() {
+    log.put(0..<2)
+    for _ in 0..<2 {
+      guard case .entry(_, loss: 1) = log.queue.take() else { Issue.record("an entry was expected"); return }
+      log.queue.settle(loss: 1)
+    }
+    guard case .nothing = log.queue.take() else { Issue.record("the count waits for the next entry"); return }
+    log.put(2..<3)
+    // The count fails as well: nothing of it is forgotten.
+    guard case .entry(_, loss: 2) = log.queue.take() else { Issue.record("the count was expected"); return }
+    log.queue.settle(loss: 2)
+    #expect(log.rest() == [.entry(2), .dropped(2)])
+  }
+
+  @Test func `a closed queue ends when everything is out, the count included`() {
+    log.put(0..<(ordinary + 1))
+    log.queue.close()
+    #expect(log.rest().last == .dropped(1))
+    guard case .end = log.queue.take() else { Issue.record("the end was expected"); return }
+  }
+}
