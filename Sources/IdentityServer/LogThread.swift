@@ -26,7 +26,10 @@ package final class LogThread {
   package func finish(within milliseconds: Int) -> Bool {
     guard let thread = thread.take() else { return true }
     let deadline = Clock.monotonicMicroseconds + UInt64(milliseconds) * 1_000
-    guard desk.close(until: deadline) else { return false }
+    guard desk.close(until: deadline) else {
+      thread.detach()
+      return false
+    }
     thread.join()
     return true
   }

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// A POSIX thread that runs one function and is waited for.
+/// A POSIX thread that runs one function. It is waited for with ``join()``, or left to itself with ``detach()``.
 package struct Thread: ~Copyable {
   private let handle: pthread_t
 
@@ -28,6 +28,11 @@ package struct Thread: ~Copyable {
   /// Waits until the function has returned.
   package consuming func join() {
     _ = pthread_join(handle, nil)
+  }
+
+  /// Leaves it to itself: it takes its memory along when it ends.
+  package consuming func detach() {
+    _ = pthread_detach(handle)
   }
 
   private final class Body {
