@@ -15,9 +15,6 @@ struct PeerProcessTable {
 
   private var processes: [Int32: Process] = [:]
 
-  /// How many there are.
-  var count: Int { processes.count }
-
   /// The descriptor of the process with this number that is watched already; nil where none is.
   func watched(_ number: Int32) -> Int32? { processes[number]?.descriptor.number }
 

@@ -70,9 +70,11 @@ final class Writer {
         case .stop: stops = true
         }
       }
-      if !jobs.isEmpty || folders != nil { healIfDue(&report) }
-      if !jobs.isEmpty || folders != nil { settle(&report) }
-      if !jobs.isEmpty || folders != nil { takeSystemIn(&report) }
+      if !jobs.isEmpty || folders != nil {
+        healIfDue(&report)
+        settle(&report)
+        takeSystemIn(&report)
+      }
       carryOut(jobs, &report)
       if let folders { survey(folders, &report) }
       if stops {

@@ -14,7 +14,7 @@ extension Program {
       return words
     }
     // Whatever a migration is told besides its value is an attribute.
-    guard words.dropFirst(2).allSatisfy({ WordEncoder.looksLikeAttribute(Array($0.utf8)) }) else {
+    guard operands(of: words).isEmpty else {
       throw CommandLine.UsageError("VALUE is given, and '--file' as well")
     }
     let name = path == "-" ? "standard input" : path

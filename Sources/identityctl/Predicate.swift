@@ -19,11 +19,11 @@ struct Predicate {
     case let head where head.first == "check": self.init(words) { $0 != "invalid" }
     case ["version", "claim"]: self.init(words) { $0 != "again" }
     case ["version", "changed"]:
-      let hasVersion = words.dropFirst(2).contains { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }
+      let hasVersion = !Program.operands(of: words).isEmpty
       let request = hasVersion ? ["version", "report", "dry-run=yes"] : ["version", "state"]
       self.init(request + words.dropFirst(2)) { $0 != "unchanged" }
     case ["version", "compare"]:
-      let operands = words.indices.dropFirst(2).filter { !WordEncoder.looksLikeAttribute(Array(words[$0].utf8)) }
+      let operands = Program.operands(of: words)
       guard operands.count == 3 else { return nil }
       let operation = words[operands[1]]
       guard let wanted = Self.operators[operation] else {

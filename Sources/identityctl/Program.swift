@@ -79,6 +79,11 @@ enum Program {
     return try show(answer, to: line, format, predicate)
   }
 
+  /// The places of the operands behind a verb of two words: whatever is no attribute.
+  static func operands(of words: [String]) -> [Int] {
+    words.indices.dropFirst(2).filter { !WordEncoder.looksLikeAttribute(Array(words[$0].utf8)) }
+  }
+
   /// Writes an answer in the way the options ask for.
   ///
   /// - Returns: the exit status that goes with it.

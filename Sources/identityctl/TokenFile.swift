@@ -7,7 +7,7 @@ extension Program {
   /// The words of the request, with the token from the file behind the provider.
   static func wordsWithToken(_ words: [String], _ line: CommandLine) throws -> [String] {
     guard let path = line.options["token-file"] else { return words }
-    let operands = words.indices.dropFirst(2).filter { !WordEncoder.looksLikeAttribute(Array(words[$0].utf8)) }
+    let operands = operands(of: words)
     guard let provider = operands.first else { throw CommandLine.UsageError("PROVIDER is missing") }
     guard operands.count == 1 else { throw CommandLine.UsageError("TOKEN is given, and '--token-file' as well") }
     // A line of a file has an end, which is not the token's.

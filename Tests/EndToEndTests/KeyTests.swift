@@ -68,6 +68,13 @@ extension DaemonUnderTest {
     try start(through: ["env", "CREDENTIALS_DIRECTORY=\(credentials.path)"], configuration: configuration)
   }
 
+  /// Starts it with the credentials, on hardware of that number.
+  @discardableResult
+  func start(hardware: Int) throws -> DaemonUnderTest {
+    try credential("identityd.hardware", "0000000\(hardware)-0000-4000-8000-000000000000\n")
+    return try startWithCredentials()
+  }
+
   /// Ends it in order and starts it with the credentials as they are now.
   func restart() throws {
     end()

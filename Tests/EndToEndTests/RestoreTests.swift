@@ -5,21 +5,9 @@ import Testing
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct RestoreTests {
   private static let phone = "11111111-1111-4111-8111-111111111111"
 
-  /// Starts a daemon on hardware of that number.
-  private func start(_ daemon: DaemonUnderTest, hardware: Int) throws {
-    try daemon.credential("identityd.hardware", "0000000\(hardware)-0000-4000-8000-000000000000\n")
-    try daemon.startWithCredentials()
-  }
-
-  private func started(hardware: Int) throws -> DaemonUnderTest {
-    let daemon = try DaemonUnderTest()
-    try start(daemon, hardware: hardware)
-    return daemon
-  }
-
   /// A daemon with a past. Its device identifier is none that the machine-id would give again.
   private func lived() throws -> DaemonUnderTest {
-    let daemon = try started(hardware: 1)
+    let daemon = try DaemonUnderTest().start(hardware: 1)
     let client = try daemon.client()
     for request in [
       "get device", "renew device", "get installation", "renew installation", "get vendor", "account set alice",
@@ -91,7 +79,7 @@ import Testing
       #expect(try told(daemon) == before)
     }
     daemon.end(with: SIGKILL)
-    try start(daemon, hardware: 1)
+    try daemon.start(hardware: 1)
     #expect(try told(daemon) == before)
   }
 
@@ -102,7 +90,7 @@ import Testing
     let backup = try daemon.backup()
     daemon.end()
     try FileManager.default.removeItem(at: daemon.state)
-    try start(daemon, hardware: 1)
+    try daemon.start(hardware: 1)
     let empty = try told(daemon)
     let rows = [
       "* device restored value=\(known[0]) backup=\(known[0])", "* app installed app=\(app)",
@@ -146,7 +134,7 @@ import Testing
       #expect(try daemon.restore(backup) == ["* device kept value=\(known[0]) backup=\(known[0])", "OK 1"])
       #expect(try told(daemon) == after)
       daemon.end(with: signal)
-      try start(daemon, hardware: 1)
+      try daemon.start(hardware: 1)
       #expect(try told(daemon) == after)
       #expect(try daemon.client().statusValue("store") == "ok")
     }
@@ -155,7 +143,7 @@ import Testing
   @Test func `on other hardware items come, and the identifiers only to take the other's place`() throws {
     let old = try lived()
     let (theirs, backup) = (try uuids(old), try old.backup())
-    let daemon = try started(hardware: 2)
+    let daemon = try DaemonUnderTest().start(hardware: 2)
     #expect(try daemon.ask("renew device").hasPrefix("OK "))
     let own = try uuids(daemon)
     let histories = try ["device", "installation", "vendor"].map { try daemon.client().ask("history \($0)") }
@@ -182,7 +170,7 @@ import Testing
     #expect(events.first == "device changed value=\(theirs[0]) previous=\(own[0]) cause=restored")
     #expect(events.count == 4)
     daemon.end(with: SIGKILL)
-    try start(daemon, hardware: 2)
+    try daemon.start(hardware: 2)
     #expect(try uuids(daemon) == theirs)
     #expect(try daemon.ask("resolve \(own[0])").contains("device current=no now=\(theirs[0])"))
   }
@@ -229,7 +217,7 @@ import Testing
     }
     #expect(try daemon.restore(backup).last == "OK 1")
     daemon.end(with: SIGKILL)
-    try start(daemon, hardware: 1)
+    try daemon.start(hardware: 1)
     #expect(try daemon.ask("item find") == "OK 7")
   }
 
@@ -282,13 +270,13 @@ import Testing
     let backup = try daemon.backup()
     daemon.end()
     try FileManager.default.removeItem(at: daemon.state)
-    try start(daemon, hardware: 1)
+    try daemon.start(hardware: 1)
     #expect(try daemon.restore(backup).last == "OK 12")
     #expect(try daemon.client().ask("devices").contains { $0.hasPrefix("* \(device) self=yes name=desk ") })
   }
 
   @Test(arguments: [true, false]) func `the devices of two accounts are not mixed`(adopts: Bool) throws {
-    let (old, daemon) = (try lived(), try started(hardware: 2))
+    let (old, daemon) = (try lived(), try DaemonUnderTest().start(hardware: 2))
     let backup = try old.backup()
     let bobs = "22222222-2222-4222-8222-222222222222"
     for request in ["get device", "renew device", "account set bob", "devices put \(bobs)"] {

@@ -3,23 +3,11 @@ import Testing
 
 /// `restore`: versions and push tokens, which follow the device.
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct RestoreVersionTests {
-  /// Starts a daemon on hardware of that number.
-  private func start(_ daemon: DaemonUnderTest, hardware: Int) throws {
-    try daemon.credential("identityd.hardware", "0000000\(hardware)-0000-4000-8000-000000000000\n")
-    try daemon.startWithCredentials()
-  }
-
-  private func started(hardware: Int) throws -> DaemonUnderTest {
-    let daemon = try DaemonUnderTest()
-    try start(daemon, hardware: hardware)
-    return daemon
-  }
-
   private let app = "user:\(getuid())"
 
   /// A daemon with a past. Its device identifier is none that the machine-id would give again.
   private func lived() throws -> DaemonUnderTest {
-    let daemon = try started(hardware: 1)
+    let daemon = try DaemonUnderTest().start(hardware: 1)
     for (request, answer) in [
       ("get device", "OK "), ("renew device", "OK "), ("version report 1.0 build=\"é a\"", "OK installed 1.0 "),
       ("version report 2.0", "OK installed 2.0 "), ("version claim \"some work\"", "OK first"),
@@ -57,7 +45,7 @@ import Testing
     let backup = try daemon.backup()
     daemon.end()
     try FileManager.default.removeItem(at: daemon.state)
-    try start(daemon, hardware: 1)
+    try daemon.start(hardware: 1)
     let restored = try daemon.restore(backup, "dry-run=yes")
     #expect(Array(restored.suffix(5).dropLast()) == rows)
     #expect(try daemon.ask("version history") == "OK 0")
@@ -89,7 +77,7 @@ import Testing
     #expect(try daemon.restore(backup).last == "OK 1")
     let last = try told(daemon)
     daemon.end(with: SIGKILL)
-    try start(daemon, hardware: 1)
+    try daemon.start(hardware: 1)
     #expect(try told(daemon) == last)
     #expect(try daemon.client().statusValue("store") == "ok")
   }
@@ -97,7 +85,7 @@ import Testing
   @Test func `on other hardware they come only to take the other's place`() throws {
     let old = try lived()
     let (before, backup) = (try told(old), try old.backup())
-    let daemon = try started(hardware: 2)
+    let daemon = try DaemonUnderTest().start(hardware: 2)
     #expect(try daemon.ask("renew device").hasPrefix("OK "))
     let own = try told(daemon)
     for options in ["dry-run=yes", ""] {
@@ -121,7 +109,7 @@ import Testing
     let backup = try daemon.backup()
     daemon.end()
     try FileManager.default.removeItem(at: daemon.state)
-    try start(daemon, hardware: 1)
+    try daemon.start(hardware: 1)
     for request in ["version report 3.0", "version claim new", "token put fcm own"] {
       #expect(try daemon.ask(request).hasPrefix("OK "))
     }
@@ -172,7 +160,7 @@ import Testing
   @Test func `a backup of format 1 is still restored`() throws {
     let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/backup-1")
     let backup = try Data(contentsOf: file)
-    let daemon = try started(hardware: 1)
+    let daemon = try DaemonUnderTest().start(hardware: 1)
     let rows = [
       "* device restored value=09067dea-4db0-417b-995b-93d7006b4bb5 backup=09067dea-4db0-417b-995b-93d7006b4bb5",
       "* app installed app=user:0",
@@ -193,7 +181,7 @@ import Testing
     #expect(try daemon.ask("version history") == "OK 0")
     let again = try daemon.backup()
     daemon.end(with: SIGKILL)
-    try start(daemon, hardware: 1)
+    try daemon.start(hardware: 1)
     #expect(try daemon.client().statusValue("store") == "ok")
     #expect(try daemon.restore(again).last == "OK 1")
   }

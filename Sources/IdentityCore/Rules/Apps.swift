@@ -78,6 +78,13 @@ extension Registry {
     }
   }
 
+  /// What installs an app that is used for the first time; nil for one that is installed.
+  func firstUse(of id: Text, at now: Timestamp) throws(Refusal) -> Change? {
+    guard apps[id] == nil else { return nil }
+    try requireRoom(for: id)
+    return .appInstalled(id, App(installed: now))
+  }
+
   /// One more app without a manifest: a user who names services at will must not fill the store.
   func requireRoom(for id: Text) throws(Refusal) {
     guard id.isUnclaimedApp else { throw .notFound("\(id) is not installed") }

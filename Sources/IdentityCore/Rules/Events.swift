@@ -68,32 +68,19 @@ extension Registry {
     let before = versions[subject].current?.release
     let state = order(of: subject).state(of: release, after: before)
     guard state != .unchanged else { return nil }
-    var attributes = attributes(of: subject, release)
-    if let before {
-      attributes.append(.init("previous", before.version))
-      if let build = before.build { attributes.append(.init("previous-build", build)) }
-      if let id = before.distribution, id != release.distribution { attributes.append(.init("previous-id", id)) }
-    }
+    let attributes = attributes(of: subject, release) + (before?.particulars(before: release) ?? [])
     return News(topic: .version, name: Text(state.rawValue), attributes: attributes, audience: subject.audience)
   }
 
   private func attributes(of subject: VersionSubject, _ release: Release) -> [Event.Attribute] {
     var attributes = [Event.Attribute("of", subject == .system ? "os" : "app")]
     if let app = subject.app { attributes.append(.init("app", app)) }
-    attributes.append(.init("version", release.version))
-    if let build = release.build { attributes.append(.init("build", build)) }
-    if let id = release.distribution { attributes.append(.init("id", id)) }
-    return attributes
+    return attributes + [.init("version", release.version)] + release.particulars
   }
 
   private func news(of token: Token, _ change: TokenChange) -> News? {
-    switch change {
-    case .created: news(of: token, "created")
-    case .replaced: news(of: token, "replaced")
-    case .invalidated: news(of: token, "invalidated")
-    case .rehomed(let previous): news(of: token, "rehomed", from: previous)
-    case .confirmed: nil
-    }
+    let previous: UUID? = if case .rehomed(let before) = change { before } else { nil }
+    return change.eventName.map { news(of: token, Text($0), from: previous) }
   }
 
   private func news(of token: Token, _ name: Text, from previous: UUID? = nil) -> News {
@@ -169,7 +156,7 @@ extension Registry {
   private func append(_ topic: Topic, _ attributes: [Event.Attribute], to reply: inout Reply) {
     reply.row()
     reply.word(.string(topic.rawValue))
-    for attribute in attributes { reply.attribute("\(attribute.name)", .text(attribute.value)) }
+    reply.attributes(attributes)
   }
 }
 

@@ -3,10 +3,7 @@ extension Registry {
   /// `get LEVEL` where there is none yet: the app is installed by its first use, and gets its identifier.
   func make(_ level: Level, app id: Text, _ context: Context) throws(Refusal) -> Decision {
     var plan = Plan(self)
-    if level != .device, apps[id] == nil {
-      try requireRoom(for: id)
-      plan.add(.appInstalled(id, App(installed: context.now)))
-    }
+    if level != .device, let change = try firstUse(of: id, at: context.now) { plan.add(change) }
     let identifier = try fresh(scope(level, app: id), cause: .firstUse, context)
     plan.put(identifier)
     return Decision(changes: plan.changes, reply: plan.registry.describe(identifier))

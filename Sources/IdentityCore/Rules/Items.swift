@@ -142,10 +142,7 @@ extension Registry {
     // An admin who fills another app's own group does it for that app.
     let owner = peer.isAdmin && key.group != peer.app && apps[key.group] != nil ? key.group : peer.app
     var changes: [Change] = []
-    if apps[owner] == nil {
-      try requireRoom(for: owner)
-      changes.append(.appInstalled(owner, App(installed: context.now)))
-    }
+    if let change = try firstUse(of: owner, at: context.now) { changes.append(change) }
     let item = Item(
       key: key, number: before?.number ?? items.lastNumber + 1, edition: try context.random(), owner: owner,
       label: description.label.flatMap { $0.isEmpty ? nil : $0 },

@@ -49,9 +49,7 @@ extension Registry {
     guard let peer = context.peer else { throw .unattested }
     let migration = try migration(level, to: value, app: id, peer, forces: forces)
     var plan = Plan(self)
-    if level != .device, apps[id] == nil {
-      plan.add(.appInstalled(id, App(installed: context.now)))
-    }
+    if level != .device, let change = try firstUse(of: id, at: context.now) { plan.add(change) }
     plan.put(
       Identifier(
         scope: migration.scope, value: value, created: context.now, origin: .migrated, cause: .migrated,

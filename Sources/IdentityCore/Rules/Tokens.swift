@@ -83,30 +83,23 @@ extension Registry {
 
   private func put(_ registration: TokenRegistration, of app: Text, _ context: Context) throws(Refusal) -> Decision {
     var plan = Plan(self)
-    if apps[app] == nil {
-      try requireRoom(for: app)
-      plan.add(.appInstalled(app, App(installed: context.now)))
-    }
+    if let change = try firstUse(of: app, at: context.now) { plan.add(change) }
     let scope = deviceScope(of: app)
     // A sender has to know which device it is.
     if self[scope] == nil { plan.put(try fresh(scope, cause: .firstUse, context)) }
     guard let device = plan.registry[scope]?.value else { throw .broken("the device has no identifier") }
     let before = plan.registry.tokens[app, registration.provider]
     if before == nil { try requireRoomForToken(of: app) }
-    let isSame =
-      before.map {
-        $0.value == registration.value && $0.environment == registration.environment && $0.topic == registration.topic
-          && $0.isValid
-      } ?? false
+    let outcome = before?.outcome(of: registration) ?? .created
     let token = Token(
       number: before?.number ?? tokens.lastNumber + 1, app: app, provider: registration.provider,
       value: registration.value, environment: registration.environment, topic: registration.topic, device: device,
       isValid: true, created: before?.created ?? context.now,
-      changed: isSame ? before?.changed ?? context.now : context.now, confirmed: context.now,
+      changed: outcome == .confirmed ? before?.changed ?? context.now : context.now, confirmed: context.now,
       fingerprint: context.fingerprint(registration.value))
-    let outcome = before == nil ? TokenChange.created : isSame ? .confirmed : .replaced
     plan.add(.tokenStored(token, outcome))
-    var reply = Reply.done(.string(isSame ? "unchanged" : before == nil ? "created" : "replaced"))
+    // What is only confirmed is no event.
+    var reply = Reply.done(.string(outcome.eventName ?? "unchanged"))
     reply.attribute("device", .uuid(device))
     if let before, before.value != token.value { reply.attribute("previous", .text(before.value)) }
     return Decision(changes: plan.changes, reply: reply)
@@ -118,6 +111,28 @@ extension Registry {
     }
     guard sharers(of: app).reduce(0, { $0 + tokens.count(of: $1) }) < Bound.tokensPerApp else {
       throw .limit("\(app) has tokens of \(Bound.tokensPerApp) providers, which is all there may be")
+    }
+  }
+}
+
+extension Token {
+  /// What becomes of it where its app says this.
+  fileprivate func outcome(of registration: TokenRegistration) -> TokenChange {
+    let isSame =
+      isValid && value == registration.value && environment == registration.environment && topic == registration.topic
+    return isSame ? .confirmed : .replaced
+  }
+}
+
+extension TokenChange {
+  /// What the event is called; nil for what nobody is told.
+  var eventName: String? {
+    switch self {
+    case .created: "created"
+    case .replaced: "replaced"
+    case .invalidated: "invalidated"
+    case .rehomed: "rehomed"
+    case .confirmed: nil
     }
   }
 }

@@ -41,8 +41,7 @@ extension Registry {
     case .history(let question):
       return rows(versions[try subject(of: question, for: peer)].inOrder) { installed, reply in
         reply.word(.text(installed.release.version))
-        reply.attribute("build", installed.release.build.map(Reply.Value.text))
-        reply.attribute("id", installed.release.distribution.map(Reply.Value.text))
+        reply.attributes(installed.release.particulars)
         reply.attribute("installed", .time(installed.installed))
         reply.attribute("last", .time(installed.last))
       }
@@ -87,21 +86,37 @@ extension Registry {
     reply.ok()
     reply.word(.string(report.state.rawValue))
     reply.word(.text(report.release.version))
-    reply.attribute("build", report.release.build.map(Reply.Value.text))
-    reply.attribute("id", report.release.distribution.map(Reply.Value.text))
-    if report.state != .unchanged, let previous = report.previous {
-      reply.attribute("previous", .text(previous.version))
-      reply.attribute("previous-build", previous.build.map(Reply.Value.text))
-      reply.attribute("previous-id", differing(previous, report.release).map(Reply.Value.text))
-    }
+    reply.attributes(report.release.particulars)
+    if report.state != .unchanged { reply.attributes(report.previous?.particulars(before: report.release) ?? []) }
     // When it last came back is not told: that may be later than the report, which is to be answered alike each time.
     reply.attribute("installed", (versions[subject].installed(report.release)?.installed).map(Reply.Value.time))
     return reply
   }
+}
 
-  /// The distribution before, where it was another.
-  private func differing(_ previous: Release, _ release: Release) -> Text? {
-    previous.distribution == release.distribution ? nil : previous.distribution
+extension Release {
+  /// What is told of it behind its version, in an answer or an event.
+  var particulars: [Event.Attribute] { Event.Attribute.given(("build", build), ("id", distribution)) }
+
+  /// What is told of it as the one before another: its distribution only where that was another.
+  func particulars(before release: Release) -> [Event.Attribute] {
+    Event.Attribute.given(
+      ("previous", version), ("previous-build", build),
+      ("previous-id", distribution == release.distribution ? nil : distribution))
+  }
+}
+
+extension Event.Attribute {
+  /// Those that have a value.
+  fileprivate static func given(_ attributes: (Text, Text?)...) -> [Event.Attribute] {
+    attributes.compactMap { name, value in value.map { Event.Attribute(name, $0) } }
+  }
+}
+
+extension Reply {
+  /// Adds what an event says as well.
+  mutating func attributes(_ attributes: [Event.Attribute]) {
+    for attribute in attributes { self.attribute("\(attribute.name)", .text(attribute.value)) }
   }
 }
 
@@ -151,10 +166,7 @@ extension Registry {
     throws(Refusal) -> Decision
   {
     var plan = Plan(self)
-    if let app = subject.app, apps[app] == nil {
-      try requireRoom(for: app)
-      plan.add(.appInstalled(app, App(installed: context.now)))
-    }
+    if let app = subject.app, let change = try firstUse(of: app, at: context.now) { plan.add(change) }
     let own = versions[subject].report(of: session)
     let report = report(of: release, by: session, of: subject)
     if versions[subject].current?.release != release { try plan.install(release, of: subject, at: context.now) }
