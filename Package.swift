@@ -68,8 +68,11 @@ let package = Package(
     // Not in the package: what packaging/bench runs. Foundation is allowed here, as in the tests.
     .executableTarget(name: "IdentityBench", dependencies: ["LinuxSystem"], swiftSettings: strict),
 
+    // What several test targets need. Below Tests: it is no part of what is shipped.
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+
     // One test target for each, and three that look at the whole.
-    .testTarget(name: "IdentityCoreTests", dependencies: ["IdentityCore"], swiftSettings: strict),
+    .testTarget(name: "IdentityCoreTests", dependencies: ["IdentityCore", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "IdentityWireTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
@@ -79,16 +82,19 @@ let package = Package(
       name: "AppManifestsTests", dependencies: ["AppManifests", "IdentityCore", "ConfigurationFiles", "LinuxSystem"],
       swiftSettings: strict),
     .testTarget(
-      name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem"], exclude: ["Fixtures"],
+      name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem", "TestSupport"],
+      exclude: ["Fixtures"],
       swiftSettings: strict),
     .testTarget(
-      name: "IdentityServerTests", dependencies: ["IdentityServer", "IdentityCore", "LinuxSystem", "Systemd"],
+      name: "IdentityServerTests",
+      dependencies: ["IdentityServer", "IdentityCore", "LinuxSystem", "Systemd", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "IdentityClientTests", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
       swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["IdentityWire", "IdentityCore", "LinuxSystem"], exclude: ["Fixtures"],
+      name: "EndToEndTests", dependencies: ["IdentityWire", "IdentityCore", "LinuxSystem", "TestSupport"],
+      exclude: ["Fixtures"],
       swiftSettings: strict),
     .testTarget(name: "SystemTests", exclude: ["restart-client.pl"], swiftSettings: strict),
     .testTarget(name: "LayoutTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),

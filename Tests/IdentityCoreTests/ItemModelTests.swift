@@ -1,4 +1,5 @@
 import IdentityCore
+import TestSupport
 import Testing
 
 /// One thing that happens to the daemon and to the model.

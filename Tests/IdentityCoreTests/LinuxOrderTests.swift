@@ -1,5 +1,6 @@
 import Foundation
 import IdentityCore
+import TestSupport
 import Testing
 
 /// The linux order beside systemd's own.

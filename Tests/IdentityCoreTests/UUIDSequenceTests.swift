@@ -1,4 +1,5 @@
 import IdentityCore
+import TestSupport
 import Testing
 
 private let start: Int64 = 1_700_000_000_000
@@ -16,7 +17,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
 
   @Test func `it strictly ascends whatever the clock does`() {
     var sequence = UUIDSequence()
-    var random = SplitMix(state: 42)
+    var random = SeededGenerator(42)
     var last = UUID.zero
     var clock = start
     for round in 0..<100_000 {
@@ -44,7 +45,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
 
   @Test(arguments: [start - 31_536_000_000, start - 1, start, start + 1, start + 31_536_000_000, 0, -5])
   func `a later run goes on behind the last one, whatever the clock says`(clock: Int64) {
-    var random = SplitMix(state: 7)
+    var random = SeededGenerator(7)
     var before = UUIDSequence()
     var last = before.next(now: Timestamp(milliseconds: start), random: UUID(high: random.next(), low: random.next()))
     var after = UUIDSequence()

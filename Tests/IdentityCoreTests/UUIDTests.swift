@@ -1,4 +1,5 @@
 import IdentityCore
+import TestSupport
 import Testing
 
 @Suite struct UUIDTests {
@@ -37,7 +38,7 @@ import Testing
   }
 
   @Test func `text and value go both ways for every digit`() {
-    var random = SplitMix(state: 7)
+    var random = SeededGenerator(7)
     for _ in 0..<1_000 {
       let uuid = UUID(high: random.next(), low: random.next())
       #expect(UUID(Text("\(uuid)")) == uuid)
@@ -56,18 +57,5 @@ import Testing
   @Test(arguments: [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80], [0x61, 0x00]] as [[UInt8]])
   func `bytes that are not UTF-8, and NUL, are no text`(bytes: [UInt8]) {
     #expect(Text(validating: bytes) == nil)
-  }
-}
-
-/// A generator whose sequence is known, so that a failure can be repeated.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-    return value ^ value >> 31
   }
 }

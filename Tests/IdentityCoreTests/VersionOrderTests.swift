@@ -1,4 +1,5 @@
 import IdentityCore
+import TestSupport
 import Testing
 
 extension VersionOrder.Outcome {

@@ -1,6 +1,7 @@
 import Glibc
 import IdentityCore
 import LinuxSystem
+import TestSupport
 import Testing
 
 @testable import IdentityServer

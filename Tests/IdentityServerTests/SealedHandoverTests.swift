@@ -1,5 +1,6 @@
 import IdentityCore
 import LinuxSystem
+import TestSupport
 import Testing
 
 @testable import IdentityServer

@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityStore
+import TestSupport
 import Testing
 
 /// Bits that turned and files that ended early: whatever SQLite makes of them, nothing wrong is ever served as right.
@@ -78,7 +79,7 @@ import Testing
     let workspace = try Workspace(inMemory: true)
     let (files, registry) = try closedStore(apps: 16, in: workspace)
     let database = try #require(files["identityd.db"])
-    var generator = SplitMix64(state: seed)
+    var generator = SeededGenerator(seed)
     var outcomes: [Outcome: Int] = [:]
     for _ in 0..<600 {
       let bit = Int.random(in: 0..<(8 * database.count), using: &generator)
@@ -161,7 +162,7 @@ import Testing
     let other = try Workspace(inMemory: true)
     let (files, registry) = try killed(workspace)
     let log = try #require(files["identityd.db-wal"])
-    var random = SplitMix64(state: 14)
+    var random = SeededGenerator(14)
     for _ in 0..<400 {
       let place = Int.random(in: log.indices, using: &random)
       var changed = files
@@ -188,18 +189,5 @@ import Testing
       }
       #expect(content.registry.isNothing, "\(what)")
     }
-  }
-}
-
-/// The generator of Steele, Lea and Flood (2014): small, and the same on every machine.
-struct SplitMix64: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import IdentityCore
 import IdentityStore
+import TestSupport
 import Testing
 
 /// An item with everything that can be said of one; another edition says something else.
@@ -17,7 +18,7 @@ func sampleItem(_ number: Int64, edition: UInt64 = 0, owner: Text = "user:7", le
 
 /// A secret that no other edition has.
 func sampleSecret(_ number: Int64, edition: UInt64 = 0, length: Int = 20) -> [UInt8] {
-  var random = SplitMix64(state: UInt64(number) << 32 | edition << 16 | UInt64(length))
+  var random = SeededGenerator(UInt64(number) << 32 | edition << 16 | UInt64(length))
   return (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
 }
 

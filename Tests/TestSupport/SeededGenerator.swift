@@ -1,10 +1,12 @@
 /// Random numbers that are the same in every run (SplitMix64), so that what failed once can be looked at again.
-struct SeededGenerator: RandomNumberGenerator {
+package struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
-  init(_ seed: UInt64) { state = seed }
+  /// Begins the sequence of one seed.
+  package init(_ seed: UInt64) { state = seed }
 
-  mutating func next() -> UInt64 {
+  /// The next 64 bits.
+  package mutating func next() -> UInt64 {
     state &+= 0x9e37_79b9_7f4a_7c15
     var word = state
     word = (word ^ (word >> 30)) &* 0xbf58_476d_1ce4_e5b9
@@ -13,10 +15,10 @@ struct SeededGenerator: RandomNumberGenerator {
   }
 
   /// Whether something happens that happens once in so many times.
-  mutating func once(in times: Int) -> Bool { Int.random(in: 0..<times, using: &self) == 0 }
+  package mutating func once(in times: Int) -> Bool { Int.random(in: 0..<times, using: &self) == 0 }
 
   /// One of these.
-  mutating func one<Element>(of elements: [Element]) -> Element {
+  package mutating func one<Element>(of elements: [Element]) -> Element {
     elements[Int.random(in: 0..<elements.count, using: &self)]
   }
 }
