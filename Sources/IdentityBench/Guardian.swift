@@ -22,7 +22,7 @@ final class Guardian {
     rm -rf -- "$1"
     """
 
-  /// Makes the folder and starts the shell.
+  /// Makes the folder and starts the shell. Other users get through it to the sockets, but see nothing.
   init() throws {
     let name = "identitybench-\(UUID().uuidString.prefix(8))"
     folder = FileManager.default.temporaryDirectory.appending(path: name).standardizedFileURL
@@ -33,7 +33,7 @@ final class Guardian {
     shell.standardError = FileHandle.nullDevice
     try shell.run()
     try FileManager.default.createDirectory(
-      at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+      at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o711])
   }
 
   /// Has one more process ended at the end.

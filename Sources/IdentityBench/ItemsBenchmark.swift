@@ -37,7 +37,7 @@ struct ItemsBenchmark {
   /// Makes the daemons' folders. Nothing runs before ``run()``.
   init(options: Options, guardian: Guardian) throws {
     self.options = options
-    sizes = Pair(small: Self.few, large: options.items)
+    sizes = Pair(usual: Self.few, other: options.items)
     let configuration = """
       [Limits]
       ItemsPerApp=\(max(200_000, options.items))
@@ -53,8 +53,8 @@ struct ItemsBenchmark {
 
   /// Fills both, and measures them in turn.
   func run() throws -> Report {
-    var sides = try Pair(small: side(self.sides.small, sizes.small), large: side(self.sides.large, sizes.large))
-    Program.say("filling daemons with \(sizes.small.grouped) and \(sizes.large.grouped) items")
+    var sides = try Pair(usual: side(self.sides.usual, sizes.usual), other: side(self.sides.other, sizes.other))
+    Program.say("filling daemons with \(sizes.usual.grouped) and \(sizes.other.grouped) items")
     let rates = try sides.map(fill)
     Program.say("measuring in \(options.rounds) rounds")
     var figures = try reads(sides) + others(sides)
@@ -62,7 +62,8 @@ struct ItemsBenchmark {
     figures.append(Figure("peak memory so far", .megabytes, try sides.map(peakMemory)))
     figures += try restart(&sides)
     figures.append(Figure("peak memory since a restart", .megabytes, try sides.map(peakMemory)))
-    return Report(benchmark: "items", sizes: sizes, rounds: options.rounds, figures: figures)
+    return Report(
+      benchmark: "items", columns: sizes.map(\.grouped), rounds: options.rounds, figures: figures)
   }
 
   private func side(_ daemon: MeasuredDaemon, _ items: Int) throws -> Side {
@@ -108,15 +109,15 @@ struct ItemsBenchmark {
     _ sides: Pair<Side>, rounds: Int? = nil, warmUp: Int = 2, seed: UInt64,
     _ measure: (Side, inout SplitMix) throws -> [Double]
   ) throws -> Pair<[[Double]]> {
-    var results = Pair<[[Double]]>(small: [], large: [])
+    var results = Pair<[[Double]]>(usual: [], other: [])
     for round in 0..<(rounds ?? options.rounds) + warmUp {
       var generator = SplitMix(seed: seed << 32 | UInt64(round))
       var same = generator
-      let small = try measure(sides.small, &generator)
-      let large = try measure(sides.large, &same)
+      let usual = try measure(sides.usual, &generator)
+      let other = try measure(sides.other, &same)
       guard round >= warmUp else { continue }
-      results.small.append(small)
-      results.large.append(large)
+      results.usual.append(usual)
+      results.other.append(other)
     }
     return results
   }
@@ -206,8 +207,8 @@ struct ItemsBenchmark {
       return [time]
     }
     .map { $0.flatMap(\.self) }
-    sides.small.connection = try sides.small.daemon.connect()
-    sides.large.connection = try sides.large.daemon.connect()
+    sides.usual.connection = try sides.usual.daemon.connect()
+    sides.other.connection = try sides.other.daemon.connect()
     return [Figure("restart until it answers, median", .milliseconds, times.map(\.median), rounds: times)]
   }
 }

@@ -9,7 +9,8 @@ final class MeasuredDaemon {
   private let folder: URL
   private let guardian: Guardian
   private var process = Process()
-  private var socket: String { folder.appending(path: "socket").path }
+  /// Where it listens.
+  var socket: String { folder.appending(path: "socket").path }
   private var configurationFile: URL { folder.appending(path: "identityd.conf") }
   private var logFile: URL { folder.appending(path: "log") }
 

@@ -29,7 +29,11 @@ enum Program {
   private static let benchmarks = [
     Benchmark(name: "items", summary: "'item read' with many items takes at most twice as long as with 100.") {
       try ItemsBenchmark(options: $0, guardian: $1).run()
-    }
+    },
+    Benchmark(
+      name: "neighbour",
+      summary: "A user waits at most twice as long beside a hostile one as alone, and none is refused."
+    ) { try NeighbourBenchmark(options: $0, guardian: $1).run() },
   ]
 
   /// Runs the benchmarks.
@@ -37,6 +41,10 @@ enum Program {
   /// - Returns: the exit status of the process.
   static func main() -> Int32 {
     do {
+      if let part = try Part(Array(Swift.CommandLine.arguments.dropFirst())) {
+        try part.play()
+        return ExitStatus.success
+      }
       let options = try Options(Array(Swift.CommandLine.arguments.dropFirst()))
       if options.showsHelp {
         return StandardStream.output.write(help) ? ExitStatus.success : ExitStatus.failure

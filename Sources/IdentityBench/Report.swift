@@ -1,6 +1,6 @@
 import Foundation
 
-/// One row of the table: a figure of both daemons.
+/// One row of the table: a figure of both sides.
 struct Figure: Encodable {
   /// What it is a number of.
   enum Unit: String, Encodable {
@@ -22,10 +22,10 @@ struct Figure: Encodable {
   let name: String
   /// What the two numbers count.
   let unit: Unit
-  /// With few items.
-  let small: Double
-  /// With many.
-  let large: Double
+  /// On the side that is compared with.
+  let usual: Double
+  /// On the side that is compared.
+  let other: Double
   /// How many times worse the second is: more time or memory, or less in a second.
   let ratio: Double
   /// What the ratio may be at most; nil where nothing is asserted.
@@ -38,17 +38,17 @@ struct Figure: Encodable {
     self.name = name
     self.unit = unit
     self.limit = limit
-    small = values.small
-    large = values.large
-    ratio = Self.ratio(values.small, values.large, unit)
+    usual = values.usual
+    other = values.other
+    ratio = Self.ratio(values.usual, values.other, unit)
     quartiles = rounds.map { rounds in
-      let ratios = zip(rounds.small, rounds.large).map { Self.ratio($0, $1, unit) }
+      let ratios = zip(rounds.usual, rounds.other).map { Self.ratio($0, $1, unit) }
       return [ratios.percentile(0.25), ratios.percentile(0.75)]
     }
   }
 
-  private static func ratio(_ small: Double, _ large: Double, _ unit: Unit) -> Double {
-    unit == .perSecond ? small / large : large / small
+  private static func ratio(_ usual: Double, _ other: Double, _ unit: Unit) -> Double {
+    unit == .perSecond ? usual / other : other / usual
   }
 
   /// Whether the ratio is what it may be. One that is not a number is not.
@@ -59,8 +59,8 @@ struct Figure: Encodable {
 struct Report: Encodable {
   /// The benchmark's name.
   let benchmark: String
-  /// What it compared: how many items.
-  let sizes: [Int]
+  /// What it compared, in the words that stand above the columns.
+  let columns: [String]
   /// How often it measured in turn.
   let rounds: Int
   /// The table.
@@ -69,9 +69,9 @@ struct Report: Encodable {
   let isWithinLimits: Bool
 
   /// Puts a report together.
-  init(benchmark: String, sizes: Pair<Int>, rounds: Int, figures: [Figure]) {
+  init(benchmark: String, columns: Pair<String>, rounds: Int, figures: [Figure]) {
     self.benchmark = benchmark
-    self.sizes = [sizes.small, sizes.large]
+    self.columns = [columns.usual, columns.other]
     self.rounds = rounds
     self.figures = figures
     isWithinLimits = figures.allSatisfy(\.isWithinLimit)
@@ -88,7 +88,7 @@ struct Report: Encodable {
 
   /// For people: a table, and what it means.
   var text: String {
-    let head = ["\(benchmark), \(rounds) rounds"] + sizes.map(\.grouped) + ["ratio", "rounds' quartiles"]
+    let head = ["\(benchmark), \(rounds) rounds"] + columns + ["ratio", "rounds' quartiles"]
     let rows = [head] + figures.map(\.cells)
     let widths = head.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
     let table = rows.map { row in
@@ -114,7 +114,7 @@ extension Figure {
   /// What stands in the columns of its row.
   fileprivate var cells: [String] {
     let range = quartiles.map { "\($0[0].short) to \($0[1].short)" } ?? ""
-    return [name, "\(small.short) \(unit.symbol)", "\(large.short) \(unit.symbol)", ratio.short, range]
+    return [name, "\(usual.short) \(unit.symbol)", "\(other.short) \(unit.symbol)", ratio.short, range]
   }
 }
 

@@ -1,13 +1,13 @@
-/// What belongs to the smaller of two daemons, and what belongs to the larger.
+/// What belongs to either side of a comparison.
 struct Pair<Value> {
-  /// Of the daemon with few items.
-  var small: Value
-  /// Of the daemon with many.
-  var large: Value
+  /// What is compared with: few items, no neighbour.
+  var usual: Value
+  /// What is compared: many items, a hostile neighbour.
+  var other: Value
 
   /// Turns both into something else.
   func map<Other>(_ transform: (Value) throws -> Other) rethrows -> Pair<Other> {
-    Pair<Other>(small: try transform(small), large: try transform(large))
+    Pair<Other>(usual: try transform(usual), other: try transform(other))
   }
 }
 

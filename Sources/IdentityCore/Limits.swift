@@ -1,19 +1,31 @@
 /// Every bound of the daemon, with its reason. What `[Limits]` can set is in ``Limits``; the rest is fixed here.
 package enum Bound {
-  /// The longest request line, its end included, in bytes (protocol, section 1).
+  /// The longest request line, its end included, in bytes (protocol, section 1); ``Limits/lineLength`` is what holds.
   package static let lineLength = 65_536
   /// Words in one line: an item may have ``attributesPerItem`` attributes, and a dozen words besides.
   package static let wordsPerLine = 256
   /// UUIDs one `get uuid` may ask for (protocol, section 3): the reply is 390 kB.
   package static let uuidsPerRequest = 10_000
-  /// Changes of one connection that may be at the writer at a time: enough for a pipeline to share its commits.
-  package static let changesInFlight = 128
-  /// Output that may wait for a client before its next requests are left unread, in bytes.
-  package static let outputPerConnection = 262_144
-  /// Requests of one connection that are answered before the others get their turn.
+  /// Requests of one connection that are answered before the others of its user get their turn.
   package static let requestsPerTurn = 256
-  /// Events taken from the kernel in one turn of the loop.
+  /// The same while there are other users.
+  package static let requestsPerSharedTurn = 32
+  /// Connections that are looked at in one turn of a user, and users in one of the loop.
   package static let readinessPerTurn = 256
+  /// Connections that are looked at in one turn of a user while there are others.
+  package static let readinessPerSharedTurn = 8
+  /// How long the turn of the only user may be, in microseconds: so long another one waits to get in.
+  package static let turnMicroseconds = 500
+  /// How long a user's turn may be while there are others, in microseconds; what it takes beyond that it takes from its
+  /// next. It ends between two connections.
+  package static let sharedTurnMicroseconds = 50
+  /// Bytes read at a time from a connection while there are other users: some hundred requests.
+  package static let readPerSharedTurn = 4_096
+  /// Connections that are accepted in one turn of the loop, and while several users are connected: each has to be looked
+  /// up, which takes as long as dozens of requests.
+  package static let acceptsPerTurn = 256
+  /// See ``acceptsPerTurn``.
+  package static let acceptsPerSharedTurn = 2
   /// Bytes of a client's own words that an error text repeats, so that no line can be made to grow.
   package static let quotedBytes = 64
   /// The longest word in a verb's place that an error text repeats, in bytes: no verb is as long.
@@ -58,10 +70,6 @@ package enum Bound {
   package static let nameLength = 255
   /// The longest secret of an item, in bytes (protocol, section 4).
   package static let secretLength = 32_768
-  /// Items of all apps together: what is said of them is in memory.
-  package static let items = 1_000_000
-  /// Their size together, in bytes; an app that was forgotten leaves its items.
-  package static let itemBytes = 4_294_967_296
   /// The longest label, and the longest value of an item's attribute, in bytes.
   package static let itemTextLength = 1_024
   /// The longest name of an item's attribute, in bytes.
@@ -128,12 +136,34 @@ package enum Bound {
 
 /// The bounds that an administrator can set in `[Limits]`.
 package struct Limits: Equatable, Sendable {
-  /// Connections in all. Each costs a descriptor, and each process that has some one more; the shipped unit allows 65,536.
+  /// Connections in all. Each costs a descriptor, and each process and each user that has some one more; the shipped
+  /// unit allows 65,536.
   package var connections = 4_096
   /// Connections of one user who is not root: a quarter of all, so that four users are needed to fill the daemon.
   package var connectionsPerUser = 1_024
   /// Places among `connections` that only root can take, so that an administrator always gets in.
   package var reservedConnections = 16
+  /// The longest request line, its end included, in bytes: what the protocol allows. Each connection may hold that much of a
+  /// line that is not at its end.
+  package var lineLength = Bound.lineLength
+  /// Changes of one connection that may be at the writer at a time: enough for a pipeline to share its commits.
+  package var changesPerConnection = 128
+  /// Changes of one user who is not root that may be at the writer at a time: each may hold a secret, so that is 32 MiB.
+  package var changesPerUser = 1_024
+  /// Changes that are written in one transaction: so long the next user waits.
+  package var changesPerCommit = 512
+  /// Output that may wait for a client before its next requests are left unread, in bytes.
+  package var outputPerConnection = 262_144
+  /// The same for all connections of one user who is not root: those of 64 clients that do not read.
+  package var outputPerUser = 16_777_216
+  /// Subscribers in all. Each is looked at for each event.
+  package var subscribers = 1_024
+  /// Subscribers of one user who is not root: a quarter of all.
+  package var subscribersPerUser = 256
+  /// Items of all apps together: what is said of them is in memory.
+  package var items = 1_000_000
+  /// Their size together, in bytes; an app that was forgotten leaves its items.
+  package var itemBytes = 4_294_967_296
   /// Items that one app may have; a user's own services have as many together.
   package var itemsPerApp = 1_000
   /// The size of an app's items together, in bytes: secrets, and all that is said of them, which is held in memory.

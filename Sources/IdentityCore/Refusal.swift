@@ -2,8 +2,8 @@
 package enum Refusal: Error, Equatable, Sendable {
   /// The line does not parse.
   case syntax(SyntaxFault)
-  /// The line is over ``Bound/lineLength``.
-  case tooLong
+  /// The line is over the limit, in bytes.
+  case tooLong(limit: Int)
   /// No verb begins with these words.
   case unknownVerb(Text)
   /// An operand or attribute of this verb is wrong.

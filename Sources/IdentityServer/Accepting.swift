@@ -6,8 +6,8 @@ import Systemd
 
 extension Server {
   /// Takes the connections that wait, a bounded number a turn.
-  func acceptConnections() {
-    for _ in 0..<Bound.readinessPerTurn {
+  func acceptConnections(atMost count: Int) {
+    for _ in 0..<count {
       do {
         guard let socket = try UnixSocket.accept(on: listener) else { return }
         admit(socket)
@@ -25,16 +25,31 @@ extension Server {
     } catch {
       return refuse(error, socket)
     }
-    let connection = connections.insert(socket, peer: attested.peer)
+    guard let connection = admit(socket, attested.peer) else { return }
     connection.process = consume attested.process
-    do {
-      try readiness.add(connection.descriptor.number, .read, token: connection.token.rawValue)
-    } catch {
-      return drop(connection, "\(error)")
-    }
     rest(connection)
     settleSoon(connection)
     receive(connection)
+  }
+
+  /// Takes a connection in, as one of its user's.
+  ///
+  /// - Returns: nil where there is no descriptor left to watch it with, which is logged.
+  func admit(_ socket: consuming Descriptor, _ peer: Peer) -> Connection? {
+    do {
+      let connection = try connections.insert(socket, peer: peer, settings.limits) { user throws(SystemError) in
+        try readiness.add(user.readiness.descriptor.number, .read, token: UInt64(user.userID))
+      }
+      do {
+        try connection.user.readiness.add(connection.descriptor.number, .read, token: connection.token.rawValue)
+        return connection
+      } catch {
+        drop(connection, "\(error)")
+      }
+    } catch {
+      say(.connectionFailed(app: peer.app, processID: peer.processID, reason: "\(error)"))
+    }
+    return nil
   }
 
   private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {

@@ -51,6 +51,7 @@ extension Server {
       connection.isBackedUp = true
     }
     connection.inFlight += 1
+    connection.user.changes += 1
     switch work {
     case .registry(.item(.read)), .store(.backup): connection.awaitsLast = true
     case .registry, .store, .restore: break

@@ -16,8 +16,8 @@ struct OutgoingBackup {
   /// Appends the next rows, and at the end the final line.
   ///
   /// - Returns: whether that was the end.
-  mutating func fill(_ output: inout [UInt8]) -> Bool {
-    while sent < bytes.count, output.count < Bound.outputPerConnection {
+  mutating func fill(_ output: inout [UInt8], upTo length: Int) -> Bool {
+    while sent < bytes.count, output.count < length {
       let piece = bytes[sent..<min(sent + Bound.backupPiece, bytes.count)]
       output += "* data=".utf8
       Base64.append(piece, to: &output)
@@ -33,7 +33,7 @@ struct OutgoingBackup {
 extension Connection {
   /// Goes on with a backup.
   func fillFromBackup() {
-    guard outgoing?.fill(&output) == true else { return }
+    guard outgoing?.fill(&output, upTo: user.limits.outputPerConnection) == true else { return }
     outgoing = nil
     isBackedUp = false
   }

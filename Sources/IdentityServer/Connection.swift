@@ -17,6 +17,8 @@ final class Connection {
   let descriptor: Descriptor
   let token: ConnectionToken
   let peer: Peer
+  /// The share of the user it belongs to.
+  let user: UserShare
   /// Stands for the process that connected, until that is watched.
   var process: Descriptor?
   /// How much of what that process sent before its end was not read yet; nil as long as it lives.
@@ -60,13 +62,16 @@ final class Connection {
   var isParked = false
   /// What is written down of it for the next run of the daemon.
   var keptShape: Shape?
-  /// It waits for its next turn in the list of those who used theirs up.
+  /// It waits for its next turn in the list of its user.
   var isWaitingForTurn = false
+  /// The output that counts among what is held for its user, in bytes.
+  var counted = 0
 
-  init(_ descriptor: consuming Descriptor, token: ConnectionToken, peer: Peer) {
+  init(_ descriptor: consuming Descriptor, token: ConnectionToken, peer: Peer, user: UserShare) {
     self.descriptor = descriptor
     self.token = token
     self.peer = peer
+    self.user = user
   }
 
   deinit {
@@ -74,10 +79,11 @@ final class Connection {
     if holdsSecret { output.wipe() }
   }
 
-  /// Whether another request may be carried out now, or has to wait for output to be read or changes to be done.
+  /// Whether another request may be carried out now, or has to wait for output to be read or changes to be done. One at a time
+  /// always may: no client has to wait for what another one of its user does not read.
   var hasRoom: Bool {
-    !isClosing && !awaitsLast && !holdsSecret && outgoing == nil && inFlight < Bound.changesInFlight
-      && output.count - sent < Bound.outputPerConnection
+    !isClosing && !awaitsLast && !holdsSecret && outgoing == nil && inFlight < user.limits.changesPerConnection
+      && output.count - sent < user.limits.outputPerConnection && (user.hasRoom || isIdle)
   }
 
   /// Whether a request is there that nothing keeps from being carried out.
@@ -90,7 +96,7 @@ final class Connection {
 
   /// Whether more of what it sends is read now.
   var wantsInput: Bool {
-    hasRoom && !hasEnded && left != 0 && !isWaitingForTurn && input.count < Bound.lineLength
+    hasRoom && !hasEnded && left != 0 && !isWaitingForTurn && input.count < user.limits.lineLength
   }
 
   /// Whether the process that connected has ended, and everything it sent was read.
@@ -114,59 +120,5 @@ extension Connection {
     Shape(
       isPlain: input.isEmpty && output.isEmpty && !hasEnded && !isClosing, starts: subscription?.starts,
       lag: subscription?.lag)
-  }
-}
-
-/// All connections by their token, and how many each user has.
-struct ConnectionTable {
-  private var slots: [Connection?] = []
-  private var generations: [UInt32] = []
-  private var free: [Int] = []
-  private var perUser: [UInt32: Int] = [:]
-  private(set) var count = 0
-
-  /// The connection with this token, if it is still there.
-  subscript(_ token: ConnectionToken) -> Connection? {
-    guard token.slot < slots.count, let connection = slots[token.slot], connection.token == token else { return nil }
-    return connection
-  }
-
-  /// All that are there.
-  var all: [Connection] { slots.compactMap { $0 } }
-
-  /// Why this user gets no more connections; nil when there is room.
-  func refusal(of userID: UInt32, _ limits: Limits) -> Refusal? {
-    if userID != 0, perUser[userID, default: 0] >= limits.connectionsPerUser {
-      return .busy("uid \(userID) has \(limits.connectionsPerUser) connections, which is all it may have")
-    }
-    let open = userID == 0 ? limits.connections : limits.connections - limits.reservedConnections
-    return count >= open ? .busy("there are \(count) connections, which is all there may be") : nil
-  }
-
-  /// Makes place for a connection.
-  mutating func insert(_ descriptor: consuming Descriptor, peer: Peer) -> Connection {
-    let slot = free.popLast() ?? slots.count
-    if slot == slots.count {
-      slots.append(nil)
-      generations.append(0)
-    }
-    let connection = Connection(
-      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: peer)
-    slots[slot] = connection
-    perUser[peer.userID, default: 0] += 1
-    count += 1
-    return connection
-  }
-
-  /// Forgets a connection; its descriptor closes with the last reference.
-  mutating func remove(_ connection: Connection) {
-    guard self[connection.token] === connection else { return }
-    let slot = connection.token.slot
-    slots[slot] = nil
-    generations[slot] &+= 1
-    free.append(slot)
-    count -= 1
-    let left = perUser[connection.peer.userID, default: 1] - 1
-    perUser[connection.peer.userID] = left > 0 ? left : nil
   }
 }

@@ -65,9 +65,10 @@ extension Server {
     if connection.isStored { try? connection.descriptor.shutdownBoth() }
     if upload?.token == connection.token { upload = nil }
     connections.remove(connection)
-    processes.remove(connection.token, of: connection.peer.processID)
+    processes.remove(connection.token, of: PeerProcessTable.Key(connection.peer))
     if connection.isParked { parked -= 1 }
     endSubscription(of: connection)
+    count(connection)
     finishStop()
   }
 }

@@ -2,9 +2,22 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// The processes behind connections that last. Each is watched once, however many connections it has: that is what counts
-/// against the bound on descriptors.
+/// The processes behind connections that last. Each is watched once, however many connections a user has by it: that is what
+/// counts against the bound on descriptors.
 struct PeerProcessTable {
+  /// A process that connected as a user.
+  struct Key: Hashable {
+    let number: Int32
+    let userID: UInt32
+
+    init(number: Int32, userID: UInt32) {
+      self.number = number
+      self.userID = userID
+    }
+
+    init(_ peer: Peer) { self.init(number: peer.processID, userID: peer.userID) }
+  }
+
   /// A process, and what it connected.
   private final class Process {
     let descriptor: Descriptor
@@ -13,30 +26,30 @@ struct PeerProcessTable {
     init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
   }
 
-  private var processes: [Int32: Process] = [:]
+  private var processes: [Key: Process] = [:]
 
   /// The descriptor of the process with this number that is watched already; nil where none is.
-  func watched(_ number: Int32) -> Int32? { processes[number]?.descriptor.number }
+  func watched(_ key: Key) -> Int32? { processes[key]?.descriptor.number }
 
   /// Takes in that a process which is watched has one more connection.
-  mutating func add(_ token: ConnectionToken, to number: Int32) { processes[number]?.connections.insert(token) }
+  mutating func add(_ token: ConnectionToken, to key: Key) { processes[key]?.connections.insert(token) }
 
   /// Takes in a process that is to be watched.
-  mutating func insert(_ process: consuming Descriptor, _ number: Int32, _ token: ConnectionToken) {
+  mutating func insert(_ process: consuming Descriptor, _ key: Key, _ token: ConnectionToken) {
     let process = Process(process)
     process.connections = [token]
-    processes[number] = process
+    processes[key] = process
   }
 
   /// A connection is gone; with its last one the process is watched no more.
-  mutating func remove(_ token: ConnectionToken, of number: Int32) {
-    guard let process = processes[number], process.connections.remove(token) != nil else { return }
-    if process.connections.isEmpty { processes[number] = nil }
+  mutating func remove(_ token: ConnectionToken, of key: Key) {
+    guard let process = processes[key], process.connections.remove(token) != nil else { return }
+    if process.connections.isEmpty { processes[key] = nil }
   }
 
   /// A process has ended: its connections, in the order they came.
-  mutating func end(_ number: Int32) -> [ConnectionToken] {
-    guard let process = processes.removeValue(forKey: number) else { return [] }
+  mutating func end(_ key: Key) -> [ConnectionToken] {
+    guard let process = processes.removeValue(forKey: key) else { return [] }
     return process.connections.sorted { $0.rawValue < $1.rawValue }
   }
 }
@@ -58,16 +71,16 @@ extension Server {
   /// Not at once when it connects: most are gone after one request, and would cost the watch for nothing.
   func watchProcess(of connection: Connection) {
     guard let process = connection.process.take() else { return }
-    let number = connection.peer.processID
+    let key = PeerProcessTable.Key(connection.peer)
     do {
-      if let watched = processes.watched(number) {
+      if let watched = processes.watched(key) {
         // The number belongs to one process at a time, so this is that one, or that one has ended.
-        if try PeerCredentials.isAlive(watched) { return processes.add(connection.token, to: number) }
-        endProcess(number)
+        if try PeerCredentials.isAlive(watched) { return processes.add(connection.token, to: key) }
+        endProcess(key)
       }
-      try readiness.add(
-        process.number, .read, token: ReadinessSet.Ready.processMark | UInt64(UInt32(bitPattern: number)))
-      processes.insert(process, number, connection.token)
+      try connection.user.readiness.add(
+        process.number, .read, token: ReadinessSet.Ready.processMark | UInt64(UInt32(bitPattern: key.number)))
+      processes.insert(process, key, connection.token)
     } catch {
       // Nobody would notice its end.
       drop(connection, "\(error)")
@@ -86,12 +99,12 @@ extension Server {
 
   /// Ends the connections of the processes that have ended, behind what these have to say for themselves: most have ended
   /// together with their process.
-  func endProcesses(_ list: [ReadinessSet.Ready]) {
-    for ready in list { if let number = ready.endedProcess { endProcess(number) } }
+  func endProcesses(_ list: [ReadinessSet.Ready], of user: UserShare) {
+    for ready in list { if let number = ready.endedProcess { endProcess(.init(number: number, userID: user.userID)) } }
   }
 
-  private func endProcess(_ number: Int32) {
-    for token in processes.end(number) { if let connection = connections[token] { orphan(connection) } }
+  private func endProcess(_ key: PeerProcessTable.Key) {
+    for token in processes.end(key) { if let connection = connections[token] { orphan(connection) } }
   }
 
   /// The process that connected has ended. What it sent is still answered; what comes from here on is not its.
@@ -99,7 +112,8 @@ extension Server {
     guard connection.left == nil, !connection.isDraining else { return }
     connection.left = (try? connection.descriptor.unread()) ?? 0
     endSubscription(of: connection)
-    if goesOn { advance(connection) }
+    // One process may leave a thousand of them.
+    if goesOn { waitForTurn(connection) }
   }
 
   /// Says why before the connection closes, where anybody still has it.

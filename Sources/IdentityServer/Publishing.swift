@@ -15,16 +15,36 @@ extension Server {
       }
       guard since >= events.oldest else { throw .gone(since: since, oldest: events.oldest) }
     }
+    if connection.subscription == nil { try requireRoomToSubscribe(connection) }
     var reply = snapshot ? registry.snapshot(of: topics, for: connection.peer) : Reply()
     reply.ok()
     reply.word(.number(since ?? events.last))
     reply.append(to: &connection.output)
     if connection.subscription == nil {
       connection.subscription = Subscription(at: since ?? events.last)
-      subscribers.insert(connection.token)
+      countSubscriber(connection)
     }
     connection.subscription?.add(topics, after: since ?? events.last, now: events.last)
     if since != nil { publish() }
+  }
+
+  private func requireRoomToSubscribe(_ connection: Connection) throws(Refusal) {
+    let user = connection.user
+    guard user.userID != 0 else { return }
+    guard user.subscribers < user.limits.subscribersPerUser else {
+      throw .limit(
+        "uid \(user.userID) has \(user.subscribers) subscribers, which is all it may have ([Limits] SubscribersPerUser=)"
+      )
+    }
+    guard subscribers.count < user.limits.subscribers else {
+      throw .limit("there are \(subscribers.count) subscribers, which is all there may be ([Limits] Subscribers=)")
+    }
+  }
+
+  /// A connection is one of the subscribers from now on.
+  func countSubscriber(_ connection: Connection) {
+    connection.user.subscribers += 1
+    subscribers.insert(connection.token)
   }
 
   /// `unsubscribe`.
@@ -38,6 +58,7 @@ extension Server {
   func endSubscription(of connection: Connection) {
     guard connection.subscription != nil else { return }
     connection.subscription = nil
+    connection.user.subscribers -= 1
     subscribers.remove(connection.token)
   }
 
@@ -46,6 +67,11 @@ extension Server {
   /// there are, and the subscribers are never left out.
   func publish() {
     if subscribers.startRound() { publishSource?.enable() }
+  }
+
+  /// Goes on with the round, where nobody asks anything.
+  func publishSome() {
+    publishSome(connections.isShared ? Bound.subscribersBesideRequests : Bound.subscribersPerTurn)
   }
 
   /// Goes on with the round.

@@ -9,6 +9,7 @@ extension Server {
     for report in outbox.takeAll() {
       take(report)
       for outcome in report.outcomes {
+        connections.finishChange(of: outcome.userID)
         // The client may have gone; its changes are made all the same.
         guard let connection = connections[outcome.connection] else { continue }
         connection.inFlight -= 1
@@ -27,7 +28,10 @@ extension Server {
       }
     }
     // A connection may be in the list more than once; going on with it again does no harm.
-    for connection in touched where connections[connection.token] === connection { advance(connection) }
+    for connection in touched where connections[connection.token] === connection {
+      // Where others wait, sending what was found out is part of the user's turn.
+      if connections.isShared { waitForTurn(connection) } else { advance(connection) }
+    }
   }
 
   /// Takes in what is durable now.

@@ -65,8 +65,11 @@ package final class Server {
   var received = [UInt8](repeating: 0, count: Bound.lineLength)
   var spareOutput: [UInt8] = []
   var readyList: [ReadinessSet.Ready] = []
+  /// Users who wait for their turn with what the kernel does not tell of.
+  var waitingUsers: [UserShare] = []
 
   let listener: Descriptor
+  /// The users' readiness sets, each under the number of its user.
   let readiness: ReadinessSet
   let inbox: Mailbox<WriterMessage>
   let outbox: Mailbox<WriterReport>
@@ -79,7 +82,6 @@ package final class Server {
   var acceptAgain: EventSource?
   var turnSource: EventSource?
   var publishSource: EventSource?
-  var waitingForTurn: [ConnectionToken] = []
   var appFolders: AppFolders?
   var stopTimer: EventSource?
   /// Connections that are listened to for a last moment, oldest first.

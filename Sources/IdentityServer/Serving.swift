@@ -6,30 +6,13 @@ import Systemd
 
 // The way of bytes: received, cut into lines, answered, sent.
 extension Server {
-  /// Serves what the kernel says is ready.
-  func serveReady() {
-    do {
-      try readiness.ready(into: &readyList)
-    } catch {
-      return say(.notServing("\(error)"))
-    }
-    for index in readyList.indices {
-      let ready = readyList[index]
-      guard let connection = connections[ConnectionToken(rawValue: ready.token)] else { continue }
-      if !ready.interest.isDisjoint(with: .failed) { hangUp(connection) }
-      if ready.interest.contains(.read) { receive(connection) } else { advance(connection) }
-    }
-    endProcesses(readyList)
-    if subscribers.isInRound { publishSome(Bound.subscribersBesideRequests) }
-  }
-
   /// The client is gone in both directions. The kernel would say so again and again, so it is asked no more; what the
   /// client sent before is still carried out.
-  private func hangUp(_ connection: Connection) {
+  func hangUp(_ connection: Connection) {
     guard !connection.isHungUp else { return }
     connection.isHungUp = true
     do {
-      try readiness.remove(connection.descriptor.number)
+      try connection.user.readiness.remove(connection.descriptor.number)
     } catch {
       drop(connection, "\(error)")
     }
@@ -42,7 +25,8 @@ extension Server {
     hold(connection)
     do {
       // A client that is gone sends nothing later, so nothing now is the end.
-      let arrived = try connection.descriptor.receive(into: &received) ?? (connection.isHungUp ? 0 : nil)
+      let arrived =
+        try connection.descriptor.receive(into: &received, atMost: longestRead) ?? (connection.isHungUp ? 0 : nil)
       guard let arrived else { return advance(connection) }
       let count = min(arrived, connection.left ?? arrived)
       connection.left? -= count
@@ -66,6 +50,9 @@ extension Server {
     advance(connection)
   }
 
+  /// How much is read at a time: where others wait, no more than fits into a turn.
+  private var longestRead: Int { connections.isShared ? Bound.readPerSharedTurn : Bound.lineLength }
+
   /// Goes on with a connection as far as it can go now: its requests, its output, its end.
   func advance(_ connection: Connection) {
     guard !connection.isParked else { return }
@@ -87,6 +74,7 @@ extension Server {
   }
 
   private func finishTurn(_ connection: Connection) {
+    defer { count(connection) }
     do {
       takeEvents(connection)
       try flush(connection)
@@ -127,15 +115,16 @@ extension Server {
   private func carryOut(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
     if connection.output.isEmpty { swap(&connection.output, &spareOutput) }
     var start = 0
-    var budget = Bound.requestsPerTurn
+    var budget = connections.isShared ? Bound.requestsPerSharedTurn : Bound.requestsPerTurn
+    let limit = connection.user.limits.lineLength
     while connection.hasRoom {
       guard let end = lineEnd(in: bytes, from: max(start, connection.searched)) else {
         connection.searched = start == 0 ? bytes.count : 0
-        if bytes.count - start >= Bound.lineLength { refuseLongLine(connection) }
+        if bytes.count - start >= limit { refuseLongLine(connection) }
         break
       }
       connection.searched = 0
-      guard end - start < Bound.lineLength else {
+      guard end - start < limit else {
         refuseLongLine(connection)
         break
       }
@@ -165,29 +154,8 @@ extension Server {
   /// The answer comes behind those that are under way; nothing more is read.
   private func refuseLongLine(_ connection: Connection) {
     guard connection.inFlight == 0 else { return }
-    Refusal.tooLong.append(to: &connection.output)
+    Refusal.tooLong(limit: connection.user.limits.lineLength).append(to: &connection.output)
     connection.isClosing = true
-  }
-
-  // MARK: Turns
-
-  private func waitForTurn(_ connection: Connection) {
-    guard !connection.isWaitingForTurn else { return }
-    connection.isWaitingForTurn = true
-    waitingForTurn.append(connection.token)
-    turnSource?.enable()
-  }
-
-  /// Gives those who used their turn up the next one.
-  func serveWaiting() {
-    turnSource?.disable()
-    let tokens = waitingForTurn
-    waitingForTurn = []
-    for token in tokens {
-      guard let connection = connections[token] else { continue }
-      connection.isWaitingForTurn = false
-      advance(connection)
-    }
   }
 
   // MARK: Output
@@ -222,7 +190,8 @@ extension Server {
       connection.output.wipe()
       connection.holdsSecret = false
     }
-    connection.output.removeAll(keepingCapacity: connection.output.capacity <= Bound.outputPerConnection)
+    connection.output.removeAll(
+      keepingCapacity: connection.output.capacity <= connection.user.limits.outputPerConnection)
     // One buffer goes from connection to connection, so that an idle one holds none.
     if connection.output.capacity > spareOutput.capacity { swap(&connection.output, &spareOutput) }
     connection.output = []
@@ -235,7 +204,7 @@ extension Server {
     if connection.sent < connection.output.count, !connection.isParked { interest.insert(.write) }
     if connection.isDraining || (connection.wantsInput && !isStopping) { interest.insert(.read) }
     guard interest != connection.interest else { return }
-    try readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
+    try connection.user.readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
     connection.interest = interest
   }
 }

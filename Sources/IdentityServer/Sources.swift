@@ -6,12 +6,19 @@ import Systemd
 // The sources of the loop, and the life of the process.
 extension Server {
   func addSources() throws {
-    let accept = try loop.watch(reading: listener.number) { [unowned self] in acceptConnections() }
+    let accept = try loop.watch(reading: listener.number) { [unowned self] in
+      acceptConnections(atMost: connections.isShared ? Bound.acceptsPerSharedTurn : Bound.acceptsPerTurn)
+      takeTurnsBeside()
+    }
     acceptSource = accept
-    sources.append(try loop.watch(reading: readiness.descriptor.number) { [unowned self] in serveReady() })
-    sources.append(try loop.watch(reading: outbox.descriptor) { [unowned self] in takeReports() })
-    turnSource = try loop.deferred { [unowned self] in serveWaiting() }
-    publishSource = try loop.deferred(idly: true) { [unowned self] in publishSome(Bound.subscribersPerTurn) }
+    sources.append(try loop.watch(reading: readiness.descriptor.number) { [unowned self] in takeTurns() })
+    sources.append(
+      try loop.watch(reading: outbox.descriptor) { [unowned self] in
+        takeReports()
+        takeTurnsBeside()
+      })
+    turnSource = try loop.deferred(idly: true) { [unowned self] in takeTurns() }
+    publishSource = try loop.deferred(idly: true) { [unowned self] in publishSome() }
     freshTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in settleConnections() }
     for signal in [SIGTERM, SIGINT] {
       sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })
@@ -30,6 +37,7 @@ extension Server {
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
     if let new = reload() {
       settings = new
+      connections.use(new.limits)
       inbox.send(.limits(new.limits))
       appFolders?.use(new.appDirectories)
       say(.configurationLoaded)
@@ -48,9 +56,9 @@ extension Server {
     ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
     say(.stopping)
     // Whoever connected and asked before the signal is in the sockets by now: one last look.
-    acceptConnections()
+    acceptConnections(atMost: Bound.acceptsPerTurn)
     acceptSource?.disable()
-    serveReady()
+    takeLastTurns()
     isStopping = true
     do {
       stopTimer = try loop.timer(after: UInt64(Bound.stopMilliseconds) * 1_000) { [unowned self] in

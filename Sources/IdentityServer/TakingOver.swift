@@ -63,7 +63,7 @@ extension Server {
         // Nothing is known of it, or nobody could say how far its request came: the client must not wait for ever.
         return try socket.shutdownBoth()
       }
-      let connection = connections.insert(socket, peer: record.peer)
+      guard let connection = admit(socket, record.peer) else { return }
       connection.isStored = true
       connection.input = record.input
       connection.output = record.output
@@ -72,9 +72,8 @@ extension Server {
       connection.hasEnded = record.hasEnded
       connection.isClosing = record.isClosing
       connection.subscription = record.subscription
-      if record.subscription != nil { subscribers.insert(connection.token) }
+      if record.subscription != nil { countSubscriber(connection) }
       findProcess(of: connection)
-      try readiness.add(connection.descriptor.number, .read, token: connection.token.rawValue)
       rest(connection)
     } catch {
       say(.handoverUnreadable("\(error)"))

@@ -56,20 +56,21 @@ final class Writer {
 
   /// Works until it is told to stop.
   func run() {
+    var queue = JobQueue()
+    var stops = false
     while true {
-      var jobs: [Job] = []
       var report = WriterReport()
       var folders: [String]?
-      var stops = false
-      for message in inbox.takeAll() {
+      for message in inbox.takeAll(waits: queue.isEmpty) {
         switch message {
-        case .job(let job): jobs.append(job)
+        case .job(let job): queue.append(job)
         case .survey(let named): folders = named
         case .limits(let new): limits = new
         case .heartbeat(let number): report.heartbeat = number
         case .stop: stops = true
         }
       }
+      let jobs = queue.take(limits.changesPerCommit)
       if !jobs.isEmpty || folders != nil {
         healIfDue(&report)
         settle(&report)
@@ -77,14 +78,15 @@ final class Writer {
       }
       carryOut(jobs, &report)
       if let folders { survey(folders, &report) }
-      if stops {
+      let isLast = stops && queue.isEmpty
+      if isLast {
         activity.enterStorage()
         if let failure = store.close() { report.notices.append(.closing(failure)) }
         activity.leaveStorage()
         report.hasStopped = true
       }
       outbox.send(report)
-      if stops { return }
+      if isLast { return }
     }
   }
 
@@ -126,12 +128,12 @@ final class Writer {
       case .store(let command):
         carryOut(batch, &report)
         batch = []
-        report.outcomes.append(.init(connection: job.connection, result: perform(command, &report)))
+        report.outcomes.append(.init(job, perform(command, &report)))
       case .restore(let upload, let dryRun, let adoptsDevice):
         carryOut(batch, &report)
         batch = []
         let result = restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice, for: job.peer, &report)
-        report.outcomes.append(.init(connection: job.connection, result: result))
+        report.outcomes.append(.init(job, result))
       }
     }
     carryOut(batch, &report)
@@ -146,7 +148,7 @@ final class Writer {
     if failure != nil { registry = before }
     forgetUncommitted()
     for ((job, _), decision) in zip(batch, decisions) {
-      report.outcomes.append(.init(connection: job.connection, result: outcome(of: decision, after: failure)))
+      report.outcomes.append(.init(job, outcome(of: decision, after: failure)))
     }
   }
 

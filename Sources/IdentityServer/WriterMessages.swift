@@ -35,7 +35,14 @@ struct WriterReport: Sendable {
   /// The answer to one job.
   struct Outcome: Sendable {
     let connection: ConnectionToken
+    let userID: UInt32
     let result: Result<Answer, Refusal>
+
+    init(_ job: Job, _ result: Result<Answer, Refusal>) {
+      connection = job.connection
+      userID = job.peer.userID
+      self.result = result
+    }
   }
 
   /// A reply, and the secret of the item in it.

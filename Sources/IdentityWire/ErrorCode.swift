@@ -69,7 +69,7 @@ extension Refusal {
   package var text: String {
     switch self {
     case .syntax(let fault): fault.text
-    case .tooLong: "a line is at most \(Bound.lineLength) bytes, its end included"
+    case .tooLong(let limit): "a line is at most \(limit) bytes, its end included"
     case .unknownVerb(let words): "\(quoted(words)) is no verb; 'help' lists them"
     case .badArgument(let verb, let fault): "\(verb): \(fault.text)"
     case .denied(let app, let userID, let grant): "\(app) (uid \(userID)) lacks \(grant)"

@@ -51,15 +51,16 @@ package struct ReadinessSet: ~Copyable {
   }
 
   /// What is ready now, at most 256 a call; does not wait.
-  package func ready(into list: inout [Ready]) throws(SystemError) {
+  package func ready(into list: inout [Ready], atMost limit: Int = 256) throws(SystemError) {
     let set = descriptor.number
     list.removeAll(keepingCapacity: true)
     var found = InlineArray<256, clinux_readiness>(repeating: clinux_readiness())
     var span = found.mutableSpan
-    let count = try system("epoll_wait") {
-      unsafe span.withUnsafeMutableBufferPointer { unsafe clinux_epoll_wait(set, $0.baseAddress, 256, 0) }
+    let count = Int32(max(1, min(limit, 256)))
+    let filled = try system("epoll_wait") {
+      unsafe span.withUnsafeMutableBufferPointer { unsafe clinux_epoll_wait(set, $0.baseAddress, count, 0) }
     }
-    for index in 0..<Int(count) {
+    for index in 0..<Int(filled) {
       list.append(Ready(token: found[index].token, interest: Interest(rawValue: found[index].events)))
     }
   }

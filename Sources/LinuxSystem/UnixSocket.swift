@@ -110,10 +110,10 @@ package enum UnixSocket {
 
 extension Descriptor {
   /// Receives from a socket into the front of the array, as ``read(into:)`` does.
-  package func receive(into bytes: inout [UInt8]) throws(SystemError) -> Int? {
+  package func receive(into bytes: inout [UInt8], atMost limit: Int = .max) throws(SystemError) -> Int? {
     let number = number
     let result = unsafe bytes.withUnsafeMutableBytes { buffer in
-      attempt { unsafe recv(number, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) }
+      attempt { unsafe recv(number, buffer.baseAddress, min(buffer.count, limit), Int32(MSG_DONTWAIT)) }
     }
     return try result.available(as: "recv")
   }

@@ -107,6 +107,13 @@ final class DaemonUnderTest {
   /// A fresh connection.
   func client() throws -> Client { try Client(socket) }
 
+  /// The most memory that it ever had (`VmHWM`, proc(5)), in bytes.
+  func peakMemory() throws -> Int {
+    let status = try String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)
+    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+    return try #require(Int(line.split(whereSeparator: \.isWhitespace)[1])) * 1_024
+  }
+
   /// The final line of one request on a connection of its own.
   func ask(_ request: String) throws -> String { try client().ask(request).last ?? "" }
 

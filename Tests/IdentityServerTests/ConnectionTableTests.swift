@@ -9,12 +9,19 @@ private func peer(_ user: UInt32) -> Peer { Peer(userID: user, groupID: 1, proce
 /// A descriptor of something real, to be closed with its connection.
 private func descriptor() throws -> Descriptor { try Folder(path: "/").open("proc", flags: 0) }
 
+extension ConnectionTable {
+  /// Takes a connection in; there is nothing to do about a new user.
+  fileprivate mutating func insert(_ descriptor: consuming Descriptor, peer: Peer) throws -> Connection {
+    try insert(descriptor, peer: peer, Limits()) { _ in }
+  }
+}
+
 @Suite struct ConnectionTableTests {
   @Test func `a token never finds the connection that took the place after it`() throws {
     var table = ConnectionTable()
-    let first = table.insert(try descriptor(), peer: peer(1))
+    let first = try table.insert(descriptor(), peer: peer(1))
     table.remove(first)
-    let second = table.insert(try descriptor(), peer: peer(1))
+    let second = try table.insert(descriptor(), peer: peer(1))
     #expect(second.token.slot == first.token.slot)
     #expect(table[first.token] == nil)
     #expect(table[second.token] === second)
@@ -22,8 +29,8 @@ private func descriptor() throws -> Descriptor { try Folder(path: "/").open("pro
 
   @Test func `removing a connection twice counts once`() throws {
     var table = ConnectionTable()
-    let connection = table.insert(try descriptor(), peer: peer(1))
-    _ = table.insert(try descriptor(), peer: peer(1))
+    let connection = try table.insert(descriptor(), peer: peer(1))
+    _ = try table.insert(descriptor(), peer: peer(1))
     table.remove(connection)
     table.remove(connection)
     #expect(table.count == 1)
@@ -35,22 +42,60 @@ private func descriptor() throws -> Descriptor { try Folder(path: "/").open("pro
     limits.connections = 6
     limits.reservedConnections = 2
     limits.connectionsPerUser = 3
-    for _ in 0..<3 { _ = table.insert(try descriptor(), peer: peer(1)) }
+    for _ in 0..<3 { _ = try table.insert(descriptor(), peer: peer(1)) }
     #expect(table.refusal(of: 1, limits) != nil)
     #expect(table.refusal(of: 2, limits) == nil)
-    _ = table.insert(try descriptor(), peer: peer(2))
+    _ = try table.insert(descriptor(), peer: peer(2))
     // Four of six: what is left is root's.
     #expect(table.refusal(of: 2, limits) != nil)
     #expect(table.refusal(of: 0, limits) == nil)
-    for _ in 0..<2 { _ = table.insert(try descriptor(), peer: peer(0)) }
+    for _ in 0..<2 { _ = try table.insert(descriptor(), peer: peer(0)) }
     #expect(table.refusal(of: 0, limits) != nil)
+  }
+
+  @Test func `a user is known as long as it has a connection or a change under way`() throws {
+    var table = ConnectionTable()
+    let first = try table.insert(descriptor(), peer: peer(1))
+    let second = try table.insert(descriptor(), peer: peer(1))
+    #expect(first.user === second.user && table.onlyUser === first.user && !table.isShared)
+    _ = try table.insert(descriptor(), peer: peer(2))
+    #expect(table.onlyUser == nil && table.isShared)
+    first.user.changes = 1
+    table.remove(first)
+    table.remove(second)
+    #expect(table.user(1) === first.user)
+    table.finishChange(of: 1)
+    #expect(table.user(1) == nil && !table.isShared)
+    // It is somebody new when it comes again.
+    #expect(try table.insert(descriptor(), peer: peer(1)).user !== first.user)
+  }
+
+  @Test
+  func
+    `a user has room for more than a request a connection until its changes or its output are too many, and root always has`()
+    throws
+  {
+    var limits = Limits()
+    limits.changesPerUser = 2
+    limits.outputPerUser = 100
+    for (user, isBounded) in [(1, true), (0, false)] as [(UInt32, Bool)] {
+      let share = try UserShare(user, limits)
+      share.changes = 1
+      share.output = 99
+      #expect(share.hasRoom)
+      share.changes = 2
+      #expect(share.hasRoom != isBounded)
+      share.changes = 0
+      share.output = 100
+      #expect(share.hasRoom != isBounded)
+    }
   }
 
   @Test func `a place that is given back can be taken again`() throws {
     var table = ConnectionTable()
     var limits = Limits()
     limits.connectionsPerUser = 1
-    let connection = table.insert(try descriptor(), peer: peer(1))
+    let connection = try table.insert(descriptor(), peer: peer(1))
     #expect(table.refusal(of: 1, limits) != nil)
     table.remove(connection)
     #expect(table.refusal(of: 1, limits) == nil)

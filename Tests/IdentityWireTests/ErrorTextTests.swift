@@ -12,7 +12,7 @@ private func line(_ refusal: Refusal) -> String {
   @Test(
     arguments: [
       (.syntax(.noVerb), "syntax the line has no verb"),
-      (.tooLong, "too-long a line is at most 65536 bytes, its end included"),
+      (.tooLong(limit: 65_536), "too-long a line is at most 65536 bytes, its end included"),
       (.unknownVerb("frob"), "unknown-verb \"frob\" is no verb; 'help' lists them"),
       (.badArgument(verb: "renew", .missingOperand("LEVEL")), "bad-argument renew: LEVEL is missing"),
       (

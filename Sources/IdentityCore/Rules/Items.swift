@@ -181,9 +181,9 @@ extension Registry {
     let replaced = before.flatMap { $0.owner.quotaHolder == holder ? $0 : nil }
     if let replaced { usage.remove(replaced) }
     usage.add(item)
-    guard items.total.items < Bound.items || before != nil,
-      items.total.bytes + item.size <= Bound.itemBytes || item.size <= before?.size ?? 0
-    else { throw .limit("all apps together have as many items as there may be") }
+    guard items.total.items < limits.items || before != nil,
+      items.total.bytes + item.size <= limits.itemBytes || item.size <= before?.size ?? 0
+    else { throw .limit("all apps together have as many items as there may be ([Limits] Items=, ItemBytes=)") }
     guard usage.items <= limits.itemsPerApp || replaced != nil else {
       throw .limit("\(holder) may have \(limits.itemsPerApp) items ([Limits] ItemsPerApp=)")
     }

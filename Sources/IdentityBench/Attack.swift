@@ -1,0 +1,98 @@
+import Foundation
+import LinuxSystem
+
+/// A user that takes as much of a daemon as it can get, until it is killed.
+struct Attack {
+  /// How it goes about it.
+  enum Kind: String, CaseIterable {
+    /// Requests without end over many connections.
+    case reads
+    /// The longest answers there are.
+    case uuids
+    /// Changes, as many as there is room for on their way.
+    case changes
+    /// Connections that subscribe or ask, and never read, beside one that brings events about.
+    case deaf
+    /// Connections that come, ask once, and go.
+    case connects
+  }
+
+  /// As many as the daemon takes of one user, all but a few.
+  private static let connections = 1_000
+
+  private let kind: Kind
+  private let socket: String
+
+  /// Says how and where.
+  init(_ kind: Kind, socket: String) {
+    self.kind = kind
+    self.socket = socket
+  }
+
+  /// Begins, and never ends by itself.
+  func run() throws {
+    switch kind {
+    case .reads: try flood((0..<Self.connections).map { _ in requests("get device", 500) })
+    case .uuids: try flood((0..<Self.connections).map { _ in requests("get uuid count=10000", 20) })
+    case .changes:
+      try flood((0..<Self.connections).map { requests("item put service=s account=a\($0) data=c2VjcmV0", 128) })
+    case .deaf:
+      let deaf = try (1..<Self.connections).map { number in
+        let connection = try Flooding(
+          socket, number.isMultiple(of: 2) ? "subscribe\n" : requests("history device", 500))
+        connection.isDeaf = true
+        return connection
+      }
+      try flood(deaf + [try Flooding(socket, requests("item put service=s account=a data=c2VjcmV0", 128))])
+    case .connects:
+      while true {
+        let connection = try Connection(to: socket)
+        try connection.ask(Array("ping\n".utf8), replies: 1)
+      }
+    }
+  }
+
+  private func requests(_ line: String, _ count: Int) -> String { String(repeating: "\(line)\n", count: count) }
+
+  private func flood(_ texts: [String]) throws { try flood(try texts.map { try Flooding(socket, $0) }) }
+
+  private func flood(_ connections: [Flooding]) throws {
+    var waiting = connections.map { pollfd(fd: $0.socket.number, events: $0.events, revents: 0) }
+    while true {
+      guard unsafe poll(&waiting, nfds_t(waiting.count), -1) >= 0 else { throw Failure("poll: \(errno)") }
+      for index in waiting.indices where waiting[index].revents != 0 {
+        try connections[index].goOn(waiting[index].revents)
+        waiting[index].events = connections[index].events
+      }
+    }
+  }
+}
+
+/// A connection that always has something to say.
+private final class Flooding {
+  let socket: Descriptor
+  private let text: [UInt8]
+  private var sent = 0
+  private var chunk = [UInt8](repeating: 0, count: 1 << 18)
+  /// It never reads, and says what it has to say once.
+  var isDeaf = false
+
+  init(_ path: String, _ text: String) throws {
+    socket = try UnixSocket.connect(to: path)
+    self.text = Array(text.utf8)
+    guard fcntl(socket.number, F_SETFL, O_NONBLOCK) == 0 else { throw Failure("fcntl: \(errno)") }
+  }
+
+  /// What it waits for.
+  var events: Int16 {
+    if isDeaf { return sent < text.count ? Int16(POLLOUT) : 0 }
+    return Int16(POLLIN | POLLOUT)
+  }
+
+  func goOn(_ ready: Int16) throws {
+    if ready & Int16(POLLIN) != 0, !isDeaf, try socket.read(into: &chunk) == 0 { throw Failure("the daemon closed it") }
+    guard ready & Int16(POLLOUT) != 0, let count = try socket.write(text, from: sent) else { return }
+    sent += count
+    if sent == text.count, !isDeaf { sent = 0 }
+  }
+}

@@ -1,0 +1,79 @@
+import Foundation
+
+/// What does a hostile user cost another one?
+///
+/// Two users of one daemon: the one asks now and then and takes the time; the other attacks at full speed, in each of the ways there
+/// are. Neither is root.
+struct NeighbourBenchmark {
+  /// What the 99th percentile beside an attack may be, compared with none.
+  private static let limit = 2.0
+  private static let quietUser: UInt32 = 65_001
+  private static let hostileUser: UInt32 = 65_002
+  /// Requests of the quiet user in each round.
+  private static let requests = 300
+  /// How long an attack has before anything is measured, in microseconds.
+  private static let approach: UInt32 = 700_000
+
+  private let options: Options
+  private let guardian: Guardian
+
+  init(options: Options, guardian: Guardian) {
+    self.options = options
+    self.guardian = guardian
+  }
+
+  func run() throws -> Report {
+    guard geteuid() == 0 else { throw Failure("two users take root") }
+    var figures: [Figure] = []
+    for kind in Attack.Kind.allCases {
+      Program.say("attack: \(kind.rawValue)")
+      let daemon = try MeasuredDaemon(named: kind.rawValue, configuration: "[Log]\nLevel=err\n", guardian: guardian)
+      _ = try daemon.start()
+      figures += try measure(kind, daemon)
+      try daemon.stop()
+    }
+    return Report(
+      benchmark: "neighbour", columns: Pair(usual: "alone", other: "attacked"), rounds: options.rounds, figures: figures
+    )
+  }
+
+  private func measure(_ kind: Attack.Kind, _ daemon: MeasuredDaemon) throws -> [Figure] {
+    var reads = Pair<[Double]>(usual: [], other: [])
+    var changes = reads
+    for _ in 0..<max(1, options.rounds / 10) {
+      reads.usual += try times("get device", daemon)
+      changes.usual += try times(Self.change, daemon)
+      let attacker = Part.process(as: Self.hostileUser, "attack", daemon.socket, kind.rawValue)
+      try attacker.run()
+      try guardian.watch(attacker.processIdentifier)
+      usleep(Self.approach)
+      reads.other += try times("get device", daemon)
+      changes.other += try times(Self.change, daemon)
+      guard attacker.isRunning else { throw Failure("the attack \(kind.rawValue) ended by itself") }
+      kill(attacker.processIdentifier, SIGKILL)
+      attacker.waitUntilExit()
+      usleep(Self.approach)
+    }
+    return [
+      Figure("\(kind.rawValue): read, median", .microseconds, reads.map(\.median)),
+      Figure(
+        "\(kind.rawValue): read, 99th percentile", .microseconds, reads.map { $0.percentile(0.99) }, limit: Self.limit),
+      Figure("\(kind.rawValue): change, median", .microseconds, changes.map(\.median)),
+      Figure("\(kind.rawValue): change, 99th percentile", .microseconds, changes.map { $0.percentile(0.99) }),
+    ]
+  }
+
+  private static let change = "item put service=quiet account=a data=c2VjcmV0"
+
+  private func times(_ request: String, _ daemon: MeasuredDaemon) throws -> [Double] {
+    let user = Part.process(as: Self.quietUser, "ask", daemon.socket, "\(Self.requests)", request)
+    let output = Pipe()
+    user.standardOutput = output
+    try user.run()
+    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    user.waitUntilExit()
+    let times = text.split(separator: "\n").compactMap { Double($0) }
+    guard user.terminationStatus == 0, times.count == Self.requests else { throw Failure("the quiet user was refused") }
+    return times
+  }
+}

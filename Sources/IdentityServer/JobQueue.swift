@@ -1,0 +1,44 @@
+import IdentityCore
+
+/// Jobs that wait for the writer. Users take turns, so that one who asks for much waits for itself; each user's own keep their order.
+struct JobQueue {
+  private var jobs: [UInt32: ArraySlice<Job>] = [:]
+  /// The users with jobs, whose turn it is first.
+  private var users: [UInt32] = []
+
+  var isEmpty: Bool { users.isEmpty }
+
+  /// Takes one in.
+  mutating func append(_ job: Job) {
+    let user = job.peer.userID
+    if jobs[user] == nil { users.append(user) }
+    jobs[user, default: []].append(job)
+  }
+
+  /// Takes the next ones out, of each user the same number where they have it.
+  ///
+  /// - Parameter count: how many, at most.
+  mutating func take(_ count: Int) -> [Job] {
+    var taken: [Job] = []
+    while taken.count < count, !users.isEmpty {
+      let share = max(1, (count - taken.count) / users.count)
+      var served: [UInt32] = []
+      var passedOver: [UInt32] = []
+      for user in users {
+        let some = jobs[user]?.prefix(min(share, count - taken.count)) ?? []
+        taken += some
+        jobs[user]?.removeFirst(some.count)
+        if some.isEmpty {
+          passedOver.append(user)
+        } else if jobs[user]?.isEmpty == false {
+          served.append(user)
+        } else {
+          jobs[user] = nil
+        }
+      }
+      // Where there are more users than places, those who got none are the first next time.
+      users = passedOver + served
+    }
+    return taken
+  }
+}

@@ -1,0 +1,119 @@
+import IdentityCore
+import LinuxSystem
+import Systemd
+
+// Whose turn it is. Users take turns; within its own, a user's connections do.
+extension Server {
+  /// Lets the users go on beside what else there is to do, where they wait for nothing but their turn: the loop comes to that last.
+  func takeTurnsBeside() { if !waitingUsers.isEmpty { takeTurns() } }
+
+  /// A turn for each user with something to do.
+  func takeTurns() {
+    turnSource?.disable()
+    if let user = connections.onlyUser {
+      // Nobody else is kept waiting, so nobody else has to be asked for.
+      waitingUsers.removeAll(keepingCapacity: true)
+      serve(user)
+    } else {
+      serveUsers()
+    }
+    if subscribers.isInRound { publishSome(Bound.subscribersBesideRequests) }
+  }
+
+  private func serveUsers() {
+    var users = waitingUsers
+    waitingUsers.removeAll(keepingCapacity: true)
+    do {
+      try readiness.ready(into: &readyList)
+    } catch {
+      readyList.removeAll()
+      say(.notServing("\(error)"))
+    }
+    for ready in readyList {
+      guard let user = connections.user(UInt32(truncatingIfNeeded: ready.token)), !user.isWaiting else { continue }
+      users.append(user)
+    }
+    for user in users { serve(user) }
+  }
+
+  /// Serves one user: what the kernel says is ready, then what waits for a turn.
+  private func serve(_ user: UserShare) {
+    user.isWaiting = false
+    defer { waitForTurn(user) }
+    let isShared = connections.isShared
+    // Who took more than its time lets the others go first for as long.
+    if !isShared { user.overdraft = 0 }
+    guard user.overdraft < Bound.sharedTurnMicroseconds else {
+      user.overdraft -= UInt64(Bound.sharedTurnMicroseconds)
+      return
+    }
+    let time = isShared ? UInt64(Bound.sharedTurnMicroseconds) - user.overdraft : UInt64(Bound.turnMicroseconds)
+    let started = Clock.monotonicMicroseconds
+    func isOver() -> Bool { Clock.monotonicMicroseconds - started >= time }
+    serveReady(user, atMost: isShared ? Bound.readinessPerSharedTurn : Bound.readinessPerTurn, isOver)
+    serveWaiting(user, isOver)
+    guard isShared else { return }
+    let taken = Clock.monotonicMicroseconds - started
+    user.overdraft = taken > time ? taken - time : 0
+  }
+
+  /// Serves whoever is ready now, of all users and whatever time that takes: there is no next turn.
+  func takeLastTurns() {
+    for user in connections.allUsers { serveReady(user, atMost: Bound.readinessPerTurn) { false } }
+  }
+
+  private func serveReady(_ user: UserShare, atMost count: Int, _ isOver: () -> Bool) {
+    do {
+      try user.readiness.ready(into: &readyList, atMost: count)
+    } catch {
+      return say(.notServing("\(error)"))
+    }
+    for index in readyList.indices {
+      let ready = readyList[index]
+      guard let connection = connections[ConnectionToken(rawValue: ready.token)] else { continue }
+      if !ready.interest.isDisjoint(with: .failed) { hangUp(connection) }
+      if ready.interest.contains(.read) { receive(connection) } else { advance(connection) }
+      // The kernel tells of the others again.
+      if isOver() { break }
+    }
+    endProcesses(readyList, of: user)
+  }
+
+  private func serveWaiting(_ user: UserShare, _ isOver: () -> Bool) {
+    var served = 0
+    let count = user.waiting.count
+    while served < count, served == 0 || !isOver() {
+      let token = user.waiting[served]
+      served += 1
+      guard let connection = connections[token] else { continue }
+      connection.isWaitingForTurn = false
+      advance(connection)
+    }
+    user.waiting.removeFirst(served)
+  }
+
+  /// Gives a connection another turn, behind the others of its user.
+  func waitForTurn(_ connection: Connection) {
+    guard !connection.isWaitingForTurn else { return }
+    connection.isWaitingForTurn = true
+    connection.user.waiting.append(connection.token)
+    waitForTurn(connection.user)
+  }
+
+  private func waitForTurn(_ user: UserShare) {
+    guard !user.waiting.isEmpty, !user.isWaiting else { return }
+    user.isWaiting = true
+    waitingUsers.append(user)
+    turnSource?.enable()
+  }
+
+  // MARK: What is held for a user
+
+  /// Counts the output of a connection among what waits for its user.
+  func count(_ connection: Connection) {
+    let output = connections[connection.token] === connection ? connection.output.count - connection.sent : 0
+    let user = connection.user
+    user.output += output - connection.counted
+    connection.counted = output
+  }
+}

@@ -1,0 +1,130 @@
+import IdentityCore
+import LinuxSystem
+
+/// What one user has of the daemon: its connections, and how much is held for them.
+///
+/// Users take turns, each with a readiness set of its own: so one with a thousand busy connections is one of those who wait, as is one
+/// with a single connection.
+final class UserShare {
+  let userID: UInt32
+  /// The bounds in force.
+  var limits: Limits
+  /// Its connections, and the processes behind them.
+  let readiness: ReadinessSet
+
+  fileprivate(set) var connections = 0
+  var subscribers = 0
+  /// Its changes at the writer.
+  var changes = 0
+  /// What waits to be sent to it, in bytes.
+  var output = 0
+  /// Connections with something to do that the kernel does not tell of, in the order of their turns.
+  var waiting: [ConnectionToken] = []
+  /// It waits for its turn, with those.
+  var isWaiting = false
+  /// How much longer than its time the last turn was, in microseconds.
+  var overdraft: UInt64 = 0
+
+  init(_ userID: UInt32, _ limits: Limits) throws(SystemError) {
+    self.userID = userID
+    self.limits = limits
+    readiness = try ReadinessSet()
+  }
+
+  /// Whether its connections may have more under way than one request each. Root is trusted, and very different services are root.
+  var hasRoom: Bool { userID == 0 || (changes < limits.changesPerUser && output < limits.outputPerUser) }
+}
+
+/// All connections by their token, and the users behind them.
+struct ConnectionTable {
+  private var slots: [Connection?] = []
+  private var generations: [UInt32] = []
+  private var free: [Int] = []
+  private var users: [UInt32: UserShare] = [:]
+  private(set) var count = 0
+
+  /// The connection with this token, if it is still there.
+  subscript(_ token: ConnectionToken) -> Connection? {
+    guard token.slot < slots.count, let connection = slots[token.slot], connection.token == token else { return nil }
+    return connection
+  }
+
+  /// All that are there.
+  var all: [Connection] { slots.compactMap { $0 } }
+
+  /// The share of a user that has one.
+  func user(_ userID: UInt32) -> UserShare? { users[userID] }
+
+  /// All users.
+  var allUsers: [UserShare] { Array(users.values) }
+
+  /// The only user there is; nil where there are several, or none.
+  var onlyUser: UserShare? { users.count == 1 ? users.values.first : nil }
+
+  /// Whether several users are there, so that none may take a long turn.
+  var isShared: Bool { users.count > 1 }
+
+  /// Puts other bounds in force.
+  func use(_ limits: Limits) { for user in users.values { user.limits = limits } }
+
+  /// Why this user gets no more connections; nil when there is room.
+  func refusal(of userID: UInt32, _ limits: Limits) -> Refusal? {
+    if userID != 0, users[userID]?.connections ?? 0 >= limits.connectionsPerUser {
+      return .busy("uid \(userID) has \(limits.connectionsPerUser) connections, which is all it may have")
+    }
+    let open = userID == 0 ? limits.connections : limits.connections - limits.reservedConnections
+    return count >= open ? .busy("there are \(count) connections, which is all there may be") : nil
+  }
+
+  /// Makes place for a connection.
+  ///
+  /// - Parameter arrive: does what there is to do about a user who has none yet.
+  mutating func insert(
+    _ descriptor: consuming Descriptor, peer: Peer, _ limits: Limits,
+    arrive: (UserShare) throws(SystemError) -> Void
+  ) throws(SystemError) -> Connection {
+    let user: UserShare
+    if let known = users[peer.userID] {
+      user = known
+    } else {
+      user = try UserShare(peer.userID, limits)
+      try arrive(user)
+      users[peer.userID] = user
+    }
+    let slot = free.popLast() ?? slots.count
+    if slot == slots.count {
+      slots.append(nil)
+      generations.append(0)
+    }
+    let connection = Connection(
+      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: peer, user: user)
+    slots[slot] = connection
+    user.connections += 1
+    count += 1
+    return connection
+  }
+
+  /// Forgets a connection; its descriptor closes with the last reference.
+  mutating func remove(_ connection: Connection) {
+    guard self[connection.token] === connection else { return }
+    let slot = connection.token.slot
+    slots[slot] = nil
+    generations[slot] &+= 1
+    free.append(slot)
+    count -= 1
+    connection.user.connections -= 1
+    forget(connection.user)
+  }
+
+  /// The writer is done with a change that this user asked for.
+  mutating func finishChange(of userID: UInt32) {
+    guard let user = users[userID] else { return }
+    user.changes -= 1
+    forget(user)
+  }
+
+  /// A user is known until its last change is done: what is held for it counts, whoever has closed what.
+  private mutating func forget(_ user: UserShare) {
+    if user.connections == 0, user.changes == 0 { users[user.userID] = nil }
+  }
+}

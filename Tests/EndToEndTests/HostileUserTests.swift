@@ -1,0 +1,111 @@
+import Foundation
+import Testing
+
+/// What one user may have of the daemon, so that the others have theirs.
+@Suite(.enabled(if: isRoot, "acting as other users needs root")) struct HostileUserTests {
+  /// Runs a Python script as a user who is not root; `connect()` is there for it.
+  private func asUser(_ user: Int, _ script: String, _ daemon: DaemonUnderTest) throws -> String {
+    let prelude = """
+      import socket, sys
+      def connect():
+          s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.settimeout(60); return s
+      """
+    let result = try run([
+      "setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "/usr/bin/python3", "-c",
+      "\(prelude)\n\(script)",
+      daemon.socket,
+    ])
+    guard result.status == 0 else { throw Failure(result.errors) }
+    return result.output
+  }
+
+  @Test
+  func
+    `row 29: of what a user does not read little is held, its other clients go on, and once it reads everything comes`()
+    throws
+  {
+    let limits = "[Limits]\nOutputPerConnection=4K\nOutputPerUser=64K\n"
+    let daemon = try DaemonUnderTest().start(configuration: limits)
+    let before = try daemon.peakMemory()
+    // 32 connections ask for 39 KB twenty times each, which is 25 MB, and read nothing.
+    let script = """
+      held = [connect() for _ in range(32)]
+      for s in held: s.sendall(b"get uuid count=1000\\n" * 20 + b"quit\\n")
+      # Its other clients do not have to wait for these.
+      other = connect()
+      for _ in range(2_000): other.sendall(b"ping\\n"); assert other.recv(10) == b"OK\\n"
+      lines = 0
+      for s in held:
+          for chunk in iter(lambda: s.recv(1 << 16), b""): lines += chunk.count(b"\\n")
+      print(lines)
+      """
+    #expect(try asUser(65_534, script, daemon) == "\(32 * (20 * 1_001 + 1))\n")
+    #expect(try daemon.peakMemory() - before < 10_000_000)
+  }
+
+  @Test func `row 29: a user who does not read costs another one nothing`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nOutputPerUser=64K\n")
+    let hostile = try OtherUser(65_534, of: daemon)
+    for _ in 0..<200 { try hostile.send("get uuid count=10000") }
+    for _ in 0..<50 { #expect(try identityctl(daemon, "get", "device", asUser: 65_533).status == 0) }
+    #expect(try daemon.ask("ping") == "OK")
+  }
+
+  @Test func `row 30: changes of a user wait for its earlier ones, keep their order, and are all made`() throws {
+    let limits = "[Limits]\nChangesPerConnection=2\nChangesPerUser=3\nChangesPerCommit=2\n"
+    let daemon = try DaemonUnderTest().start(configuration: limits)
+    let script = """
+      held = [connect() for _ in range(8)]
+      for n, s in enumerate(held):
+          s.sendall(b"".join(b"item put service=s%d account=a%d data=QUFB\\n" % (n, i % 10) for i in range(100)) + b"quit\\n")
+      for s in held:
+          answers = b"".join(iter(lambda: s.recv(1 << 16), b"")).decode().split("\\n")
+          print(answers[:100] == ["OK created"] * 10 + ["OK replaced"] * 90)
+      """
+    #expect(try asUser(65_534, script, daemon) == String(repeating: "True\n", count: 8))
+    #expect(try daemon.client().statusValue("items") == "80")
+  }
+
+  @Test func `row 30: subscribers are bounded, of one user and in all, and root still gets in`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nSubscribers=3\nSubscribersPerUser=2\n")
+    let script = """
+      def ask(s, line): s.sendall(line + b"\\n"); return s.recv(200).decode().strip()
+      held = [connect() for _ in range(3)]
+      for s in held: print(ask(s, b"subscribe"))
+      print(ask(held[0], b"subscribe device"))
+      print(ask(held[0], b"unsubscribe"))
+      print(ask(held[2], b"subscribe"))
+      sys.stdout.flush()
+      """
+    let lines = try asUser(65_534, script, daemon).split(separator: "\n").map(String.init)
+    #expect(lines.count == 6)
+    #expect(lines[0].hasPrefix("OK ") && lines[1].hasPrefix("OK ") && lines[3].hasPrefix("OK "))
+    #expect(
+      lines[2] == "ERR limit uid 65534 has 2 subscribers, which is all it may have ([Limits] SubscribersPerUser=)")
+    #expect(lines[5].hasPrefix("OK "))
+    try daemon.waitForStatus("subscribers", "0")
+    let users = try [65_532, 65_533, 65_534].map { try OtherUser($0, of: daemon) }
+    for user in users { #expect(try user.ask("subscribe").hasPrefix("OK ")) }
+    let late = try OtherUser(65_531, of: daemon)
+    #expect(try late.ask("subscribe").hasPrefix("ERR limit there are 3 subscribers"))
+    #expect(try daemon.client().ask("subscribe").last?.hasPrefix("OK ") == true)
+  }
+
+  @Test func `row 21: a line may be no longer than the limit that is set`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nLineLength=4K\n")
+    let client = try daemon.client()
+    #expect(try client.ask("check \(String(repeating: "x", count: 4_089))") == ["OK invalid"])
+    try client.send("check \(String(repeating: "x", count: 4_090))\n")
+    #expect(try client.rest() == ["ERR too-long a line is at most 4096 bytes, its end included"])
+  }
+
+  @Test func `row 30: items of all apps are bounded`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nItems=2\nItemBytes=1K\n")
+    #expect(try daemon.ask("item put service=a account=a data=QUFB") == "OK created")
+    let long = String(repeating: "QUFB", count: 400)
+    #expect(try daemon.ask("item put service=b account=a data=\(long)").hasPrefix("ERR limit "))
+    #expect(try daemon.ask("item put service=b account=a data=QUFB") == "OK created")
+    #expect(try daemon.ask("item put service=c account=a data=QUFB").hasPrefix("ERR limit "))
+    #expect(try daemon.ask("item put service=a account=a data=QUJD") == "OK replaced")
+  }
+}
