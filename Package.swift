@@ -15,6 +15,22 @@ let strict: [SwiftSetting] = [
 /// Without this a call across a module boundary on the request path costs up to six times as much (see Decisions/0005).
 let fast: [SwiftSetting] = strict + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
 
+/// What comes from outside, whatever it may be: with libFuzzer's main for packaging/fuzz, else as tests of what that kept.
+let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
+let fuzzDependencies: [Target.Dependency] = [
+  "AppManifests", "ClientSecrets", "ConfigurationFiles", "IdentityClient", "IdentityCore", "IdentityStore",
+  "IdentityWire", "LinuxSystem",
+]
+let fuzz: Target =
+  isFuzzed
+  ? .executableTarget(
+    name: "IdentityFuzz", dependencies: fuzzDependencies, path: "Tests/IdentityFuzz",
+    exclude: ["Corpora", "CorpusTests.swift", "words.dict"],
+    swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])])
+  : .testTarget(
+    name: "IdentityFuzzTests", dependencies: fuzzDependencies, path: "Tests/IdentityFuzz",
+    exclude: ["Corpora", "Fuzzer.swift", "words.dict"], swiftSettings: strict)
+
 let package = Package(
   name: "identityd",
   products: [
@@ -70,9 +86,13 @@ let package = Package(
 
     // What several test targets need. Below Tests: it is no part of what is shipped.
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "ReferenceModel", dependencies: ["TestSupport"], path: "Tests/ReferenceModel", swiftSettings: strict),
 
     // One test target for each, and three that look at the whole.
-    .testTarget(name: "IdentityCoreTests", dependencies: ["IdentityCore", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "IdentityCoreTests", dependencies: ["IdentityCore", "IdentityWire", "ReferenceModel", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(name: "IdentityWireTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
@@ -93,10 +113,14 @@ let package = Package(
       name: "IdentityClientTests", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
       swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["IdentityWire", "IdentityCore", "LinuxSystem", "TestSupport"],
+      name: "EndToEndTests",
+      dependencies: [
+        "IdentityWire", "IdentityCore", "IdentityStore", "LinuxSystem", "ReferenceModel", "TestSupport",
+      ],
       exclude: ["Fixtures"],
       swiftSettings: strict),
     .testTarget(name: "SystemTests", exclude: ["restart-client.pl"], swiftSettings: strict),
     .testTarget(name: "LayoutTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
+    fuzz,
   ]
 )

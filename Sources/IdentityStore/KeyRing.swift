@@ -19,8 +19,10 @@ struct KeyRing: Sendable {
   init(_ handedOver: KeyRing, in folder: borrowing Folder) {
     masters = handedOver.masters
     for name in [MasterKey.fileName, MasterKey.nextFileName] {
-      // One that cannot be read is no key: only the items wait for it.
+      // One that cannot be read is no key: only the items wait for it, up to the next start. One read that fails proves
+      // nothing.
       var content = (try? folder.read(name, limit: Self.fileLength)) ?? nil
+      if content == nil { content = (try? folder.read(name, limit: Self.fileLength)) ?? nil }
       take(&content, .file, name)
     }
   }

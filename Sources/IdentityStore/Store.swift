@@ -78,9 +78,13 @@ extension Store {
     }
     guard let next else { throw DatabaseError.noConnection }
     ledger = next
-    let size = try logSize()
-    // What is committed is on disk, so a failure from here on is one of the next commit.
-    maintain(logSize: size)
+    do {
+      maintain(logSize: try logSize())
+    } catch {
+      // What is committed is on disk, so this is a failure of the next commit, as long as the files are not gone.
+      guard error.code != ESTALE else { throw error }
+      condition = StoreCondition(after: error)
+    }
   }
 
   /// What keeps the store in order behind a commit: the log written back, the witnesses told.

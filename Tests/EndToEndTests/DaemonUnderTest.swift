@@ -13,9 +13,13 @@ final class DaemonUnderTest {
   private(set) var process = Process()
   private var started = false
 
-  /// Makes the folder. Nothing runs before ``start(_:)``.
-  init() throws {
-    folder = FileManager.default.temporaryDirectory.appending(path: "identityd-\(UUID().uuidString)")
+  /// Makes the folder, on the disk or, for tests that start a daemon thousands of times, in memory. Nothing runs before
+  /// ``start(_:)``.
+  init(inMemory: Bool = false) throws {
+    let shared = "/dev/shm"
+    let hasMemory = inMemory && FileManager.default.isWritableFile(atPath: shared)
+    let base = hasMemory ? URL(filePath: shared) : FileManager.default.temporaryDirectory
+    folder = base.appending(path: "identityd-\(UUID().uuidString)")
     // Others have to reach the socket; the state is closed to them by its own mode.
     try FileManager.default.createDirectory(
       at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
@@ -156,7 +160,7 @@ final class Client {
         defer { received.removeSubrange(...end) }
         return String(decoding: received[..<end], as: UTF8.self)
       }
-      var chunk = [UInt8](repeating: 0, count: 1 << 20)
+      var chunk = [UInt8](repeating: 0, count: 65_536)
       guard let count = try socket.read(into: &chunk) else { throw Failure("no answer within 30 s") }
       if count == 0 { return nil }
       received += chunk[..<count]

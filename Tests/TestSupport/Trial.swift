@@ -13,8 +13,11 @@ package struct Trial {
   /// - Parameter name: what is tried, in the words of the table: "kill -9 under load".
   package init(_ name: String) { self.name = name }
 
+  /// Whether programs are slow in this run, as those of sanitizers are: what they look for, they find at the first rounds.
+  package static let isShort = environment["IDENTITYD_SHORT"] == "1"
+
   /// How often to try it in this run.
-  package static func rounds(_ usual: Int, long: Int) -> Int { isLong ? long : usual }
+  package static func rounds(_ usual: Int, long: Int) -> Int { isLong ? long : isShort ? max(1, usual / 20) : usual }
 
   /// Adds the line to the file that IDENTITYD_TABLE names, which has to exist; nothing where it is not set.
   ///

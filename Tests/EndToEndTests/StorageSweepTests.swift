@@ -1,0 +1,84 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite(.enabled(if: isRoot, "the changes take an admin")) struct StorageSweepTests {
+  /// How many points of each row the usual run tries.
+  private static let usual = [(1, 80), (2, 80), (3, 200), (4, 200), (5, 100), (6, 80), (11, 100), (20, 60)]
+  /// How many the long one tries: all there are of most rows, 56,000 together.
+  private static let long = 8_000
+
+  /// A real daemon whose storage calls fail, one after another: once or for ever, in every request, start and stop, and
+  /// while it recovers from a failure before.
+  @Test
+  func `rows 1, 2, 3, 4, 5, 6, 11 and 20: whichever storage call fails, nothing is lost, made up, or left unmended`()
+    throws
+  {
+    let sweep = try StorageSweep()
+    var generator = SeededGenerator(1)
+    let points = try sweep.points()
+    for (row, usual) in Self.usual {
+      let all = points.filter { $0.row == row }
+      var (tried, broken) = (0, [String]())
+      for point in StoragePoints.some(Trial.rounds(usual, long: Self.long), of: all, &generator) {
+        do {
+          if try sweep.attempt(point) { tried += 1 }
+        } catch {
+          broken.append("\(error)")
+        }
+      }
+      try Trial("storage calls that fail, row \(row)").report(
+        tried: tried, lost: broken.count, "of \(all.reduce(0) { $0 + $1.count }) points")
+      #expect(tried > Trial.rounds(usual, long: Self.long) / 2)
+      #expect(broken.isEmpty, "row \(row): \(broken.count) of \(tried)\n\(broken.prefix(10).joined(separator: "\n"))")
+    }
+  }
+
+  @Test func `row 5: a commit is acknowledged though its files cannot be looked at behind it`() throws {
+    let swept = try SweptDaemon()
+    let looking = StorageFault(description: "EIO", row: 5, calls: [.asking], error: EIO)
+    let calls = try swept.faults.calls { _ = try swept.ask(["account set one"]) }
+    swept.faults.begin(looking, at: try #require(calls[.asking]), lasting: true)
+    #expect(try swept.ask(["account set two"]) == "OK")
+    #expect(try swept.ask(["account set three"]).hasPrefix("ERR read-only "))
+    #expect(swept.faults.end() > 0)
+    _ = try swept.settled()
+    #expect(try swept.ask(["account"]) == "OK two")
+    try swept.restart()
+    #expect(try swept.ask(["account"]) == "OK two")
+  }
+
+  @Test func `row 5: a key that cannot be read at once is read again`() throws {
+    let swept = try SweptDaemon()
+    try swept.keep()
+    let reading = StorageFault(description: "EIO", row: 5, calls: [.reading], error: EIO)
+    var starts = 0
+    for call in 1...12 {
+      try swept.putBack()
+      swept.faults.begin(reading, at: call, lasting: false)
+      // What it cannot do without it may refuse to start with: that is said, and the next start is not far.
+      guard try swept.startsDespiteFaults() else { continue }
+      #expect(try swept.ask(["item read service=s account=a0"]).hasPrefix("OK "), "a read that failed: \(call)")
+      starts += 1
+    }
+    #expect(starts > 0)
+  }
+
+  @Test func `row 20: a start on a read-only file system is refused, and the reason said`() throws {
+    let daemon = try DaemonUnderTest()
+    try FileManager.default.createDirectory(at: daemon.state, withIntermediateDirectories: false)
+    let mounted = try run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", daemon.state.path])
+    try #require(mounted.status == 0, "\(mounted.errors)")
+    defer { _ = try? run(["umount", "--lazy", daemon.state.path]) }
+    try daemon.start()
+    let device = try daemon.uuid("get device")
+    daemon.end(with: SIGKILL)
+    #expect(try run(["mount", "-o", "remount,ro", daemon.state.path]).status == 0)
+    try daemon.launch()
+    #expect(daemon.exitStatus() != 0)
+    #expect(daemon.log.contains("Read-only file system"))
+    #expect(try run(["mount", "-o", "remount,rw", daemon.state.path]).status == 0)
+    try daemon.start()
+    #expect(try daemon.uuid("get device") == device)
+  }
+}
