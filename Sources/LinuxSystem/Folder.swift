@@ -22,8 +22,12 @@ package struct Folder: ~Copyable, Sendable {
   package static func create(path: String, mode: UInt32) throws(SystemError) {
     var made = ""
     for part in path.split(separator: "/", omittingEmptySubsequences: true) {
+      let parent = made.isEmpty ? (path.hasPrefix("/") ? "/" : ".") : made
       made += (path.hasPrefix("/") || !made.isEmpty ? "/" : "") + part
-      if unsafe mkdir(made, mode) == -1, errno != EEXIST {
+      if unsafe mkdir(made, mode) == 0 {
+        // Else all that is ever synced in it could go with its name. A link above it is followed.
+        try Folder(path: "\(parent)/.").synchronize()
+      } else if errno != EEXIST {
         let code = errno
         var status = stat()
         // A folder above may be closed to us, and there all the same.
