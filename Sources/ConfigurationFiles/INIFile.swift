@@ -90,8 +90,9 @@ package enum INIFile {
     /// Does as fgets(3) does: one line with its end, and nil when there is none left.
     func feed(_ buffer: UnsafeMutablePointer<CChar>?, room: Int) -> UnsafeMutablePointer<CChar>? {
       guard let buffer = unsafe buffer, line < lines.count else { return nil }
-      // Without its indentation: libinih takes an indented line for more of the value above it, systemd does not.
-      let bytes = lines[line].drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+      // Without its indentation: libinih takes an indented line for more of the value above it, systemd does not. It is
+      // whatever isspace(3) says, a form feed too.
+      let bytes = lines[line].drop { $0 == UInt8(ascii: " ") || (0x09...0x0d).contains($0) }
       line += 1
       guard bytes.count + 2 <= min(room, INIFile.longestLine) else {
         overlongLine = overlongLine ?? line

@@ -92,6 +92,11 @@ import Testing
     #expect(try summary("[Log]\nA=1\n  B=2\n") == ["Log.A=1@2", "Log.B=2@3"])
   }
 
+  @Test(arguments: ["\u{b}", "\u{c}", "\r", " \u{c}\t"])
+  func `white space that systemd does not know indents a setting no more than a space does`(space: String) throws {
+    #expect(try summary("[Log]\nA=1\n\(space)B=2\n") == ["Log.A=1@2", "Log.B=2@3"])
+  }
+
   @Test func `a section that is indented below a setting is a section`() throws {
     #expect(try summary("[Log]\nA=1\n  [Store]\nB=2\n") == ["Log.A=1@2", "Store.B=2@4"])
   }

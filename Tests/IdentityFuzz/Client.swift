@@ -1,0 +1,93 @@
+import ClientSecrets
+import IdentityClient
+import IdentityCore
+import IdentityWire
+
+/// What the client reads: answers of whatever is at the socket, and files of earlier systems. The first byte says which.
+final class ClientTarget: FuzzTarget {
+  init() throws {}
+
+  func run(_ input: [UInt8]) throws {
+    let rest = Array(input.dropFirst())
+    switch input.first {
+    case UInt8(ascii: "a"): try answer(rest)
+    case UInt8(ascii: "f"): try fields(rest)
+    case UInt8(ascii: "b"): try header(rest)
+    case UInt8(ascii: "r"): try request(rest)
+    default: return
+    }
+  }
+
+  /// An answer is shown without anything that could move a cursor, and as JSON in one line.
+  private func answer(_ bytes: [UInt8]) throws(Finding) {
+    var rows: [ReplyLine.Content] = []
+    for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+      guard let line = ReplyLine(Array(line)) else { return }
+      switch line {
+      case .row(let content): rows.append(content)
+      case .ok, .error: try show(.init(rows: rows, final: line))
+      case .event(let sequence, let content):
+        let event = ReceivedEvent(sequence: sequence, content: content)
+        for style in [EventOutput(.upper, .text(isColoured: false)), EventOutput(.upper, .json)] {
+          try requirePlain(style.line(event), lines: 1)
+        }
+      }
+    }
+  }
+
+  private func show(_ answer: DaemonConnection.Answer) throws(Finding) {
+    try requirePlain(JSONOutput(.upper).document(answer), lines: 1)
+    for isForPeople in [false, true] {
+      try requirePlain(TextOutput(.upper, isForPeople: isForPeople).text(answer, to: ["get", "device"]), lines: nil)
+    }
+  }
+
+  private func requirePlain(_ text: String, lines: Int?) throws(Finding) {
+    try require(
+      !text.unicodeScalars.contains { $0 != "\n" && ($0.value < 0x20 || (0x7f...0x9f).contains($0.value)) },
+      "a control character is shown in \(text.debugDescription)")
+    if let lines {
+      try require(text.utf8.count { $0 == 0x0a } == lines, "\(text.debugDescription) is not \(lines) line")
+    }
+  }
+
+  /// A file gives a UUID that stands in it, or none.
+  private func fields(_ bytes: [UInt8]) throws(Finding) {
+    let file = FieldFile(bytes)
+    for name in [nil, "uuid", "DEVICE_ID"] {
+      do throws(FieldFile.Failure) {
+        let found = try file.uuid(of: name)
+        guard UUID(Text(found)) != nil else { throw .missing(field: found) }
+      } catch {
+        if case .missing(let field) = error, field != name { throw Finding("\(field) is no UUID") }
+        try requirePlain(error.text(file: "file"), lines: 0)
+      }
+    }
+  }
+
+  /// A header that is read is the one that would be written.
+  private func header(_ bytes: [UInt8]) throws(Finding) {
+    guard let header = try? BackupHeader(parsing: bytes) else { return }
+    try require(header.line == bytes + [UInt8(ascii: "\n")], "a header is read that would be written otherwise")
+  }
+
+  /// What the client writes for words is read as these words.
+  private func request(_ bytes: [UInt8]) throws(Finding) {
+    guard let text = Text(validating: bytes), text.bytes.count < 4_096 else { return }
+    let words = "\(text)".split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    guard words.count <= Bound.wordsPerLine else { return }
+    let line = DaemonConnection.request(words)
+    var parser = WordParser()
+    do throws(SyntaxFault) {
+      try parser.parse(line.span)
+    } catch {
+      throw Finding("\(String(decoding: line, as: UTF8.self)) does not parse: \(error)")
+    }
+    try require(parser.words.count == words.count, "\(words) are \(parser.words.count) words")
+    for (word, given) in zip(parser.words, words) {
+      let value = parser.text(word, in: line.span).bytes
+      let whole = word.isAttribute ? Array(line[word.name]) + [UInt8(ascii: "=")] + value : value
+      try require(whole.elementsEqual(given.utf8), "\(given) is read as \(String(decoding: whole, as: UTF8.self))")
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import Foundation
+import Testing
+
+/// Every input that a fuzzer found worth keeping, tried once more.
+@Suite struct CorpusTests {
+  @Test(arguments: fuzzTargets.keys.sorted())
+  func `nothing in the corpus goes wrong any more`(name: String) throws {
+    let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Corpora/\(name)")
+    let inputs = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+    #expect(!inputs.isEmpty)
+    let target = try #require(fuzzTargets[name]).init()
+    for input in inputs.sorted(by: { $0.path < $1.path }) {
+      do {
+        try target.run(Array(Data(contentsOf: input)))
+      } catch {
+        Issue.record("\(input.lastPathComponent): \(error)")
+      }
+    }
+  }
+
+  @Test func `a target without a corpus, or a corpus without a target, does not stay unnoticed`() throws {
+    let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Corpora")
+    #expect(try Set(FileManager.default.contentsOfDirectory(atPath: folder.path)) == Set(fuzzTargets.keys))
+  }
+}

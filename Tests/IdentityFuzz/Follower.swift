@@ -1,0 +1,115 @@
+import IdentityCore
+
+/// Somebody who knows nothing but the events, and all of them.
+///
+/// What follows from them is what a snapshot would say: no change is without its event, no event without its change.
+struct Follower {
+  private var values: [String: String] = [:]
+  private var devices: [String] = []
+  private var account = ""
+  private var last: Int64 = 0
+
+  /// Takes the next event.
+  mutating func take(_ event: Event) throws(Finding) {
+    try require(event.sequence == last + 1, "event \(event.sequence) follows \(last)")
+    last = event.sequence
+    let attributes = Dictionary(event.attributes.map { ("\($0.name)", "\($0.value)") }) { first, _ in first }
+    switch event.topic {
+    case .devices: try take(ofList: "\(event.name)", attributes["value", default: ""], attributes["previous"])
+    case .account: account = attributes["value", default: ""]
+    case .device, .installation, .vendor, .app, .item, .version, .token:
+      if event.name == "suspect" { return }
+      let key = Self.key(event.topic, attributes)
+      let ends = ["ended", "uninstalled", "deleted"].contains("\(event.name)")
+      // What begins was not there, and what ends was.
+      let begins = ["created", "installed", "added"].contains("\(event.name)")
+      let isThere = values[key] != nil
+      try require(
+        begins ? !isThere : isThere, "\(event.topic) \(event.name) of \(key), which is \(isThere ? "" : "not ")there")
+      values[key] = ends ? nil : Self.text(event.topic, event.attributes)
+      if event.name == "uninstalled" { values["version app=\(attributes["app", default: ""])"] = nil }
+    }
+  }
+
+  private mutating func take(ofList name: String, _ value: String, _ previous: String?) throws(Finding) {
+    switch name {
+    case "added": devices.append(value)
+    case "removed": devices.removeAll { $0 == value }
+    default:
+      devices[try require(devices.firstIndex { $0 == previous }, "\(previous ?? "") is not in the list")] = value
+    }
+  }
+
+  /// The store was sealed: what is known of versions goes without a word, because nobody is left to be told.
+  mutating func seal() { values = values.filter { !$0.key.hasPrefix("version") } }
+
+  /// Compares with what is in force.
+  func check(_ registry: Registry) throws(Finding) {
+    let root = Peer(userID: 0, groupID: 0, processID: 1, isAdmin: true)
+    let reply = registry.snapshot(of: Set(Topic.allCases), for: root)
+    var found: [String: String] = [:]
+    var listed: [String] = []
+    var topic: Topic?
+    var attributes: [Event.Attribute] = []
+    for part in reply.parts + [.final] {
+      switch part {
+      case .word(let value): topic = Topic(rawValue: value.asText)
+      case .attribute(let name, let value): attributes.append(.init(Text(name), Text(value.asText)))
+      case .row, .final:
+        defer { attributes = [] }
+        guard let topic else { continue }
+        let named = Dictionary(attributes.map { ("\($0.name)", "\($0.value)") }) { first, _ in first }
+        switch topic {
+        case .devices: listed.append(named["value", default: ""])
+        case .account: try require(named["value"] == account, "the account is not what was told")
+        default:
+          let key = Self.key(topic, named)
+          try require(found.updateValue(Self.text(topic, attributes), forKey: key) == nil, "\(key) is there twice")
+        }
+      }
+    }
+    try require(listed == devices, "the devices are \(listed), and \(devices) were told")
+    try require(registry.lastEvent == last, "the last event is \(registry.lastEvent), and \(last) was told")
+    for key in Set(found.keys).union(values.keys).sorted() {
+      try require(found[key] == values[key], "\(key) is \(found[key] ?? "-"), and \(values[key] ?? "-") was told")
+    }
+  }
+
+  /// What tells one value of a topic from another.
+  private static func key(_ topic: Topic, _ attributes: [String: String]) -> String {
+    let names =
+      switch topic {
+      case .device: ["app", "vendor"]
+      case .vendor: ["vendor"]
+      case .installation, .app, .version: ["app"]
+      case .item: ["group", "service", "account"]
+      case .token: ["app", "provider"]
+      case .devices, .account: [String]()
+      }
+    return topic.rawValue + names.map { " \($0)=\(attributes[$0] ?? "")" }.joined()
+  }
+
+  /// What is told of it: not what was before, nor an app's vendor, which a manifest may change without a word. Of versions
+  /// only that there is one: the same may be written in two ways.
+  private static func text(_ topic: Topic, _ attributes: [Event.Attribute]) -> String {
+    if topic == .version { return "" }
+    return attributes.filter { attribute in
+      !attribute.name.bytes.starts(with: "previous".utf8)
+        && !((topic == .app || topic == .installation) && attribute.name == "vendor")
+    }.map { "\($0.name)=\($0.value)" }.joined(separator: " ")
+  }
+}
+
+extension Reply.Value {
+  /// As it is written, but for quotes.
+  var asText: String {
+    switch self {
+    case .text(let text): "\(text)"
+    case .string(let text): text
+    case .uuid(let uuid): "\(uuid)"
+    case .time(let time): "\(time)"
+    case .number(let number): "\(number)"
+    case .yesOrNo(let flag): flag ? "yes" : "no"
+    }
+  }
+}

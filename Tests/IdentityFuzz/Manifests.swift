@@ -1,0 +1,50 @@
+import ConfigurationFiles
+import IdentityCore
+
+@testable import AppManifests
+
+/// The content of an app's manifest: it is one, or is refused with its line.
+final class ManifestTarget: FuzzTarget {
+  init() throws {}
+
+  func run(_ input: [UInt8]) throws {
+    var ignored: [String] = []
+    do throws(ConfigurationFailure) {
+      let settings = try INIFile.parse(input, file: "org.example.app")
+      let manifest = try Manifest(of: "org.example", settings, ignored: &ignored)
+      try check(manifest)
+      // What is known is taken and what is not is told of: nothing is passed over.
+      let known = settings.count { setting in
+        setting.section == "App" && ManifestSetting.all.contains { $0.name == setting.name }
+      }
+      try Self.require(known + ignored.count == settings.count, "a setting was passed over")
+    } catch {
+      if error.place.isEmpty { throw Finding(error.reason) }
+    }
+  }
+
+  private func check(_ manifest: Manifest) throws(ConfigurationFailure) {
+    try Self.require(manifest.vendor.isPlainName, "vendor \(manifest.vendor)")
+    try Self.require(manifest.accessGroups.allSatisfy(\.isPlainName), "groups \(manifest.accessGroups)")
+    try Self.require(Set(manifest.accessGroups).count == manifest.accessGroups.count, "a group stands there twice")
+    try Self.require(manifest.accessGroups.count <= 64, "\(manifest.accessGroups.count) groups")
+    if let unit = manifest.unit { try Self.require("\(unit)".hasSuffix(".service"), "unit \(unit)") }
+    if let user = manifest.user {
+      // A number, or nothing, would be another user than the one that is meant.
+      let isNumber = user.bytes.allSatisfy { (0x30...0x39).contains($0) }
+      try Self.require(!isNumber && !user.bytes.contains(0x2f), "user \(user)")
+    }
+  }
+
+  private static func require(_ holds: Bool, _ what: String) throws(ConfigurationFailure) {
+    guard holds else { throw ConfigurationFailure(place: "", reason: what) }
+  }
+}
+
+extension Text {
+  /// Whether nothing in it could be taken for anything but a name: no colon, slash, space or line feed.
+  fileprivate var isPlainName: Bool {
+    (1...Bound.nameLength).contains(bytes.count)
+      && !bytes.contains { $0 <= 0x20 || $0 >= 0x7f || $0 == 0x3a || $0 == 0x2f }
+  }
+}

@@ -1,0 +1,44 @@
+import ConfigurationFiles
+import IdentityCore
+
+/// Versions: how they stand to each other, and os-release, which one of them comes from.
+final class ReleaseTarget: FuzzTarget {
+  init() throws {}
+
+  func run(_ input: [UInt8]) throws {
+    let release = OSRelease(input)
+    for name in ["ID", "VERSION_ID", "BUILD_ID"] {
+      guard let value = release[name] else { continue }
+      try require(!value.isEmpty && !value.contains(UInt8(ascii: "\n")), "\(name) is \(value)")
+    }
+    let texts = input.split(separator: UInt8(ascii: "\n"), maxSplits: 3).prefix(3).map { Text(trusted: Array($0)) }
+    guard texts.count == 3 else { return }
+    for order in VersionOrder.allCases {
+      // The three in order of size, were it an order: each pair is then as it should be.
+      for first in texts {
+        try require(order.compare(first, first) == .equal, "\(first) is not itself in order \(order)")
+        for second in texts {
+          let outcome = order.compare(first, second)
+          try require(order.compare(second, first) == outcome.opposite, "\(first) and \(second) in order \(order)")
+          for third in texts {
+            guard outcome != .greater, order.compare(second, third) != .greater else { continue }
+            let isEqual = outcome == .equal && order.compare(second, third) == .equal
+            let wanted: VersionOrder.Outcome = isEqual ? .equal : .less
+            try require(
+              order.compare(first, third) == wanted, "\(first), \(second) and \(third) go round in order \(order)")
+          }
+        }
+      }
+    }
+  }
+}
+
+extension VersionOrder.Outcome {
+  fileprivate var opposite: Self {
+    switch self {
+    case .less: .greater
+    case .equal: .equal
+    case .greater: .less
+    }
+  }
+}
