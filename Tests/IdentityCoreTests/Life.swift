@@ -34,7 +34,9 @@ struct Life {
     func derived(_ machine: String, _ scope: Scope) -> UUID {
       let name =
         "\(machine).\([scope.level.rawValue, scope.app.map { "\($0)" }, scope.vendor.map { "\($0)" }].compactMap(\.self).joined(separator: "."))"
-      let hash = name.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+      // An app and a vendor may have the same name.
+      let kind = scope.app == nil ? "vendor" : "app"
+      let hash = (kind + name).utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
       let uuid = UUID(high: 0x3333_0000_0000_4000, low: hash).stamped(version: 4)
       spoken[uuid] = name
       return uuid

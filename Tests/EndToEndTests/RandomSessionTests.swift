@@ -1,0 +1,25 @@
+import TestSupport
+import Testing
+
+@Suite(.enabled(if: isRoot, "acting as several users needs root")) struct RandomSessionTests {
+  @Test func `rows 40 and 40d: a daemon that is killed again and again answers and tells what a plain model does`()
+    throws
+  {
+    let sessions = Trial.rounds(12, long: 1_000)
+    var (requests, kills, lost) = (0, 0, 0)
+    for seed in 1...UInt64(sessions) {
+      let session = try RandomSession(seed)
+      do {
+        try session.run(lives: 4, requests: 300)
+      } catch {
+        lost += 1
+        Issue.record("session \(seed): \(error)")
+        if lost == 5 { break }
+      }
+      requests += session.requests
+      kills += session.kills
+    }
+    try Trial("requests to a real daemon against the reference model")
+      .report(tried: requests, lost: lost, "\(sessions) daemons, \(kills) times kill -9")
+  }
+}

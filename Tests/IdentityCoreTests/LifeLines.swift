@@ -1,0 +1,84 @@
+import Foundation
+import IdentityCore
+import IdentityWire
+
+/// Takes secrets in as they are.
+private struct OpenIntake: SecretIntake {
+  func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
+    var memory = [UInt8](repeating: 0, count: 1_024)
+    var span = memory.mutableSpan
+    let length = fill(&span)
+    guard let secret = Data(base64Encoded: Data(memory[..<length])) else { throw .notBase64 }
+    return SealedSecret(bytes: Array(secret), length: secret.count)
+  }
+}
+
+// A life as a client sees it: lines go in, and lines come out.
+extension Life {
+  private static let table = VerbTable()
+
+  /// Carries a request line out.
+  ///
+  /// - Returns: the lines of the answer, as they would be sent.
+  mutating func answer(_ line: String, as peer: Peer) -> [String] {
+    now += 1
+    var output: [UInt8] = []
+    do throws(Refusal) {
+      try reply(to: Self.parse(line, by: peer), as: peer, &output)
+    } catch {
+      error.append(to: &output)
+    }
+    return String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
+  }
+
+  /// What a line of an admin's asks for; nil where it is refused.
+  static func command(_ line: String) -> Command? { try? parse(line, by: root) }
+
+  private static func parse(_ line: String, by peer: Peer) throws(Refusal) -> Command {
+    let bytes = Array(line.utf8)
+    var parser = WordParser()
+    do { try parser.parse(bytes.span) } catch { throw .syntax(error) }
+    return try table.command(parser, in: bytes.span, by: peer, secrets: OpenIntake())
+  }
+
+  private mutating func reply(to command: Command, as peer: Peer, _ output: inout [UInt8]) throws(Refusal) {
+    switch command {
+    case .registry(let command):
+      let decision = try registry.decide(command, context(peer))
+      take(decision.changes)
+      let secret = decision.reply.item.flatMap { secrets[$0.edition] }
+      try decision.reply.append(to: &output) { (data) throws(Refusal) in
+        data += Data(secret?.bytes ?? []).base64EncodedString().utf8
+      }
+    case .local(.check(let text)): Reply.check(text).append(to: &output)
+    default: throw .unavailable("this takes a whole daemon")
+    }
+  }
+
+  /// The line that tells of an event, as it would be sent.
+  static func line(_ event: Event) -> String {
+    var output: [UInt8] = []
+    event.append(to: &output)
+    return String(decoding: output.dropLast(), as: UTF8.self)
+  }
+
+  /// What a kill leaves: a registry that is read back from what was committed.
+  mutating func restart() {
+    var read = Registry()
+    for (id, app) in registry.apps { read.apply(.appInstalled(id, app)) }
+    for identifier in registry.history { read.restore(identifier) }
+    for device in registry.devices { read.apply(.deviceListed(device)) }
+    if let account = registry.account { read.apply(.accountSet(account)) }
+    if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
+    if registry.isSealed { read.apply(.sealed) }
+    for item in registry.items.all { read.restore(item) }
+    for token in registry.tokens.all { read.apply(.tokenStored(token, .confirmed)) }
+    for history in registry.versions.all {
+      for release in history.releases { read.apply(.version(.installed(history.subject, release))) }
+      for report in history.reports { read.apply(.version(.reported(history.subject, report))) }
+      for claim in history.claims { read.apply(.version(.claimed(history.subject, claim))) }
+    }
+    read.resume(after: registry.lastEvent)
+    registry = read
+  }
+}

@@ -1,0 +1,155 @@
+/// Who is there when access is tried, and what each has. Everybody who is there has an installation identifier, an item
+/// `s`/`a` in every group it may use, a token of `p` and version 1.
+package struct AccessScene: Sendable {
+  /// One app, and a peer that is it.
+  package struct Actor: Sendable, CustomStringConvertible {
+    package let app: String
+    package var user: Int = 990
+    package var isAdmin = false
+    /// nil for an app without a manifest.
+    package var manifest: ReferenceModel.Manifest?
+    /// It was uninstalled while it was connected.
+    package var isGone = false
+
+    var groups: [String] { isGone ? [] : [app] + (manifest?.groups ?? []) }
+    var vendor: String { manifest?.vendor ?? app }
+    var shares: Bool { !isGone && manifest?.device ?? "shared" == "shared" }
+    package var description: String { app }
+  }
+
+  /// By unit, of the same vendor with a device identifier of its own, of another vendor, gone; a system service and a
+  /// user without manifests, a service of that user's, another user; root, and an admin by group.
+  package static let actors: [Actor] = [
+    Actor(app: "org.a", manifest: .init(vendor: "org.v", groups: ["org.shared"])),
+    Actor(app: "org.b", manifest: .init(vendor: "org.v", device: "app", groups: ["org.shared"])),
+    Actor(app: "org.c", user: 8, manifest: .init(vendor: "org.w", groups: ["org.media"])),
+    Actor(app: "org.gone", manifest: .init(vendor: "org.v", groups: ["org.shared"]), isGone: true),
+    Actor(app: "unit:plain.service", user: 997), Actor(app: "user:1000", user: 1_000),
+    Actor(app: "unit:one.service@1000", user: 1_000), Actor(app: "user:1002", user: 1_002),
+    Actor(app: "user:1003", user: 1_003, isAdmin: true), Actor(app: "user:0", user: 0, isAdmin: true),
+  ]
+
+  /// The apps and groups that a request may name; nil where it names none.
+  package static let targets: [String?] = [nil, "org.shared", "org.media", "org.none"] + actors.map(\.app)
+
+  static func actor(_ app: String?) -> Actor? { actors.first { $0.app == app } }
+}
+
+/// What the protocol says of who may ask something: one line at least for each verb.
+package struct AccessRule: Sendable, CustomStringConvertible {
+  /// Who may.
+  package enum Grant: Sendable {
+    case anybody
+    case admins
+    /// Admins, for an app that is there.
+    case adminsOfApp
+    /// The app itself, and admins for any that is installed.
+    case app
+    /// The app itself.
+    case own
+    /// The app itself, and admins for any, also for one that is not installed any more.
+    case pastApp
+    /// Whoever may use the group.
+    case group
+    /// Whoever sees the device identifier that is shared.
+    case sharing
+    /// The app itself, its user and admins, where it has no manifest.
+    case forgetting
+  }
+
+  /// The request, without what it names.
+  package let line: String
+  package let grant: Grant
+  /// What is answered to who may: `OK`, or the code that the scene leads to; nil where only a daemon can say.
+  package let granted: String?
+  package var description: String { line }
+
+  private init(_ line: String, _ grant: Grant, _ granted: String? = "OK") {
+    self.line = line
+    self.grant = grant
+    self.granted = granted
+  }
+
+  /// The whole line for a target; nil where the verb takes no such.
+  package func line(naming target: String?) -> String? {
+    guard let target else { return grant == .forgetting ? nil : line }
+    switch grant {
+    case .app, .pastApp: return "\(line) app=\(target)"
+    case .group: return "\(line) group=\(target)"
+    case .forgetting: return "\(line) \(target)"
+    case .anybody, .admins, .adminsOfApp, .sharing, .own: return nil
+    }
+  }
+
+  /// `OK`, or the code that is answered.
+  package func outcome(for peer: AccessScene.Actor, naming target: String?) -> String? {
+    let other = AccessScene.actor(target)
+    let isOwn = target == nil || target == peer.app
+    switch grant {
+    case .anybody: return granted
+    case .admins: return peer.isAdmin ? granted : "denied"
+    case .adminsOfApp: return peer.isGone ? "not-found" : peer.isAdmin ? granted : "denied"
+    case .app, .pastApp:
+      if isOwn { return peer.isGone && grant == .app ? "not-found" : granted }
+      if !peer.isAdmin { return "denied" }
+      return other.map { !$0.isGone || grant == .pastApp } ?? false ? granted : "not-found"
+    case .group:
+      if isOwn { return peer.isGone ? "not-found" : granted }
+      if let target, peer.groups.contains(target) { return granted }
+      if !peer.isAdmin { return "denied" }
+      // An admin may look in any group, and finds what is there.
+      let isEmpty = target == "org.none" || other?.isGone == true
+      if isEmpty { return line.hasPrefix("item add") || line.hasPrefix("item put") ? "OK" : "not-found" }
+      return granted
+    case .own: return peer.isGone ? "not-found" : granted
+    case .sharing:
+      if peer.isGone { return "not-found" }
+      return peer.shares || peer.isAdmin ? granted : "denied"
+    case .forgetting:
+      let isOwner = isOwn || target?.hasSuffix("@\(peer.user)") == true
+      if !isOwner && !peer.isAdmin { return "denied" }
+      guard let other, !other.isGone else { return "not-found" }
+      return other.manifest == nil ? granted : "conflict"
+    }
+  }
+
+  private static let value = "55555555-5555-4555-8555-000000000001"
+  private static let key = "key=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+  package static let all: [AccessRule] =
+    [
+      "ping", "hello", "help", "whoami", "status", "check x", "get uuid", "get key a", "get session",
+      "version compare 1 2", "app list", "subscribe", "subscribe snapshot=yes", "unsubscribe", "quit",
+    ].map { AccessRule($0, .anybody, nil) }
+    + [
+      "key rotate", "backup \(key)", "restore begin \(key)", "restore add data=AAAA", "restore end",
+    ].map { AccessRule($0, .admins, nil) }
+    + [
+      AccessRule("seal", .admins), AccessRule("renew device", .admins), AccessRule("renew installation", .admins),
+      AccessRule("renew vendor dry-run=yes", .admins), AccessRule("account set bob", .admins),
+      AccessRule("account clear", .admins), AccessRule("devices put \(value)", .admins),
+      AccessRule("devices remove \(value)", .admins, "not-found"),
+      AccessRule("devices forget \(value)", .admins, "not-found"), AccessRule("token list app=*", .admins),
+      AccessRule("migrate device \(value) force=yes", .adminsOfApp),
+      AccessRule("migrate installation \(value) force=yes commit=yes", .adminsOfApp),
+      AccessRule("resolve \(value)", .anybody, "not-found"),
+      AccessRule("get boot", .app, nil), AccessRule("get device", .app), AccessRule("get installation", .app),
+      AccessRule("get vendor", .app), AccessRule("history device", .app), AccessRule("history vendor", .app),
+      AccessRule("history installation", .pastApp), AccessRule("migrate device \(value)", .app, "conflict"),
+      AccessRule("migrate installation \(value) commit=yes", .app, "conflict"),
+      AccessRule("account", .sharing), AccessRule("devices", .own), AccessRule("version state of=os", .sharing),
+      AccessRule("version history of=os", .sharing), AccessRule("app forget", .forgetting),
+      AccessRule("item add service=s account=new data=eA==", .group),
+      AccessRule("item add service=s account=a data=eA==", .group, "exists"),
+      AccessRule("item put service=s account=a data=eA==", .group), AccessRule("item read service=s account=a", .group),
+      AccessRule("item read service=s account=no", .group, "not-found"), AccessRule("item find", .group),
+      AccessRule("item find account=no", .group, "not-found"),
+      AccessRule("item update service=s account=a label=l", .group), AccessRule("item delete service=s", .group),
+      AccessRule("migrate device item=a service=s", .group, "invalid-uuid"),
+      AccessRule("migrate installation item=a service=s", .group, "invalid-uuid"),
+      AccessRule("version report 2", .app), AccessRule("version report 2 dry-run=yes", .app),
+      AccessRule("version state", .app), AccessRule("version history", .app), AccessRule("version claim n", .app),
+      AccessRule("token put q two", .app), AccessRule("token get p", .app), AccessRule("token list", .app),
+      AccessRule("token invalidate p one", .app), AccessRule("token delete p", .app),
+    ]
+}

@@ -1,0 +1,166 @@
+// Items (protocol, section 4).
+extension ReferenceModel {
+  package struct Item: Sendable {
+    let group: String
+    let service: String
+    let account: String
+    /// Who is charged for it.
+    var owner: String
+    /// As Base64.
+    var data: String
+    var label: String?
+    var described: [(name: String, value: String)]
+    var onlyHere: Bool
+    var whileInstalled: Bool
+    var created: String
+    var modified: String
+
+    /// What counts in a quota, in bytes.
+    package var size: Int {
+      let padding = data.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
+      let texts = [group, service, account, label ?? ""] + described.flatMap { [$0.name, $0.value] }
+      return texts.reduce(data.utf8.count / 4 * 3 - padding) { $0 + $1.utf8.count }
+    }
+  }
+
+  private func row(_ item: Item) -> String {
+    "service=\(item.service) account=\(item.account) group=\(item.group)\(said("label", item.label))"
+      + item.described.map { " attr.\($0.name)=\($0.value)" }.joined()
+      + " created=\(item.created) modified=\(item.modified)"
+      + (item.onlyHere ? " this-device-only=yes" : "") + (item.whileInstalled ? " lifetime=installation" : "")
+  }
+
+  // MARK: Which
+
+  /// A group that the peer may not use is denied, whether there is anything in it or not.
+  private func group(_ named: String?) throws(Fault) -> String {
+    guard let named else { return try app(nil) }
+    if peer.isAdmin || groups(of: peer.app).contains(named) { return named }
+    // Its own, and the manifest is gone.
+    if named == peer.app { throw .notFound }
+    throw .denied
+  }
+
+  func place(_ request: Request, account: String = "account") throws(Fault) -> Int {
+    let group = try group(request["group"])
+    for (place, item) in items.enumerated()
+    where item.group == group && item.service == request["service"] && item.account == request[account] { return place }
+    throw .notFound
+  }
+
+  /// The places of those that meet every condition; an empty one means items without.
+  private func places(_ request: Request) throws(Fault) -> [Int] {
+    var groups: [String]?
+    if request["group"] == "*" {
+      _ = try app(nil)
+      groups = peer.isAdmin ? nil : self.groups(of: peer.app)
+    } else {
+      groups = [try group(request["group"])]
+    }
+    func isMet(_ name: String, _ value: String) -> Bool { request[name].map { $0 == value } ?? true }
+    return items.indices.filter { place in
+      let item = items[place]
+      return groups?.contains(item.group) != false && isMet("service", item.service) && isMet("account", item.account)
+        && isMet("label", item.label ?? "")
+        && request.described.allSatisfy { wanted in
+          wanted.value == item.described.first { $0.name == wanted.name }?.value ?? ""
+        }
+    }
+  }
+
+  // MARK: Verbs
+
+  mutating func store(_ request: Request, replaces: Bool) throws(Fault) -> [String] {
+    let group = try group(request["group"])
+    let place = try? place(request)
+    guard place == nil || replaces else { throw .exists }
+    try requireOpen()
+    // What an admin puts into another app's own group is that app's.
+    let owner = peer.isAdmin && apps[group] != nil ? group : peer.app
+    // Without its manifest an app is not there, whoever asks for it.
+    guard isThere(owner) else { throw .notFound }
+    let item = Item(
+      group: group, service: request["service"] ?? "", account: request["account"] ?? "", owner: owner,
+      data: request["data"] ?? "", label: request["label"].flatMap { $0.isEmpty ? nil : $0 },
+      described: request.described.filter { !$0.value.isEmpty }, onlyHere: request["this-device-only"] == "yes",
+      whileInstalled: request["lifetime"] == "installation", created: place.map { items[$0].created } ?? time,
+      modified: time)
+    try requireRoom(for: item, at: place)
+    use(owner)
+    if let place { items[place] = item } else { items.append(item) }
+    tell(place == nil ? "added" : "replaced", item)
+    return [replaces ? (place == nil ? "OK created" : "OK replaced") : "OK"]
+  }
+
+  func read(_ request: Request) throws(Fault) -> [String] {
+    let item = items[try place(request)]
+    return ["OK data=\(word(item.data)) \(row(item))"]
+  }
+
+  func find(_ request: Request) throws(Fault) -> [String] {
+    let found = try places(request)
+    guard !found.isEmpty else { throw .notFound }
+    let limit = request["limit"].map { $0 == "all" ? .max : $0 == "one" ? 1 : Int($0) ?? 0 } ?? .max
+    return rows(found.prefix(limit).map { row(items[$0]) })
+  }
+
+  mutating func update(_ request: Request) throws(Fault) -> [String] {
+    let place = try place(request)
+    var item = items[place]
+    guard request["data"] != nil || request["label"] != nil || !request.described.isEmpty else { return ["OK"] }
+    try requireOpen()
+    if let data = request["data"] { item.data = data }
+    if let label = request["label"] { item.label = label.isEmpty ? nil : label }
+    for new in request.described {
+      item.described.removeAll { $0.name == new.name }
+      if !new.value.isEmpty { item.described.append(new) }
+    }
+    item.described.sort { $0.name < $1.name }
+    item.modified = time
+    try requireRoom(for: item, at: place)
+    items[place] = item
+    tell("updated", item)
+    return ["OK"]
+  }
+
+  mutating func delete(_ request: Request) throws(Fault) -> [String] {
+    let found = try places(request)
+    guard !found.isEmpty else { throw .notFound }
+    try requireOpen()
+    for place in found { tell("deleted", items[place]) }
+    for place in found.reversed() { items.remove(at: place) }
+    return ["OK \(found.count)"]
+  }
+
+  // MARK: Quotas
+
+  /// A user's own services have one quota together.
+  private func holder(_ app: String) -> String {
+    guard isUnclaimed(app), let mark = app.utf8.lastIndex(of: UInt8(ascii: "@")) else { return app }
+    return String(app[mark...])
+  }
+
+  /// What makes nothing bigger is always allowed.
+  private func requireRoom(for item: Item, at place: Int?) throws(Fault) {
+    let holder = holder(item.owner)
+    var others = items
+    let before = place.map { others.remove(at: $0) }
+    others.removeAll { self.holder($0.owner) != holder }
+    let replaced = before.flatMap { self.holder($0.owner) == holder ? $0 : nil }
+    guard replaced != nil || others.count < itemQuota.items else { throw .limit }
+    if let replaced, item.size <= replaced.size { return }
+    guard others.reduce(item.size, { $0 + $1.size }) <= itemQuota.bytes else { throw .limit }
+  }
+
+  // MARK: Events
+
+  mutating func removeItems(where isMeant: (Item) -> Bool) {
+    for item in items where isMeant(item) { tell("deleted", item) }
+    items.removeAll(where: isMeant)
+  }
+
+  private mutating func tell(_ name: String, _ item: Item) {
+    let attributes = " group=\(item.group) service=\(item.service) account=\(item.account)"
+    tell("item", name, attributes, to: .group(item.group))
+  }
+}

@@ -1,0 +1,123 @@
+// Push tokens (protocol, section 6).
+extension ReferenceModel {
+  package struct Token: Sendable {
+    let app: String
+    let provider: String
+    var value: String
+    var environment: String?
+    var topic: String?
+    /// The device identifier that a sender knows it by.
+    var device: String
+    var isValid = true
+    let created: String
+    var changed: String
+    var confirmed: String
+    /// When that was, in milliseconds.
+    var heard: Int64
+
+    fileprivate func says(_ request: Request) -> Bool {
+      isValid && value == request.word(1) && environment == request["environment"] && topic == request["topic"]
+    }
+  }
+
+  private func place(_ provider: String, _ app: String) -> Int? {
+    tokens.firstIndex { $0.app == app && $0.provider == provider }
+  }
+
+  private func row(_ token: Token) -> String {
+    "\(token.value) provider=\(token.provider) app=\(token.app) device=\(token.device)"
+      + said("environment", token.environment) + said("topic", token.topic)
+      + " state=\(token.isValid ? "valid" : "invalid")"
+      + " created=\(token.created) changed=\(token.changed) confirmed=\(token.confirmed)"
+  }
+
+  // MARK: Verbs
+
+  mutating func putToken(_ request: Request) throws(Fault) -> [String] {
+    let app = try app(request["app"])
+    try requireOpen()
+    use(app)
+    let scope = deviceScope(of: app)
+    // A sender has to know which device it is.
+    if current(scope) == nil { make(scope) }
+    let device = current(scope)?.value ?? ""
+    guard let place = place(request.word(0), app) else {
+      tokens.append(
+        Token(
+          app: app, provider: request.word(0), value: request.word(1), environment: request["environment"],
+          topic: request["topic"], device: device, created: time, changed: time, confirmed: time, heard: now))
+      tell("created", tokens[tokens.count - 1])
+      return ["OK created device=\(device)"]
+    }
+    let before = tokens[place]
+    tokens[place].confirmed = time
+    tokens[place].heard = now
+    if before.says(request) { return ["OK unchanged device=\(device)"] }
+    tokens[place].value = request.word(1)
+    tokens[place].environment = request["environment"]
+    tokens[place].topic = request["topic"]
+    tokens[place].isValid = true
+    tokens[place].changed = time
+    tell("replaced", tokens[place])
+    return ["OK replaced device=\(device)\(said("previous", before.value == request.word(1) ? nil : before.value))"]
+  }
+
+  func getToken(_ request: Request) throws(Fault) -> [String] {
+    guard let place = place(request.word(0), try app(request["app"])) else { throw .notFound }
+    return ["OK \(row(tokens[place]))"]
+  }
+
+  func listTokens(_ request: Request) throws(Fault) -> [String] {
+    guard request["app"] != "*" || peer.isAdmin else { throw .denied }
+    let app = request["app"] == "*" ? nil : try app(request["app"])
+    let stale = request["stale"].flatMap { Int64($0) } ?? 0
+    return rows(
+      tokens.filter { (app == nil || $0.app == app) && now - $0.heard >= stale * 1_000 }.map { row($0) })
+  }
+
+  mutating func invalidateToken(_ request: Request) throws(Fault) -> [String] {
+    let app = try app(request["app"])
+    guard let place = place(request.word(0), app), tokens[place].value == request.word(1) else {
+      return ["OK unchanged"]
+    }
+    if tokens[place].isValid {
+      try requireOpen()
+      tokens[place].isValid = false
+      tokens[place].changed = time
+      tell("invalidated", tokens[place])
+    }
+    return ["OK invalidated"]
+  }
+
+  mutating func deleteToken(_ request: Request) throws(Fault) -> [String] {
+    guard let place = place(request.word(0), try app(request["app"])) else { throw .notFound }
+    try requireOpen()
+    tell("deleted", tokens.remove(at: place))
+    return ["OK"]
+  }
+
+  // MARK: What happens to them
+
+  /// The device identifier of a scope is another one: whoever sends has to know it.
+  mutating func rehome(_ scope: Scope) {
+    guard let device = current(scope)?.value else { return }
+    for place in tokens.indices where tokens[place].device != device && deviceScope(of: tokens[place].app) == scope {
+      let before = tokens[place].device
+      tokens[place].device = device
+      tell("rehomed", tokens[place], from: before)
+    }
+  }
+
+  mutating func removeTokens(where isMeant: (Token) -> Bool) {
+    for token in tokens where isMeant(token) { tell("deleted", token) }
+    tokens.removeAll(where: isMeant)
+  }
+
+  /// Never the token itself: what stands in its place tells one from another.
+  private mutating func tell(_ name: String, _ token: Token, from before: String? = nil) {
+    let attributes =
+      " app=\(token.app) provider=\(token.provider) device=\(token.device)\(said("previous-device", before))"
+      + " fingerprint=<f\(token.value)>"
+    tell("token", name, attributes, to: .app(token.app))
+  }
+}

@@ -1,0 +1,135 @@
+// Versions of apps (protocol, section 5).
+extension ReferenceModel {
+  /// A version with its build.
+  struct Release: Equatable, Sendable {
+    let version: String
+    let build: String?
+  }
+
+  /// A row of the history.
+  package struct Installed: Sendable {
+    let app: String
+    let release: Release
+    let time: String
+    var last: String
+  }
+
+  /// What a session said last, and what ran before the session began.
+  struct Report: Sendable {
+    let app: String
+    let session: Int
+    let release: Release
+    let before: Release?
+    let state: String
+  }
+
+  struct Claim: Sendable {
+    let app: String
+    let version: String
+    let name: String
+  }
+
+  /// The versions that the model is used with, and the place of each in the two orders.
+  static let ranks: [(version: String, numeric: Int, linux: Int)] = [
+    ("1", 1, 1), ("1.0", 1, 2), ("1.0.0", 1, 3), ("1.2~rc1", 2, 4), ("1.2", 2, 5), ("2", 3, 6), ("10", 4, 7),
+  ]
+
+  private func rank(_ version: String, _ app: String) -> Int? {
+    let known = Self.ranks.first { $0.version == version }
+    return apps[app]?.manifest?.order == "linux" ? known?.linux : known?.numeric
+  }
+
+  private func state(_ release: Release, after before: Release?, _ app: String) -> String {
+    guard let before, let now = rank(release.version, app), let then = rank(before.version, app) else {
+      return "installed"
+    }
+    if now != then { return now > then ? "upgraded" : "downgraded" }
+    return release.build == before.build ? "unchanged" : "updated"
+  }
+
+  private func past(_ before: Release?) -> String {
+    said("previous", before?.version) + said("previous-build", before?.build)
+  }
+
+  private func words(_ report: Report, _ installed: String?) -> [String] {
+    let past = report.state == "unchanged" ? "" : past(report.before)
+    let release = "\(report.release.version)\(said("build", report.release.build))"
+    return ["OK \(report.state) \(release)\(past)\(said("installed", installed))"]
+  }
+
+  private func words(_ report: Report) -> [String] {
+    words(report, installed.first { $0.app == report.app && $0.release == report.release }?.time)
+  }
+
+  /// What a session is told that says this now.
+  private func report(_ release: Release, _ app: String, _ session: Int) -> Report {
+    let own = reports.last { $0.app == app && $0.session == session }
+    if let own, own.release == release { return own }
+    let before = own.map(\.before) ?? reports.last { $0.app == app }?.release
+    return Report(
+      app: app, session: session, release: release, before: before, state: state(release, after: before, app))
+  }
+
+  // MARK: Verbs
+
+  mutating func report(_ request: Request) throws(Fault) -> [String] {
+    let app = try app(request["app"])
+    guard let session = peer.session else { throw .unavailable }
+    let release = Release(version: request.word(0), build: request["build"])
+    let new = report(release, app, session)
+    let isKnown = reports.contains { $0.app == app && $0.session == session && $0.release == release }
+    if isKnown || request["dry-run"] == "yes" { return words(new) }
+    try requireOpen()
+    use(app)
+    // What is told is beside the report before, whichever session's that was.
+    let before = reports.last { $0.app == app }?.release
+    if before != release {
+      if let place = installed.firstIndex(where: { $0.app == app && $0.release == release }) {
+        installed[place].last = time
+      } else {
+        installed.append(Installed(app: app, release: release, time: time, last: time))
+      }
+      let step = state(release, after: before, app)
+      if step != "unchanged" {
+        let attributes = " of=app app=\(app) version=\(release.version)\(said("build", release.build))\(past(before))"
+        tell("version", step, attributes, to: .app(app))
+      }
+    }
+    reports.removeAll { $0.app == app && $0.session == session }
+    reports.append(new)
+    // The last 32 sessions are remembered.
+    if reports.filter({ $0.app == app }).count > 32, let oldest = reports.firstIndex(where: { $0.app == app }) {
+      reports.remove(at: oldest)
+    }
+    return words(new)
+  }
+
+  /// What this session said, else what was said last.
+  private func known(_ app: String) throws(Fault) -> Report {
+    let all = reports.filter { $0.app == app }
+    guard let found = all.first(where: { $0.session == peer.session }) ?? all.last else { throw .notFound }
+    return found
+  }
+
+  func state(_ request: Request) throws(Fault) -> [String] { words(try known(try app(request["app"]))) }
+
+  func versions(_ request: Request) throws(Fault) -> [String] {
+    let app = try app(request["app"])
+    return rows(
+      installed.filter { $0.app == app }.map {
+        "\($0.release.version)\(said("build", $0.release.build)) installed=\($0.time) last=\($0.last)"
+      })
+  }
+
+  mutating func claim(_ request: Request) throws(Fault) -> [String] {
+    let report = try known(try app(request["app"]))
+    let isClaimed = claims.contains {
+      $0.app == report.app && $0.name == request.word(0)
+        && rank($0.version, report.app) == rank(report.release.version, report.app)
+    }
+    if isClaimed { return ["OK again"] }
+    try requireOpen()
+    claims.append(Claim(app: report.app, version: report.release.version, name: request.word(0)))
+    return ["OK first"]
+  }
+}

@@ -1,0 +1,116 @@
+package import TestSupport
+
+// Requests that are worth asking: of few names, so that they meet.
+extension ReferenceModel {
+  /// UUIDs that clients bring along.
+  package static let given = (1...4).map { "55555555-5555-4555-8555-00000000000\($0)" }
+  /// The second and third of them as the secrets of items, and others.
+  private static let secrets = [
+    "\"\"", "eA==", "c2VjcmV0", "c2VjcmV0", "eHh4eHh4eHh4eHh4eHh4eHh4eHg=",
+    "NTU1NTU1NTUtNTU1NS00NTU1LTg1NTUtMDAwMDAwMDAwMDAy", "NTU1NTU1NTUtNTU1NS00NTU1LTg1NTUtMDAwMDAwMDAwMDAz",
+  ]
+
+  /// A request that a peer may come up with.
+  ///
+  /// - Parameters:
+  ///   - apps: names of apps, whether they are there or not.
+  ///   - groups: access groups besides those.
+  ///   - tellsTime: whether a request may depend on the time that has passed.
+  package func request(
+    of apps: [String], groups: [String], tellsTime: Bool, _ random: inout SeededGenerator
+  ) -> String {
+    let app = random.once(in: 4) ? " app=\(random.one(of: apps))" : ""
+    let group = random.once(in: 2) ? " group=\(random.one(of: apps + groups + groups + groups))" : ""
+    switch Int.random(in: 0..<100, using: &random) {
+    case 0..<12: return "get \(random.one(of: ["device", "installation", "vendor"]))\(app)"
+    case 12..<15: return "history \(random.one(of: ["device", "installation", "vendor"]))\(app)"
+    case 15..<20: return "resolve \(uuid(&random))"
+    case 20..<25: return migration(group, &random) + app
+    case 25: return random.one(of: ["app list", "app list", "token list app=*"])
+    case 26..<29: return "app forget \(random.one(of: apps))"
+    case 29: return random.one(of: ["account", "account set alice", "account set bob", "account clear"])
+    case 30: return "devices"
+    case 31, 32: return device(&random)
+    case 33, 34:
+      let isDry = random.once(in: 2) ? " dry-run=yes" : ""
+      return "renew \(random.one(of: ["device", "installation", "vendor"]))\(app)\(isDry)"
+    case 35..<70: return item(&random, group)
+    case 70..<85: return version(&random) + app
+    default: return token(tellsTime, &random) + app
+    }
+  }
+
+  private func uuid(_ random: inout SeededGenerator) -> String {
+    let known = identifiers.map(\.value)
+    return known.isEmpty || random.once(in: 5) ? random.one(of: Self.given) : random.one(of: known)
+  }
+
+  private func migration(_ group: String, _ random: inout SeededGenerator) -> String {
+    let level = random.one(of: ["device", "installation", "installation"])
+    let source = random.once(in: 3) ? "item=\(random.one(of: ["a", "b"])) service=s\(group)" : uuid(&random)
+    let how = (random.once(in: 2) ? " commit=yes" : "") + (random.once(in: 3) ? " force=yes" : "")
+    return "migrate \(level) \(source)\(how)"
+  }
+
+  private func device(_ random: inout SeededGenerator) -> String {
+    let value = devices.isEmpty || random.once(in: 2) ? random.one(of: Self.given) : random.one(of: devices).value
+    switch Int.random(in: 0..<4, using: &random) {
+    case 0, 1:
+      let name = random.once(in: 2) ? " name=\(random.one(of: ["phone", "laptop"]))" : ""
+      return "devices put \(value)\(name)\(random.once(in: 3) ? " seen=2026-11-21T08:39:12.345Z" : "")"
+    case 2: return "devices remove \(value)"
+    default: return "devices forget \(value)"
+    }
+  }
+
+  private func item(_ random: inout SeededGenerator, _ group: String) -> String {
+    let name = "service=\(random.one(of: ["s", "t"])) account=\(random.one(of: ["a", "b"]))\(group)"
+    let data = " data=\(random.one(of: Self.secrets))"
+    let label = random.once(in: 3) ? " label=\(random.one(of: ["\"\"", "label", "other"]))" : ""
+    let said = ["b", "a", "c"].filter { _ in random.once(in: 5) }.map {
+      " attr.\($0)=\(random.one(of: ["\"\"", "v", "w"]))"
+    }.joined()
+    switch Int.random(in: 0..<16, using: &random) {
+    case 0..<7:
+      let lasting = (random.once(in: 4) ? " this-device-only=yes" : "")
+      let lifetime = random.once(in: 3) ? " lifetime=installation" : ""
+      return "item \(random.one(of: ["add", "put", "put"])) \(name)\(data)\(label)\(said)\(lasting)\(lifetime)"
+    case 7, 8: return "item read \(name)"
+    case 9..<12:
+      let place = random.once(in: 3) ? " group=*" : group
+      let condition = random.once(in: 3) ? " service=s" : random.once(in: 4) ? label + said : ""
+      let limit = random.one(of: ["", "", " limit=one", " limit=2", " limit=all"])
+      return "item find\(place)\(condition)\(limit)"
+    case 12..<14: return "item update \(name)\(random.once(in: 2) ? data : "")\(label)\(said)"
+    default:
+      let condition = group + (random.once(in: 3) ? " service=s" : "") + (random.once(in: 4) ? label + said : "")
+      return "item delete\(condition.isEmpty ? " service=t account=b" : condition)"
+    }
+  }
+
+  private func version(_ random: inout SeededGenerator) -> String {
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0..<6:
+      let version = random.one(of: Self.ranks).version
+      let build = random.one(of: ["", "", " build=b", " build=c"])
+      return "version report \(version)\(build)\(random.once(in: 6) ? " dry-run=yes" : "")"
+    case 6: return "version state"
+    case 7: return "version history"
+    default: return "version claim \(random.one(of: ["n", "m"]))"
+    }
+  }
+
+  private func token(_ tellsTime: Bool, _ random: inout SeededGenerator) -> String {
+    let provider = random.one(of: ["p", "q", "r"])
+    let value = random.one(of: ["one", "two"])
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0..<4:
+      let more = (random.once(in: 6) ? " environment=e" : "") + (random.once(in: 8) ? " topic=t" : "")
+      return "token put \(provider) \(value)\(more)"
+    case 4, 6: return "token get \(provider)"
+    case 5: return "token list\(tellsTime ? random.one(of: ["", " stale=0", " stale=10", " stale=1000"]) : "")"
+    case 7, 8: return "token invalidate \(provider) \(value)"
+    default: return "token delete \(provider)"
+    }
+  }
+}

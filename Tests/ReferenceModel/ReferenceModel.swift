@@ -1,0 +1,188 @@
+/// The daemon's state as the protocol has it, in the plainest way: arrays, gone through each time.
+///
+/// It takes request lines and says what the answer has to be, line by line. It shares no code with the daemon. What only
+/// the daemon can know stands in its answers as a symbol, which ``Bindings`` compares: `<u…>` for a UUID, `<t…>` for a
+/// time, `<f…>` for any other word. An error is its code alone.
+package struct ReferenceModel: Sendable {
+  /// What a manifest says of an app.
+  package struct Manifest: Equatable, Sendable {
+    package var vendor: String
+    package var device: String
+    package var order: String
+    package var groups: [String]
+
+    package init(vendor: String, device: String = "shared", order: String = "numeric", groups: [String] = []) {
+      self.vendor = vendor
+      self.device = device
+      self.order = order
+      self.groups = groups
+    }
+  }
+
+  /// Who asks.
+  package struct Peer: Sendable {
+    package var app: String
+    package var user: Int
+    /// `uid:N` or `unit:NAME`, as the history names it.
+    package var author: String
+    package var isAdmin: Bool
+    /// Its session, by a number; nil where that cannot be told.
+    package var session: Int?
+
+    package init(app: String, user: Int, author: String, isAdmin: Bool = false, session: Int? = nil) {
+      self.app = app
+      self.user = user
+      self.author = author
+      self.isAdmin = isAdmin
+      self.session = session
+    }
+  }
+
+  /// Why something is refused: the code.
+  enum Fault: String, Error {
+    case denied
+    case notFound = "not-found"
+    case exists, conflict, limit, unavailable
+    case invalidUUID = "invalid-uuid"
+    case badArgument = "bad-argument"
+  }
+
+  struct App: Equatable, Sendable {
+    var installed: String
+    var manifest: Manifest?
+  }
+
+  var apps: [String: App] = [:]
+  var identifiers: [Identifier] = []
+  var devices: [Device] = []
+  var account = ""
+  package internal(set) var items: [Item] = []
+  package internal(set) var installed: [Installed] = []
+  var reports: [Report] = []
+  var claims: [Claim] = []
+  package internal(set) var tokens: [Token] = []
+  /// All that was told, from number 1 on.
+  package internal(set) var events: [Event] = []
+  package internal(set) var isSealed = false
+  /// How many items an app may have, and how many bytes.
+  package var itemQuota = (items: 1_000, bytes: 4_194_304)
+  /// Whether the device identifier comes from the machine-id.
+  package var hasMachine = true
+  /// Who asks now, and when.
+  var peer = Peer(app: "", user: 0, author: "")
+  var now: Int64 = 0
+  private var drawn = 0
+
+  package init() {}
+
+  /// What the answer to a request line has to be.
+  ///
+  /// - Parameter now: when it is asked, in milliseconds; another one for each request.
+  package mutating func answer(_ line: String, by peer: Peer, at now: Int64) -> [String] {
+    self.peer = peer
+    self.now = now
+    do throws(Fault) {
+      return try reply(to: Request(line))
+    } catch {
+      return ["ERR \(error.rawValue)"]
+    }
+  }
+
+  private mutating func reply(to request: Request) throws(Fault) -> [String] {
+    let admins: Set = [
+      "renew", "account set", "account clear", "devices put", "devices remove", "devices forget", "seal",
+    ]
+    guard !admins.contains(request.verb) || peer.isAdmin else { throw .denied }
+    switch request.verb {
+    case "get": return try get(request)
+    case "renew": return try renew(request)
+    case "history": return try history(request)
+    case "resolve": return try resolve(request)
+    case "migrate": return try migrate(request)
+    case "app list": return appRows
+    case "app forget": return try forget(request.word(0))
+    case "account": return try tellAccount()
+    case "account set": return try setAccount(request.word(0))
+    case "account clear": return try setAccount("")
+    case "devices": return try listDevices()
+    case "devices put": return try putDevice(request)
+    case "devices remove", "devices forget": return try removeDevice(request.word(0))
+    case "item add": return try store(request, replaces: false)
+    case "item put": return try store(request, replaces: true)
+    case "item read": return try read(request)
+    case "item find": return try find(request)
+    case "item update": return try update(request)
+    case "item delete": return try delete(request)
+    case "version report": return try report(request)
+    case "version state": return try state(request)
+    case "version history": return try versions(request)
+    case "version claim": return try claim(request)
+    case "token put": return try putToken(request)
+    case "token get": return try getToken(request)
+    case "token list": return try listTokens(request)
+    case "token invalidate": return try invalidateToken(request)
+    case "token delete": return try deleteToken(request)
+    case "seal": return seal()
+    default: throw .badArgument
+    }
+  }
+
+  // MARK: Words
+
+  var time: String { "<t\(now)>" }
+
+  mutating func draw() -> String {
+    drawn += 1
+    return "<u\(drawn)>"
+  }
+
+  /// Nothing follows a seal.
+  func requireOpen() throws(Fault) { if isSealed { throw .unavailable } }
+
+  /// Rows, and their number.
+  func rows(_ rows: [String]) -> [String] { rows.map { "* \($0)" } + ["OK \(rows.count)"] }
+
+  /// ` name=value`; nothing where there is none.
+  func said(_ name: String, _ value: String?) -> String { value.map { " \(name)=\(word($0))" } ?? "" }
+
+  /// A value as it is written; none that the model is used with needs quotes.
+  func word(_ value: String) -> String { value.isEmpty ? "\"\"" : value }
+}
+
+/// A request line in its parts. Quotes stand only around nothing.
+struct Request {
+  /// `get`, `history`, `item add`: what comes behind `get` and `migrate` is an operand.
+  let verb: String
+  let operands: [String]
+  private(set) var attributes: [(name: String, value: String)] = []
+
+  init(_ line: String) {
+    var words: [String] = []
+    for part in line.split(separator: " ") {
+      if let mark = part.utf8.firstIndex(of: UInt8(ascii: "=")) {
+        attributes.append((String(part[..<mark]), Self.value(part[part.index(after: mark)...])))
+      } else {
+        words.append(Self.value(part))
+      }
+    }
+    let isLong: Bool
+    switch words[0] {
+    case "app", "item", "version", "token", "account", "devices": isLong = words.count > 1
+    default: isLong = false
+    }
+    verb = words.prefix(isLong ? 2 : 1).joined(separator: " ")
+    operands = Array(words.dropFirst(isLong ? 2 : 1))
+  }
+
+  private static func value(_ part: Substring) -> String { part == "\"\"" ? "" : String(part) }
+
+  subscript(_ name: String) -> String? { attributes.first { $0.name == name }?.value }
+
+  func word(_ place: Int) -> String { place < operands.count ? operands[place] : "" }
+
+  /// `attr.NAME=V`, by the names.
+  var described: [(name: String, value: String)] {
+    attributes.filter { $0.name.hasPrefix("attr.") }.map { (String($0.name.dropFirst(5)), $0.value) }
+      .sorted { $0.name < $1.name }
+  }
+}
