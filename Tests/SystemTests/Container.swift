@@ -3,8 +3,10 @@ import Testing
 
 /// A real Debian system with a real systemd, in a container made by `packaging/container`.
 struct Container: Sendable {
-  /// The Debian releases that are tested: systemd 252 and 257.
-  static let suites = ["bookworm", "trixie"]
+  /// The Debian releases that are tested: systemd 252 and 257. Several runs may share them out among each other.
+  static let suites =
+    ProcessInfo.processInfo.environment["IDENTITYD_SUITES"].map { $0.split(separator: " ").map(String.init) }
+    ?? ["bookworm", "trixie"]
   static let tool = checkout.appending(path: "packaging/container")
 
   let suite: String
