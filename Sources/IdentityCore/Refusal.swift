@@ -14,6 +14,8 @@ package enum Refusal: Error, Equatable, Sendable {
   case denied(app: Text, userID: UInt32, grant: String)
   /// The peer was gone before the kernel could say who it was.
   case unattested
+  /// The peer is of a namespace whose users or processes have no number here, so it cannot be told from others.
+  case foreign
   /// The process that connected has ended: whoever has the connection now is not it.
   case orphaned
   /// Nothing matches.

@@ -53,7 +53,8 @@ extension Server {
   }
 
   private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
-    let attested = try PeerAttestation(of: socket, adminGroup: settings.adminGroup, claims: claims)
+    let attested = try PeerAttestation(
+      of: socket, adminGroup: settings.adminGroup, unnamedUser: unnamedUser, claims: claims)
     if let refusal = connections.refusal(of: attested.peer.userID, settings.limits) { throw refusal }
     return attested
   }

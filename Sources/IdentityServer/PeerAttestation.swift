@@ -16,13 +16,16 @@ struct PeerAttestation: ~Copyable {
   /// for the process itself is taken first, and after the look-up it has to be alive still. Kernels before 6.5 have no
   /// such descriptor for a connection: there it is taken by the number, which may be another process's from before that.
   ///
-  /// - Throws: `unattested` where the peer was gone too early, or cannot be seen from here; `busy` where the daemon itself
-  ///   is out of descriptors.
-  init(of socket: borrowing Descriptor, adminGroup: UInt32?, claims: AppClaims) throws(Refusal) {
+  /// - Parameter unnamedUser: see ``UserNamespace``; many are told as that one, so it is none of them.
+  /// - Throws: `unattested` where the peer was gone too early; `foreign` where it cannot be seen from here; `busy` where
+  ///   the daemon itself is out of descriptors.
+  init(
+    of socket: borrowing Descriptor, adminGroup: UInt32?, unnamedUser: UInt32?, claims: AppClaims
+  ) throws(Refusal) {
     do {
       let credentials = try PeerCredentials(of: socket)
       // A process in a foreign process namespace has number 0, which libsystemd takes for the caller itself.
-      guard credentials.processID > 0 else { throw Refusal.unattested }
+      guard credentials.processID > 0, credentials.userID != unnamedUser else { throw Refusal.foreign }
       let process = try PeerCredentials.processDescriptor(of: socket, number: credentials.processID)
       let unit = try PeerUnit.look(up: socket.number)
       let session = try Self.session(of: credentials.processID, in: unit)
@@ -32,6 +35,8 @@ struct PeerAttestation: ~Copyable {
         unit: unit.map { Text($0.name) }, unitOwner: unit?.owner, session: session,
         isAdmin: try Self.isAdmin(credentials, of: socket, adminGroup: adminGroup), claims: claims)
       self.process = process
+    } catch let refusal as Refusal {
+      throw refusal
     } catch let error as SystemError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {
       throw .busy("the daemon is out of descriptors or memory for a moment")
     } catch let error as SystemdError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {

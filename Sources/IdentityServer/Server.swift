@@ -40,6 +40,8 @@ package final class Server {
   var isSettled = false
   var events: EventLog
   var claims = AppClaims()
+  /// Nobody is believed to be this user; see ``UserNamespace``.
+  let unnamedUser: UInt32?
   var manifestFaults: [String] = []
   let lifetimes: Lifetimes
   let surroundings: Surroundings
@@ -143,6 +145,7 @@ package final class Server {
     inbox = try Mailbox(blocking: true)
     outbox = try Mailbox(blocking: false)
     self.listener = listener
+    unnamedUser = try UserNamespace.unnamedUser()
     let start = StartFacts(
       fingerprint: content.fingerprint, isSealedHere: content.isSealedHere,
       onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange, limits: settings.limits)

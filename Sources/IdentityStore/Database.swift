@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 
 /// SQLite refused something.
 struct DatabaseError: Error, Equatable, CustomStringConvertible {
@@ -11,6 +12,18 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
   var description: String {
     guard let text = unsafe sqlite3_errstr(code) else { return "\(action): \(code)" }
     return unsafe "\(action): \(String(cString: text)) (\(code))"
+  }
+
+  /// - Parameter code: of the call to SQLite just before. It tells a full disk from any failed write, but not a full quota:
+  ///   that is in errno still, because what SQLite does behind a failed write is to take back, in memory.
+  init(action: String, justNow code: Int32) {
+    let isOverQuota = code & 0xff == SQLITE_IOERR && errno == EDQUOT
+    self.init(action: action, code: isOverQuota ? SQLITE_FULL : code)
+  }
+
+  init(action: String, code: Int32) {
+    self.action = action
+    self.code = code
   }
 
   /// There is no connection to the store (SQLITE_MISUSE).
@@ -122,7 +135,7 @@ struct Database: ~Copyable, @unchecked Sendable {
   private static let checkpointing = "PRAGMA wal_checkpoint(TRUNCATE)"
 
   private func check(_ action: String, _ code: Int32) throws(DatabaseError) {
-    guard code == SQLITE_OK else { throw DatabaseError(action: action, code: code) }
+    guard code == SQLITE_OK else { throw DatabaseError(action: action, justNow: code) }
   }
 }
 
@@ -173,7 +186,7 @@ struct Statement: ~Copyable, @unchecked Sendable {
     switch code {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
-    default: throw DatabaseError(action: sql, code: code)
+    default: throw DatabaseError(action: sql, justNow: code)
     }
   }
 

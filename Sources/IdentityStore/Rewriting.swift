@@ -27,7 +27,13 @@ extension Store {
   private mutating func rewrite() throws -> Registry {
     // Without a connection an earlier attempt got beyond this step.
     if files != nil, try directory.folder.status(of: Self.rewrittenName) == nil {
-      try writeDraft()
+      do {
+        try writeDraft()
+      } catch {
+        // What it took of a full disk is everybody's.
+        try? Self.removeDraft(in: directory)
+        throw error
+      }
       try requireAcknowledged(
         try Reading(path: "\(directory.folder.path)/\(Self.draftName)", authenticator, keys), "the draft of the store")
       try directory.folder.rename(Self.draftName, to: Self.rewrittenName)

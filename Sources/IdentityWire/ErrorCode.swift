@@ -51,7 +51,7 @@ extension Refusal {
     case .unknownVerb: .unknownVerb
     case .badArgument: .badArgument
     case .invalidUUID: .invalidUUID
-    case .denied, .unattested, .orphaned: .denied
+    case .denied, .unattested, .foreign, .orphaned: .denied
     case .notFound: .notFound
     case .exists: .exists
     case .conflict: .conflict
@@ -74,6 +74,7 @@ extension Refusal {
     case .badArgument(let verb, let fault): "\(verb): \(fault.text)"
     case .denied(let app, let userID, let grant): "\(app) (uid \(userID)) lacks \(grant)"
     case .unattested: "the peer was gone before the kernel could say who it is"
+    case .foreign: "the peer is in a namespace that cannot be seen from the daemon's"
     case .orphaned: "the process that connected has ended"
     case .invalidUUID(let value):
       "\(quoted(value)) cannot be an identifier: a UUID other than all zeros and all ones can"

@@ -16,6 +16,12 @@ package enum ProcessGuard {
     _ = Glibc.signal(SIGXFSZ, SIG_IGN)
   }
 
+  /// Ignores the signals that mean something to other daemons and nothing to this one: by default they kill.
+  package static func ignoreUserSignals() {
+    _ = Glibc.signal(SIGUSR1, SIG_IGN)
+    _ = Glibc.signal(SIGUSR2, SIG_IGN)
+  }
+
   /// Blocks signals in this thread and those it starts, so that the event loop gets them.
   package static func block(_ signals: [Int32]) {
     var set = sigset_t()

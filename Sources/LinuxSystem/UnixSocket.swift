@@ -35,6 +35,14 @@ package enum UnixSocket {
   /// A socket that answers is never taken, and nothing but a socket is ever removed. The mode is set before anybody can
   /// connect.
   package static func listen(at path: String, mode: UInt32, backlog: Int32) throws(ListenFailure) -> Descriptor {
+    // Between its bind and its listen, the socket of another daemon that starts looks like a stale one.
+    let turn = lockFolder(of: path)
+    let socket = try listenInTurn(at: path, mode: mode, backlog: backlog)
+    _ = consume turn
+    return socket
+  }
+
+  private static func listenInTurn(at path: String, mode: UInt32, backlog: Int32) throws(ListenFailure) -> Descriptor {
     do {
       try clearTheWay(to: path)
       let socket = Descriptor(adopting: try system("socket") { clinux_unix_stream(1) })
@@ -86,6 +94,27 @@ package enum UnixSocket {
 
   /// Whether the descriptor is a Unix stream socket that has, or had, a peer; one that listens is none.
   package static func isConnectedStream(_ number: Int32) -> Bool { clinux_is_connected_unix_stream(number) == 1 }
+
+  /// Waits for a moment until no other daemon is about to listen in this folder.
+  ///
+  /// Whoever can read the folder can hold its lock (flock(2)), so it is waited for no longer than a start takes.
+  ///
+  /// - Returns: what holds the lock; nil where it cannot be had.
+  private static func lockFolder(of path: String) -> Descriptor? {
+    let end = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let number = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard number >= 0 else { return nil }
+    let descriptor = Descriptor(adopting: number)
+    for _ in 0..<lockAttempts {
+      if flock(number, LOCK_EX | LOCK_NB) == 0 { return descriptor }
+      usleep(lockPauseMicroseconds)
+    }
+    return nil
+  }
+
+  private static let lockAttempts = 100
+  private static let lockPauseMicroseconds: UInt32 = 10_000
 
   private static func clearTheWay(to path: String) throws {
     var status = stat()

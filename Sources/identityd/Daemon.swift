@@ -23,6 +23,7 @@ enum Daemon {
     do {
       try ProcessGuard.openStandardDescriptors()
       ProcessGuard.ignoreFatalWriteSignals()
+      ProcessGuard.ignoreUserSignals()
       ProcessGuard.block([SIGTERM, SIGINT, SIGHUP])
       try ProcessGuard.forbidDumps()
       return try run(Array(Swift.CommandLine.arguments.dropFirst()), output)

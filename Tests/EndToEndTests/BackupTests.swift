@@ -250,7 +250,7 @@ extension DaemonUnderTest {
     }
   }
 
-  @Test func `whoever takes it slowly, or not at all, costs the others nothing`() throws {
+  @Test func `row 32b: whoever takes it slowly, or not at all, costs the others nothing`() throws {
     let daemon = try started(items: 25, of: 32_000)
     let slow = try daemon.client()
     try slow.send("backup key=\(backupKey)\nping\n")

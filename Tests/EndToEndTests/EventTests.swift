@@ -157,7 +157,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "making events at will needs root"))
-  func `a subscriber that does not read is told what it missed, and can have it`() throws {
+  func `row 28: a subscriber that does not read is told what it missed, and can have it`() throws {
     let daemon = try DaemonUnderTest().start()
     let slow = try daemon.client()
     #expect(try slow.ask("subscribe") == ["OK 1"])
@@ -187,7 +187,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as two users needs root"))
-  func `a peer is told of what it may read, and of nothing else`() throws {
+  func `row 40d: a peer is told of what it may read, and of nothing else`() throws {
     let daemon = try DaemonUnderTest().start()
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let other = try OtherUser(65_534, of: daemon)

@@ -8,7 +8,7 @@ import Testing
 
   init() throws { daemon = try DaemonUnderTest().start() }
 
-  @Test func `replies come in the order of the requests, changes and questions alike`() throws {
+  @Test func `row 25b: replies come in the order of the requests, changes and questions alike`() throws {
     let client = try daemon.client()
     try client.send("get installation\nping\nget device\nhello\nfrob\nget installation\nwhoami\n")
     let answers = try (0..<7).map { _ in try client.answer().last ?? "" }
@@ -21,7 +21,7 @@ import Testing
     #expect(answers[6].contains("uid="))
   }
 
-  @Test func `a client that ended its writing still gets every reply`() throws {
+  @Test func `row 25c: a client that ended its writing still gets every reply`() throws {
     let client = try daemon.client()
     try client.send("get device\nget installation\nping\n")
     try client.endWriting()
@@ -38,7 +38,7 @@ import Testing
     #expect(try daemon.client().statusValue("installations") == "0")
   }
 
-  @Test func `empty lines are ignored, and CR LF ends a line`() throws {
+  @Test func `row 23: empty lines are ignored, and CR LF ends a line`() throws {
     let client = try daemon.client()
     try client.send("\n\r\n\n\r\nping\r\n\nhello\n")
     try client.endWriting()
@@ -49,13 +49,14 @@ import Testing
     "a\tb", "\u{1}", "ping\u{0}", "\"ping", "pi\"ng", "pi\\ng", "\"a\"b", "x=", "\"\\u0000\"", "ping \u{85}", "a\rb",
     " ",
   ])
-  func `a line that does not parse gets a syntax error and the connection goes on`(line: String) throws {
+  func `rows 23 and 24: a line that does not parse gets a syntax error and the connection goes on`(line: String) throws
+  {
     let client = try daemon.client()
     #expect(try client.ask(line).last?.hasPrefix("ERR syntax ") == true)
     #expect(try client.ask("ping") == ["OK"])
   }
 
-  @Test func `invalid UTF-8 gets a syntax error and the connection goes on`() throws {
+  @Test func `row 24: invalid UTF-8 gets a syntax error and the connection goes on`() throws {
     let client = try daemon.client()
     try client.send([0x70, 0xff, 0x0a])
     #expect(try client.answer().last?.hasPrefix("ERR syntax ") == true)
@@ -70,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 1_000, 1_000_000])
-  func `a longer line is refused behind the answers before it, and the connection closes`(more: Int) throws {
+  func `row 21: a longer line is refused behind the answers before it, and the connection closes`(more: Int) throws {
     let client = try daemon.client()
     let line = "check " + String(repeating: "a", count: Bound.lineLength - 6 + more)
     try? client.send("get installation\nping\n" + line + "\nping\n")
@@ -81,13 +82,13 @@ import Testing
     #expect(try daemon.ask("ping") == "OK")
   }
 
-  @Test func `a line without end is refused once it is too long`() throws {
+  @Test func `row 21: a line without end is refused once it is too long`() throws {
     let client = try daemon.client()
     try client.send([UInt8](repeating: 0x61, count: Bound.lineLength))
     #expect(try client.rest().first?.hasPrefix("ERR too-long ") == true)
   }
 
-  @Test func `a client that sends a byte at a time is served, and so are the others`() throws {
+  @Test func `row 25e: a client that sends a byte at a time is served, and so are the others`() throws {
     let slow = try daemon.client()
     for byte in Array("get device\r\nping\n".utf8) {
       try slow.send([byte])
@@ -104,7 +105,7 @@ import Testing
     #expect(try daemon.client().statusValue("installations") == "0")
   }
 
-  @Test func `a client may send far more than it reads, and gets every answer in order`() throws {
+  @Test func `row 25b: a client may send far more than it reads, and gets every answer in order`() throws {
     let client = try daemon.client()
     let rounds = 30_000
     // Sent by a process of its own, since this one reads.
@@ -120,7 +121,7 @@ import Testing
     sender.wait()
   }
 
-  @Test func `a client that never reads costs the others nothing`() throws {
+  @Test func `row 29: a client that never reads costs the others nothing`() throws {
     let deaf = try daemon.client()
     let sender = Sender(deaf, String(repeating: "get uuid count=10000\n", count: 1_000))
     sender.start()
@@ -131,7 +132,7 @@ import Testing
     sender.wait()
   }
 
-  @Test func `a client that vanishes in the middle of anything leaves the daemon well`() throws {
+  @Test func `row 25d: a client that vanishes in the middle of anything leaves the daemon well`() throws {
     for count in 0..<200 {
       let client = try daemon.client()
       try client.send(String("get installation\nget uuid count=10000\nget dev".prefix(1 + count % 44)))

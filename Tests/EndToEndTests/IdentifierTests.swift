@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
-  func `a user id next to the largest is that user and not root`() throws {
+  func `row 36: a user id next to the largest is that user and not root`() throws {
     let daemon = try DaemonUnderTest().start()
     let answer = try identityctl(daemon, "--json", "whoami", asUser: 4_294_967_294)
     #expect(answer.output.contains("\"user:4294967294\""), "\(answer)")
@@ -98,7 +98,7 @@ import Testing
       ("", "empty"), ("uninitialized\n", "uninitialized"), ("00000000000000000000000000000000\n", "all zero"),
       ("not a machine-id\n", "not 32 hexadecimal digits"), ("0123456789abcdef\n", "not 32 hexadecimal digits"),
     ])
-  func `no identifier is made up from a bad machine-id, and the random one stays when a good one comes`(
+  func `row 41: no identifier is made up from a bad machine-id, and the random one stays when a good one comes`(
     content: String, said: String
   ) throws {
     let daemon = try DaemonUnderTest()

@@ -97,7 +97,7 @@ func readPair(_ line: String) throws -> String {
     arguments: [
       ("fdatasync:error=EIO", "read-only"), ("pwrite64:error=EIO", "read-only"), ("pwrite64:error=ENOSPC", "no-space"),
     ])
-  func `what cannot be written is refused, what was acknowledged stays, and later changes work`(
+  func `row 3: what cannot be written is refused, what was acknowledged stays, and later changes work`(
     fault: String, code: String
   ) throws {
     let daemon = try DaemonUnderTest().start()
@@ -173,7 +173,7 @@ func readPair(_ line: String) throws -> String {
   }
 
   @Test(.enabled(if: isRoot, "attaching to the daemon needs root"))
-  func `a secret that the disk does not give is refused and logged, and is there when it does`() throws {
+  func `row 5: a secret that the disk does not give is refused and logged, and is there when it does`() throws {
     let daemon = try DaemonUnderTest().start()
     let large = Data(repeating: 7, count: 20_000).base64EncodedString()
     #expect(try daemon.ask("item put service=s account=a data=\(large)") == "OK created")
@@ -233,7 +233,7 @@ func readPair(_ line: String) throws -> String {
     }
   }
 
-  @Test func `kill -9 at any moment leaves what was acknowledged, and nothing by half`() throws {
+  @Test func `row 10: kill -9 at any moment leaves what was acknowledged, and nothing by half`() throws {
     let daemon = try DaemonUnderTest().start()
     var state: [String: String] = [:]
     for round in 0..<12 {

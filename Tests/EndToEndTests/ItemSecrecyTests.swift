@@ -38,7 +38,7 @@ import Testing
     return memory
   }
 
-  @Test(.enabled(if: isRoot)) func `no copy of a secret is left in the daemon's memory`() throws {
+  @Test(.enabled(if: isRoot)) func `row 42c: no copy of a secret is left in the daemon's memory`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     let whole = Marked()
@@ -89,7 +89,10 @@ import Testing
     }
   }
 
-  @Test func `neither the state directory nor the log holds a secret, a label or an attribute in the clear`() throws {
+  @Test
+  func `rows 42c and 42d: neither state nor log holds a secret, a label or an attribute in the clear`()
+    throws
+  {
     let daemon = try DaemonUnderTest().start(["--log-level=debug"])
     let client = try daemon.client()
     let (secret, label, name, value) = (Marked(), Marked(), Marked(), Marked())

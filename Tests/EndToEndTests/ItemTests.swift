@@ -80,7 +80,7 @@ import Testing
     #expect(try client.rest() == [])
   }
 
-  @Test func `a request that comes byte by byte is the same`() throws {
+  @Test func `row 25e: a request that comes byte by byte is the same`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     for byte in Array("item put service=s account=a data=aGVsbG8=\nitem read service=s account=a\n".utf8) {
@@ -115,7 +115,7 @@ import Testing
     for _ in 1...1_500 { #expect(try writer.answer() == ["OK replaced"]) }
   }
 
-  @Test func `quotas of an app are named, and a reload moves them`() throws {
+  @Test func `row 30: quotas of an app are named, and a reload moves them`() throws {
     let configuration = "[Limits]\nItemsPerApp=2\nItemBytesPerApp=1K\n"
     let daemon = try DaemonUnderTest().start(configuration: configuration)
     let client = try daemon.client()
@@ -175,7 +175,7 @@ import Testing
   private static let news = 9
   private static let mail = 8
 
-  @Test func `a group is its apps' alone, and a refusal names group, peer and grant`() throws {
+  @Test func `row 40: a group is its apps' alone, and a refusal names group, peer and grant`() throws {
     let daemon = try started()
     let player = try OtherUser(Self.games, of: daemon)
     let editor = try OtherUser(Self.news, of: daemon)

@@ -20,7 +20,7 @@ import Testing
     messages.filter { $0.hasSuffix("from now on (renewed).") }.map { String($0.split(separator: " ")[3]) }
   }
 
-  @Test func `a journal that takes nothing holds nobody up, and what is missing is said (row 46)`() throws {
+  @Test func `row 46: a journal that takes nothing holds nobody up, and what is missing is said`() throws {
     try daemon.start(through: journal.wrapper)
     let client = try daemon.client()
     var made: [String] = []
@@ -37,8 +37,7 @@ import Testing
     #expect(daemon.log == "")
   }
 
-  @Test func `a journal that takes nothing keeps the daemon from its end for no longer than a moment (row 46)`() throws
-  {
+  @Test func `row 46: a journal that takes nothing keeps the daemon from its end for no longer than a moment`() throws {
     try daemon.start(through: journal.wrapper)
     // More than any queue of datagrams holds: net.unix.max_dgram_qlen.
     _ = try renew(600)
@@ -48,7 +47,7 @@ import Testing
   }
 
   @Test(arguments: ["refuses", "is gone"])
-  func `where the journal goes away, lines on standard error take its place, until it is back (row 46)`(
+  func `row 46: where the journal goes away, lines on standard error take its place, until it is back`(
     how: String
   ) throws {
     try daemon.start(through: journal.wrapper)
@@ -64,7 +63,7 @@ import Testing
     #expect(!daemon.log.contains(with[0]))
   }
 
-  @Test func `a name with a line's end in it is one field of one entry (row 51)`() throws {
+  @Test func `row 51: a name with a line's end in it is one field of one entry`() throws {
     let socket = "\(daemon.folder.path)/evil\nPRIORITY=0\r<3>\u{1b}[2J"
     try daemon.launch(["--socket", socket], through: journal.wrapper)
     while true {

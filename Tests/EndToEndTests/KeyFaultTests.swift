@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `a rotation that is killed at any moment loses no item and leaves no second key`() throws {
+  @Test func `row 42b: a rotation that is killed at any moment loses no item and leaves no second key`() throws {
     let daemon = try started()
     var kills = 0
     for call in [
@@ -83,7 +83,7 @@ import Testing
     ("fsync:error=EIO", nil), ("renameat,renameat2,rename:error=EIO", nil), ("pwrite64:error=ENOSPC", nil),
     ("pwrite64:error=EIO", nil), ("fdatasync:error=EIO", nil),
   ])
-  func `a rotation that the disk refuses is refused, items are served, and a later one works`(
+  func `row 42b: a rotation that the disk refuses is refused, items are served, and a later one works`(
     fault: String, file: String?
   ) throws {
     let daemon = try started()

@@ -156,7 +156,9 @@ extension DaemonUnderTest {
   }
 
   @Test(arguments: missing)
-  func `without its key no item is served, everything else is, and with it all are there again`(how: String) throws {
+  func `row 42: without its key no item is served, everything else is, and with it all are there again`(how: String)
+    throws
+  {
     let (daemon, key) = try locked(how)
     let placed = try? Data(contentsOf: daemon.masterKey)
     for signal in [SIGTERM, SIGKILL] {

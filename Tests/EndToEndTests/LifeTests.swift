@@ -4,7 +4,7 @@ import Testing
 /// Start, stop, reload, and what a start is refused for.
 @Suite struct LifeTests {
   @Test(arguments: [SIGTERM, SIGINT])
-  func `a signal ends it cleanly, and the socket is gone`(signal: Int32) throws {
+  func `row 43: a signal ends it cleanly, and the socket is gone`(signal: Int32) throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     #expect(daemon.end(with: signal) == 0)
@@ -14,7 +14,7 @@ import Testing
     #expect(try daemon.uuid("get device") == device)
   }
 
-  @Test func `what was asked before the stop is answered`() throws {
+  @Test func `row 43: what was asked before the stop is answered`() throws {
     for _ in 0..<20 {
       let daemon = try DaemonUnderTest().start()
       let clients = try (0..<8).map { _ in try daemon.client() }
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func `a client that takes no answer cannot keep it from stopping`() throws {
+  @Test func `row 43: a client that takes no answer cannot keep it from stopping`() throws {
     let daemon = try DaemonUnderTest().start()
     let deaf = try daemon.client()
     let sender = Sender(deaf, String(repeating: "get uuid count=10000\n", count: 100))
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "many apps need many users"))
-  func `kill -9 at any moment loses no identifier that was told`() throws {
+  func `row 10: kill -9 at any moment loses no identifier that was told`() throws {
     let daemon = try DaemonUnderTest().start()
     var told: [Int: String] = [:]
     for round in 0..<10 {
@@ -84,7 +84,7 @@ import Testing
 
   // MARK: Refused starts
 
-  @Test func `a second daemon says who holds the state directory, and the first goes on`() throws {
+  @Test func `row 20b: a second daemon says who holds the state directory, and the first goes on`() throws {
     let first = try DaemonUnderTest().start()
     let second = try DaemonUnderTest()
     try second.launch(["--state-directory", first.state.path])
@@ -93,7 +93,7 @@ import Testing
     #expect(try first.ask("ping") == "OK")
   }
 
-  @Test func `a socket where somebody listens is never taken`() throws {
+  @Test func `row 20b: a socket where somebody listens is never taken`() throws {
     let first = try DaemonUnderTest().start()
     let second = try DaemonUnderTest()
     try second.launch(["--socket", first.socket])
@@ -109,7 +109,7 @@ import Testing
     #expect(try daemon.ask("ping") == "OK")
   }
 
-  @Test func `anything that is no socket is left alone`() throws {
+  @Test func `row 39: anything that is no socket is left alone`() throws {
     let daemon = try DaemonUnderTest()
     try Data("precious".utf8).write(to: URL(filePath: daemon.socket))
     try daemon.launch()
@@ -118,7 +118,7 @@ import Testing
   }
 
   @Test(arguments: [0o755, 0o770, 0o707])
-  func `a state directory that others may enter is refused`(mode: Int) throws {
+  func `row 19: a state directory that others may enter is refused`(mode: Int) throws {
     let daemon = try DaemonUnderTest()
     try FileManager.default.createDirectory(
       at: daemon.state, withIntermediateDirectories: true, attributes: [.posixPermissions: mode])
@@ -127,7 +127,7 @@ import Testing
     #expect(daemon.log.contains("chmod 0700"))
   }
 
-  @Test func `a store of a later version is refused and left byte for byte as it is`() throws {
+  @Test func `row 17: a store of a later version is refused and left byte for byte as it is`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
     daemon.end()
@@ -148,7 +148,9 @@ import Testing
     #expect(daemon.log.contains("--help"))
   }
 
-  @Test func `it runs with its standard descriptors closed, and no text of its own gets into the store`() throws {
+  @Test func `row 20e: it runs with its standard descriptors closed, and no text of its own gets into the store`()
+    throws
+  {
     let daemon = try DaemonUnderTest().start(through: ["sh", "-c", "exec \"$@\" <&- >&- 2>&-", "-"])
     let device = try daemon.uuid("get device")
     daemon.end()
@@ -159,7 +161,8 @@ import Testing
 
   // MARK: Configuration
 
-  @Test func `a good configuration is taken at a reload, a bad one changes nothing and is named with its line`() throws
+  @Test func `row 44: a good configuration is taken at a reload, a bad one changes nothing and is named with its line`()
+    throws
   {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=100\n")
     try daemon.configure("[Limits]\nConnections=40\nReservedConnections=39\n")
@@ -187,7 +190,7 @@ import Testing
     ("nonsense\n", "identityd.conf:1", "neither [Section] nor Name=value"),
     ("[Limits]\nConnections=32\nReservedConnections=32\n", "[Limits]", "more than the 32 reserved"),
   ])
-  func `a bad configuration refuses the start and says where and what is allowed`(
+  func `row 45: a bad configuration refuses the start and says where and what is allowed`(
     text: String, place: String, allowed: String
   ) throws {
     let daemon = try DaemonUnderTest()

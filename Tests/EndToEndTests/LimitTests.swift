@@ -38,7 +38,7 @@ import Testing
     return text.split(separator: "\n").map(String.init)
   }
 
-  @Test func `a user's connections are bounded, the refusal is said, and root still gets in`() throws {
+  @Test func `row 27: a user's connections are bounded, the refusal is said, and root still gets in`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnectionsPerUser=3\n")
     let answers = try connections(6, daemon) { () throws in
       #expect(try daemon.ask("ping") == "OK")
@@ -52,14 +52,16 @@ import Testing
     #expect(try connections(3, daemon) == ["OK", "OK", "OK"])
   }
 
-  @Test func `all connections are bounded, and the last places are root's`() throws {
+  @Test func `row 27: all connections are bounded, and the last places are root's`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=32\nReservedConnections=8\n")
     let answers = try connections(40, daemon) { () throws in #expect(try daemon.ask("ping") == "OK") }
     #expect(answers.filter { $0 == "OK" }.count == 24)
     #expect(answers.filter { $0.hasPrefix("ERR busy ") }.count == 16)
   }
 
-  @Test func `out of descriptors the clients that are there go on, and new ones get in once there is room`() throws {
+  @Test func `row 26: out of descriptors the clients that are there go on, and new ones get in once there is room`()
+    throws
+  {
     let daemon = try DaemonUnderTest().start(through: ["prlimit", "--nofile=40:40"])
     let client = try daemon.client()
     do {

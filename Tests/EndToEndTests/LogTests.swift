@@ -84,7 +84,7 @@ private final class LogReader {
 
   // MARK: Nobody reads
 
-  @Test func `a pipe that nobody reads holds nobody up, and what is missing is said (row 46)`() throws {
+  @Test func `row 46: a pipe that nobody reads holds nobody up, and what is missing is said`() throws {
     let pipe = try startOnPipe()
     // Each is answered here and now.
     let made = try renewals(6_000)
@@ -102,7 +102,7 @@ private final class LogReader {
   }
 
   @Test(arguments: [SIGTERM, SIGINT])
-  func `a full pipe keeps the daemon from its end for no longer than a moment (row 46)`(signal: Int32) throws {
+  func `row 46: a full pipe keeps the daemon from its end for no longer than a moment`(signal: Int32) throws {
     let pipe = try startOnPipe()
     _ = try renewals(200)
     let before = ContinuousClock.now
@@ -115,7 +115,7 @@ private final class LogReader {
     _ = try pipe.rest()
   }
 
-  @Test func `a full pipe keeps a start from being refused for no longer than a moment (row 46)`() throws {
+  @Test func `row 46: a full pipe keeps a start from being refused for no longer than a moment`() throws {
     let pipe = Pipe()
     let writing = pipe.fileHandleForWriting
     #expect(fcntl(writing.fileDescriptor, Self.setPipeSize, 4_096) == 4_096)
@@ -127,7 +127,7 @@ private final class LogReader {
     #expect(ContinuousClock.now - before < .seconds(5))
   }
 
-  @Test func `everything is written before the end where somebody reads (row 46)`() throws {
+  @Test func `row 46: everything is written before the end where somebody reads`() throws {
     let pipe = try startOnPipe()
     let made = try renewals(500)
     kill(daemon.process.processIdentifier, SIGTERM)
@@ -139,7 +139,7 @@ private final class LogReader {
 
   // MARK: Nobody is there
 
-  @Test func `a full disk behind standard error does no harm (row 46)`() throws {
+  @Test func `row 46: a full disk behind standard error does no harm`() throws {
     let full = try FileHandle(forWritingTo: URL(filePath: "/dev/full"))
     try daemon.start(on: full)
     _ = try renewals(200)
@@ -147,7 +147,7 @@ private final class LogReader {
     #expect(daemon.end() == 0)
   }
 
-  @Test func `what a pipe lost whose reader went is counted when another comes (row 46)`() throws {
+  @Test func `row 46: what a pipe lost whose reader went is counted when another comes`() throws {
     let path = daemon.folder.appending(path: "fifo").path
     let made = unsafe mkfifo(path, 0o600)
     #expect(made == 0)
@@ -175,7 +175,7 @@ private final class LogReader {
     #expect((0...4).contains(try missing(shown.last) + all.count - lost.count - later.count), "\(shown) \(rest)")
   }
 
-  @Test func `without a thread for the log there is no start, and the reason is said all the same (row 46)`() throws {
+  @Test func `row 46: without a thread for the log there is no start, and the reason is said all the same`() throws {
     // A user of its own, whose one process this is.
     let alone = ["setpriv", "--reuid=64123", "--regid=64123", "--clear-groups", "prlimit", "--nproc=1:1"]
     try daemon.launch(through: alone)
@@ -188,7 +188,7 @@ private final class LogReader {
 
   private static let hostile = "evil\nidentityd: err: forged\r<3>\u{1b}[2J"
 
-  @Test func `a name with a line's end in it stays in its line (row 51)`() throws {
+  @Test func `row 51: a name with a line's end in it stays in its line`() throws {
     try daemon.configure("[Log]\nNo\u{1b}such=1\n")
     try daemon.launch(["--socket", "\(daemon.folder.path)/\(Self.hostile)"])
     try daemon.waitForLog(#"/evil\nidentityd: err: forged\r<3>\u001b[2J."#)
@@ -198,7 +198,7 @@ private final class LogReader {
     #expect(!daemon.log.utf8.contains(0x1b))
   }
 
-  @Test func `a check of the configuration sends no escapes to the terminal (row 51)`() throws {
+  @Test func `row 51: a check of the configuration sends no escapes to the terminal`() throws {
     try daemon.configure("[Log]\nNo\u{1b}[2Jsuch=1\n")
     try daemon.launch(["--check-config"])
     #expect(daemon.exitStatus() == 0)

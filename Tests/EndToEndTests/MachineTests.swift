@@ -56,7 +56,7 @@ import Testing
     #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") })
   }
 
-  @Test func `with another machine-id everything is renewed`() throws {
+  @Test func `row 41b: with another machine-id everything is renewed`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     let last = try daemon.client().ask("status").first { $0.hasPrefix("* last-event=") } ?? ""
@@ -87,7 +87,7 @@ import Testing
     #expect(try daemon.ask("get device").hasSuffix("origin=random"))
   }
 
-  @Test func `until the renewal is on disk nothing stored is told`() throws {
+  @Test func `row 41b: until the renewal is on disk nothing stored is told`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     daemon.end()
@@ -102,7 +102,7 @@ import Testing
     #expect(try identifiers().device != before.device)
   }
 
-  @Test func `or kept, and that is said`() throws {
+  @Test func `row 41b: or kept, and that is said`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     daemon.end()
@@ -113,7 +113,7 @@ import Testing
     try daemon.waitForLog("may be another machine")
   }
 
-  @Test func `on other hardware everything is kept, and that is said until somebody renews`() throws {
+  @Test func `row 41c: on other hardware everything is kept, and that is said until somebody renews`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     daemon.end()
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  @Test func `a sealed image starts as if for the first time, wherever it is`() throws {
+  @Test func `row 41c: a sealed image starts as if for the first time, wherever it is`() throws {
     for machine in [1, 2] {
       try start(machine: 1, hardware: 1)
       let before = try identifiers()

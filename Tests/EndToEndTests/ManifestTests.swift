@@ -242,7 +242,7 @@ import Testing
     #expect(try used() - before < 20)
   }
 
-  @Test func `an app that was uninstalled while it is connected gets nothing new`() throws {
+  @Test func `row 40e: an app that was uninstalled while it is connected gets nothing new`() throws {
     try write("[App]\nUser=daemon\n", "player")
     try start()
     let player = try OtherUser(daemonUser, of: daemon)

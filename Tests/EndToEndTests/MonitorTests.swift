@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "only an admin sees all events, and may list devices"))
-  func `kill -9 at any moment loses no event that was acknowledged, and doubles none`() throws {
+  func `row 10: kill -9 at any moment loses no event that was acknowledged, and doubles none`() throws {
     let kills = ProcessInfo.processInfo.environment["IDENTITYD_KILLS"].flatMap { Int($0) } ?? 20
     let daemon = try DaemonUnderTest().start()
     let monitor = try FollowingClient(daemon, "monitor", "--json", "--since=0")

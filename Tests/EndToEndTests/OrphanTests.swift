@@ -31,7 +31,7 @@ import Testing
 
   private let reason = "ERR denied the process that connected has ended"
 
-  @Test func `who inherits a connection has no rights by it`() throws {
+  @Test func `row 34: who inherits a connection has no rights by it`() throws {
     let daemon = try DaemonUnderTest().start()
     let heard = try inherit(daemon, first: ["ping"], later: ["ping", "account set mallory", "get device"])
     #expect(heard == ["OK", reason, "end"])
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "making events needs root"))
-  func `a subscription ends with the process, and says why (row 40e)`() throws {
+  func `row 40e: a subscription ends with the process, and says why`() throws {
     let daemon = try DaemonUnderTest().start()
     let heard = try inherit(daemon, first: ["subscribe"], later: [])
     #expect(heard == ["OK 1", reason, "end"])
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "only an admin may list devices"))
-  func `what a process sent before it ended is carried out, whole`() throws {
+  func `rows 25d and 35: what a process sent before it ended is carried out, whole`() throws {
     let daemon = try DaemonUnderTest().start()
     let script = """
       use IO::Socket::UNIX; use POSIX;
@@ -106,7 +106,7 @@ import Testing
     #expect(try descriptors(daemon, until: before) == before)
   }
 
-  @Test func `a thousand processes that come and go leave nothing behind (row 25d)`() throws {
+  @Test func `row 25d: a thousand processes that come and go leave nothing behind`() throws {
     let daemon = try DaemonUnderTest().start()
     let script = """
       use IO::Socket::UNIX; use POSIX;

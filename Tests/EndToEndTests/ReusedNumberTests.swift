@@ -8,7 +8,7 @@ import Testing
   private static let canSteer = isRoot && FileHandle(forWritingAtPath: counter) != nil
 
   @Test(.enabled(if: canSteer, "steering the numbers of processes needs root and \(counter)"))
-  func `a process of root that has the number of the peer by now gives it nothing`() throws {
+  func `row 33: a process of root that has the number of the peer by now gives it nothing`() throws {
     let daemon = try DaemonUnderTest().start()
     let rounds = ProcessInfo.processInfo.environment["IDENTITYD_REUSES"].flatMap { Int($0) } ?? 300
     // While the daemon stands still a stranger connects, asks, leaves the connection to a child and ends, and root gets a

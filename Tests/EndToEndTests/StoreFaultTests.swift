@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: ["fdatasync:error=EIO", "pwrite64:error=EIO"])
-  func `a commit that fails is refused, reads go on, and the store is written anew before the next is acknowledged`(
+  func `rows 3 and 4: a commit that fails is refused, and none is acknowledged before the store is written anew`(
     fault: String
   ) throws {
     let daemon = try DaemonUnderTest().start()
@@ -61,7 +61,7 @@ import Testing
     #expect(try daemon.uuid("get installation") == installation)
   }
 
-  @Test func `a full disk is said to be full, and changes go on once there is room`() throws {
+  @Test func `row 1: a full disk is said to be full, and changes go on once there is room`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try withFault("pwrite64:error=ENOSPC", daemon) { () throws in
@@ -71,7 +71,7 @@ import Testing
     #expect(try eventually(daemon, "get installation").count == 36)
   }
 
-  @Test func `a start on a full disk serves what is stored`() throws {
+  @Test func `row 1: a start on a full disk serves what is stored`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     daemon.end()
@@ -88,7 +88,7 @@ import Testing
     "strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", "inject=pwrite64:error=ENOSPC",
   ]
 
-  @Test func `reads are served while the disk takes its time`() throws {
+  @Test func `row 7: reads are served while the disk takes its time`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try withFault("fdatasync:delay_enter=2000000", daemon) { () throws in
@@ -101,7 +101,9 @@ import Testing
     }
   }
 
-  @Test func `a log that cannot be written back stops the acknowledgements, and loses none that were given`() throws {
+  @Test func `row 3: a log that cannot be written back stops the acknowledgements, and loses none that were given`()
+    throws
+  {
     let daemon = try DaemonUnderTest().start(configuration: "[Store]\nCheckpointSize=64K\n")
     var told: [Int: String] = [:]
     try withFault("fdatasync:error=EIO", on: "identityd.db", daemon) { () throws in
@@ -120,7 +122,7 @@ import Testing
     for (user, installation) in told { #expect(try daemon.uuid("get installation app=user:\(user)") == installation) }
   }
 
-  @Test func `a database that is deleted under the daemon is noticed before the next acknowledgement`() throws {
+  @Test func `row 14: a database that is deleted under the daemon is noticed before the next acknowledgement`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try FileManager.default.removeItem(at: daemon.state.appending(path: "identityd.db"))
@@ -153,7 +155,7 @@ import Testing
   }
 
   @Test(arguments: ["empty", "garbage", "truncated"])
-  func `a damaged database is set aside, named, and no identifier is made up`(how: String) throws {
+  func `rows 12 and 13: a damaged database is set aside, named, and no identifier is made up`(how: String) throws {
     let (daemon, _) = try stopped()
     let file = daemon.state.appending(path: "identityd.db")
     let whole = try Data(contentsOf: file)
@@ -189,7 +191,7 @@ import Testing
     #expect(try daemon.uuid("get device") == device)
   }
 
-  @Test func `an edited row is named and not served, and nothing is made up in its place`() throws {
+  @Test func `row 12: an edited row is named and not served, and nothing is made up in its place`() throws {
     let (daemon, _) = try stopped()
     let file = daemon.state.appending(path: "identityd.db").path
     let sql = "UPDATE identifier SET value = '11111111-1111-4111-8111-111111111111' WHERE level = 'device'"
@@ -199,7 +201,7 @@ import Testing
     try daemon.waitForLog("a row of identifier (1 device) is not authentic")
   }
 
-  @Test func `a start that is cut at any sync is followed by a first start`() throws {
+  @Test func `row 9: a start that is cut at any sync is followed by a first start`() throws {
     var cuts = 0
     for sync in 1...40 {
       let daemon = try DaemonUnderTest()

@@ -106,7 +106,7 @@ import Testing
     #expect(try daemon.ask("token get fcm").hasPrefix("OK \(longest) provider=fcm "))
   }
 
-  @Test func `neither an event nor the log nor an error text has the token`() throws {
+  @Test func `row 42c: neither an event nor the log nor an error text has the token`() throws {
     let daemon = try DaemonUnderTest().start(["--log-level=debug"])
     let subscriber = try daemon.client()
     #expect(try subscriber.ask("subscribe token") == ["OK 1"])
@@ -196,7 +196,7 @@ import Testing
     #expect(try daemon.client().ask("token list app=*") == ["OK 0"])
   }
 
-  @Test func `an app has so many tokens and no more`() throws {
+  @Test func `row 30: an app has so many tokens and no more`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     for number in 0..<256 { #expect(try client.ask("token put provider-\(number) t")[0].hasPrefix("OK created ")) }

@@ -91,7 +91,7 @@ import Testing
 }
 
 @Suite struct ReconnectPauseTests {
-  @Test func `it doubles up to its longest, at least half of each being sure, and begins anew`() {
+  @Test func `row 50: it doubles up to its longest, at least half of each being sure, and begins anew`() {
     var generator = SystemRandomNumberGenerator()
     var pause = ReconnectPause()
     for _ in 0..<2 {

@@ -190,7 +190,7 @@ import Testing
     #expect(life.refusal(of: .forget(app: "user:1000"), as: root) == nil)
   }
 
-  @Test func `a user whose services take ever new names cannot make the history grow without end`() throws {
+  @Test func `row 30: a user whose services take ever new names cannot make the history grow without end`() throws {
     var life = Life()
     var rounds = 0
     while rounds < 4 * Bound.identifiersPerScope {

@@ -154,7 +154,7 @@ import Testing
       ])
   }
 
-  @Test func `names are compared by their bytes`() throws {
+  @Test func `row 40b: names are compared by their bytes`() throws {
     var life = Life()
     try life.ask(.setAccount("K"), as: root)
     #expect(try life.registry.answer(.setAccount("\u{212A}"), for: root) == nil)

@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func `where no random bytes are to be had nothing is made up`() {
+  @Test func `row 41e: where no random bytes are to be had nothing is made up`() {
     let fault = Refusal.broken("no bytes")
     let context = Context(
       peer: alice, in: Life().surroundings, random: { () throws(Refusal) in throw fault },
@@ -128,7 +128,7 @@ import Testing
 
 @Suite struct RoomTests {
   @Test(arguments: [Level.installation, .vendor])
-  func `the services of one user can be so many apps and no more, and each that is forgotten makes room`(
+  func `row 30: the services of one user can be so many apps and no more, and each that is forgotten makes room`(
     level: Level
   ) throws {
     var life = Life()

@@ -41,7 +41,7 @@ import Testing
       ("n", "i", .renew, .renew, .machineChanged), ("m", "i", .keep, .renew, .hardwareChanged),
       ("m", "i", .renew, .renew, .hardwareChanged), (nil, "i", .keep, .renew, .hardwareChanged),
     ] as [(Text?, Text?, MachinePolicy, MachinePolicy, Cause)])
-  func `on another machine every identifier is another one`(
+  func `row 41b: on another machine every identifier is another one`(
     machine: Text?, hardware: Text?, onMachine: MachinePolicy, onHardware: MachinePolicy, cause: Cause
   ) throws {
     var life = try life()
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `two copies of one image on other hardware never have one identifier`(wasHandedOut: Bool) throws {
+  func `row 41c: two copies of one image on other hardware never have one identifier`(wasHandedOut: Bool) throws {
     // One machine-id for all, and a device identifier that is not of it.
     var image = Life()
     try image.start("m", "h")

@@ -13,7 +13,7 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
     app: "user:1000", userID: 1_000, grant: "admin rights, to name another app")
 
   @Test(arguments: naming("org.a") + naming("org.nobody"))
-  func `to name another app takes an admin, whether that app is there or not`(command: RegistryCommand) {
+  func `row 40: to name another app takes an admin, whether that app is there or not`(command: RegistryCommand) {
     var life = Life()
     life.install(["org.a": Manifest("org.a")])
     #expect(life.refusal(of: command, as: alice) == Self.lacking)
@@ -86,7 +86,7 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
     #expect(life.refusal(of: .renew(.installation, app: "user:1000", dryRun: true), as: root) != nil)
   }
 
-  @Test func `whoever the kernel did not name gets no change`() {
+  @Test func `row 35: whoever the kernel did not name gets no change`() {
     let registry = Registry()
     #expect(throws: Refusal.unattested) { try registry.decide(.devices, Life().context(nil)) }
   }

@@ -25,7 +25,7 @@ import Testing
     "2026-11-21T24:39:12.345Z", "2026-11-21T08:60:12.345Z", "2026-11-21T08:39:60.345Z", "2026-11-00T08:39:12.345Z",
     "2026-11-21T08:39:12.345z", "+026-11-21T08:39:12.345Z", "2026-11-21T08:39:12.34xZ",
   ])
-  func `any other text is no moment`(text: String) {
+  func `row 25: any other text is no moment`(text: String) {
     #expect(Timestamp(parsing: Text(text)) == nil)
   }
 

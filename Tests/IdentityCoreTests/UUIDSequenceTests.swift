@@ -15,7 +15,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     #expect(sequence.lastHandedOut == uuid)
   }
 
-  @Test func `it strictly ascends whatever the clock does`() {
+  @Test func `row 41d: it strictly ascends whatever the clock does`() {
     var sequence = UUIDSequence()
     var random = SeededGenerator(42)
     var last = UUID.zero

@@ -54,7 +54,7 @@ private func household() throws(Refusal) -> Life {
     }
   }
 
-  @Test func `what a peer may not read is not told apart from what never was`() throws {
+  @Test func `row 40: what a peer may not read is not told apart from what never was`() throws {
     let life = try household()
     let secret = try #require(life.registry[.installation("org.w.app")]?.value)
     let refusal = Refusal.notFound("this daemon gave out no such identifier that org.v.app may read")

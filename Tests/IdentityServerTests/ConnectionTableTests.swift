@@ -36,7 +36,7 @@ extension ConnectionTable {
     #expect(table.count == 1)
   }
 
-  @Test func `a user's bound does not touch another, and root has none but the whole`() throws {
+  @Test func `row 27: a user's bound does not touch another, and root has none but the whole`() throws {
     var table = ConnectionTable()
     var limits = Limits()
     limits.connections = 6

@@ -25,7 +25,7 @@ import Testing
     throw Failure("no lag")
   }
 
-  @Test func `the bound is what waits, and what waits comes before the lag line`() throws {
+  @Test func `row 28: the bound is what waits, and what waits comes before the lag line`() throws {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     let waiting = try fill(reader, &log)

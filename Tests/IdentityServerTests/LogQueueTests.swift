@@ -48,7 +48,7 @@ private final class Drained {
   private let log = Drained()
   private let ordinary = Bound.logEntries - Bound.logReservedEntries
 
-  @Test func `entries come out in the order in which they came in (row 46)`() {
+  @Test func `row 46: entries come out in the order in which they came in`() {
     log.put(0..<10)
     #expect(log.next() == .entry(0))
     #expect(log.next() == .entry(1))
@@ -65,14 +65,14 @@ private final class Drained {
     #expect(log.wakes(2))
   }
 
-  @Test func `no more wait than there is room for, and the others are counted (row 46)`() {
+  @Test func `row 46: no more wait than there is room for, and the others are counted`() {
     log.put(0..<(ordinary + 7))
     #expect(log.queue.count == ordinary)
     #expect(log.rest() == (0..<ordinary).map(Drained.Written.entry) + [.dropped(7)])
     #expect(log.rest() == [])
   }
 
-  @Test func `their bytes are bounded too (row 46)`() {
+  @Test func `row 46: their bytes are bounded too`() {
     log.put(0..<ordinary, length: 8_000)
     #expect(log.queue.bytes <= Bound.logBytes - Bound.logReservedBytes)
     #expect(log.queue.bytes > Bound.logBytes - Bound.logReservedBytes - 9_000)
@@ -80,7 +80,7 @@ private final class Drained {
     #expect(log.rest() == (0..<count).map(Drained.Written.entry) + [.dropped(ordinary - count)])
   }
 
-  @Test func `warnings and errors still find room where others do not (row 46)`() {
+  @Test func `row 46: warnings and errors still find room where others do not`() {
     log.put(0..<(ordinary + 1))
     log.put(0..<100, .warning)
     log.put(0..<(Bound.logReservedEntries - 100), .error)
@@ -92,7 +92,7 @@ private final class Drained {
     #expect(log.rest().count == Bound.logReservedEntries + 1)
   }
 
-  @Test func `the reserve has bytes of its own (row 46)`() {
+  @Test func `row 46: the reserve has bytes of its own`() {
     log.put(0..<ordinary, length: 8_000)
     let before = log.queue.count
     log.put(0..<100, .warning, length: 8_000)
@@ -120,7 +120,7 @@ private final class Drained {
     #expect(written.count == ordinary - 100 + 1)
   }
 
-  @Test func `an entry that could not be written is counted, and not tried for ever (row 46)`() {
+  @Test func `row 46: an entry that could not be written is counted, and not tried for ever`() {
     log.put(0..<2)
     for _ in 0..<2 {
       guard case .entry(_, loss: 1) = log.queue.take() else { Issue.record("an entry was expected"); return }

@@ -31,7 +31,7 @@ import Testing
     LogEntry(level: .info, text: "\(number)", messageID: "", fields: [])
   }
 
-  @Test func `what was put is written at the end, in order (row 46)`() throws {
+  @Test func `row 46: what was put is written at the end, in order`() throws {
     let taker = try Taker()
     let log = try LogThread { taker.write($0) }
     for number in 0..<1_000 { log.put(entry(number)) }
@@ -40,7 +40,7 @@ import Testing
     #expect(taker.taken == (0..<1_000).map(String.init))
   }
 
-  @Test func `whoever logs goes on while nothing is taken (row 46)`() throws {
+  @Test func `row 46: whoever logs goes on while nothing is taken`() throws {
     let taker = try Taker()
     let log = try LogThread { taker.write($0) }
     // It comes here at all; a log that waited would do so for good.
@@ -55,7 +55,7 @@ import Testing
       taker.taken.last?.hasSuffix(": \(3 * Bound.logEntries - numbers.count).") == true, "\(taker.taken.suffix(1))")
   }
 
-  @Test func `the end waits no longer than it may for what nobody takes (row 46)`() throws {
+  @Test func `row 46: the end waits no longer than it may for what nobody takes`() throws {
     let taker = try Taker()
     let log = try LogThread { taker.write($0) }
     log.put(entry(0))
@@ -66,7 +66,7 @@ import Testing
     taker.open()
   }
 
-  @Test func `what cannot be written is counted, and said once it can (row 46)`() throws {
+  @Test func `row 46: what cannot be written is counted, and said once it can`() throws {
     let texts = Locked<[String]>([])
     let attempts = Locked(0)
     let failed = try Wakeup(blocking: true)

@@ -6,7 +6,7 @@ import Testing
 
 /// A client that reads at random, subscribes at random, and knows what it has to get.
 @Suite struct SubscriptionOracleTests {
-  @Test func `every event comes once, or is counted in one lag line`() throws {
+  @Test func `row 28: every event comes once, or is counted in one lag line`() throws {
     var lags = 0
     var losses = 0
     var replays = 0

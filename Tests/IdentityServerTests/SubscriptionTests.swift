@@ -50,7 +50,7 @@ import Testing
     #expect(reader.subscription.place == 400)
   }
 
-  @Test func `a right that is lost is lost for what waits, too`() {
+  @Test func `row 40d: a right that is lost is lost for what waits, too`() {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     reader.reply(Bound.eventsPerTurn)

@@ -11,7 +11,7 @@ import Testing
     }
   }
 
-  @Test func `a writer that does not answer starves it, until it does`() {
+  @Test func `row 48: a writer that does not answer starves it, until it does`() {
     var progress = ThreadProgress()
     _ = progress.tick(writerIsInStorage: false)
     for _ in 0..<5 { #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: false, heartbeat: nil)) }
@@ -19,7 +19,7 @@ import Testing
     #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: true, heartbeat: 2))
   }
 
-  @Test func `a writer that waits for the disk is not taken for a hung one`() {
+  @Test func `row 48: a writer that waits for the disk is not taken for a hung one`() {
     var progress = ThreadProgress()
     _ = progress.tick(writerIsInStorage: false)
     #expect(progress.tick(writerIsInStorage: true) == .init(isAlive: true, heartbeat: nil))

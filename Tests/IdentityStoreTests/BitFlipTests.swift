@@ -75,7 +75,9 @@ import Testing
     return (files, registry)
   }
 
-  @Test(arguments: [1, 2, 3, 4] as [UInt64]) func `a flipped bit in the database is never served`(seed: UInt64) throws {
+  @Test(arguments: [1, 2, 3, 4] as [UInt64]) func `row 12: a flipped bit in the database is never served`(seed: UInt64)
+    throws
+  {
     let workspace = try Workspace(inMemory: true)
     let (files, registry) = try closedStore(apps: 16, in: workspace)
     let database = try #require(files["identityd.db"])
@@ -93,7 +95,7 @@ import Testing
     #expect(outcomes[.damagedSecret, default: 0] > 5, "\(outcomes)")
   }
 
-  @Test func `every flipped bit of the first page's header is harmless or noticed`() throws {
+  @Test func `row 12: every flipped bit of the first page's header is harmless or noticed`() throws {
     let workspace = try Workspace(inMemory: true)
     let (files, registry) = try closedStore(apps: 0, items: [], in: workspace)
     for bit in 0..<(8 * 108) {
@@ -103,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func `a database cut short anywhere is never served`() throws {
+  @Test func `row 13: a database cut short anywhere is never served`() throws {
     let workspace = try Workspace(inMemory: true)
     let (files, registry) = try closedStore(apps: 16, in: workspace)
     let database = try #require(files["identityd.db"])
@@ -115,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func `a sector of zeros or of another place is never served`() throws {
+  @Test func `row 12: a sector of zeros or of another place is never served`() throws {
     let workspace = try Workspace(inMemory: true)
     let (files, registry) = try closedStore(apps: 16, in: workspace)
     let database = try #require(files["identityd.db"])
@@ -142,7 +144,9 @@ import Testing
     return (files, registry)
   }
 
-  @Test func `a log cut short after a kill is damage: what was acknowledged is never silently taken back`() throws {
+  @Test func `row 13: a log cut short after a kill is damage: what was acknowledged is never silently taken back`()
+    throws
+  {
     let workspace = try Workspace(inMemory: true)
     let other = try Workspace(inMemory: true)
     let (files, registry) = try killed(workspace)
@@ -157,7 +161,7 @@ import Testing
     #expect(try other.found().condition == .writable)
   }
 
-  @Test func `a bit that turned in the log after a kill is damage, too`() throws {
+  @Test func `row 12: a bit that turned in the log after a kill is damage, too`() throws {
     let workspace = try Workspace(inMemory: true)
     let other = try Workspace(inMemory: true)
     let (files, registry) = try killed(workspace)

@@ -29,7 +29,7 @@ import Testing
     #expect(registry.apps.count == odd.count)
   }
 
-  @Test func `what was committed is found after a kill, wherever the log stands`() throws {
+  @Test func `row 10: what was committed is found after a kill, wherever the log stands`() throws {
     let workspace = try Workspace()
     let other = try Workspace()
     try workspace.withStore { store, _ in

@@ -29,14 +29,14 @@ import Testing
     }
   }
 
-  @Test func `an empty database without a witness is no first start`() throws {
+  @Test func `row 13: an empty database without a witness is no first start`() throws {
     let workspace = try filled()
     try workspace.write("identityd.db", [])
     try workspace.remove("witness")
     try expectDamaged(workspace, "the database is empty")
   }
 
-  @Test func `an empty database is damage, and is set aside`() throws {
+  @Test func `row 13: an empty database is damage, and is set aside`() throws {
     let workspace = try filled()
     try workspace.write("identityd.db", [])
     let before = try workspace.files()
@@ -49,7 +49,9 @@ import Testing
     try expectDamaged(workspace)
   }
 
-  @Test(arguments: [false, true]) func `a deleted database is damage at this start and the next`(withLog: Bool) throws {
+  @Test(arguments: [false, true]) func `row 14: a deleted database is damage at this start and the next`(withLog: Bool)
+    throws
+  {
     let workspace = try filled()
     try workspace.remove("identityd.db")
     if withLog { try workspace.remove("identityd.db-wal") }
@@ -102,7 +104,7 @@ import Testing
     try expectDamaged(workspace, "not authentic")
   }
 
-  @Test func `an older copy is damage, is not served, and is left as it is`() throws {
+  @Test func `row 16: an older copy is damage, is not served, and is left as it is`() throws {
     let workspace = try filled(apps: 3)
     let old = try workspace.read("identityd.db")
     try workspace.commit([installed(3), installed(4)])
@@ -118,7 +120,7 @@ import Testing
     #expect(content.registry == Registry(applying: sample(apps: 3)))
   }
 
-  @Test func `an older copy is noticed after a kill, too, once the witness knew better`() throws {
+  @Test func `row 16: an older copy is noticed after a kill, too, once the witness knew better`() throws {
     let workspace = try Workspace(inMemory: true)
     let other = try Workspace(inMemory: true)
     try workspace.withStore { store, _ in
@@ -292,7 +294,7 @@ import Testing
     #expect(try workspace.found().condition == .writable)
   }
 
-  @Test func `a symbolic link in place of the key is not followed`() throws {
+  @Test func `row 19: a symbolic link in place of the key is not followed`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 1))
     try workspace.rename("store.key", to: "real.key")

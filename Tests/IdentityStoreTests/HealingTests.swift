@@ -7,7 +7,9 @@ import Testing
 /// A store on a disk that fails, and what brings it back.
 @Suite struct HealingTests {
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [288, 384])
-  func `a full disk is said to be full, keeps what was acknowledged, and heals once there is room`(kilobytes: Int)
+  func `row 1: a full disk is said to be full, keeps what was acknowledged, and heals once there is room`(
+    kilobytes: Int
+  )
     throws
   {
     let workspace = try Workspace()
@@ -53,7 +55,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"))
-  func `a first start on a full disk serves nothing, and succeeds once there is room`() throws {
+  func `row 1: a first start on a full disk serves nothing, and succeeds once there is room`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=128k,mode=0700", "tmpfs", workspace.state)
@@ -94,8 +96,9 @@ import Testing
   }
 
   @Test(arguments: Loss.allCases)
-  func `files lost under an open store are noticed before the next acknowledgement, and written anew`(loss: Loss) throws
-  {
+  func `row 14: files lost under an open store are noticed before the next acknowledgement, and written anew`(
+    loss: Loss
+  ) throws {
     let workspace = try Workspace()
     let acknowledged = sample(apps: 4)
     try workspace.withStore { store, _ in

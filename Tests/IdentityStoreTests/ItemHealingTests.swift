@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: HealingTests.Loss.allCases)
-  func `items of files that were lost under an open store are all back`(loss: HealingTests.Loss) throws {
+  func `row 14: items of files that were lost under an open store are all back`(loss: HealingTests.Loss) throws {
     try withItems { workspace, store, registry in
       let reader = try store.reader()
       let memory = try store.makeSecretMemory()
@@ -157,7 +157,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"))
-  func `on a full disk secrets are read, and stored again once there is room`() throws {
+  func `row 1: on a full disk secrets are read, and stored again once there is room`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=640k,mode=0700", "tmpfs", workspace.state)

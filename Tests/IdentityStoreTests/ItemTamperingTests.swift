@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test(arguments: ["item WHERE n = 1", "item WHERE n = 1; secret WHERE n = 1", "data_key"])
-  func `a row that was set back to an earlier time is noticed, and nothing is served`(rows: String) throws {
+  func `row 16: a row that was set back to an earlier time is noticed, and nothing is served`(rows: String) throws {
     let workspace = try Workspace()
     try workspace.fill(Self.items)
     let early = try workspace.read("identityd.db")
@@ -159,7 +159,8 @@ import Testing
     }
   }
 
-  @Test(arguments: ["item", "data_key"]) func `whatever is changed in any column is named`(table: String) throws {
+  @Test(arguments: ["item", "data_key"]) func `row 12: whatever is changed in any column is named`(table: String) throws
+  {
     let workspace = try Workspace(inMemory: true)
     let original = try workspace.fill(Array(Self.items.prefix(2)))
     let files = try workspace.files()

@@ -113,7 +113,7 @@ import Testing
     for known in items { #expect(content.registry.items[known.item.key] == known.item) }
   }
 
-  @Test func `keys that look alike are different items`() throws {
+  @Test func `row 40b: keys that look alike are different items`() throws {
     let workspace = try Workspace()
     let keys: [(Text, Text, Text)] = [
       ("a", "b", "c"), ("a", "bc", ""), ("ab", "c", ""), ("", "", "abc"), ("a", "", "bc"), ("A", "b", "c"),

@@ -213,7 +213,9 @@ enum Credential {
   }
 
   @Test(arguments: Loss.allCases)
-  func `items are kept and not to be used, everything else goes on, and the key makes all good`(loss: Loss) throws {
+  func `row 42: items are kept and not to be used, everything else goes on, and the key makes all good`(loss: Loss)
+    throws
+  {
     let workspace = try Workspace()
     let right = KeyCredentials(current: loss.isOfFile ? nil : Credential.first)
     var registry = try workspace.withStore(credentials: right) { store, content in

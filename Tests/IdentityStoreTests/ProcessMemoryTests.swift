@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `no master key that was read stays behind in memory`() throws {
+  @Test func `row 42c: no master key that was read stays behind in memory`() throws {
     let workspace = try Workspace()
     try workspace.fill([Known(1)])
     try workspace.withStore { store, _ in
@@ -137,7 +137,7 @@ import Testing
     #expect(try copies(of: file, apartFrom: page) == [0, 0, 0, 0])
   }
 
-  @Test func `no open secret stays behind in memory`() throws {
+  @Test func `row 42c: no open secret stays behind in memory`() throws {
     let (pattern, window) = (try Page(), try Page())
     let workspace = try Workspace()
     try workspace.withStore { store, _ in

@@ -18,7 +18,7 @@ import Testing
   /// The steps after the rewritten file got its name; a cut may come before each.
   enum Step: CaseIterable { case logIsThere, logIsRemoved, logIsEmpty, draftOfAnotherTry }
 
-  @Test(arguments: Step.allCases) func `a rewrite that was cut off is finished at start`(step: Step) throws {
+  @Test(arguments: Step.allCases) func `row 9: a rewrite that was cut off is finished at start`(step: Step) throws {
     let workspace = try Workspace()
     var files = try killed(workspace, after: Self.old)
     try #require(files["identityd.db-wal"]?.isEmpty == false)
@@ -48,7 +48,7 @@ import Testing
     #expect(next.notices == [])
   }
 
-  @Test func `a draft that was never finished is removed, and the old store is served`() throws {
+  @Test func `row 9: a draft that was never finished is removed, and the old store is served`() throws {
     let workspace = try Workspace()
     try workspace.commit(Self.old)
     try workspace.write("identityd.db.draft", Array(try workspace.read("identityd.db").prefix(5_000)))

@@ -95,7 +95,7 @@ import Testing
     try workspace.withStore { store, _ in try store.expectOpen(Self.items, what) }
   }
 
-  @Test(arguments: [false, true]) func `from file to file`(inLog: Bool) throws {
+  @Test(arguments: [false, true]) func `row 42b: from file to file`(inLog: Bool) throws {
     let both = try rotated(inLog: inLog)
     let (old, new) = (try #require(both.oldKey), try #require(both.newKey))
     try #require(old != new)
@@ -153,7 +153,7 @@ import Testing
     #expect(found[true] == 1 && found[false, default: 0] > 5, "\(found)")
   }
 
-  @Test(arguments: [false, true]) func `from file to credential`(inLog: Bool) throws {
+  @Test(arguments: [false, true]) func `row 42b: from file to credential`(inLog: Bool) throws {
     let both = try rotatedToCredential(inLog: inLog)
     let old = try #require(both.oldKey)
     try expectWhole(both.before, Self.credential, key: old, "not begun")

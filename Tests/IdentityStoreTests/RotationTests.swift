@@ -256,7 +256,7 @@ import Testing
   }
 
   @Test(arguments: [KeyCredentials(), KeyCredentials(current: Credential.first)])
-  func `what the old key wrapped is in no file any more`(credentials: KeyCredentials) throws {
+  func `row 42d: what the old key wrapped is in no file any more`(credentials: KeyCredentials) throws {
     let workspace = try filled()
     let digits = try workspace.sql("SELECT hex(substr(sealed, 1, 24)) FROM data_key").utf8.dropLast()
     let nonce = stride(from: 0, to: 48, by: 2).compactMap {

@@ -101,14 +101,16 @@ import Testing
     }
   }
 
-  @Test(arguments: edits) func `a damaged secret is named, and no other is touched`(edit: Edit) throws {
+  @Test(arguments: edits) func `row 12: a damaged secret is named, and no other is touched`(edit: Edit) throws {
     let workspace = try Workspace()
     let registry = try workspace.fill(Self.items)
     try workspace.sql(edit.sql)
     try expectDamaged(edit.damaged, edit.isNoticedByReader ? .damaged : .changed, in: workspace, registry)
   }
 
-  @Test(arguments: [false, true]) func `a secret that was set back to an earlier one is damaged`(withEdition: Bool)
+  @Test(arguments: [false, true]) func `row 16: a secret that was set back to an earlier one is damaged`(
+    withEdition: Bool
+  )
     throws
   {
     let workspace = try Workspace()
@@ -154,7 +156,7 @@ import Testing
     }
   }
 
-  @Test func `every byte of a sealed secret counts`() throws {
+  @Test func `row 12: every byte of a sealed secret counts`() throws {
     let workspace = try Workspace(inMemory: true)
     let length = 140
     let items = (1...Int64(length)).map { Known($0, length: length - 40) }

@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(arguments: ["link", "fifo", "folder"])
-  func `what is no regular file in place of the database is refused and kept`(what: String) throws {
+  func `row 19: what is no regular file in place of the database is refused and kept`(what: String) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 1))
     let path = workspace.path("identityd.db")
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: [5, 6, 255, Int(Int32.max), -1, Int(Int32.min)])
-  func `a store of a later version is refused and left untouched byte for byte`(version: Int) throws {
+  func `row 17: a store of a later version is refused and left untouched byte for byte`(version: Int) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
     try workspace.sql("PRAGMA user_version = \(version)")
@@ -83,7 +83,7 @@ import Testing
     #expect(try workspace.files() == before)
   }
 
-  @Test func `a later version that stands in the log alone is refused and left untouched`() throws {
+  @Test func `row 17: a later version that stands in the log alone is refused and left untouched`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
     // The tool is killed, so that the log with the new version stays beside the database.

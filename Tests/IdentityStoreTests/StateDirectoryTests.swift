@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: [0o755, 0o750, 0o701, 0o770, 0o777])
-  func `a folder that others may enter is refused with the command that mends it`(mode: Int) throws {
+  func `row 19: a folder that others may enter is refused with the command that mends it`(mode: Int) throws {
     let workspace = try Workspace()
     try workspace.makeState(mode: mode)
     let refusal = try workspace.refusal()
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "giving a folder away needs root"))
-  func `a folder of another user is refused and says whose it is`() throws {
+  func `row 19: a folder of another user is refused and says whose it is`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let given = unsafe chown(workspace.state, 65_534, 65_534)
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test(arguments: ["", "/"])
-  func `a symbolic link in place of the folder is refused`(end: String) throws {
+  func `row 19: a symbolic link in place of the folder is refused`(end: String) throws {
     let workspace = try Workspace()
     try workspace.makeState()
     try FileManager.default.moveItem(atPath: workspace.state, toPath: workspace.root + "/elsewhere")
@@ -74,14 +74,14 @@ import Testing
     #expect(try workspace.names() == [], "nothing was made behind it")
   }
 
-  @Test func `a file in place of the folder is refused and kept`() throws {
+  @Test func `row 19: a file in place of the folder is refused and kept`() throws {
     let workspace = try Workspace()
     try Data("mine".utf8).write(to: URL(filePath: workspace.state))
     #expect(throws: StateDirectoryFailure.self) { _ = try StateDirectory.open(path: workspace.state) }
     #expect(try String(contentsOfFile: workspace.state, encoding: .utf8) == "mine")
   }
 
-  @Test func `a symbolic link in place of the lock is not followed`() throws {
+  @Test func `row 19: a symbolic link in place of the lock is not followed`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let victim = workspace.root + "/victim"

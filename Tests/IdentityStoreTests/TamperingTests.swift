@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test(arguments: ["store", "setting", "app", "identifier", "device", "event"])
-  func `whatever is changed in any column is named`(table: String) throws {
+  func `row 12: whatever is changed in any column is named`(table: String) throws {
     let workspace = try Workspace(inMemory: true)
     let original = try workspace.commit(sample(apps: 1) + life, withEvents: true)
     let files = try workspace.files()
@@ -195,7 +195,7 @@ import Testing
   ]
 
   @Test(arguments: earlier.map(\.0))
-  func `a row rolled back to an earlier time is noticed, and nothing is served`(what: String) throws {
+  func `row 16: a row rolled back to an earlier time is noticed, and nothing is served`(what: String) throws {
     let workspace = try Workspace()
     // Everything up to the list of devices.
     try workspace.commit(Array((sample(apps: 4) + life)[..<10]), withEvents: true)

@@ -35,7 +35,7 @@ import Testing
 
   private static func fixture() throws -> [String: [UInt8]] { try earlier.files() }
 
-  @Test func `it becomes one of this version, with every identifier as it was`() throws {
+  @Test func `row 18: it becomes one of this version, with every identifier as it was`() throws {
     let workspace = try Workspace()
     try workspace.restore(try Self.fixture())
     try workspace.withStore { store, content in
@@ -112,7 +112,7 @@ import Testing
     for (name, bytes) in files { #expect(try workspace.read(name) == bytes, "\(name)") }
   }
 
-  @Test func `a migration cut off at any moment leaves either version whole`() throws {
+  @Test func `rows 9 and 18: a migration cut off at any moment leaves either version whole`() throws {
     try Self.earlier.expectWholeWhereverCut()
   }
 

@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(arguments: ["installed_release", "version_report", "version_claim", "token"])
-  func `whatever is changed in any column is named`(table: String) throws {
+  func `row 12: whatever is changed in any column is named`(table: String) throws {
     let workspace = try Workspace(inMemory: true)
     let original = try workspace.commit(sample(apps: 1) + life, withEvents: true)
     let files = try workspace.files()
@@ -131,7 +131,7 @@ import Testing
   @Test(arguments: [
     "installed_release WHERE n = 2", "token WHERE n = 2", "token WHERE n = 3",
   ])
-  func `a row rolled back to an earlier time is noticed, and nothing is served`(row: String) throws {
+  func `row 16: a row rolled back to an earlier time is noticed, and nothing is served`(row: String) throws {
     let workspace = try Workspace()
     let batches = sample(apps: 2) + life
     // Up to the release that comes again, or the tokens that are said of.

@@ -129,7 +129,8 @@ import Testing
     Timestamp(parsing: Text("2026-11-21T18:38:\(second)Z")) ?? start
   }
 
-  @Test func `it becomes one of this version with everything as it was, and takes versions and tokens`() throws {
+  @Test func `row 18: it becomes one of this version with everything as it was, and takes versions and tokens`() throws
+  {
     let workspace = try Workspace()
     try workspace.restore(try Self.earlier.files())
     try workspace.withStore { store, content in
@@ -213,7 +214,7 @@ import Testing
     #expect(try workspace.read("identityd.db") == before)
   }
 
-  @Test func `a migration cut off at any moment leaves either version whole`() throws {
+  @Test func `rows 9 and 18: a migration cut off at any moment leaves either version whole`() throws {
     try Self.earlier.expectWholeWhereverCut()
   }
 

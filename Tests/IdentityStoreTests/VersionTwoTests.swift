@@ -71,7 +71,8 @@ import Testing
   private static func fixture() throws -> [String: [UInt8]] { try earlier.files() }
 
   @Test(arguments: [nil, [UInt8](repeating: 0x4b, count: 32)])
-  func `it becomes one of this version with everything as it was, and takes items`(credential: [UInt8]?) throws {
+  func `row 18: it becomes one of this version with everything as it was, and takes items`(credential: [UInt8]?) throws
+  {
     let workspace = try Workspace()
     try workspace.restore(try Self.fixture())
     let credentials = KeyCredentials(current: credential)
@@ -136,7 +137,7 @@ import Testing
     #expect(try workspace.read("identityd.db") == before)
   }
 
-  @Test func `a migration cut off at any moment leaves either version whole`() throws {
+  @Test func `rows 9 and 18: a migration cut off at any moment leaves either version whole`() throws {
     try Self.earlier.expectWholeWhereverCut()
   }
 

@@ -94,7 +94,7 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
   @Test(arguments: [
     "-1", "+1", "1.0", "x", "\"\"", "9223372036854775808", "99999999999999999999999", "\u{661}", "\" 1\"",
   ])
-  func `a number of an event is decimal digits`(number: String) {
+  func `row 25: a number of an event is decimal digits`(number: String) {
     #expect(refused("subscribe since=\(number)")?.code == .badArgument)
   }
 

@@ -24,6 +24,7 @@ private func line(_ refusal: Refusal) -> String {
         "denied user:1000 (uid 1000) lacks admin rights, for 'seal'"
       ),
       (.unattested, "denied the peer was gone before the kernel could say who it is"),
+      (.foreign, "denied the peer is in a namespace that cannot be seen from the daemon's"),
       (.orphaned, "denied the process that connected has ended"),
       (.badArgument(verb: "backup", .missingAttribute("key")), "bad-argument backup: key= is missing"),
       (

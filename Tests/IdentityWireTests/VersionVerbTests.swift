@@ -66,7 +66,7 @@ import Testing
     #expect(refusal.text.hasSuffix("; allowed: 1 to 255 bytes"))
   }
 
-  @Test func `versions of any length are compared`() throws {
+  @Test func `row 25: versions of any length are compared`() throws {
     let long = String(repeating: "9", count: 30_000)
     guard case .local(.compare(let left, let right, .numeric)) = try command("version compare \(long) \(long)0") else {
       Issue.record("it was not read as a comparison")

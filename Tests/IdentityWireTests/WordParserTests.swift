@@ -49,7 +49,7 @@ private func words(_ line: String) throws(SyntaxFault) -> [String] { try words(A
     arguments: [
       [0xff], [0x61, 0xc3], [0xed, 0xa0, 0x80], [0xc0, 0xaf], [0xf5, 0x80, 0x80, 0x80], [0x22, 0xe2, 0x82, 0x22],
     ] as [[UInt8]])
-  func `bytes that are not UTF-8 are refused, quoted or bare`(line: [UInt8]) {
+  func `row 24: bytes that are not UTF-8 are refused, quoted or bare`(line: [UInt8]) {
     #expect(throws: SyntaxFault.invalidUTF8) { try words(line) }
   }
 
@@ -59,7 +59,7 @@ private func words(_ line: String) throws(SyntaxFault) -> [String] { try words(A
     #expect(throws: SyntaxFault.tooManyWords) { try words((most + ["a"]).joined(separator: " ")) }
   }
 
-  @Test func `no bytes make the parser trap, and what it accepts it can write again`() throws {
+  @Test func `row 22: no bytes make the parser trap, and what it accepts it can write again`() throws {
     var random = SystemRandomNumberGenerator()
     let alphabet = Array("abK =\"\\/unt0\u{1}é😀\t.-_".utf8) + [0xc2, 0x85, 0xff, 0x00, 0x7f]
     var accepted = 0

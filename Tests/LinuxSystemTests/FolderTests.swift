@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test(arguments: [O_RDONLY, O_WRONLY, O_RDWR | O_CREAT, O_WRONLY | O_TRUNC])
-  func `a symbolic link is not opened`(flags: Int32) throws {
+  func `row 19: a symbolic link is not opened`(flags: Int32) throws {
     let folder = try Folder(path: temporary.path)
     try temporary.write("victim", "keep me")
     try temporary.link("file", to: "victim")
@@ -107,7 +107,9 @@ import Testing
     #expect(try folder.status(of: "file")?.isRegular == false)
   }
 
-  @Test(arguments: ["fifo", "folder"]) func `what is no regular file is neither read nor waited for`(what: String)
+  @Test(arguments: ["fifo", "folder"]) func `row 19: what is no regular file is neither read nor waited for`(
+    what: String
+  )
     throws
   {
     let folder = try Folder(path: temporary.path)
@@ -159,7 +161,7 @@ import Testing
     #expect(try first.lock(name: "lock"), "whoever has it may ask again")
   }
 
-  @Test func `the lock lasts although the file is opened and closed elsewhere in the process`() throws {
+  @Test func `row 20d: the lock lasts although the file is opened and closed elsewhere in the process`() throws {
     let folder = try Folder(path: temporary.path)
     let first = try folder.open("lock", flags: O_RDWR | O_CREAT, mode: 0o600)
     #expect(try first.lock(name: "lock"))

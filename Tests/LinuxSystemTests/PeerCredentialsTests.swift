@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `a peer that has ended is seen to have ended, and its number is still told`() throws {
+  @Test func `row 35: a peer that has ended is seen to have ended, and its number is still told`() throws {
     let temporary = try TemporaryFolder()
     let listener = try UnixSocket.listen(at: temporary["socket"], mode: 0o700, backlog: 5)
     // Connects, says so, and stays until its input ends.

@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: ["plain", "a b", "x) S 1 2 3", ") ) )", "(((", "((a) (b))", "1 2 3 4 5 6 7 8"])
-  func `a process was started when it was started, whatever it is called`(name: String) throws {
+  func `row 37: a process was started when it was started, whatever it is called`(name: String) throws {
     let temporary = try TemporaryFolder()
     let before = try ticksSinceBoot()
     let process = try sleeper(name, in: temporary)

@@ -71,7 +71,7 @@ import Testing
 }
 
 @Suite struct ClockTests {
-  @Test func `the monotonic clock never steps back`() {
+  @Test func `row 41d: the monotonic clock never steps back`() {
     var last = Clock.monotonicMicroseconds
     #expect(last > 0)
     for _ in 0..<10_000 {

@@ -3,7 +3,7 @@ import LinuxSystem
 import Testing
 
 @Suite struct SystemCallTests {
-  @Test func `a call that a signal interrupts is tried again until it is through`() throws {
+  @Test func `row 6: a call that a signal interrupts is tried again until it is through`() throws {
     var tries = 0
     let result = try system("call") { () -> Int32 in
       tries += 1

@@ -39,7 +39,7 @@ import Testing
     for number in [listener.number, client.number, server.number] { #expect(fcntl(number, F_GETFD) == FD_CLOEXEC) }
   }
 
-  @Test(arguments: [0o700, 0o750, 0o770, 0o777]) func `a socket has the mode asked for`(mode: Int) throws {
+  @Test(arguments: [0o700, 0o750, 0o770, 0o777]) func `row 39: a socket has the mode asked for`(mode: Int) throws {
     let before = umask(0o022)
     umask(before)
     let listener = try UnixSocket.listen(at: path, mode: UInt32(mode), backlog: 5)
@@ -77,7 +77,7 @@ import Testing
     withExtendedLifetime(client.number) {}
   }
 
-  @Test func `a socket whose queue is full is never taken`() throws {
+  @Test func `row 20b: a socket whose queue is full is never taken`() throws {
     let listener = try listen(backlog: 0)
     let waiting = try UnixSocket.connect(to: path)
     guard case .inUse(path) = try refusal() else {
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(arguments: ["file", "folder", "fifo", "link", "dangling link", "link to a stale socket"])
-  func `what is no socket is left alone`(what: String) throws {
+  func `row 39: what is no socket is left alone`(what: String) throws {
     switch what {
     case "file": try temporary.write("socket", "keep me")
     case "folder": try temporary.makeFolder("socket")

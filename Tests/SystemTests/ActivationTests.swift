@@ -26,7 +26,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a start returns only when the daemon serves`(suite: String) async throws {
+  func `row 49: a start returns only when the daemon serves`(suite: String) async throws {
     let system = try await Container.ready(suite)
     for _ in 0..<10 {
       // In one script: nothing else gives the daemon time to come up between its start and the question.
@@ -53,7 +53,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a stop is clean and leaves the state and the socket`(suite: String) async throws {
+  func `row 43: a stop is clean and leaves the state and the socket`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     try await system.shell("systemctl stop identityd.service")

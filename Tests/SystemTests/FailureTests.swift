@@ -12,7 +12,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a killed daemon is started again and knows everything`(suite: String) async throws {
+  func `row 50: a killed daemon is started again and knows everything`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")
@@ -23,7 +23,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a client that comes while no daemon runs is answered by the next one`(suite: String) async throws {
+  func `row 50: a client that comes while no daemon runs is answered by the next one`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")
@@ -32,7 +32,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a daemon that hangs is ended by the watchdog`(suite: String) async throws {
+  func `row 48: a daemon that hangs is ended by the watchdog`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     try await system.write("[Service]\nWatchdogSec=2s", to: "\(Container.dropIns)/watchdog.conf")
@@ -71,7 +71,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `when everything dies at once, what was told is kept`(suite: String) async throws {
+  func `row 10: when everything dies at once, what was told is kept`(suite: String) async throws {
     let system = try await Container.ready(suite)
     // Made anew, so that it is young when the system dies.
     try await system.shell("dpkg --purge identityd; dpkg --install /identityd.deb")
@@ -81,7 +81,8 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a second daemon on the same state is refused, and told by whom it is held`(suite: String) async throws {
+  func `row 20b: a second daemon on the same state is refused, and told by whom it is held`(suite: String) async throws
+  {
     let system = try await Container.ready(suite)
     let daemon = try await system.property("MainPID")
     let second = try await system.attempt(
@@ -95,7 +96,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a second daemon on the same socket is refused, and the first goes on`(suite: String) async throws {
+  func `row 20b: a second daemon on the same socket is refused, and the first goes on`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let before = try await system.identifiers()
     let second = try await system.attempt(

@@ -45,7 +45,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a journal that hangs holds nobody up, and what was dropped is said when it goes on (row 46)`(
+  func `row 46: a journal that hangs holds nobody up, and what was dropped is said when it goes on`(
     suite: String
   ) async throws {
     let (system, daemon) = try await watched(suite)
@@ -86,7 +86,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `without a journal the daemon goes on, and is heard again when there is one (row 46)`(
+  func `row 46: without a journal the daemon goes on, and is heard again when there is one`(
     suite: String
   ) async throws {
     let (system, daemon) = try await watched(suite)
@@ -104,7 +104,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `without a journal the daemon stops and starts (row 46)`(suite: String) async throws {
+  func `row 46: without a journal the daemon stops and starts`(suite: String) async throws {
     let (system, _) = try await watched(suite)
     let outcome = try await system.attempt(
       withoutJournal(
@@ -121,7 +121,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a daemon stops within a moment while the journal hangs (row 46)`(suite: String) async throws {
+  func `row 46: a daemon stops within a moment while the journal hangs`(suite: String) async throws {
     let (system, _) = try await watched(suite)
     let outcome = try await system.attempt(
       """

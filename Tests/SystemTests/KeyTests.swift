@@ -67,7 +67,9 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a key that cannot be decrypted costs the items and nothing else, until it can`(suite: String) async throws {
+  func `row 42: a key that cannot be decrypted costs the items and nothing else, until it can`(suite: String)
+    async throws
+  {
     let (system, item) = try await systemWithItem(suite)
     try await system.shell("identityd-setup-key")
     let device = try await system.shell("identityctl get device")
@@ -122,7 +124,9 @@ extension SystemTests {
     """
 
   @Test(arguments: Container.suites)
-  func `no key is lost before whatever step its setup and its replacement are killed`(suite: String) async throws {
+  func `row 42b: no key is lost before whatever step its setup and its replacement are killed`(suite: String)
+    async throws
+  {
     let (system, _) = try await systemWithItem(suite)
     try await system.write(Self.killer, to: "/root/killer/step")
     // After each kill at first as after a reboot, with the files as they are, and then as after another run.

@@ -4,7 +4,7 @@ import Testing
 /// Whose connection it is, over the life of the daemon.
 extension SystemTests {
   @Test(arguments: Container.suites)
-  func `a process that ends while the daemon is down leaves nobody its connection (row 34)`(suite: String)
+  func `row 34: a process that ends while the daemon is down leaves nobody its connection`(suite: String)
     async throws
   {
     let system = try await Container.ready(suite)

@@ -18,7 +18,8 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `an upgrade starts the new daemon and keeps the socket and every identifier`(suite: String) async throws {
+  func `row 54: an upgrade starts the new daemon and keeps the socket and every identifier`(suite: String) async throws
+  {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")

@@ -28,7 +28,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `reload upon reload does no harm`(suite: String) async throws {
+  func `row 40c: reload upon reload does no harm`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")
@@ -43,7 +43,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a reload of a bad configuration fails, says where, and changes nothing`(suite: String) async throws {
+  func `row 44: a reload of a bad configuration fails, says where, and changes nothing`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.write("[Access]\nAdminGroup=adm", to: "\(Container.configurations)/admin.conf")
     try await system.shell("systemctl restart identityd.service")
@@ -63,7 +63,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a signal that finds a bad configuration is answered in the status text`(suite: String) async throws {
+  func `row 44: a signal that finds a bad configuration is answered in the status text`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let bad = "\(Container.configurations)/bad.conf"
     try await system.write("[Log]\nLevel=loud", to: bad)
@@ -78,7 +78,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a start with a bad configuration fails once, and is not tried again`(suite: String) async throws {
+  func `row 45: a start with a bad configuration fails once, and is not tried again`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let bad = "\(Container.configurations)/bad.conf"
     try await system.write("[Device]\nOnMachineChange=perhaps", to: bad)

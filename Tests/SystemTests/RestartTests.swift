@@ -39,7 +39,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a client that asks without a pause notices none of a hundred restarts`(suite: String) async throws {
+  func `row 54: a client that asks without a pause notices none of a hundred restarts`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await startClient(on: system)
     try await system.shell(
@@ -55,7 +55,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `nor does it notice an upgrade of the package`(suite: String) async throws {
+  func `row 54: nor does it notice an upgrade of the package`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await startClient(on: system)
     for _ in 0..<3 { try await system.shell("dpkg --install /identityd.deb") }

@@ -16,14 +16,14 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the sandbox is as tight as peer attestation allows`(suite: String) async throws {
+  func `row 52: the sandbox is as tight as peer attestation allows`(suite: String) async throws {
     let system = try await Container.ready(suite)
     // In tenths: it fails above 0.5.
     try await system.shell("systemd-analyze security --offline=true --no-pager --threshold=5 identityd.service")
   }
 
   @Test(arguments: Container.suites)
-  func `the daemon has no privileges, and leaves no core dump`(suite: String) async throws {
+  func `row 42c: the daemon has no privileges, and leaves no core dump`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let daemon = try await system.property("MainPID")
     let status = try await system.shell("cat /proc/\(daemon)/status").split(separator: "\n").map { line in
@@ -38,7 +38,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `everyday life leaves no warning and nothing degraded`(suite: String) async throws {
+  func `row 52: everyday life leaves no warning and nothing degraded`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let before = try await system.now()
     try await system.shell("systemctl daemon-reload; systemctl restart identityd.service")

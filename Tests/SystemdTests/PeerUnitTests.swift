@@ -143,7 +143,9 @@ private final class Peer {
   ]
 
   @Test(arguments: groups)
-  func `a unit's own control group is on the way to its processes`(unit: String, group: String, expected: String?) {
+  func `row 37: a unit's own control group is on the way to its processes`(
+    unit: String, group: String, expected: String?
+  ) {
     #expect(PeerUnit.controlGroup(ofUserUnit: unit, in: group) == expected)
   }
 }

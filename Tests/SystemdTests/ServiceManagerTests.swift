@@ -77,7 +77,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
 // Each in a process of its own: what a service is told by its manager is in the environment, which belongs to every test
 // that runs at the same time.
 @Suite(.serialized) struct ServiceManagerTests {
-  @Test func `a line's end in a value makes no further line (row 51)`() async {
+  @Test func `row 51: a line's end in a value makes no further line`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()
       #expect(ServiceManager.notify(["READY=1", "STATUS=a\nMAINPID=1\r\nb"]))

@@ -1,0 +1,77 @@
+import Foundation
+import Testing
+
+/// A clock that jumps: the daemon is told the wall clock's time with as many seconds more as a file says. The monotonic
+/// clock stays what it is, as on a real machine.
+@Suite struct ClockTests {
+  private static let clock = """
+    #define _GNU_SOURCE
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <sys/syscall.h>
+    #include <time.h>
+    #include <unistd.h>
+    int clock_gettime(clockid_t clock, struct timespec *now) {
+      int result = syscall(SYS_clock_gettime, clock, now);
+      long more = 0;
+      FILE *file = clock == CLOCK_REALTIME ? fopen(getenv("CLOCK_FILE"), "r") : NULL;
+      if (file) {
+        if (fscanf(file, "%ld", &more) == 1) now->tv_sec += more;
+        fclose(file);
+      }
+      return result;
+    }
+
+    """
+
+  @Test
+  func `row 41d: whatever the clock says, identifiers stay, time-ordered ones ascend and events keep their order`()
+    throws
+  {
+    let daemon = try DaemonUnderTest()
+    let library = daemon.folder.appending(path: "clock.so").path
+    let file = daemon.folder.appending(path: "clock")
+    #expect(try run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input: Self.clock).status == 0)
+    func set(_ seconds: Int) throws { try Data("\(seconds)\n".utf8).write(to: file, options: .atomic) }
+    let wrapper = ["env", "LD_PRELOAD=\(library)", "CLOCK_FILE=\(file.path)"]
+    try set(0)
+    try daemon.start(through: wrapper)
+    let device = try daemon.uuid("get device")
+    let installation = try daemon.uuid("get installation")
+    let client = try daemon.client()
+    let session = try client.ask("get session")
+    var last = ""
+    var years: Set<String> = []
+    let now = Int(Date().timeIntervalSince1970)
+    // A year and more back, two and more on, 1970, a second back, 2199, and where it was.
+    let times = [0, -400 * 86_400, 900 * 86_400, 86_400 - now, -1, 7_258_118_399 - now, 0]
+    for (round, time) in times.enumerated() {
+      try set(time)
+      #expect(try client.ask("get session") == session)
+      #expect(try daemon.uuid("get device") == device)
+      #expect(try daemon.uuid("get installation") == installation)
+      for line in try client.ask("get uuid count=100 version=7").dropLast() {
+        #expect(last < line, "\(time)")
+        last = line
+      }
+      #expect(try client.ask("item add service=s account=a\(round) data=eA==") == ["OK"])
+      let found = try client.ask("item read service=s account=a\(round)")[0]
+      if let year = found.firstMatch(of: /created=([0-9]{4})-/) { years.insert(String(year.1)) }
+      #expect(try client.ask("token put p t\(round)")[0].hasPrefix("OK "))
+    }
+    // Else the clock was never another.
+    #expect(years.isSuperset(of: ["1970", "2199"]), "\(years)")
+    for time in [-400 * 86_400, 7_258_118_399 - now, 86_400 - now] {
+      #expect(daemon.end() == 0)
+      try set(time)
+      try daemon.start(through: wrapper)
+      #expect(try daemon.client().statusValue("store") == "ok")
+      #expect(try daemon.uuid("get device") == device)
+      #expect(try daemon.uuid("get installation") == installation)
+      let replay = try daemon.client()
+      #expect(try replay.ask("subscribe item since=0")[0].hasPrefix("OK "))
+      for round in times.indices { #expect(try replay.line()?.contains(" account=a\(round) ") == true, "\(round)") }
+    }
+    daemon.end()
+  }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Testing
+
+/// What the service manager is told, and when.
+@Suite struct NotificationTests {
+  @Test(arguments: [
+    "/nowhere/at/all", "/etc/passwd", "@abstract-and-nobody-there", "relative", "vsock:9:9", "/", "@",
+    "/" + String(repeating: "a", count: 300),
+  ])
+  func `row 47: a service manager that cannot be told anything keeps nobody from being served`(socket: String) throws {
+    let daemon = try DaemonUnderTest()
+    try daemon.start(through: ["env", "NOTIFY_SOCKET=\(socket)", "WATCHDOG_USEC=300000"])
+    #expect(try daemon.ask("get device").hasPrefix("OK "))
+    kill(daemon.process.processIdentifier, SIGHUP)
+    try daemon.waitForLog("The configuration was loaded.")
+    #expect(try daemon.client().statusValue("store") == "ok")
+    #expect(daemon.end() == 0)
+  }
+
+  @Test(.enabled(if: isRoot, "attaching to the daemon needs root"))
+  func `rows 7 and 48: a disk that hangs is not taken for a daemon that hangs, which says nothing`() throws {
+    let daemon = try DaemonUnderTest()
+    let manager = try PlayedManager(in: daemon.folder)
+    try daemon.start(through: ["env", "NOTIFY_SOCKET=\(manager.path)", "WATCHDOG_USEC=600000"])
+    let device = try daemon.uuid("get device")
+    try Fault.inject("fdatasync:delay_enter=3000000", into: daemon) { () throws in
+      let waiting = try daemon.client()
+      try waiting.send("get installation\n")
+      let before = manager.count("WATCHDOG=1")
+      try manager.wait(for: "WATCHDOG=1", times: before + 4)
+      #expect(try daemon.uuid("get device") == device)
+      #expect(try daemon.client().statusValue("installations") == "0")
+      #expect(try waiting.answer().last?.contains("level=installation") == true)
+    }
+    kill(daemon.process.processIdentifier, SIGSTOP)
+    usleep(100_000)
+    let before = manager.count("WATCHDOG=1")
+    usleep(1_000_000)
+    #expect(manager.count("WATCHDOG=1") == before)
+    kill(daemon.process.processIdentifier, SIGCONT)
+    try manager.wait(for: "WATCHDOG=1", times: before + 1)
+  }
+
+  @Test(.enabled(if: isRoot, "tracing the daemon needs root"))
+  func `row 49: it says that it is ready when the store is proven and the socket listens, and not before`() throws {
+    let daemon = try DaemonUnderTest().start()
+    #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
+    daemon.end()
+    let manager = try PlayedManager(in: daemon.folder)
+    let trace = daemon.folder.appending(path: "trace")
+    try daemon.start(through: [
+      "strace", "-D", "-f", "-s", "200", "-o", trace.path, "-e",
+      "trace=openat,listen,pread64,clone3,clone,sendmsg,sendto,fdatasync,epoll_wait", "-E",
+      "NOTIFY_SOCKET=\(manager.path)",
+    ])
+    try manager.wait(for: "READY=1")
+    let lines = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n")
+    let ready = try #require(lines.firstIndex { $0.contains("READY=1") })
+    func last(_ text: String) throws -> Int { try #require(lines[..<ready].lastIndex { $0.contains(text) }, "\(text)") }
+    let listening = try last("listen(")
+    #expect(try last("identityd.db\"") < ready && last("witness") < ready && listening < ready)
+    // The whole of the database is read before it: the header of its file is not proof enough.
+    #expect(lines[..<ready].contains { $0.contains("pread64") })
+    #expect(!lines[..<ready].contains { $0.contains("WATCHDOG=1") })
+    #expect(manager.count("READY=1") == 1)
+  }
+
+  @Test(arguments: ["open-directory", "bad-configuration", "later-version"])
+  func `row 49: who cannot serve never says that it is ready, and says why not`(fault: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    daemon.end()
+    let manager = try PlayedManager(in: daemon.folder)
+    let file = daemon.state.appending(path: "identityd.db").path
+    switch fault {
+    case "open-directory":
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: daemon.state.path)
+    case "bad-configuration": try daemon.configure("[Limits]\nConnections=none\n")
+    default: #expect(try run(["sqlite3", file, "PRAGMA user_version = 99"]).status == 0)
+    }
+    try daemon.launch(through: ["env", "NOTIFY_SOCKET=\(manager.path)"])
+    #expect([73, 76, 78].contains(daemon.exitStatus()))
+    try manager.wait(for: "STATUS=")
+    #expect(manager.count("READY=1") == 0)
+  }
+}

@@ -1,0 +1,213 @@
+import Foundation
+import Testing
+
+/// Peers that are gone, are somebody else by now, or are nobody that can be told from here.
+@Suite(.enabled(if: isRoot, "acting as another user needs root")) struct PeerFaultTests {
+  /// Runs a program in Perl with the daemon's socket as its first argument.
+  private func perl(_ daemon: DaemonUnderTest, _ script: String, _ arguments: String...) throws -> [String] {
+    let begin =
+      "use IO::Socket::UNIX; use POSIX; $| = 1; sub connection { my $socket = IO::Socket::UNIX->new("
+      + "Type => SOCK_STREAM, Peer => $ARGV[0]) or die $!; $socket->autoflush(1); return $socket }\n"
+    let result = try run(["perl", "-e", begin + script, daemon.socket] + arguments)
+    #expect(result.status == 0, "\(result)")
+    return result.output.split(separator: "\n").map(String.init)
+  }
+
+  private func descriptors(_ daemon: DaemonUnderTest) throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon.process.processIdentifier)/fd").count
+  }
+
+  @Test func `row 32: descriptors that a client sends are not kept`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    #expect(try client.ask("ping") == ["OK"])
+    let script = """
+      import array, os, socket, sys
+      s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+      file = s.makefile()
+      s.sendall(b"ping\\n"); file.readline(); os.write(1, b"ready\\n"); sys.stdin.readline()
+      fds = array.array("i", [os.open("/dev/null", os.O_RDONLY)] * 253)
+      for _ in range(100):
+          s.sendmsg([b"ping\\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+          assert file.readline() == "OK\\n"
+      os.write(1, b"sent\\n"); sys.stdin.readline()
+      """
+    let sender = Process()
+    sender.executableURL = URL(filePath: "/usr/bin/python3")
+    sender.arguments = ["-c", script, daemon.socket]
+    let (input, output) = (Pipe(), Pipe())
+    sender.standardInput = input
+    sender.standardOutput = output
+    try sender.runUnmasked()
+    #expect(output.fileHandleForReading.availableData == Data("ready\n".utf8))
+    // Its process is watched from a moment later on.
+    var before = try descriptors(daemon)
+    for _ in 0..<20 {
+      usleep(20_000)
+      before = max(before, try descriptors(daemon))
+    }
+    try input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
+    #expect(output.fileHandleForReading.availableData == Data("sent\n".utf8))
+    #expect(try descriptors(daemon) <= before)
+    let links = try run(["ls", "-l", "/proc/\(daemon.process.processIdentifier)/fd"]).output
+    // Standard input alone is one of its own.
+    #expect(links.components(separatedBy: "/dev/null").count <= 2, "\(links)")
+    try input.fileHandleForWriting.close()
+    sender.waitUntilExit()
+    #expect(try client.ask("ping") == ["OK"])
+  }
+
+  @Test func `row 35: a peer that is gone before it is accepted changes nothing`() throws {
+    let daemon = try DaemonUnderTest().start()
+    kill(daemon.process.processIdentifier, SIGSTOP)
+    _ = try perl(
+      daemon,
+      """
+      for (1 .. 50) {
+        if (fork == 0) { my $socket = connection(); print {$socket} "account set mallory\\nget device\\n"; POSIX::_exit(0) }
+      }
+      1 while wait != -1;
+      """)
+    kill(daemon.process.processIdentifier, SIGCONT)
+    #expect(try daemon.ask("account") == "OK \"\"")
+    #expect(try daemon.client().statusValue("device-origin") == "none")
+    try daemon.waitForStatus("connections", "1")
+  }
+
+  @Test(arguments: [
+    "getsockopt:error=ENOTCONN:when=1", "getsockopt:error=ESRCH:when=2", "getsockopt:error=EINVAL:when=2",
+    "poll:error=EFAULT", "poll:error=ENOMEM", "read:error=EIO",
+  ])
+  func `row 35: whatever cannot be found out of a peer makes it nobody, and never root`(fault: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    try Fault.inject(fault, into: daemon) { () throws in
+      let answer = try? daemon.client().ask("whoami").last
+      // The daemon's own reads may fail instead of one about the peer: then it is who it is.
+      #expect(
+        answer == nil || answer?.hasPrefix("ERR ") == true
+          || (fault.hasPrefix("read") && answer?.contains("uid=0") == true),
+        "\(answer ?? "")")
+    }
+    #expect(try daemon.ask("whoami").contains("uid=0"))
+  }
+
+  @Test func `row 36: a peer that changes its user is who it was when it connected`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let script = """
+      my $socket = connection();
+      POSIX::setgid(65534); POSIX::setuid(65534) or die $!;
+      print {$socket} "whoami\\n"; print scalar <$socket>;
+      my $other = connection(); print {$other} "whoami\\n"; print scalar <$other>;
+      """
+    let answers = try perl(daemon, script)
+    #expect(answers.count == 2)
+    #expect(answers.first?.contains(" uid=0 ") == true && answers.first?.contains("admin=yes") == true)
+    #expect(answers.last?.contains(" uid=65534 ") == true && answers.last?.contains("admin=no") == true)
+  }
+
+  @Test(arguments: [2_147_483_647, 2_147_483_648, 2_147_483_649, 4_294_967_294] as [UInt32])
+  func `row 36: a user number beyond the signed ones is that user, and no admin`(user: UInt32) throws {
+    let daemon = try DaemonUnderTest().start()
+    let answer = try OtherUser(Int(user), of: daemon).ask("whoami")
+    #expect(answer.hasPrefix("OK user:\(user) uid=\(user) "), "\(answer)")
+    #expect(answer.contains("admin=no"))
+    #expect(try identityctl(daemon, "account", "set", "x", asUser: Int(user)).status == 15)
+  }
+
+  /// Sends `whoami` from a program that these words start.
+  private func whoami(_ daemon: DaemonUnderTest, _ wrapper: String...) throws -> String {
+    try run(wrapper + ["socat", "-t", "10", "-", "UNIX-CONNECT:\(daemon.socket)"], input: "whoami\n").output
+  }
+
+  /// What such a program is told without having asked: who is refused may be gone before it asks.
+  private func refusal(_ daemon: DaemonUnderTest, _ wrapper: String...) throws -> String {
+    try run(wrapper + ["timeout", "10", "socat", "-u", "UNIX-CONNECT:\(daemon.socket)", "STDOUT"]).output
+  }
+
+  @Test func `row 36b: who calls itself root in a namespace of its own is the user that it is outside`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    let answer = try run(
+      nobody + [
+        "unshare", "--user", "--map-root-user", "sh", "-c",
+        "id -u; echo whoami | socat -t 10 - UNIX-CONNECT:\(daemon.socket)",
+      ]
+    ).output
+    #expect(answer.hasPrefix("0\nOK user:65534 uid=65534 "), "\(answer)")
+    #expect(answer.contains("admin=no"))
+    #expect(try whoami(daemon, "unshare", "--pid", "--fork", "--mount-proc").hasPrefix("OK user:0 uid=0 "))
+  }
+
+  @Test func `row 36b: peers that have no number where the daemon runs are refused, and not taken for one another`()
+    throws
+  {
+    let inside = try DaemonUnderTest().start(through: ["unshare", "--user", "--map-root-user"])
+    #expect(try whoami(inside, "env").hasPrefix("OK user:0 uid=0 "))
+    for user in ["1000", "1001", "65534"] {
+      let answer = try refusal(inside, "setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups")
+      #expect(answer.hasPrefix("ERR denied the peer is in a namespace"), "\(answer)")
+    }
+  }
+
+  @Test func `row 36b: a process that has no number where the daemon runs is refused`() throws {
+    let daemon = try DaemonUnderTest()
+    try daemon.launch(through: ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"])
+    try daemon.waitForLog("Serving on")
+    #expect(try daemon.client().rest().isEmpty == false)
+    #expect(try refusal(daemon, "env").hasPrefix("ERR denied the peer is in a namespace"))
+  }
+
+  @Test func `row 37: what a peer is called, and where its socket or program lies, is never read for who it is`() throws
+  {
+    let daemon = try DaemonUnderTest().start(["--log-level=debug"])
+    let name = ";uid=0;pid=1;admin=yes\n<0>) R 1 1 (root"
+    let folder = daemon.folder.appending(path: name)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
+    let program = folder.appending(path: name)
+    try FileManager.default.copyItem(atPath: "/usr/bin/perl", toPath: program.path)
+    let script = """
+      use Socket; use POSIX;
+      $0 = ";uid=0;\\n<0>) R 1";
+      open my $comm, '>', '/proc/self/comm' or die $!; print {$comm} "x) R 1\\n;uid=0"; close $comm;
+      POSIX::setgid(65534); POSIX::setuid(65534);
+      socket(my $socket, AF_UNIX, SOCK_STREAM, 0) or die $!;
+      bind($socket, sockaddr_un($ARGV[1])) or die $!;
+      connect($socket, sockaddr_un($ARGV[0])) or die $!;
+      syswrite $socket, "whoami\\naccount set mallory\\nget session\\n"; shutdown $socket, 1;
+      print while <$socket>;
+      """
+    let own = folder.appending(path: "x;uid=0;\n").path
+    let heard = try run([program.path, "-e", script, daemon.socket, own])
+    let lines = heard.output.split(separator: "\n")
+    #expect(lines.count == 3, "\(heard)")
+    #expect(lines.first?.hasPrefix("OK user:65534 uid=65534 gid=65534 ") == true && lines[0].hasSuffix("admin=no"))
+    #expect(lines.dropFirst().first?.hasPrefix("ERR denied ") == true)
+    #expect(lines.last?.contains("level=session") == true)
+    #expect(!daemon.log.contains("uid=0;") && !daemon.log.contains("R 1"))
+  }
+
+  @Test func `row 38: it is reached by one path, and by nothing else`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let process = daemon.process.processIdentifier
+    let links = try run(["ls", "-l", "/proc/\(process)/fd"]).output
+    let sockets = Set(links.matches(of: /socket:\[([0-9]+)\]/).map { String($0.1) })
+    var listening: Set<String> = []
+    // While sockets come and go elsewhere, the kernel may pass one over.
+    for _ in 0..<10 {
+      let table = try String(contentsOfFile: "/proc/\(process)/net/unix", encoding: .utf8)
+      for line in table.split(separator: "\n") {
+        // Field 4 has the flag of a socket that listens, field 7 is its number, and the last its path.
+        let fields = line.split(separator: " ").map(String.init)
+        guard fields.count > 6, sockets.contains(fields[6]), fields[3] == "00010000" else { continue }
+        listening.insert(fields[fields.count - 1])
+      }
+    }
+    #expect(listening == [daemon.socket])
+    for kind in ["tcp", "tcp6", "udp", "udp6", "raw", "packet", "netlink"] {
+      let table = (try? String(contentsOfFile: "/proc/\(process)/net/\(kind)", encoding: .utf8)) ?? ""
+      for socket in sockets { #expect(!table.contains(" \(socket) ") && !table.hasSuffix(" \(socket)\n"), "\(kind)") }
+    }
+    #expect(sockets.count >= 1)
+  }
+}

@@ -1,0 +1,43 @@
+import Foundation
+
+/// The socket of a service manager (sd_notify(3)), which keeps all that it is told in a file.
+final class PlayedManager {
+  let path: String
+  private let file: URL
+  private let process = Process()
+
+  init(in folder: URL) throws {
+    path = folder.appending(path: "notify").path
+    file = folder.appending(path: "notifications")
+    try Data().write(to: file)
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["socat", "-u", "UNIX-RECV:\(path)", "STDOUT"]
+    process.standardOutput = try FileHandle(forWritingTo: file)
+    try process.runUnmasked()
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while !FileManager.default.fileExists(atPath: path) {
+      guard Date() < deadline else { throw Failure("there is no socket at \(path)") }
+      usleep(1_000)
+    }
+  }
+
+  deinit {
+    process.terminate()
+    process.waitUntilExit()
+  }
+
+  /// Everything that was said.
+  var told: String { (try? String(contentsOf: file, encoding: .utf8)) ?? "" }
+
+  /// How often that was said.
+  func count(_ text: String) -> Int { told.components(separatedBy: text).count - 1 }
+
+  /// Waits until that was said so many times.
+  func wait(for text: String, times: Int = 1) throws {
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while count(text) < times {
+      guard Date() < deadline else { throw Failure("'\(text)' was not said \(times) times: \(told)") }
+      usleep(2_000)
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import Testing
+
+/// Clients that use up what the daemon has: descriptors, its turn, its log.
+@Suite(.enabled(if: isRoot, "acting as another user needs root"), .serialized) struct ResourceTests {
+  /// The time on a processor that the daemon has had, in hundredths of a second (proc(5), fields 14 and 15).
+  private func processorTime(_ daemon: DaemonUnderTest) throws -> Int {
+    let line = try String(contentsOfFile: "/proc/\(daemon.process.processIdentifier)/stat", encoding: .utf8)
+    let fields = line.split(separator: ")").last?.split(separator: " ") ?? []
+    return (Int(fields[11]) ?? 0) + (Int(fields[12]) ?? 0)
+  }
+
+  @Test func `row 26: out of descriptors it neither spins nor ends, and everybody is served in time`() throws {
+    let daemon = try DaemonUnderTest().start(through: ["prlimit", "--nofile=64:64"])
+    let client = try daemon.client()
+    #expect(try client.ask("ping") == ["OK"])
+    var held = try (0..<200).map { _ in try daemon.client() }
+    // Who is refused may be told before it asks.
+    for one in held { try? one.send("ping\n") }
+    try daemon.waitForLog("out of descriptors")
+    let before = try processorTime(daemon)
+    for _ in 0..<10 {
+      usleep(100_000)
+      #expect(try client.ask("get device")[0].hasPrefix("OK "))
+    }
+    // One that spins would have had all of that second.
+    #expect(try processorTime(daemon) - before < 50)
+    #expect(try client.statusValue("store") == "ok")
+    // Some were refused with a word, and none is left hanging.
+    var served = 0
+    while !held.isEmpty {
+      let line = try held.removeFirst().line() ?? ""
+      #expect(line == "OK" || line.hasPrefix("ERR busy "), "\(line)")
+      if line == "OK" { served += 1 }
+    }
+    #expect(served >= 10)
+    #expect(try daemon.ask("ping") == "OK")
+  }
+
+  @Test func `row 26: as long as nothing can be accepted it is tried now and then`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    #expect(try client.ask("ping") == ["OK"])
+    try Fault.inject("accept4:error=EMFILE", into: daemon) { () throws in
+      let waiting = try daemon.client()
+      try daemon.waitForLog("accept: Too many open files", times: 3)
+      for _ in 0..<10 {
+        usleep(100_000)
+        #expect(try client.ask("ping") == ["OK"])
+      }
+      // Each try is logged: ten a second, where one that spins has thousands.
+      #expect(daemon.log.components(separatedBy: "accept: Too many open files").count < 100)
+      _ = waiting
+    }
+    #expect(try daemon.ask("ping") == "OK")
+  }
+
+  @Test(arguments: ["EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EPERM", "EPROTO", "ECONNABORTED"])
+  func `row 26: an accept that fails for a while is tried again, and nobody else notices`(error: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    #expect(try client.ask("ping") == ["OK"])
+    try Fault.inject("accept4:error=\(error):when=1..3", into: daemon) { () throws in
+      let later = try daemon.client()
+      try later.send("ping\n")
+      for _ in 0..<20 { #expect(try client.ask("ping") == ["OK"]) }
+      #expect(try later.answer() == ["OK"])
+    }
+  }
+
+  @Test func `row 31: a storm of two thousand clients keeps neither root nor the watchdog waiting, nor fills the log`()
+    throws
+  {
+    let daemon = try DaemonUnderTest()
+    let manager = try PlayedManager(in: daemon.folder)
+    try daemon.start(
+      through: ["env", "NOTIFY_SOCKET=\(manager.path)", "WATCHDOG_USEC=3000000"],
+      configuration: "[Limits]\nConnectionsPerUser=3\n")
+    try manager.wait(for: "WATCHDOG=1")
+    let client = try daemon.client()
+    let script = """
+      use IO::Socket::UNIX; use POSIX;
+      POSIX::setgid(65534); POSIX::setuid(65534);
+      for my $round (1 .. 2000) {
+        if (fork == 0) {
+          my $socket = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $ARGV[0]) or POSIX::_exit(0);
+          local $SIG{PIPE} = 'IGNORE'; print {$socket} "get uuid count=100\\n"; $socket->flush;
+          <$socket>; POSIX::_exit(0);
+        }
+        wait if $round > 100;
+      }
+      1 while wait != -1;
+      """
+    let storm = Process()
+    storm.executableURL = URL(filePath: "/usr/bin/perl")
+    storm.arguments = ["-e", script, daemon.socket]
+    try storm.runUnmasked()
+    var rounds = 0
+    while storm.isRunning {
+      #expect(try client.ask("get device")[0].hasPrefix("OK "))
+      rounds += 1
+    }
+    #expect(rounds > 100)
+    #expect(try daemon.ask("ping") == "OK")
+    try manager.wait(for: "WATCHDOG=1", times: 2)
+    // One line in ten seconds, and not one for each.
+    #expect(daemon.log.components(separatedBy: "A connection was refused").count < 20)
+    try daemon.waitForStatus("connections", "2")
+  }
+
+  @Test func `row 32b: who asks for much takes turns with the others`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let hogs = try (0..<4).map { _ in
+      let hog = Process()
+      hog.executableURL = URL(filePath: "/bin/sh")
+      hog.arguments = [
+        "-c", "yes 'get uuid count=10000' | head -n 2000 | socat -t 60 - UNIX-CONNECT:\(daemon.socket) > /dev/null",
+      ]
+      try hog.runUnmasked()
+      return hog
+    }
+    for _ in 0..<50 { #expect(try daemon.ask("get device").hasPrefix("OK ")) }
+    // They had not even a part of theirs: 780 MB each.
+    #expect(hogs.allSatisfy { $0.isRunning })
+    daemon.end(with: SIGKILL)
+    for hog in hogs { hog.waitUntilExit() }
+  }
+}

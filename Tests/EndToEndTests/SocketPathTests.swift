@@ -1,0 +1,74 @@
+import Foundation
+import Testing
+
+/// What stands where the socket is to be.
+@Suite struct SocketPathTests {
+  @Test(arguments: [
+    "ln -s $ELSEWHERE $SOCKET", "ln -s nowhere $SOCKET", "mkdir $SOCKET", "mkfifo $SOCKET", "echo precious > $SOCKET",
+    "ln $ELSEWHERE $SOCKET",
+  ])
+  func `row 39: what is no socket at its path is neither followed nor removed nor opened to anybody`(making: String)
+    throws
+  {
+    let daemon = try DaemonUnderTest()
+    let elsewhere = daemon.folder.appending(path: "elsewhere").path
+    try Data("precious".utf8).write(to: URL(filePath: elsewhere))
+    let environment = ["SOCKET": daemon.socket, "ELSEWHERE": elsewhere]
+    #expect(try run(["sh", "-c", "chmod 0600 $ELSEWHERE; \(making)"], environment: environment).status == 0)
+    let listing = ["ls", "-ln", "--time-style=full-iso", "-d", daemon.socket, elsewhere]
+    let before = try run(listing).output
+    try daemon.launch()
+    #expect(daemon.exitStatus() == 69)
+    #expect(daemon.log.contains("\(daemon.socket) is there and is no socket"), "\(daemon.log)")
+    #expect(try run(listing).output == before)
+    #expect(try String(contentsOfFile: elsewhere, encoding: .utf8) == "precious")
+  }
+
+  @Test func `row 39: a link to the socket of another is not taken for a socket of one's own`() throws {
+    let first = try DaemonUnderTest().start()
+    let second = try DaemonUnderTest()
+    try FileManager.default.createSymbolicLink(atPath: second.socket, withDestinationPath: first.socket)
+    try second.launch()
+    #expect(second.exitStatus() == 69)
+    #expect(try first.ask("ping") == "OK")
+  }
+
+  @Test(.enabled(if: isRoot, "tracing the daemon needs root"))
+  func `row 39: the socket has its mode before anybody can connect, and no path is changed afterwards`() throws {
+    let daemon = try DaemonUnderTest()
+    let trace = daemon.folder.appending(path: "trace")
+    try daemon.start(through: ["strace", "-D", "-f", "-o", trace.path, "-e", "trace=%file,bind,fchmod"])
+    let lines = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n")
+    let bound = try #require(lines.firstIndex { $0.contains("bind(") && $0.contains(daemon.socket) })
+    // Whoever looked the path up again could be given another file by then.
+    for line in lines[bound...] {
+      #expect(!line.contains("chmod") && !(line.contains("chown") && line.contains("socket\"")), "\(line)")
+    }
+    let mode = try FileManager.default.attributesOfItem(atPath: daemon.socket)[.posixPermissions] as? Int
+    #expect(mode == 0o666)
+  }
+
+  @Test(arguments: 0..<20)
+  func `row 20b: of two that want one path at the same moment, each with a state of its own, one gets it for good`(
+    round: Int
+  ) throws {
+    let (first, second) = (try DaemonUnderTest(), try DaemonUnderTest())
+    // What one that was killed left behind.
+    try first.start().end(with: SIGKILL)
+    try first.launch()
+    try second.launch(["--socket", first.socket])
+    for daemon in [first, second] where daemon.process.isRunning {
+      let deadline = Date(timeIntervalSinceNow: 20)
+      while daemon.process.isRunning, !daemon.log.contains("Serving on \(first.socket)") || daemon.log.isEmpty,
+        Date() < deadline
+      {
+        usleep(2_000)
+      }
+    }
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while first.process.isRunning, second.process.isRunning, Date() < deadline { usleep(2_000) }
+    #expect(first.process.isRunning != second.process.isRunning, "\(first.log) \(second.log)")
+    let winner = first.process.isRunning ? first : second
+    #expect(try first.client().statusValue("pid") == "\(winner.process.processIdentifier)")
+  }
+}

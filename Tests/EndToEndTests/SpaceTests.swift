@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+
+/// A disk without room, without room for one more file, and a quota that is used up.
+@Suite(.enabled(if: isRoot, "mounting a small file system needs root")) struct SpaceTests {
+  /// A daemon whose state is on a file system of its own, which goes with it.
+  private func start(on options: String) throws -> DaemonUnderTest {
+    let daemon = try DaemonUnderTest()
+    try daemon.start(through: wrapper(daemon, options))
+    return daemon
+  }
+
+  private func wrapper(_ daemon: DaemonUnderTest, _ options: String) throws -> [String] {
+    try FileManager.default.createDirectory(
+      at: daemon.state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    let mount = "mount -t tmpfs -o mode=0700,\(options) tmpfs \(daemon.state.path) && exec \"$@\""
+    return ["unshare", "--mount", "sh", "-c", mount, "-"]
+  }
+
+  /// Runs a command where the daemon's file system is.
+  @discardableResult
+  private func beside(_ daemon: DaemonUnderTest, _ command: String...) throws -> String {
+    let process = daemon.process.processIdentifier
+    let result = try run(["nsenter", "--target", "\(process)", "--mount"] + command)
+    try #require(result.status == 0, "\(result)")
+    return result.output
+  }
+
+  @Test func `row 1: on a full disk what was acknowledged is served, and changes go on once there is room`() throws {
+    let daemon = try start(on: "size=640k")
+    let device = try daemon.uuid("get device")
+    let client = try daemon.client()
+    let secret = String(repeating: "A", count: 4_000)
+    var stored = 0
+    var answer = ""
+    while stored < 100 {
+      answer = try client.ask("item put service=s account=a\(stored) data=\(secret)").last ?? ""
+      guard answer == "OK created" else { break }
+      stored += 1
+    }
+    #expect(answer.hasPrefix("ERR no-space "))
+    #expect((1..<100).contains(stored))
+    for number in 0..<stored {
+      #expect(try client.ask("item read service=s account=a\(number)")[0].hasPrefix("OK data=\(secret) "))
+    }
+    #expect(try daemon.uuid("get device") == device)
+    // A deletion is written down as well.
+    #expect(try client.ask("item delete account=a0")[0].hasPrefix("ERR no-space "))
+    #expect(try client.statusValue("store") == "no-space")
+    // What is left of the room is not taken by a store that could not be written anew.
+    #expect(try !beside(daemon, "ls", daemon.state.path).contains("draft"))
+    try beside(daemon, "mount", "-o", "remount,size=8m", daemon.state.path)
+    try daemon.eventually("item put service=s account=later data=eA==")
+    #expect(try client.ask("item find service=s").last == "OK \(stored + 1)")
+    #expect(try client.statusValue("store") == "ok")
+  }
+
+  @Test(arguments: ["nr_inodes=2", "nr_inodes=4", "size=64k"])
+  func `rows 1 and 2: a first start without room says so, names the file, and leaves nothing that the next trips over`(
+    options: String
+  ) throws {
+    let daemon = try DaemonUnderTest()
+    try daemon.launch(through: wrapper(daemon, options))
+    #expect(daemon.exitStatus() == 73)
+    #expect(daemon.log.contains("No space left on device") || daemon.log.contains("disk is full"), "\(daemon.log)")
+    #expect(daemon.log.contains(daemon.state.path))
+    try daemon.start()
+    #expect(try daemon.ask("get device").hasPrefix("OK "))
+  }
+
+  @Test func `row 2: without a file to be had changes go on in those there are`() throws {
+    let daemon = try start(on: "nr_inodes=8")
+    let device = try daemon.uuid("get device")
+    #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
+    #expect(try daemon.ask("get installation").hasPrefix("OK "))
+    #expect(try daemon.uuid("get device") == device)
+    #expect(try daemon.client().statusValue("store") == "ok")
+    // The witness of the end has no file to be written into, which costs nothing.
+    #expect(daemon.end() == 0)
+    #expect(daemon.log.contains("nothing is lost"), "\(daemon.log)")
+  }
+
+  @Test func `row 2: a quota that is used up is said to be, and changes go on once there is room`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    try Fault.inject("pwrite64:error=EDQUOT", into: daemon) { () throws in
+      #expect(try daemon.ask("get installation").hasPrefix("ERR no-space "))
+      #expect(try daemon.client().statusValue("store") == "no-space")
+      #expect(try daemon.uuid("get device") == device)
+    }
+    try daemon.eventually("get installation")
+    #expect(try daemon.client().statusValue("store") == "ok")
+  }
+
+  @Test func `row 20: a disk that is mounted read-only refuses the start, and says why`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    daemon.end()
+    let folder = daemon.state.path
+    let mount = "mount --bind \(folder) \(folder) && mount -o remount,bind,ro \(folder) && exec \"$@\""
+    try daemon.launch(through: ["unshare", "--mount", "sh", "-c", mount, "-"])
+    #expect(daemon.exitStatus() == 73)
+    #expect(daemon.log.contains("\(folder)/lock: Read-only file system"), "\(daemon.log)")
+    try daemon.start()
+    #expect(try daemon.uuid("get device") == device)
+  }
+
+  @Test func `row 20: a disk that turns read-only under the daemon is said to be, and reads go on`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    try Fault.inject("pwrite64:error=EROFS", into: daemon) { () throws in
+      #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
+      #expect(try daemon.client().statusValue("store") == "read-only")
+      #expect(try daemon.uuid("get device") == device)
+    }
+    try daemon.eventually("get installation")
+  }
+}

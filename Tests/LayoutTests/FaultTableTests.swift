@@ -1,0 +1,66 @@
+import Foundation
+import Testing
+
+/// The table of faults and attacks is a promise: each of its rows is kept by a test that carries its number, or a decision
+/// says why there is none.
+@Suite struct FaultTableTests {
+  private static let article = "Sources/identityd/identityd.docc/Faults.md"
+  private static let decisions = "Sources/identityd/identityd.docc/Decisions"
+
+  /// Every row there has to be: 1 to 54, and those that were put between.
+  private static let rows: [String] = (1...54).flatMap { row -> [String] in
+    let between: [Int: String] = [
+      20: "bcde", 25: "bcde", 32: "b", 36: "b", 40: "bcde", 41: "bcde", 42: "bcd",
+    ]
+    return ["\(row)"] + (between[row] ?? "").map { "\(row)\($0)" }
+  }
+
+  /// The rows of the article, each with what it says.
+  private func told() throws -> [(row: String, proof: Substring)] {
+    try Tree.lines(Self.article).compactMap { line in
+      guard let match = line.firstMatch(of: /^\| ([0-9]+[a-e]?) \| [^|]+ \| [^|]+ \| ([^|]+) \|$/) else { return nil }
+      return (String(match.1), match.2)
+    }
+  }
+
+  /// The numbers that a test's name begins with: `row 1: ` or `rows 1, 2 and 3: `.
+  private func numbers(in name: Substring) -> [String] {
+    guard let match = name.firstMatch(of: #/^rows? ([0-9a-e, and]+): /#) else { return [] }
+    return match.1.matches(of: /[0-9]+[a-e]?/).map { String($0.0) }
+  }
+
+  /// The names of all tests with the rows that they carry.
+  private func carried() throws -> [(name: String, rows: [String])] {
+    try Tree.files(below: "Tests", "swift").flatMap { file in
+      try Tree.text(file).matches(of: /func\s+`(rows? [0-9][^`]*)`/).map { (String($0.1), numbers(in: $0.1)) }
+    }
+  }
+
+  @Test func `the article has every row once, in order`() throws {
+    #expect(try told().map(\.row) == Self.rows)
+  }
+
+  @Test func `every row is carried by a test, or a decision says why it is not`() throws {
+    let carried = Set(try carried().flatMap(\.rows))
+    let names = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: Self.decisions).path)
+    for (row, proof) in try told() where !carried.contains(row) {
+      let link = try #require(proof.firstMatch(of: /<doc:(00[0-9]{2}-[a-z0-9-]+)>/), "row \(row) has no proof")
+      #expect(names.contains("\(link.1).md"), "row \(row)")
+      let decision = try Tree.text("\(Self.decisions)/\(link.1).md")
+      #expect(decision.contains("row \(row):"), "\(link.1) does not say why row \(row) has no test")
+    }
+  }
+
+  @Test func `no test carries a row that there is not, and none carries it in another form`() throws {
+    let all = try carried()
+    #expect(all.count > 100)
+    for (name, rows) in all {
+      #expect(!rows.isEmpty, "\(name)")
+      #expect(Set(rows).isSubset(of: Self.rows), "\(name)")
+      #expect(name.hasPrefix(rows.count == 1 ? "row " : "rows "), "\(name)")
+    }
+    for file in try Tree.files(below: "Tests", "swift") {
+      #expect(try Tree.text(file).firstMatch(of: /func\s+`[^`]+\(row [0-9]+[a-e]?\)`/) == nil, "\(file)")
+    }
+  }
+}
