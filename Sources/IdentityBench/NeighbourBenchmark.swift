@@ -27,20 +27,21 @@ struct NeighbourBenchmark {
     var figures: [Figure] = []
     for kind in Attack.Kind.allCases {
       Program.say("attack: \(kind.rawValue)")
-      let daemon = try MeasuredDaemon(named: kind.rawValue, configuration: "[Log]\nLevel=err\n", guardian: guardian)
-      _ = try daemon.start()
-      figures += try measure(kind, daemon)
-      try daemon.stop()
+      figures += try measure(kind)
     }
     return Report(
       benchmark: "neighbour", columns: Pair(usual: "alone", other: "attacked"), rounds: options.rounds, figures: figures
     )
   }
 
-  private func measure(_ kind: Attack.Kind, _ daemon: MeasuredDaemon) throws -> [Figure] {
+  private func measure(_ kind: Attack.Kind) throws -> [Figure] {
     var reads = Pair<[Double]>(usual: [], other: [])
     var changes = reads
-    for _ in 0..<max(1, options.rounds / 10) {
+    for round in 0..<max(1, options.rounds / 10) {
+      // A new one each time: one that was attacked is still busy with what the last attack has sent.
+      let daemon = try MeasuredDaemon(
+        named: "\(kind.rawValue)-\(round)", configuration: "[Log]\nLevel=err\n", guardian: guardian)
+      _ = try daemon.start()
       reads.usual += try times("get device", daemon)
       changes.usual += try times(Self.change, daemon)
       let attacker = Part.process(as: Self.hostileUser, "attack", daemon.socket, kind.rawValue)
@@ -52,7 +53,7 @@ struct NeighbourBenchmark {
       guard attacker.isRunning else { throw Failure("the attack \(kind.rawValue) ended by itself") }
       kill(attacker.processIdentifier, SIGKILL)
       attacker.waitUntilExit()
-      usleep(Self.approach)
+      try daemon.stop()
     }
     return [
       Figure("\(kind.rawValue): read, median", .microseconds, reads.map(\.median)),

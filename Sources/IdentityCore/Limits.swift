@@ -37,6 +37,9 @@ package enum Bound {
   package static let drainMilliseconds = 1_000
   /// How long a stop waits for clients to take their last replies, in milliseconds; the shipped unit allows 30 seconds.
   package static let stopMilliseconds = 5_000
+  /// Changes that are written in one transaction while there are several users: it takes some three times as long as one of
+  /// a single change, and another user's change waits for it.
+  package static let changesPerSharedCommit = 16
   /// How long accepting pauses when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
   /// How long no further refused connection is logged after one was, in milliseconds.
@@ -150,7 +153,7 @@ package struct Limits: Equatable, Sendable {
   package var changesPerConnection = 128
   /// Changes of one user who is not root that may be at the writer at a time: each may hold a secret, so that is 32 MiB.
   package var changesPerUser = 1_024
-  /// Changes that are written in one transaction: so long the next user waits.
+  /// Changes that are written in one transaction, where one user alone is there.
   package var changesPerCommit = 512
   /// Output that may wait for a client before its next requests are left unread, in bytes.
   package var outputPerConnection = 262_144

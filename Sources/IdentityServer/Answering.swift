@@ -56,7 +56,8 @@ extension Server {
     case .registry(.item(.read)), .store(.backup): connection.awaitsLast = true
     case .registry, .store, .restore: break
     }
-    inbox.send(.job(Job(connection: connection.token, work: work, peer: connection.peer)))
+    inbox.send(
+      .job(Job(connection: connection.token, work: work, peer: connection.peer, isShared: connections.isShared)))
   }
 
   private func parse(_ line: borrowing Span<UInt8>) throws(Refusal) {

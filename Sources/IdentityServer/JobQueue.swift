@@ -6,11 +6,15 @@ struct JobQueue {
   /// The users with jobs, whose turn it is first.
   private var users: [UInt32] = []
 
+  /// Whether there were other users when the last one was asked for.
+  private(set) var isShared = false
+
   var isEmpty: Bool { users.isEmpty }
 
   /// Takes one in.
   mutating func append(_ job: Job) {
     let user = job.peer.userID
+    isShared = job.isShared
     if jobs[user] == nil { users.append(user) }
     jobs[user, default: []].append(job)
   }

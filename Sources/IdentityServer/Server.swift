@@ -69,6 +69,8 @@ package final class Server {
   var readyList: [ReadinessSet.Ready] = []
   /// Users who wait for their turn with what the kernel does not tell of.
   var waitingUsers: [UserShare] = []
+  /// Users of whom the kernel tells; empty between turns.
+  var readyUsers: [UserShare] = []
 
   let listener: Descriptor
   /// The users' readiness sets, each under the number of its user.

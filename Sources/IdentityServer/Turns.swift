@@ -21,7 +21,10 @@ extension Server {
   }
 
   private func serveUsers() {
-    var users = waitingUsers
+    // Those that have just come with something go first: who waits for a turn had one before.
+    var users: [UserShare] = []
+    swap(&users, &readyUsers)
+    let waiting = waitingUsers
     waitingUsers.removeAll(keepingCapacity: true)
     do {
       try readiness.ready(into: &readyList)
@@ -34,6 +37,9 @@ extension Server {
       users.append(user)
     }
     for user in users { serve(user) }
+    for user in waiting { serve(user) }
+    users.removeAll(keepingCapacity: true)
+    swap(&users, &readyUsers)
   }
 
   /// Serves one user: what the kernel says is ready, then what waits for a turn.

@@ -70,7 +70,8 @@ final class Writer {
         case .stop: stops = true
         }
       }
-      let jobs = queue.take(limits.changesPerCommit)
+      let jobs = queue.take(
+        queue.isShared ? min(limits.changesPerCommit, Bound.changesPerSharedCommit) : limits.changesPerCommit)
       if !jobs.isEmpty || folders != nil {
         healIfDue(&report)
         settle(&report)

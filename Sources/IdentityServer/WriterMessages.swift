@@ -15,6 +15,8 @@ struct Job: Sendable {
   let connection: ConnectionToken
   let work: Work
   let peer: Peer
+  /// Other users are there, who may want something meanwhile.
+  let isShared: Bool
 }
 
 /// What the loop tells the writer.

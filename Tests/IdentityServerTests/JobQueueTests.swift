@@ -8,7 +8,7 @@ import Testing
   private func job(_ number: Int, of user: UInt32) -> Job {
     Job(
       connection: ConnectionToken(slot: number, generation: 0), work: .registry(.get(.device, app: nil)),
-      peer: Peer(userID: user, groupID: 1, processID: 2, isAdmin: false))
+      peer: Peer(userID: user, groupID: 1, processID: 2, isAdmin: false), isShared: true)
   }
 
   private func queue(_ counts: [UInt32: Int]) -> JobQueue {
