@@ -42,12 +42,11 @@ import Testing
     let hours = Self.duration * 2 / 3 / 3_600
     let memory = growth(settled.map(\.memory))
     let descriptors = growth(settled.map(\.descriptors))
-    if Trial.isLong {
-      #expect(abs(memory) < 1_000_000, "\(memory) bytes more")
-      #expect(abs(descriptors) < 1, "\(descriptors) descriptors more")
-    }
+    let isSteady = abs(memory) < 1_000_000 && abs(descriptors) < 1
+    // In a moment what is kept at first has not come together.
+    #expect(isSteady || !Trial.isLong, "\(memory) bytes and \(descriptors) descriptors more")
     try Trial("soak, seconds").report(
-      tried: Int(Self.duration), lost: 0,
+      tried: Int(Self.duration), lost: isSteady ? 0 : Int(Self.duration),
       "\(rounds.reduce(0, +)) rounds; memory \(Int(memory / hours)) bytes/h, descriptors \(Int(descriptors / hours))/h")
   }
 
