@@ -19,7 +19,7 @@ let fast: [SwiftSetting] = strict + [.unsafeFlags(["-cross-module-optimization"]
 let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
 let fuzzDependencies: [Target.Dependency] = [
   "AppManifests", "ClientSecrets", "ConfigurationFiles", "IdentityClient", "IdentityCore", "IdentityStore",
-  "IdentityWire", "LinuxSystem",
+  "IdentityWire", "LinuxSystem", "TestSupport",
 ]
 let fuzz: Target =
   isFuzzed
@@ -85,7 +85,9 @@ let package = Package(
     .executableTarget(name: "IdentityBench", dependencies: ["LinuxSystem"], swiftSettings: strict),
 
     // What several test targets need. Below Tests: it is no part of what is shipped.
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["IdentityCore", "LinuxSystem"], path: "Tests/TestSupport",
+      swiftSettings: strict),
     .target(
       name: "ReferenceModel", dependencies: ["TestSupport"], path: "Tests/ReferenceModel", swiftSettings: strict),
 
@@ -96,7 +98,7 @@ let package = Package(
     .testTarget(name: "IdentityWireTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
-    .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LinuxSystem"], swiftSettings: strict),
+    .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ConfigurationFilesTests", dependencies: ["ConfigurationFiles"], swiftSettings: strict),
     .testTarget(
       name: "AppManifestsTests", dependencies: ["AppManifests", "IdentityCore", "ConfigurationFiles", "LinuxSystem"],

@@ -2,8 +2,8 @@ import Foundation
 
 /// What does a hostile user cost another one?
 ///
-/// Two users of one daemon: the one asks now and then and takes the time; the other attacks at full speed, in each of the ways there
-/// are. Neither is root.
+/// Two users of one daemon: the one asks now and then and takes the time; the other attacks at full speed, in each of the
+/// ways there are. Neither is root.
 struct NeighbourBenchmark {
   /// What the 99th percentile beside an attack may be, compared with none.
   private static let limit = 2.0
@@ -14,11 +14,12 @@ struct NeighbourBenchmark {
   /// How long an attack has before anything is measured, in microseconds.
   private static let approach: UInt32 = 700_000
 
-  private let options: Options
+  /// How often each attack is made: a round takes as long as ten of others.
+  private let rounds: Int
   private let guardian: Guardian
 
   init(options: Options, guardian: Guardian) {
-    self.options = options
+    rounds = options.rounds / 10
     self.guardian = guardian
   }
 
@@ -30,14 +31,14 @@ struct NeighbourBenchmark {
       figures += try measure(kind)
     }
     return Report(
-      benchmark: "neighbour", columns: Pair(usual: "alone", other: "attacked"), rounds: options.rounds, figures: figures
+      benchmark: "neighbour", columns: Pair(usual: "alone", other: "attacked"), rounds: rounds, figures: figures
     )
   }
 
   private func measure(_ kind: Attack.Kind) throws -> [Figure] {
     var reads = Pair<[Double]>(usual: [], other: [])
     var changes = reads
-    for round in 0..<max(1, options.rounds / 10) {
+    for round in 0..<rounds {
       // A new one each time: one that was attacked is still busy with what the last attack has sent.
       let daemon = try MeasuredDaemon(
         named: "\(kind.rawValue)-\(round)", configuration: "[Log]\nLevel=err\n", guardian: guardian)

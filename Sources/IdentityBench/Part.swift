@@ -32,7 +32,8 @@ struct Part {
 
   /// Becomes that user, and does what it does.
   func play() throws {
-    // Who of the two gets the processor is the kernel's to decide, not the daemon's: so the one that takes the time gets it at once.
+    // Who of the two gets the processor is the kernel's to decide, not the daemon's: so the one that takes the time gets
+    // it at once.
     var priority = sched_param()
     priority.sched_priority = 1
     if isTimed, unsafe sched_setscheduler(0, SCHED_FIFO, &priority) != 0 {

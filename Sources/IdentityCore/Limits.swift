@@ -6,26 +6,6 @@ package enum Bound {
   package static let wordsPerLine = 256
   /// UUIDs one `get uuid` may ask for (protocol, section 3): the reply is 390 kB.
   package static let uuidsPerRequest = 10_000
-  /// Requests of one connection that are answered before the others of its user get their turn.
-  package static let requestsPerTurn = 256
-  /// The same while there are other users.
-  package static let requestsPerSharedTurn = 32
-  /// Connections that are looked at in one turn of a user, and users in one of the loop.
-  package static let readinessPerTurn = 256
-  /// Connections that are looked at in one turn of a user while there are others.
-  package static let readinessPerSharedTurn = 8
-  /// How long the turn of the only user may be, in microseconds: so long another one waits to get in.
-  package static let turnMicroseconds = 500
-  /// How long a user's turn may be while there are others, in microseconds; what it takes beyond that it takes from its
-  /// next. It ends between two connections.
-  package static let sharedTurnMicroseconds = 50
-  /// Bytes read at a time from a connection while there are other users: some hundred requests.
-  package static let readPerSharedTurn = 4_096
-  /// Connections that are accepted in one turn of the loop, and while several users are connected: each has to be looked
-  /// up, which takes as long as dozens of requests.
-  package static let acceptsPerTurn = 256
-  /// See ``acceptsPerTurn``.
-  package static let acceptsPerSharedTurn = 2
   /// Bytes of a client's own words that an error text repeats, so that no line can be made to grow.
   package static let quotedBytes = 64
   /// The longest word in a verb's place that an error text repeats, in bytes: no verb is as long.
@@ -37,8 +17,8 @@ package enum Bound {
   package static let drainMilliseconds = 1_000
   /// How long a stop waits for clients to take their last replies, in milliseconds; the shipped unit allows 30 seconds.
   package static let stopMilliseconds = 5_000
-  /// Changes that are written in one transaction while there are several users: it takes some three times as long as one of
-  /// a single change, and another user's change waits for it.
+  /// Changes that are written in one transaction while there are several users: it takes some three times as long as one
+  /// of a single change, and another user's change waits for it.
   package static let changesPerSharedCommit = 16
   /// How long accepting pauses when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
@@ -57,8 +37,6 @@ package enum Bound {
   package static let eventsPerSubscriber = 1_048_576
   /// Events that go to a subscriber in one piece, in bytes: more is fetched when that is read.
   package static let eventsPerTurn = 16_384
-  /// Subscribers that get their events in one turn of the loop, where nobody asks anything.
-  package static let subscribersPerTurn = 64
   /// Subscribers that get their events behind one turn of requests: as long as they take, the next requests wait.
   package static let subscribersBesideRequests = 8
   /// Apps without a manifest that one user's own services may be: their names are the user's choice.
@@ -137,6 +115,31 @@ package enum Bound {
   package static let fileLength = 1_048_576
 }
 
+/// How much is done before the loop turns to somebody else.
+package struct TurnBound: Sendable {
+  /// Requests of one connection, before the others of its user get their turn.
+  package let requests: Int
+  /// Connections of one user that are looked at.
+  package let connections: Int
+  /// How long a user's turn may be, in microseconds. It ends between two connections; what it takes beyond that it takes
+  /// from its next, where there are others.
+  package let microseconds: UInt64
+  /// Bytes read at a time from a connection.
+  package let readLength: Int
+  /// Connections that are accepted: each has to be looked up, which takes as long as dozens of requests.
+  package let accepts: Int
+  /// Subscribers that get their events, where nobody asks anything.
+  package let subscribers: Int
+
+  /// While one user is there: so long another one waits to get in.
+  package static let alone = TurnBound(
+    requests: 256, connections: 256, microseconds: 500, readLength: Bound.lineLength, accepts: 256, subscribers: 64)
+  /// While there are several: each waits for the others' turns. What is read at a time is some hundred requests.
+  package static let shared = TurnBound(
+    requests: 32, connections: 8, microseconds: 50, readLength: 4_096, accepts: 2,
+    subscribers: Bound.subscribersBesideRequests)
+}
+
 /// The bounds that an administrator can set in `[Limits]`.
 package struct Limits: Equatable, Sendable {
   /// Connections in all. Each costs a descriptor, and each process and each user that has some one more; the shipped
@@ -146,8 +149,8 @@ package struct Limits: Equatable, Sendable {
   package var connectionsPerUser = 1_024
   /// Places among `connections` that only root can take, so that an administrator always gets in.
   package var reservedConnections = 16
-  /// The longest request line, its end included, in bytes: what the protocol allows. Each connection may hold that much of a
-  /// line that is not at its end.
+  /// The longest request line, its end included, in bytes: what the protocol allows. Each connection may hold that much
+  /// of a line that is not at its end.
   package var lineLength = Bound.lineLength
   /// Changes of one connection that may be at the writer at a time: enough for a pipeline to share its commits.
   package var changesPerConnection = 128

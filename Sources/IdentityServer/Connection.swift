@@ -79,8 +79,8 @@ final class Connection {
     if holdsSecret { output.wipe() }
   }
 
-  /// Whether another request may be carried out now, or has to wait for output to be read or changes to be done. One at a time
-  /// always may: no client has to wait for what another one of its user does not read.
+  /// Whether another request may be carried out now, or has to wait for output to be read or changes to be done. One at a
+  /// time always may: no client has to wait for what another one of its user does not read.
   var hasRoom: Bool {
     !isClosing && !awaitsLast && !holdsSecret && outgoing == nil && inFlight < user.limits.changesPerConnection
       && output.count - sent < user.limits.outputPerConnection && (user.hasRoom || isIdle)

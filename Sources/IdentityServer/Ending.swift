@@ -68,7 +68,7 @@ extension Server {
     processes.remove(connection.token, of: PeerProcessTable.Key(connection.peer))
     if connection.isParked { parked -= 1 }
     endSubscription(of: connection)
-    count(connection)
+    countOutput(of: connection)
     finishStop()
   }
 }

@@ -1,6 +1,7 @@
 import IdentityCore
 
-/// Jobs that wait for the writer. Users take turns, so that one who asks for much waits for itself; each user's own keep their order.
+/// Jobs that wait for the writer. Users take turns, so that one who asks for much waits for itself; each user's own keep
+/// their order.
 struct JobQueue {
   private var jobs: [UInt32: ArraySlice<Job>] = [:]
   /// The users with jobs, whose turn it is first.

@@ -2,8 +2,8 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// The processes behind connections that last. Each is watched once, however many connections a user has by it: that is what
-/// counts against the bound on descriptors.
+/// The processes behind connections that last. Each is watched once, however many connections a user has by it: that is
+/// what counts against the bound on descriptors.
 struct PeerProcessTable {
   /// A process that connected as a user.
   struct Key: Hashable {

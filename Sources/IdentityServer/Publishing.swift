@@ -71,7 +71,7 @@ extension Server {
 
   /// Goes on with the round, where nobody asks anything.
   func publishSome() {
-    publishSome(connections.isShared ? Bound.subscribersBesideRequests : Bound.subscribersPerTurn)
+    publishSome(connections.turn.subscribers)
   }
 
   /// Goes on with the round.

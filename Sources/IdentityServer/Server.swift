@@ -69,8 +69,8 @@ package final class Server {
   var readyList: [ReadinessSet.Ready] = []
   /// Users who wait for their turn with what the kernel does not tell of.
   var waitingUsers: [UserShare] = []
-  /// Users of whom the kernel tells; empty between turns.
-  var readyUsers: [UserShare] = []
+  /// Users of whom the kernel tells.
+  var readyUsers: [ReadinessSet.Ready] = []
 
   let listener: Descriptor
   /// The users' readiness sets, each under the number of its user.

@@ -26,7 +26,8 @@ extension Server {
     do {
       // A client that is gone sends nothing later, so nothing now is the end.
       let arrived =
-        try connection.descriptor.receive(into: &received, atMost: longestRead) ?? (connection.isHungUp ? 0 : nil)
+        try connection.descriptor.receive(into: &received, atMost: connections.turn.readLength)
+        ?? (connection.isHungUp ? 0 : nil)
       guard let arrived else { return advance(connection) }
       let count = min(arrived, connection.left ?? arrived)
       connection.left? -= count
@@ -50,9 +51,6 @@ extension Server {
     advance(connection)
   }
 
-  /// How much is read at a time: where others wait, no more than fits into a turn.
-  private var longestRead: Int { connections.isShared ? Bound.readPerSharedTurn : Bound.lineLength }
-
   /// Goes on with a connection as far as it can go now: its requests, its output, its end.
   func advance(_ connection: Connection) {
     guard !connection.isParked else { return }
@@ -74,7 +72,7 @@ extension Server {
   }
 
   private func finishTurn(_ connection: Connection) {
-    defer { count(connection) }
+    defer { countOutput(of: connection) }
     do {
       takeEvents(connection)
       try flush(connection)
@@ -115,7 +113,7 @@ extension Server {
   private func carryOut(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
     if connection.output.isEmpty { swap(&connection.output, &spareOutput) }
     var start = 0
-    var budget = connections.isShared ? Bound.requestsPerSharedTurn : Bound.requestsPerTurn
+    var budget = connections.turn.requests
     let limit = connection.user.limits.lineLength
     while connection.hasRoom {
       guard let end = lineEnd(in: bytes, from: max(start, connection.searched)) else {

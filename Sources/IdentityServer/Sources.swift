@@ -7,7 +7,7 @@ import Systemd
 extension Server {
   func addSources() throws {
     let accept = try loop.watch(reading: listener.number) { [unowned self] in
-      acceptConnections(atMost: connections.isShared ? Bound.acceptsPerSharedTurn : Bound.acceptsPerTurn)
+      acceptConnections(atMost: connections.turn.accepts)
       takeTurnsBeside()
     }
     acceptSource = accept
@@ -56,7 +56,7 @@ extension Server {
     ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
     say(.stopping)
     // Whoever connected and asked before the signal is in the sockets by now: one last look.
-    acceptConnections(atMost: Bound.acceptsPerTurn)
+    acceptConnections(atMost: TurnBound.alone.accepts)
     acceptSource?.disable()
     takeLastTurns()
     isStopping = true

@@ -4,7 +4,8 @@ import Systemd
 
 // Whose turn it is. Users take turns; within its own, a user's connections do.
 extension Server {
-  /// Lets the users go on beside what else there is to do, where they wait for nothing but their turn: the loop comes to that last.
+  /// Lets the users go on beside what else there is to do, where they wait for nothing but their turn: the loop comes to
+  /// that last.
   func takeTurnsBeside() { if !waitingUsers.isEmpty { takeTurns() } }
 
   /// A turn for each user with something to do.
@@ -21,42 +22,40 @@ extension Server {
   }
 
   private func serveUsers() {
-    // Those that have just come with something go first: who waits for a turn had one before.
-    var users: [UserShare] = []
-    swap(&users, &readyUsers)
-    let waiting = waitingUsers
-    waitingUsers.removeAll(keepingCapacity: true)
     do {
-      try readiness.ready(into: &readyList)
+      try readiness.ready(into: &readyUsers)
     } catch {
-      readyList.removeAll()
+      readyUsers.removeAll()
       say(.notServing("\(error)"))
     }
-    for ready in readyList {
-      guard let user = connections.user(UInt32(truncatingIfNeeded: ready.token)), !user.isWaiting else { continue }
-      users.append(user)
+    // Who waits for a turn had one before: who has just come with something goes first.
+    let count = waitingUsers.count
+    for index in readyUsers.indices {
+      guard let user = connections.user(UInt32(truncatingIfNeeded: readyUsers[index].token)), !user.isWaiting else {
+        continue
+      }
+      serve(user)
     }
-    for user in users { serve(user) }
-    for user in waiting { serve(user) }
-    users.removeAll(keepingCapacity: true)
-    swap(&users, &readyUsers)
+    for index in 0..<count { serve(waitingUsers[index]) }
+    waitingUsers.removeFirst(count)
   }
 
   /// Serves one user: what the kernel says is ready, then what waits for a turn.
   private func serve(_ user: UserShare) {
     user.isWaiting = false
     defer { waitForTurn(user) }
+    let turn = connections.turn
     let isShared = connections.isShared
     // Who took more than its time lets the others go first for as long.
     if !isShared { user.overdraft = 0 }
-    guard user.overdraft < Bound.sharedTurnMicroseconds else {
-      user.overdraft -= UInt64(Bound.sharedTurnMicroseconds)
+    guard user.overdraft < turn.microseconds else {
+      user.overdraft -= turn.microseconds
       return
     }
-    let time = isShared ? UInt64(Bound.sharedTurnMicroseconds) - user.overdraft : UInt64(Bound.turnMicroseconds)
+    let time = turn.microseconds - user.overdraft
     let started = Clock.monotonicMicroseconds
     func isOver() -> Bool { Clock.monotonicMicroseconds - started >= time }
-    serveReady(user, atMost: isShared ? Bound.readinessPerSharedTurn : Bound.readinessPerTurn, isOver)
+    serveReady(user, atMost: turn.connections, isOver)
     serveWaiting(user, isOver)
     guard isShared else { return }
     let taken = Clock.monotonicMicroseconds - started
@@ -65,7 +64,7 @@ extension Server {
 
   /// Serves whoever is ready now, of all users and whatever time that takes: there is no next turn.
   func takeLastTurns() {
-    for user in connections.allUsers { serveReady(user, atMost: Bound.readinessPerTurn) { false } }
+    for user in connections.allUsers { serveReady(user, atMost: TurnBound.alone.connections) { false } }
   }
 
   private func serveReady(_ user: UserShare, atMost count: Int, _ isOver: () -> Bool) {
@@ -116,7 +115,7 @@ extension Server {
   // MARK: What is held for a user
 
   /// Counts the output of a connection among what waits for its user.
-  func count(_ connection: Connection) {
+  func countOutput(of connection: Connection) {
     let output = connections[connection.token] === connection ? connection.output.count - connection.sent : 0
     let user = connection.user
     user.output += output - connection.counted

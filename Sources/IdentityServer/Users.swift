@@ -3,8 +3,8 @@ import LinuxSystem
 
 /// What one user has of the daemon: its connections, and how much is held for them.
 ///
-/// Users take turns, each with a readiness set of its own: so one with a thousand busy connections is one of those who wait, as is one
-/// with a single connection.
+/// Users take turns, each with a readiness set of its own: so one with a thousand busy connections is one of those who
+/// wait, as is one with a single connection.
 final class UserShare {
   let userID: UInt32
   /// The bounds in force.
@@ -31,7 +31,8 @@ final class UserShare {
     readiness = try ReadinessSet()
   }
 
-  /// Whether its connections may have more under way than one request each. Root is trusted, and very different services are root.
+  /// Whether its connections may have more under way than one request each. Root is trusted, and very different services
+  /// are root.
   var hasRoom: Bool { userID == 0 || (changes < limits.changesPerUser && output < limits.outputPerUser) }
 }
 
@@ -63,6 +64,9 @@ struct ConnectionTable {
 
   /// Whether several users are there, so that none may take a long turn.
   var isShared: Bool { users.count > 1 }
+
+  /// How much may be done in one turn now.
+  var turn: TurnBound { isShared ? .shared : .alone }
 
   /// Puts other bounds in force.
   func use(_ limits: Limits) { for user in users.values { user.limits = limits } }

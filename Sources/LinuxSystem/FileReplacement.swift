@@ -16,7 +16,7 @@ package struct FileReplacement: Sendable {
       throw SystemError(call: "create \(given)", code: given.isEmpty ? ENOENT : EISDIR)
     }
     let path = try Self.target(of: given)
-    let folder = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? "./"
+    let folder = Folder.path(around: path)
     try system("create a file in \(folder)") { unsafe faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) }
     var random = Entropy()
     draft = "\(path).\(String(try random.next(), radix: 16)).new"

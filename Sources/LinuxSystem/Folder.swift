@@ -36,6 +36,11 @@ package struct Folder: ~Copyable, Sendable {
     }
   }
 
+  /// The path of the folder that a path leads through last, with a slash at its end: a link to it is followed.
+  package static func path(around path: String) -> String {
+    path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? "./"
+  }
+
   /// Owner and permission bits of the folder itself.
   package func ownerAndMode() throws(SystemError) -> (owner: UInt32, mode: UInt32) {
     var status = stat()

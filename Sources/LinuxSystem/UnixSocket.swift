@@ -101,9 +101,7 @@ package enum UnixSocket {
   ///
   /// - Returns: what holds the lock; nil where it cannot be had.
   private static func lockFolder(of path: String) -> Descriptor? {
-    let end = path.utf8.lastIndex(of: UInt8(ascii: "/"))
-    let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    let number = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let number = unsafe open(Folder.path(around: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard number >= 0 else { return nil }
     let descriptor = Descriptor(adopting: number)
     for _ in 0..<lockAttempts {

@@ -137,7 +137,7 @@ struct Failure: Error, CustomStringConvertible {
 /// A client of nothing but a socket and lines.
 final class Client {
   private let socket: Descriptor
-  private var received: [UInt8] = []
+  private var received = ReceivedLines()
 
   init(_ path: String) throws {
     socket = try UnixSocket.connect(to: path)
@@ -155,15 +155,10 @@ final class Client {
 
   /// The next line without its end; nil at the end of the stream.
   func line() throws -> String? {
-    while true {
-      if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
-        defer { received.removeSubrange(...end) }
-        return String(decoding: received[..<end], as: UTF8.self)
-      }
+    try received.next {
       var chunk = [UInt8](repeating: 0, count: 65_536)
       guard let count = try socket.read(into: &chunk) else { throw Failure("no answer within 30 s") }
-      if count == 0 { return nil }
-      received += chunk[..<count]
+      return chunk[..<count]
     }
   }
 

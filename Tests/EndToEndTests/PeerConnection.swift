@@ -6,7 +6,7 @@ final class PeerConnection {
   private let process = Process()
   private let input = Pipe()
   private let output = Pipe()
-  private var received: [UInt8] = []
+  private var received = ReceivedLines()
 
   init(_ user: Int, group: Int? = nil, of daemon: DaemonUnderTest) throws {
     process.executableURL = URL(filePath: "/usr/bin/env")
@@ -35,17 +35,11 @@ final class PeerConnection {
 
   /// The next line without its end; nil at the end of the stream.
   func line() throws -> String? {
-    while true {
-      if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
-        defer { received.removeSubrange(...end) }
-        return String(decoding: received[..<end], as: UTF8.self)
-      }
+    try received.next {
       // A daemon that never answers must fail the test, not hang it.
       var wanted = pollfd(fd: output.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
       guard unsafe poll(&wanted, 1, 30_000) > 0 else { throw Failure("no answer within 30 s") }
-      let chunk = output.fileHandleForReading.availableData
-      if chunk.isEmpty { return nil }
-      received += chunk
+      return output.fileHandleForReading.availableData
     }
   }
 

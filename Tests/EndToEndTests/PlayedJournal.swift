@@ -1,5 +1,6 @@
 import Foundation
 import LinuxSystem
+import TestSupport
 
 /// Plays the journal for one daemon, which sees this socket at the place of journald's.
 final class PlayedJournal {
@@ -24,26 +25,14 @@ final class PlayedJournal {
 
   /// Takes what is sent from now on.
   func listen() throws {
-    let descriptor = Descriptor(adopting: try system("socket") { Glibc.socket(AF_UNIX, Self.datagrams, 0) })
+    let descriptor = try boundSocket(SOCK_DGRAM, to: path)
     let number = descriptor.number
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else { throw Failure("\(path) is too long") }
-    unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
-    let length = socklen_t(MemoryLayout<sockaddr_un>.size)
-    _ = unsafe try withUnsafePointer(to: &address) { pointer in
-      try unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        try system("bind") { unsafe bind(number, address, length) }
-      }
-    }
     var patience = timeval(tv_sec: 10, tv_usec: 0)
     try system("setsockopt") {
       unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     }
     socket = consume descriptor
   }
-
-  private static let datagrams = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
 
   /// Ends, and leaves the socket behind: whoever sends to it is refused.
   func end() { socket = nil }

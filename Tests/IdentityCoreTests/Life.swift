@@ -1,4 +1,5 @@
 import IdentityCore
+import TestSupport
 
 /// A registry as the writer drives it: what is decided is recorded, applied and told, one change after the other.
 ///
@@ -46,15 +47,7 @@ struct Life {
   // MARK: Going on
 
   /// What an answer may need from outside. A session is known by the number of its process.
-  var surroundings: Surroundings {
-    let now = Timestamp(milliseconds: now)
-    return Surroundings(
-      now: { now },
-      session: { (peer) throws(Refusal) in
-        guard case .process(let number, _)? = peer.session else { throw .unavailable("no session") }
-        return UUID(high: 0x7777, low: UInt64(number))
-      })
-  }
+  var surroundings: Surroundings { .fixed(at: now) }
 
   /// What a decision may need from outside.
   func context(_ peer: Peer?) -> Context {

@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityWire
+import TestSupport
 
 /// Whole sessions: lines of several peers, one after the other, and what happens to the machine and the manifests meanwhile.
 ///
@@ -334,15 +335,7 @@ struct World {
     return secret
   }
 
-  private var surroundings: Surroundings {
-    let now = Timestamp(milliseconds: now)
-    return Surroundings(
-      now: { now },
-      session: { (peer) throws(Refusal) in
-        guard case .process(let number, _)? = peer.session else { throw .unavailable("no session") }
-        return UUID(high: 0x7777, low: UInt64(number))
-      })
-  }
+  private var surroundings: Surroundings { .fixed(at: now) }
 
   private func context(_ peer: Peer?) -> Context {
     let (numbers, machine, secrets) = (numbers, machine, secrets)

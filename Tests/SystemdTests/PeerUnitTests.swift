@@ -1,6 +1,7 @@
 import Foundation
 import LinuxSystem
 import Systemd
+import TestSupport
 import Testing
 
 /// A control group made for one test, and a process in it that has connected.

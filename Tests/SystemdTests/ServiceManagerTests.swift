@@ -1,6 +1,7 @@
 import Foundation
 import LinuxSystem
 import Systemd
+import TestSupport
 import Testing
 
 /// Plays the service manager: a datagram socket that `NOTIFY_SOCKET` names.
