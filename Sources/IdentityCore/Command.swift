@@ -86,6 +86,16 @@ package enum RegistryCommand: Equatable, Sendable {
   case version(VersionCommand)
   /// Something about push tokens.
   case token(TokenCommand)
+
+  /// Whether its answer has a row for each thing there is, and may so be long.
+  package var isListing: Bool {
+    switch self {
+    case .history, .apps, .devices, .item(.find), .version(.history), .token(.list): true
+    case .get, .renew, .resolve, .migrate, .forget, .account, .setAccount, .putDevice, .removeDevice, .seal,
+      .migrateFromItem, .item, .version, .token:
+      false
+    }
+  }
 }
 
 /// Requests about items (protocol, section 4).

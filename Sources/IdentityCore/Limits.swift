@@ -126,6 +126,8 @@ package struct TurnBound: Sendable {
   package let microseconds: UInt64
   /// Bytes read at a time from a connection.
   package let readLength: Int
+  /// How much is made of a long answer, in bytes: the last row may go beyond.
+  package let pieceLength: Int
   /// Connections that are accepted: each has to be looked up, which takes as long as dozens of requests.
   package let accepts: Int
   /// Subscribers that get their events, where nobody asks anything.
@@ -133,11 +135,12 @@ package struct TurnBound: Sendable {
 
   /// While one user is there: so long another one waits to get in.
   package static let alone = TurnBound(
-    requests: 256, connections: 256, microseconds: 500, readLength: Bound.lineLength, accepts: 256, subscribers: 64)
+    requests: 256, connections: 256, microseconds: 500, readLength: Bound.lineLength,
+    pieceLength: 65_536, accepts: 256, subscribers: 64)
   /// While there are several: each waits for the others' turns. What is read at a time is some hundred requests.
   package static let shared = TurnBound(
-    requests: 32, connections: 8, microseconds: 50, readLength: 4_096, accepts: 2,
-    subscribers: Bound.subscribersBesideRequests)
+    requests: 32, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192,
+    accepts: 2, subscribers: Bound.subscribersBesideRequests)
 }
 
 /// The bounds that an administrator can set in `[Limits]`.

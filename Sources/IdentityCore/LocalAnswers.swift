@@ -49,23 +49,6 @@ extension Reply {
     return reply
   }
 
-  /// `get uuid`: one UUID, or as many rows as were asked for and their number.
-  package static func uuids<Failure>(count: Int?, next: () throws(Failure) -> UUID) throws(Failure) -> Reply {
-    var reply = Reply()
-    guard let count else {
-      reply.ok()
-      reply.word(.uuid(try next()))
-      return reply
-    }
-    for _ in 0..<count {
-      reply.row()
-      reply.word(.uuid(try next()))
-    }
-    reply.ok()
-    reply.word(.number(Int64(count)))
-    return reply
-  }
-
   /// `version compare A B`: how the first stands to the second.
   package static func compare(_ left: Text, _ right: Text, _ order: VersionOrder) -> Reply {
     .done(.string(order.compare(left, right).rawValue))

@@ -17,6 +17,8 @@ extension Server {
         guard connection.inFlight == 0 else { return false }
         try answer(command, connection)
       case .registry(let command):
+        // One that waits behind a change would be held in memory, whole.
+        if command.isListing, connection.inFlight > 0 { return false }
         if connection.inFlight == 0, isSettled,
           let reply = try registry.answer(command, for: connection.peer, in: surroundings),
           try append(reply, to: connection)
@@ -84,7 +86,10 @@ extension Server {
       try subscribe(topics, since: since, snapshot: snapshot, connection)
     case .unsubscribe(let topics): unsubscribe(topics, connection)
     case .compare(let left, let right, let order): Reply.compare(left, right, order).append(to: &connection.output)
-    case .uuids(let count, let version): try uuids(count: count, version).append(to: &connection.output)
+    case .uuids(nil, let version): Reply.done(.uuid(try nextUUID(version))).append(to: &connection.output)
+    case .uuids(let count?, let version):
+      begin(.uuids(left: count, of: count, version), to: connection)
+      appendPiece(to: connection)
     case .beginRestore(let key):
       try beginUpload(key, of: connection)
       Reply.done.append(to: &connection.output)
@@ -92,24 +97,6 @@ extension Server {
     case .quit:
       Reply.done.append(to: &connection.output)
       connection.isClosing = true
-    }
-  }
-
-  private func uuids(count: Int?, _ version: UUIDVersion) throws(Refusal) -> Reply {
-    do {
-      let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
-      return try Reply.uuids(count: count) { () throws(SystemError) in
-        let random = UUID(high: try entropy.next(), low: try entropy.next())
-        switch version {
-        case .random: return random.stamped(version: 4)
-        case .timeOrdered:
-          let next = sequence.next(now: now, random: random)
-          memory?.set(lastUUID: next)
-          return next
-        }
-      }
-    } catch {
-      throw .broken("the kernel gives no random bytes: \(error)")
     }
   }
 }

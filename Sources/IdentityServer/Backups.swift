@@ -15,8 +15,9 @@ struct OutgoingBackup {
 
   /// Appends the next rows, and at the end the final line.
   ///
+  /// - Parameter length: how much is to be in the output, in bytes; the last row may go beyond.
   /// - Returns: whether that was the end.
-  mutating func fill(_ output: inout [UInt8], upTo length: Int) -> Bool {
+  mutating func append(to output: inout [UInt8], upTo length: Int) -> Bool {
     while sent < bytes.count, output.count < length {
       let piece = bytes[sent..<min(sent + Bound.backupPiece, bytes.count)]
       output += "* data=".utf8
@@ -27,15 +28,6 @@ struct OutgoingBackup {
     guard sent == bytes.count else { return false }
     reply.append(to: &output)
     return true
-  }
-}
-
-extension Connection {
-  /// Goes on with a backup.
-  func fillFromBackup() {
-    guard outgoing?.fill(&output, upTo: user.limits.outputPerConnection) == true else { return }
-    outgoing = nil
-    isBackedUp = false
   }
 }
 

@@ -34,8 +34,8 @@ final class Connection {
   var sent = 0
   /// The output ends with a secret: nothing is appended to it, and it is wiped once it is sent.
   var holdsSecret = false
-  /// A backup on its way out, piece by piece behind the output, and its last line. Nothing is answered meanwhile.
-  var outgoing: OutgoingBackup?
+  /// A long answer on its way out, piece by piece behind the output. Nothing else is answered meanwhile.
+  var outgoing: LongAnswer?
   /// It asked for a backup, and has not all of it.
   var isBackedUp = false
   /// The writer's next answer holds a secret or a backup: nothing is carried out before that is sent.
@@ -88,6 +88,9 @@ final class Connection {
 
   /// Whether a request is there that nothing keeps from being carried out.
   var canGoOn: Bool { hasRoom && inFlight == 0 && searched < input.count }
+
+  /// Whether the next piece of a long answer is to be made.
+  var wantsPiece: Bool { outgoing.map { output.isEmpty || !$0.waitsForReader } ?? false }
 
   /// Whether there are events for it: none any more once it is to be closed, and none behind a secret or a backup.
   func wantsEvents(_ log: EventLog) -> Bool {

@@ -9,7 +9,11 @@ extension Server {
   /// - Returns: false where the writer has to be asked for the secret in it.
   func append(_ reply: Reply, to connection: Connection) throws(Refusal) -> Bool {
     guard let item = reply.item else {
-      reply.append(to: &connection.output)
+      var written = 0
+      let length = connection.output.count + connections.turn.pieceLength
+      if !reply.append(to: &connection.output, from: &written, upTo: length) {
+        begin(.reply(reply, written: written), to: connection)
+      }
       return true
     }
     guard let itemReader else { return false }
@@ -35,7 +39,7 @@ extension Server {
   /// Appends the writer's answer.
   func append(_ answer: WriterReport.Answer, to connection: Connection) {
     if let backup = answer.backup {
-      connection.outgoing = OutgoingBackup(backup, answer.reply)
+      connection.outgoing = .backup(OutgoingBackup(backup, answer.reply))
       return
     }
     guard let item = answer.reply.item, let secret = answer.secret else {

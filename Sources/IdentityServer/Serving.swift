@@ -76,20 +76,21 @@ extension Server {
     do {
       takeEvents(connection)
       try flush(connection)
-      if connection.outgoing != nil, connection.output.isEmpty {
-        connection.fillFromBackup()
+      if connection.wantsPiece {
+        appendPiece(to: connection)
         try flush(connection)
         // The others come between.
-        if connection.output.isEmpty { waitForTurn(connection) }
+        if connection.wantsPiece { waitForTurn(connection) }
       }
       if connection.output.isEmpty, connection.wantsEvents(events) { waitForTurn(connection) }
-      // Requests that had to wait for output to be read, which it is now.
-      if connection.canGoOn { waitForTurn(connection) }
+      // Requests that had to wait for output to be read, which it is now; of a client that is gone the kernel does not
+      // tell again.
+      if connection.canGoOn || (connection.isHungUp && connection.wantsInput && !isStopping) { waitForTurn(connection) }
       let hasMore = connection.isWaitingForTurn && !connection.isClosing
       if connection.isOrphaned, connection.isIdle, !hasMore { try sayOrphaned(connection) }
       let isDone = connection.isClosing || connection.hasEnded || connection.left == 0 || (isStopping && !handsOver)
       if isDone, connection.isIdle, !hasMore { return end(connection) }
-      // Nobody could say how far a backup came.
+      // Nobody could say how far it came.
       if isStopping, handsOver, isHandoverDue, connection.outgoing != nil { return close(connection) }
       if isStopping, handsOver, connection.isIdle || (isHandoverDue && connection.inFlight == 0) {
         return park(connection)

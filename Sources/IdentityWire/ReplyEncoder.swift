@@ -3,9 +3,25 @@ package import IdentityCore
 extension Reply {
   /// Appends the answer as lines, each with its LF. The secret of ``item`` is left out.
   package func append(to output: inout [UInt8]) {
-    var isFirst = true
-    for part in parts { part.append(isFirst: &isFirst, to: &output) }
+    var written = 0
+    _ = append(to: &output, from: &written, upTo: .max)
+  }
+
+  /// Appends a piece of the answer. The secret of ``item`` is left out.
+  ///
+  /// - Parameters:
+  ///   - written: how many parts of the answer were appended before; it is counted on.
+  ///   - length: how much is to be in the output, in bytes; the last part may go beyond.
+  /// - Returns: whether that was the end of the answer.
+  package func append(to output: inout [UInt8], from written: inout Int, upTo length: Int) -> Bool {
+    var isFirst = written == 0
+    while written < parts.count {
+      guard output.count < length else { return false }
+      parts[written].append(isFirst: &isFirst, to: &output)
+      written += 1
+    }
     output.append(UInt8(ascii: "\n"))
+    return true
   }
 
   /// Appends the answer as lines, with the secret of ``item`` as `data=` right behind the final `OK`.

@@ -27,6 +27,26 @@ private let item = Item(
     #expect(lines(reply) == ["* \"a b\" n=-3", "OK 1 flag=yes", ""])
   }
 
+  @Test func `an answer in pieces of any length is the same`() {
+    var reply = Reply()
+    for number: Int64 in 0..<20 {
+      reply.row()
+      reply.word(.number(number))
+      reply.attribute("name", .text("a b"))
+    }
+    reply.ok()
+    reply.word(.number(20))
+    for length in 1..<200 {
+      var bytes: [UInt8] = []
+      var written = 0
+      var pieces = 1
+      while !reply.append(to: &bytes, from: &written, upTo: bytes.count + length) { pieces += 1 }
+      #expect(String(decoding: bytes, as: UTF8.self).split(separator: "\n").count == 21)
+      #expect(bytes == lines(reply).joined(separator: "\n").utf8.map(\.self))
+      #expect(pieces > 1)
+    }
+  }
+
   @Test func `a bare answer is OK`() { #expect(lines(.done) == ["OK", ""]) }
 
   @Test func `whoami says what the kernel said`() {

@@ -1,0 +1,79 @@
+import Foundation
+import Testing
+
+/// Answers that are made piece by piece, so that others come between.
+@Suite(.enabled(if: isRoot, "acting as other users needs root")) struct AnswerPieceTests {
+  /// Two users, so that turns are short and pieces small.
+  private static let limits = "[Limits]\nItemsPerApp=3000\n"
+
+  @Test func `row 29: nothing comes between the rows of a long answer, and none of them is lost or doubled`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let another = try PeerConnection(65_533, of: daemon)
+    #expect(try another.ask("ping") == ["OK"])
+    let reader = try PeerConnection(65_534, of: daemon)
+    #expect(try reader.ask("subscribe item").first?.hasPrefix("OK ") == true)
+    try reader.send(["get uuid count=10000", "get uuid count=10000 version=7", "get uuid count=1", "ping"])
+    let writer = try PeerConnection(65_534, of: daemon)
+    for number in 0..<20 {
+      #expect(try writer.ask("item put service=s account=a\(number) data=QUFB") == ["OK created"])
+    }
+    var events = 0
+    for count in [10_000, 10_000, 1] {
+      var rows = try reader.rows { events += 1 }
+      #expect(rows.popLast() == "OK \(count)")
+      #expect(rows.count == count)
+      #expect(Set(rows).count == count)
+      #expect(rows.allSatisfy { $0.hasPrefix("* ") && $0.utf8.count == 38 })
+    }
+    #expect(try reader.rows { events += 1 } == ["OK"])
+    while events < 20, let line = try reader.line() {
+      #expect(line.hasPrefix("EVENT "))
+      events += 1
+    }
+    #expect(events == 20)
+  }
+
+  @Test func `row 29: a list that is asked for behind changes has them in it, however long it is`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: Self.limits)
+    let another = try PeerConnection(65_533, of: daemon)
+    #expect(try another.ask("ping") == ["OK"])
+    let client = try PeerConnection(65_534, of: daemon)
+    let label = String(repeating: "l", count: 200)
+    let changes = (0..<2_000).map { "item put service=s account=a\($0) label=\(label) data=QUFB" }
+    try client.send(changes + ["item find service=s", "ping", "item delete service=s", "item find service=s"])
+    for _ in changes { #expect(try client.answer() == ["OK created"]) }
+    let list = try client.answer() ?? []
+    #expect(list.last == "OK 2000")
+    #expect(list.count == 2_001)
+    #expect(try client.answer() == ["OK"])
+    #expect(try client.answer() == ["OK 2000"])
+    #expect(try client.answer()?.first?.hasPrefix("ERR not-found ") == true)
+  }
+
+  @Test func `a client that hangs up in a long answer leaves the others theirs`() throws {
+    let daemon = try DaemonUnderTest().start()
+    for _ in 0..<20 {
+      let leaver = try PeerConnection(65_534, of: daemon)
+      try leaver.send(Array(repeating: "get uuid count=10000", count: 20))
+      #expect(try leaver.line()?.hasPrefix("* ") == true)
+    }
+    try daemon.waitForStatus("connections", "1")
+    #expect(try daemon.ask("ping") == "OK")
+  }
+}
+
+extension PeerConnection {
+  /// The lines of the next answer; events may stand before it, and never within it.
+  fileprivate func rows(event: () -> Void) throws -> [String] {
+    var lines: [String] = []
+    while let line = try line() {
+      if line.hasPrefix("EVENT "), lines.isEmpty {
+        event()
+        continue
+      }
+      lines.append(line)
+      if !line.hasPrefix("* ") { break }
+    }
+    return lines
+  }
+}
