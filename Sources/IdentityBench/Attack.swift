@@ -9,6 +9,8 @@ struct Attack {
     case reads
     /// The longest answers there are.
     case uuids
+    /// Lists of as many items as an app may have.
+    case lists
     /// Changes, as many as there is room for on their way.
     case changes
     /// Connections that subscribe or ask, and never read, beside one that brings events about.
@@ -19,6 +21,7 @@ struct Attack {
 
   /// As many as the daemon takes of one user, all but a few.
   private static let connections = 1_000
+  private static let items = 1_000
 
   private let kind: Kind
   private let socket: String
@@ -34,6 +37,12 @@ struct Attack {
     switch kind {
     case .reads: try flood((0..<Self.connections).map { _ in requests("get device", 500) })
     case .uuids: try flood((0..<Self.connections).map { _ in requests("get uuid count=10000", 20) })
+    case .lists:
+      let setUp = try Connection(to: socket)
+      for number in 0..<Self.items {
+        try setUp.ask(Array("item put service=s account=a\(number) label=l data=c2VjcmV0\n".utf8), replies: 1)
+      }
+      try flood((0..<Self.connections).map { _ in requests("item find service=s", 20) })
     case .changes:
       try flood((0..<Self.connections).map { requests("item put service=s account=a\($0) data=c2VjcmV0", 128) })
     case .deaf:

@@ -9,7 +9,6 @@ struct Part {
   private let user: UInt32
   private let act: (String) throws -> Void
   private let socket: String
-  private let isTimed: Bool
 
   /// Reads the arguments; nil where they are those of somebody else.
   init?(_ arguments: [String]) throws {
@@ -17,7 +16,6 @@ struct Part {
     guard arguments.count >= 5, let user = UInt32(arguments[1]) else { throw Failure("\(arguments)") }
     self.user = user
     socket = arguments[3]
-    isTimed = arguments[2] == "ask"
     switch (arguments[2], arguments.count) {
     case ("ask", 6):
       guard let count = Int(arguments[4]) else { throw Failure("\(arguments)") }
@@ -32,13 +30,6 @@ struct Part {
 
   /// Becomes that user, and does what it does.
   func play() throws {
-    // Who of the two gets the processor is the kernel's to decide, not the daemon's: so the one that takes the time gets
-    // it at once.
-    var priority = sched_param()
-    priority.sched_priority = 1
-    if isTimed, unsafe sched_setscheduler(0, SCHED_FIFO, &priority) != 0 {
-      throw Failure("sched_setscheduler: \(errno)")
-    }
     guard setgroups(0, nil) == 0, setgid(user) == 0, setuid(user) == 0 else {
       throw Failure("cannot become user \(user): \(unsafe String(cString: strerror(errno)))")
     }
@@ -46,10 +37,19 @@ struct Part {
   }
 
   /// A process that plays a part.
+  ///
+  /// Who gets a processor is the kernel's to decide, not the daemon's. So the one that takes the time gets it at once
+  /// (SCHED_FIFO), and the one that attacks has another processor, beside the daemon, as far as the daemon leaves it
+  /// (SCHED_IDLE): that is enough to keep the daemon busy.
   static func process(as user: UInt32, _ words: String...) -> Process {
+    let isTimed = words.first == "ask"
+    let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
     let process = Process()
-    process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-    process.arguments = ["as-user", "\(user)"] + words
+    process.executableURL = URL(filePath: "/usr/bin/chrt")
+    process.arguments =
+      (isTimed ? ["--fifo", "1"] : ["--idle", "0"])
+      + (processors > 1 ? ["taskset", "--cpu-list", isTimed ? "0" : "1-\(processors - 1)"] : [])
+      + [URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path, "as-user", "\(user)"] + words
     process.standardInput = FileHandle.nullDevice
     return process
   }
