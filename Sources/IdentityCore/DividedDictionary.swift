@@ -25,6 +25,9 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
+  /// Looks a value up once, to see and to change it.
+  mutating func update<Result>(_ key: Key, _ change: (inout Value?) -> Result) -> Result { change(&self[key]) }
+
   /// Every value, in no order.
   var values: some Sequence<Value> { parts.lazy.flatMap(\.values) }
 

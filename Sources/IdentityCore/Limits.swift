@@ -37,8 +37,10 @@ package enum Bound {
   package static let eventsPerSubscriber = 1_048_576
   /// Events that go to a subscriber in one piece, in bytes: more is fetched when that is read.
   package static let eventsPerTurn = 16_384
-  /// Subscribers that get their events behind one turn of requests: as long as they take, the next requests wait.
-  package static let subscribersBesideRequests = 8
+  /// Kept events that are looked at for a subscriber in one piece: which of them it may see takes time too.
+  package static let eventsLookedAt = 256
+  /// Subscribers that get their events in a turn of their user: as long as they take, the next requests wait.
+  package static let subscribersPerTurn = 8
   /// Apps without a manifest that one user's own services may be: their names are the user's choice.
   package static let appsPerUser = 256
   /// Apps without a manifest in all: users are cheap where containers make them.
@@ -130,17 +132,15 @@ package struct TurnBound: Sendable {
   package let pieceLength: Int
   /// Connections that are accepted: each has to be looked up, which takes as long as dozens of requests.
   package let accepts: Int
-  /// Subscribers that get their events, where nobody asks anything.
-  package let subscribers: Int
 
   /// While one user is there: so long another one waits to get in.
   package static let alone = TurnBound(
     requests: 256, connections: 256, microseconds: 500, readLength: Bound.lineLength,
-    pieceLength: 65_536, accepts: 256, subscribers: 64)
+    pieceLength: 65_536, accepts: 256)
   /// While there are several: each waits for the others' turns. What is read at a time is some hundred requests.
   package static let shared = TurnBound(
     requests: 32, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192,
-    accepts: 2, subscribers: Bound.subscribersBesideRequests)
+    accepts: 2)
 }
 
 /// The bounds that an administrator can set in `[Limits]`.

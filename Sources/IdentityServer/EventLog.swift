@@ -6,7 +6,8 @@ struct EventLog {
   /// One event.
   struct Line {
     let sequence: Int64
-    let topic: Topic
+    /// The place of its topic among all topics.
+    let topicIndex: Int
     let audience: Audience
     let bytes: [UInt8]
   }
@@ -31,7 +32,7 @@ struct EventLog {
   mutating func append(_ event: Event) {
     var bytes: [UInt8] = []
     event.append(to: &bytes)
-    lines.append(Line(sequence: event.sequence, topic: event.topic, audience: event.audience, bytes: bytes))
+    lines.append(Line(sequence: event.sequence, topicIndex: event.topic.index, audience: event.audience, bytes: bytes))
     size += bytes.count
     last = event.sequence
     guard lines.count > Bound.keptEvents + Bound.spareEvents, size > Bound.eventLogLength else { return }

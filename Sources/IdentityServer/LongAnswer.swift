@@ -7,11 +7,11 @@ enum LongAnswer {
   case backup(OutgoingBackup)
   /// Rows of new UUIDs.
   case uuids(left: Int, of: Int, UUIDVersion)
-  /// What was found out already, and how many of its parts are written.
+  /// What was found out already, and how many of its rows are written.
   case reply(Reply, written: Int)
 
-  /// Whether its next piece is only made when the client has read the last one. What was found out is held in memory one
-  /// way or another, and takes the least as bytes.
+  /// Whether its next piece is only made when the client has read the last one. What was found out is written whatever the
+  /// client does: one answer of a user is held so, and not one for each of its connections.
   var waitsForReader: Bool {
     switch self {
     case .backup, .uuids: true

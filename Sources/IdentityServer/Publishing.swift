@@ -24,28 +24,26 @@ extension Server {
       connection.subscription = Subscription(at: since ?? events.last)
       countSubscriber(connection)
     }
+    // What it asked for of before follows with its turn.
     connection.subscription?.add(topics, after: since ?? events.last, now: events.last)
-    if since != nil { publish() }
   }
 
   private func requireRoomToSubscribe(_ connection: Connection) throws(Refusal) {
     let user = connection.user
     guard user.userID != 0 else { return }
-    guard user.subscribers < user.limits.subscribersPerUser else {
+    guard user.subscribers.count < user.limits.subscribersPerUser else {
       throw .limit(
-        "uid \(user.userID) has \(user.subscribers) subscribers, which is all it may have ([Limits] SubscribersPerUser=)"
+        "uid \(user.userID) has \(user.subscribers.count) subscribers, which is all it may have ([Limits] SubscribersPerUser=)"
       )
     }
-    guard subscribers.count < user.limits.subscribers else {
-      throw .limit("there are \(subscribers.count) subscribers, which is all there may be ([Limits] Subscribers=)")
+    let subscribers = connections.subscribers
+    guard subscribers < user.limits.subscribers else {
+      throw .limit("there are \(subscribers) subscribers, which is all there may be ([Limits] Subscribers=)")
     }
   }
 
-  /// A connection is one of the subscribers from now on.
-  func countSubscriber(_ connection: Connection) {
-    connection.user.subscribers += 1
-    subscribers.insert(connection.token)
-  }
+  /// A connection is one of its user's subscribers from now on.
+  func countSubscriber(_ connection: Connection) { connection.user.subscribers.insert(connection.token) }
 
   /// `unsubscribe`.
   func unsubscribe(_ topics: Set<Topic>, _ connection: Connection) {
@@ -58,29 +56,20 @@ extension Server {
   func endSubscription(of connection: Connection) {
     guard connection.subscription != nil else { return }
     connection.subscription = nil
-    connection.user.subscribers -= 1
-    subscribers.remove(connection.token)
+    connection.user.subscribers.remove(connection.token)
   }
 
-  /// There are new events: every subscriber is looked at once, a few at a time. Where nobody asks anything that goes on
-  /// without a pause, else a few come behind each turn of requests: so a request waits for those few, however many
-  /// there are, and the subscribers are never left out.
+  /// There are new events: every subscriber is looked at once, a few in each turn of its user. So a request waits for
+  /// those few, however many there are, and the subscribers are never left out.
   func publish() {
-    if subscribers.startRound() { publishSource?.enable() }
+    for user in connections.allUsers where user.subscribers.startRound() { waitForTurn(user) }
   }
 
-  /// Goes on with the round, where nobody asks anything.
-  func publishSome() {
-    publishSome(connections.turn.subscribers)
-  }
-
-  /// Goes on with the round.
-  func publishSome(_ count: Int) {
-    for _ in 0..<count {
-      guard let token = subscribers.next() else {
-        publishSource?.disable()
-        return
-      }
+  /// Goes on with the round of a user's subscribers: by one at least, so that none waits for ever.
+  func publishSome(to user: UserShare, _ isOver: () -> Bool) {
+    var visited = 0
+    while visited < Bound.subscribersPerTurn, visited == 0 || !isOver(), let token = user.subscribers.next() {
+      visited += 1
       // Handing the events out is part of going on with a connection.
       if let connection = connections[token] { advance(connection) }
     }
@@ -99,7 +88,7 @@ extension Server {
   }
 }
 
-/// The connections that subscribed, visited in rounds: each once, whoever comes and goes meanwhile.
+/// The connections of a user that subscribed, visited in rounds: each once, whoever comes and goes meanwhile.
 struct SubscriberList {
   private var tokens: [ConnectionToken] = []
   /// The round in which each was visited last.

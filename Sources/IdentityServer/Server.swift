@@ -47,7 +47,6 @@ package final class Server {
   let surroundings: Surroundings
   var connections = ConnectionTable()
   var processes = PeerProcessTable()
-  var subscribers = SubscriberList()
   var entropy = Entropy()
   var sequence = UUIDSequence()
 
@@ -85,7 +84,6 @@ package final class Server {
   var acceptSource: EventSource?
   var acceptAgain: EventSource?
   var turnSource: EventSource?
-  var publishSource: EventSource?
   var appFolders: AppFolders?
   var stopTimer: EventSource?
   /// Connections that are listened to for a last moment, oldest first.

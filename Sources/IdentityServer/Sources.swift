@@ -18,7 +18,6 @@ extension Server {
         takeTurnsBeside()
       })
     turnSource = try loop.deferred(idly: true) { [unowned self] in takeTurns() }
-    publishSource = try loop.deferred(idly: true) { [unowned self] in publishSome() }
     freshTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in settleConnections() }
     for signal in [SIGTERM, SIGINT] {
       sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })

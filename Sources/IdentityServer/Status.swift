@@ -19,7 +19,7 @@ extension Server {
       ("socket", .string(socketPath)),
       ("store", .string(condition.name)),
       ("connections", .number(Int64(connections.count))),
-      ("subscribers", .number(Int64(subscribers.count))),
+      ("subscribers", .number(Int64(connections.subscribers))),
       ("last-event", .number(events.last)),
       ("kept-events", .number(events.last - events.oldest)),
       ("apps", .number(Int64(registry.apps.count))),

@@ -93,7 +93,9 @@ struct Subscription: Equatable {
   ) {
     noticeLoss(log)
     let limit = lag?.after ?? log.last
-    while place < limit, output.count - sent < Bound.eventsPerTurn, let line = log[after: place] {
+    var left = Bound.eventsLookedAt
+    while place < limit, left > 0, output.count - sent < Bound.eventsPerTurn, let line = log[after: place] {
+      left -= 1
       place = line.sequence
       guard wants(line), isVisible(line.audience) else { continue }
       output += line.bytes
@@ -114,12 +116,15 @@ struct Subscription: Equatable {
     self.lag = nil
   }
 
-  /// Counts what waits for a client that does not read: beyond the bound it gets no more until it has.
+  /// Counts what waits for a client that does not read: beyond the bound it gets no more until it has. Where much
+  /// happened the rest is counted with what happens next.
   ///
   /// - Parameter unsent: the output that waits besides, in bytes.
   mutating func count(_ unsent: Int, _ log: EventLog, isVisible: (Audience) -> Bool) {
     noticeLoss(log)
-    while let line = log[after: counted] {
+    var left = Bound.eventsLookedAt
+    while left > 0, let line = log[after: counted] {
+      left -= 1
       guard wants(line), isVisible(line.audience) else {
         if place == counted { place = line.sequence }
         counted = line.sequence
@@ -153,7 +158,7 @@ struct Subscription: Equatable {
     }
   }
 
-  private func wants(_ line: EventLog.Line) -> Bool { line.sequence > starts[line.topic.index] }
+  private func wants(_ line: EventLog.Line) -> Bool { line.sequence > starts[line.topicIndex] }
 }
 
 extension Topic {

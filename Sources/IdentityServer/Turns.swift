@@ -18,7 +18,6 @@ extension Server {
     } else {
       serveUsers()
     }
-    if subscribers.isInRound { publishSome(Bound.subscribersBesideRequests) }
   }
 
   private func serveUsers() {
@@ -55,8 +54,10 @@ extension Server {
     let time = turn.microseconds - user.overdraft
     let started = Clock.monotonicMicroseconds
     func isOver() -> Bool { Clock.monotonicMicroseconds - started >= time }
-    serveReady(user, atMost: turn.connections, isOver)
-    serveWaiting(user, isOver)
+    user.writing.removeFirst(serve(user.writing, isOver))
+    if user.writing.isEmpty { serveReady(user, atMost: turn.connections) { isOver() || !user.writing.isEmpty } }
+    if user.writing.isEmpty { user.waiting.removeFirst(serve(user.waiting) { isOver() || !user.writing.isEmpty }) }
+    publishSome(to: user, isOver)
     guard isShared else { return }
     let taken = Clock.monotonicMicroseconds - started
     user.overdraft = taken > time ? taken - time : 0
@@ -84,29 +85,36 @@ extension Server {
     endProcesses(readyList, of: user)
   }
 
-  private func serveWaiting(_ user: UserShare, _ isOver: () -> Bool) {
+  /// Goes on with connections of one user: one at least, so that none waits for ever.
+  ///
+  /// - Returns: how many of them had their turn.
+  private func serve(_ waiting: [ConnectionToken], _ isOver: () -> Bool) -> Int {
     var served = 0
-    let count = user.waiting.count
-    while served < count, served == 0 || !isOver() {
-      let token = user.waiting[served]
+    while served < waiting.count, served == 0 || !isOver() {
+      let token = waiting[served]
       served += 1
       guard let connection = connections[token] else { continue }
       connection.isWaitingForTurn = false
       advance(connection)
     }
-    user.waiting.removeFirst(served)
+    return served
   }
 
   /// Gives a connection another turn, behind the others of its user.
   func waitForTurn(_ connection: Connection) {
     guard !connection.isWaitingForTurn else { return }
     connection.isWaitingForTurn = true
-    connection.user.waiting.append(connection.token)
+    if connection.outgoing?.waitsForReader == false {
+      connection.user.writing.append(connection.token)
+    } else {
+      connection.user.waiting.append(connection.token)
+    }
     waitForTurn(connection.user)
   }
 
-  private func waitForTurn(_ user: UserShare) {
-    guard !user.waiting.isEmpty, !user.isWaiting else { return }
+  /// Gives a user a turn where it has something to do that the kernel does not tell of.
+  func waitForTurn(_ user: UserShare) {
+    guard user.isDue, !user.isWaiting else { return }
     user.isWaiting = true
     waitingUsers.append(user)
     turnSource?.enable()

@@ -13,12 +13,15 @@ final class UserShare {
   let readiness: ReadinessSet
 
   fileprivate(set) var connections = 0
-  var subscribers = 0
+  var subscribers = SubscriberList()
   /// Its changes at the writer.
   var changes = 0
   /// What waits to be sent to it, in bytes.
   var output = 0
-  /// Connections with something to do that the kernel does not tell of, in the order of their turns.
+  /// Connections with an answer that is being written, which goes before everything else: so one is held of a user, and
+  /// not one for each of its connections.
+  var writing: [ConnectionToken] = []
+  /// Connections with something else to do that the kernel does not tell of, in the order of their turns.
   var waiting: [ConnectionToken] = []
   /// It waits for its turn, with those.
   var isWaiting = false
@@ -30,6 +33,9 @@ final class UserShare {
     self.limits = limits
     readiness = try ReadinessSet()
   }
+
+  /// Whether there is something to do that the kernel does not tell of.
+  var isDue: Bool { !writing.isEmpty || !waiting.isEmpty || subscribers.isInRound }
 
   /// Whether its connections may have more under way than one request each. Root is trusted, and very different services
   /// are root.
@@ -55,6 +61,9 @@ struct ConnectionTable {
 
   /// The share of a user that has one.
   func user(_ userID: UInt32) -> UserShare? { users[userID] }
+
+  /// How many of them all subscribed.
+  var subscribers: Int { users.values.reduce(0) { $0 + $1.subscribers.count } }
 
   /// All users.
   var allUsers: [UserShare] { Array(users.values) }

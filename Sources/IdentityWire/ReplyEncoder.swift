@@ -10,18 +10,27 @@ extension Reply {
   /// Appends a piece of the answer. The secret of ``item`` is left out.
   ///
   /// - Parameters:
-  ///   - written: how many parts of the answer were appended before; it is counted on.
-  ///   - length: how much is to be in the output, in bytes; the last part may go beyond.
+  ///   - written: how many of its ``rows`` were appended before; it is counted on.
+  ///   - length: how much is to be in the output, in bytes; the last row, and what follows it, may go beyond.
   /// - Returns: whether that was the end of the answer.
   package func append(to output: inout [UInt8], from written: inout Int, upTo length: Int) -> Bool {
-    var isFirst = written == 0
-    while written < parts.count {
-      guard output.count < length else { return false }
-      parts[written].append(isFirst: &isFirst, to: &output)
-      written += 1
+    if let rows {
+      var row = Reply()
+      while written < rows.count {
+        guard output.count < length else { return false }
+        rows.write(written, in: &row)
+        row.appendParts(to: &output)
+        written += 1
+      }
     }
-    output.append(UInt8(ascii: "\n"))
+    appendParts(to: &output)
     return true
+  }
+
+  private func appendParts(to output: inout [UInt8]) {
+    var isFirst = true
+    for part in parts { part.append(isFirst: &isFirst, to: &output) }
+    output.append(UInt8(ascii: "\n"))
   }
 
   /// Appends the answer as lines, with the secret of ``item`` as `data=` right behind the final `OK`.
@@ -29,11 +38,13 @@ extension Reply {
   /// - Parameter data: appends the secret in Base64, and nothing else; it is not called where there is no item.
   /// - Throws: what `data` throws; nothing is then appended.
   package func append(to output: inout [UInt8], data: (inout [UInt8]) throws(Refusal) -> Void) throws(Refusal) {
+    // Rows have no secrets.
+    guard item != nil else { return append(to: &output) }
     let start = output.count
     var isFirst = true
     for part in parts {
       part.append(isFirst: &isFirst, to: &output)
-      guard case .final = part, item != nil else { continue }
+      guard case .final = part else { continue }
       output.append(contentsOf: " data=".utf8)
       let secret = output.count
       do {

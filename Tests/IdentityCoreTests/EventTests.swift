@@ -173,7 +173,7 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
         life.events.last { $0.topic.rawValue == scope.level.rawValue && $0.attributes.first?.value == Text("\(value)") }
       )
       let told = event.attributes.filter { $0.name != "previous" }.map { "\($0.name)=\($0.value)" }
-      let all = life.registry.snapshot(of: [event.topic], for: root).parts
+      let all = life.registry.snapshot(of: [event.topic], for: root).allParts
       let pieces = all.split(separator: .row).map { row in
         row.compactMap { part in
           if case .attribute(let name, .text(let value)) = part { return "\(name)=\(value)" }

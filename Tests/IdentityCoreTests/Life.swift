@@ -140,7 +140,7 @@ struct Life {
   /// The lines of an answer; the secret of an item stands in them as it is.
   func lines(_ reply: Reply) -> [String] {
     var lines: [String] = []
-    for part in reply.parts {
+    for part in reply.allParts {
       switch part {
       case .row: lines.append("*")
       case .final: lines.append("OK\(reply.item.map { " data=\(secret(of: $0))" } ?? "")")

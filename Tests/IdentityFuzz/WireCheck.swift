@@ -66,7 +66,7 @@ enum WireCheck {
   /// What is read back has as many words and attributes, with the same texts.
   private static func requireSame(_ reply: Reply, _ lines: [ReplyLine]) throws(Finding) {
     var texts: [Text] = []
-    for part in reply.parts {
+    for part in reply.allParts {
       switch part {
       case .row, .final: break
       case .word(.text(let text)), .attribute(_, .text(let text)): texts.append(text)

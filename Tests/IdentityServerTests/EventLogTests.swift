@@ -42,7 +42,7 @@ import Testing
     let line = try #require(log[after: 6])
     let text = "EVENT 7 account changed value=\"alice and bob\" time=1970-01-01T00:00:00.000Z\n"
     #expect(String(decoding: line.bytes, as: UTF8.self) == text)
-    #expect(line.topic == .account && line.audience == .vendor("org.example"))
+    #expect(line.topicIndex == Topic.account.index && line.audience == .vendor("org.example"))
   }
 
   @Test func `short events are kept as long as they do not come to the bound`() throws {

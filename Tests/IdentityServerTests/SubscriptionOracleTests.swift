@@ -117,7 +117,7 @@ private struct Oracle {
           audience: Self.audiences.randomElement(using: &generator) ?? .sharing)
         log.append(event)
         let line = try #require(log[after: log.last - 1])
-        happened.append(Happened(topic: line.topic, audience: line.audience, bytes: line.bytes))
+        happened.append(Happened(topic: event.topic, audience: line.audience, bytes: line.bytes))
         guard topics.contains(event.topic), Self.visible.contains(event.audience) else { continue }
         due.append(event.sequence)
         dueBytes += line.bytes.count

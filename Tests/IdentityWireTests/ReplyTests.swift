@@ -28,14 +28,10 @@ private let item = Item(
   }
 
   @Test func `an answer in pieces of any length is the same`() {
-    var reply = Reply()
-    for number: Int64 in 0..<20 {
-      reply.row()
-      reply.word(.number(number))
-      reply.attribute("name", .text("a b"))
+    let reply = Reply.rows(Array(0..<20)) { (number: Int64, row) in
+      row.word(.number(number))
+      row.attribute("name", .text("a b"))
     }
-    reply.ok()
-    reply.word(.number(20))
     for length in 1..<200 {
       var bytes: [UInt8] = []
       var written = 0

@@ -110,12 +110,12 @@ extension Registry {
 
   /// `app list`: an admin sees all, an app those of its vendor.
   func appRows(for peer: Peer) -> Reply {
-    let visible = apps.keys.filter { may(peer, see: .vendor(vendor(of: $0))) }.sorted()
-    return rows(visible) { id, reply in
-      reply.word(.text(id))
-      reply.attribute("vendor", .text(vendor(of: id)))
-      reply.attribute("installed", (apps[id]?.installed).map(Reply.Value.time))
-      reply.attribute("manifest", .yesOrNo(apps[id]?.manifest != nil))
+    let visible = apps.filter { may(peer, see: .vendor(vendor(of: $0.key))) }.sorted { $0.key < $1.key }
+    return .rows(visible.map { (id: $0.key, vendor: vendor(of: $0.key), app: $0.value) }) { row, reply in
+      reply.word(.text(row.id))
+      reply.attribute("vendor", .text(row.vendor))
+      reply.attribute("installed", .time(row.app.installed))
+      reply.attribute("manifest", .yesOrNo(row.app.manifest != nil))
     }
   }
 }
@@ -125,8 +125,8 @@ extension Plan {
   /// it added for as long.
   fileprivate mutating func uninstall(_ id: Text, at now: Timestamp) {
     if registry.items.usage(of: id.quotaHolder).items > 0 {
-      for item in registry.items.all.filter({ $0.endsWithInstallation && $0.owner == id }).inOrder {
-        add(.itemDeleted(item))
+      for held in registry.items.held.filter({ $0.item.endsWithInstallation && $0.item.owner == id }).inOrder {
+        add(.itemDeleted(held.item))
       }
     }
     if registry[.installation(id)] != nil {

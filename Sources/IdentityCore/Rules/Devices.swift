@@ -19,7 +19,7 @@ extension Registry {
     let scope = deviceScope(of: peer.app)
     guard let own = self[scope] else { return nil }
     let visible = scope == .device ? devices : [ListedDevice(value: own.value, added: own.created)]
-    return rows(visible) { device, reply in
+    return .rows(visible) { device, reply in
       reply.word(.uuid(device.value))
       reply.attribute("self", .yesOrNo(device.value == own.value))
       reply.attribute("name", device.name.map(Reply.Value.text))

@@ -129,8 +129,8 @@ extension Registry {
       }
     }
     if topics.contains(.item), itemFault == nil {
-      for item in visibleItems(to: peer) {
-        append(.item, attributes(of: item.key), to: &reply)
+      for held in visibleItems(to: peer) {
+        append(.item, attributes(of: held.item.key), to: &reply)
       }
     }
     if topics.contains(.version) {

@@ -36,7 +36,7 @@ extension Registry {
 
   /// `renew LEVEL dry-run=yes`: what would change.
   func renewalRows(of scope: Scope) -> Reply {
-    rows(renewed(with: scope).compactMap { self[$0] }) { identifier, reply in
+    .rows(renewed(with: scope).compactMap { self[$0] }) { identifier, reply in
       reply.word(.string(identifier.scope.level.rawValue))
       reply.word(.uuid(identifier.value))
       reply.attribute("app", identifier.scope.app.map(Reply.Value.text))
@@ -47,7 +47,7 @@ extension Registry {
   /// `history LEVEL`: which identifier held when, and why it changed.
   func historyRows(of scope: Scope) -> Reply {
     // What came from a backup stands behind what it was before.
-    rows(history.filter { $0.scope == scope }.sorted { $0.created < $1.created }) { identifier, reply in
+    .rows(history.filter { $0.scope == scope }.sorted { $0.created < $1.created }) { identifier, reply in
       reply.word(.uuid(identifier.value))
       reply.attribute("from", .time(identifier.created))
       reply.attribute("until", (identifier.end?.time).map(Reply.Value.time))
@@ -106,18 +106,6 @@ extension Registry {
   private func attribute(_ scope: Scope, to reply: inout Reply) {
     reply.attribute("app", scope.app.map(Reply.Value.text))
     reply.attribute("vendor", vendor(of: scope).map(Reply.Value.text))
-  }
-
-  /// Rows of one kind, and their number.
-  func rows<Element>(_ elements: [Element], _ describe: (Element, inout Reply) -> Void) -> Reply {
-    var reply = Reply()
-    for element in elements {
-      reply.row()
-      describe(element, &reply)
-    }
-    reply.ok()
-    reply.word(.number(Int64(elements.count)))
-    return reply
   }
 }
 

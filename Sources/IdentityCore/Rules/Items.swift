@@ -47,7 +47,7 @@ extension Registry {
     case .find(let condition, let limit):
       let found = try matches(condition, for: peer).prefix(limit ?? .max)
       guard !found.isEmpty else { throw .notFound("no item meets the condition") }
-      return rows(Array(found)) { item, reply in attribute(item, to: &reply) }
+      return .rows(Array(found)) { Self.attribute($0.item, to: &$1) }
     case .store(let name, _, _, let replaces):
       let key = try key(name, for: peer)
       guard replaces || items[key] == nil else { throw .exists("group \(key.group.shortened) has such an item") }
@@ -67,29 +67,29 @@ extension Registry {
   }
 
   /// The items that meet a condition, in the order they were added.
-  private func matches(_ condition: ItemCondition, for peer: Peer) throws(Refusal) -> [Item] {
+  private func matches(_ condition: ItemCondition, for peer: Peer) throws(Refusal) -> [HeldItem] {
     let groups: [Text]
     switch condition.groups {
     case .own: groups = [try group(named: nil, for: peer)]
     case .named(let name): groups = [try group(named: name, for: peer)]
     case .all:
       _ = try group(named: nil, for: peer)
-      if peer.isAdmin { return items.all.filter { condition.isMet(by: $0) }.inOrder }
+      if peer.isAdmin { return items.held.filter { condition.isMet(by: $0.item) }.inOrder }
       groups = usableGroups(of: peer)
     }
     if let service = condition.service, let account = condition.account {
-      return groups.compactMap { items[ItemKey(group: $0, service: service, account: account)] }
-        .filter { condition.isMet(by: $0) }.inOrder
+      return groups.compactMap { items[held: ItemKey(group: $0, service: service, account: account)] }
+        .filter { condition.isMet(by: $0.item) }.inOrder
     }
-    return groups.flatMap { items.items(in: $0).filter { condition.isMet(by: $0) } }.inOrder
+    return groups.flatMap { items.items(in: $0).filter { condition.isMet(by: $0.item) } }.inOrder
   }
 
   /// The groups that a peer may use, each once: a manifest may list the app's own, or one twice.
   private func usableGroups(of peer: Peer) -> [Text] { Set([peer.app] + accessGroups(of: peer.app)).sorted() }
 
   /// All items that a peer may know of, in the order they were added.
-  func visibleItems(to peer: Peer) -> [Item] {
-    if peer.isAdmin { return Array(items.all).inOrder }
+  func visibleItems(to peer: Peer) -> [HeldItem] {
+    if peer.isAdmin { return items.held.inOrder }
     guard isInstalledOrUnclaimed(peer.app) else { return [] }
     return usableGroups(of: peer).flatMap { Array(items.items(in: $0)) }.inOrder
   }
@@ -99,11 +99,11 @@ extension Registry {
     var reply = Reply()
     reply.ok()
     reply.item = item
-    attribute(item, to: &reply)
+    Self.attribute(item, to: &reply)
     return reply
   }
 
-  private func attribute(_ item: Item, to reply: inout Reply) {
+  private static func attribute(_ item: Item, to reply: inout Reply) {
     reply.attribute("service", .text(item.key.service))
     reply.attribute("account", .text(item.key.account))
     reply.attribute("group", .text(item.key.group))
@@ -128,7 +128,7 @@ extension Registry {
     case .update(let name, let update): return try self.update(try item(name, for: peer), update, context)
     case .delete(let condition):
       let found = try matches(condition, for: peer)
-      return Decision(changes: found.map { .itemDeleted($0) }, reply: .done(.number(Int64(found.count))))
+      return Decision(changes: found.map { .itemDeleted($0.item) }, reply: .done(.number(Int64(found.count))))
     // These are always answered.
     case .read, .find: throw .broken("\(command) was not answered")
     }
@@ -198,9 +198,4 @@ extension Text {
   fileprivate var shortened: String {
     bytes.count > Bound.quotedBytes ? String(decoding: bytes.prefix(Bound.quotedBytes), as: UTF8.self) + "…" : "\(self)"
   }
-}
-
-extension Sequence<Item> {
-  /// In the order they were added.
-  var inOrder: [Item] { sorted { $0.number < $1.number } }
 }

@@ -53,7 +53,7 @@ extension Registry {
   func sealing(at now: Timestamp) -> [Change] {
     var plan = Plan(self)
     for scope in scopes { plan.add(.identifierEnded(scope, .init(time: now, cause: .sealed))) }
-    for item in items.all.inOrder { plan.add(.itemDeleted(item)) }
+    for held in items.held.inOrder { plan.add(.itemDeleted(held.item)) }
     for token in tokens.all { plan.add(.tokenDeleted(token)) }
     for history in versions.all { plan.forgetVersions(of: history.subject) }
     plan.add(.sealed)

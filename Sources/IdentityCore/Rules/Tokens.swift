@@ -12,13 +12,13 @@ extension Registry {
     case .get(let provider, let named):
       var reply = Reply()
       reply.ok()
-      describe(try token(of: provider, try app(named: named, by: peer)), to: &reply)
+      Self.describe(try token(of: provider, try app(named: named, by: peer)), to: &reply)
       return reply
     case .list(let owners, let stale):
       let tokens = try tokens(of: owners, for: peer)
-      guard let stale else { return rows(tokens, describe) }
+      guard let stale else { return .rows(tokens, Self.describe) }
       let now = surroundings.now()
-      return rows(tokens.filter { now.milliseconds - $0.confirmed.milliseconds >= stale * 1_000 }, describe)
+      return .rows(tokens.filter { now.milliseconds - $0.confirmed.milliseconds >= stale * 1_000 }, Self.describe)
     case .invalidate(let provider, let value, let named):
       guard let token = tokens[try app(named: named, by: peer), provider], token.value == value else {
         return .done(.string("unchanged"))
@@ -46,7 +46,7 @@ extension Registry {
     return token
   }
 
-  private func describe(_ token: Token, to reply: inout Reply) {
+  @Sendable private static func describe(_ token: Token, to reply: inout Reply) {
     reply.word(.text(token.value))
     reply.attribute("provider", .text(token.provider))
     reply.attribute("app", .text(token.app))

@@ -39,7 +39,7 @@ extension Registry {
       guard let report = report(of: subject, for: peer, in: surroundings) else { throw noReport(of: subject) }
       return describe(report, of: subject)
     case .history(let question):
-      return rows(versions[try subject(of: question, for: peer)].inOrder) { installed, reply in
+      return .rows(versions[try subject(of: question, for: peer)].inOrder) { installed, reply in
         reply.word(.text(installed.release.version))
         reply.attributes(installed.release.particulars)
         reply.attribute("installed", .time(installed.installed))
