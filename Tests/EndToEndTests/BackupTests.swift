@@ -161,7 +161,7 @@ extension DaemonUnderTest {
     let process = daemon.process.processIdentifier
     let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process)/mem"))
     var memory = Data()
-    for line in try String(contentsOfFile: "/proc/\(process)/maps", encoding: .utf8).split(separator: "\n")
+    for line in try daemon.kernelFile("maps").split(separator: "\n")
     where line.contains(" rw") {
       let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
       guard ends.count == 2, ends[1] - ends[0] < 1 << 28 else { continue }

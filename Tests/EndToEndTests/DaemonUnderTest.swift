@@ -7,6 +7,11 @@ final class DaemonUnderTest {
   /// The programs stand beside the test runner.
   static let binaries = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
 
+  /// Where the programs are that are built for release, without a sanitizer: for what is measured or traced.
+  static let released =
+    ProcessInfo.processInfo.environment["IDENTITYD_RELEASE_BIN"].map { URL(filePath: $0) } ?? binaries
+
+  private let programs: URL
   let folder: URL
   var state: URL { folder.appending(path: "state") }
   var socket: String { folder.appending(path: "socket").path }
@@ -15,7 +20,8 @@ final class DaemonUnderTest {
 
   /// Makes the folder, on the disk or, for tests that start a daemon thousands of times, in memory. Nothing runs before
   /// ``start(_:)``.
-  init(inMemory: Bool = false) throws {
+  init(inMemory: Bool = false, of programs: URL = binaries) throws {
+    self.programs = programs
     let shared = "/dev/shm"
     let hasMemory = inMemory && FileManager.default.isWritableFile(atPath: shared)
     let base = hasMemory ? URL(filePath: shared) : FileManager.default.temporaryDirectory
@@ -48,8 +54,10 @@ final class DaemonUnderTest {
   /// Starts the daemon without waiting; its log goes to the file, or where it is told.
   func launch(_ options: [String] = [], through wrapper: [String] = [], on log: FileHandle? = nil) throws {
     process = Process()
+    // LeakSanitizer is a tracer itself, and cannot work where another one is.
+    let programs = wrapper.first == "strace" ? Self.released : programs
     let own = [
-      Self.binaries.appending(path: "identityd").path, "--state-directory", state.path, "--socket", socket, "--config",
+      programs.appending(path: "identityd").path, "--state-directory", state.path, "--socket", socket, "--config",
       configurationFile.path,
     ]
     if !FileManager.default.fileExists(atPath: configurationFile.path) { try configure("") }
@@ -111,10 +119,16 @@ final class DaemonUnderTest {
   /// A fresh connection.
   func client() throws -> Client { try Client(socket) }
 
+  /// A file of it in /proc, whole: Foundation takes the first part that is read of such a file for all of it.
+  func kernelFile(_ name: String) throws -> String {
+    let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process.processIdentifier)/\(name)"))
+    defer { try? file.close() }
+    return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
+  }
+
   /// The most memory that it ever had (`VmHWM`, proc(5)), in bytes.
   func peakMemory() throws -> Int {
-    let status = try String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)
-    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+    let line = try #require(try kernelFile("status").split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
     return try #require(Int(line.split(whereSeparator: \.isWhitespace)[1])) * 1_024
   }
 

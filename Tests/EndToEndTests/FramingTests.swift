@@ -122,6 +122,7 @@ import Testing
   }
 
   @Test func `row 29: a client that never reads costs the others nothing`() throws {
+    let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start()
     let deaf = try daemon.client()
     let sender = Sender(deaf, String(repeating: "get uuid count=10000\n", count: 1_000))
     sender.start()

@@ -8,19 +8,13 @@ import Testing
 
   init() throws { daemon = try DaemonUnderTest().start() }
 
-  /// What a number of the daemon's memory is now, in kB.
-  private func memory(_ name: String) throws -> Int {
-    let status = try String(contentsOfFile: "/proc/\(daemon.process.processIdentifier)/status", encoding: .utf8)
-    let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }
-    return try #require(line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) })
-  }
-
   @Test func `row 21: a hundred lines without end at once cost no more than their bound, and nobody else anything`()
     throws
   {
+    let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start()
     // What one costs is known by then.
     _ = try daemon.client().ask("check " + String(repeating: "a", count: 65_000))
-    let before = try memory("VmHWM")
+    let before = try daemon.peakMemory()
     let clients = try (0..<100).map { _ in try daemon.client() }
     for client in clients { try client.send([UInt8](repeating: 0x61, count: Bound.lineLength - 1)) }
     for _ in 0..<20 { #expect(try daemon.ask("ping") == "OK") }
@@ -31,7 +25,7 @@ import Testing
     }
     #expect(try daemon.ask("ping") == "OK")
     // A line each, and as much again for the arrays that grow.
-    #expect(try memory("VmHWM") - before < 100 * 3 * Bound.lineLength / 1_024)
+    #expect(try daemon.peakMemory() - before < 100 * 3 * Bound.lineLength)
   }
 
   /// Requests, and how what comes of them begins.

@@ -25,7 +25,7 @@ import Testing
     throws
   {
     let limits = "[Limits]\nOutputPerConnection=4K\nOutputPerUser=64K\n"
-    let daemon = try DaemonUnderTest().start(configuration: limits)
+    let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start(configuration: limits)
     let before = try daemon.peakMemory()
     // 32 connections ask for 39 KB twenty times each, which is 25 MB, and read nothing.
     let script = """

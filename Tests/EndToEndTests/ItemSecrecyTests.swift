@@ -24,7 +24,7 @@ import Testing
   /// Everything in the memory of the daemon that can be read.
   private func memory(of daemon: DaemonUnderTest) throws -> Data {
     let process = daemon.process.processIdentifier
-    let maps = try String(contentsOfFile: "/proc/\(process)/maps", encoding: .utf8)
+    let maps = try daemon.kernelFile("maps")
     let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process)/mem"))
     var memory = Data()
     for line in maps.split(separator: "\n") where line.contains(" rw") {

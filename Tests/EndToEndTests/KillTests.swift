@@ -16,8 +16,7 @@ import Testing
       folder = try DaemonUnderTest(inMemory: true)
       try folder.configure("[Store]\nCheckpointSize=256K\n")
       // One that is built for release starts in less time.
-      let release = ProcessInfo.processInfo.environment["IDENTITYD_RELEASE_BIN"]
-      program = release.map { "\($0)/identityd" } ?? DaemonUnderTest.binaries.appending(path: "identityd").path
+      program = DaemonUnderTest.released.appending(path: "identityd").path
     }
 
     deinit { kill() }

@@ -195,7 +195,7 @@ import Testing
     var listening: Set<String> = []
     // While sockets come and go elsewhere, the kernel may pass one over.
     for _ in 0..<10 {
-      let table = try String(contentsOfFile: "/proc/\(process)/net/unix", encoding: .utf8)
+      let table = try daemon.kernelFile("net/unix")
       for line in table.split(separator: "\n") {
         // Field 4 has the flag of a socket that listens, field 7 is its number, and the last its path.
         let fields = line.split(separator: " ").map(String.init)
@@ -205,7 +205,7 @@ import Testing
     }
     #expect(listening == [daemon.socket])
     for kind in ["tcp", "tcp6", "udp", "udp6", "raw", "packet", "netlink"] {
-      let table = (try? String(contentsOfFile: "/proc/\(process)/net/\(kind)", encoding: .utf8)) ?? ""
+      let table = (try? daemon.kernelFile("net/\(kind)")) ?? ""
       for socket in sockets { #expect(!table.contains(" \(socket) ") && !table.hasSuffix(" \(socket)\n"), "\(kind)") }
     }
     #expect(sockets.count >= 1)

@@ -5,7 +5,7 @@ import Testing
   @Test func `rows 40 and 40d: a daemon that is killed again and again answers and tells what a plain model does`()
     throws
   {
-    let sessions = Trial.rounds(12, long: 1_000)
+    let sessions = Trial.rounds(12, long: 300)
     var (requests, kills, lost) = (0, 0, 0)
     for seed in 1...UInt64(sessions) {
       let session = try RandomSession(seed)

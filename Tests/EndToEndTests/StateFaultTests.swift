@@ -95,7 +95,7 @@ import Testing
     #expect(try client.ask("item read service=s account=a")[0].hasPrefix("OK data=eA== "))
     let names = try FileManager.default.contentsOfDirectory(atPath: daemon.state.path)
     #expect(names.contains("identityd.db-wal") && !names.contains { $0.hasSuffix("-shm") }, "\(names)")
-    let maps = try String(contentsOfFile: "/proc/\(daemon.process.processIdentifier)/maps", encoding: .utf8)
+    let maps = try daemon.kernelFile("maps")
     #expect(maps.contains("identityd") && !maps.contains(daemon.state.path))
   }
 

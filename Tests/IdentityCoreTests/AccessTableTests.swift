@@ -121,7 +121,7 @@ extension Life {
     var random = SeededGenerator(40)
     var tried = 0
     var lost = 0
-    for _ in 1...Trial.rounds(10, long: 500) {
+    for _ in 1...Trial.rounds(10, long: 200) {
       var (quiet, busy) = (scene, scene)
       var model = ReferenceModel()
       for _ in 1...60 {

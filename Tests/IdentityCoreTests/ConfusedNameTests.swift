@@ -76,7 +76,7 @@ extension String {
     var random = SeededGenerator(0x40b)
     var life = Life()
     _ = life.answer("version report 1", as: alice.session(1))
-    let count = Trial.rounds(20_000, long: 1_000_000)
+    let count = Trial.rounds(20_000, long: 200_000)
     var lost = 0
     var refused = 0
     for _ in 1...count {

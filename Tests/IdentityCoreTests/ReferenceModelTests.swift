@@ -159,7 +159,7 @@ private struct Difference: Error, CustomStringConvertible {
 
 @Suite struct ReferenceModelTests {
   @Test func `rows 40 and 40d: whatever is asked, told and killed, the daemon is what a plain model is`() throws {
-    let sessions = Trial.rounds(80, long: 10_000)
+    let sessions = Trial.rounds(80, long: 2_000)
     let steps = 1_000
     var outcomes: [String: Int] = [:]
     var lost = 0

@@ -92,6 +92,7 @@ private final class Treasure {
     #expect([holders[0].calls, holders[1].calls].sorted()[0] == 0, "one of them was never called")
     #expect(holders.map(\.calls).contains { $0 > 0 })
     #expect(holders.filter { $0.seen == nil }.count == 1)
+    for holder in holders { holder.source = nil }
   }
 
   @Test func `a handler may put another source in the place of its own`() throws {
@@ -131,5 +132,6 @@ private final class Treasure {
     busy.source?.enable()
     #expect(try withExtendedLifetime(idle) { try loop.run() } == 0)
     #expect(callsBefore == 100)
+    busy.source = nil
   }
 }

@@ -29,9 +29,9 @@ package struct Trial {
   package func report(tried: Int, lost: Int, _ remark: String = "") throws {
     guard let path = Self.environment["IDENTITYD_TABLE"] else { return }
     let line = "\(name)\t\(tried)\t\(lost)\t\(remark)\n"
-    let file = try FileHandle(forUpdating: URL(filePath: path))
-    defer { try? file.close() }
-    try file.seekToEnd()
-    try file.write(contentsOf: Data(line.utf8))
+    // Behind what others write there at the same time.
+    let descriptor = unsafe open(path, O_WRONLY | O_APPEND | O_CLOEXEC)
+    guard descriptor >= 0 else { throw CocoaError(.fileNoSuchFile) }
+    try FileHandle(fileDescriptor: descriptor, closeOnDealloc: true).write(contentsOf: Data(line.utf8))
   }
 }
