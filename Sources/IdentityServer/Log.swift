@@ -73,6 +73,7 @@ package enum LogEvent: Sendable {
   case configurationLoaded
   case configurationWarning(String)
   case configurationRefused(String)
+  case managerNotTold(String)
   case connectionRefused(reason: String)
   case acceptPaused(String)
   case noStopTimer(String)
@@ -153,6 +154,10 @@ package enum LogEvent: Sendable {
       make(.error, "9e1a64351e06491d839f2217f1a958d7", "Configuration refused, nothing was changed: \(text)")
     case .connectionRefused(let reason):
       make(.warning, "83dc46dbddc34885b4f82aa89e1ccaa1", "A connection was refused: \(reason).")
+    case .managerNotTold(let reason):
+      make(
+        .warning, "a4edfedef44240d4a5734fac60ad6743",
+        "The service manager cannot be told that identityd serves: \(reason).")
     case .noStopTimer(let reason):
       make(.warning, "35e10089bb0046dfa67d9844766c6ca6", "The stop waits for every client: \(reason).")
     case .storeNotClosed(let reason):

@@ -10,12 +10,13 @@ enum LongAnswer {
   /// What was found out already, and how many of its rows are written.
   case reply(Reply, written: Int)
 
-  /// Whether its next piece is only made when the client has read the last one. What was found out is written whatever the
-  /// client does: one answer of a user is held so, and not one for each of its connections.
+  /// Whether its next piece is only made when the client has read the last one. Others are written whatever the client
+  /// does: so one answer of a user is under way, and not one for each of its connections, and what rests is bytes, which
+  /// the next run of the daemon can go on with.
   var waitsForReader: Bool {
     switch self {
-    case .backup, .uuids: true
-    case .reply: false
+    case .backup: true
+    case .uuids, .reply: false
     }
   }
 }

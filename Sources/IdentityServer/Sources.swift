@@ -106,7 +106,8 @@ extension Server {
   /// Tells the service manager that the daemon serves.
   func announceReady() {
     publishedStatus = statusLine
-    ServiceManager.notify(["READY=1", "STATUS=\(publishedStatus)"])
+    // It waits for that, and will end what it did not hear of.
+    if let error = ServiceManager.notify(["READY=1", "STATUS=\(publishedStatus)"]) { say(.managerNotTold("\(error)")) }
   }
 
   /// Tells the service manager, where what it shows is no longer true.

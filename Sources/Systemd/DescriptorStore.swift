@@ -39,7 +39,7 @@ extension ServiceManager {
   /// - Returns: as ``store(_:name:)`` does.
   @discardableResult
   package static func removeStored(name: String) -> Bool {
-    isName(name) && notify(["FDSTOREREMOVE=1", "FDNAME=\(name)"])
+    isName(name) && send(["FDSTOREREMOVE=1", "FDNAME=\(name)"]) > 0
   }
 
   /// Waits until the service manager has worked through everything sent before (sd_notify_barrier(3)).

@@ -6,11 +6,18 @@ package enum ServiceManager {
   /// Sends `NAME=value` lines to the service manager. A line's end within one becomes a space, so that no value is taken
   /// for another line.
   ///
-  /// - Returns: false where there is none to tell; a message that could not be sent is no reason to stop serving.
+  /// - Returns: why it could not be sent, which is no reason to stop serving; nil where it was, and where there is nobody to
+  ///   tell.
   @discardableResult
-  package static func notify(_ lines: [String]) -> Bool {
+  package static func notify(_ lines: [String]) -> SystemdError? {
+    let result = send(lines)
+    return result < 0 ? SystemdError(call: "sd_notify", code: -result) : nil
+  }
+
+  /// Sends it, and passes on what sd_notify(3) says: 0 where there is nobody to tell.
+  static func send(_ lines: [String]) -> Int32 {
     let plain = lines.map { String(decoding: $0.utf8.map { $0 == UInt8(ascii: "\n") ? 0x20 : $0 }, as: UTF8.self) }
-    return unsafe sd_notify(0, plain.joined(separator: "\n")) > 0
+    return unsafe sd_notify(0, plain.joined(separator: "\n"))
   }
 
   /// The descriptors that were handed over, each with its name: listening sockets (socket activation), and what was stored

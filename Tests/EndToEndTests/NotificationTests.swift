@@ -10,6 +10,7 @@ import Testing
   func `row 47: a service manager that cannot be told anything keeps nobody from being served`(socket: String) throws {
     let daemon = try DaemonUnderTest()
     try daemon.start(through: ["env", "NOTIFY_SOCKET=\(socket)", "WATCHDOG_USEC=300000"])
+    try daemon.waitForLog("The service manager cannot be told that identityd serves: sd_notify: ")
     #expect(try daemon.ask("get device").hasPrefix("OK "))
     kill(daemon.process.processIdentifier, SIGHUP)
     try daemon.waitForLog("The configuration was loaded.")
