@@ -19,7 +19,7 @@ package enum Bound {
   package static let stopMilliseconds = 5_000
   /// Changes that are written in one transaction while there are several users: it takes some three times as long as one
   /// of a single change, and another user's change waits for it.
-  package static let changesPerSharedCommit = 16
+  package static let changesPerSharedCommit = 8
   /// How long accepting pauses when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
   /// How long no further refused connection is logged after one was, in milliseconds.
@@ -139,7 +139,7 @@ package struct TurnBound: Sendable {
     pieceLength: 65_536, accepts: 256)
   /// While there are several: each waits for the others' turns. What is read at a time is some hundred requests.
   package static let shared = TurnBound(
-    requests: 32, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192,
+    requests: 16, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192,
     accepts: 2)
 }
 
