@@ -11,7 +11,7 @@ import Testing
   @Test(.enabled(if: canSteer, "steering the numbers of processes needs root and \(counter)"))
   func `row 33: a process of root that has the number of the peer by now gives it nothing`() throws {
     let daemon = try DaemonUnderTest().start()
-    let rounds = Trial.rounds(300, long: 10_000)
+    let rounds = Trial.rounds(300, long: 3_000)
     // While the daemon stands still a stranger connects, asks, leaves the connection to a child and ends, and root gets a
     // process with its number.
     let script = """

@@ -5,8 +5,8 @@ import Testing
 @Suite(.enabled(if: isRoot, "the changes take an admin")) struct StorageSweepTests {
   /// How many points of each row the usual run tries.
   private static let usual = [(1, 80), (2, 80), (3, 200), (4, 200), (5, 100), (6, 80), (11, 100), (20, 60)]
-  /// How many of each the long one tries: 20,000 together.
-  private static let long = 2_500
+  /// How many of each the long one tries: 10,000 together.
+  private static let long = 1_200
 
   /// A real daemon whose storage calls fail, one after another: once or for ever, in every request, start and stop, and
   /// while it recovers from a failure before.
