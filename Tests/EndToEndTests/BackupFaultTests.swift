@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `identityctl backup` where something goes wrong: what was there before stays, and nothing else is left behind.
@@ -96,7 +97,7 @@ import Testing
     try process.runUnmasked()
     try input.fileHandleForWriting.write(contentsOf: Data("secret\n".utf8))
     try daemon.waitForRequest("backup")
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while try daemon.files().count < 2, Date() < deadline { usleep(5_000) }
     #expect(try daemon.files().count == 2)
     kill(process.processIdentifier, signal)

@@ -98,7 +98,7 @@ import Testing
       try Data(policies[round % 2].utf8).write(to: file, options: .atomic)
       kill(daemon.process.processIdentifier, SIGHUP)
       let group = round % 2 == 0 ? "groups=a,b,c" : "groups=d,e,f"
-      let deadline = Date(timeIntervalSinceNow: 20)
+      let deadline = Date(timeIntervalSinceNow: patience)
       while try !OtherUser(1, of: daemon).ask("whoami").contains(group) {
         guard Date() < deadline else { throw Failure("\(group) does not come into force: \(daemon.log)") }
         usleep(20_000)

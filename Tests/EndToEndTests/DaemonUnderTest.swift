@@ -1,5 +1,6 @@
 import Foundation
 import LinuxSystem
+import TestSupport
 import Testing
 
 /// A real daemon in a folder of its own, on a real socket with a real store.
@@ -43,7 +44,7 @@ final class DaemonUnderTest {
   ) throws -> DaemonUnderTest {
     if let configuration { try configure(configuration) }
     try launch(options, through: wrapper, on: log)
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline, process.isRunning {
       if let client = try? Client(socket), (try? client.ask("ping")) == ["OK"] { return self }
       usleep(5_000)
@@ -89,7 +90,7 @@ final class DaemonUnderTest {
 
   /// Waits until the log holds the text, that many times: it is written behind the answers.
   func waitForLog(_ text: String, times: Int = 1) throws {
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
       if log.components(separatedBy: text).count > times { return }
       usleep(5_000)
@@ -109,7 +110,7 @@ final class DaemonUnderTest {
 
   /// The exit status of a daemon that cannot run and has to end by itself; one that runs on is killed, which shows in it.
   func exitStatus() -> Int32 {
-    let deadline = Date(timeIntervalSinceNow: 30)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while process.isRunning, Date() < deadline { usleep(5_000) }
     return process.isRunning ? end(with: SIGKILL) : process.terminationStatus
   }
@@ -156,7 +157,7 @@ final class Client {
   init(_ path: String) throws {
     socket = try UnixSocket.connect(to: path)
     // A daemon that never answers must fail the test, not hang it.
-    var limit = timeval(tv_sec: 30, tv_usec: 0)
+    var limit = timeval(tv_sec: Int(patience), tv_usec: 0)
     unsafe setsockopt(socket.number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
   }
 
@@ -171,7 +172,7 @@ final class Client {
   func line() throws -> String? {
     try received.next {
       var chunk = [UInt8](repeating: 0, count: 65_536)
-      guard let count = try socket.read(into: &chunk) else { throw Failure("no answer within 30 s") }
+      guard let count = try socket.read(into: &chunk) else { throw Failure("no answer within \(patience) s") }
       return chunk[..<count]
     }
   }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// An ext4 on a disk whose writes can be made to fail, and whose power can be cut.
 ///
@@ -101,7 +102,7 @@ final class FailingDisk {
   }
 
   private func wait(_ name: String, until isTrue: () -> Bool) throws {
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while !isTrue() {
       guard Date() < deadline else { throw Failure("\(name) does not start") }
       usleep(1_000)

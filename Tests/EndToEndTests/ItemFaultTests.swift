@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What strace does to the system calls of a running daemon.
@@ -52,7 +53,7 @@ extension DaemonUnderTest {
   /// Asks until the answer is no refusal: a store that failed is written anew at most once a second.
   @discardableResult
   func eventually(_ request: String) throws -> [String] {
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
       let answer = try client().ask(request)
       if answer.last?.hasPrefix("OK") == true { return answer }

@@ -47,7 +47,7 @@ import Testing
       unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
       let code = unsafe posix_spawn(&process, program, &actions, &attributes, &arguments, environ)
       guard code == 0 else { throw Failure("\(program) does not start: \(code)") }
-      let deadline = Date(timeIntervalSinceNow: 20)
+      let deadline = Date(timeIntervalSinceNow: patience)
       while Date() < deadline {
         if let client = try? Client(folder.socket), (try? client.ask("ping")) == ["OK"] { return client }
         var status: Int32 = 0
@@ -169,7 +169,7 @@ import Testing
       for reader in readers { reader.begin(try Client(daemon.folder.socket), writers.map(\.account)) }
       // Anywhere in the work: it is the moment that is tried.
       let wanted = writers.map(\.answerCount).reduce(0, +) + Int.random(in: 0..<8, using: &generator)
-      let deadline = Date(timeIntervalSinceNow: 20)
+      let deadline = Date(timeIntervalSinceNow: patience)
       while writers.map(\.answerCount).reduce(0, +) < wanted, Date() < deadline { usleep(300) }
       usleep(UInt32.random(in: 0..<1_000, using: &generator))
       daemon.kill()

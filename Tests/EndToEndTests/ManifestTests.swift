@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Protocol, section 2, with a real daemon that watches real folders. What takes a unit is in the system tests.
@@ -40,7 +41,7 @@ import Testing
   }
 
   private func waitForApps(_ wanted: [String]) throws {
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while try apps() != wanted {
       guard Date() < deadline else { throw Failure("\(try apps()) is not \(wanted): \(daemon.log)") }
       usleep(20_000)

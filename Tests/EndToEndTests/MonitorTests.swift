@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `identityctl monitor` and `identityctl wait` (protocol, section 7).
@@ -278,7 +279,7 @@ private final class FollowingClient {
   var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
 
   func waitForLines(_ isEnough: ([String]) -> Bool) throws -> [String] {
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
       let lines = try lines()
       if isEnough(lines) { return lines }
@@ -294,7 +295,7 @@ private final class FollowingClient {
   }
 
   func waitForErrors(_ text: String) throws {
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
       if errors.contains(text) { return }
       usleep(5_000)
@@ -314,7 +315,7 @@ private final class FollowingClient {
 
   /// The exit status of one that ends by itself; nil where it does not.
   func exitStatus() -> Int32? {
-    let deadline = Date(timeIntervalSinceNow: 30)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while process.isRunning, Date() < deadline { usleep(5_000) }
     return process.isRunning ? nil : process.terminationStatus
   }

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// A connection of a process of its own, as any user, that is kept over many requests.
 final class PeerConnection {
@@ -38,7 +39,9 @@ final class PeerConnection {
     try received.next {
       // A daemon that never answers must fail the test, not hang it.
       var wanted = pollfd(fd: output.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
-      guard unsafe poll(&wanted, 1, 30_000) > 0 else { throw Failure("no answer within 30 s") }
+      guard unsafe poll(&wanted, 1, Int32(patience * 1_000)) > 0 else {
+        throw Failure("no answer within \(patience) s")
+      }
       return output.fileHandleForReading.availableData
     }
   }

@@ -1,5 +1,6 @@
 import Foundation
 import LinuxSystem
+import TestSupport
 
 /// A daemon that is played: it answers whatever a function says, and remembers what it was asked.
 final class PlayedDaemon {
@@ -43,7 +44,7 @@ final class PlayedDaemon {
 
   /// Waits until something was asked.
   func waitForRequest(_ beginning: String) throws {
-    let deadline = Date(timeIntervalSinceNow: 60)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
       if requests.contains(where: { $0.hasPrefix(beginning) }) { return }
       usleep(5_000)

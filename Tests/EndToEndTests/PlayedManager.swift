@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The socket of a service manager (sd_notify(3)), which keeps all that it is told in a file.
 final class PlayedManager {
@@ -14,7 +15,7 @@ final class PlayedManager {
     process.arguments = ["socat", "-u", "UNIX-RECV:\(path)", "STDOUT"]
     process.standardOutput = try FileHandle(forWritingTo: file)
     try process.runUnmasked()
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while !FileManager.default.fileExists(atPath: path) {
       guard Date() < deadline else { throw Failure("there is no socket at \(path)") }
       usleep(1_000)
@@ -34,7 +35,7 @@ final class PlayedManager {
 
   /// Waits until that was said so many times.
   func wait(for text: String, times: Int = 1) throws {
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while count(text) < times {
       guard Date() < deadline else { throw Failure("'\(text)' was not said \(times) times: \(told)") }
       usleep(2_000)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What is no backup, what is none of this key, and what happens while one is handed in.
@@ -234,7 +235,7 @@ import Testing
       }
     }
     #expect(try state(daemon) == before)
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline, try daemon.restore(backup).last != "OK 35" { usleep(50_000) }
     for place in 0..<30 {
       #expect(try readPair(try daemon.ask("item read service=s account=a\(place)")) == pair(place))

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Sends text from a thread of its own, for tests that read at the same time.
 final class Sender: @unchecked Sendable {
@@ -26,7 +27,7 @@ final class Sender: @unchecked Sendable {
 extension DaemonUnderTest {
   /// Waits until `status` shows the value: a client that just left is counted until the daemon has seen that.
   func waitForStatus(_ name: String, _ value: String) throws {
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     let client = try client()
     var shown: String?
     while Date() < deadline {

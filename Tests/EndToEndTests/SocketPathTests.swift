@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What stands where the socket is to be.
@@ -58,14 +59,14 @@ import Testing
     try first.launch()
     try second.launch(["--socket", first.socket])
     for daemon in [first, second] where daemon.process.isRunning {
-      let deadline = Date(timeIntervalSinceNow: 20)
+      let deadline = Date(timeIntervalSinceNow: patience)
       while daemon.process.isRunning, !daemon.log.contains("Serving on \(first.socket)") || daemon.log.isEmpty,
         Date() < deadline
       {
         usleep(2_000)
       }
     }
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while first.process.isRunning, second.process.isRunning, Date() < deadline { usleep(2_000) }
     #expect(first.process.isRunning != second.process.isRunning, "\(first.log) \(second.log)")
     let winner = first.process.isRunning ? first : second

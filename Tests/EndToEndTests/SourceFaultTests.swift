@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The machine-id and the kernel's random numbers, when they are not what they should be.
@@ -72,7 +73,7 @@ import Testing
       "strace", "-D", "-f", "-o", "/dev/null", "-e", "trace=getrandom", "-e",
       "inject=getrandom:error=EINTR:when=2..2000",
     ])
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while daemon.process.isRunning, (try? daemon.ask("ping")) != "OK", Date() < deadline { usleep(5_000) }
     #expect(try daemon.ask("get device").hasPrefix("OK "))
   }

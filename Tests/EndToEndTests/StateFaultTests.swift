@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Something else in the place of what is the daemon's, and somebody else who is there at the same time.
@@ -105,7 +106,7 @@ import Testing
     let second = try DaemonUnderTest()
     try first.launch()
     try second.launch(["--state-directory", first.state.path, "--socket", first.socket])
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while first.process.isRunning, second.process.isRunning, Date() < deadline { usleep(2_000) }
     #expect(first.process.isRunning != second.process.isRunning)
     let (winner, loser) = first.process.isRunning ? (first, second) : (second, first)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Faults of the disk under a running daemon, made by strace in the daemon's own system calls.
@@ -136,7 +137,7 @@ import Testing
 
   /// The UUID that a request is answered with once the store is written anew, which is tried at most once a second.
   private func eventually(_ daemon: DaemonUnderTest, _ request: String) throws -> String {
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
       if try daemon.ask(request).hasPrefix("OK ") { return try daemon.uuid(request) }
       usleep(50_000)

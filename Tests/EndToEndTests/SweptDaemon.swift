@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Something that is asked of a daemon while its storage fails.
 struct SweptRequest: Sendable, CustomStringConvertible {
@@ -109,7 +110,7 @@ final class SweptDaemon {
   /// - Returns: whether it serves; else it has ended by itself.
   func startsDespiteFaults() throws -> Bool {
     try daemon.launch(through: faults.wrapper(for: daemon))
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     while daemon.process.isRunning {
       if let client = try? daemon.client(), (try? client.ask("ping")) == ["OK"] {
         self.client = client

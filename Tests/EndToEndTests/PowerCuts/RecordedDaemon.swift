@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// A daemon whose system calls are recorded, and the client that has it work.
 final class RecordedDaemon {
@@ -65,7 +66,7 @@ final class RecordedDaemon {
   /// - Parameter event: the words of the event that tells of it, and of no other one.
   func change(_ request: String, _ event: String, secret: (name: String, text: String)? = nil) throws {
     effects[request] = Effect(words: event.split(separator: " ").map(String.init), secret: secret)
-    let deadline = Date(timeIntervalSinceNow: 20)
+    let deadline = Date(timeIntervalSinceNow: patience)
     var answer = try ask(request)
     // On a disk that fails, a store is written anew at most once a second.
     while answer.hasPrefix("ERR read-only "), Date() < deadline {
