@@ -176,6 +176,8 @@ private final class LogReader {
   }
 
   @Test func `row 46: without a thread for the log there is no start, and the reason is said all the same`() throws {
+    // A sanitizer needs a thread itself.
+    let daemon = try DaemonUnderTest(of: DaemonUnderTest.released)
     // A user of its own, whose one process this is.
     let alone = ["setpriv", "--reuid=64123", "--regid=64123", "--clear-groups", "prlimit", "--nproc=1:1"]
     try daemon.launch(through: alone)
