@@ -55,6 +55,10 @@ final class DaemonUnderTest {
   /// Starts the daemon without waiting; its log goes to the file, or where it is told.
   func launch(_ options: [String] = [], through wrapper: [String] = [], on log: FileHandle? = nil) throws {
     process = Process()
+    // What tests leak does no harm, so that is looked for in the daemon alone.
+    var environment = ProcessInfo.processInfo.environment
+    if let options = environment["ASAN_OPTIONS"] { environment["ASAN_OPTIONS"] = "\(options):detect_leaks=1" }
+    process.environment = environment
     // LeakSanitizer is a tracer itself, and cannot work where another one is.
     let programs = wrapper.first == "strace" ? Self.released : programs
     let own = [
