@@ -92,7 +92,8 @@ final class Connection {
   /// Whether the next piece of a long answer is to be made.
   var wantsPiece: Bool { outgoing.map { output.isEmpty || !$0.waitsForReader } ?? false }
 
-  /// Whether there are events for it: none any more once it is to be closed, and none behind a secret or a backup.
+  /// Whether there are events for it: none any more once it is to be closed, and none behind a secret or
+  /// within a long answer.
   func wantsEvents(_ log: EventLog) -> Bool {
     subscription?.isCurrent(log) == false && !isClosing && !holdsSecret && outgoing == nil
   }
