@@ -145,7 +145,7 @@ extension DaemonUnderTest {
     #expect(try client.restore(backup.dropLast(), key: key.base64EncodedString())[0].hasPrefix("ERR conflict "))
     #expect(try client.ask("item read service=s account=x")[0].contains(secret.base64EncodedString()))
     #expect(try client.ask("ping") == ["OK"])
-    let memory = try memory(of: daemon)
+    let memory = try daemon.memory()
     #expect(memory.count > 1_000_000)
     for (name, bytes) in [("secret", secret), ("key", key)] {
       let text = Data(bytes.base64EncodedString().utf8)
@@ -154,22 +154,6 @@ extension DaemonUnderTest {
         #expect(memory.range(of: text[start..<(start + 16)]) == nil, "\(name) in Base64")
       }
     }
-  }
-
-  /// Everything in the memory of the daemon that can be read.
-  private func memory(of daemon: DaemonUnderTest) throws -> Data {
-    let process = daemon.process.processIdentifier
-    let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process)/mem"))
-    var memory = Data()
-    for line in try daemon.kernelFile("maps").split(separator: "\n")
-    where line.contains(" rw") {
-      let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
-      guard ends.count == 2, ends[1] - ends[0] < 1 << 28 else { continue }
-      try file.seek(toOffset: ends[0])
-      memory += (try? file.read(upToCount: Int(ends[1] - ends[0]))) ?? Data()
-      memory.append(0)
-    }
-    return memory
   }
 
   @Test func `a damaged item is named, and as soon as it is replaced there is a backup again`() throws {

@@ -131,6 +131,21 @@ final class DaemonUnderTest {
     return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
   }
 
+  /// Everything in its memory that can be read.
+  func memory() throws -> Data {
+    let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process.processIdentifier)/mem"))
+    var memory = Data()
+    for line in try kernelFile("maps").split(separator: "\n") where line.contains(" rw") {
+      let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
+      guard ends.count == 2, ends[1] - ends[0] < 1 << 28 else { continue }
+      try file.seek(toOffset: ends[0])
+      memory += (try? file.read(upToCount: Int(ends[1] - ends[0]))) ?? Data()
+      // So that nothing is found across the end of one stretch and the beginning of another.
+      memory.append(0)
+    }
+    return memory
+  }
+
   /// The most memory that it ever had (`VmHWM`, proc(5)), in bytes.
   func peakMemory() throws -> Int {
     let line = try #require(try kernelFile("status").split(separator: "\n").first { $0.hasPrefix("VmHWM:") })

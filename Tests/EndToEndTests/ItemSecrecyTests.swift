@@ -21,23 +21,6 @@ import Testing
     marks.contains { haystack.range(of: Data($0)) != nil }
   }
 
-  /// Everything in the memory of the daemon that can be read.
-  private func memory(of daemon: DaemonUnderTest) throws -> Data {
-    let process = daemon.process.processIdentifier
-    let maps = try daemon.kernelFile("maps")
-    let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process)/mem"))
-    var memory = Data()
-    for line in maps.split(separator: "\n") where line.contains(" rw") {
-      let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
-      guard ends.count == 2, ends[1] - ends[0] < 1 << 28 else { continue }
-      try file.seek(toOffset: ends[0])
-      memory += (try? file.read(upToCount: Int(ends[1] - ends[0]))) ?? Data()
-      // So that no mark is found across the end of one stretch and the beginning of another.
-      memory.append(0)
-    }
-    return memory
-  }
-
   @Test(.enabled(if: isRoot)) func `row 42c: no copy of a secret is left in the daemon's memory`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
@@ -79,7 +62,7 @@ import Testing
     #expect(try client.ask("ping") == ["OK"])
     usleep(200_000)
     #expect(try client.ask("ping") == ["OK"])
-    let memory = try memory(of: daemon)
+    let memory = try daemon.memory()
     #expect(memory.count > 1_000_000)
     for (name, marked) in [
       ("whole", whole), ("torn", torn), ("escaped", escaped), ("pipelined", pipelined), ("unfinished", unfinished),
