@@ -123,7 +123,11 @@ final class RandomSession {
 
   private func request() -> String {
     requests += 1
-    return worlds[0].model.request(of: Self.apps, groups: Self.groups, tellsTime: false, &random)
+    while true {
+      let request = worlds[0].model.request(of: Self.apps, groups: Self.groups, tellsTime: false, &random)
+      // An identifier that was made as the daemon was killed nobody may have been told yet, so nobody can ask about it.
+      if worlds[0].bindings.line(request) != nil { return request }
+    }
   }
 
   private func line(_ request: String) throws -> String {
