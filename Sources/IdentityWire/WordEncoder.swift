@@ -32,7 +32,8 @@ package enum WordEncoder {
 
   private static func isBare(_ bytes: [UInt8]) -> Bool {
     guard !bytes.isEmpty else { return false }
-    for (index, byte) in bytes.enumerated() {
+    for index in bytes.indices {
+      let byte = bytes[index]
       if byte <= 0x20 || byte == 0x7f || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return false }
       // U+0080 to U+009F are control characters too.
       if byte == 0xc2, index + 1 < bytes.count, bytes[index + 1] < 0xa0 { return false }
