@@ -100,7 +100,8 @@ import Testing
       #expect(try client.ask("get device")[0].hasPrefix("OK "))
       rounds += 1
     }
-    #expect(rounds > 100)
+    // Not a hundred: beside other tests, a storm may be over sooner.
+    #expect(rounds > 10)
     #expect(try daemon.ask("ping") == "OK")
     try manager.wait(for: "WATCHDOG=1", times: 2)
     // One line in ten seconds, and not one for each.
