@@ -101,6 +101,14 @@ int clinux_peer_groups(int socket, uint32_t *groups, int room) {
     return (int) (length / sizeof *groups);
 }
 
+ssize_t clinux_receive(int socket, void *bytes, size_t length, int *is_cut) {
+    struct iovec room = {.iov_base = bytes, .iov_len = length};
+    struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1};
+    ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT);
+    *is_cut = count >= 0 && message.msg_flags & MSG_CTRUNC;
+    return count;
+}
+
 int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
 int clinux_epoll_control(int set, int operation, int descriptor, uint32_t events, uint64_t token) {

@@ -145,7 +145,7 @@ package struct TurnBound: Sendable {
 
 /// The bounds that an administrator can set in `[Limits]`.
 package struct Limits: Equatable, Sendable {
-  /// Connections in all. Each costs a descriptor, and each process and each user that has some one more; the shipped
+  /// Connections in all. Each costs a descriptor, and each process that has some one more; the shipped
   /// unit allows 65,536.
   package var connections = 4_096
   /// Connections of one user who is not root: a quarter of all, so that four users are needed to fill the daemon.

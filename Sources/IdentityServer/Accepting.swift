@@ -29,27 +29,21 @@ extension Server {
     connection.process = consume attested.process
     rest(connection)
     settleSoon(connection)
-    receive(connection)
+    goOn(connection)
   }
 
   /// Takes a connection in, as one of its user's.
   ///
   /// - Returns: nil where there is no descriptor left to watch it with, which is logged.
   func admit(_ socket: consuming Descriptor, _ peer: Peer) -> Connection? {
+    let connection = connections.insert(socket, peer: peer, settings.limits)
     do {
-      let connection = try connections.insert(socket, peer: peer, settings.limits) { user throws(SystemError) in
-        try readiness.add(user.readiness.descriptor.number, .read, token: UInt64(user.userID))
-      }
-      do {
-        try connection.user.readiness.add(connection.descriptor.number, .read, token: connection.token.rawValue)
-        return connection
-      } catch {
-        drop(connection, "\(error)")
-      }
+      try readiness.add(connection.descriptor.number, connection.interest, token: connection.token.rawValue)
+      return connection
     } catch {
-      say(.connectionFailed(app: peer.app, processID: peer.processID, reason: "\(error)"))
+      drop(connection, "\(error)")
+      return nil
     }
-    return nil
   }
 
   private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
@@ -79,15 +73,24 @@ extension Server {
   /// rather than spun on.
   private func pauseAccepting(_ error: SystemError) {
     say(.acceptPaused("\(error)"))
-    acceptSource?.disable()
+    listens(false)
     let pause = UInt64(Bound.acceptPauseMilliseconds) * 1_000
     if let acceptAgain { return acceptAgain.arm(after: pause) }
     do {
       acceptAgain = try loop.timer(after: pause) { [unowned self] in
-        if !isStopping { acceptSource?.enable() }
+        if !isStopping { listens(true) }
       }
     } catch {
-      acceptSource?.enable()
+      listens(true)
+    }
+  }
+
+  /// Whether the loop is told of connections that wait.
+  func listens(_ listens: Bool) {
+    do {
+      try readiness.modify(listener.number, listens ? .read : [], token: LoopToken.listener)
+    } catch {
+      say(.acceptPaused("\(error)"))
     }
   }
 }

@@ -11,7 +11,9 @@ extension Server {
     guard line.count > 0 else { return true }
     do {
       try parse(line)
-      switch try table.command(parser, in: line, by: connection.peer, secrets: secretMemory) {
+      let command = try table.command(parser, in: line, by: connection.peer, secrets: secretMemory)
+      let start = connection.output.count
+      switch command {
       case .local(let command):
         // Answers keep the order of the questions.
         guard connection.inFlight == 0 else { return false }
@@ -23,7 +25,7 @@ extension Server {
           let reply = try registry.answer(command, for: connection.peer, in: surroundings),
           try append(reply, to: connection)
         {
-          return true
+          break
         }
         try send(.registry(command), of: connection)
       case .store(let command):
@@ -35,6 +37,9 @@ extension Server {
         guard connection.inFlight == 0 else { return false }
         let upload = try takeUpload(of: connection)
         try send(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), of: connection)
+      }
+      if command.hasStandingAnswer, connection.inFlight == 0 {
+        known.keep(line, of: connection.peerNumber, connection.output, from: start)
       }
     } catch {
       guard connection.inFlight == 0 else { return false }

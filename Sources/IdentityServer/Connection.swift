@@ -17,6 +17,8 @@ final class Connection {
   let descriptor: Descriptor
   let token: ConnectionToken
   let peer: Peer
+  /// What the peer is known by where answers are, once it has asked; see ``KnownAnswers``.
+  var peerNumber: KnownAnswers.PeerNumber = 0
   /// The share of the user it belongs to.
   let user: UserShare
   /// Stands for the process that connected, until that is watched.
@@ -45,10 +47,14 @@ final class Connection {
   /// What it is told of, once it subscribed.
   var subscription: Subscription?
   /// What the kernel watches it for now.
-  var interest: ReadinessSet.Interest = .read
+  var interest = ReadinessSet.Interest.news
+  /// There may be something to read: the kernel told so, and does not again before more comes.
+  var mayHaveInput = true
+  /// That less comes than there was room for does not mean that there is no more.
+  var readsToTheEnd = false
   /// The client sends nothing more; what it sent is still answered.
   var hasEnded = false
-  /// The client is gone altogether, and the kernel would report that without end.
+  /// The client is gone altogether.
   var isHungUp = false
   /// Nothing more is read; it is closed once its output is sent.
   var isClosing = false
@@ -90,7 +96,26 @@ final class Connection {
   var canGoOn: Bool { hasRoom && inFlight == 0 && searched < input.count }
 
   /// Whether the next piece of a long answer is to be made.
-  var wantsPiece: Bool { outgoing.map { output.isEmpty || !$0.waitsForReader } ?? false }
+  var wantsPiece: Bool { outgoing != nil && (output.isEmpty || isWriting) }
+
+  /// Whether a long answer is being written that waits for nobody.
+  var isWriting: Bool { outgoing != nil && outgoing?.waitsForReader == false }
+
+  /// Whether it is at rest but for what may just have come: nothing is under way or waits, in either direction.
+  var isAtRest: Bool {
+    input.isEmpty && output.isEmpty && inFlight == 0 && outgoing == nil && subscription == nil && left == nil
+      && !mayHaveInput && !isClosing && !hasEnded && !isHungUp && !isParked && !isWaitingForTurn
+  }
+
+  /// Reads what has arrived, once.
+  ///
+  /// - Returns: how many bytes of the array it filled, 0 at the end of the stream; nil where nothing has arrived.
+  func take(into bytes: inout [UInt8], atMost limit: Int) throws(SystemError) -> Int? {
+    var isCut = false
+    let count = try descriptor.receive(into: &bytes, atMost: limit, isCut: &isCut)
+    mayHaveInput = count.map { $0 == limit || isCut || ($0 > 0 && readsToTheEnd) } ?? false
+    return count
+  }
 
   /// Whether there are events for it: none any more once it is to be closed, and none behind a secret or
   /// within a long answer.

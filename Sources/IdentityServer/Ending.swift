@@ -16,8 +16,9 @@ extension Server {
       connection.isDraining = true
       rest(connection)
       draining.append((connection.token, Clock.monotonicMicroseconds))
-      try watch(connection)
       try armDrainTimer()
+      // The kernel does not tell again of what it told already.
+      if connection.mayHaveInput { waitForTurn(connection) }
     } catch {
       drop(connection, "\(error)")
     }
@@ -26,9 +27,10 @@ extension Server {
   /// Throws away what still comes, up to the client's end or a bound.
   func drain(_ connection: Connection) {
     do {
-      guard let count = try connection.descriptor.receive(into: &received) else { return }
+      guard let count = try connection.take(into: &received, atMost: received.count) else { return }
       connection.drained += count
-      if count == 0 || connection.drained > Bound.drainedBytes { close(connection) }
+      if count == 0 || connection.drained > Bound.drainedBytes { return close(connection) }
+      if connection.mayHaveInput { waitForTurn(connection) }
     } catch {
       drop(connection, "\(error)")
     }

@@ -54,16 +54,6 @@ struct PeerProcessTable {
   }
 }
 
-extension ReadinessSet.Ready {
-  /// The number of the process that has ended; nil where it is a connection that is ready.
-  fileprivate var endedProcess: Int32? {
-    token & Self.processMark == 0 ? nil : Int32(truncatingIfNeeded: token)
-  }
-
-  /// No connection's token has it; see ``ConnectionToken``.
-  fileprivate static var processMark: UInt64 { 1 << 63 }
-}
-
 // Who has connected counts, and only as long as that process lives: whoever it left the connection to is somebody else.
 extension Server {
   /// Watches the process behind a connection from now on.
@@ -78,8 +68,7 @@ extension Server {
         if try PeerCredentials.isAlive(watched) { return processes.add(connection.token, to: key) }
         endProcess(key)
       }
-      try connection.user.readiness.add(
-        process.number, .read, token: ReadinessSet.Ready.processMark | UInt64(UInt32(bitPattern: key.number)))
+      try readiness.add(process.number, .read, token: LoopToken.process(key))
       processes.insert(process, key, connection.token)
     } catch {
       // Nobody would notice its end.
@@ -97,13 +86,8 @@ extension Server {
     }
   }
 
-  /// Ends the connections of the processes that have ended, behind what these have to say for themselves: most have ended
-  /// together with their process.
-  func endProcesses(_ list: [ReadinessSet.Ready], of user: UserShare) {
-    for ready in list { if let number = ready.endedProcess { endProcess(.init(number: number, userID: user.userID)) } }
-  }
-
-  private func endProcess(_ key: PeerProcessTable.Key) {
+  /// Ends the connections of a process that has ended.
+  func endProcess(_ key: PeerProcessTable.Key) {
     for token in processes.end(key) { if let connection = connections[token] { orphan(connection) } }
   }
 

@@ -36,6 +36,7 @@ extension Server {
 
   /// Takes in what is durable now.
   func take(_ report: WriterReport) {
+    known.forgetAll()
     if let heartbeat = report.heartbeat { watchdog?.take(heartbeat) }
     if let replacement = report.registry {
       let fault = registry.itemFault

@@ -23,8 +23,8 @@ package struct ServerSettings: Equatable, Sendable {
 
 /// The loop's side of the daemon: connections and the committed registry, all in one thread.
 ///
-/// sd-event owns the process; the connections live in a readiness set of their own, which is one of its sources, because
-/// a source of sd-event for each costs four times as much at fifty connections.
+/// sd-event owns the process. The connections live in a readiness set of their own, and sd-event's descriptor is one of
+/// those in it: a source of sd-event for each connection, or a set within a set, costs more than an answer does.
 package final class Server {
   let loop: EventLoop
   let log: Log
@@ -65,15 +65,15 @@ package final class Server {
   let table = VerbTable()
   var received = [UInt8](repeating: 0, count: Bound.lineLength)
   var spareOutput: [UInt8] = []
-  var readyList: [ReadinessSet.Ready] = []
-  /// Users who wait for their turn with what the kernel does not tell of.
+  var known = KnownAnswers()
+  /// Users who wait for their turn.
   var waitingUsers: [UserShare] = []
-  /// Users of whom the kernel tells.
-  var readyUsers: [ReadinessSet.Ready] = []
+  /// Processes that have ended, whose connections are still there.
+  var endedProcesses: [PeerProcessTable.Key] = []
 
   let listener: Descriptor
-  /// The users' readiness sets, each under the number of its user.
-  let readiness: ReadinessSet
+  /// Everything that the loop waits for; see ``LoopToken``.
+  var readiness: ReadinessSet
   let inbox: Mailbox<WriterMessage>
   let outbox: Mailbox<WriterReport>
   let activity = WriterActivity()
@@ -81,9 +81,7 @@ package final class Server {
 
   // Sources of the loop; each lives as long as it is held here.
   var sources: [EventSource] = []
-  var acceptSource: EventSource?
   var acceptAgain: EventSource?
-  var turnSource: EventSource?
   var appFolders: AppFolders?
   var stopTimer: EventSource?
   /// Connections that are listened to for a last moment, oldest first.
@@ -175,7 +173,7 @@ package final class Server {
   package func run() throws -> Int32 {
     say(.started(socket: socketPath))
     announceReady()
-    let status = try loop.run()
+    let status = try loop.run { [unowned self] waits in turn(waits: waits) }
     if let thread = writerThread.take() { thread.join() }
     say(.stopped)
     return status

@@ -6,49 +6,61 @@ import Systemd
 
 // The way of bytes: received, cut into lines, answered, sent.
 extension Server {
-  /// The client is gone in both directions. The kernel would say so again and again, so it is asked no more; what the
-  /// client sent before is still carried out.
-  func hangUp(_ connection: Connection) {
-    guard !connection.isHungUp else { return }
-    connection.isHungUp = true
-    do {
-      try connection.user.readiness.remove(connection.descriptor.number)
-    } catch {
-      drop(connection, "\(error)")
+  /// Goes on with a connection whose turn it is: what it sent is read where it may be, and carried out.
+  func goOn(_ connection: Connection) {
+    if connection.isDraining { return drain(connection) }
+    if connection.mayHaveInput, connection.wantsInput, !isStopping {
+      receive(connection)
+    } else {
+      advance(connection)
     }
   }
 
-  /// Reads once and carries out what came. What is left comes with the next turn: the kernel reports it again.
-  func receive(_ connection: Connection) {
-    if connection.isDraining { return drain(connection) }
-    guard !isStopping, connection.wantsInput else { return advance(connection) }
+  /// Reads once and carries out what came. What is left comes with the next turn.
+  private func receive(_ connection: Connection) {
     hold(connection)
+    // Taken out meanwhile, so that it is the only one with these bytes when they are wiped.
+    var bytes: [UInt8] = []
+    swap(&bytes, &received)
+    defer { swap(&bytes, &received) }
     do {
       // A client that is gone sends nothing later, so nothing now is the end.
       let arrived =
-        try connection.descriptor.receive(into: &received, atMost: connections.turn.readLength)
-        ?? (connection.isHungUp ? 0 : nil)
+        try connection.take(into: &bytes, atMost: connections.turn.readLength) ?? (connection.isHungUp ? 0 : nil)
       guard let arrived else { return advance(connection) }
       let count = min(arrived, connection.left ?? arrived)
       connection.left? -= count
       if arrived == 0 {
         connection.hasEnded = true
       } else if connection.input.isEmpty {
-        // Taken out meanwhile, so that it is the only one with these bytes when they are wiped.
-        var bytes: [UInt8] = []
-        swap(&bytes, &received)
-        let used = carryOut(bytes.span.extracting(first: count), connection)
-        keep(bytes[used..<count], connection)
-        swap(&bytes, &received)
+        let used = carryOutAll(bytes.span.extracting(first: count), connection)
+        if used < count { keep(bytes[used..<count], connection) }
       } else {
-        connection.input.appendWiping(received[..<count])
+        connection.input.appendWiping(bytes[..<count])
       }
       // A secret may have been among them.
-      received.wipe(first: arrived)
+      bytes.wipe(first: arrived)
     } catch {
       return drop(connection, "\(error)")
     }
-    advance(connection)
+    if connection.isAtRest, !isStopping { rest(connection) } else { advance(connection) }
+  }
+
+  /// Carries out the requests at the front of what came to a connection that had nothing before it.
+  ///
+  /// - Returns: how many bytes they took.
+  private func carryOutAll(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
+    guard connection.isAtRest else { return carryOut(bytes, from: 0, connection) }
+    if connection.peerNumber == 0 { connection.peerNumber = known.number(of: connection.peer) }
+    let (used, length) = known.answer(bytes, of: connection.peerNumber, atMost: connections.turn.requests)
+    var sent = 0
+    if used == bytes.count {
+      // Where it fails, it does so again when the rest is sent.
+      sent = (try? connection.descriptor.send(known.output, from: 0, to: length)) ?? 0
+      if sent == length { return used }
+    }
+    connection.output += known.output[sent..<length]
+    return carryOut(bytes, from: used, connection)
   }
 
   /// Goes on with a connection as far as it can go now: its requests, its output, its end.
@@ -58,7 +70,7 @@ extension Server {
     if !connection.input.isEmpty {
       var bytes: [UInt8] = []
       swap(&bytes, &connection.input)
-      let used = carryOut(bytes.span, connection)
+      let used = carryOut(bytes.span, from: 0, connection)
       if used > 0 || connection.isClosing {
         keep(bytes[used...], connection)
         bytes.wipe()
@@ -66,8 +78,6 @@ extension Server {
         swap(&bytes, &connection.input)
       }
     }
-    // It is not watched any more, so the rest is fetched here, up to the end of the stream.
-    if connection.isHungUp, !isStopping, connection.wantsInput { return receive(connection) }
     finishTurn(connection)
   }
 
@@ -83,9 +93,10 @@ extension Server {
         if connection.wantsPiece { waitForTurn(connection) }
       }
       if connection.output.isEmpty, connection.wantsEvents(events) { waitForTurn(connection) }
-      // Requests that had to wait for output to be read, which it is now; of a client that is gone the kernel does not
-      // tell again.
-      if connection.canGoOn || (connection.isHungUp && connection.wantsInput && !isStopping) { waitForTurn(connection) }
+      // Requests that had to wait for output to be read, which it is now, or that the kernel has told of.
+      if connection.canGoOn || (connection.mayHaveInput && connection.wantsInput && !isStopping) {
+        waitForTurn(connection)
+      }
       let hasMore = connection.isWaitingForTurn && !connection.isClosing
       if connection.isOrphaned, connection.isIdle, !hasMore { try sayOrphaned(connection) }
       let isDone = connection.isClosing || connection.hasEnded || connection.left == 0 || (isStopping && !handsOver)
@@ -108,16 +119,16 @@ extension Server {
     connection.searched = 0
   }
 
-  /// Carries out the requests at the front of the bytes.
+  /// Carries out requests, those from a place on.
   ///
-  /// - Returns: how many bytes they took.
-  private func carryOut(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
+  /// - Returns: where the first one begins that is left.
+  private func carryOut(_ bytes: borrowing Span<UInt8>, from first: Int, _ connection: Connection) -> Int {
     if connection.output.isEmpty { swap(&connection.output, &spareOutput) }
-    var start = 0
+    var start = first
     var budget = connections.turn.requests
     let limit = connection.user.limits.lineLength
     while connection.hasRoom {
-      guard let end = lineEnd(in: bytes, from: max(start, connection.searched)) else {
+      guard let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: max(start, connection.searched)) else {
         connection.searched = start == 0 ? bytes.count : 0
         if bytes.count - start >= limit { refuseLongLine(connection) }
         break
@@ -139,15 +150,6 @@ extension Server {
       if connection.holdsSecret { sendSecret(connection) }
     }
     return start
-  }
-
-  private func lineEnd(in bytes: borrowing Span<UInt8>, from start: Int) -> Int? {
-    var index = start
-    while index < bytes.count {
-      if bytes[index] == UInt8(ascii: "\n") { return index }
-      index += 1
-    }
-    return nil
   }
 
   /// The answer comes behind those that are under way; nothing more is read.
@@ -196,14 +198,12 @@ extension Server {
     connection.output = []
   }
 
-  /// Has the kernel tell of what can go on, and of nothing else.
+  /// Has the kernel tell of room where output waits for it, and else not: there would be news with every answer read.
   func watch(_ connection: Connection) throws(SystemError) {
-    guard !connection.isHungUp else { return }
-    var interest: ReadinessSet.Interest = []
-    if connection.sent < connection.output.count, !connection.isParked { interest.insert(.write) }
-    if connection.isDraining || (connection.wantsInput && !isStopping) { interest.insert(.read) }
+    let waits = connection.sent < connection.output.count && !connection.isParked
+    let interest: ReadinessSet.Interest = waits ? .newsAndRoom : .news
     guard interest != connection.interest else { return }
-    try connection.user.readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
+    try readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
     connection.interest = interest
   }
 }

@@ -6,18 +6,9 @@ import Systemd
 // The sources of the loop, and the life of the process.
 extension Server {
   func addSources() throws {
-    let accept = try loop.watch(reading: listener.number) { [unowned self] in
-      acceptConnections(atMost: connections.turn.accepts)
-      takeTurnsBeside()
-    }
-    acceptSource = accept
-    sources.append(try loop.watch(reading: readiness.descriptor.number) { [unowned self] in takeTurns() })
-    sources.append(
-      try loop.watch(reading: outbox.descriptor) { [unowned self] in
-        takeReports()
-        takeTurnsBeside()
-      })
-    turnSource = try loop.deferred(idly: true) { [unowned self] in takeTurns() }
+    try readiness.add(listener.number, .read, token: LoopToken.listener)
+    try readiness.add(outbox.descriptor, .read, token: LoopToken.reports)
+    try readiness.add(loop.descriptor, .read, token: LoopToken.sources)
     freshTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in settleConnections() }
     for signal in [SIGTERM, SIGINT] {
       sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })
@@ -56,7 +47,7 @@ extension Server {
     say(.stopping)
     // Whoever connected and asked before the signal is in the sockets by now: one last look.
     acceptConnections(atMost: TurnBound.alone.accepts)
-    acceptSource?.disable()
+    listens(false)
     takeLastTurns()
     isStopping = true
     do {

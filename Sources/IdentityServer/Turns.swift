@@ -2,44 +2,88 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
-// Whose turn it is. Users take turns; within its own, a user's connections do.
-extension Server {
-  /// Lets the users go on beside what else there is to do, where they wait for nothing but their turn: the loop comes to
-  /// that last.
-  func takeTurnsBeside() { if !waitingUsers.isEmpty { takeTurns() } }
+/// What the loop's readiness set knows those by that are no connection: the highest bit is set, which no
+/// ``ConnectionToken`` has.
+enum LoopToken {
+  private static let mark: UInt64 = 1 << 63
+  /// Connections wait to be accepted.
+  static let listener = mark | 1
+  /// The writer has reported.
+  static let reports = mark | 2
+  /// A source of sd-event has something to do.
+  static let sources = mark | 3
 
-  /// A turn for each user with something to do.
-  func takeTurns() {
-    turnSource?.disable()
-    if let user = connections.onlyUser {
-      // Nobody else is kept waiting, so nobody else has to be asked for.
-      waitingUsers.removeAll(keepingCapacity: true)
-      serve(user)
-    } else {
-      serveUsers()
-    }
+  /// A process behind connections. No number of a process is as large as to reach the mark, nor is it 0 (proc(5),
+  /// pid_max).
+  static func process(_ key: PeerProcessTable.Key) -> UInt64 {
+    mark | UInt64(UInt32(bitPattern: key.number)) << 32 | UInt64(key.userID)
   }
 
-  private func serveUsers() {
-    do {
-      try readiness.ready(into: &readyUsers)
-    } catch {
-      readyUsers.removeAll()
-      say(.notServing("\(error)"))
-    }
-    // Who waits for a turn had one before: who has just come with something goes first.
-    let count = waitingUsers.count
-    for index in readyUsers.indices {
-      guard let user = connections.user(UInt32(truncatingIfNeeded: readyUsers[index].token)), !user.isWaiting else {
-        continue
+  /// The process with this token; nil where it is none.
+  static func process(of token: UInt64) -> PeerProcessTable.Key? {
+    let number = Int32(truncatingIfNeeded: (token & ~mark) >> 32)
+    return number == 0 ? nil : .init(number: number, userID: UInt32(truncatingIfNeeded: token))
+  }
+}
+
+// Whose turn it is. Users take turns; within its own, a user's connections do.
+extension Server {
+  /// One turn of the loop: takes in what the kernel tells, then gives each user with something to do a turn.
+  ///
+  /// - Parameter waits: whether to wait where there is nothing to do.
+  func turn(waits: Bool) {
+    let waiting = waitingUsers.count
+    takeNews(waits: waits && waiting == 0)
+    serveUsers(waiting)
+    // Behind what their connections have to say for themselves: most have ended together with their process.
+    for key in endedProcesses { endProcess(key) }
+    endedProcesses.removeAll(keepingCapacity: true)
+  }
+
+  /// Takes in what the kernel tells: all that there is, so that nobody's request waits behind a list of others.
+  private func takeNews(waits: Bool) {
+    var count = 0
+    repeat {
+      do {
+        count = try readiness.wait(waits && count == 0)
+      } catch {
+        return say(.notServing("\(error)"))
       }
-      serve(user)
+      // Who alone has something to do need not wait for its turn.
+      let isAlone = count == 1 && waitingUsers.isEmpty
+      for place in 0..<count { take(readiness[place], isAlone: isAlone) }
+    } while count == ReadinessSet.room
+  }
+
+  private func take(_ ready: ReadinessSet.Ready, isAlone: Bool) {
+    guard let connection = connections[ConnectionToken(rawValue: ready.token)] else {
+      switch ready.token {
+      case LoopToken.listener: if !isStopping { acceptConnections(atMost: connections.turn.accepts) }
+      case LoopToken.reports: takeReports()
+      case LoopToken.sources: loop.wake()
+      default: if let key = LoopToken.process(of: ready.token) { endedProcesses.append(key) }
+      }
+      return
     }
-    for index in 0..<count { serve(waitingUsers[index]) }
+    guard !connection.isParked else { return }
+    if ready.interest.hasAny(of: .failed) { connection.isHungUp = true }
+    if ready.interest.hasAny(of: .exceptional) { connection.readsToTheEnd = true }
+    if ready.interest != .write { connection.mayHaveInput = true }
+    if isAlone, !connection.isWaitingForTurn { goOn(connection) } else { waitForTurn(connection) }
+  }
+
+  /// A turn for each user with something to do.
+  ///
+  /// - Parameter waiting: how many of them waited before the kernel was asked. They had a turn before: who has just come
+  ///   with something goes first.
+  private func serveUsers(_ waiting: Int) {
+    let count = waitingUsers.count
+    for index in waiting..<count { serve(waitingUsers[index]) }
+    for index in 0..<waiting { serve(waitingUsers[index]) }
     waitingUsers.removeFirst(count)
   }
 
-  /// Serves one user: what the kernel says is ready, then what waits for a turn.
+  /// Serves one user: what is being written, then what else waits for a turn.
   private func serve(_ user: UserShare) {
     user.isWaiting = false
     defer { waitForTurn(user) }
@@ -54,9 +98,12 @@ extension Server {
     let time = turn.microseconds - user.overdraft
     let started = Clock.monotonicMicroseconds
     func isOver() -> Bool { Clock.monotonicMicroseconds - started >= time }
-    user.writing.removeFirst(serve(user.writing, isOver))
-    if user.writing.isEmpty { serveReady(user, atMost: turn.connections) { isOver() || !user.writing.isEmpty } }
-    if user.writing.isEmpty { user.waiting.removeFirst(serve(user.waiting) { isOver() || !user.writing.isEmpty }) }
+    serve(user.writing.count, isOver) { user.writing.popFirst() }
+    if user.writing.isEmpty {
+      serve(min(user.waiting.count, turn.connections), { isOver() || !user.writing.isEmpty }) {
+        user.waiting.popFirst()
+      }
+    }
     publishSome(to: user, isOver)
     guard isShared else { return }
     let taken = Clock.monotonicMicroseconds - started
@@ -65,46 +112,27 @@ extension Server {
 
   /// Serves whoever is ready now, of all users and whatever time that takes: there is no next turn.
   func takeLastTurns() {
-    for user in connections.allUsers { serveReady(user, atMost: TurnBound.alone.connections) { false } }
+    takeNews(waits: false)
+    for user in connections.allUsers {
+      serve(user.waiting.count, { false }) { user.waiting.popFirst() }
+    }
   }
 
-  private func serveReady(_ user: UserShare, atMost count: Int, _ isOver: () -> Bool) {
-    do {
-      try user.readiness.ready(into: &readyList, atMost: count)
-    } catch {
-      return say(.notServing("\(error)"))
-    }
-    for index in readyList.indices {
-      let ready = readyList[index]
-      guard let connection = connections[ConnectionToken(rawValue: ready.token)] else { continue }
-      if !ready.interest.isDisjoint(with: .failed) { hangUp(connection) }
-      if ready.interest.contains(.read) { receive(connection) } else { advance(connection) }
-      // The kernel tells of the others again.
-      if isOver() { break }
-    }
-    endProcesses(readyList, of: user)
-  }
-
-  /// Goes on with connections of one user: one at least, so that none waits for ever.
-  ///
-  /// - Returns: how many of them had their turn.
-  private func serve(_ waiting: [ConnectionToken], _ isOver: () -> Bool) -> Int {
-    var served = 0
-    while served < waiting.count, served == 0 || !isOver() {
-      let token = waiting[served]
-      served += 1
+  /// Goes on with connections of one user that wait now: one at least, so that none waits for ever.
+  private func serve(_ count: Int, _ isOver: () -> Bool, next: () -> ConnectionToken?) {
+    for served in 0..<count {
+      guard served == 0 || !isOver(), let token = next() else { return }
       guard let connection = connections[token] else { continue }
       connection.isWaitingForTurn = false
-      advance(connection)
+      goOn(connection)
     }
-    return served
   }
 
   /// Gives a connection another turn, behind the others of its user.
   func waitForTurn(_ connection: Connection) {
     guard !connection.isWaitingForTurn else { return }
     connection.isWaitingForTurn = true
-    if connection.outgoing?.waitsForReader == false {
+    if connection.isWriting {
       connection.user.writing.append(connection.token)
     } else {
       connection.user.waiting.append(connection.token)
@@ -112,12 +140,11 @@ extension Server {
     waitForTurn(connection.user)
   }
 
-  /// Gives a user a turn where it has something to do that the kernel does not tell of.
+  /// Gives a user a turn where there is something to do for it.
   func waitForTurn(_ user: UserShare) {
     guard user.isDue, !user.isWaiting else { return }
     user.isWaiting = true
     waitingUsers.append(user)
-    turnSource?.enable()
   }
 
   // MARK: What is held for a user

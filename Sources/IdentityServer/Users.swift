@@ -3,14 +3,12 @@ import LinuxSystem
 
 /// What one user has of the daemon: its connections, and how much is held for them.
 ///
-/// Users take turns, each with a readiness set of its own: so one with a thousand busy connections is one of those who
-/// wait, as is one with a single connection.
+/// Users take turns, each with a list of its own of connections that have something to do: so one with a thousand of them
+/// is one of those who wait, as is one with a single connection.
 final class UserShare {
   let userID: UInt32
   /// The bounds in force.
   var limits: Limits
-  /// Its connections, and the processes behind them.
-  let readiness: ReadinessSet
 
   fileprivate(set) var connections = 0
   var subscribers = SubscriberList()
@@ -20,26 +18,54 @@ final class UserShare {
   var output = 0
   /// Connections with an answer that is being written, which goes before everything else: so one is held of a user, and
   /// not one for each of its connections.
-  var writing: [ConnectionToken] = []
-  /// Connections with something else to do that the kernel does not tell of, in the order of their turns.
-  var waiting: [ConnectionToken] = []
+  var writing = TokenQueue()
+  /// Connections with something else to do, in the order of their turns.
+  var waiting = TokenQueue()
   /// It waits for its turn, with those.
   var isWaiting = false
   /// How much longer than its time the last turn was, in microseconds.
   var overdraft: UInt64 = 0
 
-  init(_ userID: UInt32, _ limits: Limits) throws(SystemError) {
+  init(_ userID: UInt32, _ limits: Limits) {
     self.userID = userID
     self.limits = limits
-    readiness = try ReadinessSet()
   }
 
-  /// Whether there is something to do that the kernel does not tell of.
+  /// Whether there is something to do for it.
   var isDue: Bool { !writing.isEmpty || !waiting.isEmpty || subscribers.isInRound }
 
   /// Whether its connections may have more under way than one request each. Root is trusted, and very different services
   /// are root.
   var hasRoom: Bool { userID == 0 || (changes < limits.changesPerUser && output < limits.outputPerUser) }
+}
+
+/// Connections in the order of their turns.
+struct TokenQueue {
+  private var tokens: [ConnectionToken] = []
+  /// Where the first of those that wait stands.
+  private var start = 0
+
+  var isEmpty: Bool { start == tokens.count }
+  var count: Int { tokens.count - start }
+
+  /// Puts one at the end.
+  mutating func append(_ token: ConnectionToken) { tokens.append(token) }
+
+  /// Takes the first one out; nil where there is none.
+  mutating func popFirst() -> ConnectionToken? {
+    guard start < tokens.count else { return nil }
+    let first = tokens[start]
+    start += 1
+    if start == tokens.count {
+      tokens.removeAll(keepingCapacity: true)
+      start = 0
+    } else if start > 64, start * 2 > tokens.count {
+      // What is left is moved where that is less than what was taken out.
+      tokens.removeFirst(start)
+      start = 0
+    }
+    return first
+  }
 }
 
 /// All connections by their token, and the users behind them.
@@ -68,9 +94,6 @@ struct ConnectionTable {
   /// All users.
   var allUsers: [UserShare] { Array(users.values) }
 
-  /// The only user there is; nil where there are several, or none.
-  var onlyUser: UserShare? { users.count == 1 ? users.values.first : nil }
-
   /// Whether several users are there, so that none may take a long turn.
   var isShared: Bool { users.count > 1 }
 
@@ -90,20 +113,9 @@ struct ConnectionTable {
   }
 
   /// Makes place for a connection.
-  ///
-  /// - Parameter arrive: does what there is to do about a user who has none yet.
-  mutating func insert(
-    _ descriptor: consuming Descriptor, peer: Peer, _ limits: Limits,
-    arrive: (UserShare) throws(SystemError) -> Void
-  ) throws(SystemError) -> Connection {
-    let user: UserShare
-    if let known = users[peer.userID] {
-      user = known
-    } else {
-      user = try UserShare(peer.userID, limits)
-      try arrive(user)
-      users[peer.userID] = user
-    }
+  mutating func insert(_ descriptor: consuming Descriptor, peer: Peer, _ limits: Limits) -> Connection {
+    let user = users[peer.userID] ?? UserShare(peer.userID, limits)
+    users[peer.userID] = user
     let slot = free.popLast() ?? slots.count
     if slot == slots.count {
       slots.append(nil)

@@ -1,6 +1,6 @@
 import CLinux
 
-/// Descriptors watched together (epoll(7), level-triggered), each under a token of the caller's choice.
+/// Descriptors watched together (epoll(7)), each under a token of the caller's choice.
 package struct ReadinessSet: ~Copyable {
   /// What is waited for, and what came.
   package struct Interest: OptionSet, Sendable {
@@ -10,10 +10,26 @@ package struct ReadinessSet: ~Copyable {
     package init(rawValue: UInt32) { self.rawValue = rawValue }
     /// There is something to read, or the end of the stream.
     package static let read = Interest(rawValue: 0x001)
+    /// There are bytes out of band: reading stops in front of them, with more behind.
+    package static let urgent = Interest(rawValue: 0x002)
     /// There is room to write.
     package static let write = Interest(rawValue: 0x004)
-    /// The connection broke; always reported.
+    /// The connection broke, or both sides have ended it; always reported.
     package static let failed = Interest(rawValue: 0x008 | 0x010)
+    /// The other side sends nothing more.
+    package static let ended = Interest(rawValue: 0x2000)
+    /// Report what is new, and not again what was reported already (EPOLLET).
+    package static let once = Interest(rawValue: 1 << 31)
+    /// What a connection has to tell whenever it is new.
+    package static let news = Interest(
+      rawValue: read.rawValue | ended.rawValue | urgent.rawValue | once.rawValue)
+    /// The same, and that there is room.
+    package static let newsAndRoom = Interest(rawValue: news.rawValue | write.rawValue)
+    /// Less may come than there is: it is read until nothing comes.
+    package static let exceptional = Interest(rawValue: failed.rawValue | ended.rawValue | urgent.rawValue)
+
+    /// Whether any of these is among it.
+    package func hasAny(of other: Interest) -> Bool { rawValue & other.rawValue != 0 }
   }
 
   /// One descriptor that is ready.
@@ -24,8 +40,12 @@ package struct ReadinessSet: ~Copyable {
     package let interest: Interest
   }
 
-  /// The set's own descriptor: readable when something in it is ready.
-  package let descriptor: Descriptor
+  /// How many are told of at a time.
+  package static let room = 256
+
+  private let descriptor: Descriptor
+  /// What the last wait found.
+  private var found = [clinux_readiness](repeating: clinux_readiness(), count: room)
 
   /// Makes an empty set.
   package init() throws(SystemError) {
@@ -37,7 +57,7 @@ package struct ReadinessSet: ~Copyable {
     try control(1, number, interest, token)
   }
 
-  /// Changes what a descriptor is watched for.
+  /// Changes what a descriptor is watched for. What it is ready for now is reported anew.
   package func modify(_ number: Int32, _ interest: Interest, token: UInt64) throws(SystemError) {
     try control(3, number, interest, token)
   }
@@ -50,18 +70,20 @@ package struct ReadinessSet: ~Copyable {
     try system("epoll_ctl") { clinux_epoll_control(set, operation, number, interest.rawValue, token) }
   }
 
-  /// What is ready now, at most 256 a call; does not wait.
-  package func ready(into list: inout [Ready], atMost limit: Int = 256) throws(SystemError) {
+  /// Looks what is ready.
+  ///
+  /// - Parameter waits: whether to wait until something is.
+  /// - Returns: how many are, at most ``room``; each is then to be had by its place.
+  package mutating func wait(_ waits: Bool) throws(SystemError) -> Int {
     let set = descriptor.number
-    list.removeAll(keepingCapacity: true)
-    var found = InlineArray<256, clinux_readiness>(repeating: clinux_readiness())
-    var span = found.mutableSpan
-    let count = Int32(max(1, min(limit, 256)))
-    let filled = try system("epoll_wait") {
-      unsafe span.withUnsafeMutableBufferPointer { unsafe clinux_epoll_wait(set, $0.baseAddress, count, 0) }
+    let result = unsafe found.withUnsafeMutableBufferPointer { found in
+      attempt { Int(unsafe clinux_epoll_wait(set, found.baseAddress, Int32(found.count), waits ? -1 : 0)) }
     }
-    for index in 0..<Int(filled) {
-      list.append(Ready(token: found[index].token, interest: Interest(rawValue: found[index].events)))
-    }
+    return try result.available(as: "epoll_wait") ?? 0
+  }
+
+  /// What the last wait found, by its place from 0 on.
+  package subscript(_ place: Int) -> Ready {
+    Ready(token: found[place].token, interest: Interest(rawValue: found[place].events))
   }
 }

@@ -137,12 +137,23 @@ package enum UnixSocket {
 
 extension Descriptor {
   /// Receives from a socket into the front of the array, as ``read(into:)`` does.
-  package func receive(into bytes: inout [UInt8], atMost limit: Int = .max) throws(SystemError) -> Int? {
+  package func receive(into bytes: inout [UInt8]) throws(SystemError) -> Int? {
+    var isCut = false
+    return try receive(into: &bytes, atMost: .max, isCut: &isCut)
+  }
+
+  /// Receives from a socket into the front of the array, as ``read(into:)`` does.
+  ///
+  /// - Parameter isCut: becomes whether descriptors came with the bytes. They are thrown away; the kernel stops behind
+  ///   them, so there may be more.
+  package func receive(into bytes: inout [UInt8], atMost limit: Int, isCut: inout Bool) throws(SystemError) -> Int? {
     let number = number
+    var cut: Int32 = 0
     let result = unsafe bytes.withUnsafeMutableBytes { buffer in
-      attempt { unsafe recv(number, buffer.baseAddress, min(buffer.count, limit), Int32(MSG_DONTWAIT)) }
+      attempt { unsafe clinux_receive(number, buffer.baseAddress, min(buffer.count, limit), &cut) }
     }
-    return try result.available(as: "recv")
+    isCut = cut != 0
+    return try result.available(as: "recvmsg")
   }
 
   /// How much has arrived at a socket and was not received yet, in bytes (FIONREAD, unix(7)).
@@ -152,20 +163,20 @@ extension Descriptor {
   }
 
   /// Sends what is taken now, as ``write(_:from:)`` does, and raises no SIGPIPE when nobody reads.
-  package func send(_ bytes: [UInt8], from start: Int = 0) throws(SystemError) -> Int? {
-    try send(bytes, from: start, flags: Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+  package func send(_ bytes: [UInt8], from start: Int = 0, to end: Int? = nil) throws(SystemError) -> Int? {
+    try send(bytes, from: start, to: end ?? bytes.count, flags: Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
   }
 
   /// Sends everything, waiting where the socket blocks, and raises no SIGPIPE when nobody reads.
   package func sendAll(_ bytes: [UInt8]) throws(SystemError) {
     var sent = 0
-    while sent < bytes.count { sent += try send(bytes, from: sent, flags: Int32(MSG_NOSIGNAL)) ?? 0 }
+    while sent < bytes.count { sent += try send(bytes, from: sent, to: bytes.count, flags: Int32(MSG_NOSIGNAL)) ?? 0 }
   }
 
-  private func send(_ bytes: [UInt8], from start: Int, flags: Int32) throws(SystemError) -> Int? {
+  private func send(_ bytes: [UInt8], from start: Int, to end: Int, flags: Int32) throws(SystemError) -> Int? {
     let number = number
     let result = unsafe bytes.withUnsafeBytes { buffer in
-      let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[start...])
+      let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[start..<end])
       return attempt { unsafe Glibc.send(number, rest.baseAddress, rest.count, flags) }
     }
     return try result.available(as: "send")

@@ -4,6 +4,11 @@ import Glibc
 /// The process's event loop (sd-event(3)). Everything on it runs in the thread that calls ``run()``.
 @safe package final class EventLoop {
   private let event: OpaquePointer
+  /// Something is to be done, or the wait for it was changed, since ``settle()``.
+  private var isDue = true
+
+  /// Readable when something is to be done; see ``run(beside:)``.
+  package var descriptor: Int32 { unsafe sd_event_get_fd(event) }
 
   /// Makes a loop with no sources.
   package init() throws(SystemdError) {
@@ -17,21 +22,54 @@ import Glibc
 
   /// Runs until ``exit(status:)``.
   ///
-  /// - Returns: the status handed to it.
-  package func run() throws(SystemdError) -> Int32 { try checked("sd_event_loop", unsafe sd_event_loop(event)) }
+  /// - Parameter other: does what else there is to do. It waits in the loop's place where it is told so, for ``descriptor``
+  ///   among others, and says by ``wake()`` that this can be read (sd_event_prepare(3)). Nil where the loop is to wait for
+  ///   its own sources alone.
+  /// - Returns: the status handed to ``exit(status:)``.
+  package func run(beside other: ((_ waits: Bool) -> Void)? = nil) throws(SystemdError) -> Int32 {
+    var isFinished = false
+    while !isFinished {
+      guard let other else {
+        try checked("sd_event_run", unsafe sd_event_run(event, UInt64.max))
+        isFinished = unsafe sd_event_get_state(event) == Int32(SD_EVENT_FINISHED)
+        continue
+      }
+      if isDue {
+        try settle()
+        isFinished = unsafe sd_event_get_state(event) == Int32(SD_EVENT_FINISHED)
+      }
+      if !isFinished { other(!isDue) }
+    }
+    var status: Int32 = 0
+    try checked("sd_event_get_exit_code", unsafe sd_event_get_exit_code(event, &status))
+    return status
+  }
 
-  /// Ends ``run()`` once the handlers of this turn have returned.
+  /// Something is to be done: its handlers are called before anybody waits again.
+  package func wake() { isDue = true }
+
+  /// Calls a handler or two that are due, and gets ready for the next wait where no more are.
+  private func settle() throws(SystemdError) {
+    isDue = false
+    if unsafe sd_event_get_state(event) == Int32(SD_EVENT_ARMED),
+      try checked("sd_event_wait", unsafe sd_event_wait(event, 0)) > 0
+    {
+      try checked("sd_event_dispatch", unsafe sd_event_dispatch(event))
+    }
+    if unsafe sd_event_get_state(event) == Int32(SD_EVENT_INITIAL),
+      try checked("sd_event_prepare", unsafe sd_event_prepare(event)) > 0
+    {
+      try checked("sd_event_dispatch", unsafe sd_event_dispatch(event))
+      // It is not prepared now.
+      isDue = true
+    }
+  }
+
+  /// Ends ``run(beside:)`` once the handlers of this turn have returned.
   package func exit(status: Int32) {
     // Fails only for a loop that has ended.
     _ = unsafe sd_event_exit(event, status)
-  }
-
-  /// Calls `handler` whenever the descriptor can be read. The descriptor has to outlive the source.
-  package func watch(reading descriptor: Int32, _ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
-    try unsafe add("sd_event_add_io", .plain(handler)) { slot, argument in
-      unsafe sd_event_add_io(
-        event, slot, descriptor, 0x001, { _, _, _, argument in unsafe EventSource.fire(argument) }, argument)
-    }
+    wake()
   }
 
   /// Calls `handler` for each change in a folder (sd_event_add_inotify(3)); symbolic links to the folder are followed.
@@ -70,24 +108,13 @@ import Glibc
     }
   }
 
-  /// Calls `handler` once in each turn while the source is enabled. It starts disabled.
-  ///
-  /// - Parameter idly: whether it is called only in turns that have nothing else to do.
-  package func deferred(idly: Bool = false, _ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
-    let source = try unsafe add("sd_event_add_defer", .plain(handler)) { slot, argument in
-      unsafe sd_event_add_defer(event, slot, { _, argument in unsafe EventSource.fire(argument) }, argument)
-    }
-    source.disable()
-    if idly { try source.becomeIdle() }
-    return source
-  }
-
   private func add(
     _ call: String, _ handler: EventSource.Handler,
     _ register: (UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
   ) throws(SystemdError) -> EventSource {
-    let source = EventSource(handler)
+    let source = EventSource(handler, of: self)
     var slot: OpaquePointer?
+    wake()
     try checked(call, unsafe register(&slot, Unmanaged.passUnretained(source).toOpaque()))
     unsafe source.adopt(slot)
     return source
@@ -102,29 +129,27 @@ import Glibc
   }
 
   private let handler: Handler
+  /// It holds none of its sources: whoever has one has the loop as well.
+  private unowned let loop: EventLoop
   private var source: OpaquePointer?
 
-  fileprivate init(_ handler: Handler) { self.handler = handler }
+  fileprivate init(_ handler: Handler, of loop: EventLoop) {
+    self.handler = handler
+    self.loop = loop
+  }
 
   deinit { unsafe sd_event_source_disable_unref(source) }
 
   fileprivate func adopt(_ source: OpaquePointer?) { unsafe self.source = source }
 
-  /// Comes behind every other source (SD_EVENT_PRIORITY_IDLE, sd_event_source_set_priority(3)).
-  fileprivate func becomeIdle() throws(SystemdError) {
-    try checked("sd_event_source_set_priority", unsafe sd_event_source_set_priority(source, 100))
-  }
-
-  /// Calls the handler each time it is due.
-  package func enable() { _ = unsafe sd_event_source_set_enabled(source, Int32(SD_EVENT_ON)) }
-
-  /// Calls the handler no more until it is enabled again.
+  /// Calls the handler no more until it is armed again.
   package func disable() { _ = unsafe sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)) }
 
   /// Sets a timer to fire once more, that many microseconds from now.
   package func arm(after microseconds: UInt64) {
     _ = unsafe sd_event_source_set_time_relative(source, microseconds)
     _ = unsafe sd_event_source_set_enabled(source, Int32(SD_EVENT_ONESHOT))
+    loop.wake()
   }
 
   /// libsystemd holds the source unretained: it is unregistered before the object goes. The handler may let go of the last

@@ -97,10 +97,10 @@ import Testing
     let before = try descriptors(daemon)
     var clients = try (0..<100).map { _ in try daemon.client() }
     for client in clients { #expect(try client.ask("ping") == ["OK"]) }
-    // Those that last are settled after a moment. The user has a descriptor too.
-    #expect(try descriptors(daemon, until: before + 102) == before + 102)
+    // Those that last are settled after a moment.
+    #expect(try descriptors(daemon, until: before + 101) == before + 101)
     clients.removeLast(99)
-    #expect(try descriptors(daemon, until: before + 3) == before + 3)
+    #expect(try descriptors(daemon, until: before + 2) == before + 2)
     #expect(try clients[0].ask("ping") == ["OK"])
     clients.removeAll()
     #expect(try descriptors(daemon, until: before) == before)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Peers that are gone, are somebody else by now, or are nobody that can be told from here.
@@ -55,6 +56,28 @@ import Testing
     try input.fileHandleForWriting.close()
     sender.waitUntilExit()
     #expect(try client.ask("ping") == ["OK"])
+  }
+
+  @Test(arguments: [
+    #"s.sendmsg([b"ping\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])"#,
+    #"s.send(b"ping\n", socket.MSG_OOB)"#,
+  ])
+  func `row 32: what stands behind descriptors or bytes out of band is answered at once`(sending: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    let process = daemon.process.processIdentifier
+    let script = """
+      import array, os, signal, socket, sys
+      s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+      file = s.makefile()
+      s.sendall(b"hello\\n"); file.readline()
+      os.kill(int(sys.argv[2]), signal.SIGSTOP)
+      # All of it is there when the daemon looks: it is told once.
+      s.sendall(b"ping\\n"); \(sending); s.sendall(b"\\nhello\\n")
+      os.kill(int(sys.argv[2]), signal.SIGCONT)
+      while "identityd" not in file.readline(): pass
+      """
+    let words = ["timeout", "\(patience)", "/usr/bin/python3", "-c", script, daemon.socket, "\(process)"]
+    #expect(try run(words).status == 0)
   }
 
   @Test func `row 35: a peer that is gone before it is accepted changes nothing`() throws {

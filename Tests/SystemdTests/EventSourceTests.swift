@@ -49,22 +49,6 @@ private final class Treasure {
     try release { loop, handler in try loop.timer(after: 0, handler) }
   }
 
-  @Test func `a deferred source may let go of itself`() throws {
-    try release { loop, handler in
-      let source = try loop.deferred(handler)
-      source.enable()
-      return source
-    }
-  }
-
-  @Test func `a source that stays readable may let go of itself and is not called again`() throws {
-    let bell = try Wakeup(blocking: false)
-    bell.ring()
-    let number = bell.descriptor.number
-    try release { loop, handler in try loop.watch(reading: number, handler) }
-    withExtendedLifetime(bell.descriptor.number) {}
-  }
-
   @Test func `a folder's source may let go of itself while more changes wait`() throws {
     let temporary = try TemporaryFolder()
     try release { loop, handler in
@@ -78,14 +62,11 @@ private final class Treasure {
     let loop = try EventLoop()
     let holders = [Holder(), Holder()]
     for (own, other) in [(holders[0], holders[1]), (holders[1], holders[0])] {
-      let source = try loop.deferred {
-        own.calls += 1
-        other.source = nil
-        // One that stays enabled is due before everything else, again and again.
-        own.source?.disable()
-      }
-      source.enable()
-      own.hold(source)
+      own.hold(
+        try loop.timer(after: 0) {
+          own.calls += 1
+          other.source = nil
+        })
     }
     let end = try loop.timer(after: 50_000) { loop.exit(status: 0) }
     #expect(try withExtendedLifetime(end) { try loop.run() } == 0)
@@ -99,13 +80,12 @@ private final class Treasure {
     let loop = try EventLoop()
     let holder = Holder()
     func again() throws {
-      let source = try loop.deferred {
-        holder.calls += 1
-        if holder.calls == 100 { return loop.exit(status: 0) }
-        #expect(throws: Never.self) { try again() }
-      }
-      source.enable()
-      holder.hold(source)
+      holder.hold(
+        try loop.timer(after: 0, accuracy: 1) {
+          holder.calls += 1
+          if holder.calls == 100 { return loop.exit(status: 0) }
+          #expect(throws: Never.self) { try again() }
+        })
     }
     try again()
     let end = try loop.timer(after: 10_000_000) { loop.exit(status: 1) }
@@ -115,23 +95,51 @@ private final class Treasure {
     #expect(holder.seen == nil)
   }
 
-  @Test func `an idle source waits until nobody else has anything to do`() throws {
+  @Test func `somebody else waits in the loop's place, and sources are called all the same`() throws {
     let loop = try EventLoop()
-    let busy = Holder()
-    var callsBefore: Int?
-    let idle = try loop.deferred(idly: true) {
-      callsBefore = busy.calls
-      loop.exit(status: 0)
-    }
-    idle.enable()
-    busy.hold(
-      try loop.deferred {
-        busy.calls += 1
-        if busy.calls == 100 { busy.source?.disable() }
+    var set = try ReadinessSet()
+    try set.add(loop.descriptor, .read, token: 1)
+    let bell = try Wakeup(blocking: false)
+    try set.add(bell.descriptor.number, .read, token: 2)
+    var calls: [String] = []
+    // Armed within its own handler, and while the loop is prepared for its wait.
+    let timer = Holder()
+    timer.hold(
+      try loop.timer(after: 0, accuracy: 1) {
+        calls.append("timer")
+        if calls.count < 3 { timer.source?.arm(after: 100) } else { bell.ring() }
       })
-    busy.source?.enable()
-    #expect(try withExtendedLifetime(idle) { try loop.run() } == 0)
-    #expect(callsBefore == 100)
-    busy.source = nil
+    let last = try loop.timer(after: UInt64.max / 2, accuracy: 1) { loop.exit(status: 5) }
+    let status = try withExtendedLifetime(last) {
+      try loop.run { waits in
+        do {
+          for place in 0..<(try set.wait(waits)) {
+            if set[place].token == 1 { loop.wake() } else { calls.append("bell") }
+          }
+        } catch {
+          Issue.record(error)
+          loop.exit(status: 1)
+        }
+        if calls.last == "bell" {
+          bell.wait()
+          calls.append("end")
+          last.arm(after: 100)
+        }
+      }
+    }
+    #expect(status == 5)
+    #expect(calls == ["timer", "timer", "timer", "bell", "end"])
+    timer.source = nil
+  }
+
+  @Test func `an end that is asked for beside the loop's sources is one`() throws {
+    let loop = try EventLoop()
+    var turns = 0
+    let status = try loop.run { _ in
+      turns += 1
+      loop.exit(status: 3)
+    }
+    #expect(status == 3)
+    #expect(turns == 1)
   }
 }

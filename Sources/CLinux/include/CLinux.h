@@ -33,6 +33,9 @@ int clinux_unread(int socket);
 /// SO_PEERGROUPS: how many groups were written, or -1 with ERANGE when there is not enough room.
 int clinux_peer_groups(int socket, uint32_t *groups, int room);
 
+/// recvmsg() with MSG_DONTWAIT. `*is_cut` becomes 1 where descriptors came with the bytes, which are thrown away.
+ssize_t clinux_receive(int socket, void *bytes, size_t length, int *is_cut);
+
 int clinux_epoll_create(void);
 /// EPOLL_CTL_ADD (1), DEL (2), MOD (3).
 int clinux_epoll_control(int set, int operation, int descriptor, uint32_t events, uint64_t token);

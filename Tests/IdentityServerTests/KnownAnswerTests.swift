@@ -1,0 +1,106 @@
+import IdentityCore
+import Testing
+
+@testable import IdentityServer
+
+@Suite struct KnownAnswerTests {
+  private var known = KnownAnswers()
+  private let alice = Peer(userID: 1_000, groupID: 1_000, processID: 5, isAdmin: false)
+  private let root = Peer(userID: 0, groupID: 0, processID: 5, isAdmin: true)
+
+  /// What is answered, and how many bytes of the requests that took.
+  private mutating func answers(
+    _ requests: String, of peer: Peer, atMost limit: Int = 100
+  ) -> (text: String, used: Int) {
+    let number = known.number(of: peer)
+    let bytes = Array(requests.utf8)
+    let (used, length) = known.answer(bytes.span, of: number, atMost: limit)
+    return (String(decoding: known.output[..<length], as: UTF8.self), used)
+  }
+
+  private mutating func keep(_ line: String, of peer: Peer, _ answer: String) {
+    let bytes = Array(line.utf8)
+    known.keep(bytes.span, of: known.number(of: peer), Array("before\n\(answer)".utf8), from: 7)
+  }
+
+  @Test mutating func `requests are answered up to the first one that is not known`() {
+    #expect(answers("get device\n", of: alice) == ("", 0))
+    keep("get device", of: alice, "OK 1\n")
+    keep("ping", of: alice, "OK\n")
+    #expect(answers("get device\nping\r\nget device\nget boot\nping\n", of: alice) == ("OK 1\nOK\nOK 1\n", 28))
+    #expect(answers("get device\nget device", of: alice) == ("OK 1\n", 11), "a line that is not at its end")
+    #expect(answers("get device\n\nping\n", of: alice) == ("OK 1\n", 11), "an empty line is no question")
+    #expect(answers("ping\nping\nping\n", of: alice, atMost: 2) == ("OK\nOK\n", 10))
+  }
+
+  @Test mutating func `another peer is not answered, whatever it has in common`() {
+    keep("get device", of: root, "OK 1\n")
+    #expect(answers("get device\n", of: alice) == ("", 0))
+    keep("get device", of: alice, "ERR denied\n")
+    #expect(answers("get device\n", of: alice).text == "ERR denied\n")
+    // Both have the same place among the peers: what was known of the first is not known of anybody now.
+    #expect(known.number(of: root) != known.number(of: alice))
+    let session = Peer(userID: 1_000, groupID: 1_000, processID: 5, session: .process(5, start: 1), isAdmin: false)
+    #expect(answers("get device\n", of: session) == ("", 0))
+  }
+
+  @Test mutating func `nothing is known any more once something has changed`() {
+    keep("get device", of: alice, "OK 1\n")
+    known.forgetAll()
+    #expect(answers("get device\n", of: alice) == ("", 0))
+    keep("get device", of: alice, "OK 2\n")
+    #expect(answers("get device\n", of: alice).text == "OK 2\n")
+  }
+
+  @Test mutating func `what is too long is not kept, and what is kept never runs over`() {
+    let long = String(repeating: "a", count: 300)
+    keep(long, of: alice, "OK\n")
+    keep("a", of: alice, "OK \(long)\n")
+    #expect(answers("\(long)\n", of: alice) == ("", 0))
+    #expect(answers("a\n", of: alice) == ("", 0))
+    let answer = "OK \(String(repeating: "b", count: 240))\n"
+    keep("a", of: alice, answer)
+    let (text, used) = answers(String(repeating: "a\n", count: 1_000), of: alice, atMost: 1_000)
+    #expect(used == text.utf8.count / answer.utf8.count * 2)
+    #expect(used > 0 && used < 2_000)
+    #expect(text == String(repeating: answer, count: used / 2))
+  }
+
+  @Test mutating func `many questions of many peers never get another one's answer`() {
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<20_000 {
+      let peer = Peer(
+        userID: .random(in: 0..<3, using: &generator), groupID: 0, processID: .random(in: 1..<200, using: &generator),
+        isAdmin: false)
+      let line = "get key \(Int.random(in: 0..<20, using: &generator))"
+      let answer = "OK \(peer.userID) \(peer.processID) \(line)\n"
+      let text = answers("\(line)\n", of: peer).text
+      #expect(text.isEmpty || text == answer)
+      if text.isEmpty { keep(line, of: peer, answer) }
+    }
+  }
+}
+
+@Suite struct TokenQueueTests {
+  @Test func `connections come out in the order they were put in, however many wait`() {
+    var queue = TokenQueue()
+    var generator = SystemRandomNumberGenerator()
+    var (next, first) = (0, 0)
+    for _ in 0..<10_000 {
+      for _ in 0..<Int.random(in: 0..<5, using: &generator) {
+        queue.append(ConnectionToken(slot: next, generation: 0))
+        next += 1
+      }
+      for _ in 0..<Int.random(in: 0..<5, using: &generator) {
+        guard let token = queue.popFirst() else {
+          #expect(first == next)
+          break
+        }
+        #expect(token.slot == first)
+        first += 1
+      }
+      #expect(queue.count == next - first)
+      #expect(queue.isEmpty == (next == first))
+    }
+  }
+}
