@@ -89,6 +89,25 @@ int clinux_pidfd_open(int process) {
     return (int) syscall(SYS_pidfd_open, process, 0);
 }
 
+// <linux/pidfd.h>, in its first form.
+struct process_information {
+    uint64_t mask, control_group;
+    uint32_t process, thread_group, parent, users_and_groups[8];
+    int32_t exit_code;
+};
+enum { with_control_group = 1 << 2 };
+
+int clinux_process_group(int process, uint64_t *group) {
+    struct process_information information = {.mask = with_control_group};
+    if (ioctl(process, _IOWR(0xFF, 11, struct process_information), &information) < 0) return -1;
+    if (!(information.mask & with_control_group)) {
+        errno = ENODATA;
+        return -1;
+    }
+    *group = information.control_group;
+    return 0;
+}
+
 int clinux_unread(int socket) {
     int count = 0;
     if (ioctl(socket, FIONREAD, &count) < 0) return -1;

@@ -20,6 +20,8 @@ package enum Bound {
   /// Changes that are written in one transaction while there are several users: it takes some three times as long as one
   /// of a single change, and another user's change waits for it.
   package static let changesPerSharedCommit = 8
+  /// Connections that a stop still takes, which came before it.
+  package static let lastAccepts = 256
   /// How long accepting pauses when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
   /// How long no further refused connection is logged after one was, in milliseconds.
@@ -82,6 +84,8 @@ package enum Bound {
   package static let backups = 8
   /// What goes out of a backup in one row, in bytes.
   package static let backupPiece = 24_576
+  /// Control groups whose services are known, so that they are not looked up for each connection; some 100 bytes each.
+  package static let peerUnits = 1_024
   /// Connections that a restart keeps; the shipped unit allows as many descriptors.
   package static let rememberedConnections = 16_384
   /// How long a new connection is waited for before its process is watched and the service manager has it to keep, in
@@ -130,17 +134,14 @@ package struct TurnBound: Sendable {
   package let readLength: Int
   /// How much is made of a long answer, in bytes: the last row may go beyond.
   package let pieceLength: Int
-  /// Connections that are accepted: each has to be looked up, which takes as long as dozens of requests.
-  package let accepts: Int
 
   /// While one user is there: so long another one waits to get in.
   package static let alone = TurnBound(
     requests: 256, connections: 256, microseconds: 500, readLength: Bound.lineLength,
-    pieceLength: 65_536, accepts: 256)
+    pieceLength: 65_536)
   /// While there are several: each waits for the others' turns. What is read at a time is some hundred requests.
   package static let shared = TurnBound(
-    requests: 16, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192,
-    accepts: 2)
+    requests: 16, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192)
 }
 
 /// The bounds that an administrator can set in `[Limits]`.

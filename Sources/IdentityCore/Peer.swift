@@ -6,6 +6,9 @@ package enum SessionAnchor: Hashable, Sendable {
   case controlGroup(UInt64)
   /// A process outside of any service, by its number and its start in clock ticks since boot (proc(5)).
   case process(Int32, start: UInt64)
+  /// The same, by its number and the one that the kernel gives to one process in a boot alone
+  /// (sd_pidfd_get_inode_id(3)).
+  case onlyProcess(Int32, inode: UInt64)
 }
 
 /// Who is at the other end of a connection, by the kernel's word at the time it connected.

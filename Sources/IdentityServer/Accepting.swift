@@ -5,15 +5,19 @@ import LinuxSystem
 import Systemd
 
 extension Server {
-  /// Takes the connections that wait, a bounded number a turn.
-  func acceptConnections(atMost count: Int) {
-    for _ in 0..<count {
-      do {
-        guard let socket = try UnixSocket.accept(on: listener) else { return }
-        admit(socket)
-      } catch {
-        return pauseAccepting(error)
-      }
+  /// Takes a connection that waits. Of the others the kernel tells again: finding out that there are none costs as much
+  /// as making one.
+  ///
+  /// - Returns: whether there was one.
+  @discardableResult
+  func acceptConnection() -> Bool {
+    do {
+      guard let socket = try UnixSocket.accept(on: listener) else { return false }
+      admit(socket)
+      return true
+    } catch {
+      pauseAccepting(error)
+      return false
     }
   }
 
@@ -25,30 +29,38 @@ extension Server {
     } catch {
       return refuse(error, socket)
     }
-    guard let connection = admit(socket, attested.peer) else { return }
+    let connection = connections.insert(socket, peer: attested.peer, settings.limits)
     connection.process = consume attested.process
-    rest(connection)
     settleSoon(connection)
-    goOn(connection)
+    serveNewcomer(connection)
   }
 
-  /// Takes a connection in, as one of its user's.
-  ///
-  /// - Returns: nil where there is no descriptor left to watch it with, which is logged.
-  func admit(_ socket: consuming Descriptor, _ peer: Peer) -> Connection? {
-    let connection = connections.insert(socket, peer: peer, settings.limits)
+  /// The first turn of a connection. A client that asks one thing has often gone by the time that it is answered: then
+  /// there is nothing to be watched.
+  private func serveNewcomer(_ connection: Connection) {
+    goOn(connection)
+    guard connections[connection.token] === connection else { return }
+    if connection.wantsInput {
+      connection.mayHaveInput = true
+      goOn(connection)
+      guard connections[connection.token] === connection else { return }
+    }
+    beginToWatch(connection)
+  }
+
+  /// Has the kernel tell of a connection from now on.
+  func beginToWatch(_ connection: Connection) {
     do {
-      try readiness.add(connection.descriptor.number, connection.interest, token: connection.token.rawValue)
-      return connection
+      try readiness.add(connection.descriptor.number, connection.wantedInterest, token: connection.token.rawValue)
+      connection.interest = connection.wantedInterest
     } catch {
       drop(connection, "\(error)")
-      return nil
     }
   }
 
   private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
     let attested = try PeerAttestation(
-      of: socket, adminGroup: settings.adminGroup, unnamedUser: unnamedUser, claims: claims)
+      of: socket, adminGroup: settings.adminGroup, unnamedUser: unnamedUser, claims: claims, units: &peerUnits)
     if let refusal = connections.refusal(of: attested.peer.userID, settings.limits) { throw refusal }
     return attested
   }

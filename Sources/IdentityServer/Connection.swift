@@ -46,8 +46,8 @@ final class Connection {
   var inFlight = 0
   /// What it is told of, once it subscribed.
   var subscription: Subscription?
-  /// What the kernel watches it for now.
-  var interest = ReadinessSet.Interest.news
+  /// What the kernel watches it for now; nil before its first turn has ended.
+  var interest: ReadinessSet.Interest?
   /// There may be something to read: the kernel told so, and does not again before more comes.
   var mayHaveInput = true
   /// That less comes than there was room for does not mean that there is no more.
@@ -91,6 +91,9 @@ final class Connection {
     !isClosing && !awaitsLast && !holdsSecret && outgoing == nil && inFlight < user.limits.changesPerConnection
       && output.count - sent < user.limits.outputPerConnection && (user.hasRoom || isIdle)
   }
+
+  /// What the kernel is to tell of.
+  var wantedInterest: ReadinessSet.Interest { sent < output.count && !isParked ? .newsAndRoom : .news }
 
   /// Whether a request is there that nothing keeps from being carried out.
   var canGoOn: Bool { hasRoom && inFlight == 0 && searched < input.count }

@@ -46,6 +46,7 @@ struct Lifetimes: Sendable {
     case .invocation(let invocation)?: return Array("invocation".utf8) + invocation.bytes
     case .controlGroup(let number)?: return Array("control group \(number)".utf8)
     case .process(let number, let start)?: return Array("process \(number) \(start)".utf8)
+    case .onlyProcess(let number, let inode)?: return Array("only process \(number) \(inode)".utf8)
     case nil: throw .unavailable("neither the service's invocation nor the start of the process can be seen")
     }
   }

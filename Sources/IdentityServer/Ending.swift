@@ -62,12 +62,19 @@ extension Server {
   /// Closes a connection. Changes of it that are under way are still made.
   func close(_ connection: Connection) {
     memory?.forget(connection.token.slot)
-    // The service manager's copy would keep the client waiting: it lets go of what has hung up. A socket that is gone
-    // already has no need of it.
-    if connection.isStored { try? connection.descriptor.shutdownBoth() }
+    // The service manager's copy would keep the client waiting, and the kernel telling of it: the manager lets go of what
+    // has hung up. A socket that is gone already has no need of it.
+    if connection.isStored {
+      try? connection.descriptor.shutdownBoth()
+      if connection.interest != nil { try? readiness.remove(connection.descriptor.number) }
+    }
     if upload?.token == connection.token { upload = nil }
     connections.remove(connection)
-    processes.remove(connection.token, of: PeerProcessTable.Key(connection.peer))
+    if let process = connection.process.take() {
+      lastProcess = consume process
+    } else {
+      processes.remove(connection.token, of: PeerProcessTable.Key(connection.peer))
+    }
     if connection.isParked { parked -= 1 }
     endSubscription(of: connection)
     countOutput(of: connection)

@@ -41,6 +41,10 @@ struct HandoverRecord: Equatable {
     case .controlGroup(let number)?:
       writer.append(3)
       writer.append(number)
+    case .onlyProcess(let number, let inode)?:
+      writer.append(4)
+      writer.append(UInt64(UInt32(bitPattern: number)))
+      writer.append(inode)
     }
     writer.append(peer.isAdmin ? 1 : 0)
     writer.append(subscription == nil ? 0 : 1)
@@ -183,6 +187,9 @@ struct RecordReader {
     case 3?:
       guard let group = number() else { return nil }
       return Optional(value: .controlGroup(group))
+    case 4?:
+      guard let process: UInt32 = exact(), let inode = number() else { return nil }
+      return Optional(value: .onlyProcess(Int32(bitPattern: process), inode: inode))
     default: return nil
     }
   }

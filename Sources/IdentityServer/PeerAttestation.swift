@@ -12,23 +12,26 @@ struct PeerAttestation: ~Copyable {
 
   /// Attests the peer of a fresh connection.
   ///
-  /// The control group is looked up by process number, which may be another process's by now. So a descriptor that stands
-  /// for the process itself is taken first, and after the look-up it has to be alive still. Kernels before 6.5 have no
-  /// such descriptor for a connection: there it is taken by the number, which may be another process's from before that.
+  /// A descriptor that stands for the process itself is taken first. Where the kernel tells the control group by it, and
+  /// the group is known, that is all. Else it is looked up by process number, which may be another process's by now, so
+  /// after the look-up the process has to be alive still. Kernels before 6.5 have no such descriptor for a connection:
+  /// there it is taken by the number, which may be another process's from before that.
   ///
   /// - Parameter unnamedUser: see ``UserNamespace``; many are told as that one, so it is none of them.
   /// - Throws: `unattested` where the peer was gone too early; `foreign` where it cannot be seen from here; `busy` where
   ///   the daemon itself is out of descriptors.
   init(
-    of socket: borrowing Descriptor, adminGroup: UInt32?, unnamedUser: UInt32?, claims: AppClaims
+    of socket: borrowing Descriptor, adminGroup: UInt32?, unnamedUser: UInt32?, claims: AppClaims,
+    units: inout PeerUnits
   ) throws(Refusal) {
     do {
       let credentials = try PeerCredentials(of: socket)
       // A process in a foreign process namespace has number 0, which libsystemd takes for the caller itself.
       guard credentials.processID > 0, credentials.userID != unnamedUser else { throw Refusal.foreign }
       let process = try PeerCredentials.processDescriptor(of: socket, number: credentials.processID)
-      let unit = try PeerUnit.look(up: socket.number)
-      let session = try Self.session(of: credentials.processID, in: unit)
+      let group = ProcessFacts.controlGroup(of: process)
+      let unit = try units.look(up: socket.number, in: group)
+      let session = try Self.session(of: credentials.processID, process, hasInode: group != nil, in: unit)
       guard try PeerCredentials.isAlive(process.number) else { throw Refusal.unattested }
       peer = Peer(
         userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
@@ -48,11 +51,17 @@ struct PeerAttestation: ~Copyable {
   }
 
   /// What the peer's session hangs on: the run of its service, else the process itself.
-  private static func session(of processID: Int32, in unit: PeerUnit?) throws(SystemError) -> SessionAnchor? {
+  ///
+  /// - Parameter hasInode: the kernel gives each process an inode of its own (Linux 6.9), which is known of those that
+  ///   tell the control group (Linux 6.13).
+  private static func session(
+    of processID: Int32, _ process: borrowing Descriptor, hasInode: Bool, in unit: PeerUnit?
+  ) throws(SystemError) -> SessionAnchor? {
     if let invocation = unit?.invocation {
       return .invocation(UUID(high: invocation.high, low: invocation.low))
     }
     if let group = unit?.controlGroup { return .controlGroup(group) }
+    if hasInode { return .onlyProcess(processID, inode: try process.inode()) }
     return try ProcessFacts.startTime(of: processID).map { .process(processID, start: $0) }
   }
 

@@ -46,7 +46,13 @@ package final class Server {
   let lifetimes: Lifetimes
   let surroundings: Surroundings
   var connections = ConnectionTable()
+  /// Has its first turn, and is not watched before its end.
+  var newcomer: ConnectionToken?
   var processes = PeerProcessTable()
+  /// The process behind the connection that ended last: as long as one descriptor of a process is held, it is cheap for
+  /// the kernel to make another, and who connected often connects again.
+  var lastProcess: Descriptor?
+  var peerUnits = PeerUnits(atMost: Bound.peerUnits)
   var entropy = Entropy()
   var sequence = UUIDSequence()
 

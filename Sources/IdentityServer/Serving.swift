@@ -200,9 +200,8 @@ extension Server {
 
   /// Has the kernel tell of room where output waits for it, and else not: there would be news with every answer read.
   func watch(_ connection: Connection) throws(SystemError) {
-    let waits = connection.sent < connection.output.count && !connection.isParked
-    let interest: ReadinessSet.Interest = waits ? .newsAndRoom : .news
-    guard interest != connection.interest else { return }
+    let interest = connection.wantedInterest
+    guard connection.interest != nil, interest != connection.interest else { return }
     try readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
     connection.interest = interest
   }

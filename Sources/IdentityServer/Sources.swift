@@ -46,7 +46,8 @@ extension Server {
     ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
     say(.stopping)
     // Whoever connected and asked before the signal is in the sockets by now: one last look.
-    acceptConnections(atMost: TurnBound.alone.accepts)
+    var accepted = 0
+    while accepted < Bound.lastAccepts, acceptConnection() { accepted += 1 }
     listens(false)
     takeLastTurns()
     isStopping = true

@@ -63,7 +63,7 @@ extension Server {
         // Nothing is known of it, or nobody could say how far its request came: the client must not wait for ever.
         return try socket.shutdownBoth()
       }
-      guard let connection = admit(socket, record.peer) else { return }
+      let connection = connections.insert(socket, peer: record.peer, settings.limits)
       connection.isStored = true
       connection.input = record.input
       connection.output = record.output
@@ -75,6 +75,7 @@ extension Server {
       if record.subscription != nil { countSubscriber(connection) }
       findProcess(of: connection)
       rest(connection)
+      beginToWatch(connection)
     } catch {
       say(.handoverUnreadable("\(error)"))
     }
@@ -93,11 +94,13 @@ extension Server {
 
 extension Server {
   /// A connection goes on: a kill from here on leaves it at a point that nobody knows.
-  func hold(_ connection: Connection) { memory?.set(.busy, connection.token.slot) }
+  func hold(_ connection: Connection) { if connection.isStored { memory?.set(.busy, connection.token.slot) } }
 
-  /// A connection rests. What is to be known of it is written down where that is not there already.
+  /// A connection rests. What is to be known of it is written down where that is not there already, and the service
+  /// manager has it.
   func rest(_ connection: Connection) {
-    guard let memory, connection.inFlight == 0, connection.outgoing == nil, connections[connection.token] === connection
+    guard let memory, connection.isStored, connection.inFlight == 0, connection.outgoing == nil,
+      connections[connection.token] === connection
     else { return }
     guard !connection.isDraining else { return memory.forget(connection.token.slot) }
     let shape = connection.shape
@@ -131,8 +134,11 @@ extension Server {
     for token in tokens { if let connection = connections[token] { watchProcess(of: connection) } }
     let waiting = tokens.compactMap { connections[$0] }
     guard memory != nil, !waiting.isEmpty else { return }
+    for connection in waiting {
+      connection.isStored = true
+      rest(connection)
+    }
     ServiceManager.store(waiting.map { $0.descriptor.number }, name: Kept.connection)
-    for connection in waiting { connection.isStored = true }
   }
 
   /// The end of an orderly stop: everything that the next run has to know is sealed and given away.

@@ -58,7 +58,7 @@ extension Server {
   private func take(_ ready: ReadinessSet.Ready, isAlone: Bool) {
     guard let connection = connections[ConnectionToken(rawValue: ready.token)] else {
       switch ready.token {
-      case LoopToken.listener: if !isStopping { acceptConnections(atMost: connections.turn.accepts) }
+      case LoopToken.listener: if !isStopping { acceptConnection() }
       case LoopToken.reports: takeReports()
       case LoopToken.sources: loop.wake()
       default: if let key = LoopToken.process(of: ready.token) { endedProcesses.append(key) }

@@ -3,6 +3,17 @@ import Glibc
 
 /// What the kernel tells of other processes.
 package enum ProcessFacts {
+  /// The number of the control group that a process is in, in the unified hierarchy (PIDFD_GET_INFO). The kernel gives no
+  /// number twice in one boot.
+  ///
+  /// - Parameter process: stands for the process, so no other one can be meant.
+  /// - Returns: nil before Linux 6.13, and where the process has ended.
+  package static func controlGroup(of process: borrowing Descriptor) -> UInt64? {
+    let descriptor = process.number
+    var group: UInt64 = 0
+    return unsafe clinux_process_group(descriptor, &group) == 0 ? group : nil
+  }
+
   /// When a process was started: field 22 of `/proc/PID/stat`, in clock ticks since boot (proc(5)). Together with its
   /// number it names one process of this boot.
   ///

@@ -7,13 +7,14 @@ package struct PeerUnit: Equatable, Sendable {
   package let name: String
   /// The user whose manager runs it; nil for a service of the system.
   package let owner: UInt32?
-  /// Which run of a service of the system it is; nil where that is not known.
-  package let invocation: Invocation?
   /// The number of a user's service's own control group. systemd removes the group when the service ends and makes another
   /// for its next run, and the kernel gives no number twice in one boot. Nil where it is not known.
   ///
   /// Only the system's manager tells others which run it is: a user's keeps that in a folder closed to everybody else.
   package let controlGroup: UInt64?
+
+  /// Which run of a service of the system it is now; nil where that is not known.
+  package var invocation: Invocation? { owner == nil ? Invocation(ofSystemUnit: name) : nil }
 
   /// Looks up the peer of a connected Unix socket.
   ///
@@ -24,7 +25,7 @@ package struct PeerUnit: Equatable, Sendable {
     guard let unit = try unsafe name("sd_peer_get_unit", { unsafe sd_peer_get_unit(socket, $0) }) else { return nil }
     guard unit.utf8.starts(with: "user@".utf8) else {
       guard unit.hasSuffix(".service") else { return nil }
-      return PeerUnit(name: unit, owner: nil, invocation: Invocation(ofSystemUnit: unit), controlGroup: nil)
+      return PeerUnit(name: unit, owner: nil, controlGroup: nil)
     }
     // Below user@UID.service the tree is that user's own: the name is as trustworthy as the user.
     guard let userUnit = try unsafe name("sd_peer_get_user_unit", { unsafe sd_peer_get_user_unit(socket, $0) }),
@@ -32,15 +33,22 @@ package struct PeerUnit: Equatable, Sendable {
     else { return nil }
     var owner: uid_t = 0
     try checked("sd_peer_get_owner_uid", unsafe sd_peer_get_owner_uid(socket, &owner))
-    let group = try unsafe name("sd_peer_get_cgroup", { unsafe sd_peer_get_cgroup(socket, $0) })
-    let own = group.flatMap { controlGroup(ofUserUnit: userUnit, in: $0) }
-    return PeerUnit(name: userUnit, owner: owner, invocation: nil, controlGroup: own.flatMap { number(ofGroup: $0) })
+    let own = try group(of: socket).flatMap { controlGroup(ofUserUnit: userUnit, in: $0) }
+    return PeerUnit(name: userUnit, owner: owner, controlGroup: own.flatMap { number(ofGroup: $0) })
   }
 
-  /// The number of a control group's folder, in the unified hierarchy, wherever that is (cgroups(7)).
-  private static func number(ofGroup path: String) -> UInt64? {
+  /// The path of the peer's control group, below its hierarchy.
+  static func group(of socket: Int32) throws(SystemdError) -> String? {
+    try unsafe name("sd_peer_get_cgroup", { unsafe sd_peer_get_cgroup(socket, $0) })
+  }
+
+  /// The number of a control group's folder, in the unified hierarchy, wherever that is (cgroups(7)); nil for what is in
+  /// no such hierarchy.
+  package static func number(ofGroup path: String) -> UInt64? {
     for hierarchy in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
       var status = stat()
+      // The file is in each group there, and in no other hierarchy.
+      guard unsafe access("\(hierarchy)\(path)/cgroup.controllers", F_OK) == 0 else { continue }
       if unsafe lstat(hierarchy + path, &status) == 0 { return UInt64(status.st_ino) }
     }
     return nil

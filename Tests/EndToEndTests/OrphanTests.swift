@@ -94,6 +94,7 @@ import Testing
 
   @Test func `a process counts once, however many connections it has, and is let go with the last`() throws {
     let daemon = try DaemonUnderTest().start()
+    // Its start was asked for: the last process is held.
     let before = try descriptors(daemon)
     var clients = try (0..<100).map { _ in try daemon.client() }
     for client in clients { #expect(try client.ask("ping") == ["OK"]) }

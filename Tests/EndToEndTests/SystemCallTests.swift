@@ -1,5 +1,9 @@
 import Foundation
+import LinuxSystem
 import Testing
+
+private let tellsGroups =
+  (try? ProcessFacts.controlGroup(of: PeerCredentials.processDescriptor(number: getpid()))) != nil
 
 /// What the daemon asks of the kernel, against what its unit lets it ask.
 @Suite(.enabled(if: isRoot, "tracing the daemon needs root")) struct SystemCallTests {
@@ -32,6 +36,65 @@ import Testing
       for group in calls { if list.hasPrefix("~") { allowed.subtract(group) } else { allowed.formUnion(group) } }
     }
     return allowed
+  }
+
+  /// What the loop calls for each connection, from its accepting to the next wait. A timer of all is set before that.
+  private func callsOfConnections(in trace: URL, of process: Int32) throws -> [[String]] {
+    var connections: [[String]] = []
+    var isOpen = false
+    for line in try String(contentsOf: trace, encoding: .utf8).split(separator: "\n") {
+      guard let call = line.firstMatch(of: /^([0-9]+) +([a-z0-9_]+)\(/), call.1 == "\(process)" else { continue }
+      if call.2 == "accept4" {
+        connections.append([])
+        isOpen = true
+      } else if call.2.hasPrefix("epoll_") || call.2 == "timerfd_settime" {
+        isOpen = false
+      }
+      // What some machines call a call by another name.
+      let name = ["newfstatat": "fstat", "ppoll": "poll"][String(call.2)] ?? String(call.2)
+      if isOpen { connections[connections.count - 1].append(name) }
+    }
+    return connections
+  }
+
+  @Test(
+    .enabled(if: tellsGroups, "kernels before 6.13 do not tell the control group by the process"),
+    arguments: [false, true])
+  func `a connection of one request costs eleven system calls, also where a service manager keeps those that last`(
+    isManaged: Bool
+  ) throws {
+    let daemon = try DaemonUnderTest()
+    let trace = daemon.folder.appending(path: "trace")
+    let manager = try isManaged ? PlayedManager(in: daemon.folder) : nil
+    let socket = manager.map { ["-E", "NOTIFY_SOCKET=\($0.path)"] } ?? []
+    try daemon.start(through: ["strace", "-D", "-f", "-o", trace.path] + socket)
+    let process = daemon.process.processIdentifier
+    let before = try callsOfConnections(in: trace, of: process).count
+    // All that each client does is done before the daemon sees any of it.
+    kill(process, SIGSTOP)
+    let clients = try (0..<4).map { _ in
+      let client = try daemon.client()
+      try client.send("get boot\n")
+      try client.endWriting()
+      return client
+    }
+    kill(process, SIGCONT)
+    for client in clients { #expect(try client.rest().count == 1) }
+    daemon.end()
+    // The stop asks whether there is another one.
+    let calls = try callsOfConnections(in: trace, of: process).dropFirst(before).prefix(clients.count)
+    #expect(calls.count == clients.count)
+    for calls in calls {
+      #expect(
+        calls == [
+          // Who it is, by the kernel's word: twice of the socket, then its group, its number, and whether it lives.
+          "accept4", "getsockopt", "getsockopt", "ioctl", "fstat", "poll",
+          // The request, the answer, the end of the stream.
+          "recvfrom", "sendto", "recvfrom",
+          // The process of the connection before, and the connection.
+          "close", "close",
+        ])
+    }
   }
 
   @Test func `row 52: everything that it does in its life is allowed by the filter of its unit`() throws {

@@ -28,6 +28,7 @@ import Testing
       for session: SessionAnchor in [
         .invocation(UUID(high: number, low: ~number)), .controlGroup(number),
         .process(Int32(truncatingIfNeeded: number), start: number), .process(.max, start: ~number),
+        .onlyProcess(Int32(truncatingIfNeeded: number), inode: number), .onlyProcess(.max, inode: ~number),
       ] {
         let half = UInt32(truncatingIfNeeded: number)
         let record = HandoverRecord(
@@ -136,6 +137,7 @@ extension HandoverRecord {
     let sessions: [SessionAnchor?] = [
       nil, .invocation(UUID(high: number(), low: number())), .controlGroup(number()),
       .process(Int32.random(in: 1 ... .max, using: &generator), start: number()),
+      .onlyProcess(Int32.random(in: 1 ... .max, using: &generator), inode: number()),
     ]
     let place = Int64.random(in: 0...1_000_000, using: &generator)
     let after = place + Int64.random(in: 0...1_000, using: &generator)

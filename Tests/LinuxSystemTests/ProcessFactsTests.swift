@@ -53,6 +53,39 @@ import Testing
     #expect(try ProcessFacts.startTime(of: number) == nil)
   }
 
+  /// Whether the kernel is Linux 6.13 or later.
+  private static let tellsGroups: Bool = {
+    var names = utsname()
+    guard unsafe uname(&names) == 0 else { return false }
+    let release = unsafe withUnsafeBytes(of: names.release) { unsafe String(decoding: $0, as: UTF8.self) }
+    let numbers = release.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+    return numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 13)
+  }()
+
+  @Test(.enabled(if: tellsGroups, "kernels before 6.13 do not tell it"))
+  func `a process is in the control group that it is in, until it has ended`() throws {
+    let temporary = try TemporaryFolder()
+    let process = try sleeper("sleeper", in: temporary)
+    let descriptor = try PeerCredentials.processDescriptor(number: process.processIdentifier)
+    let text = try String(contentsOfFile: "/proc/\(process.processIdentifier)/cgroup", encoding: .utf8)
+    let path = try #require(text.split(separator: "\n").first { $0.hasPrefix("0::") }).dropFirst(3)
+    let group = ProcessFacts.controlGroup(of: descriptor)
+    let folders = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].compactMap { mount -> UInt64? in
+      var status = stat()
+      return unsafe lstat("\(mount)\(path)", &status) == 0 ? UInt64(status.st_ino) : nil
+    }
+    #expect(group.map { folders.contains($0) } == true)
+    end(process)
+    let last = ProcessFacts.controlGroup(of: descriptor)
+    #expect(last == nil)
+  }
+
+  @Test func `what is no process is in no control group`() throws {
+    let pipe = try Pair.pipe()
+    let group = ProcessFacts.controlGroup(of: pipe.reader)
+    #expect(group == nil)
+  }
+
   // pid_max is 2^22 at most (proc(5)).
   @Test(arguments: [0, -1, .min, .max, 1 << 22 + 1])
   func `a number that no process can have is nobody's`(number: Int32) throws {

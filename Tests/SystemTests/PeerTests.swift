@@ -61,6 +61,49 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
+  func `services that come and go are each known by what they are now, and each run has a session`(suite: String)
+    async throws
+  {
+    let system = try await Container.ready(suite)
+    let told = try await system.shell(
+      """
+      for round in 1 2 3 4; do
+        for unit in first second "round-$round"; do
+          systemd-run --quiet --wait --pipe --collect --unit="$unit" sh -euc \
+            'echo $(identityctl whoami | cut -d " " -f 1) $(identityctl get session) $(identityctl get session)'
+        done
+        systemd-run --quiet --scope sh -euc 'echo $(identityctl whoami | cut -d " " -f 1) - -'
+      done
+      """)
+    let lines = told.split(separator: "\n").map { $0.split(separator: " ") }
+    let expected = (1...4).flatMap { ["first", "second", "round-\($0)"].map { "unit:\($0).service" } + ["user:0"] }
+    #expect(lines.map { String($0.first ?? "") } == expected, "\(told)")
+    #expect(lines.allSatisfy { $0.count == 3 && $0[1] == $0[2] }, "\(told)")
+    #expect(Set(lines.map { $0[1] }).count == 13, "\(told)")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a process that systemd moves is from then on what it was moved to`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await system.write(
+      """
+      read -r process rest </proc/self/stat
+      identityctl whoami | cut -d ' ' -f 1
+      busctl --quiet call org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager \
+        StartTransientUnit 'ssa(sv)a(sa(sv))' moved.scope fail 1 PIDs au 1 $process 0
+      while ! grep -q moved.scope /proc/self/cgroup; do sleep 0.05; done
+      identityctl whoami | cut -d ' ' -f 1
+      """, to: "/run/mover")
+    let told = try await system.shell(
+      """
+      systemd-run --quiet --wait --pipe --collect --unit=mover sh -eu /run/mover
+      systemd-run --quiet --wait --pipe --collect --unit=mover identityctl whoami | cut -d ' ' -f 1
+      rm /run/mover
+      """)
+    #expect(told.split(separator: "\n") == ["unit:mover.service", "user:0", "unit:mover.service"])
+  }
+
+  @Test(arguments: Container.suites)
   func `two services have two installations of one device`(suite: String) async throws {
     let system = try await Container.ready(suite)
     func identifiers(_ unit: String) async throws -> [Substring] {

@@ -28,6 +28,8 @@ int clinux_peer_credentials(int socket, struct clinux_credentials *credentials);
 int clinux_peer_pidfd(int socket);
 /// pidfd_open(): a descriptor, or -1.
 int clinux_pidfd_open(int process);
+/// PIDFD_GET_INFO (Linux 6.13): 0 and the number of the process's control group in the unified hierarchy, or -1.
+int clinux_process_group(int process, uint64_t *group);
 /// FIONREAD: how many bytes have arrived, or -1.
 int clinux_unread(int socket);
 /// SO_PEERGROUPS: how many groups were written, or -1 with ERANGE when there is not enough room.

@@ -1,0 +1,134 @@
+import Foundation
+import Testing
+
+/// Processes that come in and go out of services (row 36c): each connection has the rights of the service that its process
+/// is in when it is accepted, whatever is known of others.
+@Suite(.enabled(if: canMakeGroups, "control groups can be made by root alone, where libsystemd looks for them"))
+struct PeerGroupTests {
+  private let name = "identity-test-\(UUID().uuidString)"
+
+  /// Runs a program in Perl that may enter groups below a folder of this test, which is removed afterwards.
+  private func perl(_ daemon: DaemonUnderTest, _ script: String) throws -> [String] {
+    let folder = try #require(groups) + "/\(name).slice"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    defer {
+      // The last process may be on its way out.
+      for _ in 0..<100 where unsafe rmdir(folder) != 0 { usleep(10_000) }
+    }
+    let begin = """
+      use Socket; use POSIX;
+      my ($path, $folder) = @ARGV; $| = 1;
+      sub enter { my ($group) = @_; mkdir $group;
+        open my $file, '>', "$group/cgroup.procs" or die $!; syswrite $file, "$$" or die $!; }
+      sub leave { enter($folder); rmdir "$folder/$_[0]" or die $! }
+      sub connection { socket(my $socket, AF_UNIX, SOCK_STREAM, 0) or die $!;
+        connect($socket, sockaddr_un($path)) or die $!; return $socket }
+      sub whoami { my ($socket) = @_; syswrite $socket, "whoami\n"; return (split / /, scalar <$socket>)[1] }
+
+      """
+    let end = "\nopen my $file, '>', \"$folder/../cgroup.procs\" or die $!; syswrite $file, \"$$\" or die $!;"
+    let result = try run(["perl", "-e", begin + script + end, daemon.socket, folder])
+    #expect(result.status == 0, "\(result)")
+    return result.output.split(separator: "\n").map(String.init)
+  }
+
+  @Test func `row 36c: a process is what it is in when it connects, and a connection stays that`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let heard = try perl(
+      daemon,
+      """
+      my @kept;
+      for my $group (('a.service', 'b.service', 'c.scope') x 4) {
+        enter("$folder/$group");
+        my $socket = connection(); push @kept, $socket;
+        print whoami($socket), "\\n"; print whoami(connection()), "\\n";
+      }
+      print whoami($_), "\\n" for @kept;
+      leave($_) for 'a.service', 'b.service', 'c.scope';
+      """)
+    let round = ["unit:a.service", "unit:b.service", "user:0"]
+    #expect(heard == (0..<4).flatMap { _ in round.flatMap { [$0, $0] } } + (0..<4).flatMap { _ in round })
+  }
+
+  @Test func `row 36c: a group that follows on another one has nothing of it`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let heard = try perl(
+      daemon,
+      """
+      for my $round (1 .. 60) {
+        my $group = ('a.service', "$round.service", 'a.scope')[$round % 3];
+        enter("$folder/$group"); print "$group ", whoami(connection()), "\\n"; leave($group);
+      }
+      """)
+    #expect(heard.count == 60)
+    for line in heard {
+      let words = line.split(separator: " ")
+      #expect(words.last == (words[0].hasSuffix(".scope") ? "user:0" : "unit:\(words[0])"), "\(line)")
+    }
+  }
+
+  @Test func `processes of several groups that connect all at once are not taken for one another`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let heard = try perl(
+      daemon,
+      """
+      my @groups = ('a.service', 'b.service', 'c.scope', 'd.service');
+      for my $number (0 .. 7) {
+        next if fork;
+        my $group = $groups[$number % 4];
+        enter("$folder/$group");
+        for my $round (1 .. 200) {
+          my $told = whoami(connection());
+          print "$group $told\\n" if $told ne ($group =~ /scope/ ? 'user:0' : "unit:$group");
+        }
+        POSIX::_exit(0);
+      }
+      while (wait != -1) { print "status $?\\n" if $? }
+      rmdir "$folder/$_" for @groups;
+      print "done\\n";
+      """)
+    #expect(heard == ["done"])
+  }
+
+  @Test func `where the kernel does not tell the group by the process it is looked up each time`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let script = """
+      for my $group (('a.service', 'b.service') x 2) { enter("$folder/$group"); print whoami(connection()), "\\n" }
+      leave($_) for 'a.service', 'b.service';
+      """
+    let expected = ["unit:a.service", "unit:b.service", "unit:a.service", "unit:b.service"]
+    // As kernels before 6.13 answer, those that know no such call of a process, and a filter of system calls.
+    for error in ["EINVAL", "ENOTTY", "EPERM"] {
+      try Fault.inject("ioctl:error=\(error)", into: daemon) { () throws in
+        #expect(try perl(daemon, script) == expected, "\(error)")
+      }
+    }
+    #expect(try perl(daemon, script) == expected)
+  }
+
+  @Test func `a session is the process's, whichever way the kernel tells of it`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let script = """
+      sub session { my $socket = connection(); syswrite $socket, "get session\\n"; return (split / /, <$socket>)[1] }
+      enter("$folder/a.scope");
+      my %told; $told{session()}++ for 1 .. 5;
+      if (!fork) { $told{session()} += 10; print join(' ', sort { $a <=> $b } values %told), "\\n"; POSIX::_exit(0) }
+      wait; leave('a.scope');
+      """
+    #expect(try perl(daemon, script) == ["5 10"])
+    try Fault.inject("ioctl:error=EINVAL", into: daemon) { () throws in
+      #expect(try perl(daemon, script) == ["5 10"])
+    }
+  }
+}
+
+/// Where groups can be made: the unified hierarchy, as libsystemd finds it.
+private let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].first {
+  FileManager.default.fileExists(atPath: "\($0)/cgroup.controllers")
+}
+
+private let canMakeGroups: Bool = {
+  guard isRoot, let groups else { return false }
+  let folder = "\(groups)/identity-test-\(UUID().uuidString)"
+  return unsafe mkdir(folder, 0o755) == 0 && rmdir(folder) == 0
+}()

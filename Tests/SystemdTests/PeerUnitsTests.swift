@@ -1,0 +1,90 @@
+import Foundation
+import LinuxSystem
+import Systemd
+import Testing
+
+/// What is known of a control group is true of that group alone.
+@Suite(.serialized, .enabled(if: Peer.canBeMade, "no control group can be made here")) struct PeerUnitsTests {
+  private let name = "identity-test-\(UUID().uuidString)"
+  private func group(_ unit: String) -> String { "system.slice/\(name)-\(unit)" }
+
+  @Test func `a group that is known is not looked up again`() throws {
+    var units = PeerUnits(atMost: 4)
+    let peer = try Peer(in: group("a.service"))
+    let number = try Peer.number(of: group("a.service"))
+    let found = try #require(try units.look(up: peer.socket, in: number))
+    #expect(found.name == "\(name)-a.service")
+    #expect(units.count == 1)
+    // No look-up works with what is no socket.
+    #expect(try units.look(up: -1, in: number) == found)
+    #expect(throws: SystemdError.self) { _ = try units.look(up: -1, in: number + 1) }
+    #expect(throws: SystemdError.self) { _ = try units.look(up: -1, in: nil) }
+    #expect(units.count == 1)
+  }
+
+  @Test func `that a group is no service's is known too`() throws {
+    var units = PeerUnits(atMost: 4)
+    let peer = try Peer(in: group("a.scope"))
+    let number = try Peer.number(of: group("a.scope"))
+    #expect(try units.look(up: peer.socket, in: number) == nil)
+    #expect(units.count == 1)
+    #expect(try units.look(up: -1, in: number) == nil)
+  }
+
+  @Test func `a kernel that does not tell the group has each peer looked up`() throws {
+    var units = PeerUnits(atMost: 4)
+    let peer = try Peer(in: group("a.service"))
+    #expect(try units.look(up: peer.socket, in: nil)?.name == "\(name)-a.service")
+    #expect(units.count == 0)
+  }
+
+  @Test func `what was found by another group than the kernel told is not kept`() throws {
+    var units = PeerUnits(atMost: 4)
+    let peer = try Peer(in: group("a.service"))
+    let first = try Peer.number(of: group("a.service"))
+    // As where the process goes to another group between the kernel's word and the look-up.
+    try peer.move(to: group("b.service"))
+    #expect(try units.look(up: peer.socket, in: first)?.name == "\(name)-b.service")
+    // The root of the hierarchies, where the kernel has every process that is in none of its groups.
+    for root in [1, 2] as [UInt64] { _ = try units.look(up: peer.socket, in: root) }
+    #expect(units.count == 0)
+    let second = try Peer.number(of: group("b.service"))
+    #expect(try units.look(up: peer.socket, in: second)?.name == "\(name)-b.service")
+    #expect(units.count == 1)
+  }
+
+  @Test func `a group that is made again under a name is another one`() throws {
+    var units = PeerUnits(atMost: 1_000)
+    var numbers: Set<UInt64> = []
+    for round in 0..<20 {
+      let unit = round % 3 == 2 ? "a.scope" : "a.service"
+      let peer = try Peer(in: group(unit))
+      let number = try Peer.number(of: group(unit))
+      #expect(numbers.insert(number).inserted)
+      let process = try PeerCredentials.processDescriptor(number: peer.processID)
+      if let told = ProcessFacts.controlGroup(of: process) { #expect(told == number) }
+      let found = try units.look(up: peer.socket, in: number)
+      #expect(found?.name == (unit == "a.scope" ? nil : "\(name)-a.service"))
+    }
+    #expect(units.count == 20)
+  }
+
+  @Test func `no more are kept than the bound, and each is found again`() throws {
+    var units = PeerUnits(atMost: 2)
+    let peers = try ["a", "b", "c", "d", "e"].map { try (unit: $0, peer: Peer(in: group("\($0).service"))) }
+    for (unit, peer) in peers + peers {
+      let number = try Peer.number(of: group("\(unit).service"))
+      #expect(try units.look(up: peer.socket, in: number)?.name == "\(name)-\(unit).service")
+      #expect(try units.look(up: -1, in: number)?.name == "\(name)-\(unit).service")
+      #expect((1...2).contains(units.count))
+    }
+  }
+}
+
+/// The number of a control group is one of the unified hierarchy, or none.
+@Suite struct GroupNumberTests {
+  @Test(arguments: ["/no-such-group", "/../..", "/../../proc", "/memory"])
+  func `what is no group of the unified hierarchy has no number`(path: String) {
+    #expect(PeerUnit.number(ofGroup: path) == nil)
+  }
+}
