@@ -1,5 +1,6 @@
-/// One thing that happened to the registry: stored, applied to the committed copy, and told in an event.
-package enum Change: Equatable, Sendable {
+/// One thing that happened to the registry: stored, applied to the committed copy, and told in an event. It is handed on a
+/// lot, so whatever it holds is one reference.
+package indirect enum Change: Equatable, Sendable {
   /// An app was installed: its manifest appeared, or it was used for the first time.
   case appInstalled(Text, App)
   /// The manifest of an installed app says something else now.
@@ -47,8 +48,9 @@ package enum ItemChange: String, Sendable {
   case updated
 }
 
-/// A change with the event that tells of it: both are written in one transaction.
-package struct RecordedChange: Equatable, Sendable {
+/// A change with the event that tells of it: both are written in one transaction. It goes from list to list, so it is one
+/// reference.
+package final class RecordedChange: Equatable, Sendable {
   /// What happened.
   package let change: Change
   /// What is told of it; nil for what is nobody's concern.
@@ -58,6 +60,10 @@ package struct RecordedChange: Equatable, Sendable {
   package init(_ change: Change, event: Event?) {
     self.change = change
     self.event = event
+  }
+
+  package static func == (left: RecordedChange, right: RecordedChange) -> Bool {
+    left.change == right.change && left.event == right.event
   }
 }
 

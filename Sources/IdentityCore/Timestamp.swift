@@ -13,6 +13,9 @@ package struct Timestamp: Hashable, Comparable, Sendable {
 // MARK: - RFC 3339
 
 extension Timestamp {
+  /// The length of the RFC 3339 form, in bytes.
+  package static let textLength = 24
+
   /// Appends `2026-11-21T08:39:12.345Z`: UTC, three decimals, always 24 bytes for the years 0 to 9999.
   ///
   /// A year outside those is written as the nearest moment inside them.
@@ -20,19 +23,21 @@ extension Timestamp {
     let clamped = min(max(milliseconds, Self.earliest), Self.latest)
     let (days, rest) = clamped.flooredQuotientAndRemainder(dividingBy: 86_400_000)
     let date = CivilDate(daysSinceEpoch: days)
-    appendDecimal(date.year, digits: 4, to: &output)
+    appendTwoDigits(date.year / 100, to: &output)
+    appendTwoDigits(date.year % 100, to: &output)
     output.append(UInt8(ascii: "-"))
-    appendDecimal(date.month, digits: 2, to: &output)
+    appendTwoDigits(date.month, to: &output)
     output.append(UInt8(ascii: "-"))
-    appendDecimal(date.day, digits: 2, to: &output)
+    appendTwoDigits(date.day, to: &output)
     output.append(UInt8(ascii: "T"))
-    appendDecimal(rest / 3_600_000, digits: 2, to: &output)
+    appendTwoDigits(rest / 3_600_000, to: &output)
     output.append(UInt8(ascii: ":"))
-    appendDecimal(rest / 60_000 % 60, digits: 2, to: &output)
+    appendTwoDigits(rest / 60_000 % 60, to: &output)
     output.append(UInt8(ascii: ":"))
-    appendDecimal(rest / 1_000 % 60, digits: 2, to: &output)
+    appendTwoDigits(rest / 1_000 % 60, to: &output)
     output.append(UInt8(ascii: "."))
-    appendDecimal(rest % 1_000, digits: 3, to: &output)
+    output.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 1_000 / 100))
+    appendTwoDigits(rest % 100, to: &output)
     output.append(UInt8(ascii: "Z"))
   }
 
@@ -118,11 +123,7 @@ extension Int64 {
   }
 }
 
-private func appendDecimal(_ value: Int64, digits: Int, to output: inout [UInt8]) {
-  var divisor: Int64 = 1
-  for _ in 1..<digits { divisor *= 10 }
-  while divisor > 0 {
-    output.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value / divisor % 10))
-    divisor /= 10
-  }
+private func appendTwoDigits(_ value: Int64, to output: inout [UInt8]) {
+  output.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value / 10))
+  output.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10))
 }

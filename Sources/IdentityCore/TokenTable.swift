@@ -20,18 +20,20 @@ package struct TokenTable: Equatable, Sendable {
 
   /// Takes a token in, in the place of one of the same app and provider.
   mutating func store(_ token: Token) {
-    remove(token)
-    if apps[token.app] == nil { apps[token.app] = [:] }
-    apps[token.app]?[token.provider] = token
-    count += 1
+    let isNew = apps.update(token.app) { tokens in
+      if tokens == nil { tokens = [:] }
+      return tokens?.updateValue(token, forKey: token.provider) == nil
+    }
+    if isNew { count += 1 }
     lastNumber = max(lastNumber, token.number)
   }
 
   /// Lets go of an app's token.
   mutating func remove(_ token: Token) {
-    guard self[token.app, token.provider] != nil else { return }
-    apps[token.app]?[token.provider] = nil
-    if apps[token.app]?.isEmpty == true { apps[token.app] = nil }
-    count -= 1
+    let isGone = apps.update(token.app) { tokens in
+      defer { if tokens?.isEmpty == true { tokens = nil } }
+      return tokens?.removeValue(forKey: token.provider) != nil
+    }
+    if isGone { count -= 1 }
   }
 }

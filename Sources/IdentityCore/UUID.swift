@@ -84,6 +84,15 @@ extension UUID {
   }
 }
 
+extension Text {
+  /// The canonical form.
+  package init(_ uuid: UUID) {
+    var bytes: [UInt8] = []
+    uuid.append(to: &bytes)
+    self.init(trusted: bytes)
+  }
+}
+
 extension UUID: CustomStringConvertible {
   /// The canonical form.
   package var description: String {

@@ -63,8 +63,23 @@ extension Server {
     case .registry(.item(.read)), .store(.backup): connection.awaitsLast = true
     case .registry, .store, .restore: break
     }
-    inbox.send(
-      .job(Job(connection: connection.token, work: work, peer: connection.peer, isShared: connections.isShared)))
+    let job = Job(connection: connection.token, work: work, peer: connection.peer, isShared: connections.isShared)
+    if inbox.put(.job(job)) { owesBell = true }
+    if !isInTurn { ringForJobs() }
+  }
+
+  /// Does what may send many requests to the writer, which hears of them together at the end: they share a commit.
+  func inTurn(_ body: () -> Void) {
+    isInTurn = true
+    body()
+    isInTurn = false
+    ringForJobs()
+  }
+
+  private func ringForJobs() {
+    guard owesBell else { return }
+    owesBell = false
+    inbox.ring()
   }
 
   private func parse(_ line: borrowing Span<UInt8>) throws(Refusal) {

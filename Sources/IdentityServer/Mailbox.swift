@@ -12,14 +12,21 @@ final class Mailbox<Element: Sendable>: Sendable {
   init(blocking: Bool) throws(SystemError) { bell = try Wakeup(blocking: blocking) }
 
   /// Puts a value in.
-  func send(_ element: Element) {
-    let wasEmpty = elements.withLock { elements in
+  func send(_ element: Element) { if put(element) { ring() } }
+
+  /// Puts a value in without a sound.
+  ///
+  /// - Returns: whether the receiver has to be rung for. Whoever takes the elements takes all: for a mailbox that was not
+  ///   empty somebody does that already.
+  func put(_ element: Element) -> Bool {
+    elements.withLock { elements in
       elements.append(element)
       return elements.count == 1
     }
-    // Whoever takes the elements takes all: a mailbox that was not empty has its bell rung already.
-    if wasEmpty { bell.ring() }
   }
+
+  /// Wakes the receiver.
+  func ring() { bell.ring() }
 
   /// Takes everything out.
   ///

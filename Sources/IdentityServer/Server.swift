@@ -81,6 +81,10 @@ package final class Server {
   /// Everything that the loop waits for; see ``LoopToken``.
   var readiness: ReadinessSet
   let inbox: Mailbox<WriterMessage>
+  /// Requests to the writer are collected until the turn ends.
+  var isInTurn = false
+  /// There are some that the writer was not told of.
+  var owesBell = false
   let outbox: Mailbox<WriterReport>
   let activity = WriterActivity()
   private var writerThread: Thread?

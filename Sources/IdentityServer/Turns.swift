@@ -33,7 +33,7 @@ extension Server {
   /// - Parameter waits: whether to wait where there is nothing to do.
   func turn(waits: Bool) {
     let waiting = waitingUsers.count
-    takeNews(waits: waits && waiting == 0)
+    inTurn { takeNews(waits: waits && waiting == 0) }
     serveUsers(waiting)
     // Behind what their connections have to say for themselves: most have ended together with their process.
     for key in endedProcesses { endProcess(key) }
@@ -78,8 +78,8 @@ extension Server {
   ///   with something goes first.
   private func serveUsers(_ waiting: Int) {
     let count = waitingUsers.count
-    for index in waiting..<count { serve(waitingUsers[index]) }
-    for index in 0..<waiting { serve(waitingUsers[index]) }
+    for index in waiting..<count { inTurn { serve(waitingUsers[index]) } }
+    for index in 0..<waiting { inTurn { serve(waitingUsers[index]) } }
     waitingUsers.removeFirst(count)
   }
 

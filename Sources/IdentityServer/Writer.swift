@@ -61,7 +61,10 @@ final class Writer {
     while true {
       var report = WriterReport()
       var folders: [String]?
-      for message in inbox.takeAll(waits: queue.isEmpty) {
+      let messages = inbox.takeAll(waits: queue.isEmpty)
+      // A bell that was rung behind what it was for.
+      if messages.isEmpty, queue.isEmpty { continue }
+      for message in messages {
         switch message {
         case .job(let job): queue.append(job)
         case .survey(let named): folders = named
@@ -122,33 +125,35 @@ final class Writer {
 
   /// Carries jobs out in their order: those about the registry together, as many as follow each other.
   private func carryOut(_ jobs: [Job], _ report: inout WriterReport) {
-    var batch: [(job: Job, command: RegistryCommand)] = []
+    var batch: [Job] = []
     for job in jobs {
       switch job.work {
-      case .registry(let command): batch.append((job, command))
+      case .registry: batch.append(job)
       case .store(let command):
-        carryOut(batch, &report)
+        carryOutTogether(batch, &report)
         batch = []
         report.outcomes.append(.init(job, perform(command, &report)))
       case .restore(let upload, let dryRun, let adoptsDevice):
-        carryOut(batch, &report)
+        carryOutTogether(batch, &report)
         batch = []
         let result = restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice, for: job.peer, &report)
         report.outcomes.append(.init(job, result))
       }
     }
-    carryOut(batch, &report)
+    carryOutTogether(batch, &report)
   }
 
-  private func carryOut(_ batch: [(job: Job, command: RegistryCommand)], _ report: inout WriterReport) {
+  private func carryOutTogether(_ batch: [Job], _ report: inout WriterReport) {
     guard !batch.isEmpty else { return }
     let before = registry
     var recorded: [RecordedChange] = []
-    let decisions = batch.map { decide($0.command, for: $0.job.peer, &recorded) }
+    recorded.reserveCapacity(batch.count)
+    let decisions = batch.map { decide($0, &recorded) }
     let failure = commit(recorded, &report)
     if failure != nil { registry = before }
     forgetUncommitted()
-    for ((job, _), decision) in zip(batch, decisions) {
+    report.outcomes.reserveCapacity(report.outcomes.count + batch.count)
+    for (job, decision) in zip(batch, decisions) {
       report.outcomes.append(.init(job, outcome(of: decision, after: failure)))
     }
   }
@@ -162,17 +167,16 @@ final class Writer {
     return decision
   }
 
-  private func decide(_ command: RegistryCommand, for peer: Peer, _ recorded: inout [RecordedChange]) -> Result<
-    WriterReport.Answer, Refusal
-  > {
+  private func decide(_ job: Job, _ recorded: inout [RecordedChange]) -> Result<WriterReport.Answer, Refusal> {
     do throws(Refusal) {
+      guard case .registry(let command) = job.work else { throw .broken("this is not for the registry") }
       if command.mayChange { try refuseUnwritable() }
       try requireSettled()
-      let context = context(for: peer)
+      let context = context(for: job.peer)
       let decision = try registry.decide(command, context)
       var answer = WriterReport.Answer(reply: decision.reply)
       if let item = decision.reply.item { answer.secret = try context.secret(item) }
-      recorded += record(decision.changes, at: context.now)
+      for change in decision.changes { recorded.append(record(change, at: context.now)) }
       return .success(answer)
     } catch {
       return .failure(error)
@@ -181,12 +185,14 @@ final class Writer {
 
   /// Takes changes into the writer's own registry, each with its event.
   func record(_ changes: [Change], at now: Timestamp) -> [RecordedChange] {
-    changes.map { change in
-      let recorded = registry.record(change, at: now)
-      registry.apply(recorded)
-      if case .itemStored(let item, let secret, _) = change { uncommitted[item.edition] = secret }
-      return recorded
-    }
+    changes.map { record($0, at: now) }
+  }
+
+  private func record(_ change: Change, at now: Timestamp) -> RecordedChange {
+    let recorded = registry.record(change, at: now)
+    registry.apply(recorded)
+    if case .itemStored(let item, let secret, _) = change { uncommitted[item.edition] = secret }
+    return recorded
   }
 
   /// Writes changes in one transaction. They are in the report once they are on disk, and only then.

@@ -2,8 +2,8 @@ package import IdentityCore
 import IdentityStore
 import Synchronization
 
-/// A request that may change the registry, on its way to the writer.
-struct Job: Sendable {
+/// A request that may change the registry, on its way to the writer. It goes from queue to queue, so it is one reference.
+final class Job: Sendable {
   /// What is to be done.
   enum Work: Sendable {
     case registry(RegistryCommand)
@@ -17,6 +17,13 @@ struct Job: Sendable {
   let peer: Peer
   /// Other users are there, who may want something meanwhile.
   let isShared: Bool
+
+  init(connection: ConnectionToken, work: Work, peer: Peer, isShared: Bool) {
+    self.connection = connection
+    self.work = work
+    self.peer = peer
+    self.isShared = isShared
+  }
 }
 
 /// What the loop tells the writer.
@@ -35,7 +42,7 @@ enum WriterMessage: Sendable {
 /// What the writer tells the loop, once a batch is on disk or refused.
 struct WriterReport: Sendable {
   /// The answer to one job.
-  struct Outcome: Sendable {
+  final class Outcome: Sendable {
     let connection: ConnectionToken
     let userID: UInt32
     let result: Result<Answer, Refusal>

@@ -15,52 +15,33 @@ struct Authenticator: ~Copyable, Sendable {
   }
 
   /// The proof of a row: no two rows of different content or table have the same bytes to prove.
-  func proof(table: String, _ values: [Value]) -> [UInt8] {
-    let message = Self.message(values, behind: table)
+  func proof(of row: borrowing RowBytes) -> [UInt8] {
     var proof = [UInt8](repeating: 0, count: Self.length)
     unsafe key.withBytes { start in
       // Fails only for lengths that these are not.
-      _ = unsafe crypto_generichash(&proof, Self.length, message, UInt64(message.count), start, Self.length)
+      _ = unsafe crypto_generichash(&proof, Self.length, row.bytes, UInt64(row.bytes.count), start, Self.length)
     }
     return proof
   }
 
+  /// The same, of values that are not bytes yet.
+  func proof(table: String, _ values: [Value]) -> [UInt8] {
+    var row = RowBytes(behind: table)
+    row.append(values)
+    return proof(of: row)
+  }
+
   /// Values as bytes: no two lists of them have the same.
   static func message(_ values: [Value], behind table: String? = nil) -> [UInt8] {
-    var message: [UInt8] = []
-    message.reserveCapacity(512)
-    if let table { append(1, table.utf8, to: &message) }
-    for value in values {
-      switch value {
-      case .null: append(2, [], to: &message)
-      case .integer(let number):
-        message.append(3)
-        message.append(number: 8)
-        message.append(number: UInt64(bitPattern: number))
-      case .text(let bytes): append(4, bytes, to: &message)
-      case .blob(let bytes): append(5, bytes, to: &message)
-      }
-    }
-    return message
+    var row = RowBytes(behind: table)
+    row.append(values)
+    return row.bytes
   }
 
   /// Whether two proofs are the same, in a time that does not depend on where they differ.
   static func matches(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
     return unsafe sodium_memcmp(left, right, left.count) == 0
-  }
-
-  private static func append(_ kind: UInt8, _ bytes: some Collection<UInt8>, to message: inout [UInt8]) {
-    message.append(kind)
-    message.append(number: UInt64(bytes.count))
-    message.append(contentsOf: bytes)
-  }
-}
-
-extension [UInt8] {
-  /// Appends eight bytes, the least significant first.
-  mutating func append(number: UInt64) {
-    for shift in stride(from: UInt64(0), to: 64, by: 8) { append(UInt8(truncatingIfNeeded: number >> shift)) }
   }
 }
 
@@ -78,6 +59,17 @@ extension Authenticator {
     let values = Array(columns.dropLast())
     let proof = proof(table: table.name, values)
     return Self.matches(proof, stored) ? ProvenRow(values: values, proof: proof) : nil
+  }
+
+  /// Reads the row that a statement is at: the columns of a table, the proof behind them.
+  ///
+  /// - Parameter row: takes the columns.
+  /// - Returns: the proof; nil where it does not prove them.
+  func proof(ofRowIn statement: borrowing Statement, of table: Table, into row: inout RowBytes) -> [UInt8]? {
+    row.begin(table.name)
+    statement.append(table.columns.count, to: &row)
+    let proof = proof(of: row)
+    return statement.holds(proof, in: Int32(table.columns.count)) ? proof : nil
   }
 }
 

@@ -1,4 +1,5 @@
 import CSQLite
+import CSodium
 import Glibc
 
 /// SQLite refused something.
@@ -64,6 +65,7 @@ struct Database: ~Copyable, @unchecked Sendable {
   /// The VFS "unix-excl" locks the file for this process and keeps the index of the log in its memory: no other process
   /// can write, and there is no shared-memory file that could be cut under a running daemon (which would kill it).
   init(path: String, create: Bool) throws(DatabaseError) {
+    _ = Self.settled
     var connection: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | (create ? SQLITE_OPEN_CREATE : 0)
     let code = unsafe sqlite3_open_v2(path, &connection, flags, "unix-excl")
@@ -130,9 +132,40 @@ struct Database: ~Copyable, @unchecked Sendable {
   }
 
   /// The same; false where a reader was in the way.
-  func checkpointIfFree() throws(DatabaseError) -> Bool { try integer(Self.checkpointing) == 0 }
+  func checkpointIfFree() throws(DatabaseError) -> Bool {
+    guard try integer(Self.checkpointing) == 0 else { return false }
+    _ = pagesInLog(forgets: true)
+    return true
+  }
+
+  /// What holds for all connections, settled before the first one.
+  private static let settled: Int32 = csqlite_count_no_memory()
 
   private static let checkpointing = "PRAGMA wal_checkpoint(TRUNCATE)"
+
+  /// Writes the log back into the file and syncs it. The log stays as long as it is, and the next commit begins at its front:
+  /// where a file neither grows nor shrinks, a sync writes what is in it and nothing else.
+  ///
+  /// Waits for no reader. Where one is in the way, the next time does it.
+  func writeBackLog() throws(DatabaseError) {
+    let statement = try prepare("PRAGMA wal_checkpoint(PASSIVE)")
+    guard try statement.step() else { return }
+    if statement.integer(0) == 0, statement.integer(1) == statement.integer(2) { _ = pagesInLog(forgets: true) }
+  }
+
+  /// The size of what was written to the log since it was last written back, in bytes.
+  var logSize: Int64 { Int64(pagesInLog(forgets: false)) * Self.frameSize }
+
+  /// A page of the database and what the log holds beside it (sqlite.org/fileformat.html, section 4.1).
+  private static let frameSize: Int64 = 4_096 + 24
+
+  private func pagesInLog(forgets: Bool) -> Int32 {
+    var count: Int32 = 0
+    var highest: Int32 = 0
+    // Fails only for a counter that there is not.
+    unsafe sqlite3_db_status(connection, SQLITE_DBSTATUS_CACHE_WRITE, &count, &highest, forgets ? 1 : 0)
+    return count
+  }
 
   private func check(_ action: String, _ code: Int32) throws(DatabaseError) {
     guard code == SQLITE_OK else { throw DatabaseError(action: action, justNow: code) }
@@ -153,29 +186,42 @@ struct Statement: ~Copyable, @unchecked Sendable {
 
   deinit { unsafe sqlite3_finalize(statement) }
 
-  /// Sets the parameters `?1`, `?2`, … in order.
+  /// Sets the parameters `?1`, `?2`, … in order; SQLite makes copies of its own.
   func bind(_ values: [Value]) throws(DatabaseError) {
-    for (index, value) in values.enumerated() {
-      let place = Int32(index + 1)
+    if values.isEmpty { return }
+    var row = RowBytes()
+    row.append(values)
+    let code = unsafe row.bytes.withUnsafeBytes { unsafe bind(row, at: $0, Self.copied) }
+    guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
+  }
+
+  /// - Parameters:
+  ///   - bytes: those of the row.
+  ///   - lifetime: whether they stay where they are as long as they are bound.
+  private func bind(_ row: borrowing RowBytes, at bytes: UnsafeRawBufferPointer, _ lifetime: sqlite3_destructor_type?)
+    -> Int32
+  {
+    var place = row.start
+    var parameter: Int32 = 0
+    while place < bytes.count {
+      let column = row.column(at: place)
+      // Also behind the last byte there is an address: SQLite takes a null pointer for NULL.
+      guard let start = unsafe bytes.baseAddress?.advanced(by: column.range.lowerBound) else { return SQLITE_MISUSE }
+      let count = UInt64(column.range.count)
+      place = column.range.upperBound
+      parameter += 1
       let code =
-        switch value {
-        case .null: unsafe sqlite3_bind_null(statement, place)
-        case .integer(let number): unsafe sqlite3_bind_int64(statement, place, number)
-        // SQLite takes a null pointer, which an empty array may have, for NULL.
-        case .text(let bytes) where bytes.isEmpty: unsafe sqlite3_bind_text(statement, place, "", 0, Self.copied)
-        case .text(let bytes):
-          unsafe bytes.withUnsafeBytes { buffer in
-            unsafe sqlite3_bind_text64(
-              statement, place, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), UInt64(buffer.count),
-              Self.copied, UInt8(SQLITE_UTF8))
-          }
-        case .blob(let bytes):
-          unsafe bytes.withUnsafeBytes { buffer in
-            unsafe sqlite3_bind_blob64(statement, place, buffer.baseAddress, UInt64(buffer.count), Self.copied)
-          }
+        switch column.kind {
+        case .integer: unsafe sqlite3_bind_int64(statement, parameter, row.number(in: column))
+        case .text:
+          unsafe sqlite3_bind_text64(
+            statement, parameter, start.assumingMemoryBound(to: CChar.self), count, lifetime, UInt8(SQLITE_UTF8))
+        case .blob: unsafe sqlite3_bind_blob64(statement, parameter, start, count, lifetime)
+        case .null, .table, nil: unsafe sqlite3_bind_null(statement, parameter)
         }
-      guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
+      guard code == SQLITE_OK else { return code }
     }
+    return SQLITE_OK
   }
 
   /// Runs to the next row.
@@ -191,18 +237,58 @@ struct Statement: ~Copyable, @unchecked Sendable {
   }
 
   /// Runs a statement that returns no rows, and makes it ready for the next time.
-  func run(_ values: [Value]) throws(DatabaseError) {
-    // The result of a reset repeats that of the step before it, which was thrown already.
-    defer { unsafe sqlite3_reset(statement) }
+  ///
+  /// - Parameter row: what its parameters are set to, in order.
+  func run(_ row: borrowing RowBytes) throws(DatabaseError) {
+    let failure = unsafe row.bytes.withUnsafeBytes { bytes -> DatabaseError? in
+      defer {
+        // The result of a reset repeats that of the step before it. SQLite forgets the bytes, which may go now.
+        unsafe sqlite3_reset(statement)
+        unsafe sqlite3_clear_bindings(statement)
+      }
+      let code = unsafe bind(row, at: bytes, Self.unmoved)
+      guard code == SQLITE_OK else { return DatabaseError(action: sql, code: code) }
+      let result = unsafe sqlite3_step(statement)
+      return result == SQLITE_DONE ? nil : DatabaseError(action: sql, justNow: result)
+    }
+    if let failure { throw failure }
+  }
+
+  /// Runs a statement that returns nothing that matters, and makes it ready for the next time.
+  func run(_ values: [Value] = []) throws(DatabaseError) {
+    defer { reset() }
     try bind(values)
     _ = try step()
+  }
+
+  /// Makes the statement ready for the next time. Its result repeats that of the step before it, which was thrown already.
+  func reset() { unsafe sqlite3_reset(statement) }
+
+  /// Appends the first columns of the row. A type that the schema does not know counts as NULL, and proves nothing.
+  func append(_ columns: Int, to row: inout RowBytes) {
+    for column in 0..<Int32(columns) {
+      let kind: RowBytes.Kind
+      let start: UnsafeRawPointer?
+      switch unsafe sqlite3_column_type(statement, column) {
+      case SQLITE_INTEGER:
+        row.append(integer(column))
+        continue
+      case SQLITE_TEXT: (kind, unsafe start) = (.text, unsafe UnsafeRawPointer(sqlite3_column_text(statement, column)))
+      case SQLITE_BLOB: (kind, unsafe start) = (.blob, unsafe sqlite3_column_blob(statement, column))
+      default:
+        row.append(.null)
+        continue
+      }
+      let count = unsafe Int(sqlite3_column_bytes(statement, column))
+      unsafe row.append(kind, UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    }
   }
 
   /// Runs a statement that returns one row at most, and makes it ready for the next time.
   ///
   /// - Returns: the first columns of the row; nil when there is none.
   func row(_ parameters: [Value], columns: Int) throws(DatabaseError) -> [Value]? {
-    defer { unsafe sqlite3_reset(statement) }
+    defer { reset() }
     try bind(parameters)
     return try step() ? values(columns) : nil
   }
@@ -221,6 +307,15 @@ struct Statement: ~Copyable, @unchecked Sendable {
     }
   }
 
+  /// Whether a column holds these bytes, in a time that does not depend on where they differ.
+  func holds(_ bytes: [UInt8], in column: Int32) -> Bool {
+    guard unsafe sqlite3_column_type(statement, column) == SQLITE_BLOB,
+      unsafe Int(sqlite3_column_bytes(statement, column)) == bytes.count,
+      let start = unsafe sqlite3_column_blob(statement, column)
+    else { return false }
+    return unsafe sodium_memcmp(start, bytes, bytes.count) == 0
+  }
+
   func integer(_ column: Int32) -> Int64 { unsafe sqlite3_column_int64(statement, column) }
 
   func text(_ column: Int32) -> [UInt8]? {
@@ -234,6 +329,9 @@ struct Statement: ~Copyable, @unchecked Sendable {
     guard let start = unsafe sqlite3_column_blob(statement, column) else { return count == 0 ? [] : nil }
     return unsafe Array(UnsafeRawBufferPointer(start: start, count: count))
   }
+
+  /// SQLITE_STATIC: the bytes stay where they are.
+  private static var unmoved: sqlite3_destructor_type? { nil }
 
   /// SQLITE_TRANSIENT: SQLite makes its own copy. The macro is a cast that Swift does not import.
   private static var copied: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }

@@ -5,34 +5,54 @@ final class TableStatements: Sendable {
   let table: Table
   private let finding: Statement
   private let insertion: Statement
+  private let replacement: Statement
   private let removal: Statement
 
   init(_ table: Table, _ database: borrowing Database) throws(DatabaseError) {
     self.table = table
     finding = try database.prepare(table.finding)
     insertion = try database.prepare(table.insertion)
+    replacement = try database.prepare(table.replacement)
     removal = try database.prepare(table.removal)
   }
 
-  /// Adds a row.
+  /// Adds a row, and its proof behind its columns.
   ///
-  /// - Returns: its proof.
-  func insert(_ values: [Value], _ authenticator: borrowing Authenticator) throws(DatabaseError) -> [UInt8] {
-    let proof = authenticator.proof(table: table.name, values)
-    try insertion.run(values + [.blob(proof)])
+  /// - Returns: the proof.
+  func insert(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> [UInt8] {
+    let proof = authenticator.proof(of: row)
+    row.append(.blob, proof)
+    try insertion.run(row)
     return proof
   }
 
-  /// Removes a row that has to be there, as it was written.
+  /// Writes a row in the place of the one with its key, which has to be there. What tells one row of the table from another
+  /// stays as it is, so no index is touched.
   ///
-  /// - Returns: its columns and its proof.
-  func remove(_ key: Value, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> ProvenRow {
-    guard let columns = try finding.row([key], columns: table.columns.count + 1),
-      let row = authenticator.proven(columns, of: table), row.values[0] == key
-    else { throw .unproven(table.name, key) }
-    try removal.run([key])
-    return row
+  /// - Returns: the proof.
+  func replace(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> [UInt8] {
+    let proof = authenticator.proof(of: row)
+    row.append(.blob, proof)
+    try replacement.run(row)
+    return proof
   }
+
+  /// Finds a row that has to be there, as it was written.
+  ///
+  /// - Parameter row: takes its columns.
+  /// - Returns: its proof.
+  func find(_ key: Value, into row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError)
+    -> [UInt8]
+  {
+    try finding.bind([key])
+    defer { finding.reset() }
+    guard try finding.step(), let proof = authenticator.proof(ofRowIn: finding, of: table, into: &row), row.key == key
+    else { throw .unproven(table.name, key) }
+    return proof
+  }
+
+  /// Removes a row that was found.
+  func remove(_ key: Value) throws(DatabaseError) { try removal.run([key]) }
 }
 
 /// The statements of every table.
@@ -43,6 +63,7 @@ struct Tables: Sendable {
   let identifier: TableStatements
   let device: TableStatements
   let event: TableStatements
+  let oldEvents: OldEventStatements
   let dataKey: TableStatements
   let item: TableStatements
   let secret: SecretStatements
@@ -58,6 +79,7 @@ struct Tables: Sendable {
     identifier = try TableStatements(.identifier, database)
     device = try TableStatements(.device, database)
     event = try TableStatements(.event, database)
+    oldEvents = try OldEventStatements(database)
     dataKey = try TableStatements(.dataKey, database)
     item = try TableStatements(.item, database)
     secret = try SecretStatements(database)
@@ -74,8 +96,12 @@ struct Tables: Sendable {
 /// whole: the digest would hide it.
 struct Edit {
   let tables: Tables
-  private let sealing: ItemSealing?
+  let sealing: ItemSealing?
   private(set) var ledger: Ledger
+  /// The row that is being written.
+  private var row = RowBytes()
+  /// The row that stands in its place.
+  private var found = RowBytes()
 
   /// - Parameters:
   ///   - ledger: what is committed, with the revision that the rows are to have.
@@ -86,10 +112,33 @@ struct Edit {
     self.sealing = sealing
   }
 
-  /// Writes a change and its event.
-  mutating func apply(_ recorded: RecordedChange, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    try apply(recorded.change, authenticator)
-    if let event = recorded.event { try append(event, authenticator) }
+  /// Writes changes and their events.
+  mutating func apply(_ recorded: [RecordedChange], _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    let passing = Self.passing(recorded)
+    for (place, recorded) in recorded.enumerated() {
+      if !passing.contains(place) { try apply(recorded.change, authenticator) }
+      if let event = recorded.event { try append(event, authenticator) }
+    }
+  }
+
+  /// The places of changes that others behind them undo: what a row becomes for a moment between two changes of one
+  /// transaction is never on disk.
+  private static func passing(_ recorded: [RecordedChange]) -> Set<Int> {
+    guard recorded.count > 1 else { return [] }
+    var passing: Set<Int> = []
+    var tokens: Set<Int64> = []
+    var items: Set<Int64> = []
+    // From the last one on. What adds a row is always written, and removes nothing that stood there before.
+    for place in recorded.indices.reversed() {
+      switch recorded[place].change {
+      case .tokenStored(let token, let change) where change != .created:
+        if !tokens.insert(token.number).inserted { passing.insert(place) }
+      case .itemStored(let item, _, let change) where change != .added:
+        if !items.insert(item.number).inserted { passing.insert(place) }
+      default: break
+      }
+    }
+    return passing
   }
 
   private mutating func apply(_ change: Change, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
@@ -176,24 +225,23 @@ struct Edit {
   private mutating func store(
     _ item: Item, _ secret: SealedSecret, _ change: ItemChange, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    guard let sealing,
-      let sealed = sealing.memory.stored(secret, with: item.associated(with: sealing.store), sealing.key)
-    else { throw .impossible("seal a secret without its key") }
-    if change != .added { try removeRow(of: item, authenticator) }
-    try insert(item.columns(sealing), tables.item, authenticator)
+    guard let sealing, let (columns, sealed) = item.sealed(with: secret, sealing) else {
+      throw .impossible("seal a secret without its key")
+    }
+    if change == .added {
+      try insert(columns, tables.item, authenticator)
+    } else {
+      try replace(columns, tables.item, authenticator)
+    }
     try tables.secret.replace(item, sealed)
   }
 
   private mutating func delete(_ item: Item, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    try removeRow(of: item, authenticator)
-    try tables.secret.remove(item.number)
-  }
-
-  private mutating func removeRow(of item: Item, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     let number = Value.integer(item.number)
     guard Item(columns: try remove(number, tables.item, authenticator), nil)?.key == item.key else {
       throw .unproven(Table.item.name, number)
     }
+    try tables.secret.remove(item.number)
   }
 
   /// Writes the data key as it is wrapped now.
@@ -209,7 +257,9 @@ struct Edit {
     guard event.sequence == ledger.lastEvent + 1 else {
       throw .impossible("store event \(event.sequence) behind event \(ledger.lastEvent)")
     }
-    try insert(event.columns, tables.event, authenticator)
+    row.begin(tables.event.table.name)
+    event.append(to: &row)
+    try insertRow(tables.event, authenticator)
     ledger.lastEvent = event.sequence
   }
 
@@ -218,7 +268,7 @@ struct Edit {
     let kept = ledger.lastEvent - ledger.firstEvent + 1
     guard kept > Int64(Bound.keptEvents + Bound.spareEvents) else { return }
     let first = ledger.lastEvent - Int64(Bound.keptEvents) + 1
-    for sequence in ledger.firstEvent..<first { try remove(.integer(sequence), tables.event, authenticator) }
+    try tables.oldEvents.remove(ledger.firstEvent..<first, &found, authenticator) { ledger.digest.remove($0) }
     ledger.firstEvent = first
   }
 
@@ -233,37 +283,58 @@ struct Edit {
   /// Writes the store's own row, in the place of the one that stands there.
   ///
   /// - Parameter previous: what is committed; nil for a new store.
-  func finish(
+  mutating func finish(
     identity: UUID, created: Timestamp, after previous: Ledger?, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    if let previous {
-      let row = try tables.store.remove(.integer(1), authenticator)
-      guard row.values == previous.storeRow(identity: identity, created: created) else {
-        throw .unproven(Table.store.name, .integer(1))
-      }
+    guard let previous else {
+      write(ledger.storeRow(identity: identity, created: created), tables.store)
+      _ = try tables.store.insert(&row, authenticator)
+      return
     }
-    _ = try tables.store.insert(ledger.storeRow(identity: identity, created: created), authenticator)
+    _ = try tables.store.find(.integer(1), into: &found, authenticator)
+    write(previous.storeRow(identity: identity, created: created), tables.store)
+    guard row.bytes == found.bytes else { throw .unproven(Table.store.name, .integer(1)) }
+    write(ledger.storeRow(identity: identity, created: created), tables.store)
+    _ = try tables.store.replace(&row, authenticator)
   }
 
   mutating func insert(
     _ columns: [Value], _ table: TableStatements, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    ledger.digest.add(try table.insert(columns + [.integer(ledger.revision)], authenticator))
+    write(columns, table)
+    try insertRow(table, authenticator)
+  }
+
+  private mutating func insertRow(_ table: TableStatements, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError)
+  {
+    row.append(ledger.revision)
+    ledger.digest.add(try table.insert(&row, authenticator))
   }
 
   @discardableResult
   mutating func remove(_ key: Value, _ table: TableStatements, _ authenticator: borrowing Authenticator)
     throws(DatabaseError) -> [Value]
   {
-    let row = try table.remove(key, authenticator)
-    ledger.digest.remove(row.proof)
-    return row.values
+    ledger.digest.remove(try table.find(key, into: &found, authenticator))
+    try table.remove(key)
+    return found.values
   }
 
-  private mutating func replace(
+  /// Writes a row in the place of the one with its key, which has to be the same in what tells it from others.
+  mutating func replace(
     _ columns: [Value], _ table: TableStatements, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    try remove(columns[0], table, authenticator)
-    try insert(columns, table, authenticator)
+    let proof = try table.find(columns[0], into: &found, authenticator)
+    write(columns, table)
+    row.append(ledger.revision)
+    guard row.begins(like: found, columns: table.table.lasting) else { throw .unproven(table.table.name, columns[0]) }
+    ledger.digest.remove(proof)
+    ledger.digest.add(try table.replace(&row, authenticator))
+  }
+
+  private mutating func write(_ columns: [Value], _ table: TableStatements) {
+    row.begin(table.table.name)
+    row.append(columns)
   }
 }

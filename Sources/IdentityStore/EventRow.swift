@@ -4,12 +4,19 @@ import IdentityCore
 extension Event {
   /// `audience` is `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`. `attributes` holds each attribute's name and then its value,
   /// a NUL behind each of both: no text has one in it.
-  var columns: [Value] {
-    let bytes = attributes.flatMap { [$0.name, $0.value] }.terminated
-    return [
-      .integer(sequence), .text("\(time)"), .text(topic.rawValue), .text(name.bytes), .text(audience.storedForm),
-      .blob(bytes),
-    ]
+  func append(to row: inout RowBytes) {
+    row.append(sequence)
+    row.append(time)
+    row.append(topic.rawValue)
+    row.append(.text, name.bytes)
+    row.append(audience)
+    let count = attributes.reduce(0) { $0 + $1.name.bytes.count + $1.value.bytes.count + 2 }
+    row.append(.blob, count: count) { bytes in
+      for attribute in attributes {
+        bytes.append(terminated: attribute.name)
+        bytes.append(terminated: attribute.value)
+      }
+    }
   }
 
   init?(columns: [Value]) {
@@ -26,16 +33,23 @@ extension Event {
   }
 }
 
-extension Audience {
-  fileprivate var storedForm: [UInt8] {
-    switch self {
-    case .sharing: Array("sharing".utf8)
-    case .vendor(let vendor): Array("vendor:".utf8) + vendor.bytes
-    case .app(let app): Array("app:".utf8) + app.bytes
-    case .group(let group): Array("group:".utf8) + group.bytes
+extension RowBytes {
+  fileprivate mutating func append(_ audience: Audience) {
+    let (kind, name): (String, Text?) =
+      switch audience {
+      case .sharing: ("sharing", nil)
+      case .vendor(let vendor): ("vendor:", vendor)
+      case .app(let app): ("app:", app)
+      case .group(let group): ("group:", group)
+      }
+    append(.text, count: kind.utf8.count + (name?.bytes.count ?? 0)) { bytes in
+      bytes.append(contentsOf: kind.utf8)
+      if let name { bytes.append(contentsOf: name.bytes) }
     }
   }
+}
 
+extension Audience {
   fileprivate init?(storedForm bytes: [UInt8]) {
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
       guard bytes.elementsEqual("sharing".utf8) else { return nil }
@@ -52,13 +66,58 @@ extension Audience {
   }
 }
 
+extension [UInt8] {
+  /// Appends a text with a NUL behind it.
+  fileprivate mutating func append(terminated text: Text) {
+    append(contentsOf: text.bytes)
+    append(0)
+  }
+}
+
 extension [Text] {
   /// Each with a NUL behind it: no text has one in it.
-  var terminated: [UInt8] { flatMap { $0.bytes + [0] } }
+  var terminated: [UInt8] {
+    var bytes: [UInt8] = []
+    for text in self { bytes.append(terminated: text) }
+    return bytes
+  }
 
   /// Reads that form; nil where the last one has no end.
   init?(terminated bytes: [UInt8]) {
     guard bytes.last ?? 0 == 0 else { return nil }
     self = bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast().map { Text(trusted: [UInt8]($0)) }
+  }
+}
+
+/// The statements that let the oldest events go, many at once.
+final class OldEventStatements: Sendable {
+  private let table = Table.event
+  private let selection: Statement
+  private let removal: Statement
+
+  init(_ database: borrowing Database) throws(DatabaseError) {
+    let oldest = "WHERE \(table.columns[0]) < ?1"
+    selection = try database.prepare("\(table.selecting) \(oldest) ORDER BY 1")
+    removal = try database.prepare("DELETE FROM \(table.name) \(oldest)")
+  }
+
+  /// Removes the events with these numbers, the oldest that there are. Each has to be there, as it was written.
+  ///
+  /// - Parameters:
+  ///   - row: room for one of them.
+  ///   - take: takes the proof of each.
+  func remove(
+    _ numbers: Range<Int64>, _ row: inout RowBytes, _ authenticator: borrowing Authenticator, _ take: ([UInt8]) -> Void
+  ) throws(DatabaseError) {
+    try selection.bind([.integer(numbers.upperBound)])
+    defer { selection.reset() }
+    for number in numbers {
+      guard try selection.step(), let proof = authenticator.proof(ofRowIn: selection, of: table, into: &row),
+        row.key == .integer(number)
+      else { throw .unproven(table.name, .integer(number)) }
+      take(proof)
+    }
+    selection.reset()
+    try removal.run([.integer(numbers.upperBound)])
   }
 }

@@ -11,18 +11,24 @@ struct ItemSealing: Sendable {
 // An item as the columns of a row of `item`, and back. What is said of it is sealed; what has to be known without a key,
 // so that an item can end with its app, is not.
 extension Item {
-  /// The columns of its row. `description` is sealed with all others.
-  func columns(_ sealing: ItemSealing) -> [Value] {
+  /// The columns of its row, with its description sealed, and its secret as the store keeps it.
+  ///
+  /// - Returns: nil where the secret is not one that this process sealed.
+  func sealed(with secret: SealedSecret, _ sealing: ItemSealing) -> (columns: [Value], secret: [UInt8])? {
     var columns = plainColumns
-    columns.append(.blob(sealing.key.seal(description, with: associated(columns, sealing.store, "description"))))
-    return columns
+    let description = description
+    let sealedDescription = sealing.key.seal(
+      description, with: Self.associated(columns, nil, sealing.store, "description"))
+    let associated = Self.associated(columns, description, sealing.store, "secret")
+    columns.append(.blob(sealedDescription))
+    return sealing.memory.stored(secret, with: associated, sealing.key).map { (columns, $0) }
   }
 
   var plainColumns: [Value] {
     [
       .integer(number), .text(key.group.bytes), .text(key.service.bytes), .text(key.account.bytes), .text(owner.bytes),
-      .text("\(edition)"), .integer(isThisDeviceOnly ? 1 : 0), .integer(endsWithInstallation ? 1 : 0),
-      .integer(Int64(secretLength)), .text("\(created)"), .text("\(modified)"),
+      Value(edition), .integer(isThisDeviceOnly ? 1 : 0), .integer(endsWithInstallation ? 1 : 0),
+      .integer(Int64(secretLength)), Value(created), Value(modified),
     ]
   }
 
@@ -41,13 +47,15 @@ extension Item {
       endsWithInstallation: columns[7] != .integer(0), secretLength: Int(clamping: length), created: created,
       modified: modified)
     guard let sealing else { return }
-    let associated = associated(plainColumns, sealing.store, "description")
+    let associated = Self.associated(plainColumns, nil, sealing.store, "description")
     guard let opened = sealing.key.open(sealed, with: associated), describe(opened) else { return nil }
   }
 
   /// The label, then each attribute's name and value.
   var description: [UInt8] {
-    ([label ?? ""] + attributes.flatMap { [$0.name, $0.value] }).terminated
+    var texts = [label ?? ""]
+    for attribute in attributes { texts += [attribute.name, attribute.value] }
+    return texts.terminated
   }
 
   mutating func describe(_ bytes: [UInt8]) -> Bool {
@@ -62,11 +70,17 @@ extension Item {
 
   /// What the secret belongs to: the store, the key of the item, and everything that is said of it.
   func associated(with store: UUID) -> [UInt8] {
-    associated(plainColumns + [.blob(description)], store, "secret")
+    Self.associated(plainColumns, description, store, "secret")
   }
 
-  private func associated(_ columns: [Value], _ store: UUID, _ kind: String) -> [UInt8] {
-    Authenticator.message([.text("identityd item \(kind)"), .text("\(store)")] + columns)
+  private static func associated(_ columns: [Value], _ description: [UInt8]?, _ store: UUID, _ kind: String) -> [UInt8]
+  {
+    var bytes = RowBytes()
+    bytes.append(.text("identityd item \(kind)"))
+    bytes.append(Value(store))
+    bytes.append(columns)
+    if let description { bytes.append(.blob, description) }
+    return bytes.bytes
   }
 }
 
@@ -88,7 +102,11 @@ final class SecretStatements: Sendable {
   static let selection = "SELECT edition, sealed FROM secret WHERE n = ?1"
 
   func replace(_ item: Item, _ sealed: [UInt8]) throws(DatabaseError) {
-    try replacing.run([.integer(item.number), .text("\(item.edition)"), .blob(sealed)])
+    var row = RowBytes()
+    row.append(item.number)
+    row.append(Value(item.edition))
+    row.append(.blob, sealed)
+    try replacing.run(row)
   }
 
   func remove(_ number: Int64) throws(DatabaseError) { try removing.run([.integer(number)]) }

@@ -32,7 +32,7 @@ struct Ledger: Sendable {
   /// The columns of the store's own row.
   func storeRow(identity: UUID, created: Timestamp) -> [Value] {
     [
-      .integer(1), .text("\(identity)"), .text("\(created)"), .integer(revision), .integer(digest.count),
+      .integer(1), Value(identity), Value(created), .integer(revision), .integer(digest.count),
       .blob(digest.bytes), .integer(lastEvent),
     ]
   }

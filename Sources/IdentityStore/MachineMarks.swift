@@ -19,7 +19,7 @@ extension Authenticator {
   /// have nothing in common for the same machine.
   func fingerprint(of marks: MachineMarks) -> MachineFingerprint {
     func hashed(_ name: String, _ mark: [UInt8]?) -> Text? {
-      mark.map { Text(hexadecimal(proof(table: "mark of the \(name)", [.blob($0)]))) }
+      mark.map { Text(trusted: hexadecimal(proof(table: "mark of the \(name)", [.blob($0)]))) }
     }
     return MachineFingerprint(
       machine: hashed("machine-id", marks.machineID), hardware: hashed("hardware", marks.hardware))

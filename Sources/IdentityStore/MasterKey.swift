@@ -51,7 +51,7 @@ final class MasterKey: Sendable {
     unsafe content.withUnsafeMutableBytes { buffer in
       if let start = buffer.baseAddress { unsafe sodium_memzero(start, buffer.count) }
     }
-    id = Text(hexadecimal(Array(keyedHash(key, key: Array("identityd key ID".utf8)).prefix(8))))
+    id = Text(trusted: hexadecimal(keyedHash(key, key: Array("identityd key ID".utf8)).prefix(8)))
     sodium_stackzero(4_096)
     guard let sealing = SealingKey(consuming: &key) else { return nil }
     self.key = sealing

@@ -48,11 +48,11 @@ struct OpenFiles: ~Copyable, Sendable {
     var next = ledger
     next.revision += 1
     var edit = Edit(tables, next, sealing)
-    try begin.run([])
+    try begin.run()
     do {
       try body(&edit)
       try edit.finish(identity: identity, created: created, after: ledger, authenticator)
-      try end.run([])
+      try end.run()
     } catch {
       // Where the rollback fails too, the rewrite reads what was committed before: an open transaction is not in it.
       try? rollback.run([])
@@ -88,7 +88,7 @@ extension Database {
       var edit = Edit(try Tables(self), ledger, nil)
       try edit.begin(settings, authenticator)
       try edit.wrap(key, authenticator)
-      for change in changes { try edit.apply(RecordedChange(change, event: nil), authenticator) }
+      try edit.apply(changes.map { RecordedChange($0, event: nil) }, authenticator)
       try edit.finish(identity: identity, created: created, after: nil, authenticator)
     }
   }

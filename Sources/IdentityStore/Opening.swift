@@ -65,6 +65,8 @@ extension Store {
     try database.execute("PRAGMA synchronous = FULL")
     // SQLite would swallow the failure of a checkpoint of its own: the writer makes them, see Store.commit.
     try database.execute("PRAGMA wal_autocheckpoint = 0")
+    // The log is used again and again. One that a large commit, or a reader in the way, made long is cut to this.
+    try database.execute("PRAGMA journal_size_limit = \(Options().checkpointSize)")
     // SQLite falls back to a read-only descriptor without a word (SQLITE_READONLY is 8).
     guard !database.isReadOnly else { throw DatabaseError(action: "open for writing", code: 8) }
     return database

@@ -135,7 +135,22 @@ extension Value {
   init(_ text: Text?) { self = text.map { .text($0.bytes) } ?? .null }
 
   /// RFC 3339, or NULL for none.
-  init(_ time: Timestamp?) { self = time.map { .text("\($0)") } ?? .null }
+  init(_ time: Timestamp?) { self = time.map { Value($0) } ?? .null }
+
+  /// RFC 3339.
+  init(_ time: Timestamp) {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(24)
+    time.append(to: &bytes)
+    self = .text(bytes)
+  }
+
+  /// The canonical form.
+  init(_ uuid: UUID) {
+    var bytes: [UInt8] = []
+    uuid.append(to: &bytes)
+    self = .text(bytes)
+  }
 
   /// Text that this program wrote.
   var asText: Text? {

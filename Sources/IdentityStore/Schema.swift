@@ -189,6 +189,8 @@ struct Table: Sendable {
   let name: String
   /// All columns but the proof.
   let columns: [String]
+  /// How many of them, from the first one on, stay as they are as long as there is the row.
+  var lasting = 1
 
   static let setting = Table(
     name: "setting",
@@ -216,11 +218,11 @@ struct Table: Sendable {
     columns: [
       "n", "access_group", "service", "account", "owner", "edition", "this_device_only", "ends_with_installation",
       "secret_length", "created", "modified", "description", "revision",
-    ])
+    ], lasting: 4)
 
   static let release = Table(
     name: "installed_release",
-    columns: ["n", "app", "distribution", "version", "build", "installed", "last", "revision"])
+    columns: ["n", "app", "distribution", "version", "build", "installed", "last", "revision"], lasting: 2)
   static let report = Table(
     name: "version_report",
     columns: [
@@ -233,11 +235,12 @@ struct Table: Sendable {
     columns: [
       "n", "app", "provider", "token", "environment", "topic", "device", "valid", "created", "changed", "confirmed",
       "revision",
-    ])
+    ], lasting: 3)
 
   /// The one row of `store`, which holds the digest of all others.
   static let store = Table(
-    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event"])
+    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event"],
+    lasting: 3)
 
   /// Adds a row: its columns and its proof.
   var insertion: String {
@@ -245,11 +248,21 @@ struct Table: Sendable {
     return "INSERT INTO \(name) (\(columns.joined(separator: ", ")), proof) VALUES (\(places))"
   }
 
+  /// Writes a row in the place of the one with its key. SQLite writes an index anew where one of its columns is named here,
+  /// even as what it is.
+  var replacement: String {
+    let places = (columns + ["proof"]).enumerated().dropFirst(lasting).map { "\($1) = ?\($0 + 1)" }
+    return "UPDATE \(name) SET \(places.joined(separator: ", ")) WHERE \(columns[0]) = ?1"
+  }
+
+  /// Rows with their proofs.
+  var selecting: String { "SELECT \(columns.joined(separator: ", ")), proof FROM \(name)" }
+
   /// Every row with its proof, in the order of the keys.
-  var selection: String { "SELECT \(columns.joined(separator: ", ")), proof FROM \(name) ORDER BY 1" }
+  var selection: String { "\(selecting) ORDER BY 1" }
 
   /// The row with a key, and its proof.
-  var finding: String { "SELECT \(columns.joined(separator: ", ")), proof FROM \(name) WHERE \(columns[0]) = ?1" }
+  var finding: String { "\(selecting) WHERE \(columns[0]) = ?1" }
 
   /// Removes the row with a key.
   var removal: String { "DELETE FROM \(name) WHERE \(columns[0]) = ?1" }

@@ -58,7 +58,7 @@ extension Store {
     guard !changes.isEmpty else { return nil }
     do {
       try commit { (edit, authenticator) throws(DatabaseError) in
-        for change in changes { try edit.apply(change, authenticator) }
+        try edit.apply(changes, authenticator)
         try edit.trimEvents(authenticator)
       }
       return nil
@@ -72,14 +72,15 @@ extension Store {
   mutating func commit(
     _ body: (inout Edit, borrowing Authenticator) throws(DatabaseError) -> Void
   ) throws {
-    _ = try logSize()
+    try requireOwnFiles()
     let next = try files?.commit(identity: identity, created: created, after: ledger, sealing, authenticator) {
       (edit) throws(DatabaseError) in try body(&edit, authenticator)
     }
     guard let next else { throw DatabaseError.noConnection }
     ledger = next
     do {
-      maintain(logSize: try logSize())
+      try requireOwnFiles()
+      maintain()
     } catch {
       // What is committed is on disk, so this is a failure of the next commit, as long as the files are not gone.
       guard error.code != ESTALE else { throw error }
@@ -88,11 +89,10 @@ extension Store {
   }
 
   /// What keeps the store in order behind a commit: the log written back, the witnesses told.
-  private mutating func maintain(logSize: Int64) {
+  private mutating func maintain() {
     do {
       try latest.overwrite(with: Witness(store: identity, revision: ledger.revision).bytes(authenticator))
-      // One that is in the way reads for a moment only; the next commit tries again.
-      if logSize > Int64(options.checkpointSize) { _ = try files?.database.checkpointIfFree() }
+      if files?.database.logSize ?? 0 > Int64(options.checkpointSize) { try files?.database.writeBackLog() }
       if ledger.revision % Self.witnessInterval == 0 { try writeWitness() }
     } catch {
       condition = StoreCondition(after: error)
@@ -102,14 +102,12 @@ extension Store {
   /// How many transactions may pass before the witness is told: it costs two syncs of its own.
   private static var witnessInterval: Int64 { 1_024 }
 
-  /// The size of the log in bytes. Fails when a file was deleted or replaced under the daemon: what is committed to it
-  /// would be gone at the next start.
-  private func logSize() throws(SystemError) -> Int64 {
+  /// Fails when a file was deleted or replaced under the daemon: what is committed to it would be gone at the next start.
+  private func requireOwnFiles() throws(SystemError) {
     guard let file = try directory.folder.status(of: Self.fileName),
       let log = try directory.folder.status(of: Self.logName),
       files?.writes(to: file, log: log) == true
     else { throw SystemError(call: "\(path) or its log was replaced or deleted under the daemon", code: ESTALE) }
-    return log.size
   }
 
   func writeWitness() throws(SystemError) {

@@ -7,7 +7,7 @@ extension Token {
   var columns: [Value] {
     [
       .integer(number), .text(app.bytes), .text(provider.bytes), .text(value.bytes), Value(environment), Value(topic),
-      .text("\(device)"), .integer(isValid ? 1 : 0), .text("\(created)"), .text("\(changed)"), .text("\(confirmed)"),
+      Value(device), .integer(isValid ? 1 : 0), Value(created), Value(changed), Value(confirmed),
     ]
   }
 
@@ -29,7 +29,7 @@ extension Token {
     var hash = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
     // Always returns 0.
     _ = unsafe crypto_hash_sha256(&hash, value.bytes, UInt64(value.bytes.count))
-    return Text(hexadecimal(Array(hash.prefix(8))))
+    return Text(trusted: hexadecimal(hash.prefix(8)))
   }
 }
 
@@ -38,8 +38,11 @@ extension Edit {
   mutating func store(_ token: Token, _ change: TokenChange, _ authenticator: borrowing Authenticator)
     throws(DatabaseError)
   {
-    if change != .created { try remove(token, authenticator) }
-    try insert(token.columns, tables.token, authenticator)
+    if change == .created {
+      try insert(token.columns, tables.token, authenticator)
+    } else {
+      try replace(token.columns, tables.token, authenticator)
+    }
   }
 
   /// Removes a push token.

@@ -109,8 +109,7 @@ extension Edit {
     case .installed(let subject, let installed):
       try insert(installed.columns(of: subject), tables.release, authenticator)
     case .reinstalled(let subject, let installed):
-      try remove(installed.number, of: subject, tables.release, authenticator)
-      try insert(installed.columns(of: subject), tables.release, authenticator)
+      try replace(installed.columns(of: subject), tables.release, authenticator)
     case .reported(let subject, let report):
       try insert(report.columns(of: subject), tables.report, authenticator)
     case .claimed(let subject, let claim): try insert(claim.columns(of: subject), tables.claim, authenticator)

@@ -21,8 +21,13 @@ struct Witness: Equatable {
 
   /// The content of the file.
   func bytes(_ authenticator: borrowing Authenticator) -> [UInt8] {
-    let proof = authenticator.proof(table: Self.fileName, [.text("\(store)"), .integer(revision)])
-    return Array("identityd-witness 1 \(store) \(revision) \(hexadecimal(proof))\n".utf8)
+    let proof = authenticator.proof(table: Self.fileName, [Value(store), .integer(revision)])
+    var line = Array("identityd-witness 1 ".utf8)
+    store.append(to: &line)
+    line += " \(revision) ".utf8
+    line += hexadecimal(proof)
+    line.append(UInt8(ascii: "\n"))
+    return line
   }
 
   init(store: UUID, revision: Int64) {
@@ -53,6 +58,13 @@ struct Witness: Equatable {
 }
 
 /// Two digits a byte, lower case.
-func hexadecimal(_ bytes: [UInt8]) -> String {
-  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+func hexadecimal(_ bytes: some Collection<UInt8>) -> [UInt8] {
+  func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10 }
+  var digits: [UInt8] = []
+  digits.reserveCapacity(2 * bytes.count)
+  for byte in bytes {
+    digits.append(digit(byte >> 4))
+    digits.append(digit(byte & 0xf))
+  }
+  return digits
 }

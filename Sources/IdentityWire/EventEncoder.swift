@@ -5,7 +5,12 @@ extension Event {
   ///
   /// `time=`, when it happened, comes last: a client that replays events could not know it otherwise.
   package func append(to output: inout [UInt8]) {
-    output.append(contentsOf: "EVENT \(sequence) \(topic.rawValue) ".utf8)
+    output.reserveCapacity(output.count + 160)
+    output.append(contentsOf: "EVENT ".utf8)
+    output.append(contentsOf: String(sequence).utf8)
+    output.append(UInt8(ascii: " "))
+    output.append(contentsOf: topic.rawValue.utf8)
+    output.append(UInt8(ascii: " "))
     WordEncoder.append(word: name.bytes, to: &output)
     for attribute in attributes {
       output.append(UInt8(ascii: " "))

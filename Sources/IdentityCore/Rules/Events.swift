@@ -90,16 +90,18 @@ extension Registry {
 
   /// Never the token itself.
   private func attributes(of token: Token, from previous: UUID? = nil) -> [Event.Attribute] {
-    var attributes = [
-      Event.Attribute("app", token.app), .init("provider", token.provider), .init("device", Text("\(token.device)")),
-    ]
-    if let previous { attributes.append(.init("previous-device", Text("\(previous)"))) }
-    attributes.append(.init("fingerprint", token.fingerprint))
+    var attributes: [Event.Attribute] = []
+    attributes.reserveCapacity(5)
+    attributes.append(.init(.app, token.app))
+    attributes.append(.init(.provider, token.provider))
+    attributes.append(.init(.device, Text(token.device)))
+    if let previous { attributes.append(.init("previous-device", Text(previous))) }
+    attributes.append(.init(.fingerprint, token.fingerprint))
     return attributes
   }
 
   private func attributes(of item: ItemKey) -> [Event.Attribute] {
-    [.init("group", item.group), .init("service", item.service), .init("account", item.account)]
+    [.init(.group, item.group), .init(.service, item.service), .init(.account, item.account)]
   }
 
   private func attributes(of scope: Scope, _ value: UUID, previous: UUID?, _ cause: Cause) -> [Event.Attribute] {
@@ -183,4 +185,15 @@ extension Scope {
 extension VersionSubject {
   /// Who may see it.
   fileprivate var audience: Audience { app.map(Audience.app) ?? .sharing }
+}
+
+// The names of attributes that are told most often, each made once.
+extension Text {
+  fileprivate static let app: Text = "app"
+  fileprivate static let provider: Text = "provider"
+  fileprivate static let device: Text = "device"
+  fileprivate static let fingerprint: Text = "fingerprint"
+  fileprivate static let group: Text = "group"
+  fileprivate static let service: Text = "service"
+  fileprivate static let account: Text = "account"
 }

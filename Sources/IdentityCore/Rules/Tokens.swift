@@ -82,13 +82,8 @@ extension Registry {
   }
 
   private func put(_ registration: TokenRegistration, of app: Text, _ context: Context) throws(Refusal) -> Decision {
-    var plan = Plan(self)
-    if let change = try firstUse(of: app, at: context.now) { plan.add(change) }
-    let scope = deviceScope(of: app)
-    // A sender has to know which device it is.
-    if self[scope] == nil { plan.put(try fresh(scope, cause: .firstUse, context)) }
-    guard let device = plan.registry[scope]?.value else { throw .broken("the device has no identifier") }
-    let before = plan.registry.tokens[app, registration.provider]
+    let (device, changes) = try device(forTokenOf: app, context)
+    let before = tokens[app, registration.provider]
     if before == nil { try requireRoomForToken(of: app) }
     let outcome = before?.outcome(of: registration) ?? .created
     let token = Token(
@@ -97,12 +92,22 @@ extension Registry {
       isValid: true, created: before?.created ?? context.now,
       changed: outcome == .confirmed ? before?.changed ?? context.now : context.now, confirmed: context.now,
       fingerprint: context.fingerprint(registration.value))
-    plan.add(.tokenStored(token, outcome))
     // What is only confirmed is no event.
     var reply = Reply.done(.string(outcome.eventName ?? "unchanged"))
     reply.attribute("device", .uuid(device))
     if let before, before.value != token.value { reply.attribute("previous", .text(before.value)) }
-    return Decision(changes: plan.changes, reply: reply)
+    return Decision(changes: changes + [.tokenStored(token, outcome)], reply: reply)
+  }
+
+  /// The device identifier that goes with a token: a sender has to know which device it is. It is made where there is none.
+  private func device(forTokenOf app: Text, _ context: Context) throws(Refusal) -> (UUID, [Change]) {
+    let scope = deviceScope(of: app)
+    if apps[app] != nil, let device = self[scope]?.value { return (device, []) }
+    var plan = Plan(self)
+    if let change = try firstUse(of: app, at: context.now) { plan.add(change) }
+    if self[scope] == nil { plan.put(try fresh(scope, cause: .firstUse, context)) }
+    guard let device = plan.registry[scope]?.value else { throw .broken("the device has no identifier") }
+    return (device, plan.changes)
   }
 
   private func requireRoomForToken(of app: Text) throws(Refusal) {

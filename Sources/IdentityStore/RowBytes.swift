@@ -1,0 +1,140 @@
+import IdentityCore
+
+/// Values as bytes, one behind the other: what a proof is made of, and what SQLite takes the columns of a row from. No two
+/// lists of values have the same.
+///
+/// Each value is its kind, its length in eight bytes, the least significant first, and itself. One buffer serves row after
+/// row.
+struct RowBytes: Sendable {
+  /// What a value is.
+  enum Kind: UInt8 {
+    /// The name of the table stands before the values.
+    case table = 1
+    case null
+    case integer
+    case text
+    case blob
+  }
+
+  /// A value, and where it stands.
+  struct Column {
+    let kind: Kind?
+    let range: Range<Int>
+  }
+
+  private(set) var bytes: [UInt8] = []
+  /// Where the first value begins: behind the name of the table.
+  private(set) var start = 0
+
+  /// Begins without a value.
+  init(behind table: String? = nil) {
+    bytes.reserveCapacity(512)
+    if let table { begin(table) }
+  }
+
+  /// Begins anew, behind the name of a table.
+  mutating func begin(_ table: String) {
+    bytes.removeAll(keepingCapacity: true)
+    append(.table, count: table.utf8.count)
+    bytes.append(contentsOf: table.utf8)
+    start = bytes.count
+  }
+
+  // MARK: In
+
+  mutating func append(_ values: [Value]) { for value in values { append(value) } }
+
+  mutating func append(_ value: Value) {
+    switch value {
+    case .null: append(.null, count: 0)
+    case .integer(let number): append(number)
+    case .text(let value): append(.text, value)
+    case .blob(let value): append(.blob, value)
+    }
+  }
+
+  mutating func append(_ number: Int64) {
+    append(.integer, count: 8)
+    bytes.append(number: UInt64(bitPattern: number))
+  }
+
+  mutating func append(_ kind: Kind, _ value: [UInt8]) {
+    append(kind, count: value.count)
+    bytes.append(contentsOf: value)
+  }
+
+  mutating func append(_ kind: Kind, _ value: UnsafeRawBufferPointer) {
+    append(kind, count: value.count)
+    unsafe bytes.append(contentsOf: value)
+  }
+
+  mutating func append(_ word: String) { append(.text, count: word.utf8.count) { $0.append(contentsOf: word.utf8) } }
+
+  mutating func append(_ time: Timestamp) { append(.text, count: Timestamp.textLength) { time.append(to: &$0) } }
+
+  /// Appends a value that is written piece by piece.
+  ///
+  /// - Parameters:
+  ///   - count: how many bytes it has.
+  ///   - write: appends them.
+  mutating func append(_ kind: Kind, count: Int, _ write: (inout [UInt8]) -> Void) {
+    append(kind, count: count)
+    write(&bytes)
+  }
+
+  private mutating func append(_ kind: Kind, count: Int) {
+    bytes.append(kind.rawValue)
+    bytes.append(number: UInt64(count))
+  }
+
+  // MARK: Out
+
+  /// The value that begins at a place, as ``append(_:)`` wrote it.
+  func column(at place: Int) -> Column {
+    var count = 0
+    for index in (place + 1...place + 8).reversed() { count = count << 8 | Int(bytes[index]) }
+    return Column(kind: Kind(rawValue: bytes[place]), range: place + 9..<place + 9 + count)
+  }
+
+  /// The values, without the name of the table.
+  var values: [Value] {
+    var values: [Value] = []
+    var place = start
+    while place < bytes.count {
+      let column = column(at: place)
+      place = column.range.upperBound
+      values.append(value(in: column))
+    }
+    return values
+  }
+
+  /// The first value, which is the key of a row.
+  var key: Value? { bytes.count > start ? value(in: column(at: start)) : nil }
+
+  private func value(in column: Column) -> Value {
+    switch column.kind {
+    case .integer: .integer(number(in: column))
+    case .text: .text(Array(bytes[column.range]))
+    case .blob: .blob(Array(bytes[column.range]))
+    case .null, .table, nil: .null
+    }
+  }
+
+  func number(in column: Column) -> Int64 {
+    bytes[column.range].reversed().reduce(0) { $0 << 8 | Int64($1) }
+  }
+
+  /// Whether the first values are the same in both, of the same table.
+  func begins(like other: RowBytes, columns: Int) -> Bool {
+    var end = start
+    for _ in 0..<columns where end < bytes.count { end = column(at: end).range.upperBound }
+    return end <= other.bytes.count && bytes[..<end] == other.bytes[..<end]
+  }
+}
+
+extension [UInt8] {
+  /// Appends eight bytes, the least significant first.
+  mutating func append(number: UInt64) {
+    unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append(contentsOf: $0) }
+  }
+}
