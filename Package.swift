@@ -15,6 +15,17 @@ let strict: [SwiftSetting] = [
 /// Without this a call across a module boundary on the request path costs up to six times as much (see Decisions/0005).
 let fast: [SwiftSetting] = strict + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
 
+/// The shipped programs: less to load and to move into place at each start, and less of it written to
+/// (see Decisions/0036).
+let lean: [LinkerSetting] = [
+  .unsafeFlags(
+    [
+      "-use-ld=lld", "-L\(Context.packageDirectory)/packaging/link", "-Xclang-linker", "-static-libgcc",
+      "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs", "-Xlinker", "--no-export-dynamic",
+      "-Xlinker", "--as-needed",
+    ], .when(configuration: .release))
+]
+
 /// What comes from outside, whatever it may be: with libFuzzer's main for packaging/fuzz, else as tests of what that kept.
 let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
 let fuzzDependencies: [Target.Dependency] = [
@@ -75,11 +86,11 @@ let package = Package(
         "AppManifests", "IdentityCore", "IdentityStore", "IdentityServer", "ConfigurationFiles", "LinuxSystem",
         "Systemd",
       ],
-      swiftSettings: fast),
+      swiftSettings: fast, linkerSettings: lean),
     .executableTarget(
       name: "identityctl",
       dependencies: ["ClientSecrets", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem"],
-      swiftSettings: strict),
+      swiftSettings: strict, linkerSettings: lean),
 
     // Not in the package: what packaging/bench runs. Foundation is allowed here, as in the tests.
     .executableTarget(name: "IdentityBench", dependencies: ["LinuxSystem"], swiftSettings: strict),

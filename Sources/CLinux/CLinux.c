@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <link.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -194,6 +196,25 @@ int clinux_openat(int folder, const char *path, int flags, mode_t mode) {
 ssize_t clinux_random(void *bytes, size_t count) { return getrandom(bytes, count, 0); }
 
 int clinux_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+static int release_segments(struct dl_phdr_info *object, size_t size, void *page) {
+    (void) size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        // Only what was never written can be had from the file again.
+        if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
+        uintptr_t start = object->dlpi_addr + segment->p_vaddr;
+        uintptr_t first = start & -*(uintptr_t *) page;
+        madvise((void *) first, start + segment->p_memsz - first, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void clinux_release_memory(void) {
+    uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+    malloc_trim(0);
+    dl_iterate_phdr(release_segments, &page);
+}
 
 int clinux_name_thread(pthread_t thread, const char *name) { return pthread_setname_np(thread, name); }
 

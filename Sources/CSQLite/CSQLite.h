@@ -15,3 +15,7 @@ static inline int csqlite_no_checkpoint_on_close(sqlite3 *database) {
 static inline int csqlite_defensive(sqlite3 *database) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *) 0);
 }
+
+/// Has each page of a cache allocated when it is needed, and not twenty with the first. For all connections, before the
+/// first.
+static inline int csqlite_no_spare_pages(void) { return sqlite3_config(SQLITE_CONFIG_PAGECACHE, (void *) 0, 0, 0); }

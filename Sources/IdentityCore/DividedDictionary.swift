@@ -11,6 +11,16 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// How many values a part has on average before there are twice as many parts.
   private static var partSize: Int { 64 }
 
+  /// An empty one.
+  init() {}
+
+  /// An empty one with room for that many values.
+  init(minimumCapacity: Int) {
+    var places = 1
+    while minimumCapacity > places * Self.partSize { places *= 2 }
+    parts = (0..<places).map { _ in Dictionary(minimumCapacity: minimumCapacity / places) }
+  }
+
   subscript(key: Key) -> Value? {
     get { parts[place(of: key)][key] }
     // In place: a value that is such a dictionary itself would be copied otherwise.

@@ -31,6 +31,11 @@ package struct ItemTable: Equatable, Sendable {
       items -= 1
       bytes -= item.size
     }
+
+    mutating func add(_ other: Usage) {
+      items += other.items
+      bytes += other.bytes
+    }
   }
 
   private var groups = DividedDictionary<Text, DividedDictionary<ItemKey, HeldItem>>()
@@ -39,6 +44,32 @@ package struct ItemTable: Equatable, Sendable {
   package private(set) var total = Usage()
   /// The number of the item that was added last.
   package private(set) var lastNumber: Int64 = 0
+
+  /// There is none.
+  init() {}
+
+  /// Holds items as if they were stored one after the other, in a part of the time.
+  init(_ items: [Item]) {
+    var divided: [Text: [HeldItem]] = [:]
+    for item in items {
+      divided[item.key.group, default: []].append(HeldItem(item))
+      lastNumber = max(lastNumber, item.number)
+    }
+    var used: [Text: Usage] = [:]
+    for (group, held) in divided {
+      var places = DividedDictionary<ItemKey, HeldItem>(minimumCapacity: held.count)
+      for new in held {
+        used[new.item.owner, default: Usage()].add(new.item)
+        let before = places.update(new.item.key) { place in
+          defer { place = new }
+          return place
+        }
+        if let before { used[before.item.owner]?.remove(before.item) }
+      }
+      groups[group] = places
+    }
+    for (owner, usage) in used { charge(owner) { $0.add(usage) } }
+  }
 
   /// The item with a key.
   package subscript(key: ItemKey) -> Item? { self[held: key]?.item }

@@ -88,6 +88,9 @@ package enum Bound {
   package static let peerUnits = 1_024
   /// Connections that a restart keeps; the shipped unit allows as many descriptors.
   package static let rememberedConnections = 16_384
+  /// How long after its start the daemon gives back what only that needed, in milliseconds: those who waited for it are
+  /// answered first.
+  package static let releaseMemoryMilliseconds = 500
   /// How long a new connection is waited for before its process is watched and the service manager has it to keep, in
   /// milliseconds: most are gone by then.
   package static let settleConnectionMilliseconds = 50

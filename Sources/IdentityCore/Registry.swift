@@ -79,7 +79,7 @@ extension Registry {
     case .deviceDescribed(let device): replace(device.value, with: device)
     case .deviceReplaced(let previous, let device): replace(previous, with: device)
     case .deviceUnlisted(let value): devices.removeAll { $0.value == value }
-    case .itemStored(let item, _, _): restore(item)
+    case .itemStored(let item, _, _): items.store(item)
     case .itemDeleted(let item): items.remove(item.key)
     case .version(let change): versions.apply(change)
     case .tokenStored(let token, _): tokens.store(token)
@@ -88,8 +88,8 @@ extension Registry {
     }
   }
 
-  /// Takes in an item that was read back from the store.
-  package mutating func restore(_ item: Item) { items.store(item) }
+  /// Takes in the items that were read back from the store.
+  package mutating func restore(_ items: [Item]) { self.items = ItemTable(items) }
 
   private mutating func end(_ scope: Scope, _ how: Identifier.End) {
     guard let place = current.removeValue(forKey: scope) else { return }

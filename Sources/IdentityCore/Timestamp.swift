@@ -45,11 +45,10 @@ extension Timestamp {
   package init?(parsing text: Text) {
     let bytes = text.bytes
     guard bytes.count == 24 else { return nil }
-    for (position, mark) in [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":"), (19, "."), (23, "Z")]
-      as [(Int, Unicode.Scalar)]
-    {
-      guard bytes[position] == UInt8(ascii: mark) else { return nil }
-    }
+    guard bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"), bytes[10] == UInt8(ascii: "T"),
+      bytes[13] == UInt8(ascii: ":"), bytes[16] == UInt8(ascii: ":"), bytes[19] == UInt8(ascii: "."),
+      bytes[23] == UInt8(ascii: "Z")
+    else { return nil }
     func number(_ range: Range<Int>) -> Int64? {
       var value: Int64 = 0
       for byte in bytes[range] {

@@ -29,7 +29,7 @@ extension Server {
     } catch {
       return refuse(error, socket)
     }
-    let connection = connections.insert(socket, peer: attested.peer, settings.limits)
+    let connection = connections.insert(socket, peer: processes.held(attested.peer), settings.limits)
     connection.process = consume attested.process
     settleSoon(connection)
     serveNewcomer(connection)

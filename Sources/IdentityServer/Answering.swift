@@ -39,7 +39,7 @@ extension Server {
         try send(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), of: connection)
       }
       if command.hasStandingAnswer, connection.inFlight == 0 {
-        known.keep(line, of: connection.peerNumber, connection.output, from: start)
+        known.keep(line, of: connection.held.number, connection.output, from: start)
       }
     } catch {
       guard connection.inFlight == 0 else { return false }

@@ -16,15 +16,13 @@ struct ConnectionToken: Hashable, Sendable {
 final class Connection {
   let descriptor: Descriptor
   let token: ConnectionToken
-  let peer: Peer
-  /// What the peer is known by where answers are, once it has asked; see ``KnownAnswers``.
-  var peerNumber: KnownAnswers.PeerNumber = 0
+  let held: HeldPeer
+  /// Who connected.
+  var peer: Peer { held.peer }
   /// The share of the user it belongs to.
   let user: UserShare
   /// Stands for the process that connected, until that is watched.
   var process: Descriptor?
-  /// How much of what that process sent before its end was not read yet; nil as long as it lives.
-  var left: Int?
 
   /// Received and not yet carried out.
   var input: [UInt8] = []
@@ -36,16 +34,12 @@ final class Connection {
   var sent = 0
   /// The output ends with a secret: nothing is appended to it, and it is wiped once it is sent.
   var holdsSecret = false
-  /// A long answer on its way out, piece by piece behind the output. Nothing else is answered meanwhile.
-  var outgoing: LongAnswer?
   /// It asked for a backup, and has not all of it.
   var isBackedUp = false
   /// The writer's next answer holds a secret or a backup: nothing is carried out before that is sent.
   var awaitsLast = false
   /// Jobs at the writer.
   var inFlight = 0
-  /// What it is told of, once it subscribed.
-  var subscription: Subscription?
   /// What the kernel watches it for now; nil before its first turn has ended.
   var interest: ReadinessSet.Interest?
   /// There may be something to read: the kernel told so, and does not again before more comes.
@@ -60,23 +54,22 @@ final class Connection {
   var isClosing = false
   /// The last answer is sent and the writing side closed; what still comes is thrown away.
   var isDraining = false
-  /// How much was thrown away.
-  var drained = 0
   /// The service manager has it too, so that closing it here is not enough.
   var isStored = false
   /// A stop hands it over as it is: nothing more is done with it.
   var isParked = false
-  /// What is written down of it for the next run of the daemon.
-  var keptShape: Shape?
+  /// What is written down of it for the next run of the daemon is that it is plain.
+  private var isKeptPlain = false
   /// It waits for its next turn in the list of its user.
   var isWaitingForTurn = false
   /// The output that counts among what is held for its user, in bytes.
   var counted = 0
+  private var particulars: Particulars?
 
-  init(_ descriptor: consuming Descriptor, token: ConnectionToken, peer: Peer, user: UserShare) {
+  init(_ descriptor: consuming Descriptor, token: ConnectionToken, peer: HeldPeer, user: UserShare) {
     self.descriptor = descriptor
     self.token = token
-    self.peer = peer
+    held = peer
     self.user = user
   }
 
@@ -106,7 +99,7 @@ final class Connection {
 
   /// Whether it is at rest but for what may just have come: nothing is under way or waits, in either direction.
   var isAtRest: Bool {
-    input.isEmpty && output.isEmpty && inFlight == 0 && outgoing == nil && subscription == nil && left == nil
+    input.isEmpty && output.isEmpty && inFlight == 0 && (particulars == nil || (outgoing == nil && subscription == nil && left == nil))
       && !mayHaveInput && !isClosing && !hasEnded && !isHungUp && !isParked && !isWaitingForTurn
   }
 
@@ -116,7 +109,7 @@ final class Connection {
   func take(into bytes: inout [UInt8], atMost limit: Int) throws(SystemError) -> Int? {
     var isCut = false
     let count = try descriptor.receive(into: &bytes, atMost: limit, isCut: &isCut)
-    mayHaveInput = count.map { $0 == limit || isCut || ($0 > 0 && readsToTheEnd) } ?? false
+    mayHaveInput = count.map { $0 == min(limit, bytes.count) || isCut || ($0 > 0 && readsToTheEnd) } ?? false
     return count
   }
 
@@ -138,6 +131,85 @@ final class Connection {
   var isIdle: Bool { inFlight == 0 && sent == output.count && outgoing == nil }
 }
 
+/// Who connected, held once for the connections of a process.
+final class HeldPeer {
+  let peer: Peer
+  /// What it is known by where answers are, once it has asked; see ``KnownAnswers``.
+  var number: KnownAnswers.PeerNumber = 0
+
+  init(_ peer: Peer) { self.peer = peer }
+}
+
+// MARK: - Particulars
+
+extension Connection {
+  /// What few connections have, and only for a time: in an object of its own, so that the others need no memory for it.
+  private final class Particulars {
+    var left: Int?
+    var outgoing: LongAnswer?
+    var subscription: Subscription?
+    var keptShape: Shape?
+    var drained = 0
+
+    var isEmpty: Bool {
+      left == nil && outgoing == nil && subscription == nil && keptShape == nil && drained == 0
+    }
+  }
+
+  /// Changes one of them; the object goes with the last.
+  ///
+  /// - Parameter isThere: whether that one is there afterwards.
+  private func change(_ isThere: Bool, _ body: (Particulars) -> Void) {
+    guard isThere || particulars != nil else { return }
+    let changed = particulars ?? Particulars()
+    body(changed)
+    particulars = changed.isEmpty ? nil : changed
+  }
+
+  /// How much of what its process sent before its end was not read yet; nil as long as that lives.
+  var left: Int? {
+    get { particulars?.left }
+    set { change(newValue != nil) { $0.left = newValue } }
+  }
+
+  /// A long answer on its way out, piece by piece behind the output. Nothing else is answered meanwhile.
+  var outgoing: LongAnswer? {
+    get { particulars?.outgoing }
+    set { change(newValue != nil) { $0.outgoing = newValue } }
+  }
+
+  /// What it is told of, once it subscribed.
+  var subscription: Subscription? {
+    get { particulars?.subscription }
+    _modify {
+      guard let particulars else {
+        var new: Subscription?
+        yield &new
+        return change(new != nil) { $0.subscription = new }
+      }
+      // In place, because each event moves it.
+      yield &particulars.subscription
+      if particulars.isEmpty { self.particulars = nil }
+    }
+  }
+
+  /// How much was thrown away.
+  var drained: Int {
+    get { particulars?.drained ?? 0 }
+    set { change(newValue > 0) { $0.drained = newValue } }
+  }
+
+  /// What is written down of it for the next run of the daemon.
+  var keptShape: Shape? {
+    get { isKeptPlain ? .plain : particulars?.keptShape }
+    set {
+      isKeptPlain = newValue == .plain
+      let other = isKeptPlain ? nil : newValue
+      change(other != nil) { $0.keptShape = other }
+    }
+  }
+}
+
 extension Connection {
   /// What tells whether what is written down of a connection still holds.
   struct Shape: Equatable {
@@ -145,6 +217,9 @@ extension Connection {
     let isPlain: Bool
     let starts: [Int64]?
     let lag: Subscription.Lag?
+
+    /// That of most connections.
+    static let plain = Shape(isPlain: true, starts: nil, lag: nil)
   }
 
   /// Its shape now.

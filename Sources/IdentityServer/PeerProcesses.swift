@@ -21,9 +21,14 @@ struct PeerProcessTable {
   /// A process, and what it connected.
   private final class Process {
     let descriptor: Descriptor
-    var connections: Set<ConnectionToken> = []
+    let peer: HeldPeer
+    var connections: Set<ConnectionToken>
 
-    init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+    init(_ descriptor: consuming Descriptor, _ connection: Connection) {
+      self.descriptor = descriptor
+      peer = connection.held
+      connections = [connection.token]
+    }
   }
 
   private var processes: [Key: Process] = [:]
@@ -35,10 +40,14 @@ struct PeerProcessTable {
   mutating func add(_ token: ConnectionToken, to key: Key) { processes[key]?.connections.insert(token) }
 
   /// Takes in a process that is to be watched.
-  mutating func insert(_ process: consuming Descriptor, _ key: Key, _ token: ConnectionToken) {
-    let process = Process(process)
-    process.connections = [token]
-    processes[key] = process
+  mutating func insert(_ process: consuming Descriptor, _ key: Key, _ connection: Connection) {
+    processes[key] = Process(process, connection)
+  }
+
+  /// What a connection of this peer is to hold: the same as those that its process has, where they are of the same peer.
+  func held(_ peer: Peer) -> HeldPeer {
+    if let process = processes[Key(peer)], process.peer.peer == peer { return process.peer }
+    return HeldPeer(peer)
   }
 
   /// A connection is gone; with its last one the process is watched no more.
@@ -69,7 +78,7 @@ extension Server {
         endProcess(key)
       }
       try readiness.add(process.number, .read, token: LoopToken.process(key))
-      processes.insert(process, key, connection.token)
+      processes.insert(process, key, connection)
     } catch {
       // Nobody would notice its end.
       drop(connection, "\(error)")

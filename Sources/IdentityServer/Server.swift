@@ -69,7 +69,8 @@ package final class Server {
   // What a request goes through; kept so that one costs no allocation.
   var parser = WordParser()
   let table = VerbTable()
-  var received = [UInt8](repeating: 0, count: Bound.lineLength)
+  /// Grows to the longest line with the first client that sends as much at once.
+  var received = [UInt8](repeating: 0, count: 4_096)
   var spareOutput: [UInt8] = []
   var known = KnownAnswers()
   /// Users who wait for their turn.

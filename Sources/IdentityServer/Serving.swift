@@ -40,6 +40,9 @@ extension Server {
       }
       // A secret may have been among them.
       bytes.wipe(first: arrived)
+      if arrived == bytes.count, arrived < Bound.lineLength {
+        bytes = [UInt8](repeating: 0, count: Bound.lineLength)
+      }
     } catch {
       return drop(connection, "\(error)")
     }
@@ -51,8 +54,9 @@ extension Server {
   /// - Returns: how many bytes they took.
   private func carryOutAll(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
     guard connection.isAtRest else { return carryOut(bytes, from: 0, connection) }
-    if connection.peerNumber == 0 { connection.peerNumber = known.number(of: connection.peer) }
-    let (used, length) = known.answer(bytes, of: connection.peerNumber, atMost: connections.turn.requests)
+    let held = connection.held
+    if held.number == 0 { held.number = known.number(of: held.peer) }
+    let (used, length) = known.answer(bytes, of: held.number, atMost: connections.turn.requests)
     var sent = 0
     if used == bytes.count {
       // Where it fails, it does so again when the rest is sent.

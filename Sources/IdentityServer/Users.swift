@@ -113,16 +113,17 @@ struct ConnectionTable {
   }
 
   /// Makes place for a connection.
-  mutating func insert(_ descriptor: consuming Descriptor, peer: Peer, _ limits: Limits) -> Connection {
-    let user = users[peer.userID] ?? UserShare(peer.userID, limits)
-    users[peer.userID] = user
+  mutating func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
+    let userID = held.peer.userID
+    let user = users[userID] ?? UserShare(userID, limits)
+    users[userID] = user
     let slot = free.popLast() ?? slots.count
     if slot == slots.count {
       slots.append(nil)
       generations.append(0)
     }
     let connection = Connection(
-      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: peer, user: user)
+      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, user: user)
     slots[slot] = connection
     user.connections += 1
     count += 1

@@ -66,6 +66,7 @@ struct Database: ~Copyable, @unchecked Sendable {
   /// can write, and there is no shared-memory file that could be cut under a running daemon (which would kill it).
   init(path: String, create: Bool) throws(DatabaseError) {
     _ = Self.settled
+    _ = Self.hasNoSparePages
     var connection: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | (create ? SQLITE_OPEN_CREATE : 0)
     let code = unsafe sqlite3_open_v2(path, &connection, flags, "unix-excl")
@@ -80,6 +81,9 @@ struct Database: ~Copyable, @unchecked Sendable {
     _ = unsafe csqlite_no_checkpoint_on_close(connection)
     _ = unsafe csqlite_defensive(connection)
   }
+
+  /// For the whole process, once.
+  private static let hasNoSparePages = csqlite_no_spare_pages() == SQLITE_OK
 
   // Not sqlite3_close(): that one refuses, and leaks the files, while a statement of the connection is left.
   deinit { unsafe sqlite3_close_v2(connection) }
@@ -125,6 +129,9 @@ struct Database: ~Copyable, @unchecked Sendable {
     let statement = try prepare(sql)
     return try statement.step() ? statement.integer(0) : nil
   }
+
+  /// Gives back what the cache holds of the file and needs no more.
+  func releaseMemory() { unsafe sqlite3_db_release_memory(connection) }
 
   /// Writes the whole log back into the file, syncs it, and cuts the log to nothing.
   func checkpoint() throws(DatabaseError) {

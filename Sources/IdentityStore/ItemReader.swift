@@ -24,6 +24,7 @@ package final class ItemReader: Sendable {
     let database = try Database(path: path, create: false)
     try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
     finding = try database.prepare(SecretStatements.selection)
+    database.releaseMemory()
     self.database = database
     self.sealing = sealing
   }

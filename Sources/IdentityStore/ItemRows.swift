@@ -47,7 +47,8 @@ extension Item {
       endsWithInstallation: columns[7] != .integer(0), secretLength: Int(clamping: length), created: created,
       modified: modified)
     guard let sealing else { return }
-    let associated = Self.associated(plainColumns, nil, sealing.store, "description")
+    // As they were written, so that nothing has to be written again to compare.
+    let associated = Self.associated(Array(columns[0...10]), nil, sealing.store, "description")
     guard let opened = sealing.key.open(sealed, with: associated), describe(opened) else { return nil }
   }
 

@@ -157,6 +157,8 @@ struct Opening: ~Copyable {
   /// The store that was found or made.
   consuming func opened(_ directory: consuming StateDirectory) throws(SystemError) -> Store {
     let latest = try directory.folder.open(Witness.latestFileName, flags: O_RDWR | O_CREAT, mode: 0o600)
+    // All of it was read, and little of that is written again soon.
+    files?.database.releaseMemory()
     var registry = reading.registry
     if files == nil || reading.version < VersionThree.version {
       registry.itemFault = "items cannot be used as long as the store cannot be: \(condition.name)"
@@ -196,7 +198,7 @@ struct Opening: ~Copyable {
     try compare(with: found, in: directory)
     guard condition == .writable, !isSealed else { return }
     try migrate(in: directory)
-    if condition == .writable { settle(in: directory) }
+    if condition == .writable { settle(found, in: directory) }
   }
 
   /// Brings a store of an earlier version to this one. Where the disk refuses, what was read is served.
@@ -263,10 +265,10 @@ struct Opening: ~Copyable {
   }
 
   /// Writes the log back: a failed write before a crash may have left blocks in it that do not survive a power cut.
-  private mutating func settle(in directory: borrowing StateDirectory) {
+  private mutating func settle(_ found: Found, in directory: borrowing StateDirectory) {
     do {
       try files?.database.checkpoint()
-      try writeWitness(in: directory)
+      if found.witness != witness { try writeWitness(in: directory) }
       try forgetSealed(in: directory)
       if let master = reading.unwrapped?.master { try KeyRing.settle(master, in: directory.folder) }
     } catch {
@@ -275,9 +277,13 @@ struct Opening: ~Copyable {
     }
   }
 
+  /// What the witness is to say.
+  private var witness: [UInt8] {
+    Witness(store: reading.store, revision: reading.ledger.revision).bytes(key.authenticator)
+  }
+
   func writeWitness(in directory: borrowing StateDirectory) throws(SystemError) {
-    let witness = Witness(store: reading.store, revision: reading.ledger.revision)
-    try directory.folder.replace(Witness.fileName, with: witness.bytes(key.authenticator), mode: 0o600)
+    try directory.folder.replace(Witness.fileName, with: witness, mode: 0o600)
   }
 
   // MARK: Damage

@@ -72,20 +72,22 @@ extension Reading {
   ///
   /// - Parameters:
   ///   - found: counts the rows in.
-  ///   - take: takes the columns of a proven row in; false where it is none that this program writes.
+  ///   - take: takes the columns of a proven row in, and the proof behind them; false where it is none that this program
+  ///     writes.
   mutating func read(
     _ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout Digest,
     _ take: (inout Reading, [Value]) -> Bool
   ) throws(DatabaseError) {
     let statement = try database.prepare(table.selection)
     let count = table.columns.count + 1
+    var proof = RowProof(of: table)
     while try statement.step() {
       let columns = statement.values(count)
-      guard let row = authenticator.proven(columns, of: table), take(&self, row.values) else {
+      guard let proof = proof.check(columns, authenticator), take(&self, columns) else {
         damage.append("a row of \(table.name) (\(Self.label(columns))) is not authentic")
         continue
       }
-      found.add(row.proof)
+      found.add(proof)
     }
   }
 
@@ -135,13 +137,13 @@ extension Reading {
       registry.itemFault = "items cannot be opened: the store has no data key"
     }
     let sealing = sealing(keys)
+    var items: [Item] = []
     try read(.item, database, authenticator, &found) { reading, columns in
-      guard let item = Item(columns: columns, sealing), item.number > reading.registry.items.lastNumber else {
-        return false
-      }
-      reading.registry.restore(item)
+      guard let item = Item(columns: columns, sealing), item.number > items.last?.number ?? 0 else { return false }
+      items.append(item)
       return true
     }
+    registry.restore(items)
   }
 
   /// What it takes to use items; nil where their key is missing.

@@ -172,6 +172,6 @@ extension Value {
 
   /// A word that is one of a kind's.
   func named<Kind: RawRepresentable<String>>(_ kind: Kind.Type) -> Kind? {
-    asText.flatMap { Kind(rawValue: "\($0)") }
+    asText.flatMap { Kind(rawValue: String(decoding: $0.bytes, as: UTF8.self)) }
   }
 }

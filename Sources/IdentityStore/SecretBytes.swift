@@ -1,4 +1,6 @@
 import CSodium
+import Glibc
+import Synchronization
 
 /// Bytes that nobody else may see: in memory of their own, locked, between guard pages, wiped when let go of
 /// (libsodium, "secure memory").
@@ -29,19 +31,26 @@ struct SecretBytes: ~Copyable, @unchecked Sendable {
   }
 }
 
-/// Memory of the same kind to work in, again and again: what is in it is wiped as soon as the work is done.
+/// Memory of the same kind to work in, again and again: what is in it is wiped as soon as the work is done. Until then
+/// it takes no room: most daemons have no secret in it for days.
 @safe
 struct SecretWorkspace: ~Copyable, @unchecked Sendable {
   // Sendable: whoever holds it is one thread at a time, see ``SecretMemory``.
   private let memory: UnsafeMutableRawPointer
   /// How many bytes have room.
   let size: Int
+  private let isLocked = Atomic(false)
 
   /// Nil where no memory can be had.
   init?(size: Int) {
     guard let memory = unsafe sodium_malloc(size) else { return nil }
     unsafe self.memory = memory
     self.size = size
+    unsafe sodium_munlock(memory, size)
+    // Not the page that it begins in: there libsodium knows by what stands before it whether it was overrun.
+    let page = UInt(sysconf(Int32(_SC_PAGESIZE)))
+    let skipped = Int((page - UInt(bitPattern: memory) % page) % page)
+    if skipped < size { unsafe madvise(memory + skipped, size - skipped, MADV_DONTNEED) }
   }
 
   deinit { unsafe sodium_free(memory) }
@@ -50,6 +59,7 @@ struct SecretWorkspace: ~Copyable, @unchecked Sendable {
   func use<Result, Failure>(
     _ body: (UnsafeMutablePointer<UInt8>) throws(Failure) -> Result
   ) throws(Failure) -> Result {
+    if !isLocked.exchange(true, ordering: .relaxed) { unsafe sodium_mlock(memory, size) }
     defer { unsafe sodium_memzero(memory, size) }
     return try unsafe body(memory.assumingMemoryBound(to: UInt8.self))
   }

@@ -150,7 +150,7 @@ private func item(
     try life.ask(.put("3", in: "org.shared"), as: orgA)
     var read = Registry()
     for (id, app) in life.registry.apps { read.apply(.appInstalled(id, app)) }
-    for item in life.registry.items.all { read.restore(item) }
+    read.restore(Array(life.registry.items.all))
     read.resume(after: life.registry.lastEvent)
     #expect(read == life.registry)
     var again = life

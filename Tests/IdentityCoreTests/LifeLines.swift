@@ -71,7 +71,7 @@ extension Life {
     if let account = registry.account { read.apply(.accountSet(account)) }
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
     if registry.isSealed { read.apply(.sealed) }
-    for item in registry.items.all { read.restore(item) }
+    read.restore(Array(registry.items.all))
     for token in registry.tokens.all { read.apply(.tokenStored(token, .confirmed)) }
     for history in registry.versions.all {
       for release in history.releases { read.apply(.version(.installed(history.subject, release))) }

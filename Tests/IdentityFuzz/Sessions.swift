@@ -302,7 +302,7 @@ struct World {
     for (id, app) in registry.apps { read.apply(.appInstalled(id, app)) }
     for identifier in registry.history { read.restore(identifier) }
     for device in registry.devices { read.apply(.deviceListed(device)) }
-    for item in registry.items.all.sorted(by: { $0.number < $1.number }) { read.restore(item) }
+    read.restore(Array(registry.items.all))
     let histories = registry.versions.all
     for history in histories {
       for release in history.releases { read.apply(.version(.installed(history.subject, release))) }

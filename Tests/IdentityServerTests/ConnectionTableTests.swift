@@ -12,7 +12,7 @@ private func descriptor() throws -> Descriptor { try Folder(path: "/").open("pro
 extension ConnectionTable {
   /// Takes a connection in; there is nothing to do about a new user.
   fileprivate mutating func insert(_ descriptor: consuming Descriptor, peer: Peer) throws -> Connection {
-    insert(descriptor, peer: peer, Limits())
+    insert(descriptor, peer: HeldPeer(peer), Limits())
   }
 }
 

@@ -56,7 +56,7 @@ extension Registry {
   /// What it is where the key of items is missing.
   func locked(_ fault: String?) -> Registry {
     var registry = self
-    for item in items.all { registry.restore(item.undescribed) }
+    registry.restore(items.all.map(\.undescribed))
     registry.itemFault = fault
     return registry
   }

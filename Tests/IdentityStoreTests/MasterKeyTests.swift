@@ -129,7 +129,7 @@ enum Credential {
       let source = try store.rotateKey(at: later(1))
       #expect(source == .credential)
       var registry = content.registry
-      for known in [Known(1), Known(2)] { registry.restore(known.item) }
+      registry.restore([Known(1).item, Known(2).item])
       try store.mustCommit(registry.recorded(sealing(registry)))
       try store.mustClose()
     }

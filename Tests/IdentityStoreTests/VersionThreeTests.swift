@@ -97,7 +97,7 @@ import Testing
           attributes: [.init("group", group), .init("service", "mail"), .init("account", account)],
           audience: .group(group)))
     }
-    for known in items { registry.restore(known.item) }
+    registry.restore(items.map(\.item))
     registry.resume(after: Int64(events.count))
     return (registry, events)
   }()

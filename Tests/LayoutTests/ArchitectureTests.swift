@@ -11,7 +11,7 @@ import Testing
     "Systemd": ["CSystemd", "Glibc"],
     "ConfigurationFiles": ["CInih", "Glibc", "LinuxSystem"],
     "AppManifests": ["ConfigurationFiles", "IdentityCore", "LinuxSystem", "Glibc"],
-    "IdentityStore": ["IdentityCore", "LinuxSystem", "CSQLite", "CSodium", "Glibc"],
+    "IdentityStore": ["IdentityCore", "LinuxSystem", "CSQLite", "CSodium", "Glibc", "Synchronization"],
     "IdentityServer": [
       "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",
     ],

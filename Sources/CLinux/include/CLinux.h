@@ -72,6 +72,9 @@ int clinux_openat(int folder, const char *path, int flags, mode_t mode);
 ssize_t clinux_random(void *bytes, size_t count);
 /// PR_SET_DUMPABLE 0: no core dump, no ptrace by the same user.
 int clinux_forbid_dumps(void);
+/// Gives back the heap's free memory (malloc_trim(3)), and maps nothing of the code and the constants of the program and
+/// its libraries any more (MADV_DONTNEED): what is used comes back from the page cache.
+void clinux_release_memory(void);
 /// pthread_setname_np(): shows in ps and top; at most 15 bytes.
 int clinux_name_thread(pthread_t thread, const char *name);
 /// One option of getopt_long(), and where its state lives in one place: `names` are the long options, `takes` whether each
