@@ -85,7 +85,12 @@ extension [Text] {
   /// Reads that form; nil where the last one has no end.
   init?(terminated bytes: [UInt8]) {
     guard bytes.last ?? 0 == 0 else { return nil }
-    self = bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast().map { Text(trusted: [UInt8]($0)) }
+    self = []
+    var start = 0
+    while start < bytes.count, let end = bytes[start...].firstIndex(of: 0) {
+      append(Text(trusted: [UInt8](bytes[start..<end])))
+      start = end + 1
+    }
   }
 }
 

@@ -50,6 +50,20 @@ private func item(
     #expect(table.usage(of: "org.b") == ItemTable.Usage(items: 1, bytes: 7))
   }
 
+  @Test func `items that are taken in together are held as if one came after the other`() {
+    let items = (0..<500).map { index in
+      item(
+        index % 3 == 0 ? "g" : "h", Text("\(index % 400)"), number: Int64(1_000 - index),
+        owner: index % 7 == 0 ? "unit:a.service@5" : "org.a", secret: index)
+    }
+    var table = ItemTable()
+    for item in items { table.store(item) }
+    let together = ItemTable(items)
+    #expect(together == table)
+    expect(together, Dictionary(items.map { ($0.key, $0) }, uniquingKeysWith: { $1 }))
+    #expect(together.lastNumber == 1_000)
+  }
+
   @Test func `to remove what is not there changes nothing, and the last of a group leaves nothing behind`() {
     var table = ItemTable()
     let only = item("g", "s", number: 1)

@@ -27,6 +27,45 @@ extension ConnectionTable {
     #expect(table[second.token] === second)
   }
 
+  @Test func `what few connections have is there when it is set, and gone when it is taken back`() throws {
+    var table = ConnectionTable()
+    let connection = try table.insert(descriptor(), peer: peer(1))
+    let shapes = [
+      nil, Connection.Shape.plain, .init(isPlain: true, starts: [1], lag: nil),
+      .init(isPlain: false, starts: nil, lag: nil),
+    ]
+    for subscription in [nil, Subscription(at: 7), nil] {
+      connection.subscription = subscription
+      for left in [nil, 3, nil] {
+        connection.left = left
+        for shape in shapes + shapes.reversed() {
+          connection.keptShape = shape
+          #expect(connection.keptShape == shape)
+        }
+        #expect(connection.left == left)
+        #expect(connection.outgoing == nil && connection.drained == 0)
+      }
+      #expect(connection.subscription == subscription)
+      connection.subscription?.move(to: 9)
+      #expect(connection.subscription?.place == (subscription == nil ? nil : 9))
+    }
+    connection.drained += 5
+    #expect(connection.drained == 5)
+  }
+
+  @Test func `the connections of a process hold who it is once, as long as that is the same`() throws {
+    var table = ConnectionTable()
+    var processes = PeerProcessTable()
+    let first = try table.insert(descriptor(), peer: peer(1))
+    #expect(processes.held(peer(1)) !== first.held)
+    processes.insert(try descriptor(), .init(peer(1)), first)
+    #expect(processes.held(peer(1)) === first.held)
+    let another = Peer(userID: 1, groupID: 3, processID: 2, isAdmin: false)
+    #expect(processes.held(another).peer == another)
+    processes.remove(first.token, of: .init(peer(1)))
+    #expect(processes.held(peer(1)) !== first.held)
+  }
+
   @Test func `removing a connection twice counts once`() throws {
     var table = ConnectionTable()
     let connection = try table.insert(descriptor(), peer: peer(1))

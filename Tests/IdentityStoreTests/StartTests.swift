@@ -32,6 +32,24 @@ import Testing
     #expect(try workspace.sql("SELECT id, created, revision FROM store") == "\(identity)|\(start)|0\n")
   }
 
+  @Test func `a start leaves a witness alone that says what it would write`() throws {
+    let workspace = try Workspace()
+    try workspace.commit(sample(apps: 1))
+    func witness() throws -> NSNumber? {
+      try FileManager.default.attributesOfItem(atPath: workspace.path("witness"))[.systemFileNumber] as? NSNumber
+    }
+    let before = try witness()
+    let same = try workspace.withStore { store, _ in
+      let found = try witness()
+      try store.mustCommit(installed(5))
+      return found
+    }
+    #expect(same == before)
+    // This one was killed, so the witness has to be told at the next start.
+    let told = try workspace.withStore { _, _ in try witness() }
+    #expect(told != before)
+  }
+
   @Test func `two first starts do not make the same key`() throws {
     let keys = try (0..<2).map { _ in
       let workspace = try Workspace()

@@ -31,7 +31,8 @@ extension Registry {
     guard case .found(let found, _) = survey else { return [] }
     var plan = Plan(self)
     var left: Set<Text> = []
-    for (id, app) in apps.sorted(by: { $0.key < $1.key }) where app.manifest != nil && found[id] == nil {
+    let gone = apps.filter { $0.value.manifest != nil && found[$0.key] == nil }
+    for id in gone.keys.sorted() {
       left.insert(vendor(of: id))
       plan.uninstall(id, at: now)
     }
