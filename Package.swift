@@ -93,7 +93,11 @@ let package = Package(
       swiftSettings: strict, linkerSettings: lean),
 
     // Not in the package: what packaging/bench runs. Foundation is allowed here, as in the tests.
-    .executableTarget(name: "IdentityBench", dependencies: ["LinuxSystem"], swiftSettings: strict),
+    .executableTarget(name: "IdentityBench", dependencies: ["CBench", "LinuxSystem"], swiftSettings: strict),
+    // packaging/bench compiles LimitServer.c by itself: nothing of Swift's runtime may be in a program that is the limit.
+    .target(
+      name: "CBench", dependencies: ["CSQLite"], exclude: ["LimitServer.c"],
+      cSettings: [.unsafeFlags(["-Wall", "-Wextra", "-Werror"])]),
 
     // What several test targets need. Below Tests: it is no part of what is shipped.
     .target(

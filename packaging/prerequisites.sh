@@ -1,4 +1,4 @@
-# What packaging/run and packaging/test need on this machine. To be sourced; "program" names the sourcing script.
+# What the scripts beside this one need on this machine. To be sourced; "program" names the sourcing script.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 readonly OLDEST_SWIFT=6.3
@@ -12,6 +12,10 @@ readonly TEST_PACKAGES=(
   e2fsprogs fuse3 git libnbd-bin nbdkit netcat-openbsd python3 socat sqlite3 strace
   mmdebstrap systemd systemd-container util-linux
 )
+
+readonly BENCH_PACKAGES=(binutils util-linux valgrind)
+# What identityd is compared with.
+readonly PEER_PACKAGES=(memcached mosquitto redis-server uuid-runtime)
 
 say() { echo "$program: $*" >&2; }
 fail() {
@@ -58,6 +62,32 @@ require() {
       apt-get install --yes --quiet=2 --no-install-recommends "${missing[@]}" >&2 || fail "the packages cannot be installed"
   fi
   require_swift
+}
+
+# Whether something forbids packages to start services while they are installed (policy-rc.d(8)).
+readonly SERVICE_POLICY=/usr/sbin/policy-rc.d
+
+# The same for packages of which only the programs are wanted: their services neither run now nor after the next boot.
+require_without_services() {
+  local missing package units
+  mapfile -t missing < <(missing_packages "$@")
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ -e "$SERVICE_POLICY" ]; then
+    require "${missing[@]}"
+  else
+    # In a shell of its own, which removes it again however it ends.
+    (
+      trap 'as_root rm -f "$SERVICE_POLICY"' EXIT
+      printf '#!/bin/sh\nexit 101\n' | as_root tee "$SERVICE_POLICY" >/dev/null
+      as_root chmod 755 "$SERVICE_POLICY"
+      require "${missing[@]}"
+    )
+  fi
+  command -v systemctl >/dev/null || return 0
+  for package in "${missing[@]}"; do
+    mapfile -t units < <(dpkg --listfiles "$package" | sed -n 's|^.*/systemd/system/\([^/@]*\.[a-z]*\)$|\1|p')
+    [ ${#units[@]} -eq 0 ] || as_root systemctl --quiet disable "${units[@]}" >&2
+  done
 }
 
 # Builds the programs as they are shipped, and prints the directory they are in.

@@ -7,6 +7,10 @@ import Foundation
 final class Guardian {
   /// Everything that a benchmark writes is in here.
   let folder: URL
+  private var folders = 0
+  /// How the servers were started, each name once.
+  private(set) var started: [String] = []
+  private var names: Set<String> = []
   private let shell = Process()
   private let input = Pipe()
 
@@ -31,9 +35,29 @@ final class Guardian {
     shell.standardInput = input
     shell.standardOutput = FileHandle.nullDevice
     shell.standardError = FileHandle.nullDevice
+    // No server may have the shell's input too: the shell would wait for its end.
+    guard fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC) == 0 else {
+      throw Failure("fcntl: \(errno)")
+    }
     try shell.run()
     try FileManager.default.createDirectory(
       at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o711])
+  }
+
+  /// A number that it has not given out yet, for a folder.
+  func next() -> Int {
+    folders += 1
+    return folders
+  }
+
+  /// Keeps how a server is started, without what differs from run to run.
+  func note(_ server: MeasuredServer) {
+    guard names.insert(server.name).inserted else { return }
+    let words = server.arguments.map { $0.isEmpty ? "''" : $0.replacing(server.folder.path, with: "DIR") }
+    let configuration = server.configuration.replacing(server.folder.path, with: "DIR").split(separator: "\n")
+    started.append(
+      "\(server.name): \(words.joined(separator: " "))"
+        + (configuration.isEmpty ? "" : " (\(configuration.joined(separator: "; ")))"))
   }
 
   /// Has one more process ended at the end.

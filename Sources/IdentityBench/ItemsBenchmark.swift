@@ -5,7 +5,7 @@ struct ItemsBenchmark {
   /// One of the two.
   private struct Side {
     /// It runs.
-    let daemon: MeasuredDaemon
+    let daemon: MeasuredServer
     /// How many it has, or is to have.
     let items: Int
     /// The one over which it is measured.
@@ -31,12 +31,14 @@ struct ItemsBenchmark {
   private static let restarts = 5
 
   private let options: Options
+  private let rounds: Int
   private let sizes: Pair<Int>
-  private let sides: Pair<MeasuredDaemon>
+  private let sides: Pair<MeasuredServer>
 
   /// Makes the daemons' folders. Nothing runs before ``run()``.
   init(options: Options, guardian: Guardian) throws {
     self.options = options
+    rounds = options.rounds(usual: 30, quick: 10)
     sizes = Pair(usual: Self.few, other: options.items)
     let configuration = """
       [Limits]
@@ -46,9 +48,7 @@ struct ItemsBenchmark {
       Level=warning
 
       """
-    sides = try sizes.map { size in
-      try MeasuredDaemon(named: "\(size)", configuration: configuration, guardian: guardian)
-    }
+    sides = try sizes.map { _ in try MeasuredServer.identityd(settings: configuration, guardian: guardian) }
   }
 
   /// Fills both, and measures them in turn.
@@ -56,18 +56,18 @@ struct ItemsBenchmark {
     var sides = try Pair(usual: side(self.sides.usual, sizes.usual), other: side(self.sides.other, sizes.other))
     Program.say("filling daemons with \(sizes.usual.grouped) and \(sizes.other.grouped) items")
     let rates = try sides.map(fill)
-    Program.say("measuring in \(options.rounds) rounds")
+    Program.say("measuring in \(rounds) rounds")
     var figures = try reads(sides) + others(sides)
     figures.append(Figure("fill, pipelined", .perSecond, rates))
     figures.append(Figure("peak memory so far", .megabytes, try sides.map(peakMemory)))
     figures += try restart(&sides)
     figures.append(Figure("peak memory since a restart", .megabytes, try sides.map(peakMemory)))
     return Report(
-      benchmark: "items", columns: sizes.map(\.grouped), rounds: options.rounds, figures: figures)
+      benchmark: "items", columns: sizes.map(\.grouped), rounds: rounds, figures: figures)
   }
 
-  private func side(_ daemon: MeasuredDaemon, _ items: Int) throws -> Side {
-    _ = try daemon.start()
+  private func side(_ daemon: MeasuredServer, _ items: Int) throws -> Side {
+    try daemon.start()
     return Side(daemon: daemon, items: items, connection: try daemon.connect())
   }
 
@@ -110,7 +110,7 @@ struct ItemsBenchmark {
     _ measure: (Side, inout SplitMix) throws -> [Double]
   ) throws -> Pair<[[Double]]> {
     var results = Pair<[[Double]]>(usual: [], other: [])
-    for round in 0..<(rounds ?? options.rounds) + warmUp {
+    for round in 0..<(rounds ?? self.rounds) + warmUp {
       var generator = SplitMix(seed: seed << 32 | UInt64(round))
       var same = generator
       let usual = try measure(sides.usual, &generator)
@@ -197,7 +197,7 @@ struct ItemsBenchmark {
   private func restart(_ sides: inout Pair<Side>) throws -> [Figure] {
     let times = try inTurn(sides, rounds: Self.restarts, warmUp: 0, seed: 7) { side, generator in
       try side.daemon.stop()
-      let time = try side.daemon.start().microseconds / 1e3
+      let time = try side.daemon.start()
       // It is not only alive: it has the items.
       let connection = try side.daemon.connect()
       for item in side.items(10, &generator) {

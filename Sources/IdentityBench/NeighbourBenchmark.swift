@@ -19,7 +19,7 @@ struct NeighbourBenchmark {
   private let guardian: Guardian
 
   init(options: Options, guardian: Guardian) {
-    rounds = options.rounds / 10
+    rounds = options.rounds(usual: 30, quick: 10) / 10
     self.guardian = guardian
   }
 
@@ -38,11 +38,10 @@ struct NeighbourBenchmark {
   private func measure(_ kind: Attack.Kind) throws -> [Figure] {
     var reads = Pair<[Double]>(usual: [], other: [])
     var changes = reads
-    for round in 0..<rounds {
+    for _ in 0..<rounds {
       // A new one each time: one that was attacked is still busy with what the last attack has sent.
-      let daemon = try MeasuredDaemon(
-        named: "\(kind.rawValue)-\(round)", configuration: "[Log]\nLevel=err\n", guardian: guardian)
-      _ = try daemon.start()
+      let daemon = try MeasuredServer.identityd(settings: "[Log]\nLevel=err\n", guardian: guardian)
+      try daemon.start()
       reads.usual += try times("get device", daemon)
       changes.usual += try times(Self.change, daemon)
       let attacker = Part.process(as: Self.hostileUser, "attack", daemon.socket, kind.rawValue)
@@ -67,7 +66,7 @@ struct NeighbourBenchmark {
 
   private static let change = "item put service=quiet account=a data=c2VjcmV0"
 
-  private func times(_ request: String, _ daemon: MeasuredDaemon) throws -> [Double] {
+  private func times(_ request: String, _ daemon: MeasuredServer) throws -> [Double] {
     let user = Part.process(as: Self.quietUser, "ask", daemon.socket, "\(Self.requests)", request)
     let output = Pipe()
     user.standardOutput = output

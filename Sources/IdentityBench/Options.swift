@@ -9,9 +9,11 @@ struct Options {
 
   /// What there is, as getopt reads it and as `--help` shows it.
   static let known: [CommandLine.Option] = [
-    .init("items", value: "N", "Compare 100 items with N; 100000 where it is not given."),
-    .init("rounds", value: "N", "Measure N times in turn, at least 10; 30 where it is not given."),
+    .init("items", value: "N", "Have the benchmark items compare 100 items with N; 100000 where it is not given."),
+    .init("rounds", value: "N", "Measure N times in turn, at least 10; as a benchmark needs where it is not given."),
+    .init("quick", "Measure less often and with less in the stores: 2 minutes in place of 10."),
     .init("json", "Write the figures as one JSON document."),
+    .init("drawings", value: "DIRECTORY", "Also write drawings there, as SVG."),
     .init("help", "Show this help, and end."),
   ]
 
@@ -19,8 +21,11 @@ struct Options {
   let benchmarks: [String]
   /// Items of the larger daemon.
   let items: Int
-  /// How often each side is measured.
-  let rounds: Int
+  /// Whether less is enough.
+  let isQuick: Bool
+  /// Where drawings go; nil for nowhere.
+  let drawings: String?
+  private let rounds: Int?
   /// Whether the figures are for programs.
   let isJSON: Bool
   /// Whether nothing is to be measured.
@@ -30,11 +35,16 @@ struct Options {
   init(_ arguments: [String]) throws(CommandLine.UsageError) {
     let line = try CommandLine(arguments, Self.known)
     benchmarks = line.words
-    items = try Self.number("items", of: line, in: Self.itemsAllowed) ?? 100_000
-    rounds = try Self.number("rounds", of: line, in: Self.roundsAllowed) ?? 30
+    isQuick = line.options["quick"] != nil
+    items = try Self.number("items", of: line, in: Self.itemsAllowed) ?? (isQuick ? 10_000 : 100_000)
+    rounds = try Self.number("rounds", of: line, in: Self.roundsAllowed)
+    drawings = line.options["drawings"]
     isJSON = line.options["json"] != nil
     showsHelp = line.options["help"] != nil
   }
+
+  /// How often a benchmark measures each side that usually does so often.
+  func rounds(usual: Int, quick: Int) -> Int { rounds ?? (isQuick ? quick : usual) }
 
   private static func number(
     _ name: String, of line: CommandLine, in range: ClosedRange<Int>

@@ -22,11 +22,19 @@ enum Program {
     /// What it asserts, in one line.
     let summary: String
     /// Starts what it needs, and measures.
-    let run: @Sendable (Options, Guardian) throws -> Report
+    let run: @Sendable (Options, Guardian) throws -> any Findings
   }
 
   /// All of them, in the order in which they run where none is named.
   private static let benchmarks = [
+    Benchmark(
+      name: "limit", summary: "How close to the machine's limit, and beside other servers; each row has a target."
+    ) {
+      try LimitBenchmark(options: $0, guardian: $1).run()
+    },
+    Benchmark(name: "scale", summary: "A read takes no longer, and a start at most linearly, with much in the store.") {
+      try ScaleBenchmark(options: $0, guardian: $1).run()
+    },
     Benchmark(name: "items", summary: "'item read' with many items takes at most twice as long as with 100.") {
       try ItemsBenchmark(options: $0, guardian: $1).run()
     },
@@ -63,15 +71,25 @@ enum Program {
   }
 
   private static func run(_ options: Options) throws -> Int32 {
-    var reports: [Report] = []
+    var reports: [any Findings] = []
     for benchmark in benchmarks where options.benchmarks.isEmpty || options.benchmarks.contains(benchmark.name) {
       let guardian = try Guardian()
       defer { guardian.end() }
       reports.append(try benchmark.run(options, guardian))
     }
-    let text = options.isJSON ? try Report.json(reports) : reports.map(\.text).joined(separator: "\n")
+    if let folder = options.drawings { try draw(reports, in: URL(filePath: folder)) }
+    let document = Document(machine: Machine(state: FileManager.default.temporaryDirectory), reports: reports)
+    let text = options.isJSON ? try document.json() : document.text
     guard StandardStream.output.write(text) else { throw Failure("standard output takes nothing") }
     return reports.allSatisfy(\.isWithinLimits) ? ExitStatus.success : ExitStatus.tooSlow
+  }
+
+  private static func draw(_ reports: [any Findings], in folder: URL) throws {
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    for report in reports {
+      guard let drawing = report.drawing else { continue }
+      try Data(drawing.svg.utf8).write(to: folder.appending(path: "\(report.benchmark).svg"))
+    }
   }
 
   private static var help: String {
@@ -83,7 +101,7 @@ enum Program {
       \(list)
       Options:
       \(LinuxSystem.CommandLine.help(Options.known))
-      It ends with status 1 where a ratio is over its limit, and with 2 where something could not be measured.
+      It ends with status 1 where a target is missed, and with 2 where something could not be measured.
 
       """
   }

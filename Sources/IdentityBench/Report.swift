@@ -56,7 +56,7 @@ struct Figure: Encodable {
 }
 
 /// What a benchmark found.
-struct Report: Encodable {
+struct Report: Findings {
   /// The benchmark's name.
   let benchmark: String
   /// What it compared, in the words that stand above the columns.
@@ -77,28 +77,14 @@ struct Report: Encodable {
     isWithinLimits = figures.allSatisfy(\.isWithinLimit)
   }
 
-  /// The reports as one JSON document.
-  static func json(_ reports: [Report]) throws -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    encoder.nonConformingFloatEncodingStrategy = .convertToString(
-      positiveInfinity: "infinite", negativeInfinity: "-infinite", nan: "none")
-    return String(decoding: try encoder.encode(reports), as: UTF8.self) + "\n"
-  }
+  /// Two columns are no drawing.
+  var drawing: Drawing? { nil }
 
   /// For people: a table, and what it means.
   var text: String {
     let head = ["\(benchmark), \(rounds) rounds"] + columns + ["ratio", "rounds' quartiles"]
     let rows = [head] + figures.map(\.cells)
-    let widths = head.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-    let table = rows.map { row in
-      let cells = zip(row, widths).enumerated().map { column, cell in
-        let padding = String(repeating: " ", count: cell.1 - cell.0.count)
-        return column == 0 ? cell.0 + padding : padding + cell.0
-      }
-      return cells.joined(separator: "  ") + "\n"
-    }
-    return table.joined() + verdict
+    return table(rows) + verdict
   }
 
   private var verdict: String {
@@ -120,7 +106,7 @@ extension Figure {
 
 extension Double {
   /// Three digits at least, and those before the point whole.
-  fileprivate var short: String {
+  var short: String {
     guard isFinite else { return "–" }
     if self >= 100 { return Int(rounded()).grouped }
     return String(format: self >= 10 ? "%.1f" : "%.2f", self)

@@ -1,0 +1,166 @@
+import CBench
+import Foundation
+
+/// A change, and all who wait for it.
+extension LimitBenchmark {
+  /// Changes while the same subscribers wait.
+  private static let changesEach = 5
+
+  /// From a change to the last of the subscribers that has its event.
+  func fanOut(_ answers: Answers) throws -> Row {
+    Program.say("\(Self.waiting.grouped) subscribers")
+    let servers = try started([
+      .limit(answers, guardian: guardian),
+      .identityd(settings: MeasuredServer.manyConnections, guardian: guardian),
+      .redis(guardian: guardian), .mosquitto(guardian: guardian),
+    ])
+    defer { for server in servers { try? server.stop() } }
+    try Placement.apart.apply(to: servers)
+    // Those of one server at a time: of all together there would be more descriptors than a process may have.
+    let results = try inTurn(servers, rounds: options.rounds(usual: 6, quick: 2), warmUp: 0) { server in
+      let subscribers = try Subscribers(of: server, count: Self.waiting, answers)
+      _ = try subscribers.change()
+      let times = try (0..<Self.changesEach).map { _ in try subscribers.change() }
+      return [times.median]
+    }
+    return row(
+      "change to the last of \(Self.waiting.grouped) subscribers", .milliseconds, servers.map(\.name), results,
+      base: "the limit", target: .atMost(1.15), remark: "of all of them only identityd's change is on the disk")
+  }
+}
+
+/// Connections that wait for events, and one that brings them about.
+@safe
+private final class Subscribers {
+  /// What one of them says, what that is answered with, and what others get of it.
+  private struct Exchange {
+    var request: [UInt8] = []
+    var reply: [UInt8] = []
+    var replySame = 0
+    var event: [UInt8] = []
+    var eventSame = 0
+
+    init(_ request: [UInt8] = [], _ reply: [UInt8] = []) {
+      self.request = request
+      self.reply = reply
+      replySame = reply.count
+    }
+
+    init(_ request: String, _ reply: String) { self.init(Array(request.utf8), Array(reply.utf8)) }
+
+    func event(_ bytes: [UInt8], same: Int? = nil) -> Exchange {
+      var exchange = self
+      exchange.event = bytes
+      exchange.eventSame = same ?? bytes.count
+      return exchange
+    }
+
+    func withC<Result>(_ body: (UnsafePointer<bench_exchange>) throws -> Result) rethrows -> Result {
+      try unsafe request.withUnsafeBytes { request in
+        try unsafe reply.withUnsafeBytes { reply in
+          try unsafe event.withUnsafeBytes { event in
+            var exchange = unsafe bench_exchange()
+            unsafe exchange.request = request.baseAddress?.assumingMemoryBound(to: CChar.self)
+            unsafe exchange.request_length = request.count
+            unsafe exchange.reply = reply.baseAddress?.assumingMemoryBound(to: CChar.self)
+            unsafe exchange.reply_length = reply.count
+            unsafe exchange.reply_same = replySame
+            unsafe exchange.event = event.baseAddress?.assumingMemoryBound(to: CChar.self)
+            unsafe exchange.event_length = event.count
+            unsafe exchange.event_same = eventSame
+            return try unsafe body(&exchange)
+          }
+        }
+      }
+    }
+  }
+
+  private let subscribers: OpaquePointer
+  private let name: String
+  private let next: () throws -> Exchange
+
+  /// Connects all of them.
+  init(of server: MeasuredServer, count: Int, _ answers: Answers) throws {
+    name = server.name
+    var subscribing = Exchange()
+    var publishing = Exchange()
+    switch server.language {
+    case .lines where server.name == "the limit":
+      subscribing = Exchange("subscribe\n", "OK\n")
+      let change = Exchange("publish\n", answers.text + "\n").event(Array((answers.event + "\n").utf8))
+      next = { change }
+    case .lines:
+      (subscribing, next) = try Self.tokens(server)
+    case .redis:
+      subscribing = Exchange(
+        Redis.request("SUBSCRIBE", "bench"), Array("*3\r\n$9\r\nsubscribe\r\n$5\r\nbench\r\n:1\r\n".utf8))
+      let event = Redis.request("message", "bench", answers.event)
+      let change = Exchange(Redis.request("PUBLISH", "bench", answers.event), Array(":\(count)\r\n".utf8)).event(event)
+      next = { change }
+    case .mqtt:
+      subscribing = Exchange(MQTT.connect + MQTT.subscribe, MQTT.connected + MQTT.subscribed)
+      publishing = Exchange(MQTT.connect, MQTT.connected)
+      let packet = MQTT.publish(Array(answers.event.utf8))
+      let change = Exchange(packet).event(packet)
+      next = { change }
+    case .memcached, .uuidd: throw Failure("\(server.name) has no events")
+    }
+    var made: OpaquePointer?
+    try unsafe subscribing.withC { subscribing in
+      try unsafe publishing.withC { publishing in
+        try succeed("subscribing to \(server.name)") {
+          unsafe bench_subscribers_open(server.socket, subscribing, publishing, UInt32(count), &made)
+        }
+      }
+    }
+    guard let subscribers = unsafe made else { throw Failure("there are no subscribers") }
+    unsafe self.subscribers = subscribers
+  }
+
+  deinit { unsafe bench_subscribers_close(subscribers) }
+
+  /// Sends a change.
+  ///
+  /// - Returns: how long it took until the last one had its event, in milliseconds.
+  func change() throws -> Double {
+    var nanoseconds: UInt64 = 0
+    try unsafe next().withC { change in
+      try succeed("an event of \(name)") { unsafe bench_subscribers_run(subscribers, change, &nanoseconds) }
+    }
+    return Double(nanoseconds) / 1e6
+  }
+
+  /// Tokens that change; the numbers of their events have four digits, so that all are of one length.
+  private static func tokens(_ server: MeasuredServer) throws -> (Exchange, () throws -> Exchange) {
+    let first = 1_001
+    let connection = try server.connect()
+    func put(_ number: Int) -> [UInt8] { Array("token put fcm token-number-\(String(format: "%09d", number))\n".utf8) }
+    func position() throws -> Int {
+      let reply = try Question.answer(to: Array("subscribe\n".utf8), from: server)
+      let digits = String(decoding: reply, as: UTF8.self).filter(\.isNumber)
+      guard let number = Int(digits) else { throw Failure("a subscription tells no number") }
+      return number
+    }
+    let begun = try position()
+    if begun < first { try connection.ask((begun..<first).flatMap(put), replies: first - begun) }
+    let last = try position()
+    // Not the number of the token that is there.
+    let sample = try Question(String(decoding: put(last + 1_000_000), as: UTF8.self), asking: server)
+    let spy = try Question.answer(to: Array("subscribe token since=\(last)\n".utf8), from: server)
+    let reached = last + 1
+    guard let event = spy.split(separator: UInt8(ascii: "\n")).last,
+      event.starts(with: Array("EVENT \(reached) token".utf8)), reached < 9_000
+    else { throw Failure("there is no event \(reached)") }
+    var number = reached
+    let bytes = Array(event) + [UInt8(ascii: "\n")]
+    return (
+      Exchange(Array("subscribe token\n".utf8), Array("OK \(reached)\n".utf8)),
+      {
+        number += 1
+        var change = Exchange(put(number), sample.reply)
+        change.replySame = "OK replaced device=".utf8.count
+        return change.event(bytes, same: "EVENT ".utf8.count)
+      }
+    )
+  }
+}

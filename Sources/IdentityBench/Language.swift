@@ -1,0 +1,122 @@
+import Foundation
+
+/// What identityd answers with, for the others to answer with as many bytes.
+struct Answers {
+  /// To `get device`, without the end of its line.
+  let text: String
+  /// What subscribers receive of a change, without the end of its line.
+  let event: String
+
+  /// The question that is asked most.
+  var read: Question { Question("get device\n", reply: text + "\n") }
+}
+
+/// What a server understands: the same questions, each in its own words.
+enum Language {
+  /// identityd's own, which the limit answers as well.
+  case lines
+  /// RESP, version 2.
+  case redis
+  /// Its text protocol.
+  case memcached
+  /// A byte.
+  case uuidd
+  /// MQTT 3.1.1.
+  case mqtt
+
+  /// UUIDD_OP_RANDOM_UUID: answered with a length of 16, and the UUID.
+  static let randomUUID = Question([3], reply: [16, 0, 0, 0] + Array(repeating: 0, count: 16), varyingEnd: 16)
+  /// A token of 32 bytes that is never twice the same.
+  private static let token = "token-of-the-bench--" + Question.varying
+
+  /// A small value that is there already; nil where there is nothing like it.
+  ///
+  /// - Parameter server: it is told the value first, where it takes values.
+  func read(_ answers: Answers, on server: MeasuredServer) throws -> Question? {
+    let value = Array(answers.text.utf8)
+    switch self {
+    case .lines: return answers.read
+    case .redis:
+      try told(server, Redis.request("SET", "device", answers.text), "+OK\r\n")
+      return Question(Redis.request("GET", "device"), reply: Redis.bulk(value))
+    case .memcached:
+      try told(server, Array("set device 0 0 \(value.count)\r\n\(answers.text)\r\n".utf8), "STORED\r\n")
+      return Question("get device\r\n", reply: "VALUE device 0 \(value.count)\r\n\(answers.text)\r\nEND\r\n")
+    case .uuidd: return Self.randomUUID
+    case .mqtt: return nil
+    }
+  }
+
+  /// A value of 32 bytes takes the place of the last one, under a key of its own for each connection; nil where there is
+  /// nothing like it.
+  ///
+  /// - Parameter connections: for so many keys there is a value before.
+  func change(connections: Int, on server: MeasuredServer) throws -> Question? {
+    switch self {
+    case .lines:
+      let request = "token put bench\(Question.key) \(Self.token)\n"
+      try firstTokens(connections, server)
+      let first = request.replacing(Question.key, with: "000")
+      var question = try Question(first, asking: server, varyingEnd: Self.token.utf8.count + 1)
+      guard question.reply.starts(with: Array("OK replaced device=".utf8)) else {
+        throw Failure("no token is replaced")
+      }
+      question.request = Array(request.utf8)
+      return question
+    case .redis:
+      return Question(Redis.request("SET", "bench\(Question.key)", Self.token), reply: Array("+OK\r\n".utf8))
+    case .memcached, .uuidd, .mqtt: return nil
+    }
+  }
+
+  /// identityd answers otherwise where there was no token before.
+  private func firstTokens(_ connections: Int, _ server: MeasuredServer) throws {
+    let first = Self.token.replacing(Question.varying, with: "first-token-")
+    let lines = (0..<connections).map { "token put bench\(String(format: "%03d", $0)) \(first)\n" }.joined()
+    try server.connect().ask(Array(lines.utf8), replies: connections)
+  }
+
+  private func told(_ server: MeasuredServer, _ request: [UInt8], _ reply: String) throws {
+    guard try Question.answer(to: request, from: server) == Array(reply.utf8) else {
+      throw Failure("\(server.name) does not take a value")
+    }
+  }
+}
+
+/// Requests to Redis.
+enum Redis {
+  /// A request of some words.
+  static func request(_ words: String...) -> [UInt8] {
+    Array("*\(words.count)\r\n".utf8) + words.flatMap { bulk(Array($0.utf8)) }
+  }
+
+  /// A value of known length.
+  static func bulk(_ bytes: [UInt8]) -> [UInt8] { Array("$\(bytes.count)\r\n".utf8) + bytes + Array("\r\n".utf8) }
+}
+
+/// Packets to and from an MQTT broker.
+enum MQTT {
+  /// CONNECT: version 3.1.1, a clean session, no time after which it is over, and the broker chooses the name.
+  static let connect = packet(0x10, text("MQTT") + [4, 2, 0, 0] + text(""))
+  /// CONNACK: accepted.
+  static let connected: [UInt8] = [0x20, 2, 0, 0]
+  /// SUBSCRIBE to one topic, at most once.
+  static let subscribe = packet(0x82, [0, 1] + text("bench") + [0])
+  /// SUBACK: at most once.
+  static let subscribed: [UInt8] = [0x90, 3, 0, 1, 0]
+
+  /// PUBLISH on that topic, at most once: nothing answers it, and subscribers receive the same bytes.
+  static func publish(_ content: [UInt8]) -> [UInt8] { packet(0x30, text("bench") + content) }
+
+  private static func text(_ text: String) -> [UInt8] { [0, UInt8(text.utf8.count)] + Array(text.utf8) }
+
+  private static func packet(_ kind: UInt8, _ content: [UInt8]) -> [UInt8] {
+    var length: [UInt8] = []
+    var rest = content.count
+    repeat {
+      length.append(UInt8(rest % 128) | (rest >= 128 ? 128 : 0))
+      rest /= 128
+    } while rest > 0
+    return [kind] + length + content
+  }
+}

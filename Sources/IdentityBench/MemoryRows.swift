@@ -1,0 +1,59 @@
+import Foundation
+
+/// What the servers keep in memory while nothing happens.
+extension LimitBenchmark {
+  /// All rows of it.
+  func memory(_ answers: Answers) throws -> [Row] {
+    Program.say("memory")
+    return try rest(answers) + [idle(answers)]
+  }
+
+  /// How long a server has to come to rest, in microseconds.
+  private static let rest: UInt32 = 300_000
+
+  /// Fresh ones, each with its own configuration for usual numbers of connections.
+  private func rest(_ answers: Answers) throws -> [Row] {
+    let servers = try started([
+      .limit(answers, guardian: guardian), .identityd(guardian: guardian), .redis(guardian: guardian),
+      .memcached(guardian: guardian), .uuidd(guardian: guardian), .mosquitto(guardian: guardian),
+    ])
+    defer { for server in servers { try? server.stop() } }
+    usleep(Self.rest)
+    let names = servers.map(\.name)
+    let results = try servers.map { server in
+      [[Double(try server.proportionalMemory()) / 1e6], [Double(try server.privateMemory()) / 1e6]]
+    }
+    return [
+      row("memory at rest, PSS", .megabytes, names, results, target: .atMost(6.5)),
+      row("memory at rest, private dirty", .megabytes, names, results, place: 1, target: .atMost(1.0)),
+    ]
+  }
+
+  /// What each connection adds that has asked once.
+  private func idle(_ answers: Answers) throws -> Row {
+    let servers: [MeasuredServer?] = try [
+      .limit(answers, guardian: guardian), .identityd(settings: MeasuredServer.manyConnections, guardian: guardian),
+      .redis(guardian: guardian), .memcached(guardian: guardian), .mosquitto(guardian: guardian),
+    ]
+    let measurements = try servers.compactMap(\.self).map { server in
+      try server.start()
+      defer { try? server.stop() }
+      // The first connection makes what all share.
+      let question =
+        switch server.language {
+        case .lines: try Question("get device\n", asking: server)
+        default: try server.language.read(answers, on: server) ?? server.greeting
+        }
+      usleep(Self.rest)
+      let before = try server.privateMemory()
+      let generator = try Generator(question, of: server, connections: Self.waiting)
+      usleep(Self.rest)
+      let grown = try server.privateMemory() - before
+      return withExtendedLifetime(generator) { Measurement(server.name, [Double(grown) / Double(Self.waiting)]) }
+    }
+    return Row(
+      "memory of the server per idle connection, of \(Self.waiting.grouped)", .bytes, measurements,
+      target: .atMost(512),
+      remark: "private dirty; each connection has asked once")
+  }
+}

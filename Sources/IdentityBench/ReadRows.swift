@@ -1,0 +1,139 @@
+import Foundation
+
+/// Small values that are there: how long one takes, and how many there are in a second.
+extension LimitBenchmark {
+  /// One of those that are compared.
+  private struct Side {
+    let server: MeasuredServer
+    let generator: Generator
+  }
+
+  /// All rows of them. The servers end with it.
+  func reads(_ answers: Answers, _ identityd: MeasuredServer) throws -> [Row] {
+    let limit = try MeasuredServer.limit(answers, guardian: guardian)
+    let servers = try started([
+      limit, identityd, .redis(guardian: guardian), .memcached(guardian: guardian), .uuidd(guardian: guardian),
+    ])
+    defer { for server in servers { try? server.stop() } }
+    let questions = try servers.map { try $0.language.read(answers, on: $0) }
+    // uuidd closes each connection behind its answer.
+    let lasting = zip(servers, questions).filter { $0.0.language != .uuidd }
+    var rows = try roundTrips(lasting)
+    rows.append(try connects(Array(zip(servers, questions))))
+    for (depth, target) in [(1, 0.95), (16, 0.75), (64, 0.75)] {
+      rows.append(try many(lasting, depth: depth, target: target))
+    }
+    rows += try polling(answers, limit, identityd)
+    rows.append(try besideChanges(answers))
+    return rows
+  }
+
+  private func sides(
+    _ servers: [(MeasuredServer, Question?)], connections: Int, depth: Int = 1
+  ) throws -> [Side] {
+    try servers.compactMap { server, question in
+      try question.map {
+        Side(server: server, generator: try Generator($0, of: server, connections: connections, depth: depth))
+      }
+    }
+  }
+
+  /// The median time, and the time of a processor that the server takes.
+  private func roundTrip(_ side: Side) throws -> [Double] {
+    let before = try side.server.processorTime()
+    let slice = try side.generator.ask(seconds: slice)
+    return [slice.microseconds, (try side.server.processorTime() - before) / slice.requests]
+  }
+
+  private func roundTrips(_ servers: [(MeasuredServer, Question?)]) throws -> [Row] {
+    Program.say("round trips")
+    let sides = try sides(servers, connections: 1)
+    let names = sides.map(\.server.name)
+    try Placement.together.apply(to: sides.map(\.server))
+    let results = try inTurn(sides, rounds: rounds, roundTrip)
+    return [
+      row(
+        "round trip, 1 connection, same core, p50", .microseconds, names, results, base: "the limit",
+        target: .atMost(1.10)),
+      row(
+        "server CPU per request, 1 connection, same core", .microseconds, names, results, place: 1, base: "the limit",
+        target: .atMost(1.10)),
+    ]
+  }
+
+  private func connects(_ servers: [(MeasuredServer, Question?)]) throws -> Row {
+    Program.say("one request a connection")
+    let sides = try sides(servers, connections: 0)
+    try Placement.together.apply(to: sides.map(\.server))
+    let results = try inTurn(sides, rounds: rounds) { [try $0.generator.connect(seconds: slice).microseconds] }
+    return row(
+      "one request a connection, same core, p50", .microseconds, sides.map(\.server.name), results, base: "the limit",
+      target: .atMost(1.10), remark: "connect, ask, close; uuidd makes a UUID at random")
+  }
+
+  private func many(_ servers: [(MeasuredServer, Question?)], depth: Int, target: Double) throws -> Row {
+    let count = Self.connections
+    Program.say("\(count) connections, \(depth) at a time")
+    let sides = try sides(servers, connections: count, depth: depth)
+    try Placement.apart.apply(to: sides.map(\.server))
+    let results = try inTurn(sides, rounds: rounds) { [try $0.generator.ask(seconds: slice).perSecond] }
+    return row(
+      "\(count) connections x \(depth), requests a second", .perSecond, sides.map(\.server.name), results,
+      base: "the limit", target: .atLeast(target))
+  }
+
+  /// What it is to look for requests for a while before the loop sleeps.
+  private func polling(_ answers: Answers, _ limit: MeasuredServer, _ identityd: MeasuredServer) throws -> [Row] {
+    Program.say("polling")
+    let setting = "[Loop]\nPollMicroseconds=50\n"
+    var servers = [limit, identityd]
+    var remark: String?
+    if try MeasuredServer.refused(setting, guardian: guardian) {
+      remark = "left out with polling: identityd has no setting [Loop] PollMicroseconds="
+    } else {
+      servers.append(
+        try .identityd("identityd, polling", settings: "\(setting)[Log]\nLevel=warning\n", guardian: guardian))
+    }
+    servers = try started(servers)
+    defer { if servers.count > 2 { try? servers[2].stop() } }
+    let sides = try servers.map { server in
+      // Each has a device identifier of its own.
+      let read = try Question("get device\n", asking: server)
+      return Side(server: server, generator: try Generator(read, of: server, connections: 1))
+    }
+    try Placement.apart.apply(to: servers)
+    let results = try inTurn(sides, rounds: rounds, roundTrip)
+    let names = servers.map(\.name)
+    return [
+      row(
+        "round trip, 1 connection, two cores, p50", .microseconds, names, results, base: "the limit", remark: remark),
+      row(
+        "server CPU per request, 1 connection, two cores", .microseconds, names, results, place: 1, base: "the limit"),
+    ]
+  }
+
+  /// What the durable changes of others cost one who reads.
+  private func besideChanges(_ answers: Answers) throws -> Row {
+    Program.say("reads beside durable changes")
+    let servers = try started([.identityd(guardian: guardian), .durableRedis(guardian: guardian)])
+    defer { for server in servers { try? server.stop() } }
+    let sides = try servers.compactMap { server -> (Generator, Generator)? in
+      // Each has a device identifier of its own.
+      let answers = server.language == .lines ? try Answers(asking: server) : answers
+      guard let read = try server.language.read(answers, on: server),
+        let change = try server.language.change(connections: 1, on: server)
+      else { return nil }
+      return (try Generator(read, of: server, connections: 1), try Generator(change, of: server, connections: 1))
+    }
+    try Placement.anywhere.apply(to: servers)
+    let results = try inTurn(sides, rounds: rounds) { reading, changing in
+      let quiet = try reading.ask(seconds: slice)
+      let (busy, changes) = try changing.beside { try reading.ask(seconds: slice) }
+      guard changes > 0 else { throw Failure("nothing was changed meanwhile") }
+      return [busy.microseconds / quiet.microseconds]
+    }
+    return row(
+      "read p50 while another connection writes durably, by the quiet one", .times, servers.map(\.name), results,
+      target: .atMost(1.15))
+  }
+}

@@ -1,0 +1,157 @@
+import CBench
+import Foundation
+
+/// How cost grows with what is stored, and with who is connected.
+///
+/// Of each kind there are daemons with few, with more and with many of it; all daemons of a kind are measured in turn.
+struct ScaleBenchmark {
+  /// What there may be much of.
+  private enum Kind: String, CaseIterable {
+    case items
+    case apps
+    case history = "history rows"
+    case connections
+  }
+
+  /// One daemon, with so many of a kind.
+  private struct Side {
+    let server: MeasuredServer
+    let reading: Generator
+    let changing: Generator
+    /// Those that do nothing but be there.
+    let idle: Generator?
+    let read: Question
+  }
+
+  /// What a read may take with many, compared with few.
+  private static let readLimit = 1.2
+  /// What a start may take with as many items as there are, in milliseconds.
+  private static let startLimit = 100.0
+  /// Lines that are sent in one piece while a daemon is filled.
+  private static let window = 500
+
+  let options: Options
+  let guardian: Guardian
+  private var rounds: Int { options.rounds(usual: 15, quick: 5) }
+  private var slice: Double { options.isQuick ? 0.03 : 0.1 }
+  private var starts: Int { options.rounds(usual: 7, quick: 3) }
+
+  /// Measures one kind after the other.
+  func run() throws -> Comparison {
+    guard geteuid() == 0 else { throw Failure("apps of many users, and that many descriptors, take root") }
+    try LimitBenchmark.allowDescriptors()
+    defer { try? Placement.anywhere.apply(to: []) }
+    let rows = try Kind.allCases.flatMap(measure)
+    return Comparison(benchmark: "scale", style: .growth, rounds: rounds, servers: [], rows: rows)
+  }
+
+  /// With few, with more, and with many: of apps and history rows no more than can be stored within a minute.
+  private func sizes(_ kind: Kind) -> [Int] {
+    switch kind {
+    case .items: [10, 1_000, options.isQuick ? 10_000 : 100_000]
+    case .apps, .history: options.isQuick ? [10, 100, 1_000] : [10, 1_000, 10_000]
+    case .connections: [10, 1_000, 9_000]
+    }
+  }
+
+  private func measure(_ kind: Kind) throws -> [Row] {
+    Program.say("filling daemons with \(sizes(kind).map(\.grouped).joined(separator: ", ")) \(kind.rawValue)")
+    let sides = try sizes(kind).map { try side(kind, $0) }
+    defer { for side in sides where side.server.process != 0 { try? side.server.stop() } }
+    try Placement.together.apply(to: sides.map(\.server))
+    let reads = try inTurn(sides, rounds: rounds) { [try $0.reading.ask(seconds: slice).microseconds] }
+    try Placement.anywhere.apply(to: sides.map(\.server))
+    let changes = try inTurn(sides, rounds: rounds) { [try $0.changing.ask(seconds: slice).microseconds] }
+    let memory = try sides.map { [[Double(try $0.server.proportionalMemory()) / 1e6]] }
+    let times = kind == .connections ? nil : try restarts(sides)
+    return rows(kind, reads, changes, memory, times)
+  }
+
+  /// From exec to the answer, with what is there.
+  private func restarts(_ sides: [Side]) throws -> [[[Double]]] {
+    try inTurn(sides, rounds: starts) { side in
+      try side.server.stop()
+      return [try side.server.start(asking: side.read)]
+    }
+  }
+
+  private func rows(
+    _ kind: Kind, _ reads: [[[Double]]], _ changes: [[[Double]]], _ memory: [[[Double]]], _ starts: [[[Double]]]?
+  ) -> [Row] {
+    let sizes = sizes(kind)
+    let names = sizes.map(\.grouped)
+    func row(
+      _ figure: String, _ unit: Row.Unit, _ results: [[[Double]]], base: String? = nil, target: Target? = nil,
+      remark: String? = nil
+    ) -> Row {
+      Row(
+        "\(figure): \(kind.rawValue)", unit, zip(names, results).map { Measurement($0, $1[0]) }, base: base,
+        target: target, remark: remark)
+    }
+    var rows = [
+      row(
+        "read p50", .microseconds, reads, base: names[0], target: .atMost(Self.readLimit, names[2]),
+        remark: request(kind).trimmingCharacters(in: .newlines)),
+      row("change p50", .microseconds, changes),
+      row("memory, PSS", .megabytes, memory),
+    ]
+    if let starts {
+      rows.append(
+        row(
+          "start", .milliseconds, starts, base: names[1],
+          target: .atMost(Double(sizes[2] / sizes[1]), names[2]), remark: "at most as many times as there are more"))
+      let most = Measurement(names[2], starts[2][0])
+      let limit = kind == .items ? Target.atMost(Self.startLimit, names[2]) : nil
+      rows.append(Row("start with \(names[2]) \(kind.rawValue)", .milliseconds, [most], target: limit))
+    }
+    return rows
+  }
+
+  // MARK: Filling
+
+  /// What is read of each kind.
+  private func request(_ kind: Kind) -> String {
+    switch kind {
+    case .items: String(decoding: SampleItem(number: 0).read, as: UTF8.self)
+    case .apps: "get installation app=user:\(LimitBenchmark.firstUser)\n"
+    case .history, .connections: "get device\n"
+    }
+  }
+
+  private func side(_ kind: Kind, _ size: Int) throws -> Side {
+    let settings = "[Limits]\nConnections=10000\nItemsPerApp=200000\nItemBytesPerApp=1G\n[Log]\nLevel=warning\n"
+    let server = try MeasuredServer.identityd(settings: settings, guardian: guardian)
+    try server.start()
+    var idle: Generator?
+    switch kind {
+    case .items: try fill(server, size) { String(decoding: SampleItem(number: $0).put, as: UTF8.self) }
+    case .apps: try server.install(apps: size)
+    case .history: try fill(server, size) { _ in "renew device\n" }
+    case .connections:
+      idle = try Generator(Question("get device\n", asking: server), of: server, connections: size)
+    }
+    let read = try Question(request(kind), asking: server)
+    guard let change = try Language.lines.change(connections: 1, on: server) else { throw Failure("no change") }
+    return Side(
+      server: server, reading: try Generator(read, of: server, connections: 1),
+      changing: try Generator(change, of: server, connections: 1), idle: idle, read: read)
+  }
+
+  /// Asks many requests, and has the next under way before the last are answered.
+  private func fill(_ server: MeasuredServer, _ count: Int, _ line: (Int) -> String) throws {
+    let connection = try server.connect()
+    var underWay = 0
+    for first in stride(from: 0, to: count, by: Self.window) {
+      let numbers = first..<min(first + Self.window, count)
+      try connection.send(Array(numbers.map(line).joined().utf8))
+      try take(underWay, connection)
+      underWay = numbers.count
+    }
+    try take(underWay, connection)
+  }
+
+  private func take(_ count: Int, _ connection: Connection) throws {
+    try connection.receive(replies: count)
+    try connection.check(Array(repeating: Array("OK".utf8), count: count))
+  }
+}

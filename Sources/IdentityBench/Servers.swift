@@ -1,0 +1,133 @@
+import Foundation
+import LinuxSystem
+
+/// How each server is started, as its own documentation recommends for what it is asked.
+extension MeasuredServer {
+  /// More connections than any row has.
+  private static let connections = 10_500
+
+  /// The identityd that stands beside this program.
+  ///
+  /// - Parameters:
+  ///   - settings: what stands in its configuration besides the folder of manifests, of which there are none.
+  ///   - wrapper: what runs the program in place of the kernel, with its arguments.
+  ///   - program: another file with the same program.
+  static func identityd(
+    _ name: String = "identityd", settings: String = "[Log]\nLevel=warning\n", guardian: Guardian,
+    wrapper: [String] = [], program: String? = nil
+  ) throws -> MeasuredServer {
+    let program = try program ?? besideThis("identityd")
+    return try MeasuredServer(
+      name, .lines, guardian: guardian, greeting: Question("ping\n", reply: "OK\n"),
+      // No manifest of this machine has a say in it: there is no such folder.
+      configuration: { "[Apps]\nDirectories=\($0.appending(path: "apps.d").path)\n\(settings)" }
+    ) { folder in
+      wrapper + [
+        program, "--state-directory", folder.appending(path: "state").path, "--socket", socket(in: folder),
+        "--config", configurationFile(in: folder).path,
+      ]
+    }
+  }
+
+  /// What identityd is told where there are many connections.
+  static let manyConnections = """
+    [Limits]
+    Connections=\(connections)
+    Subscribers=\(connections)
+    [Log]
+    Level=warning
+
+    """
+
+  /// Whether identityd takes a configuration, but not without a word.
+  static func refused(_ settings: String, guardian: Guardian) throws -> Bool {
+    let file = guardian.folder.appending(path: "refused-\(guardian.next())")
+    try Data(settings.utf8).write(to: file)
+    let check = Process()
+    check.executableURL = URL(filePath: try besideThis("identityd"))
+    check.arguments = ["--check-config", "--config", file.path]
+    let words = Pipe()
+    check.standardError = words
+    try check.run()
+    let said = try words.fileHandleForReading.readToEnd() ?? Data()
+    check.waitUntilExit()
+    return check.terminationStatus != 0 || !said.isEmpty
+  }
+
+  /// The limit: a server that answers one request with bytes it was told, and does nothing else.
+  static func limit(_ answers: Answers, guardian: Guardian, wrapper: [String] = []) throws -> MeasuredServer {
+    let program = try besideThis("LimitServer")
+    return try MeasuredServer("the limit", .lines, guardian: guardian, greeting: answers.read) { folder in
+      wrapper + [program, socket(in: folder), "get device", answers.text, answers.event]
+    }
+  }
+
+  /// Redis, all in memory; nil where it is not installed.
+  static func redis(guardian: Guardian, wrapper: [String] = []) throws -> MeasuredServer? {
+    try redis("redis", ["--appendonly", "no"], guardian, wrapper)
+  }
+
+  /// Redis, with every change on the disk before it is answered; nil where it is not installed.
+  static func durableRedis(guardian: Guardian) throws -> MeasuredServer? {
+    try redis("redis, fsync always", ["--appendonly", "yes", "--appendfsync", "always"], guardian, [])
+  }
+
+  private static func redis(
+    _ name: String, _ persistence: [String], _ guardian: Guardian, _ wrapper: [String]
+  ) throws -> MeasuredServer? {
+    guard let program = installed("redis-server") else { return nil }
+    return try MeasuredServer(
+      name, .redis, guardian: guardian, greeting: Question(Redis.request("PING"), reply: Array("+PONG\r\n".utf8))
+    ) { folder in
+      wrapper + [
+        program, "--port", "0", "--unixsocket", socket(in: folder), "--dir", folder.path, "--save", "",
+        "--maxclients", "\(connections)",
+      ] + persistence
+    }
+  }
+
+  /// memcached, with one thread: it has one processor where it is compared. nil where it is not installed.
+  static func memcached(guardian: Guardian) throws -> MeasuredServer? {
+    guard let program = installed("memcached") else { return nil }
+    return try MeasuredServer(
+      "memcached", .memcached, guardian: guardian, greeting: Question("get nothing\r\n", reply: "END\r\n")
+    ) { folder in
+      [program, "--unix-socket=\(socket(in: folder))", "--threads=1", "--conn-limit=\(connections)", "--user=root"]
+    }
+  }
+
+  /// uuidd, which makes a UUID at random for each connection; nil where it is not installed.
+  static func uuidd(guardian: Guardian) throws -> MeasuredServer? {
+    guard let program = installed("uuidd") else { return nil }
+    return try MeasuredServer("uuidd", .uuidd, guardian: guardian, greeting: Language.randomUUID) { folder in
+      [program, "--no-fork", "--no-pid", "--quiet", "--socket", socket(in: folder)]
+    }
+  }
+
+  /// mosquitto, which keeps nothing; nil where it is not installed.
+  static func mosquitto(guardian: Guardian) throws -> MeasuredServer? {
+    guard let program = installed("mosquitto") else { return nil }
+    return try MeasuredServer(
+      "mosquitto", .mqtt, guardian: guardian, greeting: Question(MQTT.connect, reply: MQTT.connected),
+      configuration: {
+        "listener 0 \(socket(in: $0))\nallow_anonymous true\npersistence false\nlog_type error\nuser root\n"
+      }
+    ) { folder in [program, "-c", configurationFile(in: folder).path] }
+  }
+
+  /// The program of that name; nil where it is not installed.
+  static func installed(_ name: String) -> String? {
+    ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"].map { "\($0)/\(name)" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+  }
+
+  /// The program of that name that stands beside this one.
+  static func besideThis(_ name: String) throws -> String {
+    let program = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+      .appending(path: name)
+    guard FileManager.default.isExecutableFile(atPath: program.path) else {
+      throw Failure("there is no \(program.path): run packaging/bench, which builds it")
+    }
+    return program.path
+  }
+}
