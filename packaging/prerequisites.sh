@@ -10,7 +10,7 @@ readonly BUILD_PACKAGES=(
 readonly TEST_PACKAGES=(
   build-essential debhelper lintian mandoc shellcheck
   e2fsprogs fuse3 git libnbd-bin nbdkit netcat-openbsd python3 socat sqlite3 strace
-  mmdebstrap systemd systemd-container util-linux
+  mmdebstrap systemd systemd-container util-linux valgrind
 )
 
 readonly BENCH_PACKAGES=(binutils util-linux valgrind)

@@ -99,8 +99,9 @@ final class Connection {
 
   /// Whether it is at rest but for what may just have come: nothing is under way or waits, in either direction.
   var isAtRest: Bool {
-    input.isEmpty && output.isEmpty && inFlight == 0 && (particulars == nil || (outgoing == nil && subscription == nil && left == nil))
-      && !mayHaveInput && !isClosing && !hasEnded && !isHungUp && !isParked && !isWaitingForTurn
+    input.isEmpty && output.isEmpty && inFlight == 0
+      && (particulars == nil || (outgoing == nil && subscription == nil && left == nil)) && !mayHaveInput
+      && !isClosing && !hasEnded && !isHungUp && !isParked && !isWaitingForTurn
   }
 
   /// Reads what has arrived, once.

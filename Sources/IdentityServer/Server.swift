@@ -8,6 +8,8 @@ package import Systemd
 package struct ServerSettings: Equatable, Sendable {
   /// The bounds of `[Limits]`.
   package var limits = Limits()
+  /// How long the loop looks again and again what there is before it sleeps, in microseconds.
+  package var pollMicroseconds: UInt64 = 0
   /// The group of `AdminGroup=`, resolved.
   package var adminGroup: UInt32?
   /// The folders of manifests, most important first.

@@ -45,17 +45,41 @@ extension Server {
     var count = 0
     repeat {
       do {
-        count = try readiness.wait(waits && count == 0)
+        count = try waits && count == 0 ? waitForNews() : readiness.wait(false)
       } catch {
         return say(.notServing("\(error)"))
       }
-      // Who alone has something to do need not wait for its turn.
-      let isAlone = count == 1 && waitingUsers.isEmpty
-      for place in 0..<count { take(readiness[place], isAlone: isAlone) }
+      take(count)
     } while count == ReadinessSet.room
   }
 
-  private func take(_ ready: ReadinessSet.Ready, isAlone: Bool) {
+  /// Waits until there is something to do. Where it is set so, it is looked for that for a while: to be put to sleep and
+  /// woken can take longer than an answer, in a virtual machine above all.
+  private func waitForNews() throws(SystemError) -> Int {
+    if settings.pollMicroseconds > 0 {
+      let started = Clock.monotonicMicroseconds
+      repeat {
+        let count = try readiness.wait(false)
+        if count > 0 { return count }
+      } while Clock.monotonicMicroseconds - started < settings.pollMicroseconds
+    }
+    return try readiness.wait(true)
+  }
+
+  /// Takes in what the last wait found. Where nobody waits for a turn, and nobody else's can come, who has something to do
+  /// has its turn at once, as long as a turn is.
+  private func take(_ count: Int) {
+    var isTurn = count == 1 || !connections.isShared
+    let started = count == 1 ? 0 : Clock.monotonicMicroseconds
+    for place in 0..<count {
+      if place % Bound.servedBetweenLooks == Bound.servedBetweenLooks - 1, isTurn {
+        isTurn = Clock.monotonicMicroseconds - started < connections.turn.microseconds
+      }
+      take(readiness[place], isTurn: isTurn && waitingUsers.isEmpty)
+    }
+  }
+
+  private func take(_ ready: ReadinessSet.Ready, isTurn: Bool) {
     guard let connection = connections[ConnectionToken(rawValue: ready.token)] else {
       switch ready.token {
       case LoopToken.listener: if !isStopping { acceptConnection() }
@@ -69,7 +93,7 @@ extension Server {
     if ready.interest.hasAny(of: .failed) { connection.isHungUp = true }
     if ready.interest.hasAny(of: .exceptional) { connection.readsToTheEnd = true }
     if ready.interest != .write { connection.mayHaveInput = true }
-    if isAlone, !connection.isWaitingForTurn { goOn(connection) } else { waitForTurn(connection) }
+    if isTurn, !connection.isWaitingForTurn { goOn(connection) } else { waitForTurn(connection) }
   }
 
   /// A turn for each user with something to do.

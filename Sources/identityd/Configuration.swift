@@ -12,6 +12,7 @@ struct Configuration: Equatable {
   var appDirectories: [String] = []
   var adminGroup: String?
   var limits = Limits()
+  var pollMicroseconds = 0
   var store = Store.Options()
   var logLevel = LogLevel.info
 
@@ -69,6 +70,7 @@ struct Configuration: Equatable {
   func serverSettings() throws(ConfigurationFailure) -> ServerSettings {
     var settings = ServerSettings()
     settings.limits = limits
+    settings.pollMicroseconds = UInt64(pollMicroseconds)
     settings.appDirectories = appDirectories.isEmpty ? Self.usualAppDirectories : appDirectories
     settings.onMachineChange = onMachineChange
     settings.onHardwareChange = onHardwareChange

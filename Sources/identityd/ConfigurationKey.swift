@@ -44,6 +44,7 @@ struct ConfigurationKey: Sendable {
     number("Limits", "ItemsPerApp", 1...1_000_000, \.limits.itemsPerApp),
     size("Limits", "ItemBytesPerApp", 1_024...1_073_741_824, "1K to 1G", \.limits.itemBytesPerApp),
     size("Store", "CheckpointSize", 65_536...1_073_741_824, "64K to 1G", \.store.checkpointSize),
+    number("Loop", "PollMicroseconds", 0...1_000, \.pollMicroseconds),
     ConfigurationKey(section: "Log", name: "Level", allowed: LogLevel.allCases.map(\.name).joined(separator: ", ")) {
       result, value in
       guard let level = value.isEmpty ? Configuration().logLevel : LogLevel(name: value) else { return false }

@@ -185,6 +185,7 @@ import Testing
     ("[Device]\nOnHardwareChange=\n[Log]\nLevel=loud\n", "identityd.conf:4", "err, warning, notice, info, debug"),
     ("[Limits]\nConnectionsPerUser=0\n", "identityd.conf:2", "1 to 1000000"),
     ("[Store]\nCheckpointSize=1T\n", "identityd.conf:2", "64K to 1G"),
+    ("[Loop]\nPollMicroseconds=1001\n", "identityd.conf:2", "0 to 1000"),
     ("[Apps]\nDirectories=relative\n", "identityd.conf:2", "absolute paths"),
     ("[Access]\nAdminGroup=no-such-group-here\n", "AdminGroup=no-such-group-here", "no such group"),
     ("nonsense\n", "identityd.conf:1", "neither [Section] nor Name=value"),
@@ -202,6 +203,34 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: daemon.state.path))
     try daemon.launch(["--check-config"])
     #expect(daemon.exitStatus() == 78)
+  }
+
+  @Test func `a daemon that polls before it sleeps answers as ever, sleeps, and stops polling with a reload`() throws {
+    let daemon = try DaemonUnderTest()
+    let trace = daemon.folder.appending(path: "trace")
+    try daemon.start(
+      through: ["strace", "-D", "-e", "trace=epoll_wait", "-o", trace.path],
+      configuration: "[Loop]\nPollMicroseconds=1000\n")
+    let client = try daemon.client()
+    func looksInVain() throws -> Int {
+      try String(contentsOf: trace, encoding: .utf8).split(separator: "\n").count { $0.hasSuffix(", 0) = 0") }
+    }
+    #expect(try client.ask("ping") == ["OK"])
+    // What it waits for without an end is in the trace once it has come.
+    while try !String(contentsOf: trace, encoding: .utf8).contains(", -1) = 1") || looksInVain() == 0 {
+      usleep(20_000)
+      #expect(try client.ask("ping") == ["OK"])
+    }
+    try daemon.configure("")
+    kill(daemon.process.processIdentifier, SIGHUP)
+    try daemon.waitForLog("The configuration was loaded.")
+    #expect(try client.ask("ping") == ["OK"])
+    let before = try looksInVain()
+    for _ in 0..<10 {
+      usleep(10_000)
+      #expect(try client.ask("ping") == ["OK"])
+    }
+    #expect(try looksInVain() == before)
   }
 
   @Test func `a good configuration passes its check, and nothing is started`() throws {

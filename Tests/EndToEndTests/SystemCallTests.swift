@@ -90,7 +90,7 @@ private let tellsGroups =
           // Who it is, by the kernel's word: twice of the socket, then its group, its number, and whether it lives.
           "accept4", "getsockopt", "getsockopt", "ioctl", "fstat", "poll",
           // The request, the answer, the end of the stream.
-          "recvfrom", "sendto", "recvfrom",
+          "recvmsg", "sendto", "recvmsg",
           // The process of the connection before, and the connection.
           "close", "close",
         ])

@@ -1,0 +1,59 @@
+import Foundation
+import Testing
+
+/// What a request costs, where that can be counted: the same each time, on whatever machine.
+@Suite struct RequestCostTests {
+  private static let valgrind = "/usr/bin/valgrind"
+  private static let canCount =
+    DaemonUnderTest.released != DaemonUnderTest.binaries && FileManager.default.isExecutableFile(atPath: valgrind)
+
+  @Test(.enabled(if: isRoot, "tracing the daemon needs root"))
+  func `a request over a connection that is there costs three system calls, and nothing else moves`() throws {
+    let daemon = try DaemonUnderTest(of: DaemonUnderTest.released)
+    let trace = daemon.folder.appending(path: "trace")
+    try daemon.start(through: ["strace", "-D", "-o", trace.path])
+    let client = try daemon.client()
+    #expect(try client.ask("get device").last?.hasPrefix("OK ") == true)
+    // What a new connection takes later comes before the marks.
+    usleep(300_000)
+    #expect(try client.ask("check first") == ["OK invalid"])
+    for _ in 0..<100 { #expect(try client.ask("get device").count == 1) }
+    #expect(try client.ask("check last") == ["OK invalid"])
+    daemon.end()
+    let calls = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n").map(String.init)
+    let first = try #require(calls.firstIndex { $0.contains("check first") })
+    let last = try #require(calls.firstIndex { $0.contains("check last") })
+    // From the answer to the first mark to the wait for the last.
+    let between = calls[(first + 1)..<last].map { String($0.prefix { $0 != "(" }) }
+    let request = ["sendto", "epoll_wait", "recvmsg"]
+    #expect(between == Array(repeating: request, count: 101).flatMap(\.self).dropLast())
+  }
+
+  /// A ceiling, not a measurement: `packaging/bench` shows the figure.
+  @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
+  func `a question in a pipeline takes at most 500 instructions of the program, rights included`() throws {
+    let programs = FileManager.default.temporaryDirectory.appending(path: "identityd-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: programs, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(at: programs) }
+    // Debian's valgrind cannot read all of what debuggers need.
+    let copy = programs.appending(path: "identityd").path
+    let program = DaemonUnderTest.released.appending(path: "identityd").path
+    #expect(try run(["strip", "--strip-debug", "-o", copy, program]).status == 0)
+    let counts = try [100, 300].map { batches in
+      let daemon = try DaemonUnderTest(of: programs)
+      let output = daemon.folder.appending(path: "callgrind").path
+      try daemon.start(through: [Self.valgrind, "--tool=callgrind", "--callgrind-out-file=\(output)"])
+      let client = try daemon.client()
+      for _ in 0..<batches {
+        try client.send(String(repeating: "get device\n", count: 64))
+        for _ in 0..<64 { #expect(try client.answer().last?.hasPrefix("OK ") == true) }
+      }
+      #expect(daemon.end() == 0)
+      let text = try String(contentsOfFile: output, encoding: .utf8)
+      let totals = try #require(text.split(separator: "\n").last { $0.hasPrefix("totals:") })
+      return try #require(Double(totals.dropFirst("totals: ".count)))
+    }
+    let each = (counts[1] - counts[0]) / (200 * 64)
+    #expect(each > 100 && each <= 500, "\(each) instructions a question")
+  }
+}
