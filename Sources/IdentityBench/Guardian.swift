@@ -53,7 +53,10 @@ final class Guardian {
   /// Keeps how a server is started, without what differs from run to run.
   func note(_ server: MeasuredServer) {
     guard names.insert(server.name).inserted else { return }
-    let words = server.arguments.map { $0.isEmpty ? "''" : $0.replacing(server.folder.path, with: "DIR") }
+    let words = server.arguments.map { word in
+      let word = word.replacing(server.folder.path, with: "DIR")
+      return word.isEmpty || word.contains(" ") ? "'\(word)'" : word
+    }
     let configuration = server.configuration.replacing(server.folder.path, with: "DIR").split(separator: "\n")
     started.append(
       "\(server.name): \(words.joined(separator: " "))"

@@ -4,7 +4,7 @@ import Foundation
 extension LimitBenchmark {
   /// In user space for one request, where 64 are sent at a time, by callgrind: the difference of two runs.
   func instructions(_ answers: Answers) throws -> Row {
-    let name = "user-space instructions per read, 64 at a time"
+    let name = "user-space work per read, 64 at a time"
     guard let valgrind = MeasuredServer.installed("valgrind") else {
       return Row(name, .instructions, [], target: .atMost(500), remark: "valgrind is not installed")
     }
