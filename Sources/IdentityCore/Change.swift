@@ -1,6 +1,5 @@
-/// One thing that happened to the registry: stored, applied to the committed copy, and told in an event. It is handed on a
-/// lot, so whatever it holds is one reference.
-package indirect enum Change: Equatable, Sendable {
+/// One thing that happened to the registry: stored, applied to the committed copy, and told in an event.
+package enum Change: Equatable, Sendable {
   /// An app was installed: its manifest appeared, or it was used for the first time.
   case appInstalled(Text, App)
   /// The manifest of an installed app says something else now.

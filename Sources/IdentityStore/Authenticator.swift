@@ -27,14 +27,14 @@ struct Authenticator: ~Copyable, Sendable {
   /// The same, of values that are not bytes yet.
   func proof(table: String, _ values: [Value]) -> [UInt8] {
     var row = RowBytes(behind: table)
-    row.append(values)
+    values.append(to: &row)
     return proof(of: row)
   }
 
   /// Values as bytes: no two lists of them have the same.
   static func message(_ values: [Value], behind table: String? = nil) -> [UInt8] {
     var row = RowBytes(behind: table)
-    row.append(values)
+    values.append(to: &row)
     return row.bytes
   }
 

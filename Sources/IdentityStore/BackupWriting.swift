@@ -137,7 +137,7 @@ extension MachineMarks {
 
 extension Item {
   /// All that is said of it, label and attributes too.
-  var backupColumns: [Value] { plainColumns + [.blob(description)] }
+  var backupColumns: [Value] { SealedItem(item: self, description: description).columns }
 
   /// Reads those.
   init?(backupColumns columns: [Value]) {

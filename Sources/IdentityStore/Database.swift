@@ -193,11 +193,18 @@ struct Statement: ~Copyable, @unchecked Sendable {
 
   deinit { unsafe sqlite3_finalize(statement) }
 
+  /// Sets the only parameter.
+  func bind(_ value: Value) throws(DatabaseError) {
+    guard case .integer(let number) = value else { return try bind([value]) }
+    let code = unsafe sqlite3_bind_int64(statement, 1, number)
+    guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
+  }
+
   /// Sets the parameters `?1`, `?2`, … in order; SQLite makes copies of its own.
   func bind(_ values: [Value]) throws(DatabaseError) {
     if values.isEmpty { return }
     var row = RowBytes()
-    row.append(values)
+    values.append(to: &row)
     let code = unsafe row.bytes.withUnsafeBytes { unsafe bind(row, at: $0, Self.copied) }
     guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
   }

@@ -44,7 +44,7 @@ final class TableStatements: Sendable {
   func find(_ key: Value, into row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError)
     -> [UInt8]
   {
-    try finding.bind([key])
+    try finding.bind(key)
     defer { finding.reset() }
     guard try finding.step(), let proof = authenticator.proof(ofRowIn: finding, of: table, into: &row), row.key == key
     else { throw .unproven(table.name, key) }
@@ -225,13 +225,13 @@ struct Edit {
   private mutating func store(
     _ item: Item, _ secret: SealedSecret, _ change: ItemChange, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    guard let sealing, let (columns, sealed) = item.sealed(with: secret, sealing) else {
+    guard let sealing, let (row, sealed) = item.sealed(with: secret, sealing) else {
       throw .impossible("seal a secret without its key")
     }
     if change == .added {
-      try insert(columns, tables.item, authenticator)
+      try insert(row, tables.item, authenticator)
     } else {
-      try replace(columns, tables.item, authenticator)
+      try replace(row, tables.item, authenticator)
     }
     try tables.secret.replace(item, sealed)
   }
@@ -257,9 +257,7 @@ struct Edit {
     guard event.sequence == ledger.lastEvent + 1 else {
       throw .impossible("store event \(event.sequence) behind event \(ledger.lastEvent)")
     }
-    row.begin(tables.event.table.name)
-    event.append(to: &row)
-    try insertRow(tables.event, authenticator)
+    try insert(event, tables.event, authenticator)
     ledger.lastEvent = event.sequence
   }
 
@@ -299,15 +297,9 @@ struct Edit {
   }
 
   mutating func insert(
-    _ columns: [Value], _ table: TableStatements, _ authenticator: borrowing Authenticator
+    _ content: some StoredRow, _ table: TableStatements, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    write(columns, table)
-    try insertRow(table, authenticator)
-  }
-
-  private mutating func insertRow(_ table: TableStatements, _ authenticator: borrowing Authenticator)
-    throws(DatabaseError)
-  {
+    write(content, table)
     row.append(ledger.revision)
     ledger.digest.add(try table.insert(&row, authenticator))
   }
@@ -323,18 +315,18 @@ struct Edit {
 
   /// Writes a row in the place of the one with its key, which has to be the same in what tells it from others.
   mutating func replace(
-    _ columns: [Value], _ table: TableStatements, _ authenticator: borrowing Authenticator
+    _ content: some StoredRow, _ table: TableStatements, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    let proof = try table.find(columns[0], into: &found, authenticator)
-    write(columns, table)
+    let proof = try table.find(content.key, into: &found, authenticator)
+    write(content, table)
     row.append(ledger.revision)
-    guard row.begins(like: found, columns: table.table.lasting) else { throw .unproven(table.table.name, columns[0]) }
+    guard row.begins(like: found, columns: table.table.lasting) else { throw .unproven(table.table.name, content.key) }
     ledger.digest.remove(proof)
     ledger.digest.add(try table.replace(&row, authenticator))
   }
 
-  private mutating func write(_ columns: [Value], _ table: TableStatements) {
+  private mutating func write(_ content: some StoredRow, _ table: TableStatements) {
     row.begin(table.table.name)
-    row.append(columns)
+    content.append(to: &row)
   }
 }

@@ -1,14 +1,16 @@
 import IdentityCore
 
 // An event as the columns of a row of `event`, and back.
-extension Event {
+extension Event: StoredRow {
+  var key: Value { .integer(sequence) }
+
   /// `audience` is `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`. `attributes` holds each attribute's name and then its value,
   /// a NUL behind each of both: no text has one in it.
   func append(to row: inout RowBytes) {
     row.append(sequence)
     row.append(time)
     row.append(topic.rawValue)
-    row.append(.text, name.bytes)
+    row.append(name)
     row.append(audience)
     let count = attributes.reduce(0) { $0 + $1.name.bytes.count + $1.value.bytes.count + 2 }
     row.append(.blob, count: count) { bytes in
@@ -114,7 +116,7 @@ final class OldEventStatements: Sendable {
   func remove(
     _ numbers: Range<Int64>, _ row: inout RowBytes, _ authenticator: borrowing Authenticator, _ take: ([UInt8]) -> Void
   ) throws(DatabaseError) {
-    try selection.bind([.integer(numbers.upperBound)])
+    try selection.bind(.integer(numbers.upperBound))
     defer { selection.reset() }
     for number in numbers {
       guard try selection.step(), let proof = authenticator.proof(ofRowIn: selection, of: table, into: &row),

@@ -11,25 +11,31 @@ struct ItemSealing: Sendable {
 // An item as the columns of a row of `item`, and back. What is said of it is sealed; what has to be known without a key,
 // so that an item can end with its app, is not.
 extension Item {
-  /// The columns of its row, with its description sealed, and its secret as the store keeps it.
+  /// What stands in its row, and its secret as the store keeps it.
   ///
   /// - Returns: nil where the secret is not one that this process sealed.
-  func sealed(with secret: SealedSecret, _ sealing: ItemSealing) -> (columns: [Value], secret: [UInt8])? {
-    var columns = plainColumns
+  func sealed(with secret: SealedSecret, _ sealing: ItemSealing) -> (item: SealedItem, secret: [UInt8])? {
     let description = description
-    let sealedDescription = sealing.key.seal(
-      description, with: Self.associated(columns, nil, sealing.store, "description"))
-    let associated = Self.associated(columns, description, sealing.store, "secret")
-    columns.append(.blob(sealedDescription))
-    return sealing.memory.stored(secret, with: associated, sealing.key).map { (columns, $0) }
+    let sealed = sealing.key.seal(description, with: associated(nil, sealing.store, "description"))
+    let associated = associated(description, sealing.store, "secret")
+    return sealing.memory.stored(secret, with: associated, sealing.key).map {
+      (SealedItem(item: self, description: sealed), $0)
+    }
   }
 
-  var plainColumns: [Value] {
-    [
-      .integer(number), .text(key.group.bytes), .text(key.service.bytes), .text(key.account.bytes), .text(owner.bytes),
-      Value(edition), .integer(isThisDeviceOnly ? 1 : 0), .integer(endsWithInstallation ? 1 : 0),
-      .integer(Int64(secretLength)), Value(created), Value(modified),
-    ]
+  /// Appends the columns that are not sealed.
+  func append(to row: inout RowBytes) {
+    row.append(number)
+    row.append(key.group)
+    row.append(key.service)
+    row.append(key.account)
+    row.append(owner)
+    row.append(edition)
+    row.append(isThisDeviceOnly)
+    row.append(endsWithInstallation)
+    row.append(Int64(secretLength))
+    row.append(created)
+    row.append(modified)
   }
 
   /// Reads a row.
@@ -47,8 +53,7 @@ extension Item {
       endsWithInstallation: columns[7] != .integer(0), secretLength: Int(clamping: length), created: created,
       modified: modified)
     guard let sealing else { return }
-    // As they were written, so that nothing has to be written again to compare.
-    let associated = Self.associated(Array(columns[0...10]), nil, sealing.store, "description")
+    let associated = associated(nil, sealing.store, "description")
     guard let opened = sealing.key.open(sealed, with: associated), describe(opened) else { return nil }
   }
 
@@ -71,17 +76,29 @@ extension Item {
 
   /// What the secret belongs to: the store, the key of the item, and everything that is said of it.
   func associated(with store: UUID) -> [UInt8] {
-    Self.associated(plainColumns, description, store, "secret")
+    associated(description, store, "secret")
   }
 
-  private static func associated(_ columns: [Value], _ description: [UInt8]?, _ store: UUID, _ kind: String) -> [UInt8]
-  {
-    var bytes = RowBytes()
-    bytes.append(.text("identityd item \(kind)"))
-    bytes.append(Value(store))
-    bytes.append(columns)
-    if let description { bytes.append(.blob, description) }
-    return bytes.bytes
+  private func associated(_ description: [UInt8]?, _ store: UUID, _ kind: String) -> [UInt8] {
+    var row = RowBytes()
+    row.append("identityd item \(kind)")
+    row.append(store)
+    append(to: &row)
+    if let description { row.append(.blob, description) }
+    return row.bytes
+  }
+}
+
+/// A row of `item`: what is said of the item is sealed with all others of its columns.
+struct SealedItem: StoredRow {
+  let item: Item
+  let description: [UInt8]
+
+  var key: Value { .integer(item.number) }
+
+  func append(to row: inout RowBytes) {
+    item.append(to: &row)
+    row.append(.blob, description)
   }
 }
 
@@ -105,7 +122,7 @@ final class SecretStatements: Sendable {
   func replace(_ item: Item, _ sealed: [UInt8]) throws(DatabaseError) {
     var row = RowBytes()
     row.append(item.number)
-    row.append(Value(item.edition))
+    row.append(item.edition)
     row.append(.blob, sealed)
     try replacing.run(row)
   }

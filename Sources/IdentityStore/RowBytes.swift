@@ -1,5 +1,28 @@
 import IdentityCore
 
+/// What is stored as a row, without its revision and its proof.
+protocol StoredRow {
+  /// Its first column.
+  var key: Value { get }
+  /// Appends its columns.
+  func append(to row: inout RowBytes)
+}
+
+extension StoredRow {
+  /// The columns by themselves.
+  var columns: [Value] {
+    var row = RowBytes()
+    append(to: &row)
+    return row.values
+  }
+}
+
+extension [Value]: StoredRow {
+  var key: Value { self[0] }
+
+  func append(to row: inout RowBytes) { for value in self { row.append(value) } }
+}
+
 /// Values as bytes, one behind the other: what a proof is made of, and what SQLite takes the columns of a row from. No two
 /// lists of values have the same.
 ///
@@ -42,8 +65,6 @@ struct RowBytes: Sendable {
 
   // MARK: In
 
-  mutating func append(_ values: [Value]) { for value in values { append(value) } }
-
   mutating func append(_ value: Value) {
     switch value {
     case .null: append(.null, count: 0)
@@ -67,6 +88,14 @@ struct RowBytes: Sendable {
     append(kind, count: value.count)
     unsafe bytes.append(contentsOf: value)
   }
+
+  mutating func append(_ text: Text) { append(.text, text.bytes) }
+
+  mutating func append(_ text: Text?) { if let text { append(text) } else { append(.null) } }
+
+  mutating func append(_ isSo: Bool) { append(isSo ? 1 : 0 as Int64) }
+
+  mutating func append(_ uuid: UUID) { append(.text, count: UUID.textLength) { uuid.append(to: &$0) } }
 
   mutating func append(_ word: String) { append(.text, count: word.utf8.count) { $0.append(contentsOf: word.utf8) } }
 

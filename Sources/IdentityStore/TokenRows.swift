@@ -2,13 +2,21 @@ import CSodium
 package import IdentityCore
 
 // A push token as the columns of a row of `token`, without its revision and proof, and back.
-extension Token {
-  /// The columns of its row.
-  var columns: [Value] {
-    [
-      .integer(number), .text(app.bytes), .text(provider.bytes), .text(value.bytes), Value(environment), Value(topic),
-      Value(device), .integer(isValid ? 1 : 0), Value(created), Value(changed), Value(confirmed),
-    ]
+extension Token: StoredRow {
+  var key: Value { .integer(number) }
+
+  func append(to row: inout RowBytes) {
+    row.append(number)
+    row.append(app)
+    row.append(provider)
+    row.append(value)
+    row.append(environment)
+    row.append(topic)
+    row.append(device)
+    row.append(isValid)
+    row.append(created)
+    row.append(changed)
+    row.append(confirmed)
   }
 
   init?(columns: [Value]) {
@@ -39,9 +47,9 @@ extension Edit {
     throws(DatabaseError)
   {
     if change == .created {
-      try insert(token.columns, tables.token, authenticator)
+      try insert(token, tables.token, authenticator)
     } else {
-      try replace(token.columns, tables.token, authenticator)
+      try replace(token, tables.token, authenticator)
     }
   }
 
