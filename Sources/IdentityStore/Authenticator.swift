@@ -38,19 +38,6 @@ struct Authenticator: ~Copyable, Sendable {
     return row.bytes
   }
 
-  /// Whether the first bytes of a message have this proof.
-  func proves(_ message: [UInt8], count: Int, by stored: [UInt8]) -> Bool {
-    guard stored.count == Self.length, count <= message.count else { return false }
-    return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.length) { proof in
-      guard let start = proof.baseAddress else { return false }
-      return unsafe key.withBytes { key in
-        // Fails only for lengths that these are not.
-        _ = unsafe crypto_generichash(start, Self.length, message, UInt64(count), key, Self.length)
-        return unsafe sodium_memcmp(start, stored, Self.length) == 0
-      }
-    }
-  }
-
   /// Whether two proofs are the same, in a time that does not depend on where they differ.
   static func matches(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }

@@ -80,10 +80,10 @@ extension Reading {
   ) throws(DatabaseError) {
     let statement = try database.prepare(table.selection)
     let count = table.columns.count + 1
-    var proof = RowProof(of: table)
+    var row = RowBytes()
     while try statement.step() {
       let columns = statement.values(count)
-      guard let proof = proof.check(columns, authenticator), take(&self, columns) else {
+      guard let proof = authenticator.proof(ofRowIn: statement, of: table, into: &row), take(&self, columns) else {
         damage.append("a row of \(table.name) (\(Self.label(columns))) is not authentic")
         continue
       }
