@@ -105,6 +105,8 @@ package enum Bound {
   package static let restlessMilliseconds = 2_000
   /// How long until they are read again while something is wrong with them, in milliseconds.
   package static let surveyAgainMilliseconds = 5_000
+  /// Looks at what the kernel has to tell before turns are given: as many as it takes for 16,384 connections.
+  package static let looksAtOnce = 64
   /// Connections of the only user that are served before it is looked how long that took: to look costs a tenth of it.
   package static let servedBetweenLooks = 8
   /// Manifests that are read: each costs memory.

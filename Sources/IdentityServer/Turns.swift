@@ -40,9 +40,11 @@ extension Server {
     endedProcesses.removeAll(keepingCapacity: true)
   }
 
-  /// Takes in what the kernel tells: all that there is, so that nobody's request waits behind a list of others.
-  private func takeNews(waits: Bool) {
+  /// Takes in what the kernel tells. Where several users are there it is all that there is, so that nobody's request waits
+  /// behind a list of others. What the only user sends meanwhile must not keep the loop from all else.
+  private func takeNews(waits: Bool, isLast: Bool = false) {
     var count = 0
+    var looks = 0
     repeat {
       do {
         count = try waits && count == 0 ? waitForNews() : readiness.wait(false)
@@ -50,7 +52,8 @@ extension Server {
         return say(.notServing("\(error)"))
       }
       take(count)
-    } while count == ReadinessSet.room
+      looks += 1
+    } while count == ReadinessSet.room && looks < Bound.looksAtOnce && (isLast || connections.isShared)
   }
 
   /// Waits until there is something to do. Where it is set so, it is looked for that for a while: to be put to sleep and
@@ -136,7 +139,7 @@ extension Server {
 
   /// Serves whoever is ready now, of all users and whatever time that takes: there is no next turn.
   func takeLastTurns() {
-    takeNews(waits: false)
+    takeNews(waits: false, isLast: true)
     for user in connections.allUsers {
       serve(user.waiting.count, { false }) { user.waiting.popFirst() }
     }
