@@ -44,7 +44,7 @@ import Testing
     var years: Set<String> = []
     let now = Int(Date().timeIntervalSince1970)
     // A year and more back, two and more on, 1970, a second back, 2199, and where it was.
-    let times = [0, -400 * 86_400, 900 * 86_400, 86_400 - now, -1, 7_258_118_399 - now, 0]
+    let times = [0, -400 * 86_400, 900 * 86_400, 86_400 - now, -1, 7_258_032_000 - now, 0]
     for (round, time) in times.enumerated() {
       try set(time)
       #expect(try client.ask("get session") == session)
@@ -61,7 +61,7 @@ import Testing
     }
     // Else the clock was never another.
     #expect(years.isSuperset(of: ["1970", "2199"]), "\(years)")
-    for time in [-400 * 86_400, 7_258_118_399 - now, 86_400 - now] {
+    for time in [-400 * 86_400, 7_258_032_000 - now, 86_400 - now] {
       #expect(daemon.end() == 0)
       try set(time)
       try daemon.start(through: wrapper)

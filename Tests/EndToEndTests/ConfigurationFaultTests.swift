@@ -8,8 +8,7 @@ import Testing
   private static func badLine(_ generator: inout SeededGenerator) -> String {
     let settings = [
       ("Limits", "Connections"), ("Limits", "ConnectionsPerUser"), ("Limits", "ReservedConnections"),
-      ("Limits", "ItemsPerApp"), ("Limits", "ItemBytesPerApp"), ("Store", "CheckpointSize"),
-      ("Loop", "PollMicroseconds"), ("Log", "Level"),
+      ("Limits", "ItemsPerApp"), ("Limits", "ItemBytesPerApp"), ("Store", "CheckpointSize"), ("Log", "Level"),
       ("Device", "OnMachineChange"), ("Device", "OnHardwareChange"), ("Apps", "Directories"), ("Access", "AdminGroup"),
     ]
     let values = [

@@ -17,6 +17,27 @@ import Testing
     #expect(try identityctl(daemon, "get", "device", asUser: 65_534).output == device + "\n")
   }
 
+  @Test(.enabled(if: isRoot, "to renew the device needs an admin"))
+  func `what was asked before is answered anew once it has changed, over each connection`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let clients = try (0..<3).map { _ in try daemon.client() }
+    var devices: Set<String> = []
+    for round in 0..<20 {
+      let answers = try clients.flatMap { client in
+        try client.send("get device\nget device\r\nget device\n")
+        return try (0..<3).map { _ in try client.answer().last ?? "" }
+      }
+      #expect(Set(answers).count == 1)
+      let device = try #require(answers.first?.split(separator: " ").dropFirst().first.map(String.init))
+      #expect(devices.insert(device).inserted, "round \(round)")
+      // Its own answer stands in front of the next question of the same pipeline.
+      try clients[round % 3].send("get device\nrenew device\nget device\n")
+      let pipeline = try (0..<3).map { _ in try clients[round % 3].answer().last ?? "" }
+      #expect(pipeline[0] == answers[0] && pipeline[2] != answers[0])
+      #expect(pipeline[1].contains("previous=\(device)"))
+    }
+  }
+
   @Test(.enabled(if: isRoot, "acting as two users needs root"))
   func `an app may name itself, an admin any app that is installed, and nobody else's`() throws {
     let daemon = try DaemonUnderTest().start()
