@@ -85,9 +85,6 @@ struct ConnectionTable {
   /// All that are there.
   var all: [Connection] { slots.compactMap { $0 } }
 
-  /// The share of a user that has one.
-  func user(_ userID: UInt32) -> UserShare? { users[userID] }
-
   /// How many of them all subscribed.
   var subscribers: Int { users.values.reduce(0) { $0 + $1.subscribers.count } }
 

@@ -38,29 +38,6 @@ struct Authenticator: ~Copyable, Sendable {
     return row.bytes
   }
 
-  /// Whether two proofs are the same, in a time that does not depend on where they differ.
-  static func matches(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-    guard left.count == right.count else { return false }
-    return unsafe sodium_memcmp(left, right, left.count) == 0
-  }
-}
-
-/// A row that is as this daemon wrote it.
-struct ProvenRow {
-  /// All columns but the proof.
-  let values: [Value]
-  let proof: [UInt8]
-}
-
-extension Authenticator {
-  /// Takes the columns of a row of a table, the proof behind them; nil where it does not prove them.
-  func proven(_ columns: [Value], of table: Table) -> ProvenRow? {
-    guard columns.count == table.columns.count + 1, case .blob(let stored)? = columns.last else { return nil }
-    let values = Array(columns.dropLast())
-    let proof = proof(table: table.name, values)
-    return Self.matches(proof, stored) ? ProvenRow(values: values, proof: proof) : nil
-  }
-
   /// Reads the row that a statement is at: the columns of a table, the proof behind them.
   ///
   /// - Parameter row: takes the columns.

@@ -100,7 +100,9 @@ extension Reading {
       damage.append("its own row is missing")
       return
     }
-    guard let values = authenticator.proven(statement.values(table.columns.count + 1), of: table)?.values,
+    var row = RowBytes()
+    let values = statement.values(table.columns.count)
+    guard authenticator.proof(ofRowIn: statement, of: table, into: &row) != nil,
       let store = values[1].uuid, let created = values[2].time, let revision = values[3].number,
       let count = values[4].number, case .blob(let digest) = values[5]
     else {

@@ -1,7 +1,7 @@
 import CSystemd
 import Glibc
 
-/// The process's event loop (sd-event(3)). Everything on it runs in the thread that calls ``run()``.
+/// The process's event loop (sd-event(3)). Everything on it runs in the thread that calls ``run(beside:)``.
 @safe package final class EventLoop {
   private let event: OpaquePointer
   /// Something is to be done, or the wait for it was changed, since ``settle()``.

@@ -10,6 +10,9 @@ private func peer(_ user: UInt32) -> Peer { Peer(userID: user, groupID: 1, proce
 private func descriptor() throws -> Descriptor { try Folder(path: "/").open("proc", flags: 0) }
 
 extension ConnectionTable {
+  /// The share of a user that has one.
+  fileprivate func user(_ userID: UInt32) -> UserShare? { allUsers.first { $0.userID == userID } }
+
   /// Takes a connection in; there is nothing to do about a new user.
   fileprivate mutating func insert(_ descriptor: consuming Descriptor, peer: Peer) throws -> Connection {
     insert(descriptor, peer: HeldPeer(peer), Limits())
