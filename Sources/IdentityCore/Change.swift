@@ -85,7 +85,7 @@ package struct Surroundings: Sendable {
 /// What a decision may need from outside.
 package struct Context {
   /// Who asks; nil where the daemon decides by itself.
-  package let peer: Peer?
+  package var peer: Peer?
   /// What an answer needs.
   package let surroundings: Surroundings
   /// The clock's time.

@@ -122,7 +122,7 @@ package final class Server {
   /// When a refused connection was last logged, in microseconds of the monotonic clock.
   var lastLoggedRefusal: UInt64?
   /// What the service manager shows.
-  var publishedStatus = ""
+  var publishedStatus: PublishedStatus?
 
   /// Loads the state into the loop and starts the writer.
   ///

@@ -35,8 +35,10 @@ extension Server {
       say(.configurationLoaded)
       announceReady()
     } else {
-      publishedStatus = "Configuration refused, the last good one is in force; see the journal."
-      ServiceManager.notify(["READY=1", "STATUS=\(publishedStatus)"])
+      publishedStatus = nil
+      ServiceManager.notify([
+        "READY=1", "STATUS=Configuration refused, the last good one is in force; see the journal.",
+      ])
     }
   }
 
@@ -91,24 +93,35 @@ extension Server {
 
   // MARK: Status
 
-  /// What `systemctl status` shows.
-  private var statusLine: String {
-    let device = registry[.device]?.origin.rawValue ?? "not asked for yet"
-    return "Serving; apps: \(registry.apps.count); device identifier: \(device); store: \(condition.name)."
-  }
-
   /// Tells the service manager that the daemon serves.
   func announceReady() {
-    publishedStatus = statusLine
+    publishedStatus = currentStatus
     // It waits for that, and will end what it did not hear of.
-    if let error = ServiceManager.notify(["READY=1", "STATUS=\(publishedStatus)"]) { say(.managerNotTold("\(error)")) }
+    if let error = ServiceManager.notify(["READY=1", currentStatus.notification]) { say(.managerNotTold("\(error)")) }
   }
 
   /// Tells the service manager, where what it shows is no longer true.
   func publishStatus() {
-    let line = statusLine
-    guard !isStopping, line != publishedStatus else { return }
-    publishedStatus = line
-    ServiceManager.notify(["STATUS=\(line)"])
+    let status = currentStatus
+    guard !isStopping, status != publishedStatus else { return }
+    publishedStatus = status
+    ServiceManager.notify([status.notification])
+  }
+
+  private var currentStatus: PublishedStatus {
+    PublishedStatus(apps: registry.apps.count, device: registry[.device]?.origin, store: condition)
+  }
+}
+
+/// What `systemctl status` shows.
+struct PublishedStatus: Equatable {
+  let apps: Int
+  let device: Origin?
+  let store: StoreCondition
+
+  /// In the form of sd_notify(3).
+  var notification: String {
+    let device = device?.rawValue ?? "not asked for yet"
+    return "STATUS=Serving; apps: \(apps); device identifier: \(device); store: \(store.name)."
   }
 }

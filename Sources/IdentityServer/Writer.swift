@@ -148,7 +148,11 @@ final class Writer {
     let before = registry
     var recorded: [RecordedChange] = []
     recorded.reserveCapacity(batch.count)
-    let decisions = batch.map { decide($0, &recorded) }
+    var context = context(for: nil)
+    let decisions = batch.map { job in
+      context.peer = job.peer
+      return decide(job, context, &recorded)
+    }
     let failure = commit(recorded, &report)
     if failure != nil { registry = before }
     forgetUncommitted()
@@ -167,12 +171,13 @@ final class Writer {
     return decision
   }
 
-  private func decide(_ job: Job, _ recorded: inout [RecordedChange]) -> Result<WriterReport.Answer, Refusal> {
+  private func decide(_ job: Job, _ context: Context, _ recorded: inout [RecordedChange])
+    -> Result<WriterReport.Answer, Refusal>
+  {
     do throws(Refusal) {
       guard case .registry(let command) = job.work else { throw .broken("this is not for the registry") }
       if command.mayChange { try refuseUnwritable() }
       try requireSettled()
-      let context = context(for: job.peer)
       let decision = try registry.decide(command, context)
       var answer = WriterReport.Answer(reply: decision.reply)
       if let item = decision.reply.item { answer.secret = try context.secret(item) }

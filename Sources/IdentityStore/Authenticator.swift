@@ -73,6 +73,12 @@ struct Digest: Equatable, Sendable {
     combine(proof)
   }
 
+  /// Takes rows out that were counted in.
+  mutating func remove(_ rows: Digest) {
+    count -= rows.count
+    combine(rows.bytes)
+  }
+
   private mutating func combine(_ proof: [UInt8]) {
     for index in bytes.indices { bytes[index] ^= proof[index] }
   }

@@ -275,6 +275,9 @@ struct Statement: ~Copyable, @unchecked Sendable {
     _ = try step()
   }
 
+  /// How many rows the connection's last statement that writes inserted, changed or removed.
+  var changes: Int64 { unsafe sqlite3_changes64(sqlite3_db_handle(statement)) }
+
   /// Makes the statement ready for the next time. Its result repeats that of the step before it, which was thrown already.
   func reset() { unsafe sqlite3_reset(statement) }
 

@@ -63,7 +63,7 @@ struct Tables: Sendable {
   let identifier: TableStatements
   let device: TableStatements
   let event: TableStatements
-  let oldEvents: OldEventStatements
+  let oldEvents: OldEventStatement
   let dataKey: TableStatements
   let item: TableStatements
   let secret: SecretStatements
@@ -79,7 +79,7 @@ struct Tables: Sendable {
     identifier = try TableStatements(.identifier, database)
     device = try TableStatements(.device, database)
     event = try TableStatements(.event, database)
-    oldEvents = try OldEventStatements(database)
+    oldEvents = try OldEventStatement(database)
     dataKey = try TableStatements(.dataKey, database)
     item = try TableStatements(.item, database)
     secret = try SecretStatements(database)
@@ -257,16 +257,22 @@ struct Edit {
     guard event.sequence == ledger.lastEvent + 1 else {
       throw .impossible("store event \(event.sequence) behind event \(ledger.lastEvent)")
     }
-    try insert(event, tables.event, authenticator)
+    ledger.eventBlocks.add(try insert(event, tables.event, authenticator), of: event.sequence)
     ledger.lastEvent = event.sequence
   }
 
   /// Removes the oldest events where too many came together.
-  mutating func trimEvents(_ authenticator: borrowing Authenticator) throws(DatabaseError) {
+  ///
+  /// Nothing of them is told any more, so none is proven once more: what is taken out of the digest is what was counted in.
+  mutating func trimEvents() throws(DatabaseError) {
     let kept = ledger.lastEvent - ledger.firstEvent + 1
     guard kept > Int64(Bound.keptEvents + Bound.spareEvents) else { return }
-    let first = ledger.lastEvent - Int64(Bound.keptEvents) + 1
-    try tables.oldEvents.remove(ledger.firstEvent..<first, &found, authenticator) { ledger.digest.remove($0) }
+    let first = EventBlocks.start(of: ledger.lastEvent - Int64(Bound.keptEvents) + 1)
+    let old = ledger.eventBlocks.remove(before: first)
+    guard try tables.oldEvents.remove(before: first) == old.reduce(0, { $0 + $1.count }) else {
+      throw .unproven(Table.event.name, .integer(ledger.firstEvent))
+    }
+    for block in old { ledger.digest.remove(block) }
     ledger.firstEvent = first
   }
 
@@ -296,12 +302,15 @@ struct Edit {
     _ = try tables.store.replace(&row, authenticator)
   }
 
+  @discardableResult
   mutating func insert(
     _ content: some StoredRow, _ table: TableStatements, _ authenticator: borrowing Authenticator
-  ) throws(DatabaseError) {
+  ) throws(DatabaseError) -> [UInt8] {
     write(content, table)
     row.append(ledger.revision)
-    ledger.digest.add(try table.insert(&row, authenticator))
+    let proof = try table.insert(&row, authenticator)
+    ledger.digest.add(proof)
+    return proof
   }
 
   @discardableResult

@@ -96,35 +96,19 @@ extension [Text] {
   }
 }
 
-/// The statements that let the oldest events go, many at once.
-final class OldEventStatements: Sendable {
-  private let table = Table.event
-  private let selection: Statement
+/// The statement that lets the oldest events go, many at once.
+final class OldEventStatement: Sendable {
   private let removal: Statement
 
   init(_ database: borrowing Database) throws(DatabaseError) {
-    let oldest = "WHERE \(table.columns[0]) < ?1"
-    selection = try database.prepare("\(table.selecting) \(oldest) ORDER BY 1")
-    removal = try database.prepare("DELETE FROM \(table.name) \(oldest)")
+    removal = try database.prepare("DELETE FROM \(Table.event.name) WHERE \(Table.event.columns[0]) < ?1")
   }
 
-  /// Removes the events with these numbers, the oldest that there are. Each has to be there, as it was written.
+  /// Removes the events before a number.
   ///
-  /// - Parameters:
-  ///   - row: room for one of them.
-  ///   - take: takes the proof of each.
-  func remove(
-    _ numbers: Range<Int64>, _ row: inout RowBytes, _ authenticator: borrowing Authenticator, _ take: ([UInt8]) -> Void
-  ) throws(DatabaseError) {
-    try selection.bind(.integer(numbers.upperBound))
-    defer { selection.reset() }
-    for number in numbers {
-      guard try selection.step(), let proof = authenticator.proof(ofRowIn: selection, of: table, into: &row),
-        row.key == .integer(number)
-      else { throw .unproven(table.name, .integer(number)) }
-      take(proof)
-    }
-    selection.reset()
-    try removal.run([.integer(numbers.upperBound)])
+  /// - Returns: how many there were.
+  func remove(before sequence: Int64) throws(DatabaseError) -> Int64 {
+    try removal.run([.integer(sequence)])
+    return removal.changes
   }
 }

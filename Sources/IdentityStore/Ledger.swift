@@ -28,6 +28,8 @@ struct Ledger: Sendable {
   var firstEvent: Int64 = 1
   /// The number of the last event; 0 before the first.
   var lastEvent: Int64 = 0
+  /// Of the events that are kept.
+  var eventBlocks = EventBlocks()
 
   /// The columns of the store's own row.
   func storeRow(identity: UUID, created: Timestamp) -> [Value] {
@@ -46,4 +48,28 @@ struct Settings: Equatable, Sendable {
   var machine: MachineRecord?
   /// The store was sealed.
   var isSealed = false
+}
+
+/// The digests of events whose numbers are neighbours: they go together, and none of them is read once more for it.
+struct EventBlocks: Sendable {
+  /// How many numbers a block has.
+  static let size = Int64(Bound.spareEvents)
+  /// By the place of the block among all there ever were.
+  private var digests: [Int64: Digest] = [:]
+
+  /// Counts an event in.
+  mutating func add(_ proof: [UInt8], of sequence: Int64) {
+    digests[sequence / Self.size, default: Digest()].add(proof)
+  }
+
+  /// The number with which the block of an event begins.
+  static func start(of sequence: Int64) -> Int64 { sequence / size * size }
+
+  /// Lets go of the blocks before the one that begins with a number.
+  ///
+  /// - Returns: the digest of each.
+  mutating func remove(before start: Int64) -> [Digest] {
+    let old = digests.keys.filter { $0 < start / Self.size }
+    return old.compactMap { digests.removeValue(forKey: $0) }
+  }
 }

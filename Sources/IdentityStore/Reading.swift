@@ -187,8 +187,11 @@ extension Reading {
   }
 
   private mutating func take(event columns: [Value]) -> Bool {
-    guard let event = Event(columns: columns), event.sequence > events.last?.sequence ?? 0 else { return false }
+    guard let event = Event(columns: columns), event.sequence > events.last?.sequence ?? 0,
+      case .blob(let proof)? = columns.last
+    else { return false }
     events.append(event)
+    ledger.eventBlocks.add(proof, of: event.sequence)
     return true
   }
 

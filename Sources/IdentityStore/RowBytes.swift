@@ -1,3 +1,4 @@
+import Glibc
 import IdentityCore
 
 /// What is stored as a row, without its revision and its proof.
@@ -120,8 +121,7 @@ struct RowBytes: Sendable {
 
   /// The value that begins at a place, as ``append(_:)`` wrote it.
   func column(at place: Int) -> Column {
-    var count = 0
-    for index in (place + 1...place + 8).reversed() { count = count << 8 | Int(bytes[index]) }
+    let count = Int(truncatingIfNeeded: number(at: place + 1))
     return Column(kind: Kind(rawValue: bytes[place]), range: place + 9..<place + 9 + count)
   }
 
@@ -149,15 +149,21 @@ struct RowBytes: Sendable {
     }
   }
 
-  func number(in column: Column) -> Int64 {
-    bytes[column.range].reversed().reduce(0) { $0 << 8 | Int64($1) }
+  /// The number that a column of eight bytes is.
+  func number(in column: Column) -> Int64 { Int64(bitPattern: number(at: column.range.lowerBound)) }
+
+  /// Eight bytes, the least significant first.
+  private func number(at place: Int) -> UInt64 {
+    // Where they go beyond the end, this traps, as any index does.
+    UInt64(littleEndian: unsafe bytes.span.bytes.unsafeLoadUnaligned(fromByteOffset: place, as: UInt64.self))
   }
 
   /// Whether the first values are the same in both, of the same table.
   func begins(like other: RowBytes, columns: Int) -> Bool {
     var end = start
     for _ in 0..<columns where end < bytes.count { end = column(at: end).range.upperBound }
-    return end <= other.bytes.count && bytes[..<end] == other.bytes[..<end]
+    guard end <= other.bytes.count else { return false }
+    return unsafe memcmp(bytes, other.bytes, end) == 0
   }
 }
 

@@ -59,7 +59,7 @@ extension Store {
     do {
       try commit { (edit, authenticator) throws(DatabaseError) in
         try edit.apply(changes, authenticator)
-        try edit.trimEvents(authenticator)
+        try edit.trimEvents()
       }
       return nil
     } catch {
