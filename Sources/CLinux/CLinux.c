@@ -122,10 +122,14 @@ int clinux_peer_groups(int socket, uint32_t *groups, int room) {
     return (int) (length / sizeof *groups);
 }
 
+ssize_t clinux_send(int socket, const void *bytes, size_t length) {
+    return syscall(SYS_sendto, socket, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+}
+
 ssize_t clinux_receive(int socket, void *bytes, size_t length, int *is_cut) {
     struct iovec room = {.iov_base = bytes, .iov_len = length};
     struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1};
-    ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT);
+    ssize_t count = syscall(SYS_recvmsg, socket, &message, MSG_DONTWAIT);
     *is_cut = count >= 0 && message.msg_flags & MSG_CTRUNC;
     return count;
 }
@@ -137,14 +141,12 @@ int clinux_epoll_control(int set, int operation, int descriptor, uint32_t events
     return epoll_ctl(set, operation, descriptor, &event);
 }
 
-int clinux_epoll_wait(int set, struct clinux_readiness *ready, int room, int milliseconds) {
-    struct epoll_event events[256];
-    int count = epoll_wait(set, events, room < 256 ? room : 256, milliseconds);
-    for (int i = 0; i < count; i++) {
-        ready[i].token = events[i].data.u64;
-        ready[i].events = events[i].events;
-    }
-    return count;
+int clinux_epoll_wait(int set, struct epoll_event *ready, int room, int milliseconds) {
+#ifdef SYS_epoll_wait
+    return (int) syscall(SYS_epoll_wait, set, ready, room, milliseconds);
+#else
+    return (int) syscall(SYS_epoll_pwait, set, ready, room, milliseconds, NULL, 0);
+#endif
 }
 
 int clinux_eventfd(int nonblocking) { return eventfd(0, EFD_CLOEXEC | (nonblocking ? EFD_NONBLOCK : 0)); }

@@ -25,11 +25,14 @@ final class Connection {
   var process: Descriptor?
 
   /// Received and not yet carried out.
-  var input: [UInt8] = []
+  var input: [UInt8] = [] { didSet { hasInput = !input.isEmpty } }
+  /// Known by itself, as ``hasOutput`` is: to look at an array costs as much as all else that is looked at with a request.
+  private(set) var hasInput = false
   /// How much of `input` is known to hold no line feed, so that a slow sender's line is searched once.
   var searched = 0
   /// To be sent.
-  var output: [UInt8] = []
+  var output: [UInt8] = [] { didSet { hasOutput = !output.isEmpty } }
+  private(set) var hasOutput = false
   /// How much of `output` is sent.
   var sent = 0
   /// The output ends with a secret: nothing is appended to it, and it is wiped once it is sent.
@@ -82,7 +85,7 @@ final class Connection {
   /// time always may: no client has to wait for what another one of its user does not read.
   var hasRoom: Bool {
     !isClosing && !awaitsLast && !holdsSecret && outgoing == nil && inFlight < user.limits.changesPerConnection
-      && output.count - sent < user.limits.outputPerConnection && (user.hasRoom || isIdle)
+      && (!hasOutput || output.count - sent < user.limits.outputPerConnection) && (user.hasRoom || isIdle)
   }
 
   /// What the kernel is to tell of.
@@ -97,20 +100,24 @@ final class Connection {
   /// Whether a long answer is being written that waits for nobody.
   var isWriting: Bool { outgoing != nil && outgoing?.waitsForReader == false }
 
-  /// Whether it is at rest but for what may just have come: nothing is under way or waits, in either direction.
+  /// Whether it is at rest but for what may have come: nothing is under way or waits, in either direction.
   var isAtRest: Bool {
-    input.isEmpty && output.isEmpty && inFlight == 0
-      && (particulars == nil || (outgoing == nil && subscription == nil && left == nil)) && !mayHaveInput
+    !hasInput && !hasOutput && inFlight == 0
+      && (particulars == nil || (outgoing == nil && subscription == nil && left == nil))
       && !isClosing && !hasEnded && !isHungUp && !isParked && !isWaitingForTurn
   }
 
   /// Reads what has arrived, once.
   ///
-  /// - Returns: how many bytes of the array it filled, 0 at the end of the stream; nil where nothing has arrived.
-  func take(into bytes: inout [UInt8], atMost limit: Int) throws(SystemError) -> Int? {
+  /// - Returns: how many bytes of the buffer it filled, 0 at the end of the stream; nil where nothing has arrived.
+  func take(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
     var isCut = false
-    let count = try descriptor.receive(into: &bytes, atMost: limit, isCut: &isCut)
-    mayHaveInput = count.map { $0 == min(limit, bytes.count) || isCut || ($0 > 0 && readsToTheEnd) } ?? false
+    let count = try descriptor.receive(into: buffer, atMost: limit, isCut: &isCut)
+    if let count {
+      mayHaveInput = count == min(limit, buffer.count) || isCut || (count > 0 && readsToTheEnd)
+    } else {
+      mayHaveInput = false
+    }
     return count
   }
 
@@ -122,7 +129,7 @@ final class Connection {
 
   /// Whether more of what it sends is read now.
   var wantsInput: Bool {
-    hasRoom && !hasEnded && left != 0 && !isWaitingForTurn && input.count < user.limits.lineLength
+    hasRoom && !hasEnded && left != 0 && !isWaitingForTurn && (!hasInput || input.count < user.limits.lineLength)
   }
 
   /// Whether the process that connected has ended, and everything it sent was read.
@@ -199,6 +206,9 @@ extension Connection {
     get { particulars?.drained ?? 0 }
     set { change(newValue > 0) { $0.drained = newValue } }
   }
+
+  /// Whether its shape is the plain one, and that is what is written down.
+  var isKeptAsItIs: Bool { isKeptPlain && particulars == nil && !hasInput && !hasOutput && !hasEnded && !isClosing }
 
   /// What is written down of it for the next run of the daemon.
   var keptShape: Shape? {

@@ -27,7 +27,7 @@ extension Server {
   /// Throws away what still comes, up to the client's end or a bound.
   func drain(_ connection: Connection) {
     do {
-      guard let count = try connection.take(into: &received, atMost: received.count) else { return }
+      guard let count = try connection.take(into: received, atMost: received.count) else { return }
       connection.drained += count
       if count == 0 || connection.drained > Bound.drainedBytes { return close(connection) }
       if connection.mayHaveInput { waitForTurn(connection) }

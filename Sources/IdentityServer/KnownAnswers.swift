@@ -5,7 +5,7 @@ import LinuxSystem
 ///
 /// Who a connection belongs to never changes, so the rights of a peer are part of who asks. Whatever else an answer rests
 /// on, the registry above all, makes all of them forgotten when it changes. No answer with a secret is among them.
-struct KnownAnswers {
+final class KnownAnswers {
   /// Names a peer among those who asked: no other one ever has the same number. 0 is nobody's.
   typealias PeerNumber = UInt64
 
@@ -26,21 +26,21 @@ struct KnownAnswers {
   /// A power of two.
   private static let peers = 64
 
-  private var slots = [Slot](repeating: Slot(), count: Self.slots)
+  private let slots = Slots(repeating: Slot(), count: KnownAnswers.slots)
   /// The question and behind it the answer, a slot after the other.
-  private var bytes = [UInt8](repeating: 0, count: Self.slots * Self.slotLength)
+  private let bytes = ByteBuffer(count: KnownAnswers.slots * KnownAnswers.slotLength)
   private var edition: UInt64 = 1
   /// The answers to what was asked last.
-  private(set) var output = [UInt8](repeating: 0, count: Self.outputLength)
+  let output = ByteBuffer(count: KnownAnswers.outputLength)
   /// Who asked, by the number of the process.
-  private var peers = [(peer: Peer, number: PeerNumber)?](repeating: nil, count: Self.peers)
+  private var peers = [(peer: Peer, number: PeerNumber)?](repeating: nil, count: KnownAnswers.peers)
   private var lastPeer: PeerNumber = 0
 
   /// Something has changed that an answer may rest on.
-  mutating func forgetAll() { edition += 1 }
+  func forgetAll() { edition += 1 }
 
   /// The number of a peer: the same for one that is in nothing different.
-  mutating func number(of peer: Peer) -> PeerNumber {
+  func number(of peer: Peer) -> PeerNumber {
     let place = Int(peer.processID) & (Self.peers - 1)
     if let known = peers[place], known.peer == peer { return known.number }
     lastPeer += 1
@@ -52,7 +52,7 @@ struct KnownAnswers {
   ///
   /// - Parameter limit: how many may be answered.
   /// - Returns: how many bytes the requests took, and how many the answers.
-  mutating func answer(
+  func answer(
     _ requests: borrowing Span<UInt8>, of peer: PeerNumber, atMost limit: Int
   ) -> (used: Int, length: Int) {
     var used = 0
@@ -66,7 +66,7 @@ struct KnownAnswers {
       let place = place(of: line, peer)
       let slot = slots[place]
       guard slot.lineLength == line.count, slot.peer == peer, slot.edition == edition,
-        line.isEqual(to: bytes, at: place * Self.slotLength)
+        bytes.isEqual(to: line, at: place * Self.slotLength)
       else { break }
       output.replace(
         from: length, with: bytes, from: place * Self.slotLength + slot.lineLength, count: slot.answerLength)
@@ -77,7 +77,7 @@ struct KnownAnswers {
   }
 
   /// Remembers an answer: the output from a place on.
-  mutating func keep(_ line: borrowing Span<UInt8>, of peer: PeerNumber, _ output: [UInt8], from start: Int) {
+  func keep(_ line: borrowing Span<UInt8>, of peer: PeerNumber, _ output: [UInt8], from start: Int) {
     let length = output.count - start
     guard line.count > 0, length > 0, line.count + length <= Self.slotLength else { return }
     let place = place(of: line, peer)

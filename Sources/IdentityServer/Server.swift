@@ -47,7 +47,7 @@ package final class Server {
   var manifestFaults: [String] = []
   let lifetimes: Lifetimes
   let surroundings: Surroundings
-  var connections = ConnectionTable()
+  let connections = ConnectionTable()
   /// Has its first turn, and is not watched before its end.
   var newcomer: ConnectionToken?
   var processes = PeerProcessTable()
@@ -71,18 +71,21 @@ package final class Server {
   // What a request goes through; kept so that one costs no allocation.
   var parser = WordParser()
   let table = VerbTable()
-  /// Grows to the longest line with the first client that sends as much at once.
-  var received = [UInt8](repeating: 0, count: 4_096)
+  /// What was read last.
+  let received = ByteBuffer(count: Bound.lineLength)
   var spareOutput: [UInt8] = []
-  var known = KnownAnswers()
+  let known = KnownAnswers()
   /// Users who wait for their turn.
-  var waitingUsers: [UserShare] = []
+  var waitingUsers: [UserShare] = [] { didSet { waiting = waitingUsers.count } }
+  /// How many they are.
+  private(set) var waiting = 0
   /// Processes that have ended, whose connections are still there.
-  var endedProcesses: [PeerProcessTable.Key] = []
+  var endedProcesses: [PeerProcessTable.Key] = [] { didSet { hasEndedProcesses = !endedProcesses.isEmpty } }
+  private(set) var hasEndedProcesses = false
 
   let listener: Descriptor
   /// Everything that the loop waits for; see ``LoopToken``.
-  var readiness: ReadinessSet
+  let readiness: ReadinessSet
   let inbox: Mailbox<WriterMessage>
   /// Requests to the writer are collected until the turn ends.
   var isInTurn = false
@@ -186,7 +189,7 @@ package final class Server {
   package func run() throws -> Int32 {
     say(.started(socket: socketPath))
     announceReady()
-    let status = try loop.run { [unowned self] waits in turn(waits: waits) }
+    let status = try loop.run { waits in turn(waits: waits) }
     if let thread = writerThread.take() { thread.join() }
     say(.stopped)
     return status

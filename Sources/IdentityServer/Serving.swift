@@ -9,62 +9,66 @@ extension Server {
   /// Goes on with a connection whose turn it is: what it sent is read where it may be, and carried out.
   func goOn(_ connection: Connection) {
     if connection.isDraining { return drain(connection) }
-    if connection.mayHaveInput, connection.wantsInput, !isStopping {
-      receive(connection)
+    let isAtRest = connection.isAtRest
+    if connection.mayHaveInput, isAtRest || connection.wantsInput, !isStopping {
+      receive(connection, isAtRest: isAtRest)
     } else {
       advance(connection)
     }
   }
 
   /// Reads once and carries out what came. What is left comes with the next turn.
-  private func receive(_ connection: Connection) {
+  ///
+  /// - Parameter isAtRest: whether the connection is.
+  private func receive(_ connection: Connection, isAtRest: Bool) {
     hold(connection)
-    // Taken out meanwhile, so that it is the only one with these bytes when they are wiped.
-    var bytes: [UInt8] = []
-    swap(&bytes, &received)
-    defer { swap(&bytes, &received) }
     do {
       // A client that is gone sends nothing later, so nothing now is the end.
       let arrived =
-        try connection.take(into: &bytes, atMost: connections.turn.readLength) ?? (connection.isHungUp ? 0 : nil)
+        try connection.take(into: received, atMost: connections.turn.readLength) ?? (connection.isHungUp ? 0 : nil)
       guard let arrived else { return advance(connection) }
+      var known = 0
+      if isAtRest, !connection.mayHaveInput, arrived > 0 {
+        known = received.withBytes(first: arrived) { bytes in answerKnown(bytes, connection) }
+        // No secret was among them, and it is at rest again.
+        if known == arrived, !connection.hasOutput { return rest(connection) }
+      }
       let count = min(arrived, connection.left ?? arrived)
-      connection.left? -= count
+      if let left = connection.left { connection.left = left - count }
       if arrived == 0 {
         connection.hasEnded = true
-      } else if connection.input.isEmpty {
-        let used = carryOutAll(bytes.span.extracting(first: count), connection)
-        if used < count { keep(bytes[used..<count], connection) }
+      } else if !connection.hasInput {
+        received.withBytes(first: count) { bytes in
+          let used = carryOut(bytes, from: known, connection)
+          if used < count { keep(bytes.extracting(used...), connection) }
+        }
       } else {
-        connection.input.appendWiping(bytes[..<count])
+        received.withBytes(first: count) { bytes in connection.input.appendWiping(bytes) }
       }
       // A secret may have been among them.
-      bytes.wipe(first: arrived)
-      if arrived == bytes.count, arrived < Bound.lineLength {
-        bytes = [UInt8](repeating: 0, count: Bound.lineLength)
-      }
+      received.wipe(first: arrived)
     } catch {
       return drop(connection, "\(error)")
     }
-    if connection.isAtRest, !isStopping { rest(connection) } else { advance(connection) }
+    if connection.isAtRest, !connection.mayHaveInput, !isStopping { rest(connection) } else { advance(connection) }
   }
 
-  /// Carries out the requests at the front of what came to a connection that had nothing before it.
+  /// Answers the requests at the front of what came to a connection at rest, as long as their answers are known.
   ///
   /// - Returns: how many bytes they took.
-  private func carryOutAll(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
-    guard connection.isAtRest else { return carryOut(bytes, from: 0, connection) }
-    let held = connection.held
-    if held.number == 0 { held.number = known.number(of: held.peer) }
-    let (used, length) = known.answer(bytes, of: held.number, atMost: connections.turn.requests)
+  private func answerKnown(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
+    if connection.held.number == 0 { connection.held.number = known.number(of: connection.peer) }
+    let (used, length) = known.answer(bytes, of: connection.held.number, atMost: connections.turn.requests)
     var sent = 0
     if used == bytes.count {
       // Where it fails, it does so again when the rest is sent.
-      sent = (try? connection.descriptor.send(known.output, from: 0, to: length)) ?? 0
+      sent = (try? connection.descriptor.send(known.output, first: length)) ?? 0
       if sent == length { return used }
     }
-    connection.output += known.output[sent..<length]
-    return carryOut(bytes, from: used, connection)
+    if sent < length {
+      known.output.withBytes(first: length) { connection.output.appendWiping($0.extracting(sent...)) }
+    }
+    return used
   }
 
   /// Goes on with a connection as far as it can go now: its requests, its output, its end.
@@ -76,7 +80,7 @@ extension Server {
       swap(&bytes, &connection.input)
       let used = carryOut(bytes.span, from: 0, connection)
       if used > 0 || connection.isClosing {
-        keep(bytes[used...], connection)
+        keep(bytes.span.extracting(used...), connection)
         bytes.wipe()
       } else {
         swap(&bytes, &connection.input)
@@ -118,8 +122,9 @@ extension Server {
   }
 
   /// Keeps what was not carried out yet.
-  private func keep(_ rest: ArraySlice<UInt8>, _ connection: Connection) {
-    connection.input = connection.isClosing ? [] : Array(rest)
+  private func keep(_ rest: borrowing Span<UInt8>, _ connection: Connection) {
+    connection.input = []
+    if !connection.isClosing { connection.input.appendWiping(rest) }
     connection.searched = 0
   }
 

@@ -99,9 +99,11 @@ extension Server {
   /// A connection rests. What is to be known of it is written down where that is not there already, and the service
   /// manager has it.
   func rest(_ connection: Connection) {
-    guard let memory, connection.isStored, connection.inFlight == 0, connection.outgoing == nil,
+    guard connection.isStored, let memory, connection.inFlight == 0, connection.outgoing == nil,
       connections[connection.token] === connection
     else { return }
+    // Most are, most of the time.
+    if connection.isKeptAsItIs, !connection.isDraining { return memory.set(.atRest, connection.token.slot) }
     guard !connection.isDraining else { return memory.forget(connection.token.slot) }
     let shape = connection.shape
     if shape.isPlain, shape == connection.keptShape {

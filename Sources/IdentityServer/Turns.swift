@@ -32,9 +32,10 @@ extension Server {
   ///
   /// - Parameter waits: whether to wait where there is nothing to do.
   func turn(waits: Bool) {
-    let waiting = waitingUsers.count
+    let waiting = waiting
     inTurn { takeNews(waits: waits && waiting == 0) }
-    serveUsers(waiting)
+    if self.waiting > 0 { serveUsers(waiting) }
+    guard hasEndedProcesses else { return }
     // Behind what their connections have to say for themselves: most have ended together with their process.
     for key in endedProcesses { endProcess(key) }
     endedProcesses.removeAll(keepingCapacity: true)
@@ -74,11 +75,14 @@ extension Server {
   private func take(_ count: Int) {
     var isTurn = count == 1 || !connections.isShared
     let started = count == 1 ? 0 : Clock.monotonicMicroseconds
+    var untilLook = Bound.servedBetweenLooks
     for place in 0..<count {
-      if place % Bound.servedBetweenLooks == Bound.servedBetweenLooks - 1, isTurn {
-        isTurn = Clock.monotonicMicroseconds - started < connections.turn.microseconds
+      untilLook -= 1
+      if untilLook == 0 {
+        untilLook = Bound.servedBetweenLooks
+        isTurn = isTurn && Clock.monotonicMicroseconds - started < connections.turn.microseconds
       }
-      take(readiness[place], isTurn: isTurn && waitingUsers.isEmpty)
+      take(readiness[place], isTurn: isTurn && waiting == 0)
     }
   }
 
@@ -93,9 +97,11 @@ extension Server {
       return
     }
     guard !connection.isParked else { return }
-    if ready.interest.hasAny(of: .failed) { connection.isHungUp = true }
-    if ready.interest.hasAny(of: .exceptional) { connection.readsToTheEnd = true }
-    if ready.interest != .write { connection.mayHaveInput = true }
+    if ready.interest.hasAny(of: .input) { connection.mayHaveInput = true }
+    if ready.interest.hasAny(of: .exceptional) {
+      connection.readsToTheEnd = true
+      if ready.interest.hasAny(of: .failed) { connection.isHungUp = true }
+    }
     if isTurn, !connection.isWaitingForTurn { goOn(connection) } else { waitForTurn(connection) }
   }
 

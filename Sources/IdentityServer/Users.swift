@@ -18,9 +18,9 @@ final class UserShare {
   var output = 0
   /// Connections with an answer that is being written, which goes before everything else: so one is held of a user, and
   /// not one for each of its connections.
-  var writing = TokenQueue()
+  let writing = TokenQueue()
   /// Connections with something else to do, in the order of their turns.
-  var waiting = TokenQueue()
+  let waiting = TokenQueue()
   /// It waits for its turn, with those.
   var isWaiting = false
   /// How much longer than its time the last turn was, in microseconds.
@@ -40,41 +40,52 @@ final class UserShare {
 }
 
 /// Connections in the order of their turns.
-struct TokenQueue {
-  private var tokens: [ConnectionToken] = []
-  /// Where the first of those that wait stands.
+final class TokenQueue {
+  /// A ring: as many places as a power of two.
+  private let tokens = Slots(repeating: ConnectionToken(rawValue: 0), count: 4)
   private var start = 0
+  private(set) var count = 0
 
-  var isEmpty: Bool { start == tokens.count }
-  var count: Int { tokens.count - start }
+  var isEmpty: Bool { count == 0 }
 
   /// Puts one at the end.
-  mutating func append(_ token: ConnectionToken) { tokens.append(token) }
+  func append(_ token: ConnectionToken) {
+    if count == tokens.count {
+      tokens.grow(repeating: token)
+      // Those that stood in front of the first come behind the others.
+      for place in 0..<start { tokens[count + place] = tokens[place] }
+    }
+    tokens[(start + count) & (tokens.count - 1)] = token
+    count += 1
+  }
 
   /// Takes the first one out; nil where there is none.
-  mutating func popFirst() -> ConnectionToken? {
-    guard start < tokens.count else { return nil }
+  func popFirst() -> ConnectionToken? {
+    guard count > 0 else { return nil }
     let first = tokens[start]
-    start += 1
-    if start == tokens.count {
-      tokens.removeAll(keepingCapacity: true)
-      start = 0
-    } else if start > 64, start * 2 > tokens.count {
-      // What is left is moved where that is less than what was taken out.
-      tokens.removeFirst(start)
-      start = 0
-    }
+    start = (start + 1) & (tokens.count - 1)
+    count -= 1
     return first
   }
 }
 
 /// All connections by their token, and the users behind them.
-struct ConnectionTable {
-  private var slots: [Connection?] = []
+final class ConnectionTable {
+  private let slots = Slots<Connection?>(repeating: nil, count: 64)
   private var generations: [UInt32] = []
   private var free: [Int] = []
-  private var users: [UInt32: UserShare] = [:]
+  private var users: [UInt32: UserShare] = [:] {
+    didSet {
+      isShared = users.count > 1
+      turn = isShared ? .shared : .alone
+    }
+  }
   private(set) var count = 0
+
+  /// Whether several users are there, so that none may take a long turn.
+  private(set) var isShared = false
+  /// How much may be done in one turn now.
+  private(set) var turn = TurnBound.alone
 
   /// The connection with this token, if it is still there.
   subscript(_ token: ConnectionToken) -> Connection? {
@@ -83,19 +94,13 @@ struct ConnectionTable {
   }
 
   /// All that are there.
-  var all: [Connection] { slots.compactMap { $0 } }
+  var all: [Connection] { (0..<slots.count).compactMap { slots[$0] } }
 
   /// How many of them all subscribed.
   var subscribers: Int { users.values.reduce(0) { $0 + $1.subscribers.count } }
 
   /// All users.
   var allUsers: [UserShare] { Array(users.values) }
-
-  /// Whether several users are there, so that none may take a long turn.
-  var isShared: Bool { users.count > 1 }
-
-  /// How much may be done in one turn now.
-  var turn: TurnBound { isShared ? .shared : .alone }
 
   /// Puts other bounds in force.
   func use(_ limits: Limits) { for user in users.values { user.limits = limits } }
@@ -110,15 +115,13 @@ struct ConnectionTable {
   }
 
   /// Makes place for a connection.
-  mutating func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
+  func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
     let userID = held.peer.userID
     let user = users[userID] ?? UserShare(userID, limits)
     users[userID] = user
-    let slot = free.popLast() ?? slots.count
-    if slot == slots.count {
-      slots.append(nil)
-      generations.append(0)
-    }
+    let slot = free.popLast() ?? generations.count
+    if slot == generations.count { generations.append(0) }
+    if slot == slots.count { slots.grow(repeating: nil) }
     let connection = Connection(
       descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, user: user)
     slots[slot] = connection
@@ -128,7 +131,7 @@ struct ConnectionTable {
   }
 
   /// Forgets a connection; its descriptor closes with the last reference.
-  mutating func remove(_ connection: Connection) {
+  func remove(_ connection: Connection) {
     guard self[connection.token] === connection else { return }
     let slot = connection.token.slot
     slots[slot] = nil
@@ -140,14 +143,14 @@ struct ConnectionTable {
   }
 
   /// The writer is done with a change that this user asked for.
-  mutating func finishChange(of userID: UInt32) {
+  func finishChange(of userID: UInt32) {
     guard let user = users[userID] else { return }
     user.changes -= 1
     forget(user)
   }
 
   /// A user is known until its last change is done: what is held for it counts, whoever has closed what.
-  private mutating func forget(_ user: UserShare) {
+  private func forget(_ user: UserShare) {
     if user.connections == 0, user.changes == 0 { users[user.userID] = nil }
   }
 }

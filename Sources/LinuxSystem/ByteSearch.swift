@@ -14,20 +14,6 @@ extension Span<UInt8> {
     }
   }
 
-  /// Whether these bytes are the same as those of an array from a place on (memcmp(3)).
-  @inlinable @inline(__always)
-  package func isEqual(to other: [UInt8], at start: Int) -> Bool {
-    precondition(start >= 0 && count <= other.count - start)
-    return unsafe withUnsafeBytes { bytes in
-      unsafe other.withUnsafeBytes { others in
-        guard let left = bytes.baseAddress, let right = others.baseAddress else {
-          return unsafe bytes.isEmpty
-        }
-        return unsafe memcmp(left, right + start, bytes.count) == 0
-      }
-    }
-  }
-
   /// A number that tells most spans apart: its first and its last eight bytes, and how many there are.
   @inlinable @inline(__always)
   package var mark: UInt64 {
@@ -42,26 +28,5 @@ extension Span<UInt8> {
       mark = (mark ^ first) &* 0x9e37_79b9_7f4a_7c15 ^ last
     }
     return mark
-  }
-}
-
-extension [UInt8] {
-  /// Puts some bytes of another array in the place of those from a place on.
-  @inlinable @inline(__always)
-  package mutating func replace(from start: Int, with bytes: [UInt8], from first: Int, count length: Int) {
-    precondition(start >= 0 && length >= 0 && length <= count - start)
-    precondition(first >= 0 && length <= bytes.count - first)
-    unsafe withUnsafeMutableBytes { target in
-      unsafe bytes.withUnsafeBytes { source in
-        guard let to = target.baseAddress, let from = source.baseAddress else { return }
-        unsafe memcpy(to + start, from + first, length)
-      }
-    }
-  }
-
-  /// Puts bytes in the place of those from a place on.
-  package mutating func replace(from start: Int, with bytes: borrowing Span<UInt8>) {
-    precondition(start >= 0 && bytes.count <= count - start)
-    for index in bytes.indices { self[start + index] = bytes[index] }
   }
 }

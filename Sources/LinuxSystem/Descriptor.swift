@@ -79,8 +79,8 @@ enum Attempt {
 func attempt(_ body: () -> Int) -> Attempt {
   while true {
     let count = body()
-    let code = errno
     if count >= 0 { return .done(count) }
+    let code = errno
     if code != EINTR { return .failed(code) }
   }
 }

@@ -157,7 +157,7 @@ extension Descriptor {
     // It may be a key; what is made of the content is the caller's concern.
     defer { chunk.wipe() }
     while let count = try read(into: &chunk), count > 0 {
-      content.appendWiping(chunk[..<count])
+      content.appendWiping(chunk.span.extracting(..<count))
       guard content.count <= limit else { throw SystemError(call: "read \(name)", code: EFBIG) }
     }
     return content

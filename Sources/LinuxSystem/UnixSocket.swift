@@ -138,22 +138,11 @@ package enum UnixSocket {
 extension Descriptor {
   /// Receives from a socket into the front of the array, as ``read(into:)`` does.
   package func receive(into bytes: inout [UInt8]) throws(SystemError) -> Int? {
-    var isCut = false
-    return try receive(into: &bytes, atMost: .max, isCut: &isCut)
-  }
-
-  /// Receives from a socket into the front of the array, as ``read(into:)`` does.
-  ///
-  /// - Parameter isCut: becomes whether descriptors came with the bytes. They are thrown away; the kernel stops behind
-  ///   them, so there may be more.
-  package func receive(into bytes: inout [UInt8], atMost limit: Int, isCut: inout Bool) throws(SystemError) -> Int? {
     let number = number
-    var cut: Int32 = 0
     let result = unsafe bytes.withUnsafeMutableBytes { buffer in
-      attempt { unsafe clinux_receive(number, buffer.baseAddress, min(buffer.count, limit), &cut) }
+      attempt { unsafe recv(number, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) }
     }
-    isCut = cut != 0
-    return try result.available(as: "recvmsg")
+    return try result.available(as: "recv")
   }
 
   /// How much has arrived at a socket and was not received yet, in bytes (FIONREAD, unix(7)).

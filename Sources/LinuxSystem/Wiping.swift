@@ -15,7 +15,7 @@ extension [UInt8] {
   package mutating func wipe() { wipe(first: count) }
 
   /// Appends bytes. Where that takes other memory, what was in the old is wiped.
-  package mutating func appendWiping(_ bytes: ArraySlice<UInt8>) {
+  package mutating func appendWiping(_ bytes: borrowing Span<UInt8>) {
     if capacity - count < bytes.count {
       var grown: [UInt8] = []
       grown.reserveCapacity(Swift.max(2 * capacity, count + bytes.count))
@@ -23,6 +23,6 @@ extension [UInt8] {
       wipe()
       self = grown
     }
-    self += bytes
+    unsafe bytes.withUnsafeBytes { bytes in unsafe append(contentsOf: bytes) }
   }
 }

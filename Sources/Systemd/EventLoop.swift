@@ -20,26 +20,32 @@ import Glibc
 
   deinit { unsafe sd_event_unref(event) }
 
+  /// Waits for its own sources alone until ``exit(status:)``.
+  ///
+  /// - Returns: the status handed to that.
+  package func run() throws(SystemdError) -> Int32 {
+    while unsafe sd_event_get_state(event) != Int32(SD_EVENT_FINISHED) {
+      try checked("sd_event_run", unsafe sd_event_run(event, UInt64.max))
+    }
+    return try status()
+  }
+
   /// Runs until ``exit(status:)``.
   ///
   /// - Parameter other: does what else there is to do. It waits in the loop's place where it is told so, for ``descriptor``
-  ///   among others, and says by ``wake()`` that this can be read (sd_event_prepare(3)). Nil where the loop is to wait for
-  ///   its own sources alone.
+  ///   among others, and says by ``wake()`` that this can be read (sd_event_prepare(3)).
   /// - Returns: the status handed to ``exit(status:)``.
-  package func run(beside other: ((_ waits: Bool) -> Void)? = nil) throws(SystemdError) -> Int32 {
-    var isFinished = false
-    while !isFinished {
-      guard let other else {
-        try checked("sd_event_run", unsafe sd_event_run(event, UInt64.max))
-        isFinished = unsafe sd_event_get_state(event) == Int32(SD_EVENT_FINISHED)
-        continue
-      }
+  package func run(beside other: (_ waits: Bool) -> Void) throws(SystemdError) -> Int32 {
+    while true {
       if isDue {
         try settle()
-        isFinished = unsafe sd_event_get_state(event) == Int32(SD_EVENT_FINISHED)
+        if unsafe sd_event_get_state(event) == Int32(SD_EVENT_FINISHED) { return try status() }
       }
-      if !isFinished { other(!isDue) }
+      other(!isDue)
     }
+  }
+
+  private func status() throws(SystemdError) -> Int32 {
     var status: Int32 = 0
     try checked("sd_event_get_exit_code", unsafe sd_event_get_exit_code(event, &status))
     return status

@@ -14,14 +14,14 @@ extension ConnectionTable {
   fileprivate func user(_ userID: UInt32) -> UserShare? { allUsers.first { $0.userID == userID } }
 
   /// Takes a connection in; there is nothing to do about a new user.
-  fileprivate mutating func insert(_ descriptor: consuming Descriptor, peer: Peer) throws -> Connection {
+  fileprivate func insert(_ descriptor: consuming Descriptor, peer: Peer) throws -> Connection {
     insert(descriptor, peer: HeldPeer(peer), Limits())
   }
 }
 
 @Suite struct ConnectionTableTests {
   @Test func `a token never finds the connection that took the place after it`() throws {
-    var table = ConnectionTable()
+    let table = ConnectionTable()
     let first = try table.insert(descriptor(), peer: peer(1))
     table.remove(first)
     let second = try table.insert(descriptor(), peer: peer(1))
@@ -30,8 +30,46 @@ extension ConnectionTable {
     #expect(table[second.token] === second)
   }
 
+  @Test func `however many there are, each is found by its own token`() throws {
+    let table = ConnectionTable()
+    let connections = try (0..<300).map { _ in try table.insert(descriptor(), peer: peer(1)) }
+    for connection in connections where connection.token.slot % 3 == 0 { table.remove(connection) }
+    for connection in connections {
+      #expect((table[connection.token] === connection) == (connection.token.slot % 3 != 0))
+    }
+    #expect(table.all.count == 200 && table.count == 200)
+    #expect(table[ConnectionToken(slot: 4_000_000, generation: 0)] == nil)
+  }
+
+  @Test func `how long a turn is depends on whether there are others`() throws {
+    let table = ConnectionTable()
+    let first = try table.insert(descriptor(), peer: peer(1))
+    let second = try table.insert(descriptor(), peer: peer(1))
+    #expect(!table.isShared && table.turn.requests == TurnBound.alone.requests)
+    let other = try table.insert(descriptor(), peer: peer(2))
+    #expect(table.isShared && table.turn.requests == TurnBound.shared.requests)
+    for connection in [first, second] { table.remove(connection) }
+    #expect(!table.isShared && table.turn.requests == TurnBound.alone.requests)
+    table.remove(other)
+    #expect(!table.isShared)
+  }
+
+  @Test func `whether bytes wait is known whatever has changed them`() throws {
+    let connection = try ConnectionTable().insert(descriptor(), peer: peer(1))
+    for bytes in [\Connection.input, \Connection.output] {
+      #expect(!connection.hasInput && !connection.hasOutput && connection.isAtRest)
+      var others: [UInt8] = [1]
+      swap(&others, &connection[keyPath: bytes])
+      connection[keyPath: bytes].appendWiping(([2] as [UInt8]).span)
+      #expect(connection.hasInput == !connection.input.isEmpty && connection.hasOutput == !connection.output.isEmpty)
+      #expect(!connection.isAtRest)
+      connection[keyPath: bytes].removeAll(keepingCapacity: true)
+    }
+    #expect(connection.isAtRest)
+  }
+
   @Test func `what few connections have is there when it is set, and gone when it is taken back`() throws {
-    var table = ConnectionTable()
+    let table = ConnectionTable()
     let connection = try table.insert(descriptor(), peer: peer(1))
     let shapes = [
       nil, Connection.Shape.plain, .init(isPlain: true, starts: [1], lag: nil),
@@ -57,7 +95,7 @@ extension ConnectionTable {
   }
 
   @Test func `the connections of a process hold who it is once, as long as that is the same`() throws {
-    var table = ConnectionTable()
+    let table = ConnectionTable()
     var processes = PeerProcessTable()
     let first = try table.insert(descriptor(), peer: peer(1))
     #expect(processes.held(peer(1)) !== first.held)
@@ -70,7 +108,7 @@ extension ConnectionTable {
   }
 
   @Test func `removing a connection twice counts once`() throws {
-    var table = ConnectionTable()
+    let table = ConnectionTable()
     let connection = try table.insert(descriptor(), peer: peer(1))
     _ = try table.insert(descriptor(), peer: peer(1))
     table.remove(connection)
@@ -79,7 +117,7 @@ extension ConnectionTable {
   }
 
   @Test func `row 27: a user's bound does not touch another, and root has none but the whole`() throws {
-    var table = ConnectionTable()
+    let table = ConnectionTable()
     var limits = Limits()
     limits.connections = 6
     limits.reservedConnections = 2
@@ -96,7 +134,7 @@ extension ConnectionTable {
   }
 
   @Test func `a user is known as long as it has a connection or a change under way`() throws {
-    var table = ConnectionTable()
+    let table = ConnectionTable()
     let first = try table.insert(descriptor(), peer: peer(1))
     let second = try table.insert(descriptor(), peer: peer(1))
     #expect(first.user === second.user && !table.isShared)
@@ -134,7 +172,7 @@ extension ConnectionTable {
   }
 
   @Test func `a place that is given back can be taken again`() throws {
-    var table = ConnectionTable()
+    let table = ConnectionTable()
     var limits = Limits()
     limits.connectionsPerUser = 1
     let connection = try table.insert(descriptor(), peer: peer(1))

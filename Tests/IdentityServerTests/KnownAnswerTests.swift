@@ -1,29 +1,31 @@
 import IdentityCore
+import LinuxSystem
 import Testing
 
 @testable import IdentityServer
 
 @Suite struct KnownAnswerTests {
-  private var known = KnownAnswers()
+  private let known = KnownAnswers()
   private let alice = Peer(userID: 1_000, groupID: 1_000, processID: 5, isAdmin: false)
   private let root = Peer(userID: 0, groupID: 0, processID: 5, isAdmin: true)
 
   /// What is answered, and how many bytes of the requests that took.
-  private mutating func answers(
+  private func answers(
     _ requests: String, of peer: Peer, atMost limit: Int = 100
   ) -> (text: String, used: Int) {
     let number = known.number(of: peer)
     let bytes = Array(requests.utf8)
     let (used, length) = known.answer(bytes.span, of: number, atMost: limit)
-    return (String(decoding: known.output[..<length], as: UTF8.self), used)
+    let text = known.output.withBytes(first: length) { bytes in bytes.indices.map { bytes[$0] } }
+    return (String(decoding: text, as: UTF8.self), used)
   }
 
-  private mutating func keep(_ line: String, of peer: Peer, _ answer: String) {
+  private func keep(_ line: String, of peer: Peer, _ answer: String) {
     let bytes = Array(line.utf8)
     known.keep(bytes.span, of: known.number(of: peer), Array("before\n\(answer)".utf8), from: 7)
   }
 
-  @Test mutating func `requests are answered up to the first one that is not known`() {
+  @Test func `requests are answered up to the first one that is not known`() {
     #expect(answers("get device\n", of: alice) == ("", 0))
     keep("get device", of: alice, "OK 1\n")
     keep("ping", of: alice, "OK\n")
@@ -33,7 +35,7 @@ import Testing
     #expect(answers("ping\nping\nping\n", of: alice, atMost: 2) == ("OK\nOK\n", 10))
   }
 
-  @Test mutating func `another peer is not answered, whatever it has in common`() {
+  @Test func `another peer is not answered, whatever it has in common`() {
     keep("get device", of: root, "OK 1\n")
     #expect(answers("get device\n", of: alice) == ("", 0))
     keep("get device", of: alice, "ERR denied\n")
@@ -44,7 +46,7 @@ import Testing
     #expect(answers("get device\n", of: session) == ("", 0))
   }
 
-  @Test mutating func `nothing is known any more once something has changed`() {
+  @Test func `nothing is known any more once something has changed`() {
     keep("get device", of: alice, "OK 1\n")
     known.forgetAll()
     #expect(answers("get device\n", of: alice) == ("", 0))
@@ -52,7 +54,7 @@ import Testing
     #expect(answers("get device\n", of: alice).text == "OK 2\n")
   }
 
-  @Test mutating func `what is too long is not kept, and what is kept never runs over`() {
+  @Test func `what is too long is not kept, and what is kept never runs over`() {
     let long = String(repeating: "a", count: 300)
     keep(long, of: alice, "OK\n")
     keep("a", of: alice, "OK \(long)\n")
@@ -66,7 +68,7 @@ import Testing
     #expect(text == String(repeating: answer, count: used / 2))
   }
 
-  @Test mutating func `many questions of many peers never get another one's answer`() {
+  @Test func `many questions of many peers never get another one's answer`() {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<20_000 {
       let peer = Peer(
@@ -83,7 +85,7 @@ import Testing
 
 @Suite struct TokenQueueTests {
   @Test func `connections come out in the order they were put in, however many wait`() {
-    var queue = TokenQueue()
+    let queue = TokenQueue()
     var generator = SystemRandomNumberGenerator()
     var (next, first) = (0, 0)
     for _ in 0..<10_000 {

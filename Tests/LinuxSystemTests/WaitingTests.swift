@@ -3,70 +3,70 @@ import Testing
 
 @Suite struct ReadinessSetTests {
   /// What is ready now, by token.
-  private func ready(_ set: inout ReadinessSet) throws -> [UInt64: ReadinessSet.Interest] {
+  private func ready(_ set: borrowing ReadinessSet) throws -> [UInt64: ReadinessSet.Interest] {
     var found: [UInt64: ReadinessSet.Interest] = [:]
     for place in 0..<(try set.wait(false)) { found[set[place].token] = set[place].interest }
     return found
   }
 
   @Test func `only what is ready is named, by its token, for as long as it is ready`() throws {
-    var set = try ReadinessSet()
+    let set = try ReadinessSet()
     let one = try Pair.sockets()
     let other = try Pair.sockets()
     try set.add(one.reader.number, .read, token: 7)
     try set.add(other.reader.number, .read, token: .max)
-    #expect(try ready(&set) == [:])
+    #expect(try ready(set) == [:])
     try other.writer.sendAll([1])
-    #expect(try ready(&set) == [.max: .read])
-    #expect(try ready(&set) == [.max: .read], "level-triggered")
+    #expect(try ready(set) == [.max: .read])
+    #expect(try ready(set) == [.max: .read], "level-triggered")
     try one.writer.sendAll([1])
-    #expect(try ready(&set) == [7: .read, .max: .read])
+    #expect(try ready(set) == [7: .read, .max: .read])
     var byte: [UInt8] = [0]
     #expect(try other.reader.read(into: &byte) == 1)
-    #expect(try ready(&set) == [7: .read])
+    #expect(try ready(set) == [7: .read])
   }
 
   @Test func `what is waited for can be changed and ended`() throws {
-    var set = try ReadinessSet()
+    let set = try ReadinessSet()
     let pair = try Pair.sockets()
     try set.add(pair.reader.number, .read, token: 1)
     try set.modify(pair.reader.number, [.read, .write], token: 2)
-    #expect(try ready(&set) == [2: .write])
+    #expect(try ready(set) == [2: .write])
     try pair.writer.sendAll([1])
-    #expect(try ready(&set) == [2: [.read, .write]])
+    #expect(try ready(set) == [2: [.read, .write]])
     try set.modify(pair.reader.number, [], token: 3)
-    #expect(try ready(&set) == [:])
+    #expect(try ready(set) == [:])
     try set.modify(pair.reader.number, .read, token: 4)
     try set.remove(pair.reader.number)
-    #expect(try ready(&set) == [:])
+    #expect(try ready(set) == [:])
   }
 
   @Test func `what is asked for once is told again when more of it comes, or when it is asked for anew`() throws {
-    var set = try ReadinessSet()
+    let set = try ReadinessSet()
     let pair = try Pair.sockets()
     try set.add(pair.reader.number, .news, token: 1)
     try pair.writer.sendAll([1])
-    #expect(try ready(&set) == [1: .read])
-    #expect(try ready(&set) == [:])
+    #expect(try ready(set) == [1: .read])
+    #expect(try ready(set) == [:])
     try pair.writer.sendAll([2])
-    #expect(try ready(&set) == [1: .read])
+    #expect(try ready(set) == [1: .read])
     try set.modify(pair.reader.number, .newsAndRoom, token: 2)
-    #expect(try ready(&set) == [2: [.read, .write]])
+    #expect(try ready(set) == [2: [.read, .write]])
     try pair.writer.shutdownWriting()
-    let interest = try #require(try ready(&set)[2])
+    let interest = try #require(try ready(set)[2])
     #expect(interest.hasAny(of: .exceptional))
     #expect(!interest.hasAny(of: .failed), "the other direction is still there")
-    #expect(try ready(&set) == [:])
+    #expect(try ready(set) == [:])
   }
 
   @Test func `a connection that broke is reported although nobody asked`() throws {
-    var set = try ReadinessSet()
+    let set = try ReadinessSet()
     let pair = try Pair.sockets()
     try set.add(pair.reader.number, [], token: 5)
     // As closing does, and at once even where another process inherited the socket.
     try pair.writer.shutdownWriting()
     try pair.reader.shutdownWriting()
-    let interest = try #require(try ready(&set)[5])
+    let interest = try #require(try ready(set)[5])
     #expect(!interest.isDisjoint(with: .failed))
   }
 
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test func `more than fit into one look come in the next`() throws {
-    var set = try ReadinessSet()
+    let set = try ReadinessSet()
     let bells = try (0..<300).map { _ in try Bell() }
     for (token, bell) in bells.enumerated() {
       try set.add(bell.wakeup.descriptor.number, .read, token: UInt64(token))
@@ -88,7 +88,7 @@ import Testing
     }
     var seen: Set<UInt64> = []
     for _ in 0..<3 {
-      let found = try ready(&set)
+      let found = try ready(set)
       #expect(found.count <= 256)
       for token in found.keys {
         bells[Int(token)].wakeup.wait()
@@ -96,7 +96,7 @@ import Testing
       }
     }
     #expect(seen == Set(0..<300))
-    #expect(try ready(&set) == [:])
+    #expect(try ready(set) == [:])
   }
 }
 
@@ -108,7 +108,7 @@ private final class Bell {
 
 @Suite struct WakeupTests {
   private func isReadable(_ wakeup: borrowing Wakeup) throws -> Bool {
-    var set = try ReadinessSet()
+    let set = try ReadinessSet()
     try set.add(wakeup.descriptor.number, .read, token: 1)
     return try set.wait(false) > 0
   }

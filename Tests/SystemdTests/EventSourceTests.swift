@@ -97,7 +97,7 @@ private final class Treasure {
 
   @Test func `somebody else waits in the loop's place, and sources are called all the same`() throws {
     let loop = try EventLoop()
-    var set = try ReadinessSet()
+    let set = try ReadinessSet()
     try set.add(loop.descriptor, .read, token: 1)
     let bell = try Wakeup(blocking: false)
     try set.add(bell.descriptor.number, .read, token: 2)
