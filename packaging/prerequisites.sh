@@ -15,7 +15,7 @@ readonly TEST_PACKAGES=(
 
 readonly BENCH_PACKAGES=(binutils util-linux valgrind)
 # What identityd is compared with.
-readonly PEER_PACKAGES=(memcached mosquitto redis-server uuid-runtime)
+readonly PEER_PACKAGES=(dbus-broker memcached mosquitto redis-server uuid-runtime)
 
 say() { echo "$program: $*" >&2; }
 fail() {
@@ -69,7 +69,7 @@ readonly SERVICE_POLICY=/usr/sbin/policy-rc.d
 
 # The same for packages of which only the programs are wanted: their services neither run now nor after the next boot.
 require_without_services() {
-  local missing package units
+  local missing package
   mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -gt 0 ] || return 0
   if [ -e "$SERVICE_POLICY" ]; then
@@ -85,9 +85,17 @@ require_without_services() {
   fi
   command -v systemctl >/dev/null || return 0
   for package in "${missing[@]}"; do
-    mapfile -t units < <(dpkg --listfiles "$package" | sed -n 's|^.*/systemd/system/\([^/@]*\.[a-z]*\)$|\1|p')
-    [ ${#units[@]} -eq 0 ] || as_root systemctl --quiet disable "${units[@]}" >&2
+    disable "$package" system --system
+    # dbus-broker takes the place of the bus of every user's session, too.
+    disable "$package" user --global
   done
+}
+
+# Disables a package's units: those of the system or of users' sessions, which systemctl calls by the option that is given.
+disable() {
+  local units
+  mapfile -t units < <(dpkg --listfiles "$1" | sed -n "s|^.*/systemd/$2/\([^/@]*\.[a-z]*\)\$|\1|p")
+  [ ${#units[@]} -eq 0 ] || as_root systemctl --quiet "$3" disable "${units[@]}" >&2
 }
 
 # Builds the programs as they are shipped, and prints the directory they are in.

@@ -16,11 +16,13 @@ struct bench_background {
     atomic_bool is_over;
     uint64_t requests;
     int error;
+    uint64_t mask;
 };
 
 static void *go_on(void *pointer) {
     struct bench_background *background = pointer;
     struct bench_slice slice;
+    background->error = bench_pin_self(background->mask);
     while (!background->error && !background->is_over) {
         background->error = bench_client_run(background->client, slice_nanoseconds, &slice);
         background->requests += slice.requests;
@@ -28,10 +30,11 @@ static void *go_on(void *pointer) {
     return NULL;
 }
 
-int bench_background_start(struct bench_client *client, struct bench_background **made) {
+int bench_background_start(struct bench_client *client, uint64_t mask, struct bench_background **made) {
     struct bench_background *background = calloc(1, sizeof *background);
     if (!background) return ENOMEM;
     background->client = client;
+    background->mask = mask;
     int error = pthread_create(&background->thread, NULL, go_on, background);
     if (error) free(background);
     else *made = background;

@@ -93,7 +93,7 @@ static char *repeated(const void *bytes, size_t length, uint32_t count, size_t m
 
 int bench_client_open(
     const char *path, const void *request, size_t request_length, const void *reply, size_t reply_length,
-    const struct bench_load *load, struct bench_client **made) {
+    const struct bench_exchange *greeting, const struct bench_load *load, struct bench_client **made) {
     if (!request_length || !reply_length || load->reply_same > reply_length) return EINVAL;
     struct bench_client *client = calloc(1, sizeof *client);
     if (!client) return ENOMEM;
@@ -119,7 +119,7 @@ int bench_client_open(
         uint32_t place = client->load.connections;
         struct asking *asking = client->connections + place;
         struct epoll_event interest = {.events = EPOLLIN, .data.u32 = place};
-        asking->descriptor = bench_connect(path);
+        asking->descriptor = bench_connect_and_greet(path, greeting);
         if (asking->descriptor < 0) {
             error = errno;
             break;
@@ -158,6 +158,12 @@ static void finish(struct bench_client *client, uint64_t nanoseconds, struct ben
     qsort(client->times, client->times_count, sizeof *client->times, compare);
     slice->nanoseconds = nanoseconds;
     slice->median_nanoseconds = client->times_count ? client->times[client->times_count / 2] : 0;
+    uint64_t sum = 0, before = 0;
+    for (size_t place = 0; place < client->times_count; place++) sum += client->times[place];
+    for (size_t place = 0; place < client->times_count && before <= sum / 2; place++) {
+        slice->median_by_time_nanoseconds = client->times[place];
+        before += client->times[place];
+    }
     client->times_count = 0;
 }
 

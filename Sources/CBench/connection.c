@@ -22,6 +22,19 @@ int bench_connect(const char *path) {
     return errno = error, -1;
 }
 
+int bench_connect_and_greet(const char *path, const struct bench_exchange *greeting) {
+    char received[4096];
+    int connection = bench_connect(path);
+    if (connection < 0 || !greeting || !greeting->request_length) return connection;
+    int error = greeting->reply_length > sizeof received ? EINVAL : 0;
+    if (!error) error = bench_send(connection, greeting->request, greeting->request_length);
+    if (!error) error = bench_receive(connection, received, greeting->reply_length);
+    if (!error && memcmp(received, greeting->reply, greeting->reply_same)) error = EPROTO;
+    if (!error) return connection;
+    close(connection);
+    return errno = error, -1;
+}
+
 int bench_send(int connection, const char *bytes, size_t length) {
     while (length) {
         ssize_t count = send(connection, bytes, length, MSG_NOSIGNAL);

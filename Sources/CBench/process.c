@@ -25,10 +25,12 @@ static cpu_set_t processors(uint64_t mask) {
     return set;
 }
 
-int bench_pin_self(uint64_t mask) {
+int bench_pin_thread(pid_t thread, uint64_t mask) {
     cpu_set_t set = processors(mask);
-    return sched_setaffinity(0, sizeof set, &set) ? errno : 0;
+    return sched_setaffinity(thread, sizeof set, &set) ? errno : 0;
 }
+
+int bench_pin_self(uint64_t mask) { return bench_pin_thread(0, mask); }
 
 /// Calls a function with every thread of a process.
 static int for_each_thread(pid_t process, int (*act)(pid_t process, pid_t thread, void *context), void *context) {

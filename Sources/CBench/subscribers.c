@@ -18,19 +18,6 @@ struct bench_subscribers {
     size_t room;
 };
 
-/// A connection that has said what it has to say first, or -1 with errno.
-static int open_one(struct bench_subscribers *all, const char *path, const struct bench_exchange *greeting) {
-    int connection = bench_connect(path);
-    if (connection < 0 || !greeting->request_length) return connection;
-    int error = greeting->reply_length > all->room ? EINVAL : 0;
-    if (!error) error = bench_send(connection, greeting->request, greeting->request_length);
-    if (!error) error = bench_receive(connection, all->received, greeting->reply_length);
-    if (!error && memcmp(all->received, greeting->reply, greeting->reply_same)) error = EPROTO;
-    if (!error) return connection;
-    close(connection);
-    return errno = error, -1;
-}
-
 int bench_subscribers_open(
     const char *path, const struct bench_exchange *subscribing, const struct bench_exchange *publishing, uint32_t count,
     struct bench_subscribers **made) {
@@ -43,10 +30,10 @@ int bench_subscribers_open(
     all->received = malloc(all->room);
     all->set = epoll_create1(EPOLL_CLOEXEC);
     int error = !all->descriptors || !all->missing || !all->received ? ENOMEM : all->set < 0 ? errno : 0;
-    if (!error && (all->changing = open_one(all, path, publishing)) < 0) error = errno;
+    if (!error && (all->changing = bench_connect_and_greet(path, publishing)) < 0) error = errno;
     while (!error && all->count < count) {
         struct epoll_event interest = {.events = EPOLLIN, .data.u32 = all->count};
-        int connection = open_one(all, path, subscribing);
+        int connection = bench_connect_and_greet(path, subscribing);
         if (connection < 0) {
             error = errno;
             break;

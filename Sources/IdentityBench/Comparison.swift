@@ -1,138 +1,5 @@
 import Foundation
 
-/// One number of one server, or of one size.
-struct Measurement: Encodable {
-  /// What it is a number of.
-  let name: String
-  /// The median of all rounds.
-  let median: Double
-  /// The first and the third quartile of them.
-  let quartiles: [Double]
-
-  /// From the numbers of the rounds.
-  init(_ name: String, _ rounds: [Double]) {
-    self.name = name
-    median = rounds.median
-    quartiles = [rounds.percentile(0.25), rounds.percentile(0.75)]
-  }
-}
-
-/// What is asserted of one measurement.
-struct Target: Encodable {
-  /// In which direction it is better.
-  enum Relation: String, Encodable {
-    case atMost = "at most"
-    case atLeast = "at least"
-  }
-
-  /// Which one it is asserted of.
-  let name: String
-  /// On which side of the number it has to be.
-  let relation: Relation
-  /// The number, of the ratio where there is one to compare with, else of the measurement itself.
-  let number: Double
-
-  /// It may be no more than that.
-  static func atMost(_ number: Double, _ name: String = "identityd") -> Target {
-    Target(name: name, relation: .atMost, number: number)
-  }
-
-  /// It may be no less than that.
-  static func atLeast(_ number: Double, _ name: String = "identityd") -> Target {
-    Target(name: name, relation: .atLeast, number: number)
-  }
-}
-
-/// One row of the table: the same measured of several.
-struct Row: Encodable {
-  /// What a number counts.
-  enum Unit: String, Encodable {
-    case microseconds = "µs"
-    case milliseconds = "ms"
-    case megabytes = "MB"
-    case bytes = "B"
-    case perSecond = "/s"
-    case instructions = "instructions"
-    case times = "x"
-  }
-
-  /// What was measured.
-  let name: String
-  /// What all its numbers count.
-  let unit: Unit
-  /// Which one the others are compared with; nil where each number stands for itself.
-  let base: String?
-  /// The numbers.
-  let measurements: [Measurement]
-  /// What is asserted; nil where it is only reported.
-  let target: Target?
-  /// What has to be known of it.
-  let remark: String?
-  /// Whether what is asserted holds.
-  let isMet: Bool
-
-  /// Puts a row together.
-  init(
-    _ name: String, _ unit: Unit, _ measurements: [Measurement], base: String? = nil, target: Target? = nil,
-    remark: String? = nil
-  ) {
-    self.name = name
-    self.unit = unit
-    self.measurements = measurements
-    self.base = base
-    self.target = target
-    self.remark = remark
-    let judged = target.flatMap { target in measurements.first { $0.name == target.name } }
-    let number = judged.map { Self.ratio($0, to: base, in: measurements) ?? $0.median }
-    isMet =
-      switch (target, number) {
-      case (nil, _): true
-      case (let target?, let number?):
-        target.relation == .atMost ? number <= target.number : number >= target.number
-      case (_, nil): false
-      }
-  }
-
-  /// How many times as much as that of the base a measurement is; nil where there is none.
-  func ratio(_ measurement: Measurement) -> Double? { Self.ratio(measurement, to: base, in: measurements) }
-
-  private static func ratio(_ measurement: Measurement, to base: String?, in all: [Measurement]) -> Double? {
-    guard let base = all.first(where: { $0.name == base }) else { return nil }
-    return measurement.median / base.median
-  }
-
-  /// What is asserted, in words.
-  var demand: String? {
-    target.map { target in
-      let unit = base == nil ? unit.rawValue : "x"
-      return "\(target.relation.rawValue) \(target.number.short) \(unit)" + (base.map { " of \($0)" } ?? "")
-    }
-  }
-
-  /// For people: what was measured, and how it compares.
-  fileprivate var text: String {
-    let head = name + (demand.map { ": \($0): \(isMet ? "met" : "MISSED")" } ?? "") + "\n"
-    let lines = measurements.map { measurement in
-      [
-        "  " + measurement.name, "\(measurement.median.short) \(unit.rawValue)",
-        "\(measurement.quartiles[0].short) to \(measurement.quartiles[1].short)",
-        ratio(measurement).map { "\($0.short) x" } ?? "",
-      ]
-    }
-    return head + table(lines) + (remark.map { "  (\($0))\n" } ?? "")
-  }
-
-  /// In one line: what is asserted.
-  fileprivate var summary: [String]? {
-    guard let target, let demand else { return nil }
-    let judged = measurements.first { $0.name == target.name }
-    let number = judged.map { judged in
-      ratio(judged).map { "\($0.short) x" } ?? "\(judged.median.short) \(unit.rawValue)"
-    }
-    return [name, number ?? "not measured", demand, isMet ? "met" : "MISSED"]
-  }
-}
-
 /// What a benchmark found that compares more than two.
 struct Comparison: Findings {
   /// How its rows are drawn.
@@ -149,6 +16,8 @@ struct Comparison: Findings {
   let style: Style
   /// How often it measured in turn, at most.
   let rounds: Int
+  /// How often all of that was done.
+  private(set) var runs = 1
   /// How the servers were started.
   let servers: [String]
   /// The table.
@@ -166,19 +35,35 @@ struct Comparison: Findings {
     isWithinLimits = rows.allSatisfy(\.isMet)
   }
 
+  /// The median of several runs, row by row.
+  static func median(of runs: [Comparison]) -> Comparison {
+    let rows = runs[0].rows.indices.map { place in Row.median(of: runs.map { $0.rows[place] }) }
+    var comparison = Comparison(
+      benchmark: runs[0].benchmark, style: runs[0].style, rounds: runs[0].rounds, servers: runs[0].servers, rows: rows)
+    comparison.runs = runs.count
+    return comparison
+  }
+
+  /// What its numbers are.
+  var basis: String {
+    runs == 1
+      ? "medians of up to \(rounds) rounds, with their quartiles"
+      : "medians of \(runs) runs, with their quartiles; of each run the median of up to \(rounds) rounds"
+  }
+
   /// For people: how the servers were started, a table, and what it means.
   var text: String {
-    (["\(benchmark): medians of up to \(rounds) rounds, with their quartiles\n"]
+    (["\(benchmark): \(basis)\n"]
       + (servers.isEmpty ? [] : [servers.map { "\($0)\n" }.joined()])
       + rows.map(\.text) + [table(rows.compactMap(\.summary))])
       .joined(separator: "\n")
   }
 
   /// A drawing of the rows.
-  var drawing: Drawing? {
+  func drawing(on machine: Machine) -> Drawing? {
     switch style {
-    case .bars: Drawing(bars: self)
-    case .growth: Drawing(growth: self)
+    case .bars: Drawing(bars: self, on: machine)
+    case .growth: Drawing(growth: self, on: machine)
     }
   }
 }
@@ -198,7 +83,7 @@ func table(_ lines: [[String]]) -> String {
 
 /// Measures all sides in turn, so that whatever else the machine does meets all of them.
 ///
-/// - Returns: for each side, for each number that it gives, what came of the rounds. Those that warm up are left out.
+/// - Returns: for each side the numbers of each round. Rounds that warm up are left out.
 func inTurn<Side>(
   _ sides: [Side], rounds: Int, warmUp: Int = 1, _ measure: (Side) throws -> [Double]
 ) rethrows -> [[[Double]]] {
@@ -206,9 +91,7 @@ func inTurn<Side>(
   for round in 0..<warmUp + rounds {
     for (index, side) in sides.enumerated() {
       let numbers = try measure(side)
-      guard round >= warmUp else { continue }
-      if results[index].isEmpty { results[index] = numbers.map { _ in [] } }
-      for (place, number) in numbers.enumerated() { results[index][place].append(number) }
+      if round >= warmUp { results[index].append(numbers) }
     }
   }
   return results

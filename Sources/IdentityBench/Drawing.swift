@@ -2,11 +2,22 @@ import Foundation
 
 /// A drawing as SVG: shapes and text one after the other, from the top.
 struct Drawing {
-  private static let width = 860
+  private static let width = 900
   private static let margin = 16
   private static let textStyle = "font-family=\"sans-serif\" font-size=\"13\""
   private var body = ""
   private var height = margin
+
+  /// Begins with what it shows, and where that was measured.
+  private init(of comparison: Comparison, on machine: Machine, _ title: String, _ legend: String) {
+    height += 8
+    text(title, Self.margin, height, isBold: true, size: 18)
+    for line in [machine.text, comparison.basis, legend] {
+      height += 18
+      text(line, Self.margin, height, color: Self.quiet)
+    }
+    height += 12
+  }
 
   /// Everything as a file.
   var svg: String {
@@ -18,15 +29,19 @@ struct Drawing {
     """
   }
 
+  private static let ink = "#222"
+  private static let quiet = "#666"
+
   private mutating func text(
-    _ text: String, _ x: Int, _ y: Int, anchor: String = "start", isBold: Bool = false, color: String = "#222"
+    _ text: String, _ x: Int, _ y: Int, anchor: String = "start", isBold: Bool = false, size: Int? = nil,
+    color: String = ink
   ) {
     let escaped = text.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
-    let weight = isBold ? " font-weight=\"bold\"" : ""
-    body += "<text x=\"\(x)\" y=\"\(y)\" text-anchor=\"\(anchor)\" fill=\"\(color)\"\(weight)>\(escaped)</text>\n"
+    let style = (isBold ? " font-weight=\"bold\"" : "") + (size.map { " font-size=\"\($0)\"" } ?? "")
+    body += "<text x=\"\(x)\" y=\"\(y)\" text-anchor=\"\(anchor)\" fill=\"\(color)\"\(style)>\(escaped)</text>\n"
   }
 
-  private mutating func line(_ from: (Int, Int), _ to: (Int, Int), color: String, isDashed: Bool = false) {
+  private mutating func line(_ from: (Int, Int), _ to: (Int, Int), color: String = ink, isDashed: Bool = false) {
     let dashes = isDashed ? " stroke-dasharray=\"4 3\"" : ""
     body +=
       "<line x1=\"\(from.0)\" y1=\"\(from.1)\" x2=\"\(to.0)\" y2=\"\(to.1)\" stroke=\"\(color)\"\(dashes)/>\n"
@@ -34,11 +49,16 @@ struct Drawing {
 
   // MARK: Bars
 
-  private static let bars = 220...700
+  private static let bars = 180...640
+  /// Where numbers and ratios end.
+  private static let columns = (number: 800, ratio: width - margin)
   private static let barHeight = 16
 
   /// A bar for each measurement, and a line where the target is.
-  init(bars comparison: Comparison) {
+  init(bars comparison: Comparison, on machine: Machine) {
+    self.init(
+      of: comparison, on: machine, "identityd beside other servers",
+      "Bar: median; thin line: first to third quartile; dashed: target, which identityd meets (green) or misses (red).")
     for row in comparison.rows where !row.measurements.isEmpty { draw(row) }
   }
 
@@ -47,7 +67,7 @@ struct Drawing {
     let span = Double(Self.bars.upperBound - left)
     let base = row.measurements.first { $0.name == row.base }?.median ?? 1
     let target = row.target.map { $0.number * base }
-    let largest = max(row.measurements.map(\.median).max() ?? 0, target ?? 0)
+    let largest = max(row.measurements.flatMap { [$0.median] + $0.quartiles }.max() ?? 0, target ?? 0)
     func x(_ number: Double) -> Int { left + Int(largest > 0 ? number / largest * span : 0) }
     height += Self.barHeight
     text("\(row.name)\(row.demand.map { ": \($0)" } ?? "")", Self.margin, height, isBold: true)
@@ -55,31 +75,30 @@ struct Drawing {
     let top = height
     for measurement in row.measurements {
       let isJudged = measurement.name == row.target?.name
-      let color = isJudged ? (row.isMet ? "#2a7" : "#c43") : "#99a"
+      let color = isJudged ? (row.isMet ? "#2a7" : "#c43") : "#bbc"
       let middle = height + Self.barHeight - 4
       text(measurement.name, left - 8, middle, anchor: "end")
       body +=
         "<rect x=\"\(left)\" y=\"\(height)\" width=\"\(max(1, x(measurement.median) - left))\" "
         + "height=\"\(Self.barHeight - 3)\" fill=\"\(color)\"/>\n"
-      // From the first quartile to the third.
-      line(
-        (x(measurement.quartiles[0]), height + 6), (x(min(measurement.quartiles[1], largest)), height + 6),
-        color: "#222")
-      let ratio = row.ratio(measurement).map { " (\($0.short) x)" } ?? ""
-      text("\(measurement.median.short) \(row.unit.rawValue)\(ratio)", x(measurement.median) + 8, middle)
+      line((x(measurement.quartiles[0]), height + 6), (x(measurement.quartiles[1]), height + 6))
+      text("\(measurement.median.short) \(row.unit.rawValue)", Self.columns.number, middle, anchor: "end")
+      if let ratio = measurement.ratio { text("\(ratio.short) x", Self.columns.ratio, middle, anchor: "end") }
       height += Self.barHeight
     }
-    if let target { line((x(target), top - 2), (x(target), height), color: "#222", isDashed: true) }
+    if let target { line((x(target), top - 2), (x(target), height), isDashed: true) }
     height += Self.barHeight
   }
 
   // MARK: Growth
 
-  private static let plot = (left: 90, width: 520, height: 190)
+  private static let plot = (left: 90, width: 600, height: 190)
   private static let colors = ["#c43", "#26c", "#2a7", "#a3c", "#c80"]
 
   /// A plot for each figure, with a line for each kind; both axes are logarithmic.
-  init(growth comparison: Comparison) {
+  init(growth comparison: Comparison, on machine: Machine) {
+    self.init(
+      of: comparison, on: machine, "How the cost of identityd grows", "Both axes of each plot are logarithmic.")
     var figures: [(name: String, rows: [Row])] = []
     for row in comparison.rows {
       guard let colon = row.name.firstIndex(of: ":") else { continue }
@@ -101,30 +120,41 @@ struct Drawing {
       }
     }
     let all = points.joined()
-    guard let right = all.map(\.0).max(), let low = all.map(\.1).min(), let high = all.map(\.1).max() else { return }
-    let bottom = low.rounded(.down)
-    let top = max(high.rounded(.up), bottom + 1)
+    guard let most = all.map(\.0).max(), let low = all.map(\.1).min(), let high = all.map(\.1).max() else { return }
+    let right = most.rounded(.up)
+    // No curve runs along an edge.
+    let bottom = (low - 0.1).rounded(.down)
+    let top = (high + 0.1).rounded(.up)
     height += 20
-    text("\(name), \(rows[0].unit.rawValue)", Self.margin, height, isBold: true)
-    let origin = height + 12
+    text("\(name), in \(rows[0].unit.rawValue)", Self.margin, height, isBold: true)
+    let origin = height + 14
+    let floor = origin + Self.plot.height
     func x(_ value: Double) -> Int { Self.plot.left + Int((value - 1) / max(right - 1, 1) * Double(Self.plot.width)) }
     func y(_ value: Double) -> Int { origin + Int((top - value) / (top - bottom) * Double(Self.plot.height)) }
     for power in Int(bottom)...Int(top) {
       line((x(1), y(Double(power))), (x(right), y(Double(power))), color: "#ddd")
-      text(pow(10, Double(power)).short, x(1) - 8, y(Double(power)) + 4, anchor: "end")
+      text(pow(10, Double(power)).tick, x(1) - 8, y(Double(power)) + 4, anchor: "end")
     }
     for power in 1...max(1, Int(right)) {
-      line((x(Double(power)), origin), (x(Double(power)), origin + Self.plot.height), color: "#ddd")
-      text(Int(pow(10, Double(power))).grouped, x(Double(power)), origin + Self.plot.height + 18, anchor: "middle")
+      line((x(Double(power)), origin), (x(Double(power)), floor), color: "#ddd")
+      text(pow(10, Double(power)).tick, x(Double(power)), floor + 18, anchor: "middle")
     }
+    text("how many there are", Self.plot.left + Self.plot.width / 2, floor + 36, anchor: "middle", color: Self.quiet)
     for (index, (row, points)) in zip(rows, points).enumerated() {
       let color = Self.colors[index % Self.colors.count]
       let path = points.map { "\(x($0.0)),\(y($0.1))" }.joined(separator: " ")
       body += "<polyline points=\"\(path)\" fill=\"none\" stroke=\"\(color)\" stroke-width=\"2\"/>\n"
       for point in points { body += "<circle cx=\"\(x(point.0))\" cy=\"\(y(point.1))\" r=\"3\" fill=\"\(color)\"/>\n" }
       let label = row.name.split(separator: ":").last.map(String.init) ?? row.name
-      text(label, Self.plot.left + Self.plot.width + 20, origin + 16 + index * 18, color: color)
+      text(
+        label.trimmingCharacters(in: .whitespaces), Self.plot.left + Self.plot.width + 20, origin + 16 + index * 18,
+        color: color)
     }
-    height = origin + Self.plot.height + 32
+    height = floor + 50
   }
+}
+
+extension Double {
+  /// A power of ten, at an axis.
+  fileprivate var tick: String { self >= 1 ? Int(rounded()).grouped : String(format: "%g", self) }
 }

@@ -1,5 +1,6 @@
 import CBench
 import Foundation
+import LinuxSystem
 
 /// A change, and all who wait for it.
 extension LimitBenchmark {
@@ -12,13 +13,15 @@ extension LimitBenchmark {
     let servers = try started([
       .limit(answers, guardian: guardian),
       .identityd(settings: MeasuredServer.manyConnections, guardian: guardian),
-      .redis(guardian: guardian), .mosquitto(guardian: guardian),
+      .redis(guardian: guardian), .mosquitto(guardian: guardian), .dbusBroker(answers, guardian: guardian),
     ])
     defer { for server in servers { try? server.stop() } }
-    try Placement.apart.apply(to: servers)
     // Those of one server at a time: of all together there would be more descriptors than a process may have.
     let results = try inTurn(servers, rounds: options.rounds(usual: 6, quick: 2), warmUp: 0) { server in
+      // They come sooner where nobody has to be woken elsewhere.
+      try Placement.together.apply(to: [server])
       let subscribers = try Subscribers(of: server, count: Self.waiting, answers)
+      try Placement.apart.apply(to: [server])
       _ = try subscribers.change()
       let times = try (0..<Self.changesEach).map { _ in try subscribers.change() }
       return [times.median]
@@ -32,49 +35,6 @@ extension LimitBenchmark {
 /// Connections that wait for events, and one that brings them about.
 @safe
 private final class Subscribers {
-  /// What one of them says, what that is answered with, and what others get of it.
-  private struct Exchange {
-    var request: [UInt8] = []
-    var reply: [UInt8] = []
-    var replySame = 0
-    var event: [UInt8] = []
-    var eventSame = 0
-
-    init(_ request: [UInt8] = [], _ reply: [UInt8] = []) {
-      self.request = request
-      self.reply = reply
-      replySame = reply.count
-    }
-
-    init(_ request: String, _ reply: String) { self.init(Array(request.utf8), Array(reply.utf8)) }
-
-    func event(_ bytes: [UInt8], same: Int? = nil) -> Exchange {
-      var exchange = self
-      exchange.event = bytes
-      exchange.eventSame = same ?? bytes.count
-      return exchange
-    }
-
-    func withC<Result>(_ body: (UnsafePointer<bench_exchange>) throws -> Result) rethrows -> Result {
-      try unsafe request.withUnsafeBytes { request in
-        try unsafe reply.withUnsafeBytes { reply in
-          try unsafe event.withUnsafeBytes { event in
-            var exchange = unsafe bench_exchange()
-            unsafe exchange.request = request.baseAddress?.assumingMemoryBound(to: CChar.self)
-            unsafe exchange.request_length = request.count
-            unsafe exchange.reply = reply.baseAddress?.assumingMemoryBound(to: CChar.self)
-            unsafe exchange.reply_length = reply.count
-            unsafe exchange.reply_same = replySame
-            unsafe exchange.event = event.baseAddress?.assumingMemoryBound(to: CChar.self)
-            unsafe exchange.event_length = event.count
-            unsafe exchange.event_same = eventSame
-            return try unsafe body(&exchange)
-          }
-        }
-      }
-    }
-  }
-
   private let subscribers: OpaquePointer
   private let name: String
   private let next: () throws -> Exchange
@@ -103,6 +63,12 @@ private final class Subscribers {
       let packet = MQTT.publish(Array(answers.event.utf8))
       let change = Exchange(packet).event(packet)
       next = { change }
+    case .dbus:
+      subscribing = Exchange(
+        DBus.hello + DBus.subscribe, try Question.answer(to: DBus.hello + DBus.subscribe, from: server), same: 3)
+      publishing = try server.language.greeting(of: server)
+      let change = try Self.signal(answers.event, server)
+      next = { change }
     case .memcached, .uuidd: throw Failure("\(server.name) has no events")
     }
     var made: OpaquePointer?
@@ -128,6 +94,17 @@ private final class Subscribers {
       try succeed("an event of \(name)") { unsafe bench_subscribers_run(subscribers, change, &nanoseconds) }
     }
     return Double(nanoseconds) / 1e6
+  }
+
+  /// A signal that the bus hands on, with the name of its sender.
+  private static func signal(_ text: String, _ server: MeasuredServer) throws -> Exchange {
+    let subscriber = try UnixSocket.connect(to: server.socket)
+    try subscriber.sendAll(DBus.hello + DBus.subscribe)
+    _ = try Question.readAll(from: subscriber)
+    let publisher = try UnixSocket.connect(to: server.socket)
+    try publisher.sendAll(DBus.hello + DBus.signal(text))
+    let event = try Question.readAll(from: subscriber)
+    return withExtendedLifetime(publisher) { Exchange(DBus.signal(text)).event(event, same: DBus.same) }
   }
 
   /// Tokens that change; the numbers of their events have four digits, so that all are of one length.

@@ -3,17 +3,37 @@ import Foundation
 /// Two daemons, one with few items and one with many: what does the number of items cost?
 struct ItemsBenchmark {
   /// One of the two.
-  private struct Side {
+  private final class Side {
     /// It runs.
     let daemon: MeasuredServer
     /// How many it has, or is to have.
     let items: Int
     /// The one over which it is measured.
-    var connection: Connection
+    private(set) var connection: Connection
+    /// The same sequence for both.
+    private var generator = SplitMix(seed: 1)
+
+    /// Starts it.
+    init(_ daemon: MeasuredServer, items: Int) throws {
+      self.daemon = daemon
+      self.items = items
+      try daemon.start()
+      connection = try daemon.connect()
+    }
 
     /// Items at random, of those that it has.
-    func items(_ count: Int, _ generator: inout SplitMix) -> [SampleItem] {
+    func items(_ count: Int) -> [SampleItem] {
       (0..<count).map { _ in SampleItem(number: Int.random(in: 0..<items, using: &generator)) }
+    }
+
+    /// Ends it, and starts it with what it has.
+    ///
+    /// - Returns: how long the start took, in milliseconds.
+    func restart() throws -> Double {
+      try daemon.stop()
+      let time = try daemon.start()
+      connection = try daemon.connect()
+      return time
     }
   }
 
@@ -53,22 +73,18 @@ struct ItemsBenchmark {
 
   /// Fills both, and measures them in turn.
   func run() throws -> Report {
-    var sides = try Pair(usual: side(self.sides.usual, sizes.usual), other: side(self.sides.other, sizes.other))
+    let sides = try Pair(
+      usual: Side(self.sides.usual, items: sizes.usual), other: Side(self.sides.other, items: sizes.other))
     Program.say("filling daemons with \(sizes.usual.grouped) and \(sizes.other.grouped) items")
     let rates = try sides.map(fill)
     Program.say("measuring in \(rounds) rounds")
     var figures = try reads(sides) + others(sides)
     figures.append(Figure("fill, pipelined", .perSecond, rates))
     figures.append(Figure("peak memory so far", .megabytes, try sides.map(peakMemory)))
-    figures += try restart(&sides)
+    figures += try restart(sides)
     figures.append(Figure("peak memory since a restart", .megabytes, try sides.map(peakMemory)))
     return Report(
       benchmark: "items", columns: sizes.map(\.grouped), rounds: rounds, figures: figures)
-  }
-
-  private func side(_ daemon: MeasuredServer, _ items: Int) throws -> Side {
-    try daemon.start()
-    return Side(daemon: daemon, items: items, connection: try daemon.connect())
   }
 
   private func peakMemory(of side: Side) throws -> Double { Double(try side.daemon.peakMemory()) / 1e6 }
@@ -102,31 +118,24 @@ struct ItemsBenchmark {
 
   // MARK: In turn
 
-  /// Measures both sides in turn, the same sequence of random numbers for both.
-  ///
-  /// - Returns: what came of each round, of either side. The rounds that warm up are left out.
+  /// - Returns: what came of each round, of either side.
   private func inTurn(
-    _ sides: Pair<Side>, rounds: Int? = nil, warmUp: Int = 2, seed: UInt64,
-    _ measure: (Side, inout SplitMix) throws -> [Double]
+    _ sides: Pair<Side>, rounds: Int? = nil, warmUp: Int = 2, _ measure: (Side) throws -> [Double]
   ) throws -> Pair<[[Double]]> {
-    var results = Pair<[[Double]]>(usual: [], other: [])
-    for round in 0..<(rounds ?? self.rounds) + warmUp {
-      var generator = SplitMix(seed: seed << 32 | UInt64(round))
-      var same = generator
-      let usual = try measure(sides.usual, &generator)
-      let other = try measure(sides.other, &same)
-      guard round >= warmUp else { continue }
-      results.usual.append(usual)
-      results.other.append(other)
-    }
-    return results
+    let results = try IdentityBench.inTurn(
+      [sides.usual, sides.other], rounds: rounds ?? self.rounds, warmUp: warmUp, measure)
+    return Pair(usual: results[0], other: results[1])
   }
 
   /// What is asserted: `item read`, one at a time and in batches.
   private func reads(_ sides: Pair<Side>) throws -> [Figure] {
-    let single = try inTurn(sides, seed: 1) { try times($0, &$1, 500, { $0.read }, { [$0.answerToRead] }) }
-    let batched = try inTurn(sides, seed: 2) {
-      try rate($0, &$1, batches: 100, of: Self.batch, { $0.read }, { $0.answerToRead })
+    // Where the kernel may choose, it has one daemon beside its client and the other on another processor.
+    let daemons = [sides.usual.daemon, sides.other.daemon]
+    try Placement.together.apply(to: daemons)
+    defer { try? Placement.anywhere.apply(to: daemons) }
+    let single = try inTurn(sides) { try times($0, 500, { $0.read }, { [$0.answerToRead] }) }
+    let batched = try inTurn(sides) {
+      try rate($0, batches: 100, of: Self.batch, { $0.read }, { $0.answerToRead })
     }
     return latencies("read", single, limit: Self.limit) + [
       throughput("read, \(Self.batch) at a time", batched, limit: Self.limit)
@@ -135,14 +144,14 @@ struct ItemsBenchmark {
 
   /// What is only reported.
   private func others(_ sides: Pair<Side>) throws -> [Figure] {
-    let byKey = try inTurn(sides, seed: 3) { try times($0, &$1, 100, { $0.findByKey }, { $0.answerToFind }) }
-    let byAttribute = try inTurn(sides, seed: 4) {
-      try times($0, &$1, 3, { $0.findByAttribute }, { $0.answerToFind })
+    let byKey = try inTurn(sides) { try times($0, 100, { $0.findByKey }, { $0.answerToFind }) }
+    let byAttribute = try inTurn(sides) {
+      try times($0, 3, { $0.findByAttribute }, { $0.answerToFind })
     }
     let replaced = Array("OK replaced".utf8)
-    let put = try inTurn(sides, seed: 5) { try times($0, &$1, 10, { $0.put }, { _ in [replaced] }) }
-    let puts = try inTurn(sides, seed: 6) {
-      try rate($0, &$1, batches: 2, of: Self.changes, { $0.put }, { _ in replaced })
+    let put = try inTurn(sides) { try times($0, 10, { $0.put }, { _ in [replaced] }) }
+    let puts = try inTurn(sides) {
+      try rate($0, batches: 2, of: Self.changes, { $0.put }, { _ in replaced })
     }
     return latencies("find by service and account", byKey) + latencies("find by attribute", byAttribute)
       + latencies("put, replacing", put) + [throughput("put, replacing, \(Self.changes) at a time", puts)]
@@ -163,10 +172,10 @@ struct ItemsBenchmark {
 
   /// One request after the other about items at random.
   private func times(
-    _ side: Side, _ generator: inout SplitMix, _ count: Int, _ request: (SampleItem) -> [UInt8],
+    _ side: Side, _ count: Int, _ request: (SampleItem) -> [UInt8],
     _ answer: (SampleItem) -> [[UInt8]]
   ) throws -> [Double] {
-    let prepared = side.items(count, &generator).map { (request($0), answer($0)) }
+    let prepared = side.items(count).map { (request($0), answer($0)) }
     return try prepared.map { request, answer in
       let time = try side.connection.time(request, replies: 1)
       try side.connection.check(answer)
@@ -178,10 +187,10 @@ struct ItemsBenchmark {
   ///
   /// - Returns: requests a second.
   private func rate(
-    _ side: Side, _ generator: inout SplitMix, batches: Int, of size: Int, _ request: (SampleItem) -> [UInt8],
+    _ side: Side, batches: Int, of size: Int, _ request: (SampleItem) -> [UInt8],
     _ answer: (SampleItem) -> [UInt8]
   ) throws -> [Double] {
-    let prepared = (0..<batches).map { _ in side.items(size, &generator) }
+    let prepared = (0..<batches).map { _ in side.items(size) }
       .map { items in (items.flatMap(request), items.map(answer)) }
     let total = try prepared.reduce(0.0) { sum, batch in
       let time = try side.connection.time(batch.0, replies: size)
@@ -194,21 +203,17 @@ struct ItemsBenchmark {
   // MARK: Restarting
 
   /// From exec to the first answer, with the state that is there.
-  private func restart(_ sides: inout Pair<Side>) throws -> [Figure] {
-    let times = try inTurn(sides, rounds: Self.restarts, warmUp: 0, seed: 7) { side, generator in
-      try side.daemon.stop()
-      let time = try side.daemon.start()
+  private func restart(_ sides: Pair<Side>) throws -> [Figure] {
+    let times = try inTurn(sides, rounds: Self.restarts, warmUp: 0) { side in
+      let time = try side.restart()
       // It is not only alive: it has the items.
-      let connection = try side.daemon.connect()
-      for item in side.items(10, &generator) {
-        try connection.ask(item.read, replies: 1)
-        try connection.check([item.answerToRead])
+      for item in side.items(10) {
+        try side.connection.ask(item.read, replies: 1)
+        try side.connection.check([item.answerToRead])
       }
       return [time]
     }
     .map { $0.flatMap(\.self) }
-    sides.usual.connection = try sides.usual.daemon.connect()
-    sides.other.connection = try sides.other.daemon.connect()
     return [Figure("restart until it answers, median", .milliseconds, times.map(\.median), rounds: times)]
   }
 }

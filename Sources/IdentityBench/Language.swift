@@ -23,6 +23,8 @@ enum Language {
   case uuidd
   /// MQTT 3.1.1.
   case mqtt
+  /// D-Bus, to a service behind a bus.
+  case dbus
 
   /// UUIDD_OP_RANDOM_UUID: answered with a length of 16, and the UUID.
   static let randomUUID = Question([3], reply: [16, 0, 0, 0] + Array(repeating: 0, count: 16), varyingEnd: 16)
@@ -43,6 +45,10 @@ enum Language {
       try told(server, Array("set device 0 0 \(value.count)\r\n\(answers.text)\r\n".utf8), "STORED\r\n")
       return Question("get device\r\n", reply: "VALUE device 0 \(value.count)\r\n\(answers.text)\r\nEND\r\n")
     case .uuidd: return Self.randomUUID
+    case .dbus:
+      // The service was told its answer when it was started.
+      let reply = try Question.answer(to: DBus.get, greeting: greeting(of: server), from: server)
+      return Question(DBus.get, reply: reply, varyingEnd: reply.count - DBus.same)
     case .mqtt: return nil
     }
   }
@@ -65,7 +71,7 @@ enum Language {
       return question
     case .redis:
       return Question(Redis.request("SET", "bench\(Question.key)", Self.token), reply: Array("+OK\r\n".utf8))
-    case .memcached, .uuidd, .mqtt: return nil
+    case .memcached, .uuidd, .mqtt, .dbus: return nil
     }
   }
 

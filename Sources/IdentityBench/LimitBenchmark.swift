@@ -22,7 +22,7 @@ struct LimitBenchmark {
   /// How long one turn takes, in seconds.
   var slice: Double { options.isQuick ? 0.05 : 0.1 }
   /// How long one turn takes where the disk is waited for.
-  var durableSlice: Double { options.isQuick ? 0.15 : 0.4 }
+  var durableSlice: Double { options.isQuick ? 0.1 : 0.4 }
 
   /// Measures one row after the other.
   func run() throws -> Comparison {
@@ -55,12 +55,12 @@ struct LimitBenchmark {
     return servers
   }
 
-  /// What came of each round, of each server.
+  /// What came of each round, of each server: of the numbers of a round the one in that place.
   func row(
     _ name: String, _ unit: Row.Unit, _ names: [String], _ results: [[[Double]]], place: Int = 0, base: String? = nil,
     target: Target? = nil, remark: String? = nil
   ) -> Row {
-    let measurements = zip(names, results).map { Measurement($0, $1[place]) }
+    let measurements = zip(names, results).map { name, rounds in Measurement(name, rounds.map { $0[place] }) }
     return Row(name, unit, measurements, base: base, target: target, remark: remark)
   }
 }

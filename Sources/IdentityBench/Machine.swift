@@ -32,7 +32,7 @@ struct Machine: Encodable {
 
   /// In one line.
   var text: String {
-    "\(processor), \(processors) processors\(isVirtual ? ", virtual" : ""); Linux \(kernel); state on \(fileSystem)\n"
+    "\(processor), \(processors) processors\(isVirtual ? ", virtual" : ""); Linux \(kernel); state on \(fileSystem)"
   }
 
   private static func lines(_ path: String) -> [String] {
@@ -41,7 +41,7 @@ struct Machine: Encodable {
 }
 
 /// What a benchmark found, whatever it compares.
-protocol Findings: Encodable {
+protocol Findings: Encodable, SendableMetatype {
   /// The benchmark's name.
   var benchmark: String { get }
   /// For people.
@@ -49,7 +49,9 @@ protocol Findings: Encodable {
   /// Whether everything asserted holds.
   var isWithinLimits: Bool { get }
   /// A drawing of it, where there is one.
-  var drawing: Drawing? { get }
+  func drawing(on machine: Machine) -> Drawing?
+  /// The same of several runs, each number the median of theirs.
+  static func median(of runs: [Self]) -> Self
 }
 
 /// All that came of a run.
@@ -81,5 +83,5 @@ struct Document: Encodable {
   }
 
   /// For people.
-  var text: String { ([machine.text] + reports.map(\.text)).joined(separator: "\n") }
+  var text: String { ([machine.text + "\n"] + reports.map(\.text)).joined(separator: "\n") }
 }

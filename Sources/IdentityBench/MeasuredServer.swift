@@ -21,6 +21,8 @@ final class MeasuredServer {
   private let guardian: Guardian
   /// Its number while it runs.
   private(set) var process: Int32 = 0
+  /// Its own, and those of the processes that it has started by itself.
+  private(set) var processes: [Int32] = []
   private var log: String { folder.appending(path: "log").path }
 
   /// Makes its folder. Nothing runs before ``start(asking:)``.
@@ -62,6 +64,7 @@ final class MeasuredServer {
     do {
       let started = try generator.start(arguments, log: log)
       process = started.process
+      processes = [process] + (language == .dbus ? Self.children(of: process) : [])
       try guardian.watch(process)
       return started.milliseconds
     } catch { throw Failure("\(error): \(lastWords)") }
@@ -74,6 +77,17 @@ final class MeasuredServer {
     // As wait(2) has it: the signal, or the status of the exit one byte further.
     guard status == 0 || status == SIGTERM else { throw Failure("\(name) ended with \(status): \(lastWords)") }
     process = 0
+    processes = []
+  }
+
+  /// Those whose parent it is (proc(5): the second field behind the name, which stands in brackets).
+  private static func children(of parent: Int32) -> [Int32] {
+    let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+    return all.compactMap { Int32($0) }.filter { process in
+      let text = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? ""
+      let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+      return fields.count > 1 && fields[1] == "\(parent)"
+    }
   }
 
   /// A fresh connection.
@@ -81,9 +95,11 @@ final class MeasuredServer {
 
   /// How long its threads have run, in microseconds.
   func processorTime() throws -> Double {
-    var nanoseconds: UInt64 = 0
-    try succeed("the processor time of \(name)") { unsafe bench_processor_time(process, &nanoseconds) }
-    return Double(nanoseconds) / 1e3
+    try processes.reduce(0) { sum, process in
+      var nanoseconds: UInt64 = 0
+      try succeed("the processor time of \(name)") { unsafe bench_processor_time(process, &nanoseconds) }
+      return sum + Double(nanoseconds) / 1e3
+    }
   }
 
   /// The most memory that it ever had since its start (`VmHWM`, proc(5)), in bytes.
@@ -112,25 +128,40 @@ final class MeasuredServer {
 enum Placement {
   /// Both on one.
   case together
+  /// The one that asks and the first thread of the server, which serves, on one; other threads of the server anywhere.
+  case served
   /// The one that asks on one, the server on the others.
   case apart
   /// Wherever the kernel puts them.
   case anywhere
 
+  /// All processors, as a mask.
+  private static var all: UInt64 {
+    let processors = min(64, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    return processors == 64 ? .max : 1 << UInt64(processors) - 1
+  }
+  /// Those on which nobody asks who is alone on one, as a mask; where there is but one, that.
+  static var others: UInt64 { all > 1 ? all & ~1 : all }
+
   /// Moves the servers, and the thread that calls.
   func apply(to servers: [MeasuredServer]) throws {
-    let processors = min(64, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-    let all: UInt64 = processors == 64 ? .max : 1 << UInt64(processors) - 1
-    let others = processors > 1 ? all & ~1 : all
+    let all = Self.all
     let masks: (asking: UInt64, serving: UInt64) =
       switch self {
       case .together: (1, 1)
-      case .apart: (1, others)
+      case .served: (1, all)
+      case .apart: (1, Self.others)
       case .anywhere: (all, all)
       }
     try succeed("choosing a processor") { bench_pin_self(masks.asking) }
     for server in servers {
-      try succeed("choosing a processor for \(server.name)") { bench_pin_process(server.process, masks.serving) }
+      try succeed("choosing a processor for \(server.name)") {
+        for process in server.processes {
+          let error = bench_pin_process(process, masks.serving)
+          guard error == 0 else { return error }
+        }
+        return self == .served ? bench_pin_thread(server.process, 1) : 0
+      }
     }
   }
 }

@@ -9,7 +9,7 @@ extension LimitBenchmark {
   }
 
   /// How long a server has to come to rest, in microseconds: Redis gives the room of a connection back after two seconds.
-  private static let rest: UInt32 = 4_000_000
+  private static func rest(_ language: Language) -> UInt32 { language == .redis ? 3_500_000 : 1_000_000 }
 
   /// Fresh ones, each with its own configuration for usual numbers of connections.
   private func rest(_ answers: Answers) throws -> [Row] {
@@ -18,10 +18,10 @@ extension LimitBenchmark {
       .memcached(guardian: guardian), .uuidd(guardian: guardian), .mosquitto(guardian: guardian),
     ])
     defer { for server in servers { try? server.stop() } }
-    usleep(Self.rest)
+    usleep(Self.rest(.redis))
     let names = servers.map(\.name)
     let results = try servers.map { server in
-      [[Double(try server.proportionalMemory()) / 1e6], [Double(try server.privateMemory()) / 1e6]]
+      [[Double(try server.proportionalMemory()) / 1e6, Double(try server.privateMemory()) / 1e6]]
     }
     return [
       row("memory at rest, PSS", .megabytes, names, results, target: .atMost(6.5)),
@@ -31,29 +31,29 @@ extension LimitBenchmark {
 
   /// What each connection adds that has asked once.
   private func idle(_ answers: Answers) throws -> Row {
-    let servers: [MeasuredServer?] = try [
+    let servers = try started([
       .limit(answers, guardian: guardian), .identityd(settings: MeasuredServer.manyConnections, guardian: guardian),
       .redis(guardian: guardian), .memcached(guardian: guardian), .mosquitto(guardian: guardian),
-    ]
-    let measurements = try servers.compactMap(\.self).map { server in
-      try server.start()
-      defer { try? server.stop() }
-      // The first connection makes what all share.
-      let question =
-        switch server.language {
-        case .lines: try Question("get device\n", asking: server)
-        default: try server.language.read(answers, on: server) ?? server.greeting
-        }
-      usleep(Self.rest)
+    ])
+    defer { for server in servers { try? server.stop() } }
+    // The first connection makes what all share.
+    let questions = try servers.map { server in
+      switch server.language {
+      case .lines: try Question("get device\n", asking: server)
+      default: try server.language.read(answers, on: server) ?? server.greeting
+      }
+    }
+    usleep(Self.rest(.lines))
+    try Placement.together.apply(to: servers)
+    let measurements = try zip(servers, questions).map { server, question in
       let before = try server.privateMemory()
       let generator = try Generator(question, of: server, connections: Self.waiting)
-      usleep(Self.rest)
+      usleep(Self.rest(server.language))
       let grown = try server.privateMemory() - before
       return withExtendedLifetime(generator) { Measurement(server.name, [Double(grown) / Double(Self.waiting)]) }
     }
     return Row(
       "memory of the server per idle connection, of \(Self.waiting.grouped)", .bytes, measurements,
-      target: .atMost(512),
-      remark: "private dirty; each connection has asked once")
+      target: .atMost(512), remark: "private dirty; each connection has asked once")
   }
 }

@@ -11,6 +11,7 @@ struct Options {
   static let known: [CommandLine.Option] = [
     .init("items", value: "N", "Have the benchmark items compare 100 items with N; 100000 where it is not given."),
     .init("rounds", value: "N", "Measure N times in turn, at least 10; as a benchmark needs where it is not given."),
+    .init("runs", value: "N", "Do all of it N times, at most 9, and give the medians of the runs."),
     .init("quick", "Measure less often and with less in the stores: 2 minutes in place of 10."),
     .init("json", "Write the figures as one JSON document."),
     .init("drawings", value: "DIRECTORY", "Also write drawings there, as SVG."),
@@ -26,6 +27,8 @@ struct Options {
   /// Where drawings go; nil for nowhere.
   let drawings: String?
   private let rounds: Int?
+  /// How often everything is done.
+  let runs: Int
   /// Whether the figures are for programs.
   let isJSON: Bool
   /// Whether nothing is to be measured.
@@ -38,6 +41,7 @@ struct Options {
     isQuick = line.options["quick"] != nil
     items = try Self.number("items", of: line, in: Self.itemsAllowed) ?? (isQuick ? 10_000 : 100_000)
     rounds = try Self.number("rounds", of: line, in: Self.roundsAllowed)
+    runs = try Self.number("runs", of: line, in: 1...9) ?? 1
     drawings = line.options["drawings"]
     isJSON = line.options["json"] != nil
     showsHelp = line.options["help"] != nil

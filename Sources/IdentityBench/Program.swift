@@ -21,8 +21,24 @@ enum Program {
     let name: String
     /// What it asserts, in one line.
     let summary: String
-    /// Starts what it needs, and measures.
-    let run: @Sendable (Options, Guardian) throws -> any Findings
+    /// Starts what it needs, and measures, as often as it is to.
+    let run: @Sendable (Options) throws -> any Findings
+
+    init<Found: Findings>(
+      name: String, summary: String, run: @escaping @Sendable (Options, Guardian) throws -> Found
+    ) {
+      self.name = name
+      self.summary = summary
+      self.run = { options in
+        let runs = try (1...options.runs).map { number in
+          if options.runs > 1 { say("\(name), run \(number) of \(options.runs)") }
+          let guardian = try Guardian()
+          defer { guardian.end() }
+          return try run(options, guardian)
+        }
+        return runs.count == 1 ? runs[0] : Found.median(of: runs)
+      }
+    }
   }
 
   /// All of them, in the order in which they run where none is named.
@@ -73,21 +89,20 @@ enum Program {
   private static func run(_ options: Options) throws -> Int32 {
     var reports: [any Findings] = []
     for benchmark in benchmarks where options.benchmarks.isEmpty || options.benchmarks.contains(benchmark.name) {
-      let guardian = try Guardian()
-      defer { guardian.end() }
-      reports.append(try benchmark.run(options, guardian))
+      reports.append(try benchmark.run(options))
     }
-    if let folder = options.drawings { try draw(reports, in: URL(filePath: folder)) }
-    let document = Document(machine: Machine(state: FileManager.default.temporaryDirectory), reports: reports)
+    let machine = Machine(state: FileManager.default.temporaryDirectory)
+    if let folder = options.drawings { try draw(reports, machine, in: URL(filePath: folder)) }
+    let document = Document(machine: machine, reports: reports)
     let text = options.isJSON ? try document.json() : document.text
     guard StandardStream.output.write(text) else { throw Failure("standard output takes nothing") }
     return reports.allSatisfy(\.isWithinLimits) ? ExitStatus.success : ExitStatus.tooSlow
   }
 
-  private static func draw(_ reports: [any Findings], in folder: URL) throws {
+  private static func draw(_ reports: [any Findings], _ machine: Machine, in folder: URL) throws {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     for report in reports {
-      guard let drawing = report.drawing else { continue }
+      guard let drawing = report.drawing(on: machine) else { continue }
       try Data(drawing.svg.utf8).write(to: folder.appending(path: "\(report.benchmark).svg"))
     }
   }

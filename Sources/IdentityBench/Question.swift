@@ -37,8 +37,14 @@ struct Question {
   }
 
   /// What comes back at once.
-  static func answer(to request: [UInt8], from server: MeasuredServer) throws -> [UInt8] {
+  static func answer(
+    to request: [UInt8], greeting: Exchange = Exchange(), from server: MeasuredServer
+  ) throws -> [UInt8] {
     let socket = try UnixSocket.connect(to: server.socket)
+    if !greeting.request.isEmpty {
+      try socket.sendAll(greeting.request)
+      _ = try readAll(from: socket)
+    }
     try socket.sendAll(request)
     return try readAll(from: socket)
   }
@@ -58,6 +64,13 @@ struct Question {
     return all
   }
 
+  /// The same with what a connection says before it, all in one.
+  func behind(_ greeting: Exchange) -> Question {
+    guard !greeting.request.isEmpty else { return self }
+    let all = greeting.reply + reply
+    return Question(greeting.request + request, reply: all, varyingEnd: all.count - greeting.replySame)
+  }
+
   /// Where some bytes stand in the request; nil where they do not.
   func place(of text: String) -> Int? {
     let bytes = Array(text.utf8)
@@ -71,6 +84,8 @@ struct Slice {
   let perSecond: Double
   /// The median of the times from a request, or from those sent together, to the last answer, in microseconds.
   let microseconds: Double
+  /// The median of those times by time: half of all the time goes into shorter ones.
+  let microsecondsByTime: Double
   /// How many were answered.
   let requests: Double
 
@@ -79,6 +94,7 @@ struct Slice {
     requests = Double(slice.requests)
     perSecond = requests / (Double(slice.nanoseconds) / 1e9)
     microseconds = Double(slice.median_nanoseconds) / 1e3
+    microsecondsByTime = Double(slice.median_by_time_nanoseconds) / 1e3
   }
 }
 
@@ -104,10 +120,14 @@ final class Generator {
     load.reply_same = question.reply.count - question.varyingEnd
     load.connections = UInt32(connections)
     load.depth = UInt32(depth)
+    let greeting = connections > 0 ? try server.language.greeting(of: server) : Exchange()
     var made: OpaquePointer?
-    try succeed("asking \(server.name)") {
-      unsafe bench_client_open(
-        server.socket, question.request, question.request.count, question.reply, question.reply.count, &load, &made)
+    try unsafe greeting.withC { greeting in
+      try succeed("asking \(server.name)") {
+        unsafe bench_client_open(
+          server.socket, question.request, question.request.count, question.reply, question.reply.count, greeting,
+          &load, &made)
+      }
     }
     guard let client = unsafe made else { throw Failure("there is no client") }
     unsafe self.client = client
@@ -129,10 +149,13 @@ final class Generator {
 
   /// Does something while another thread asks.
   ///
-  /// - Returns: how many requests that thread got answered.
-  func beside<Result>(_ body: () throws -> Result) throws -> (result: Result, requests: Int) {
+  /// - Parameter processors: where that thread runs.
+  /// - Returns: how many requests it got answered.
+  func beside<Result>(
+    on processors: UInt64, _ body: () throws -> Result
+  ) throws -> (result: Result, requests: Int) {
     var background: OpaquePointer?
-    try succeed("asking \(name)") { unsafe bench_background_start(client, &background) }
+    try succeed("asking \(name)") { unsafe bench_background_start(client, processors, &background) }
     let result = Swift.Result { try body() }
     var requests: UInt64 = 0
     try succeed("asking \(name)") { unsafe bench_background_stop(background, &requests) }

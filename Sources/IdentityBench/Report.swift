@@ -47,6 +47,22 @@ struct Figure: Encodable {
     }
   }
 
+  private init(_ first: Figure, _ values: Pair<Double>, ratios: [Double]) {
+    name = first.name
+    unit = first.unit
+    limit = first.limit
+    usual = values.usual
+    other = values.other
+    ratio = ratios.median
+    quartiles = [ratios.percentile(0.25), ratios.percentile(0.75)]
+  }
+
+  /// The same of several runs; its quartiles are those of their ratios.
+  static func median(of runs: [Figure]) -> Figure {
+    Figure(
+      runs[0], Pair(usual: runs.map(\.usual).median, other: runs.map(\.other).median), ratios: runs.map(\.ratio))
+  }
+
   private static func ratio(_ usual: Double, _ other: Double, _ unit: Unit) -> Double {
     unit == .perSecond ? usual / other : other / usual
   }
@@ -63,6 +79,8 @@ struct Report: Findings {
   let columns: [String]
   /// How often it measured in turn.
   let rounds: Int
+  /// How often all of that was done.
+  private(set) var runs = 1
   /// The table.
   let figures: [Figure]
   /// Whether everything asserted holds.
@@ -78,11 +96,24 @@ struct Report: Findings {
   }
 
   /// Two columns are no drawing.
-  var drawing: Drawing? { nil }
+  func drawing(on machine: Machine) -> Drawing? { nil }
+
+  /// The median of several runs, row by row.
+  static func median(of runs: [Report]) -> Report {
+    let figures = runs[0].figures.indices.map { place in Figure.median(of: runs.map { $0.figures[place] }) }
+    var report = Report(
+      benchmark: runs[0].benchmark, columns: Pair(usual: runs[0].columns[0], other: runs[0].columns[1]),
+      rounds: runs[0].rounds, figures: figures)
+    report.runs = runs.count
+    return report
+  }
 
   /// For people: a table, and what it means.
   var text: String {
-    let head = ["\(benchmark), \(rounds) rounds"] + columns + ["ratio", "rounds' quartiles"]
+    let head =
+      runs == 1
+      ? ["\(benchmark), \(rounds) rounds"] + columns + ["ratio", "rounds' quartiles"]
+      : ["\(benchmark), medians of \(runs) runs"] + columns + ["ratio", "runs' quartiles"]
     let rows = [head] + figures.map(\.cells)
     return table(rows) + verdict
   }

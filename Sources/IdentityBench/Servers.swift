@@ -39,21 +39,6 @@ extension MeasuredServer {
 
     """
 
-  /// Whether identityd takes a configuration, but not without a word.
-  static func refused(_ settings: String, guardian: Guardian) throws -> Bool {
-    let file = guardian.folder.appending(path: "refused-\(guardian.next())")
-    try Data(settings.utf8).write(to: file)
-    let check = Process()
-    check.executableURL = URL(filePath: try besideThis("identityd"))
-    check.arguments = ["--check-config", "--config", file.path]
-    let words = Pipe()
-    check.standardError = words
-    try check.run()
-    let said = try words.fileHandleForReading.readToEnd() ?? Data()
-    check.waitUntilExit()
-    return check.terminationStatus != 0 || !said.isEmpty
-  }
-
   /// The limit: a server that answers one request with bytes it was told, and does nothing else.
   static func limit(_ answers: Answers, guardian: Guardian, wrapper: [String] = []) throws -> MeasuredServer {
     let program = try besideThis("LimitServer")
@@ -113,6 +98,15 @@ extension MeasuredServer {
         "listener 0 \(socket(in: $0))\nallow_anonymous true\npersistence false\nlog_type error\nuser root\n"
       }
     ) { folder in [program, "-c", configurationFile(in: folder).path] }
+  }
+
+  /// dbus-broker with the limits of a user's session, and a service behind it; nil where it is not installed.
+  static func dbusBroker(_ answers: Answers, guardian: Guardian) throws -> MeasuredServer? {
+    guard let broker = installed("dbus-broker") else { return nil }
+    let program = try besideThis("BusService")
+    return try MeasuredServer("dbus-broker, service", .dbus, guardian: guardian, greeting: DBus.authenticate) {
+      [program, broker, socket(in: $0), answers.text]
+    }
   }
 
   /// The program of that name; nil where it is not installed.

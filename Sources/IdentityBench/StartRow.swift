@@ -23,7 +23,7 @@ extension LimitBenchmark {
       guard let server else { return nil }
       return (server, server === identityd ? read : server === fresh ? freshRead : nil)
     }
-    let results = try inTurn(servers, rounds: rounds) { server, question in
+    let results = try inTurn(servers, rounds: options.rounds(usual: 15, quick: 3)) { server, question in
       let time = try server.start(asking: question)
       try server.stop()
       return [time]

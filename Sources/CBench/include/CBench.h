@@ -27,28 +27,10 @@ struct bench_slice {
     uint64_t nanoseconds;
     /// Of the times from a request, or from `depth` of them, to the last of the answers.
     uint64_t median_nanoseconds;
+    /// The median of them by time: half of all the time goes into shorter ones. Who asks again and again asks seldom while
+    /// answers are late; this is how long the one under way takes at any time.
+    uint64_t median_by_time_nanoseconds;
 };
-
-/// Connections that ask the same; see `bench_load`.
-struct bench_client;
-
-/// Connects, and asks once over each connection. Without connections it is for the functions that make their own.
-int bench_client_open(
-    const char *path, const void *request, size_t request_length, const void *reply, size_t reply_length,
-    const struct bench_load *load, struct bench_client **client);
-void bench_client_close(struct bench_client *client);
-/// Asks for a while: as many requests under way as there may be, and the next as soon as those are answered.
-int bench_client_run(struct bench_client *client, uint64_t limit_nanoseconds, struct bench_slice *slice);
-/// Asks over the first connection, `depth` requests together, and that so many times.
-int bench_client_repeat(struct bench_client *client, uint64_t count);
-/// Connects, asks, takes the answer and closes: once, or one after the other for a while.
-int bench_connect_and_ask(struct bench_client *client);
-int bench_connects_run(struct bench_client *client, uint64_t limit_nanoseconds, struct bench_slice *slice);
-
-/// A client that asks in a thread of its own until it is stopped; the thread runs where this one may run.
-struct bench_background;
-int bench_background_start(struct bench_client *client, struct bench_background **background);
-int bench_background_stop(struct bench_background *background, uint64_t *requests);
 
 /// A request, its reply, and what it has others receive; of reply and event only so many bytes are compared.
 struct bench_exchange {
@@ -61,6 +43,28 @@ struct bench_exchange {
     size_t event_length;
     size_t event_same;
 };
+
+/// Connections that ask the same; see `bench_load`.
+struct bench_client;
+
+/// Connects, and asks once over each connection, behind the greeting if there is one. Without connections it is for the
+/// functions that make their own; those do not greet.
+int bench_client_open(
+    const char *path, const void *request, size_t request_length, const void *reply, size_t reply_length,
+    const struct bench_exchange *greeting, const struct bench_load *load, struct bench_client **client);
+void bench_client_close(struct bench_client *client);
+/// Asks for a while: as many requests under way as there may be, and the next as soon as those are answered.
+int bench_client_run(struct bench_client *client, uint64_t limit_nanoseconds, struct bench_slice *slice);
+/// Asks over the first connection, `depth` requests together, and that so many times.
+int bench_client_repeat(struct bench_client *client, uint64_t count);
+/// Connects, asks, takes the answer and closes: once, or one after the other for a while.
+int bench_connect_and_ask(struct bench_client *client);
+int bench_connects_run(struct bench_client *client, uint64_t limit_nanoseconds, struct bench_slice *slice);
+
+/// A client that asks in a thread of its own, on the processors of a mask, until it is stopped.
+struct bench_background;
+int bench_background_start(struct bench_client *client, uint64_t mask, struct bench_background **background);
+int bench_background_stop(struct bench_background *background, uint64_t *requests);
 
 /// Connections that wait for events, and one that brings them about; each begins with an exchange, if it is not empty.
 struct bench_subscribers;
@@ -79,8 +83,10 @@ int bench_start(
 /// Sends it a signal, and waits for its end.
 int bench_stop(pid_t process, int signal, int *status);
 
-/// Has this thread, or every thread of a process, run on the processors of a mask alone (sched_setaffinity(2)).
+/// Has this thread, another one, or every thread of a process, run on the processors of a mask alone
+/// (sched_setaffinity(2)). The first thread of a process has its number.
 int bench_pin_self(uint64_t mask);
+int bench_pin_thread(pid_t thread, uint64_t mask);
 int bench_pin_process(pid_t process, uint64_t mask);
 /// The time that all threads of a process have had on a processor.
 int bench_processor_time(pid_t process, uint64_t *nanoseconds);
