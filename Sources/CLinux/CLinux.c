@@ -22,6 +22,9 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
 #endif
@@ -116,6 +119,11 @@ int clinux_unread(int socket) {
     return count;
 }
 
+int clinux_refuse_descriptors(int socket) {
+    int passes = 0;
+    return setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &passes, sizeof passes);
+}
+
 int clinux_peer_groups(int socket, uint32_t *groups, int room) {
     socklen_t length = (socklen_t) room * sizeof *groups;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &length) < 0) return -1;
@@ -126,7 +134,11 @@ ssize_t clinux_send(int socket, const void *bytes, size_t length) {
     return syscall(SYS_sendto, socket, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
 }
 
-ssize_t clinux_receive(int socket, void *bytes, size_t length, int *is_cut) {
+ssize_t clinux_receive(int socket, void *bytes, size_t length) {
+    return syscall(SYS_recvfrom, socket, bytes, length, MSG_DONTWAIT, NULL, NULL);
+}
+
+ssize_t clinux_receive_message(int socket, void *bytes, size_t length, int *is_cut) {
     struct iovec room = {.iov_base = bytes, .iov_len = length};
     struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1};
     ssize_t count = syscall(SYS_recvmsg, socket, &message, MSG_DONTWAIT);

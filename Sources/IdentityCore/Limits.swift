@@ -28,6 +28,9 @@ package enum Bound {
   package static let refusalLogMilliseconds = 10_000
   /// How long a store that failed is left alone between two attempts to write it anew, in milliseconds.
   package static let healPauseMilliseconds = 1_000
+  /// How often a client is heard before the kernel is told to refuse descriptors that it sends along: who did not until
+  /// then asks a lot, and sends none.
+  package static let readingsBeforeRefusal = 1_024
   /// Events that are kept at least (protocol, section 7), and how many more come together before the oldest go.
   package static let keptEvents = 10_000
   /// See ``keptEvents``: letting go of them costs a write, so it is not done for each.

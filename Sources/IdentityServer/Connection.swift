@@ -49,6 +49,9 @@ final class Connection {
   var mayHaveInput = true
   /// That less comes than there was room for does not mean that there is no more.
   var readsToTheEnd = false
+  private var descriptorsAlong = DescriptorsAlong.possible
+  /// How often something was read, as long as that counts.
+  private var readings = 0
   /// The client sends nothing more; what it sent is still answered.
   var hasEnded = false
   /// The client is gone altogether.
@@ -112,13 +115,42 @@ final class Connection {
   /// - Returns: how many bytes of the buffer it filled, 0 at the end of the stream; nil where nothing has arrived.
   func take(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
     var isCut = false
-    let count = try descriptor.receive(into: buffer, atMost: limit, isCut: &isCut)
+    let count =
+      descriptorsAlong == .none
+      ? try descriptor.receive(into: buffer, atMost: limit)
+      : try descriptor.receive(into: buffer, atMost: limit, isCut: &isCut)
     if let count {
       mayHaveInput = count == min(limit, buffer.count) || isCut || (count > 0 && readsToTheEnd)
     } else {
       mayHaveInput = false
     }
+    if descriptorsAlong != .none { lookForDescriptors(isCut) }
     return count
+  }
+
+  /// Whether descriptors may come with the bytes. To look for them makes reading dearer.
+  private enum DescriptorsAlong {
+    case possible
+    /// None are sent any more, but what was sent before is not all read.
+    case refused
+    case none
+    /// They have come, or the kernel cannot refuse them.
+    case always
+  }
+
+  /// Has the kernel refuse descriptors once a client has asked much, and never sent one.
+  private func lookForDescriptors(_ isCut: Bool) {
+    switch descriptorsAlong {
+    case .possible:
+      readings += 1
+      if isCut {
+        descriptorsAlong = .always
+      } else if readings == Bound.readingsBeforeRefusal {
+        descriptorsAlong = descriptor.refuseDescriptors() ? .refused : .always
+      }
+    case .refused where !mayHaveInput: descriptorsAlong = .none
+    case .refused, .none, .always: break
+    }
   }
 
   /// Whether there are events for it: none any more once it is to be closed, and none behind a secret or

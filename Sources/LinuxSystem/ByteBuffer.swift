@@ -78,6 +78,17 @@ package struct ByteBuffer: ~Copyable {
 extension Descriptor {
   /// Receives from a socket into the front of the buffer what has arrived, as ``read(into:)`` does.
   ///
+  /// For a socket that ``refuseDescriptors()``: where some come with the bytes all the same, the kernel stops behind them.
+  package func receive(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
+    let number = number
+    let length = min(limit, buffer.count)
+    let place = unsafe buffer.place(of: 0, count: length)
+    let result = attempt { unsafe clinux_receive(number, place, length) }
+    return try result.available(as: "recv")
+  }
+
+  /// Receives from a socket into the front of the buffer what has arrived, as ``read(into:)`` does.
+  ///
   /// - Parameter isCut: becomes whether descriptors came with the bytes. They are thrown away, and the kernel stops behind
   ///   them, so there may be more.
   package func receive(
@@ -87,7 +98,7 @@ extension Descriptor {
     var cut: Int32 = 0
     let length = min(limit, buffer.count)
     let place = unsafe buffer.place(of: 0, count: length)
-    let result = attempt { unsafe clinux_receive(number, place, length, &cut) }
+    let result = attempt { unsafe clinux_receive_message(number, place, length, &cut) }
     isCut = cut != 0
     return try result.available(as: "recvmsg")
   }

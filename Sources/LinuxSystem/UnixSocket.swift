@@ -145,6 +145,12 @@ extension Descriptor {
     return try result.available(as: "recv")
   }
 
+  /// Has the kernel refuse descriptors that the other side sends along: it gets EPERM (SO_PASSRIGHTS, Linux 6.16). What
+  /// it has sent before may hold some.
+  ///
+  /// - Returns: whether the kernel can do that.
+  package func refuseDescriptors() -> Bool { clinux_refuse_descriptors(number) == 0 }
+
   /// How much has arrived at a socket and was not received yet, in bytes (FIONREAD, unix(7)).
   package func unread() throws(SystemError) -> Int {
     let number = number

@@ -99,4 +99,47 @@ import Testing
       #expect(error == SystemError(call: "shutdown", code: ENOTSOCK))
     }
   }
+
+  @Test func `descriptors are refused from then on where the kernel can, and no bytes`() throws {
+    let pair = try Pair.sockets()
+    #expect(try pair.writer.sendAlong(0) == 1)
+    let refuses = pair.reader.refuseDescriptors()
+    #expect(!pair.writer.refuseDescriptors() || refuses)
+    if refuses {
+      #expect(throws: SystemError(call: "sendmsg", code: EPERM)) { _ = try pair.writer.sendAlong(0) }
+    }
+    try pair.writer.sendAll([2])
+    let buffer = ByteBuffer(count: 8)
+    var isCut = false
+    #expect(try pair.reader.receive(into: buffer, atMost: 8, isCut: &isCut) == 1, "the kernel stops behind them")
+    #expect(isCut, "what came before may hold some")
+    #expect(try pair.reader.receive(into: buffer, atMost: 8) == 1)
+  }
+}
+
+extension Descriptor {
+  /// Sends one byte, and a copy of a descriptor along with it (SCM_RIGHTS, unix(7)).
+  fileprivate func sendAlong(_ descriptor: Int32) throws -> Int {
+    let number = number
+    var byte: UInt8 = 1
+    // One header and one number, as CMSG_LEN() and CMSG_SPACE() have it.
+    var control = [UInt64](repeating: 0, count: 3)
+    return try unsafe withUnsafeMutablePointer(to: &byte) { byte in
+      try unsafe control.withUnsafeMutableBytes { control in
+        unsafe control.storeBytes(of: 20, as: Int.self)
+        unsafe control.storeBytes(of: SOL_SOCKET, toByteOffset: 8, as: Int32.self)
+        unsafe control.storeBytes(of: 1, toByteOffset: 12, as: Int32.self)
+        unsafe control.storeBytes(of: descriptor, toByteOffset: 16, as: Int32.self)
+        var part = unsafe iovec(iov_base: byte, iov_len: 1)
+        return try unsafe withUnsafeMutablePointer(to: &part) { part in
+          var header = unsafe msghdr()
+          unsafe header.msg_iov = part
+          unsafe header.msg_iovlen = 1
+          unsafe header.msg_control = control.baseAddress
+          unsafe header.msg_controllen = 24
+          return try system("sendmsg") { unsafe sendmsg(number, &header, 0) }
+        }
+      }
+    }
+  }
 }

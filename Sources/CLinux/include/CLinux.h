@@ -33,15 +33,18 @@ int clinux_pidfd_open(int process);
 int clinux_process_group(int process, uint64_t *group);
 /// FIONREAD: how many bytes have arrived, or -1.
 int clinux_unread(int socket);
+/// SO_PASSRIGHTS off (Linux 6.16): 0, or -1 with ENOPROTOOPT on older kernels.
+int clinux_refuse_descriptors(int socket);
 /// SO_PEERGROUPS: how many groups were written, or -1 with ERANGE when there is not enough room.
 int clinux_peer_groups(int socket, uint32_t *groups, int room);
 
 // What each request takes. In glibc's own functions for these a thread can be cancelled (pthreads(7)), which costs two
 // locked instructions each time.
-/// send() with MSG_DONTWAIT and MSG_NOSIGNAL.
+/// recv() and send() with MSG_DONTWAIT, and MSG_NOSIGNAL.
+ssize_t clinux_receive(int socket, void *bytes, size_t length);
 ssize_t clinux_send(int socket, const void *bytes, size_t length);
 /// recvmsg() with MSG_DONTWAIT. `*is_cut` becomes 1 where descriptors came with the bytes, which are thrown away.
-ssize_t clinux_receive(int socket, void *bytes, size_t length, int *is_cut);
+ssize_t clinux_receive_message(int socket, void *bytes, size_t length, int *is_cut);
 int clinux_epoll_wait(int set, struct epoll_event *ready, int room, int milliseconds);
 
 int clinux_epoll_create(void);
