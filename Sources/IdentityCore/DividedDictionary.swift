@@ -3,8 +3,8 @@
 /// The writer keeps what was committed while it decides the next batch, so every change to a plain dictionary of 100,000
 /// items would copy them all.
 struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  /// A power of two of them.
-  private var parts: [[Key: Value]] = [[:]]
+  /// A power of two of them, or none as long as nothing was put in.
+  private var parts = DividedArray<[Key: Value]>()
   /// How many values there are.
   private(set) var count = 0
 
@@ -16,15 +16,18 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// An empty one with room for that many values.
   init(minimumCapacity: Int) {
+    if minimumCapacity == 0 { return }
     var places = 1
     while minimumCapacity > places * Self.partSize { places *= 2 }
-    parts = (0..<places).map { _ in Dictionary(minimumCapacity: minimumCapacity / places) }
+    parts = DividedArray((0..<places).lazy.map { _ in Dictionary(minimumCapacity: minimumCapacity / places) })
   }
 
+  /// The value of a key.
   subscript(key: Key) -> Value? {
-    get { parts[place(of: key)][key] }
+    get { parts.isEmpty ? nil : parts[place(of: key)][key] }
     // In place: a value that is such a dictionary itself would be copied otherwise.
     _modify {
+      if parts.isEmpty { parts.append([:]) }
       let place = place(of: key)
       let before = parts[place].count
       defer {
@@ -38,6 +41,17 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Looks a value up once, to see and to change it.
   mutating func update<Result>(_ key: Key, _ change: (inout Value?) -> Result) -> Result { change(&self[key]) }
 
+  /// Takes a value out.
+  mutating func removeValue(forKey key: Key) -> Value? {
+    update(key) { value in
+      defer { value = nil }
+      return value
+    }
+  }
+
+  /// Every key, in no order.
+  var keys: some Sequence<Key> { parts.lazy.flatMap(\.keys) }
+
   /// Every value, in no order.
   var values: some Sequence<Value> { parts.lazy.flatMap(\.values) }
 
@@ -48,12 +62,18 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private mutating func divide() {
     let all = parts
-    parts = Array(repeating: [:], count: all.count * 2)
+    parts = DividedArray(repeatElement([:], count: all.count * 2))
     for part in all { for (key, value) in part { parts[place(of: key)][key] = value } }
   }
 }
 
+extension DividedDictionary: Sequence {
+  /// Every key with its value, in no order.
+  func makeIterator() -> some IteratorProtocol<(key: Key, value: Value)> { parts.lazy.joined().makeIterator() }
+}
+
 extension DividedDictionary: Equatable where Value: Equatable {
+  /// Whether both hold the same values.
   static func == (left: Self, right: Self) -> Bool {
     left.count == right.count && left.parts.allSatisfy { $0.allSatisfy { right[$0.key] == $0.value } }
   }

@@ -51,23 +51,36 @@ package struct ItemTable: Equatable, Sendable {
   /// Holds items as if they were stored one after the other, in a part of the time.
   init(_ items: [Item]) {
     var divided: [Text: [HeldItem]] = [:]
+    // Most stand behind one of the same group and the same owner.
+    var group: (name: Text, held: [HeldItem]) = ("", [])
     for item in items {
-      divided[item.key.group, default: []].append(HeldItem(item))
+      if item.key.group != group.name {
+        divided[group.name, default: []] += group.held
+        group = (item.key.group, [])
+      }
+      group.held.append(HeldItem(item))
       lastNumber = max(lastNumber, item.number)
     }
+    divided[group.name, default: []] += group.held
     var used: [Text: Usage] = [:]
-    for (group, held) in divided {
+    var owner: (name: Text, usage: Usage) = ("", Usage())
+    for (group, held) in divided where !held.isEmpty {
       var places = DividedDictionary<ItemKey, HeldItem>(minimumCapacity: held.count)
       for new in held {
-        used[new.item.owner, default: Usage()].add(new.item)
+        if new.item.owner != owner.name {
+          used[owner.name, default: Usage()].add(owner.usage)
+          owner = (new.item.owner, Usage())
+        }
+        owner.usage.add(new.item)
         let before = places.update(new.item.key) { place in
           defer { place = new }
           return place
         }
-        if let before { used[before.item.owner]?.remove(before.item) }
+        if let before { used[before.item.owner, default: Usage()].remove(before.item) }
       }
       groups[group] = places
     }
+    used[owner.name, default: Usage()].add(owner.usage)
     for (owner, usage) in used { charge(owner) { $0.add(usage) } }
   }
 

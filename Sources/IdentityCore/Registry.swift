@@ -1,13 +1,15 @@
 /// The state of the daemon as a value, and its rules. It does no I/O and reads no clock and no random source.
 package struct Registry: Equatable, Sendable {
   /// The installed apps by their ID.
-  package private(set) var apps: [Text: App] = [:]
+  package private(set) var apps = AppTable()
   /// Every stored identifier there ever was, oldest first.
-  package private(set) var history: [Identifier] = []
+  package private(set) var history = DividedArray<Identifier>()
   /// The place in `history` of the identifier that is in force.
-  private var current: [Scope: Int] = [:]
-  /// The places in `history` of a value.
-  private var places: [UUID: [Int]] = [:]
+  private var current = DividedDictionary<Scope, Int>()
+  /// The last place in `history` of a value.
+  private var lastPlace = DividedDictionary<UUID, Int>()
+  /// For a place in `history` the one before with the same value, where there is one.
+  private var placeBefore = DividedDictionary<Int, Int>()
   /// The devices of the account, in the order they were added.
   package private(set) var devices: [ListedDevice] = []
   /// The account's name.
@@ -37,7 +39,10 @@ package struct Registry: Equatable, Sendable {
   package var scopes: [Scope] { current.sorted { $0.value < $1.value }.map(\.key) }
 
   /// Every identifier that had this value, oldest first.
-  package func identifiers(valued value: UUID) -> [Identifier] { places[value, default: []].map { history[$0] } }
+  package func identifiers(valued value: UUID) -> [Identifier] {
+    sequence(first: lastPlace[value]) { $0.map { placeBefore[$0] } }.prefix { $0 != nil }.compactMap { $0 }
+      .reversed().map { history[$0] }
+  }
 
   /// How many identifiers a scope has had.
   package func count(of scope: Scope) -> Int { history.lazy.filter { $0.scope == scope }.count }
@@ -55,18 +60,33 @@ extension Registry {
   /// Says that events up to this one were read back from the store.
   package mutating func resume(after event: Int64) { lastEvent = max(lastEvent, event) }
 
-  /// Takes in an identifier of the history that was read back from the store, in order.
-  package mutating func restore(_ identifier: Identifier) {
-    places[identifier.value, default: []].append(history.count)
-    if identifier.end == nil { current[identifier.scope] = history.count }
+  /// Takes in the apps that were read back from the store.
+  package mutating func restore(_ apps: [(Text, App)]) { self.apps = AppTable(apps) }
+
+  /// Takes in the history that was read back from the store, in order.
+  package mutating func restore(_ identifiers: [Identifier]) {
+    current = DividedDictionary(minimumCapacity: identifiers.count)
+    lastPlace = DividedDictionary(minimumCapacity: identifiers.count)
+    for identifier in identifiers { restore(identifier) }
+  }
+
+  /// Takes in an identifier of the past.
+  private mutating func restore(_ identifier: Identifier) {
+    let place = history.count
+    let before = lastPlace.update(identifier.value) { last in
+      defer { last = place }
+      return last
+    }
+    if let before { placeBefore[place] = before }
+    if identifier.end == nil { current[identifier.scope] = place }
     history.append(identifier)
   }
 
   /// Takes in a change that was decided, or read back from the store.
   package mutating func apply(_ change: Change) {
     switch change {
-    case .appInstalled(let id, let app), .appUpdated(let id, let app): apps[id] = app
-    case .appUninstalled(let id): apps[id] = nil
+    case .appInstalled(let id, let app), .appUpdated(let id, let app): apps.store(app, as: id)
+    case .appUninstalled(let id): apps.remove(id)
     case .identifierMade(let identifier):
       end(identifier.scope, .init(time: identifier.created, cause: identifier.cause))
       restore(identifier)

@@ -42,24 +42,18 @@ extension Timestamp {
   }
 
   /// Reads exactly the form that `append` writes; nil for anything else.
-  package init?(parsing text: Text) {
-    let bytes = text.bytes
+  package init?(parsing text: Text) { self.init(parsing: text.bytes.span) }
+
+  /// The same, of bytes.
+  package init?(parsing bytes: borrowing Span<UInt8>) {
     guard bytes.count == 24 else { return nil }
     guard bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"), bytes[10] == UInt8(ascii: "T"),
       bytes[13] == UInt8(ascii: ":"), bytes[16] == UInt8(ascii: ":"), bytes[19] == UInt8(ascii: "."),
       bytes[23] == UInt8(ascii: "Z")
     else { return nil }
-    func number(_ range: Range<Int>) -> Int64? {
-      var value: Int64 = 0
-      for byte in bytes[range] {
-        guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-        value = value * 10 + Int64(byte - UInt8(ascii: "0"))
-      }
-      return value
-    }
-    guard let year = number(0..<4), let month = number(5..<7), let day = number(8..<10),
-      let hour = number(11..<13), let minute = number(14..<16), let second = number(17..<19),
-      let thousandth = number(20..<23), (1...12).contains(month), hour < 24, minute < 60, second < 60
+    guard let year = bytes.decimal(0..<4), let month = bytes.decimal(5..<7), let day = bytes.decimal(8..<10),
+      let hour = bytes.decimal(11..<13), let minute = bytes.decimal(14..<16), let second = bytes.decimal(17..<19),
+      let thousandth = bytes.decimal(20..<23), (1...12).contains(month), hour < 24, minute < 60, second < 60
     else { return nil }
     let date = CivilDate(year: year, month: month, day: day)
     guard CivilDate(daysSinceEpoch: date.daysSinceEpoch) == date else { return nil }
@@ -78,6 +72,19 @@ extension Timestamp: CustomStringConvertible {
     var bytes: [UInt8] = []
     append(to: &bytes)
     return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension Span<UInt8> {
+  /// The number that these digits are; nil where one is none.
+  fileprivate func decimal(_ range: Range<Int>) -> Int64? {
+    var value: Int64 = 0
+    for index in range {
+      let byte = self[index]
+      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+      value = value * 10 + Int64(byte - UInt8(ascii: "0"))
+    }
+    return value
   }
 }
 

@@ -60,7 +60,7 @@ package final class Server {
 
   // Secrets: open in this thread's guarded memory alone.
   let secretMemory: SecretMemory
-  /// Nil where the writer is asked for each.
+  /// Nil where the writer is asked for each, as before its first report.
   var itemReader: ItemReader?
   var keySource: KeySource?
   /// The editions of items whose secrets are known to be damaged.
@@ -153,7 +153,6 @@ package final class Server {
     lifetimes = Lifetimes(store.derivation)
     surroundings = lifetimes.surroundings
     secretMemory = try store.makeSecretMemory()
-    itemReader = store.makeItemReader()
     keySource = store.keySource
     readiness = try ReadinessSet()
     inbox = try Mailbox(blocking: true)

@@ -23,7 +23,7 @@ extension Server {
       ("last-event", .number(events.last)),
       ("kept-events", .number(events.last - events.oldest)),
       ("apps", .number(Int64(registry.apps.count))),
-      ("manifests", .number(Int64(registry.apps.values.count { $0.manifest != nil }))),
+      ("manifests", .number(Int64(registry.apps.count - registry.apps.withoutManifest))),
       ("installations", .number(Int64(registry.scopes.count { $0.level == .installation }))),
       ("vendors", .number(Int64(registry.scopes.count { $0.level == .vendor }))),
       ("devices", .number(Int64(registry.devices.count))),

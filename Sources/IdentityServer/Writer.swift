@@ -58,6 +58,8 @@ final class Writer {
   func run() {
     var queue = JobQueue()
     var stops = false
+    // Not before: nobody waits for it who does not read a secret.
+    outbox.send(WriterReport(reopened: Reopened(reader: store.makeItemReader(), keySource: store.keySource)))
     while true {
       var report = WriterReport()
       var folders: [String]?

@@ -14,6 +14,12 @@ struct Authenticator: ~Copyable, Sendable {
     self.key = key
   }
 
+  /// Another one with the same key; nil where there is no memory to lock.
+  func copy() -> Authenticator? {
+    var bytes = unsafe key.withBytes { unsafe Array(UnsafeBufferPointer(start: $0, count: Self.length)) }
+    return Authenticator(key: &bytes)
+  }
+
   /// The proof of a row: no two rows of different content or table have the same bytes to prove.
   func proof(of row: borrowing RowBytes) -> [UInt8] {
     var proof = [UInt8](repeating: 0, count: Self.length)
@@ -65,6 +71,12 @@ struct Digest: Equatable, Sendable {
   mutating func add(_ proof: [UInt8]) {
     count += 1
     combine(proof)
+  }
+
+  /// Counts rows in that were counted elsewhere.
+  mutating func add(_ other: Digest) {
+    count += other.count
+    combine(other.bytes)
   }
 
   /// Takes a row out that was counted in.

@@ -142,7 +142,7 @@ extension Item {
   /// Reads those.
   init?(backupColumns columns: [Value]) {
     guard columns.count == 12, case .blob(let description) = columns[11] else { return nil }
-    self.init(columns: columns, nil)
-    guard describe(description) else { return nil }
+    self.init(columns: columns)
+    guard describe(description[...]) else { return nil }
   }
 }

@@ -8,12 +8,12 @@ final class TableStatements: Sendable {
   private let replacement: Statement
   private let removal: Statement
 
-  init(_ table: Table, _ database: borrowing Database) throws(DatabaseError) {
+  init(_ table: Table, _ database: borrowing Database) {
     self.table = table
-    finding = try database.prepare(table.finding)
-    insertion = try database.prepare(table.insertion)
-    replacement = try database.prepare(table.replacement)
-    removal = try database.prepare(table.removal)
+    finding = database.prepare(table.finding)
+    insertion = database.prepare(table.insertion)
+    replacement = database.prepare(table.replacement)
+    removal = database.prepare(table.removal)
   }
 
   /// Adds a row, and its proof behind its columns.
@@ -73,20 +73,20 @@ struct Tables: Sendable {
   let token: TableStatements
 
   init(_ database: borrowing Database) throws(DatabaseError) {
-    store = try TableStatements(.store, database)
-    setting = try TableStatements(.setting, database)
-    app = try TableStatements(.app, database)
-    identifier = try TableStatements(.identifier, database)
-    device = try TableStatements(.device, database)
-    event = try TableStatements(.event, database)
-    oldEvents = try OldEventStatement(database)
-    dataKey = try TableStatements(.dataKey, database)
-    item = try TableStatements(.item, database)
+    store = TableStatements(.store, database)
+    setting = TableStatements(.setting, database)
+    app = TableStatements(.app, database)
+    identifier = TableStatements(.identifier, database)
+    device = TableStatements(.device, database)
+    event = TableStatements(.event, database)
+    oldEvents = OldEventStatement(database)
+    dataKey = TableStatements(.dataKey, database)
+    item = TableStatements(.item, database)
     secret = try SecretStatements(database)
-    release = try TableStatements(.release, database)
-    report = try TableStatements(.report, database)
-    claim = try TableStatements(.claim, database)
-    token = try TableStatements(.token, database)
+    release = TableStatements(.release, database)
+    report = TableStatements(.report, database)
+    claim = TableStatements(.claim, database)
+    token = TableStatements(.token, database)
   }
 }
 
@@ -238,7 +238,7 @@ struct Edit {
 
   private mutating func delete(_ item: Item, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     let number = Value.integer(item.number)
-    guard Item(columns: try remove(number, tables.item, authenticator), nil)?.key == item.key else {
+    guard Item(columns: try remove(number, tables.item, authenticator))?.key == item.key else {
       throw .unproven(Table.item.name, number)
     }
     try tables.secret.remove(item.number)

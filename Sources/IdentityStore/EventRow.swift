@@ -1,7 +1,7 @@
 import IdentityCore
 
 // An event as the columns of a row of `event`, and back.
-extension Event: StoredRow {
+extension Event: StoredRow, ReadRow {
   var key: Value { .integer(sequence) }
 
   /// `audience` is `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`. `attributes` holds each attribute's name and then its value,
@@ -21,15 +21,15 @@ extension Event: StoredRow {
     }
   }
 
-  init?(columns: [Value]) {
-    guard let sequence = columns[0].number, let time = columns[1].time, let topic = columns[2].named(Topic.self),
-      let name = columns[3].asText, let audience = columns[4].asText.flatMap({ Audience(storedForm: $0.bytes) }),
-      case .blob(let bytes) = columns[5], let attributes = Self.attributes(in: bytes)
+  init?(reading row: inout RowReader) {
+    guard let sequence = row.number(), let time = row.time(), let topic = row.word(Topic.self), let name = row.text(),
+      let audience = row.bytes(.text).flatMap({ Audience(storedForm: $0) }),
+      let attributes = row.bytes(.blob).flatMap({ Self.attributes(in: $0) })
     else { return nil }
     self.init(sequence: sequence, time: time, topic: topic, name: name, attributes: attributes, audience: audience)
   }
 
-  private static func attributes(in bytes: [UInt8]) -> [Attribute]? {
+  private static func attributes(in bytes: ArraySlice<UInt8>) -> [Attribute]? {
     guard let texts = [Text](terminated: bytes), texts.count.isMultiple(of: 2) else { return nil }
     return stride(from: 0, to: texts.count, by: 2).map { Attribute(texts[$0], texts[$0 + 1]) }
   }
@@ -52,14 +52,14 @@ extension RowBytes {
 }
 
 extension Audience {
-  fileprivate init?(storedForm bytes: [UInt8]) {
+  fileprivate init?(storedForm bytes: ArraySlice<UInt8>) {
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
       guard bytes.elementsEqual("sharing".utf8) else { return nil }
       self = .sharing
       return
     }
     let name = Text(trusted: Array(bytes[(colon + 1)...]))
-    switch String(decoding: bytes[..<colon], as: UTF8.self) {
+    switch String(decoding: bytes.prefix(upTo: colon), as: UTF8.self) {
     case "vendor": self = .vendor(name)
     case "app": self = .app(name)
     case "group": self = .group(name)
@@ -85,11 +85,11 @@ extension [Text] {
   }
 
   /// Reads that form; nil where the last one has no end.
-  init?(terminated bytes: [UInt8]) {
+  init?(terminated bytes: ArraySlice<UInt8>) {
     guard bytes.last ?? 0 == 0 else { return nil }
     self = []
-    var start = 0
-    while start < bytes.count, let end = bytes[start...].firstIndex(of: 0) {
+    var start = bytes.startIndex
+    while start < bytes.endIndex, let end = bytes[start...].firstIndex(of: 0) {
       append(Text(trusted: [UInt8](bytes[start..<end])))
       start = end + 1
     }
@@ -100,8 +100,8 @@ extension [Text] {
 final class OldEventStatement: Sendable {
   private let removal: Statement
 
-  init(_ database: borrowing Database) throws(DatabaseError) {
-    removal = try database.prepare("DELETE FROM \(Table.event.name) WHERE \(Table.event.columns[0]) < ?1")
+  init(_ database: borrowing Database) {
+    removal = database.prepare("DELETE FROM \(Table.event.name) WHERE \(Table.event.columns[0]) < ?1")
   }
 
   /// Removes the events before a number.

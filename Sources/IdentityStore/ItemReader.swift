@@ -23,8 +23,11 @@ package final class ItemReader: Sendable {
   init(path: String, _ sealing: ItemSealing) throws(DatabaseError) {
     let database = try Database(path: path, create: false)
     try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
-    finding = try database.prepare(SecretStatements.selection)
+    let finding = database.prepare(SecretStatements.selection)
+    // It reads on where the files are lost.
+    try finding.compile()
     database.releaseMemory()
+    self.finding = finding
     self.database = database
     self.sealing = sealing
   }

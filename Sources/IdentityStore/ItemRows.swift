@@ -16,8 +16,10 @@ extension Item {
   /// - Returns: nil where the secret is not one that this process sealed.
   func sealed(with secret: SealedSecret, _ sealing: ItemSealing) -> (item: SealedItem, secret: [UInt8])? {
     let description = description
-    let sealed = sealing.key.seal(description, with: associated(nil, sealing.store, "description"))
-    let associated = associated(description, sealing.store, "secret")
+    var row = Self.associated(sealing.store, "description")
+    append(to: &row)
+    let sealed = sealing.key.seal(description, with: row.bytes)
+    let associated = associated(description, sealing.store)
     return sealing.memory.stored(secret, with: associated, sealing.key).map {
       (SealedItem(item: self, description: sealed), $0)
     }
@@ -38,23 +40,13 @@ extension Item {
     row.append(modified)
   }
 
-  /// Reads a row.
-  ///
-  /// - Parameter sealing: nil where the key is missing; the label and the attributes are then left out.
-  init?(columns: [Value], _ sealing: ItemSealing?) {
-    guard let number = columns[0].number, let group = columns[1].asText, let service = columns[2].asText,
-      let account = columns[3].asText, let owner = columns[4].asText, let edition = columns[5].uuid,
-      let length = columns[8].number, let created = columns[9].time, let modified = columns[10].time,
-      case .blob(let sealed) = columns[11]
-    else { return nil }
-    self.init(
-      key: ItemKey(group: group, service: service, account: account), number: number, edition: edition, owner: owner,
-      label: nil, attributes: [], isThisDeviceOnly: columns[6] != .integer(0),
-      endsWithInstallation: columns[7] != .integer(0), secretLength: Int(clamping: length), created: created,
-      modified: modified)
-    guard let sealing else { return }
-    let associated = associated(nil, sealing.store, "description")
-    guard let opened = sealing.key.open(sealed, with: associated), describe(opened) else { return nil }
+  /// Reads a row that is no bytes yet; the label and the attributes are left out.
+  init?(columns: [Value]) {
+    var row = RowBytes()
+    columns.append(to: &row)
+    var reading = ItemReading(nil)
+    guard let item = reading.item(in: row) else { return nil }
+    self = item
   }
 
   /// The label, then each attribute's name and value.
@@ -64,10 +56,10 @@ extension Item {
     return texts.terminated
   }
 
-  mutating func describe(_ bytes: [UInt8]) -> Bool {
+  mutating func describe(_ bytes: ArraySlice<UInt8>) -> Bool {
     // A backup may be of anybody's making.
-    guard String(validating: bytes, as: UTF8.self) != nil, let texts = [Text](terminated: bytes),
-      texts.count % 2 == 1
+    guard bytes.allSatisfy({ $0 < 0x80 }) || String(validating: bytes, as: UTF8.self) != nil,
+      let texts = [Text](terminated: bytes), texts.count % 2 == 1
     else { return false }
     label = texts[0].isEmpty ? nil : texts[0]
     attributes = stride(from: 1, to: texts.count, by: 2).map { Attribute(name: texts[$0], value: texts[$0 + 1]) }
@@ -75,17 +67,66 @@ extension Item {
   }
 
   /// What the secret belongs to: the store, the key of the item, and everything that is said of it.
-  func associated(with store: UUID) -> [UInt8] {
-    associated(description, store, "secret")
+  func associated(with store: UUID) -> [UInt8] { associated(description, store) }
+
+  private func associated(_ description: [UInt8], _ store: UUID) -> [UInt8] {
+    var row = Self.associated(store, "secret")
+    append(to: &row)
+    row.append(.blob, description)
+    return row.bytes
   }
 
-  private func associated(_ description: [UInt8]?, _ store: UUID, _ kind: String) -> [UInt8] {
+  /// What every item's begins with.
+  fileprivate static func associated(_ store: UUID, _ kind: String) -> RowBytes {
     var row = RowBytes()
     row.append("identityd item \(kind)")
     row.append(store)
-    append(to: &row)
-    if let description { row.append(.blob, description) }
-    return row.bytes
+    return row
+  }
+}
+
+/// Reads rows of `item`, one after the other, in memory that all of them share.
+struct ItemReading {
+  /// Nil where the key is missing; labels and attributes are then left out.
+  private let sealing: ItemSealing?
+  /// What a description belongs to: the columns before it are appended as they are in the row.
+  private var associated: RowBytes
+  private var message: [UInt8] = []
+  private var group = RepeatedText()
+  private var service = RepeatedText()
+  private var owner = RepeatedText()
+
+  init(_ sealing: ItemSealing?) {
+    self.sealing = sealing
+    associated = Item.associated(sealing?.store ?? .zero, "description")
+  }
+
+  /// Nil for a row that this program does not write.
+  mutating func item(in row: borrowing RowBytes) -> Item? {
+    var columns = RowReader(row)
+    guard let number = columns.number(), let group = columns.text(&group), let service = columns.text(&service),
+      let account = columns.text(), let owner = columns.text(&owner), let edition = columns.uuid()
+    else { return nil }
+    let isThisDeviceOnly = columns.number() != 0
+    let endsWithInstallation = columns.number() != 0
+    guard let length = columns.number(), let created = columns.time(), let modified = columns.time() else { return nil }
+    let end = columns.position
+    guard let sealed = columns.bytes(.blob) else { return nil }
+    var item = Item(
+      key: ItemKey(group: group, service: service, account: account), number: number, edition: edition, owner: owner,
+      label: nil, attributes: [], isThisDeviceOnly: isThisDeviceOnly, endsWithInstallation: endsWithInstallation,
+      secretLength: Int(clamping: length), created: created, modified: modified)
+    guard let sealing else { return item }
+    let start = associated.bytes.count
+    associated.append(valuesOf: row, upTo: end)
+    defer { associated.cut(to: start) }
+    guard let length = SealingKey.length(ofSealed: sealed.count) else { return nil }
+    // One byte more, so that there is an address for an empty message.
+    if message.count <= length { message = [UInt8](repeating: 0, count: length + 1) }
+    guard unsafe sealing.key.open(sealed, with: associated.bytes, into: &message) != nil,
+      item.describe(message[..<length])
+    else { return nil }
+    return item
   }
 }
 
@@ -112,9 +153,11 @@ final class SecretStatements: Sendable {
   private let removing: Statement
 
   init(_ database: borrowing Database) throws(DatabaseError) {
-    finding = try database.prepare(Self.selection)
-    replacing = try database.prepare("INSERT OR REPLACE INTO secret (n, edition, sealed) VALUES (?1, ?2, ?3)")
-    removing = try database.prepare("DELETE FROM secret WHERE n = ?1")
+    finding = database.prepare(Self.selection)
+    replacing = database.prepare("INSERT OR REPLACE INTO secret (n, edition, sealed) VALUES (?1, ?2, ?3)")
+    removing = database.prepare("DELETE FROM secret WHERE n = ?1")
+    // Nothing else at a start would miss the table.
+    try finding.compile()
   }
 
   static let selection = "SELECT edition, sealed FROM secret WHERE n = ?1"

@@ -21,7 +21,7 @@ struct Ledger: Sendable {
   /// How many identifiers there ever were, which is the number of the last one's row.
   var identifiers: Int64 = 0
   /// The number of the row of each identifier that is in force.
-  var inForce: [Scope: Int64] = [:]
+  var inForce = ScopeNumbers()
   /// In the order they were added.
   var devices: [Device] = []
   /// The number of the oldest event that is kept.
@@ -60,6 +60,11 @@ struct EventBlocks: Sendable {
   /// Counts an event in.
   mutating func add(_ proof: [UInt8], of sequence: Int64) {
     digests[sequence / Self.size, default: Digest()].add(proof)
+  }
+
+  /// Counts others in.
+  mutating func add(_ other: EventBlocks) {
+    for (block, digest) in other.digests { digests[block, default: Digest()].add(digest) }
   }
 
   /// The number with which the block of an event begins.

@@ -19,17 +19,18 @@ struct OpenFiles: ~Copyable, Sendable {
     guard let file = try directory.folder.status(of: Store.fileName),
       let log = try directory.folder.status(of: Store.logName)
     else { throw DatabaseError.noConnection }
-    let begin = try database.prepare("BEGIN IMMEDIATE")
-    let end = try database.prepare("COMMIT")
-    let rollback = try database.prepare("ROLLBACK")
     let tables = version == Schema.version ? try Tables(database) : nil
-    secrets = version > VersionTwo.version ? try SecretStatements(database) : nil
+    let secrets = version > VersionTwo.version ? try tables?.secret ?? SecretStatements(database) : nil
+    let rollback = database.prepare("ROLLBACK")
+    // It may be needed where there is no memory.
+    try rollback.compile()
     self.tables = tables
+    self.secrets = secrets
+    self.rollback = rollback
+    begin = database.prepare("BEGIN IMMEDIATE")
+    end = database.prepare("COMMIT")
     self.file = file
     self.log = log
-    self.begin = begin
-    self.end = end
-    self.rollback = rollback
     self.database = database
   }
 

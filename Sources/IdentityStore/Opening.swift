@@ -230,7 +230,7 @@ struct Opening: ~Copyable {
   mutating func read(in directory: borrowing StateDirectory) throws {
     let database = try Store.connect(path)
     try Store.refuse(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
-    reading = try Reading(database, key.authenticator, keys)
+    reading = try Reading(database, key.authenticator, keys, path: path)
     files = try OpenFiles(database, version: reading.version, in: directory)
   }
 

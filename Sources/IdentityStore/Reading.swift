@@ -23,28 +23,45 @@ struct Reading {
   /// A row without a valid proof is named and left out, and so is the store's own. Where every row proves and all the
   /// same they are not those that the digest counts, one may be of an earlier time, and nobody can say which: nothing is
   /// then served of a store whose rows change.
-  init(_ database: borrowing Database, _ authenticator: borrowing Authenticator, _ keys: StoreKeys)
-    throws(DatabaseError)
-  {
+  ///
+  /// - Parameter path: that of the database, where some of it may be read on another thread.
+  init(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ keys: StoreKeys, path: String? = nil
+  ) throws(DatabaseError) {
     version = try database.integer("PRAGMA user_version") ?? 0
     if version == VersionOne.version {
       try readVersionOne(database, authenticator)
       return
     }
-    var found = Digest()
-    try read(.setting, database, authenticator, &found) { $0.take(setting: $1) }
-    try read(.app, database, authenticator, &found) { $0.take(app: $1) }
-    try read(.identifier, database, authenticator, &found) { $0.take(identifier: $1) }
-    try read(.device, database, authenticator, &found) { $0.take(device: $1) }
-    try read(.event, database, authenticator, &found) { $0.take(event: $1) }
+    var found = ProvenRows()
     try readStore(.store, database, authenticator)
-    if version > VersionTwo.version { try readItems(database, authenticator, &found, keys) }
+    if version > VersionTwo.version { try readDataKey(database, authenticator, &found, keys) }
+    let sealing = sealing(keys)
+    var thread: ReadingThread?
+    if let path, version > VersionTwo.version {
+      thread = try ReadingThread(path: path, database, authenticator, sealing)
+    }
+    try read(.setting, database, authenticator, &found) { $0.take(setting: $1) }
+    try readApps(database, authenticator, &found)
+    try readIdentifiers(database, authenticator, &found)
+    try read(.device, database, authenticator, &found) { $0.take(device: $1) }
+    var part = PartReading()
+    if thread == nil { try part.readEvents(database, authenticator) }
+    if version > VersionTwo.version {
+      try part.readItems(database, authenticator, sealing, upTo: thread?.lastBefore)
+    }
     if version > VersionThree.version { try readVersions(database, authenticator, &found) }
+    if let thread { part.append(try thread.part()) }
+    found.take(part.rows)
+    events = part.events
+    ledger.eventBlocks = part.eventBlocks
+    registry.restore(part.items)
+    damage += found.damage
     let missing = cutEvents()
     guard damage.isEmpty else { return }
     if let missing { damage.append(missing) }
-    guard found != ledger.digest else { return }
-    nameWrongRows(found)
+    guard found.digest != ledger.digest else { return }
+    nameWrongRows(found.digest)
     registry = Registry()
     registry.itemFault = "the store is damaged"
     events = []
@@ -72,30 +89,19 @@ extension Reading {
   ///
   /// - Parameters:
   ///   - found: counts the rows in.
-  ///   - take: takes the columns of a proven row in, and the proof behind them; false where it is none that this program
-  ///     writes.
+  ///   - take: takes a proven row in; false where it is none that this program writes.
   mutating func read(
-    _ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout Digest,
-    _ take: (inout Reading, [Value]) -> Bool
+    _ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
+    _ found: inout ProvenRows, _ take: (inout Reading, borrowing RowBytes) -> Bool
   ) throws(DatabaseError) {
-    let statement = try database.prepare(table.selection)
-    let count = table.columns.count + 1
-    var row = RowBytes()
-    while try statement.step() {
-      let columns = statement.values(count)
-      guard let proof = authenticator.proof(ofRowIn: statement, of: table, into: &row), take(&self, columns) else {
-        damage.append("a row of \(table.name) (\(Self.label(columns))) is not authentic")
-        continue
-      }
-      found.add(proof)
-    }
+    try found.read(table, database, authenticator) { row, _ in take(&self, row) }
   }
 
   /// Reads the store's own row.
   mutating func readStore(_ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator)
     throws(DatabaseError)
   {
-    let statement = try database.prepare(table.selection)
+    let statement = database.prepare(table.selection)
     guard try statement.step() else {
       damage.append("its own row is missing")
       return
@@ -124,12 +130,13 @@ extension Reading {
         : "it holds \(found.count) proven rows and should hold \(ledger.digest.count)")
   }
 
-  /// Reads the data key and the items. Where no master key opens it they are there all the same, and not to be used.
-  private mutating func readItems(
-    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout Digest, _ keys: StoreKeys
+  /// Reads the data key. Where no master key opens it the items are there all the same, and not to be used.
+  private mutating func readDataKey(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows,
+    _ keys: StoreKeys
   ) throws(DatabaseError) {
-    try read(.dataKey, database, authenticator, &found) { reading, columns in
-      reading.ledger.wrappedKey = WrappedKey(columns: columns)
+    try read(.dataKey, database, authenticator, &found) { reading, row in
+      reading.ledger.wrappedKey = WrappedKey(columns: row.values)
       return reading.ledger.wrappedKey != nil
     }
     if let wrapped = ledger.wrappedKey {
@@ -138,14 +145,6 @@ extension Reading {
     } else {
       registry.itemFault = "items cannot be opened: the store has no data key"
     }
-    let sealing = sealing(keys)
-    var items: [Item] = []
-    try read(.item, database, authenticator, &found) { reading, columns in
-      guard let item = Item(columns: columns, sealing), item.number > items.last?.number ?? 0 else { return false }
-      items.append(item)
-      return true
-    }
-    registry.restore(items)
   }
 
   /// What it takes to use items; nil where their key is missing.
@@ -153,8 +152,43 @@ extension Reading {
     (unwrapped?.key.sealing).map { ItemSealing(memory: keys.memory, key: $0, store: store) }
   }
 
-  private mutating func take(setting columns: [Value]) -> Bool {
-    guard let settings = Settings(columns: columns) else { return false }
+  /// Apps and identifiers are put into their tables once it is known how many there are.
+  private mutating func readApps(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
+  ) throws(DatabaseError) {
+    var apps: [(Text, App)] = []
+    try read(.app, database, authenticator, &found) { _, row in
+      var columns = RowReader(row)
+      guard let id = columns.text() else { return false }
+      columns = RowReader(row)
+      guard let app = App(reading: &columns) else { return false }
+      apps.append((id, app))
+      return true
+    }
+    registry.restore(apps)
+  }
+
+  private mutating func readIdentifiers(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
+  ) throws(DatabaseError) {
+    var identifiers: [Identifier] = []
+    var numbers: [Int64] = []
+    try read(.identifier, database, authenticator, &found) { _, row in
+      var columns = RowReader(row)
+      guard let number = columns.number(), number > numbers.last ?? 0 else { return false }
+      columns = RowReader(row)
+      guard let identifier = Identifier(reading: &columns) else { return false }
+      identifiers.append(identifier)
+      numbers.append(number)
+      return true
+    }
+    registry.restore(identifiers)
+    ledger.identifiers = numbers.last ?? 0
+    ledger.inForce = ScopeNumbers(inForce: identifiers, numbers)
+  }
+
+  private mutating func take(setting row: borrowing RowBytes) -> Bool {
+    guard let settings = Settings(columns: row.values) else { return false }
     ledger.settings = settings
     if let name = settings.account { registry.apply(.accountSet(name)) }
     if let record = settings.machine { registry.apply(.machineRecorded(record)) }
@@ -162,49 +196,14 @@ extension Reading {
     return true
   }
 
-  private mutating func take(app columns: [Value]) -> Bool {
-    guard let id = columns[0].asText, let app = App(columns: columns) else { return false }
-    registry.apply(.appInstalled(id, app))
-    return true
-  }
-
-  private mutating func take(identifier columns: [Value]) -> Bool {
-    guard let number = columns[0].number, number > ledger.identifiers, let identifier = Identifier(columns: columns)
-    else { return false }
-    ledger.identifiers = number
-    if identifier.end == nil { ledger.inForce[identifier.scope] = number }
-    registry.restore(identifier)
-    return true
-  }
-
-  private mutating func take(device columns: [Value]) -> Bool {
+  private mutating func take(device row: borrowing RowBytes) -> Bool {
+    let columns = row.values
     guard let number = columns[0].number, number > ledger.devices.last?.number ?? 0,
       let device = ListedDevice(columns: columns)
     else { return false }
     ledger.devices.append(.init(number: number, value: device.value))
     registry.apply(.deviceListed(device))
     return true
-  }
-
-  private mutating func take(event columns: [Value]) -> Bool {
-    guard let event = Event(columns: columns), event.sequence > events.last?.sequence ?? 0,
-      case .blob(let proof)? = columns.last
-    else { return false }
-    events.append(event)
-    ledger.eventBlocks.add(proof, of: event.sequence)
-    return true
-  }
-
-  /// The first columns of a row, for a message; a damaged text is shown as far as it is text.
-  private static func label(_ columns: [Value]) -> String {
-    columns.prefix(4).compactMap { value in
-      switch value {
-      case .text(let bytes): String(decoding: bytes.prefix(64).filter { $0 >= 0x20 && $0 < 0x7f }, as: UTF8.self)
-      case .integer(let number): "\(number)"
-      case .blob: "?"
-      case .null: nil
-      }
-    }.joined(separator: " ")
   }
 }
 

@@ -113,17 +113,35 @@ struct RowBytes: Sendable {
   }
 
   private mutating func append(_ kind: Kind, count: Int) {
-    bytes.append(kind.rawValue)
-    bytes.append(number: UInt64(count))
+    // In one piece: there are a dozen of them in a row.
+    let length = UInt64(count).littleEndian
+    unsafe Swift.withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.headLength) { head in
+      unsafe head[0] = kind.rawValue
+      unsafe UnsafeMutableRawBufferPointer(head).storeBytes(of: length, toByteOffset: 1, as: UInt64.self)
+      unsafe bytes.append(contentsOf: head)
+    }
   }
+
+  /// Appends values of another row as they are.
+  mutating func append(valuesOf row: borrowing RowBytes, upTo end: Int) {
+    bytes.append(contentsOf: row.bytes[row.start..<end])
+  }
+
+  /// Lets go of all that was appended behind that many bytes.
+  mutating func cut(to length: Int) { bytes.removeSubrange(length...) }
 
   // MARK: Out
 
   /// The value that begins at a place, as ``append(_:)`` wrote it.
-  func column(at place: Int) -> Column {
-    let count = Int(truncatingIfNeeded: number(at: place + 1))
-    return Column(kind: Kind(rawValue: bytes[place]), range: place + 9..<place + 9 + count)
+  func column(at place: Int) -> Column { Self.column(at: place, in: bytes) }
+
+  static func column(at place: Int, in bytes: [UInt8]) -> Column {
+    let start = place + headLength
+    return Column(kind: Kind(rawValue: bytes[place]), range: start..<start + Int(number(at: place + 1, in: bytes)))
   }
+
+  /// Of a value: its kind, and its length.
+  private static let headLength = 9
 
   /// The values, without the name of the table.
   var values: [Value] {
@@ -150,12 +168,13 @@ struct RowBytes: Sendable {
   }
 
   /// The number that a column of eight bytes is.
-  func number(in column: Column) -> Int64 { Int64(bitPattern: number(at: column.range.lowerBound)) }
+  func number(in column: Column) -> Int64 { Int64(bitPattern: Self.number(at: column.range.lowerBound, in: bytes)) }
 
-  /// Eight bytes, the least significant first.
-  private func number(at place: Int) -> UInt64 {
-    // Where they go beyond the end, this traps, as any index does.
-    UInt64(littleEndian: unsafe bytes.span.bytes.unsafeLoadUnaligned(fromByteOffset: place, as: UInt64.self))
+  /// Eight bytes, the least significant first, in one piece.
+  static func number(at place: Int, in bytes: [UInt8]) -> UInt64 {
+    unsafe bytes.span.extracting(place..<place + 8).withUnsafeBytes {
+      unsafe UInt64(littleEndian: $0.loadUnaligned(as: UInt64.self))
+    }
   }
 
   /// Whether the first values are the same in both, of the same table.

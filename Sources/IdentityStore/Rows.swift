@@ -3,22 +3,23 @@ import IdentityCore
 // What is stored as the columns of a row, without its revision and its proof, and back. A row is read only after its
 // proof was found good; nil stands for one that this program does not write all the same.
 
-extension App {
+extension App: ReadRow {
   /// A row of `app`. The access groups are joined by spaces: none has one in its name.
   func columns(id: Text) -> [Value] {
     [.text(id.bytes)] + (manifest?.columns ?? [Value](repeating: .null, count: 6)) + [.text("\(installed)")]
   }
 
-  init?(columns: [Value]) {
-    guard let installed = columns[7].time else { return nil }
-    guard columns[1] != .null else {
-      // Without a manifest nothing of it is stored.
-      guard columns[2...6].allSatisfy({ $0 == .null }) else { return nil }
-      self.init(installed: installed)
+  init?(reading row: inout RowReader) {
+    row.skip(1)
+    var ahead = row
+    // Without a manifest nothing of it is stored.
+    guard ahead.skipNulls(6) else {
+      guard let manifest = Manifest(reading: &row), let installed = row.time() else { return nil }
+      self.init(installed: installed, manifest: manifest)
       return
     }
-    guard let manifest = Manifest(columns: columns[1...6]) else { return nil }
-    self.init(installed: installed, manifest: manifest)
+    guard let installed = ahead.time() else { return nil }
+    self.init(installed: installed)
   }
 }
 
@@ -31,21 +32,20 @@ extension Manifest {
     ]
   }
 
-  fileprivate init?(columns: ArraySlice<Value>) {
-    let columns = Array(columns)
-    guard let vendor = columns[0].asText, let groups = columns[3].asText,
-      let binding = columns[4].named(DeviceBinding.self), let order = columns[5].named(VersionOrder.self)
-    else { return nil }
+  fileprivate init?(reading row: inout RowReader) {
+    guard let vendor = row.text() else { return nil }
     self.init(vendor: vendor)
-    unit = columns[1].asText
-    user = columns[2].asText
+    unit = row.text()
+    user = row.text()
+    guard let groups = row.text(), let binding = row.word(DeviceBinding.self), let order = row.word(VersionOrder.self)
+    else { return nil }
     accessGroups = groups.bytes.split(separator: UInt8(ascii: " ")).map { Text(trusted: Array($0)) }
     deviceBinding = binding
     versionOrder = order
   }
 }
 
-extension Identifier {
+extension Identifier: ReadRow {
   /// A row of `identifier`.
   ///
   /// - Parameter number: its place in the history, the first being 1.
@@ -57,19 +57,20 @@ extension Identifier {
     ]
   }
 
-  init?(columns: [Value]) {
-    guard let level = columns[1].named(Level.self),
-      let scope = Scope(level, app: columns[2].asText, vendor: columns[3].asText), let value = columns[4].uuid,
-      let origin = columns[5].named(Origin.self), let created = columns[6].time,
-      let cause = columns[7].named(Cause.self)
+  init?(reading row: inout RowReader) {
+    row.skip(1)
+    guard let level = row.word(Level.self), let scope = Scope(level, app: row.text(), vendor: row.text()),
+      let value = row.uuid(), let origin = row.word(Origin.self), let created = row.time(),
+      let cause = row.word(Cause.self)
     else { return nil }
+    let author = row.text()
+    var ahead = row
     var end: End?
-    if columns[9] != .null || columns[10] != .null {
-      guard let time = columns[9].time, let cause = columns[10].named(Cause.self) else { return nil }
+    if !ahead.skipNulls(2) {
+      guard let time = row.time(), let cause = row.word(Cause.self) else { return nil }
       end = End(time: time, cause: cause)
     }
-    self.init(
-      scope: scope, value: value, created: created, origin: origin, cause: cause, author: columns[8].asText, end: end)
+    self.init(scope: scope, value: value, created: created, origin: origin, cause: cause, author: author, end: end)
   }
 }
 

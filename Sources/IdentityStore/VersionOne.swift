@@ -42,16 +42,17 @@ extension Reading {
   mutating func readVersionOne(_ database: borrowing Database, _ authenticator: borrowing Authenticator)
     throws(DatabaseError)
   {
-    var found = Digest()
+    var found = ProvenRows()
     var identifiers: [VersionOne.Stored] = []
-    try read(VersionOne.app, database, authenticator, &found) { reading, columns in
+    try read(VersionOne.app, database, authenticator, &found) { reading, row in
+      let columns = row.values
       guard let id = columns[0].asText, let installed = columns[2].time else { return false }
       // Nobody had a manifest, so every app was a vendor of its own.
       reading.registry.apply(.appInstalled(id, App(installed: installed)))
       return true
     }
-    try read(VersionOne.identifier, database, authenticator, &found) { _, columns in
-      guard let stored = VersionOne.Stored(columns) else { return false }
+    try read(VersionOne.identifier, database, authenticator, &found) { _, row in
+      guard let stored = VersionOne.Stored(row.values) else { return false }
       identifiers.append(stored)
       return true
     }
@@ -62,7 +63,8 @@ extension Reading {
       registry.apply(.deviceListed(ListedDevice(value: device.value, added: device.created)))
     }
     try readStore(VersionOne.store, database, authenticator)
-    if damage.isEmpty, found != ledger.digest { nameWrongRows(found) }
+    damage += found.damage
+    if damage.isEmpty, found.digest != ledger.digest { nameWrongRows(found.digest) }
   }
 }
 

@@ -71,30 +71,34 @@ extension VersionSubject {
 extension Reading {
   /// Reads versions and push tokens.
   mutating func readVersions(
-    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout Digest
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
   ) throws(DatabaseError) {
-    try read(.release, database, authenticator, &found) { reading, columns in
+    try read(.release, database, authenticator, &found) { reading, row in
+      let columns = row.values
       guard let installed = InstalledRelease(columns: columns),
         installed.number > reading.registry.versions.lastRelease
       else { return false }
       reading.registry.apply(.version(.installed(VersionSubject(column: columns[1]), installed)))
       return true
     }
-    try read(.report, database, authenticator, &found) { reading, columns in
+    try read(.report, database, authenticator, &found) { reading, row in
+      let columns = row.values
       guard let report = VersionReport(columns: columns), report.number > reading.registry.versions.lastReport else {
         return false
       }
       reading.registry.apply(.version(.reported(VersionSubject(column: columns[1]), report)))
       return true
     }
-    try read(.claim, database, authenticator, &found) { reading, columns in
+    try read(.claim, database, authenticator, &found) { reading, row in
+      let columns = row.values
       guard let claim = VersionClaim(columns: columns), claim.number > reading.registry.versions.lastClaim else {
         return false
       }
       reading.registry.apply(.version(.claimed(VersionSubject(column: columns[1]), claim)))
       return true
     }
-    try read(.token, database, authenticator, &found) { reading, columns in
+    try read(.token, database, authenticator, &found) { reading, row in
+      let columns = row.values
       guard let token = Token(columns: columns), token.number > reading.registry.tokens.lastNumber else { return false }
       reading.registry.apply(.tokenStored(token, .confirmed))
       return true

@@ -48,7 +48,7 @@ struct Witness: Equatable {
 
   /// Reads the content of the file; nil where it is not what this store wrote.
   init?(_ content: [UInt8], _ authenticator: borrowing Authenticator) {
-    let words = content.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map(Array.init)
+    let words = content.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map { Array($0) }
     guard words.count == 5, let store = UUID(Text(trusted: words[2])),
       let revision = Int64(String(decoding: words[3], as: UTF8.self))
     else { return nil }

@@ -153,7 +153,8 @@ extension Descriptor {
     try system("fstat \(name)") { unsafe fstat(number, &status) }
     guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError(call: "read \(name)", code: EINVAL) }
     var content: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 65_536)
+    // A byte more than there should be, so that the end is seen at once; what the kernel makes up says that it is empty.
+    var chunk = [UInt8](repeating: 0, count: min(max(Int(status.st_size) + 1, 4_096), 65_536))
     // It may be a key; what is made of the content is the caller's concern.
     defer { chunk.wipe() }
     while let count = try read(into: &chunk), count > 0 {

@@ -141,7 +141,7 @@ import Testing
     var life = Life()
     for level in Level.allCases { try life.ask(.get(level, app: nil), as: alice) }
     #expect(try life.ask(.forget(app: "user:1000"), as: alice) == ["OK"])
-    #expect(life.registry.apps.isEmpty)
+    #expect(life.registry.apps.count == 0)
     #expect(life.registry.scopes == [.device])
     for identifier in life.registry.history {
       #expect(identifier.end?.cause == (identifier.scope == .device ? nil : .uninstalled))

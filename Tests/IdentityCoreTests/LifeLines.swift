@@ -65,8 +65,8 @@ extension Life {
   /// What a kill leaves: a registry that is read back from what was committed.
   mutating func restart() {
     var read = Registry()
-    for (id, app) in registry.apps { read.apply(.appInstalled(id, app)) }
-    for identifier in registry.history { read.restore(identifier) }
+    read.restore(registry.apps.map { ($0.key, $0.value) })
+    read.restore(Array(registry.history))
     for device in registry.devices { read.apply(.deviceListed(device)) }
     if let account = registry.account { read.apply(.accountSet(account)) }
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }

@@ -84,8 +84,8 @@ private enum Happening: CaseIterable {
     if seals { try life.ask(.seal, as: root) }
     let written = life.registry
     var read = Registry()
-    for (id, app) in written.apps { read.apply(.appInstalled(id, app)) }
-    for identifier in written.history { read.restore(identifier) }
+    read.restore(written.apps.map { ($0.key, $0.value) })
+    read.restore(Array(written.history))
     for device in written.devices { read.apply(.deviceListed(device)) }
     if let account = written.account { read.apply(.accountSet(account)) }
     if let machine = written.machine { read.apply(.machineRecorded(machine)) }

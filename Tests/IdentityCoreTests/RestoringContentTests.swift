@@ -137,7 +137,7 @@ import Testing
         "* device unknown", "* item added group=org.a service=s account=lasting",
         "* item skipped group=org.a service=s account=ending reason=not installed", "OK 3",
       ])
-    #expect(life.registry.apps.isEmpty)
+    #expect(life.registry.apps.count == 0)
     life.install(["org.a": Manifest("org.v")])
     #expect(
       try life.restore(backup) == ["* device unknown", "* item added group=org.a service=s account=ending", "OK 2"])

@@ -72,7 +72,7 @@ private func debian(_ version: Text, _ build: Text? = nil) -> Release {
   @Test func `no app is installed by it, and none reports it`() throws {
     var life = Life()
     try life.boot(1, debian("12"))
-    #expect(life.registry.apps.isEmpty)
+    #expect(life.registry.apps.count == 0)
     try life.ask(.report("1"), as: root.session(1))
     #expect(life.registry.versions[.system].current?.release == debian("12"))
     #expect(life.registry.versions.all.map(\.subject) == [.system, .app("user:0")])

@@ -158,7 +158,7 @@ import Testing
   @Test func `the state is the session's own report, else the last one`() throws {
     var life = Life()
     #expect(life.refusal(of: .state(), as: alice.session(1)) == .notFound("no version of user:1000 was reported"))
-    #expect(life.registry.apps.isEmpty)
+    #expect(life.registry.apps.count == 0)
     try life.ask(.report("1"), as: alice.session(1))
     try life.ask(.report("2"), as: alice.session(2))
     let before = life.registry
@@ -191,7 +191,7 @@ import Testing
     for command in [.state(), .versions(), .claim("n")] as [RegistryCommand] {
       _ = try? life.ask(command, as: alice.session(1))
     }
-    #expect(life.registry.apps.isEmpty)
+    #expect(life.registry.apps.count == 0)
     try life.ask(.report("1"), as: alice.session(1))
     #expect(life.registry.apps["user:1000"]?.installed == Timestamp(milliseconds: 4))
     #expect(

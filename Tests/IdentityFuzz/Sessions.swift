@@ -139,8 +139,9 @@ struct World {
     let changes = registry.reconciliation(
       with: survey, registry.manifests(after: survey), refused: [], at: Timestamp(milliseconds: now))
     try take(changes)
-    let installed = registry.apps.filter { $0.value.manifest != nil }.mapValues(\.manifest)
-    try require(installed == found.mapValues { $0 }, "the apps are not those that have a manifest")
+    let installed = registry.apps.compactMap { app in app.value.manifest.map { (app.key, $0) } }
+    try require(
+      Dictionary(uniqueKeysWithValues: installed) == found, "the apps are not those that have a manifest")
   }
 
   private mutating func reportSystem(_ version: ArraySlice<UInt8>) throws(Finding) {
@@ -299,8 +300,8 @@ struct World {
   /// What is read back row by row is what was there.
   func checkReadBack() throws(Finding) {
     var read = Registry()
-    for (id, app) in registry.apps { read.apply(.appInstalled(id, app)) }
-    for identifier in registry.history { read.restore(identifier) }
+    read.restore(registry.apps.map { ($0.key, $0.value) })
+    read.restore(Array(registry.history))
     for device in registry.devices { read.apply(.deviceListed(device)) }
     read.restore(Array(registry.items.all))
     let histories = registry.versions.all

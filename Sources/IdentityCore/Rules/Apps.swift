@@ -32,7 +32,7 @@ extension Registry {
     var plan = Plan(self)
     var left: Set<Text> = []
     let gone = apps.filter { $0.value.manifest != nil && found[$0.key] == nil }
-    for id in gone.keys.sorted() {
+    for id in gone.map(\.key).sorted() {
       left.insert(vendor(of: id))
       plan.uninstall(id, at: now)
     }
@@ -89,12 +89,11 @@ extension Registry {
   /// One more app without a manifest: a user who names services at will must not fill the store.
   func requireRoom(for id: Text) throws(Refusal) {
     guard id.isUnclaimedApp else { throw .notFound("\(id) is not installed") }
-    guard apps.values.count(where: { $0.manifest == nil }) < Bound.unclaimedApps else {
+    guard apps.withoutManifest < Bound.unclaimedApps else {
       throw .limit("\(Bound.unclaimedApps) apps without a manifest are installed, which is all there may be")
     }
     guard let owner = id.owner else { return }
-    let taken = apps.keys.count { $0.owner == owner }
-    guard taken < Bound.appsPerUser else {
+    guard apps.services(of: owner).count < Bound.appsPerUser else {
       throw .limit("\(Bound.appsPerUser) services of this user are installed, which is all it may have")
     }
   }
@@ -140,9 +139,7 @@ extension Plan {
 
   /// A vendor's identifier ends with the vendor's last app.
   fileprivate mutating func endIfDeserted(_ vendor: Text, at now: Timestamp) {
-    guard registry[.vendor(vendor)] != nil,
-      !registry.apps.keys.contains(where: { registry.vendor(of: $0) == vendor })
-    else { return }
+    guard registry[.vendor(vendor)] != nil, !registry.apps.hasAny(of: vendor) else { return }
     add(.identifierEnded(.vendor(vendor), .init(time: now, cause: .uninstalled)))
   }
 }

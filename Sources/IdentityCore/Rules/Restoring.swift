@@ -131,7 +131,7 @@ private struct Restoration {
     switch scope {
     case .device, .deviceOfApp, .deviceOfVendor: true
     case .installation(let app): plan.registry.apps[app] != nil
-    case .vendor(let vendor): plan.registry.apps.keys.contains { plan.registry.vendor(of: $0) == vendor }
+    case .vendor(let vendor): plan.registry.apps.hasAny(of: vendor)
     }
   }
 

@@ -190,10 +190,7 @@ extension Registry {
   }
 
   /// The apps that share a bound: a user's own services, whose names are the user's choice; any other app is alone.
-  func sharers(of app: Text) -> [Text] {
-    guard let owner = app.owner else { return [app] }
-    return apps.keys.filter { $0.owner == owner }
-  }
+  func sharers(of app: Text) -> Set<Text> { app.owner.map { apps.services(of: $0) } ?? [app] }
 }
 
 extension Plan {

@@ -1,0 +1,213 @@
+import CSQLite
+import CSodium
+
+/// A statement, compiled when it is first used, and then used again and again.
+struct Statement: ~Copyable, Sendable {
+  private let compiled: CompiledStatement
+  /// The statement; nil as long as it was not used, which SQLite takes for one without a row.
+  private var statement: OpaquePointer? { unsafe compiled.statement }
+  private var sql: String { compiled.sql() }
+
+  init(_ sql: @escaping () -> String, on connection: Connection) {
+    compiled = CompiledStatement(sql, on: connection)
+  }
+
+  /// Has it compiled now: where the schema does not fit, that is an error here.
+  func compile() throws(DatabaseError) { try compiled.compile() }
+
+  /// Sets the only parameter.
+  func bind(_ value: Value) throws(DatabaseError) {
+    guard case .integer(let number) = value else { return try bind([value]) }
+    try compiled.compile()
+    let code = unsafe sqlite3_bind_int64(statement, 1, number)
+    guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
+  }
+
+  /// Sets the parameters `?1`, `?2`, … in order; SQLite makes copies of its own.
+  func bind(_ values: [Value]) throws(DatabaseError) {
+    if values.isEmpty { return }
+    try compiled.compile()
+    var row = RowBytes()
+    values.append(to: &row)
+    let code = unsafe row.bytes.withUnsafeBytes { unsafe bind(row, at: $0, Self.copied) }
+    guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
+  }
+
+  /// - Parameters:
+  ///   - bytes: those of the row.
+  ///   - lifetime: whether they stay where they are as long as they are bound.
+  private func bind(_ row: borrowing RowBytes, at bytes: UnsafeRawBufferPointer, _ lifetime: sqlite3_destructor_type?)
+    -> Int32
+  {
+    var place = row.start
+    var parameter: Int32 = 0
+    while place < bytes.count {
+      let column = row.column(at: place)
+      // Also behind the last byte there is an address: SQLite takes a null pointer for NULL.
+      guard let start = unsafe bytes.baseAddress?.advanced(by: column.range.lowerBound) else { return SQLITE_MISUSE }
+      let count = UInt64(column.range.count)
+      place = column.range.upperBound
+      parameter += 1
+      let code =
+        switch column.kind {
+        case .integer: unsafe sqlite3_bind_int64(statement, parameter, row.number(in: column))
+        case .text:
+          unsafe sqlite3_bind_text64(
+            statement, parameter, start.assumingMemoryBound(to: CChar.self), count, lifetime, UInt8(SQLITE_UTF8))
+        case .blob: unsafe sqlite3_bind_blob64(statement, parameter, start, count, lifetime)
+        case .null, .table, nil: unsafe sqlite3_bind_null(statement, parameter)
+        }
+      guard code == SQLITE_OK else { return code }
+    }
+    return SQLITE_OK
+  }
+
+  /// Runs to the next row.
+  ///
+  /// - Returns: false when there is none.
+  func step() throws(DatabaseError) -> Bool {
+    try compiled.compile()
+    let code = unsafe sqlite3_step(statement)
+    switch code {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE: return false
+    default: throw DatabaseError(action: sql, justNow: code)
+    }
+  }
+
+  /// Runs a statement that returns no rows, and makes it ready for the next time.
+  ///
+  /// - Parameter row: what its parameters are set to, in order.
+  func run(_ row: borrowing RowBytes) throws(DatabaseError) {
+    try compiled.compile()
+    let failure = unsafe row.bytes.withUnsafeBytes { bytes -> DatabaseError? in
+      defer {
+        // The result of a reset repeats that of the step before it. SQLite forgets the bytes, which may go now.
+        unsafe sqlite3_reset(statement)
+        unsafe sqlite3_clear_bindings(statement)
+      }
+      let code = unsafe bind(row, at: bytes, Self.unmoved)
+      guard code == SQLITE_OK else { return DatabaseError(action: sql, code: code) }
+      let result = unsafe sqlite3_step(statement)
+      return result == SQLITE_DONE ? nil : DatabaseError(action: sql, justNow: result)
+    }
+    if let failure { throw failure }
+  }
+
+  /// Runs a statement that returns nothing that matters, and makes it ready for the next time.
+  func run(_ values: [Value] = []) throws(DatabaseError) {
+    defer { reset() }
+    try bind(values)
+    _ = try step()
+  }
+
+  /// How many rows the connection's last statement that writes inserted, changed or removed.
+  var changes: Int64 { unsafe sqlite3_changes64(sqlite3_db_handle(statement)) }
+
+  /// Makes the statement ready for the next time. Its result repeats that of the step before it, which was thrown already.
+  func reset() { unsafe sqlite3_reset(statement) }
+
+  /// Appends the first columns of the row. A type that the schema does not know counts as NULL, and proves nothing.
+  func append(_ columns: Int, to row: inout RowBytes) {
+    for column in 0..<Int32(columns) {
+      let kind: RowBytes.Kind
+      switch unsafe sqlite3_column_type(statement, column) {
+      case SQLITE_INTEGER:
+        row.append(integer(column))
+        continue
+      case SQLITE_TEXT: kind = .text
+      case SQLITE_BLOB: kind = .blob
+      default:
+        row.append(.null)
+        continue
+      }
+      // A text as a blob, too: as a text it would be copied, to have a NUL behind it.
+      let start = unsafe sqlite3_column_blob(statement, column)
+      let count = unsafe Int(sqlite3_column_bytes(statement, column))
+      unsafe row.append(kind, UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    }
+  }
+
+  /// Runs a statement that returns one row at most, and makes it ready for the next time.
+  ///
+  /// - Returns: the first columns of the row; nil when there is none.
+  func row(_ parameters: [Value], columns: Int) throws(DatabaseError) -> [Value]? {
+    defer { reset() }
+    try bind(parameters)
+    return try step() ? values(columns) : nil
+  }
+
+  /// The first columns of the row. A type that the schema does not know counts as NULL, and proves nothing.
+  func values(_ count: Int) -> [Value] { (0..<Int32(count)).map { value($0) ?? .null } }
+
+  /// A column of the row as the value it was stored as; nil for a type that the schema does not know.
+  func value(_ column: Int32) -> Value? {
+    switch unsafe sqlite3_column_type(statement, column) {
+    case SQLITE_NULL: .null
+    case SQLITE_INTEGER: .integer(integer(column))
+    case SQLITE_TEXT: text(column).map(Value.text)
+    case SQLITE_BLOB: blob(column).map(Value.blob)
+    default: nil
+    }
+  }
+
+  /// Whether a column holds these bytes, in a time that does not depend on where they differ.
+  func holds(_ bytes: [UInt8], in column: Int32) -> Bool {
+    guard unsafe sqlite3_column_type(statement, column) == SQLITE_BLOB,
+      unsafe Int(sqlite3_column_bytes(statement, column)) == bytes.count,
+      let start = unsafe sqlite3_column_blob(statement, column)
+    else { return false }
+    return unsafe sodium_memcmp(start, bytes, bytes.count) == 0
+  }
+
+  func integer(_ column: Int32) -> Int64 { unsafe sqlite3_column_int64(statement, column) }
+
+  func text(_ column: Int32) -> [UInt8]? {
+    guard let start = unsafe sqlite3_column_text(statement, column) else { return nil }
+    let count = unsafe Int(sqlite3_column_bytes(statement, column))
+    return unsafe Array(UnsafeBufferPointer(start: start, count: count))
+  }
+
+  private func blob(_ column: Int32) -> [UInt8]? {
+    let count = unsafe Int(sqlite3_column_bytes(statement, column))
+    guard let start = unsafe sqlite3_column_blob(statement, column) else { return count == 0 ? [] : nil }
+    return unsafe Array(UnsafeRawBufferPointer(start: start, count: count))
+  }
+
+  /// SQLITE_STATIC: the bytes stay where they are.
+  private static var unmoved: sqlite3_destructor_type? { nil }
+
+  /// SQLITE_TRANSIENT: SQLite makes its own copy. The macro is a cast that Swift does not import.
+  private static var copied: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+}
+
+/// What SQLite has of a statement. It goes before its connection, which it holds.
+@safe
+private final class CompiledStatement: @unchecked Sendable {
+  // Sendable: it has one owner, as its connection has.
+  private(set) var statement: OpaquePointer?
+  let sql: () -> String
+  private let connection: Connection
+
+  init(_ sql: @escaping () -> String, on connection: Connection) {
+    self.sql = sql
+    self.connection = connection
+  }
+
+  deinit { unsafe sqlite3_finalize(statement) }
+
+  /// Has it compiled, where it is not.
+  func compile() throws(DatabaseError) {
+    if unsafe statement == nil { unsafe statement = try connection.compile(sql()) }
+  }
+}
+
+/// A value of a column.
+enum Value: Equatable, Sendable {
+  case null
+  case integer(Int64)
+  case text([UInt8])
+  case blob([UInt8])
+
+  static func text(_ string: String) -> Value { .text(Array(string.utf8)) }
+}

@@ -1,0 +1,55 @@
+import TestSupport
+import Testing
+
+@testable import IdentityCore
+
+@Suite struct AppTableTests {
+  private static let ids: [Text] = [
+    "user:1", "unit:a.service@1", "unit:b.service@1", "unit:c.service@2", "a", "b", "v",
+  ]
+  private static let vendors: [Text?] = [nil, "a", "v", "user:1"]
+
+  private static func app(of vendor: Text?) -> App {
+    App(installed: Timestamp(milliseconds: 1), manifest: vendor.map { Manifest(vendor: $0) })
+  }
+
+  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  func `whatever comes and goes, it counts what a look at each app counts`(seed: UInt64) {
+    var random = SeededGenerator(seed)
+    var table = AppTable()
+    var plain: [Text: App] = [:]
+    for step in 0..<2_000 {
+      let id = Self.ids[Int.random(in: 0..<Self.ids.count, using: &random)]
+      if random.once(in: 3) {
+        table.remove(id)
+        plain[id] = nil
+      } else {
+        let app = Self.app(of: Self.vendors[Int.random(in: 0..<Self.vendors.count, using: &random)])
+        table.store(app, as: id)
+        plain[id] = app
+      }
+      let isSame =
+        table.count == plain.count && plain.allSatisfy { table[$0.key] == $0.value }
+        && Set(table.keys) == Set(plain.keys) && table.withoutManifest == plain.values.count { $0.manifest == nil }
+        && (1...3).allSatisfy { user in table.services(of: user) == Set(plain.keys.filter { $0.owner == user }) }
+        && (Self.ids + ["nobody"]).allSatisfy { vendor in
+          table.hasAny(of: vendor) == plain.contains { ($0.value.manifest?.vendor ?? $0.key) == vendor }
+        }
+      guard isSame else {
+        Issue.record("step \(step)")
+        return
+      }
+    }
+  }
+
+  @Test func `what it is does not depend on how it became so`() {
+    var (straight, roundabout) = (AppTable(), AppTable())
+    straight.store(Self.app(of: "v"), as: "a")
+    roundabout.store(Self.app(of: nil), as: "unit:a.service@1")
+    roundabout.store(Self.app(of: nil), as: "a")
+    roundabout.store(Self.app(of: "v"), as: "a")
+    #expect(straight != roundabout)
+    roundabout.remove("unit:a.service@1")
+    #expect(straight == roundabout)
+  }
+}

@@ -1,0 +1,50 @@
+import IdentityCore
+import IdentityStore
+import Testing
+
+/// A store that is so large that a start reads it on two threads: what is found is the same.
+@Suite struct LargeStoreTests {
+  private static let count: Int64 = 1_500
+
+  private func fill(_ workspace: Workspace) throws -> Registry {
+    try workspace.withStore { store, content in
+      var registry = content.registry
+      let items = (1...Self.count).map { Known($0, length: 600) }
+      try store.mustCommit(registry.recorded(items.map { try store.storing($0) }))
+      try store.mustClose()
+      #expect(try workspace.read("identityd.db").count >= 1_048_576)
+      return registry
+    }
+  }
+
+  @Test func `all of it is there`() throws {
+    let workspace = try Workspace()
+    let registry = try fill(workspace)
+    try workspace.withStore { store, content in
+      #expect(content.condition == .writable && content.registry == registry)
+      #expect(content.events.map(\.sequence) == Array(1...Self.count))
+      try store.expectOpen([Known(1, length: 600), Known(Self.count, length: 600)])
+    }
+  }
+
+  @Test(arguments: [1, 750, 751, 1_500] as [Int64])
+  func `a row that is not authentic is named, wherever it is`(number: Int64) throws {
+    let workspace = try Workspace()
+    let registry = try fill(workspace)
+    try workspace.sql(
+      "UPDATE item SET owner = 'thief' WHERE n = \(number); UPDATE event SET name = 'no' WHERE sequence = \(number)")
+    let content = try workspace.found()
+    let reason = try #require(content.condition.damage)
+    #expect(reason.contains(" is not authentic, and 1 more"))
+    #expect(content.registry.items.total.items == Int(Self.count) - 1 && content.registry.isPart(of: registry))
+  }
+
+  @Test(arguments: ["item WHERE n = 2", "item WHERE n = 1499", "event WHERE sequence = 1500"])
+  func `a row that is missing is missed, wherever it was`(row: String) throws {
+    let workspace = try Workspace()
+    _ = try fill(workspace)
+    try workspace.sql("DELETE FROM \(row)")
+    let content = try workspace.found()
+    #expect(content.condition.damage != nil && content.registry.items.total.items == 0)
+  }
+}
