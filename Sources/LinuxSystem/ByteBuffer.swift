@@ -16,7 +16,9 @@ package struct ByteBuffer: ~Copyable {
   /// Makes one of zeros. What is never used takes no memory.
   package init(count: Int) {
     precondition(count > 0)
-    guard let start = unsafe calloc(count, 1) else { abort() }
+    // Not from the heap: memory that was used before would be overwritten with zeros, all of it.
+    let start = unsafe mmap(nil, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    guard let start = unsafe start, unsafe start != MAP_FAILED else { abort() }
     unsafe self.start = start
     self.count = count
     unsafe isLent = .allocate(capacity: 1)
@@ -24,7 +26,7 @@ package struct ByteBuffer: ~Copyable {
   }
 
   deinit {
-    unsafe free(start)
+    unsafe munmap(start, count)
     unsafe isLent.deallocate()
   }
 
