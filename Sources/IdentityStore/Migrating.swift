@@ -12,11 +12,11 @@ extension Store {
   /// - Throws: where the disk refuses; either nothing was changed then, or all is there for the next start.
   static func migrated(
     _ reading: Reading, _ files: inout OpenFiles?, in directory: borrowing StateDirectory,
-    _ authenticator: borrowing Authenticator, _ keys: inout StoreKeys, at now: Timestamp
+    _ authenticator: borrowing Authenticator, _ keys: inout StoreKeys, _ options: Options, at now: Timestamp
   ) throws -> Reading {
     try migrate(reading, &files, in: directory, authenticator, &keys, at: now)
     files = nil
-    let database = try connect("\(directory.folder.path)/\(fileName)")
+    let database = try connect("\(directory.folder.path)/\(fileName)", options)
     let migrated = try Reading(database, authenticator, keys)
     guard migrated.damage.isEmpty, migrated.ledger.revision == reading.ledger.revision + 1 else {
       throw SystemError(call: "the migrated store reads back differently", code: EIO)

@@ -54,7 +54,7 @@ extension Store {
   }
 
   /// Opens a connection and settles how it writes.
-  static func connect(_ path: String) throws(DatabaseError) -> Database {
+  static func connect(_ path: String, _ options: Options) throws(DatabaseError) -> Database {
     let database = try Database(path: path, create: false)
     try database.execute(
       "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA secure_delete = ON")
@@ -65,8 +65,10 @@ extension Store {
     try database.execute("PRAGMA synchronous = FULL")
     // SQLite would swallow the failure of a checkpoint of its own: the writer makes them, see Store.commit.
     try database.execute("PRAGMA wal_autocheckpoint = 0")
-    // The log is used again and again. One that a large commit, or a reader in the way, made long is cut to this.
-    try database.execute("PRAGMA journal_size_limit = \(Options().checkpointSize)")
+    // The log is used again and again. One that a large commit, or a reader in the way, made long is cut to this: to more
+    // than what it has each time it is written back, or it would be made longer again each time.
+    let limit = max(Options().checkpointSize, options.checkpointSize / 4 * 5)
+    try database.execute("PRAGMA journal_size_limit = \(limit)")
     // SQLite falls back to a read-only descriptor without a word (SQLITE_READONLY is 8).
     guard !database.isReadOnly else { throw DatabaseError(action: "open for writing", code: 8) }
     return database
@@ -206,7 +208,7 @@ struct Opening: ~Copyable {
     let version = reading.version
     guard version < Schema.version else { return }
     do {
-      reading = try Store.migrated(reading, &files, in: directory, key.authenticator, &keys, at: now)
+      reading = try Store.migrated(reading, &files, in: directory, key.authenticator, &keys, options, at: now)
       notices.append(.migrated(from: version))
     } catch {
       // Without a connection it was migrated, and could not be opened again.
@@ -228,7 +230,7 @@ struct Opening: ~Copyable {
 
   /// Reads the store on a new connection, which stays open.
   mutating func read(in directory: borrowing StateDirectory) throws {
-    let database = try Store.connect(path)
+    let database = try Store.connect(path, options)
     try Store.refuse(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
     reading = try Reading(database, key.authenticator, keys, path: path)
     files = try OpenFiles(database, version: reading.version, in: directory)

@@ -42,7 +42,7 @@ extension Store {
     // From here on the old file must not be written: the new one is the store.
     files = nil
     try Self.finishRewrite(in: directory)
-    let database = try Self.connect(path)
+    let database = try Self.connect(path, options)
     var reading = try Reading(database, authenticator, keys)
     try requireAcknowledged(reading, "the rewritten store")
     try database.checkpoint()
@@ -50,7 +50,8 @@ extension Store {
     // One that could not be migrated at the start.
     if reading.version < Schema.version {
       reading = try Self.migrated(
-        reading, &files, in: directory, authenticator, &keys, at: Timestamp(milliseconds: Clock.realtimeMilliseconds))
+        reading, &files, in: directory, authenticator, &keys, options,
+        at: Timestamp(milliseconds: Clock.realtimeMilliseconds))
     }
     ledger = reading.ledger
     dataKey = reading.unwrapped?.key

@@ -97,4 +97,21 @@ import Testing
       try store.expectOpen(Array(large.prefix(3)))
     }
   }
+  @Test func `a log that may be long is not cut to the usual length`() throws {
+    let workspace = try Workspace(inMemory: true)
+    var options = Store.Options()
+    options.checkpointSize = 6_291_456
+    func length() throws -> Int { try workspace.read("identityd.db-wal").count }
+    try workspace.withStore(options: options) { store, _ in
+      try store.mustCommit([.tokenStored(token(1), .created)])
+      var changes: [Change] = []
+      for number in 1...210 { changes.append(try store.storing(Known(Int64(number), length: 32_768))) }
+      try store.mustCommit(changes)
+      let long = try length()
+      #expect(long > options.checkpointSize, "it was written back")
+      try store.mustCommit([.tokenStored(token(1, edition: 1), .replaced)])
+      try store.mustCommit([.tokenStored(token(1, edition: 2), .replaced)])
+      #expect(try length() == long)
+    }
+  }
 }
