@@ -102,6 +102,14 @@ final class DaemonUnderTest {
     throw Failure("'\(text)' was not logged \(times) times: \(log)")
   }
 
+  /// Waits until it has given back the memory that its start took, as strace(1) has it.
+  func waitForRelease(in trace: URL) throws {
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while try !String(contentsOf: trace, encoding: .utf8).contains("MADV_DONTNEED"), Date() < deadline {
+      usleep(20_000)
+    }
+  }
+
   /// Sends a signal and, where the daemon has to end of it, waits for that.
   ///
   /// - Returns: the exit status, or 128 and the signal's number.

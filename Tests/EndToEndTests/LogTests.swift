@@ -106,11 +106,11 @@ private final class LogReader {
     let pipe = try startOnPipe()
     _ = try renewals(200)
     let before = ContinuousClock.now
-    #expect(daemon.end(with: signal) == 0)
-    let took = ContinuousClock.now - before
-    #expect(took < .seconds(5))
+    kill(daemon.process.processIdentifier, signal)
+    // One that waited for somebody to read would have to be killed.
+    #expect(daemon.exitStatus() == 0)
     // It did wait: what was logged would have been written.
-    #expect(took >= .milliseconds(Bound.logEndMilliseconds))
+    #expect(ContinuousClock.now - before >= .milliseconds(Bound.logEndMilliseconds))
     #expect(!FileManager.default.fileExists(atPath: daemon.socket))
     _ = try pipe.rest()
   }
@@ -121,10 +121,8 @@ private final class LogReader {
     #expect(fcntl(writing.fileDescriptor, Self.setPipeSize, 4_096) == 4_096)
     try writing.write(contentsOf: Data(repeating: 0x2e, count: 4_096))
     try daemon.configure("[Log]\nLevel=loud\n")
-    let before = ContinuousClock.now
     try daemon.launch(on: writing)
     #expect(daemon.exitStatus() == 78)
-    #expect(ContinuousClock.now - before < .seconds(5))
   }
 
   @Test func `row 46: everything is written before the end where somebody reads`() throws {

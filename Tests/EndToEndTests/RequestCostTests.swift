@@ -16,8 +16,7 @@ import Testing
     let client = try daemon.client()
     #expect(try client.ask("get device").last?.hasPrefix("OK ") == true)
     // What a start and a new connection take later comes before the marks.
-    let deadline = Date(timeIntervalSinceNow: patience)
-    while try !String(contentsOf: trace, encoding: .utf8).contains("madvise("), Date() < deadline { usleep(20_000) }
+    try daemon.waitForRelease(in: trace)
     usleep(300_000)
     #expect(try client.ask("check first") == ["OK invalid"])
     for _ in 0..<100 { #expect(try client.ask("get device").count == 1) }

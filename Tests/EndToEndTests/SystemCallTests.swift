@@ -57,6 +57,19 @@ private let tellsGroups =
     return connections
   }
 
+  /// Has clients ask one thing each. All that each does is done before the daemon sees any of it.
+  private func connect(_ count: Int, to daemon: DaemonUnderTest) throws {
+    kill(daemon.process.processIdentifier, SIGSTOP)
+    let clients = try (0..<count).map { _ in
+      let client = try daemon.client()
+      try client.send("get boot\n")
+      try client.endWriting()
+      return client
+    }
+    kill(daemon.process.processIdentifier, SIGCONT)
+    for client in clients { #expect(try client.rest().count == 1) }
+  }
+
   @Test(
     .enabled(if: tellsGroups, "kernels before 6.13 do not tell the control group by the process"),
     arguments: [false, true])
@@ -69,21 +82,15 @@ private let tellsGroups =
     let socket = manager.map { ["-E", "NOTIFY_SOCKET=\($0.path)"] } ?? []
     try daemon.start(through: ["strace", "-D", "-f", "-o", trace.path] + socket)
     let process = daemon.process.processIdentifier
+    // The memory that it gives back then is not had again for the first of them.
+    try daemon.waitForRelease(in: trace)
+    try connect(4, to: daemon)
     let before = try callsOfConnections(in: trace, of: process).count
-    // All that each client does is done before the daemon sees any of it.
-    kill(process, SIGSTOP)
-    let clients = try (0..<4).map { _ in
-      let client = try daemon.client()
-      try client.send("get boot\n")
-      try client.endWriting()
-      return client
-    }
-    kill(process, SIGCONT)
-    for client in clients { #expect(try client.rest().count == 1) }
+    try connect(4, to: daemon)
     daemon.end()
     // The stop asks whether there is another one.
-    let calls = try callsOfConnections(in: trace, of: process).dropFirst(before).prefix(clients.count)
-    #expect(calls.count == clients.count)
+    let calls = try callsOfConnections(in: trace, of: process).dropFirst(before).prefix(4)
+    #expect(calls.count == 4)
     for calls in calls {
       #expect(
         calls == [

@@ -112,13 +112,10 @@ import Testing
     #expect(try life.ask(.claim("1"), as: alice.session(1)) == ["OK first"])
   }
 
-  @Test func `an app that claimed all it may goes at once`() throws {
+  @Test func `an app that claimed all it may leaves none of it behind`() throws {
     var life = try life(of: alice, claims: Bound.claimsPerApp)
-    let clock = ContinuousClock()
-    let time = try clock.measure { try life.ask(.forget(app: "user:1000"), as: alice) }
+    try life.ask(.forget(app: "user:1000"), as: alice)
     #expect(life.registry.versions.all == [])
-    // The writer does nothing else meanwhile.
-    #expect(time < .seconds(5))
   }
 
   @Test func `a user's own services have as many together`() throws {
