@@ -105,9 +105,11 @@ final class DaemonUnderTest {
   /// Waits until it has given back the memory that its start took, as strace(1) has it.
   func waitForRelease(in trace: URL) throws {
     let deadline = Date(timeIntervalSinceNow: patience)
-    while try !String(contentsOf: trace, encoding: .utf8).contains("MADV_DONTNEED"), Date() < deadline {
+    while Date() < deadline {
+      if try String(contentsOf: trace, encoding: .utf8).contains("MADV_DONTNEED") { return }
       usleep(20_000)
     }
+    throw Failure("no memory was given back")
   }
 
   /// Sends a signal and, where the daemon has to end of it, waits for that.
