@@ -43,10 +43,7 @@ package struct AppTable: Equatable, Sendable {
   mutating func remove(_ id: Text) { exchange(nil, at: id) }
 
   private mutating func exchange(_ app: App?, at id: Text) {
-    let before = apps.update(id) { place in
-      defer { place = app }
-      return place
-    }
+    let before = apps.exchange(app, forKey: id)
     if let before { count(before, -1) }
     if let app { count(app, 1) }
     guard (before == nil) != (app == nil), let user = id.owner else { return }

@@ -41,13 +41,18 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Looks a value up once, to see and to change it.
   mutating func update<Result>(_ key: Key, _ change: (inout Value?) -> Result) -> Result { change(&self[key]) }
 
-  /// Takes a value out.
-  mutating func removeValue(forKey key: Key) -> Value? {
-    update(key) { value in
-      defer { value = nil }
-      return value
+  /// Puts a value in the place of the one that a key has, or takes that out.
+  ///
+  /// - Returns: what the key had.
+  mutating func exchange(_ value: Value?, forKey key: Key) -> Value? {
+    update(key) { place in
+      defer { place = value }
+      return place
     }
   }
+
+  /// Takes a value out.
+  mutating func removeValue(forKey key: Key) -> Value? { exchange(nil, forKey: key) }
 
   /// Every key, in no order.
   var keys: some Sequence<Key> { parts.lazy.flatMap(\.keys) }

@@ -72,11 +72,9 @@ package struct ItemTable: Equatable, Sendable {
           owner = (new.item.owner, Usage())
         }
         owner.usage.add(new.item)
-        let before = places.update(new.item.key) { place in
-          defer { place = new }
-          return place
+        if let before = places.exchange(new, forKey: new.item.key) {
+          used[before.item.owner, default: Usage()].remove(before.item)
         }
-        if let before { used[before.item.owner, default: Usage()].remove(before.item) }
       }
       groups[group] = places
     }
@@ -121,12 +119,9 @@ package struct ItemTable: Equatable, Sendable {
   private mutating func exchange(_ held: HeldItem?, at key: ItemKey) -> HeldItem? {
     groups.update(key.group) { items in
       if items == nil, held != nil { items = .init() }
-      let before = items?.update(key) { place in
-        defer { place = held }
-        return place
-      }
+      let before = items?.exchange(held, forKey: key)
       if items?.count == 0 { items = nil }
-      return before ?? nil
+      return before
     }
   }
 

@@ -73,11 +73,7 @@ extension Registry {
   /// Takes in an identifier of the past.
   private mutating func restore(_ identifier: Identifier) {
     let place = history.count
-    let before = lastPlace.update(identifier.value) { last in
-      defer { last = place }
-      return last
-    }
-    if let before { placeBefore[place] = before }
+    if let before = lastPlace.exchange(place, forKey: identifier.value) { placeBefore[place] = before }
     if identifier.end == nil { current[identifier.scope] = place }
     history.append(identifier)
   }

@@ -95,9 +95,10 @@ extension Server {
 
   /// Tells the service manager that the daemon serves.
   func announceReady() {
-    publishedStatus = currentStatus
+    let status = currentStatus
+    publishedStatus = status
     // It waits for that, and will end what it did not hear of.
-    if let error = ServiceManager.notify(["READY=1", currentStatus.notification]) { say(.managerNotTold("\(error)")) }
+    if let error = ServiceManager.notify(["READY=1", status.notification]) { say(.managerNotTold("\(error)")) }
   }
 
   /// Tells the service manager, where what it shows is no longer true.
