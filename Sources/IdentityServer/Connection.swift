@@ -104,9 +104,11 @@ final class Connection {
   var isWriting: Bool { outgoing != nil && outgoing?.waitsForReader == false }
 
   /// Whether it is at rest but for what may have come: nothing is under way or waits, in either direction.
-  var isAtRest: Bool {
+  var isAtRest: Bool { isQuiet && (particulars == nil || (outgoing == nil && subscription == nil && left == nil)) }
+
+  /// The same, but for what few connections have.
+  private var isQuiet: Bool {
     !hasInput && !hasOutput && inFlight == 0
-      && (particulars == nil || (outgoing == nil && subscription == nil && left == nil))
       && !isClosing && !hasEnded && !isHungUp && !isParked && !isWaitingForTurn
   }
 
@@ -232,6 +234,19 @@ extension Connection {
       if particulars.isEmpty { self.particulars = nil }
     }
   }
+
+  /// Whether it is at rest, and has all but this event.
+  func awaitsOnly(_ line: EventLog.Line) -> Bool {
+    guard isQuiet, !mayHaveInput, let particulars, particulars.outgoing == nil, particulars.left == nil else {
+      return false
+    }
+    return particulars.subscription?.awaitsOnly(line) == true
+  }
+
+  /// Goes on behind the one event that it awaits.
+  ///
+  /// - Returns: whether it wants that.
+  func pass(_ line: EventLog.Line) -> Bool { particulars?.subscription?.pass(line) == true }
 
   /// How much was thrown away.
   var drained: Int {

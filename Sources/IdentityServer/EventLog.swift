@@ -40,6 +40,9 @@ struct EventLog {
     lines.removeFirst(Bound.spareEvents)
   }
 
+  /// The last event that ever happened, where it is kept.
+  var newest: Line? { lines.last }
+
   /// The first event that is kept after this number.
   subscript(after sequence: Int64) -> Line? {
     let place = Int(max(sequence - oldest, 0))

@@ -83,6 +83,19 @@ struct Subscription: Equatable {
 
   // MARK: Sending
 
+  /// Whether it has all but this event, and nothing to be told besides.
+  func awaitsOnly(_ line: EventLog.Line) -> Bool { lag == nil && place == line.sequence - 1 }
+
+  /// Goes on behind the one event that it awaits.
+  ///
+  /// - Returns: whether it wants that.
+  mutating func pass(_ line: EventLog.Line) -> Bool {
+    place = line.sequence
+    counted = max(counted, place)
+    waiting = 0
+    return wants(line)
+  }
+
   /// Appends the next events to the output, as far as there is room for them.
   ///
   /// - Parameters:
