@@ -38,6 +38,36 @@ import Testing
   func `a question in a pipeline takes few instructions of the program, rights included, and alone a few more`(
     depth: Int, most: Double
   ) throws {
+    let each = try added(19_200 - 6_400, of: [6_400, 19_200].map { $0 / depth }) { daemon, batches in
+      let client = try daemon.client()
+      for _ in 0..<batches {
+        try client.send(String(repeating: "get device\n", count: depth))
+        for _ in 0..<depth { #expect(try client.answer().last?.hasPrefix("OK ") == true) }
+      }
+    }
+    #expect(each > 100 && each <= most, "\(each) instructions a question")
+  }
+
+  @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
+  func `an event takes few instructions for each subscriber at rest`() throws {
+    let subscribers = 400
+    let each = try added(20 * subscribers, of: [5, 25]) { daemon, changes in
+      let waiting = try (0..<subscribers).map { _ in try daemon.client() }
+      for client in waiting { #expect(try client.ask("subscribe token").last?.hasPrefix("OK ") == true) }
+      let client = try daemon.client()
+      for change in 0..<changes {
+        #expect(try client.ask("token put fcm token-\(change)").last?.hasPrefix("OK ") == true)
+        for client in waiting { #expect(try client.answer().last?.hasPrefix("EVENT ") == true) }
+      }
+    }
+    // The change itself is among them, divided by all.
+    #expect(each > 100 && each <= 2_000, "\(each) instructions a subscriber and event")
+  }
+
+  /// The instructions that a daemon takes for more of something, divided by how much more that is.
+  private func added(
+    _ divisor: Int, of amounts: [Int], _ body: (DaemonUnderTest, Int) throws -> Void
+  ) throws -> Double {
     let programs = FileManager.default.temporaryDirectory.appending(path: "identityd-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: programs, withIntermediateDirectories: false)
     defer { try? FileManager.default.removeItem(at: programs) }
@@ -45,22 +75,16 @@ import Testing
     let copy = programs.appending(path: "identityd").path
     let program = DaemonUnderTest.released.appending(path: "identityd").path
     #expect(try run(["strip", "--strip-debug", "-o", copy, program]).status == 0)
-    let batches = [6_400 / depth, 19_200 / depth]
-    let counts = try batches.map { batches in
+    let counts = try amounts.map { amount in
       let daemon = try DaemonUnderTest(of: programs)
       let output = daemon.folder.appending(path: "callgrind").path
       try daemon.start(through: [Self.valgrind, "--tool=callgrind", "--callgrind-out-file=\(output)"])
-      let client = try daemon.client()
-      for _ in 0..<batches {
-        try client.send(String(repeating: "get device\n", count: depth))
-        for _ in 0..<depth { #expect(try client.answer().last?.hasPrefix("OK ") == true) }
-      }
+      try body(daemon, amount)
       #expect(daemon.end() == 0)
       let text = try String(contentsOfFile: output, encoding: .utf8)
       let totals = try #require(text.split(separator: "\n").last { $0.hasPrefix("totals:") })
       return try #require(Double(totals.dropFirst("totals: ".count)))
     }
-    let each = (counts[1] - counts[0]) / Double((batches[1] - batches[0]) * depth)
-    #expect(each > 100 && each <= most, "\(each) instructions a question")
+    return (counts[1] - counts[0]) / Double(divisor)
   }
 }
