@@ -29,8 +29,8 @@ let lean: [LinkerSetting] = [
 /// What comes from outside, whatever it may be: with libFuzzer's main for packaging/fuzz, else as tests of what that kept.
 let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
 let fuzzDependencies: [Target.Dependency] = [
-  "AppManifests", "ClientSecrets", "ConfigurationFiles", "IdentityClient", "IdentityCore", "IdentityStore",
-  "IdentityWire", "LinuxSystem", "TestSupport",
+  "AppManifests", "ClientFormats", "ClientSecrets", "ConfigurationFiles", "IdentityClient", "IdentityCore",
+  "IdentityStore", "IdentityWire", "LinuxSystem", "TestSupport",
 ]
 let fuzz: Target =
   isFuzzed
@@ -47,6 +47,8 @@ let package = Package(
   products: [
     .executable(name: "identityd", targets: ["identityd"]),
     .executable(name: "identityctl", targets: ["identityctl"]),
+    // For programs in Swift: the only public API of the package.
+    .library(name: "IdentityClient", targets: ["IdentityClient"]),
   ],
   targets: [
     // C: module maps, and what glibc's Swift module hides.
@@ -79,6 +81,11 @@ let package = Package(
     .target(
       name: "IdentityClient", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem"], swiftSettings: strict),
 
+    // What identityctl shows and reads besides. Not for the library: programs have forms of their own.
+    .target(
+      name: "ClientFormats", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
+      swiftSettings: strict),
+
     // PROGRAM: options, configuration, wiring.
     .executableTarget(
       name: "identityd",
@@ -89,7 +96,9 @@ let package = Package(
       swiftSettings: fast, linkerSettings: lean),
     .executableTarget(
       name: "identityctl",
-      dependencies: ["ClientSecrets", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem"],
+      dependencies: [
+        "ClientFormats", "ClientSecrets", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem",
+      ],
       swiftSettings: strict, linkerSettings: lean),
 
     // Not in the package: what packaging/bench runs. Foundation is allowed here, as in the tests.
@@ -131,9 +140,13 @@ let package = Package(
       name: "IdentityClientTests", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
       swiftSettings: strict),
     .testTarget(
+      name: "ClientFormatsTests", dependencies: ["ClientFormats", "IdentityClient", "IdentityWire"],
+      swiftSettings: strict),
+    .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "IdentityWire", "IdentityCore", "IdentityStore", "LinuxSystem", "ReferenceModel", "TestSupport",
+        "IdentityClient", "IdentityWire", "IdentityCore", "IdentityStore", "LinuxSystem", "ReferenceModel",
+        "TestSupport",
       ],
       exclude: ["Fixtures"],
       swiftSettings: strict),

@@ -18,6 +18,8 @@ package struct DaemonConnection: ~Copyable {
     case timeUp
     /// Nobody reads standard output any more, so there is nothing to wait for.
     case outputClosed
+    /// A bell was rung that ends the wait.
+    case interrupted
 
     /// The cause, and for an unreachable daemon what to start.
     package var description: String {
@@ -29,6 +31,7 @@ package struct DaemonConnection: ~Copyable {
       case .malformed(let line): "the daemon sent a line that is not the protocol: \(Self.beginning(of: line))"
       case .timeUp: "the time is up"
       case .outputClosed: "nobody reads the output"
+      case .interrupted: "the wait was ended"
       }
     }
 
@@ -56,10 +59,7 @@ package struct DaemonConnection: ~Copyable {
   }
 
   private let socket: Descriptor
-  /// What came, and how much of it was taken already.
-  private var received: [UInt8] = []
-  private var taken = 0
-  private var chunk = [UInt8](repeating: 0, count: 65_536)
+  private var reader = LineReader()
   /// Events that came before an answer, oldest first.
   private var events: [ReceivedEvent] = []
 
@@ -79,6 +79,29 @@ package struct DaemonConnection: ~Copyable {
       socket = try UnixSocket.connect(to: path)
     } catch {
       throw .unreachable(path: path, reason: SystemError.text(of: error.code))
+    }
+  }
+
+  /// Connects, waiting where others wait to be let in as well, but for no longer than the patience lasts. The connection
+  /// is one for ``exchange(_:_:)``.
+  init(path: String, _ patience: Patience) throws(Failure) {
+    do {
+      socket = try Self.connect(path, patience)
+    } catch let failure as Failure {
+      throw failure
+    } catch let error as SystemError {
+      throw .unreachable(path: path, reason: SystemError.text(of: error.code))
+    } catch {
+      throw .closed
+    }
+  }
+
+  private static func connect(_ path: String, _ patience: Patience) throws -> Descriptor {
+    var pause = ReconnectPause()
+    var generator = SystemRandomNumberGenerator()
+    while true {
+      if let connected = try UnixSocket.connectAtOnce(to: path) { return connected }
+      try patience.pause(until: Clock.monotonicMicroseconds + pause.take(using: &generator))
     }
   }
 
@@ -130,6 +153,43 @@ package struct DaemonConnection: ~Copyable {
     }
   }
 
+  /// Sends one request and waits for the whole answer, whose secret is in no other place.
+  mutating func exchange(_ request: RequestLine, _ patience: Patience) throws(Failure) -> ReceivedAnswer {
+    try send(request, patience)
+    var answers = AnswerQueue()
+    answers.expect(0, takesSecret: request.takesSecret)
+    while true {
+      var line = try nextBytes(patience)
+      switch try answers.take(&line) {
+      case .part, .farewell: continue
+      case .event(let event): events.append(event)
+      case .answer(_, let answer): return answer
+      }
+    }
+  }
+
+  /// Whether it stands and nothing has come, as it should be between two requests.
+  var isIdle: Bool { (try? TimedWait.wait(for: socket.number, until: 0)) == .timeUp }
+
+  private func send(_ request: RequestLine, _ patience: Patience) throws(Failure) {
+    var line = request.bytes()
+    defer { line.wipe() }
+    var sent = 0
+    do {
+      while sent < line.count {
+        if let count = try socket.send(line, from: sent) {
+          sent += count
+        } else {
+          try patience.wait(for: socket, wantsRoom: true)
+        }
+      }
+    } catch let failure as Failure {
+      throw failure
+    } catch {
+      // Where the daemon has refused already and closed, its reason is there to be read all the same.
+    }
+  }
+
   private func send(_ line: [UInt8]) {
     // Where the daemon has refused already and closed, its reason is there to be read all the same.
     try? socket.sendAll(line)
@@ -156,22 +216,18 @@ package struct DaemonConnection: ~Copyable {
   }
 
   private mutating func nextLine(_ patience: Patience) throws(Failure) -> ReplyLine {
-    var searched = taken
+    let line = try nextBytes(patience)
+    guard let parsed = ReplyLine(line) else { throw .malformed(String(decoding: line, as: UTF8.self)) }
+    return parsed
+  }
+
+  private mutating func nextBytes(_ patience: Patience) throws(Failure) -> [UInt8] {
     while true {
-      if let end = received[searched...].firstIndex(of: UInt8(ascii: "\n")) {
-        let line = Array(received[taken..<end])
-        taken = end + 1
-        guard let parsed = ReplyLine(line) else { throw .malformed(String(decoding: line, as: UTF8.self)) }
-        return parsed
-      }
-      received.removeSubrange(..<taken)
-      taken = 0
-      searched = received.count
+      if let line = reader.next() { return line }
       try patience.wait(for: socket)
       do {
-        guard let count = try socket.receive(into: &chunk) else { continue }
+        guard let count = try reader.receive(from: socket) else { continue }
         guard count > 0 else { throw Failure.closed }
-        received += chunk[..<count]
       } catch {
         throw .closed
       }

@@ -51,10 +51,15 @@ package struct EventFollower: ~Copyable {
   /// - Parameters:
   ///   - topics: none for all.
   ///   - since: the number of the event to begin behind; nil to begin with what happens from now on.
-  package init(path: String, topics: [String], since: Int64?) {
+  ///   - tellsBeginning: whether ``Step/found`` comes as well when events can be had for the first time.
+  package init(path: String, topics: [String], since: Int64?, tellsBeginning: Bool = false) {
     self.path = path
+    isLost = tellsBeginning
     position = EventPosition(topics, since: since)
   }
+
+  /// The number behind which events come next; nil as long as that is not known.
+  package var last: Int64? { position.last }
 
   /// Waits for the next step.
   ///
@@ -69,7 +74,7 @@ package struct EventFollower: ~Copyable {
         if let event = try nextEvent(patience) { return .event(event) }
       } catch {
         switch error {
-        case .malformed, .timeUp, .outputClosed: throw error
+        case .malformed, .timeUp, .outputClosed, .interrupted: throw error
         case .unreachable where !wasReached: throw error
         case .unreachable, .busy, .closed: disconnect()
         }

@@ -7,6 +7,10 @@ package enum TimedWait {
   package enum End: Equatable, Sendable {
     /// There is something to read, or the end of the stream.
     case readable
+    /// There is room to write.
+    case room
+    /// The bell was rung.
+    case rung
     /// Nobody reads standard output any more.
     case outputClosed
     /// The time is up.
@@ -17,23 +21,33 @@ package enum TimedWait {
   ///
   /// - Parameters:
   ///   - number: a descriptor that there may be something to read from; nil to let time pass.
+  ///   - wantsRoom: whether the wait ends as well when there is room to write to that descriptor.
   ///   - watchesOutput: whether the wait ends as well when nobody reads standard output any more. A file and a terminal
   ///     always have a reader.
+  ///   - bell: the descriptor of a ``Wakeup`` that ends the wait when it is rung; it is not reset.
   ///   - deadline: a moment of ``Clock/monotonicMicroseconds``; nil to wait for as long as it takes.
+  /// - Returns: what ended it; of several at once, a closed output first, then the bell.
   package static func wait(
-    for number: Int32?, watchesOutput: Bool = false, until deadline: UInt64?
+    for number: Int32?, wantsRoom: Bool = false, watchesOutput: Bool = false, bell: Int32? = nil,
+    until deadline: UInt64?
   ) throws(SystemError) -> End {
     // A negative number is passed over; a broken pipe is told without being asked for.
-    let input = pollfd(fd: number ?? -1, events: Int16(POLLIN), revents: 0)
+    let events = Int16(wantsRoom ? POLLIN | POLLOUT : POLLIN)
+    let input = pollfd(fd: number ?? -1, events: events, revents: 0)
     let output = pollfd(fd: watchesOutput ? STDOUT_FILENO : -1, events: 0, revents: 0)
+    let rings = pollfd(fd: bell ?? -1, events: Int16(POLLIN), revents: 0)
     while true {
-      var watched: InlineArray<2, pollfd> = [input, output]
+      var watched: InlineArray<3, pollfd> = [input, output, rings]
       var span = watched.mutableSpan
       let limit = milliseconds(until: deadline)
-      let count = unsafe span.withUnsafeMutableBufferPointer { unsafe poll($0.baseAddress, 2, limit) }
+      let count = unsafe span.withUnsafeMutableBufferPointer { unsafe poll($0.baseAddress, 3, limit) }
       let code = errno
       if count == -1, code != EINTR { throw SystemError(call: "poll", code: code) }
-      if count > 0 { return watched[1].revents != 0 ? .outputClosed : .readable }
+      if count > 0 {
+        if watched[1].revents != 0 { return .outputClosed }
+        if watched[2].revents != 0 { return .rung }
+        return watched[0].revents == Int16(POLLOUT) ? .room : .readable
+      }
       if let deadline, Clock.monotonicMicroseconds >= deadline { return .timeUp }
     }
   }

@@ -1,5 +1,5 @@
+import ClientFormats
 import Glibc
-import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem

@@ -1,3 +1,4 @@
+import ClientFormats
 import ClientSecrets
 import IdentityClient
 import IdentityCore

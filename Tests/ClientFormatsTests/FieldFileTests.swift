@@ -1,4 +1,4 @@
-import IdentityClient
+import ClientFormats
 import Testing
 
 @Suite struct FieldFileTests {

@@ -1,3 +1,4 @@
+package import IdentityClient
 import IdentityCore
 import IdentityWire
 

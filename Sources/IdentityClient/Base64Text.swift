@@ -1,0 +1,94 @@
+import LinuxSystem
+
+/// Base64 as the protocol has it: RFC 4648, section 4, with padding.
+///
+/// The library links nothing but the C library, so this is not libsodium's. Characters are computed and not looked up in a
+/// table, whose cache lines would tell of the secret.
+enum Base64Text {
+  /// How many characters stand for so many bytes.
+  static func length(of count: Int) -> Int { (count + 2) / 3 * 4 }
+
+  /// Appends the text for the bytes. The array does not move in memory where it has room for that.
+  static func append(_ bytes: borrowing Span<UInt8>, to text: inout [UInt8]) {
+    var index = 0
+    while index < bytes.count {
+      let rest = min(3, bytes.count - index)
+      var group = UInt32(bytes[index]) << 16
+      if rest > 1 { group |= UInt32(bytes[index + 1]) << 8 }
+      if rest > 2 { group |= UInt32(bytes[index + 2]) }
+      for place in 0..<4 {
+        let digit = UInt8(group >> UInt32(18 - 6 * place) & 63)
+        text.append(place <= rest ? character(for: digit) : UInt8(ascii: "="))
+      }
+      index += 3
+    }
+  }
+
+  /// The bytes that the text stands for; nil where it is not Base64, or has bits that stand for nothing. Whoever gets
+  /// them wipes them.
+  static func decode(_ text: borrowing Span<UInt8>) -> [UInt8]? {
+    guard text.count % 4 == 0 else { return nil }
+    var padding = 0
+    while padding < 2, padding < text.count, text[text.count - 1 - padding] == UInt8(ascii: "=") { padding += 1 }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count / 4 * 3)
+    var group: UInt32 = 0
+    var invalid: UInt32 = 0
+    for index in 0..<(text.count - padding) {
+      let digit = digit(for: text[index])
+      invalid |= digit & 64
+      group = group << 6 | digit & 63
+      if index % 4 == 3 {
+        bytes.append(UInt8(group >> 16 & 255))
+        bytes.append(UInt8(group >> 8 & 255))
+        bytes.append(UInt8(group & 255))
+        group = 0
+      }
+    }
+    switch padding {
+    case 1:
+      invalid |= group & 3
+      bytes.append(UInt8(group >> 10 & 255))
+      bytes.append(UInt8(group >> 2 & 255))
+    case 2:
+      invalid |= group & 15
+      bytes.append(UInt8(group >> 4 & 255))
+    default: break
+    }
+    guard invalid == 0 else {
+      bytes.wipe()
+      return nil
+    }
+    return bytes
+  }
+
+  /// The character of a digit from 0 to 63.
+  private static func character(for digit: UInt8) -> UInt8 {
+    let value = Int32(digit)
+    var character = value + 65
+    character += atLeast(value, 26) & 6
+    character -= atLeast(value, 52) & 75
+    character -= atLeast(value, 62) & 15
+    character += atLeast(value, 63) & 3
+    return UInt8(truncatingIfNeeded: character)
+  }
+
+  /// The digit of a character; 64 for one that is none.
+  private static func digit(for character: UInt8) -> UInt32 {
+    let value = Int32(character)
+    var digit: Int32 = 64
+    digit += within(value, 65, 90) & (value - 65 - 64)
+    digit += within(value, 97, 122) & (value - 71 - 64)
+    digit += within(value, 48, 57) & (value + 4 - 64)
+    digit += within(value, 43, 43) & (62 - 64)
+    digit += within(value, 47, 47) & (63 - 64)
+    return UInt32(truncatingIfNeeded: digit)
+  }
+
+  /// All bits where the value is at least the bound, else none.
+  private static func atLeast(_ value: Int32, _ bound: Int32) -> Int32 { (bound - 1 - value) >> 31 }
+
+  private static func within(_ value: Int32, _ low: Int32, _ high: Int32) -> Int32 {
+    atLeast(value, low) & ~atLeast(value, high + 1)
+  }
+}

@@ -1,0 +1,94 @@
+import LinuxSystem
+
+/// A client of identityd for programs without Swift concurrency: each call blocks the thread until the answer is there.
+///
+/// It belongs to one thread at a time. In a task of Swift concurrency, use ``IdentityClient``.
+public struct BlockingIdentityClient: ~Copyable {
+  private let path: String
+  private let timeout: UInt64?
+  private var connection: DaemonConnection?
+
+  /// Makes a client; nothing is connected yet. The parameters are those of ``IdentityClient/init(socket:timeout:)``.
+  public init(socket: String? = nil, timeout: Duration? = IdentityClient.defaultTimeout) {
+    path = socket ?? DaemonConnection.defaultPath
+    self.timeout = timeout?.microseconds
+  }
+
+  /// Asks the daemon, and blocks until the answer is there.
+  public mutating func ask<Answer>(_ request: IdentityRequest<Answer>) throws(IdentityError) -> Answer {
+    try request.line.check()
+    let patience = Patience(microseconds: timeout)
+    let received: ReceivedAnswer
+    do throws(DaemonConnection.Failure) {
+      received = try exchange(request.line, patience)
+    } catch {
+      // Whatever is still to come over it is not for the next request.
+      connection = nil
+      throw IdentityError(error)
+    }
+    return try request.answer(received)
+  }
+
+  /// Follows events.
+  ///
+  /// - Parameters:
+  ///   - topics: none for all.
+  ///   - since: the number of the event to begin behind; nil to begin with what happens from now on.
+  public func events(topics: EventTopic..., since: Int64? = nil) -> BlockingIdentityEvents {
+    BlockingIdentityEvents(path: path, topics: topics, since: since)
+  }
+
+  private mutating func exchange(_ line: RequestLine, _ patience: Patience) throws(DaemonConnection.Failure)
+    -> ReceivedAnswer
+  {
+    // One that ended meanwhile, or has something to say that nobody asked, is no good for a request.
+    if connection?.isIdle == false { connection = nil }
+    do {
+      return try exchangeOnce(line, patience)
+    } catch .closed where line.isQuestion {
+      connection = nil
+      return try exchangeOnce(line, patience)
+    }
+  }
+
+  private mutating func exchangeOnce(_ line: RequestLine, _ patience: Patience) throws(DaemonConnection.Failure)
+    -> ReceivedAnswer
+  {
+    if connection == nil { connection = try DaemonConnection(path: path, patience) }
+    guard let answer = try connection?.exchange(line, patience) else { throw .closed }
+    return answer
+  }
+}
+
+/// Events as they happen, as ``IdentityEvents`` has them, for one thread.
+public struct BlockingIdentityEvents: ~Copyable {
+  private var follower: EventFollower
+
+  init(path: String, topics: [EventTopic], since: Int64?) {
+    follower = EventFollower(path: path, topics: topics.map(\.rawValue), since: since, tellsBeginning: true)
+  }
+
+  /// Blocks until the next step.
+  ///
+  /// - Parameter timeout: how long at most; nil for as long as it takes.
+  /// - Throws: ``IdentityError/timedOut``, behind which it goes on, and what ends ``IdentityEvents``.
+  public mutating func next(timeout: Duration? = nil) throws(IdentityError) -> IdentityEventStep {
+    let step: EventFollower.Step
+    do throws(DaemonConnection.Failure) {
+      step = try follower.next(Patience(microseconds: timeout?.microseconds))
+    } catch {
+      throw IdentityError(error)
+    }
+    if let told = IdentityEventStep(step, last: follower.last) { return told }
+    guard case .refused(let code, let text) = step else { throw .brokenAnswer("there is no event") }
+    throw IdentityError(code: code, text: text)
+  }
+}
+
+extension Patience {
+  /// From now on; nil for as long as it takes.
+  fileprivate init(microseconds: UInt64?) {
+    let moment = microseconds.map { Clock.monotonicMicroseconds.addingReportingOverflow($0) }
+    self.init(until: moment.map { $0.overflow ? .max : $0.partialValue })
+  }
+}

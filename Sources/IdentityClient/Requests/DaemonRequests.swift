@@ -1,0 +1,16 @@
+extension IdentityRequest where Answer == IdentityPeer {
+  /// Who the daemon takes this program for.
+  public static var whoami: IdentityRequest {
+    IdentityRequest(.question("whoami")) { (fields) throws(IdentityError) in try IdentityPeer(fields) }
+  }
+}
+
+extension IdentityRequest where Answer == [String: String] {
+  /// The daemon's state, by the names that identityd(8) lists.
+  public static var status: IdentityRequest {
+    IdentityRequest(.question("status")) { (fields) throws(IdentityError) in
+      let rows = try fields.map { (row) throws(IdentityError) in row.values }
+      return rows.reduce(into: [:]) { $0.merge($1) { $1 } }
+    }
+  }
+}
