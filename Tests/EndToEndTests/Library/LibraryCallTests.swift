@@ -1,0 +1,185 @@
+import Glibc
+import IdentityClient
+import Testing
+
+/// Every request of the library, against the real daemon.
+@Suite struct LibraryCallTests {
+  private let other = "557e5958-d390-4cbf-b928-2a2b19a1399a"
+
+  @Test func `identifiers of every level come as the daemon tells them`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let me = try await client.ask(.whoami)
+    for level in [IdentifierLevel.session, .boot, .installation, .vendor, .device] {
+      let identifier = try await client.ask(.identifier(level))
+      #expect(identifier.uuid.description == (try daemon.uuid("get \(level)")), "\(level)")
+      #expect(identifier.level == level)
+      let isStored = [IdentifierLevel.installation, .vendor, .device].contains(level)
+      #expect((identifier.created != nil) == isStored)
+      #expect((identifier.app == me.app) == (level != .device && level != .vendor))
+    }
+    let device = try await client.ask(.identifier(.device))
+    #expect([.machine, .random].contains(device.origin))
+    let key = try await client.ask(.key("player 1"))
+    #expect(key.level == .key)
+    #expect(try await client.ask(.key("player 1")) == key)
+    #expect(try await client.ask(.key("player=2")).uuid != key.uuid)
+  }
+
+  @Test func `fresh UUIDs have the version that was asked for`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let random = try await client.ask(.uuids(count: 10_000))
+    #expect(Set(random).count == 10_000)
+    #expect(random.allSatisfy { $0.bytes[6] >> 4 == 4 })
+    let ordered = try await client.ask(.uuids(count: 3, version: .timeOrdered))
+    #expect(ordered == ordered.sorted())
+    #expect(ordered.allSatisfy { $0.bytes[6] >> 4 == 7 })
+    #expect(try await client.ask(.uuids(count: 1)).count == 1)
+  }
+
+  @Test func `what is a UUID is told, and what an identifier is`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    #expect(try await client.ask(.check(other.uppercased()))?.description == other)
+    #expect(try await client.ask(.check("not=one")) == nil)
+    #expect(try await client.ask(.check("")) == nil)
+    let first = try await client.ask(.identifier(.installation)).uuid
+    #expect(try await client.ask(.resolve(first)).isCurrent)
+    let would = try await client.ask(.previewRenewal(.installation))
+    #expect(would.map(\.uuid) == [first])
+    #expect(would.map(\.level) == [.installation])
+    #expect(would.map(\.app) == [try await client.ask(.whoami).app])
+    let renewal = try await client.ask(.renew(.installation))
+    #expect(renewal.previous == first)
+    let resolved = try await client.ask(.resolve(first))
+    #expect(!resolved.isCurrent)
+    #expect(resolved.now == renewal.uuid)
+    #expect(resolved.level == .installation)
+    let history = try await client.ask(.history(.installation))
+    #expect(history.map(\.uuid) == [first, renewal.uuid])
+    #expect(history.map(\.cause) == ["first-use", "renewed"])
+    #expect(history.first?.until == history.last?.from)
+    #expect(history.first?.endCause == "renewed")
+    #expect(history.last?.author == "uid:\(try await client.ask(.whoami).userID)")
+  }
+
+  @Test func `a migration says what it would do, does it, and takes a value from an item`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let uuid = try #require(IdentityUUID(other))
+    let dry = try await client.ask(.migrate(.device, to: uuid, commits: false))
+    #expect((dry.uuid, dry.isChanged, dry.isCommitted, dry.previous) == (uuid, true, false, nil))
+    let done = try await client.ask(.migrate(.device, to: uuid, commits: true))
+    #expect(done.isCommitted)
+    #expect(try await client.ask(.identifier(.device)).uuid == uuid)
+    let key = ItemKey(service: "old", account: "installation")
+    try await client.ask(.addItem(key, secret: Secret("9d2f6a519c0f4b8e8b3c5d1e5f0a7c11")))
+    let migrated = try await client.ask(.migrate(.installation, from: key, commits: true))
+    #expect(migrated.uuid.description == "9d2f6a51-9c0f-4b8e-8b3c-5d1e5f0a7c11")
+    #expect(try await client.ask(.identifier(.installation)).origin == .migrated || migrated.isCommitted)
+  }
+
+  @Test func `an item is added, read, changed, found and deleted`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let key = ItemKey(service: "mail server", account: "alice=\"a\"")
+    let description = ItemDescription(
+      label: "My mail\n", attributes: ["host": "mx1", "note": ""], isThisDeviceOnly: true, endsWithInstallation: true)
+    try await client.ask(.addItem(key, secret: Secret("correct horse"), description))
+    let item = try await client.ask(.readItem(key))
+    #expect(text(item.secret) == "correct horse")
+    #expect(item.entry.key.service == key.service)
+    #expect(item.entry.key.account == key.account)
+    #expect(item.entry.key.group == (try await client.ask(.whoami).app))
+    #expect(item.entry.description.label == "My mail\n")
+    #expect(item.entry.description.attributes["host"] == "mx1")
+    #expect(item.entry.description.isThisDeviceOnly && item.entry.description.endsWithInstallation)
+    try await client.ask(.updateItem(key, secret: Secret("battery staple"), label: "", attributes: ["host": "mx2"]))
+    let changed = try await client.ask(.readItem(key))
+    #expect(text(changed.secret) == "battery staple")
+    #expect(changed.entry.description.label == nil)
+    #expect(changed.entry.description.attributes["host"] == "mx2")
+    #expect(changed.entry.modified >= changed.entry.created)
+    #expect(try await client.ask(.putItem(key, secret: Secret(""))) == .replaced)
+    #expect(try await client.ask(.readItem(key)).secret.count == 0)
+    #expect(try await client.ask(.putItem(ItemKey(service: "pin", account: "alice"), secret: Secret("1"))) == .created)
+    #expect(try await client.ask(.findItems(ItemCondition(in: .all))).count == 2)
+    #expect(try await client.ask(.findItems(ItemCondition(), limit: 1)).count == 1)
+    #expect(try await client.ask(.findItems(ItemCondition(service: "pin"))).map(\.key.account) == ["alice"])
+    #expect(try await client.ask(.findItems(ItemCondition(service: "none"))) == [])
+    #expect(try await client.ask(.deleteItems(ItemCondition(key))) == 1)
+    #expect(try await client.ask(.deleteItems(ItemCondition(key))) == 0)
+  }
+
+  @Test(arguments: [0, 1, 2, 3, 4, 255, 32_768])
+  func `a secret of any bytes comes back as it went`(count: Int) async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ $0 >> 8) }
+    let key = ItemKey(service: "bytes", account: "\(count)")
+    #expect(try await client.ask(.putItem(key, secret: Secret(bytes.span))) == .created)
+    let read = try await client.ask(.readItem(key)).secret
+    #expect(read.withBytes { read in read.indices.allSatisfy { read[$0] == bytes[$0] } } && read.count == count)
+  }
+
+  @Test func `versions are reported, told, claimed and compared`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    #expect(try await client.ask(.previewVersion("1.4.2")).state == .installed)
+    #expect(try await client.ask(.versionHistory()) == [])
+    let report = try await client.ask(.reportVersion("1.4.2", build: "9f3c2a1"))
+    #expect((report.state, report.version, report.build, report.previous) == (.installed, "1.4.2", "9f3c2a1", nil))
+    #expect(try await client.ask(.versionState()) == report)
+    #expect(try await client.ask(.versionHistory()).map(\.version) == ["1.4.2"])
+    #expect(try await client.ask(.versionState(of: .system)).state == .installed)
+    #expect(try await client.ask(.versionHistory(of: .system)).count == 1)
+    #expect(try await client.ask(.claim("migrate database")))
+    #expect(try await client.ask(.claim("migrate database")) == false)
+    #expect(try await client.ask(.compareVersions("1.2", "1.10")) == .less)
+    #expect(try await client.ask(.compareVersions("2.0", "2.00.0")) == .equal)
+    #expect(try await client.ask(.compareVersions("1.2", "1.2~rc1", order: .linux)) == .greater)
+  }
+
+  @Test func `push tokens are put, told, refused by their provider and deleted`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let device = try await client.ask(.identifier(.device)).uuid
+    let created = try await client.ask(.putToken("a=b c", provider: "fcm", environment: "test", topic: "news"))
+    #expect((created.state, created.device, created.previous) == (.created, device, nil))
+    let again = try await client.ask(.putToken("a=b c", provider: "fcm", environment: "test", topic: "news"))
+    #expect(again.state == .unchanged)
+    let token = try await client.ask(.token(provider: "fcm"))
+    #expect((token.token, token.environment, token.topic, token.isValid) == ("a=b c", "test", "news", true))
+    let replaced = try await client.ask(.putToken("second", provider: "fcm"))
+    #expect((replaced.state, replaced.previous) == (.replaced, "a=b c"))
+    #expect(try await client.ask(.invalidateToken("a=b c", provider: "fcm")) == false)
+    #expect(try await client.ask(.invalidateToken("second", provider: "fcm")))
+    #expect(try await client.ask(.token(provider: "fcm")).isValid == false)
+    #expect(try await client.ask(.tokens()).map(\.token) == ["second"])
+    #expect(try await client.ask(.tokens(notConfirmedForSeconds: 3_600)) == [])
+    try await client.ask(.deleteToken(provider: "fcm"))
+    #expect(try await client.ask(.tokens()) == [])
+  }
+
+  @Test func `who asks is told, how the daemon is, and any other words are answered as they are`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let me = try await client.ask(.whoami)
+    #expect(me.userID == geteuid())
+    #expect(me.processID == getpid())
+    #expect(me.isAdmin == isRoot)
+    #expect(try await client.ask(.status)["store"] == "ok")
+    let hello = try await client.ask(.words("hello"))
+    #expect(hello.final.words.first == "identityd")
+    #expect(hello.final["protocol"] == "1")
+    let help = try await client.ask(.words("help", "get", "key"))
+    #expect(help.rows.map(\.words) == [["get key"]])
+    #expect(try await client.ask(.words(["check", "a=b"])).final.words == ["invalid"])
+  }
+}
+
+/// A secret as text.
+func text(_ secret: Secret) -> String {
+  secret.withBytes { bytes in String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self) }
+}

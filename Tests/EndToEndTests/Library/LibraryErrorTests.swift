@@ -1,0 +1,153 @@
+import Foundation
+import IdentityClient
+import LinuxSystem
+import TestSupport
+import Testing
+
+/// What is thrown, and that it is what the daemon said.
+@Suite struct LibraryErrorTests {
+  /// The code that a request is refused with; nil where it is not.
+  private func code<Answer>(
+    _ client: IdentityClient, _ request: IdentityRequest<Answer>
+  ) async -> IdentityError.Code? {
+    do {
+      _ = try await client.ask(request)
+      return nil
+    } catch {
+      guard case .refused(let code, let text) = error else { return nil }
+      #expect(!text.isEmpty)
+      return code
+    }
+  }
+
+  @Test func `each refusal of the daemon is thrown under its code`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let key = ItemKey(service: "mail", account: "alice")
+    #expect(await code(client, .check("a\0b")) == .syntax)
+    #expect(await code(client, .words("")) == .syntax)
+    #expect(await code(client, .words("nonsense")) == .unknownVerb)
+    #expect(await code(client, .uuids(count: 0)) == .badArgument)
+    #expect(await code(client, .identifier(IdentifierLevel(rawValue: "month"))) == .badArgument)
+    let zeros = try #require(IdentityUUID("00000000000000000000000000000000"))
+    #expect(await code(client, .migrate(.device, to: zeros, commits: false)) == .invalidUUID)
+    // Root is never denied anything.
+    if !isRoot { #expect(await code(client, .renew(.device)) == .denied) }
+    #expect(await code(client, .readItem(key)) == .notFound)
+    #expect(await code(client, .resolve(zeros)) == .invalidUUID)
+    try await client.ask(.addItem(key, secret: Secret("1")))
+    #expect(await code(client, .addItem(key, secret: Secret("2"))) == .exists)
+    _ = try await client.ask(.identifier(.device))
+    let other = try #require(IdentityUUID("557e5958d3904cbfb9282a2b19a1399a"))
+    #expect(await code(client, .migrate(.device, to: other, commits: true)) == .conflict)
+    let long = [UInt8](repeating: 7, count: 32_769)
+    #expect(await code(client, .putItem(key, secret: Secret(long.span))) == .limit)
+    // The client is as good as before.
+    #expect(try await client.ask(.check(other.description)) == other)
+  }
+
+  @Test(arguments: [
+    "syntax", "too-long", "unknown-verb", "bad-argument", "invalid-uuid", "denied", "not-found", "exists", "conflict",
+    "limit", "gone", "busy", "no-space", "read-only", "unavailable", "internal", "code-of-later",
+  ])
+  func `whatever code the daemon gives is the code that is thrown`(code: String) async throws {
+    let daemon = try PlayedDaemon { _ in .lines("ERR \(code) so it is\n") }
+    let client = IdentityClient(socket: daemon.socket)
+    let expected = IdentityError.refused(IdentityError.Code(rawValue: code), "so it is")
+    await #expect(throws: expected) { try await client.ask(.whoami) }
+    await #expect(throws: expected) { try await client.ask(.words("later", "verb")) }
+    #expect(expected.isWorthRetrying == ["busy", "no-space", "read-only", "unavailable"].contains(code))
+  }
+
+  @Test func `what does not fit into a line is refused and never sent, as it would end the connection`() async throws {
+    let daemon = try PlayedDaemon { _ in .lines("OK\n") }
+    let client = IdentityClient(socket: daemon.socket)
+    let long = [UInt8](repeating: 7, count: 60_000)
+    let key = ItemKey(service: "a", account: "b")
+    #expect(await code(client, .putItem(key, secret: Secret(long.span))) == .tooLong)
+    #expect(await code(client, .words("check", String(repeating: "a", count: 65_530))) == .tooLong)
+    #expect(await code(client, .words("subscribe")) == .badArgument)
+    #expect(await code(client, .words("Quit")) == .badArgument)
+    let odd = ItemDescription(attributes: ["two words": "x"])
+    #expect(await code(client, .addItem(key, secret: Secret("1"), odd)) == .badArgument)
+    #expect(daemon.requests == [])
+  }
+
+  @Test(arguments: ["EVENT", "nonsense", "* a\nnonsense", "OK", "OK no-uuid level=device", "OK \(UUID()) level"])
+  func `what is not an answer to the request is told, and never taken for one`(lines: String) async throws {
+    let daemon = try PlayedDaemon { $0 == "ping" ? .lines("OK\n") : .lines("\(lines)\n") }
+    let client = IdentityClient(socket: daemon.socket)
+    do {
+      let identifier = try await client.ask(.identifier(.device))
+      Issue.record("\(identifier)")
+    } catch {
+      guard case .brokenAnswer = error else { throw error }
+    }
+    #expect(try await client.ask(.words("ping")).final.words == [])
+  }
+
+  @Test func `a daemon that is not there is said to be unreachable, and found once it is`() async throws {
+    let daemon = try DaemonUnderTest()
+    let client = IdentityClient(socket: daemon.socket)
+    for _ in 0..<2 {
+      do {
+        _ = try await client.ask(.whoami)
+        Issue.record("there is no daemon")
+      } catch .unreachable(let path, let reason) {
+        #expect(path == daemon.socket)
+        #expect(!reason.isEmpty)
+      }
+    }
+    try daemon.start()
+    #expect(try await client.ask(.whoami).processID == getpid())
+  }
+
+  @Test func `a question whose connection breaks is asked once more, and a change is not`() async throws {
+    let daemon = try PlayedDaemon { _ in .lastLines("") }
+    let client = IdentityClient(socket: daemon.socket)
+    await #expect(throws: IdentityError.connectionLost) { try await client.ask(.whoami) }
+    #expect(daemon.requests == ["whoami", "whoami"])
+    await #expect(throws: IdentityError.connectionLost) { try await client.ask(.claim("work")) }
+    #expect(daemon.requests == ["whoami", "whoami", "version claim work"])
+  }
+
+  @Test func `a daemon without room is told to be busy, and is asked anew the next time`() async throws {
+    let daemon = try PlayedDaemon { $0 == "whoami" ? .lastLines("ERR busy too many\n") : .lines("OK\n") }
+    let client = IdentityClient(socket: daemon.socket)
+    await #expect(throws: IdentityError.refused(.busy, "too many")) { try await client.ask(.whoami) }
+    #expect(try await client.ask(.words("ping")).final.words == [])
+  }
+
+  @Test func `a request outlives a restart of the daemon`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let device = try await client.ask(.identifier(.device)).uuid
+    #expect(daemon.end() == 0)
+    try daemon.start()
+    #expect(try await client.ask(.identifier(.device)).uuid == device)
+    #expect(daemon.end(with: SIGKILL) == 128 + SIGKILL)
+    try daemon.start()
+    #expect(try await client.ask(.identifier(.device)).uuid == device)
+  }
+
+  @Test func `an answer that does not come in time is said not to, and the next request gets its own`() async throws {
+    let isReleased = Locked(false)
+    let daemon = try PlayedDaemon { request in
+      while request == "check late", !isReleased.withLock({ $0 }) { usleep(1_000) }
+      return .lines("OK \(request == "check late" ? "invalid" : "valid \(UUID())")\n")
+    }
+    let hurried = IdentityClient(socket: daemon.socket, timeout: .milliseconds(50))
+    await #expect(throws: IdentityError.timedOut) { try await hurried.ask(.check("late")) }
+    isReleased.withLock { $0 = true }
+    // As the client is, its time may be up once more before the played daemon has come round.
+    while true {
+      do {
+        let found = try await hurried.ask(.check("next"))
+        #expect(found != nil)
+        break
+      } catch .timedOut {
+        continue
+      }
+    }
+  }
+}

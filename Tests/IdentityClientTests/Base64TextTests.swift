@@ -1,0 +1,42 @@
+import Foundation
+import Testing
+
+@testable import IdentityClient
+
+@Suite struct Base64TextTests {
+  private func encoded(_ bytes: [UInt8]) -> String {
+    var text: [UInt8] = []
+    Base64Text.append(bytes.span, to: &text)
+    #expect(text.count == Base64Text.length(of: bytes.count))
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  private func decoded(_ text: String) -> [UInt8]? { Base64Text.decode(Array(text.utf8).span) }
+
+  @Test func `every byte at every place is written and read as Foundation does it`() {
+    for byte in UInt8.min...UInt8.max {
+      for count in 0...4 {
+        for place in 0..<count {
+          var bytes = [UInt8](repeating: ~byte, count: count)
+          bytes[place] = byte
+          #expect(encoded(bytes) == Data(bytes).base64EncodedString())
+          #expect(decoded(encoded(bytes)) == bytes)
+        }
+      }
+    }
+    #expect(decoded("") == [])
+  }
+
+  @Test func `of all characters only the alphabet's are taken`() {
+    let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    for character in UInt8.min...UInt8.max {
+      let text = [UInt8(ascii: "A"), character, UInt8(ascii: "A"), UInt8(ascii: "A")]
+      #expect((Base64Text.decode(text.span) != nil) == alphabet.contains(character), "\(character)")
+    }
+  }
+
+  @Test(arguments: ["A", "AA", "AAA", "AAAAA", "A===", "====", "AB==", "AAB=", "AA=A", "AA==AAAA", "AA==\n"])
+  func `what is cut off, or has bits that stand for nothing, is not Base64`(text: String) {
+    #expect(decoded(text) == nil)
+  }
+}

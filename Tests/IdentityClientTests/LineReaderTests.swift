@@ -1,0 +1,33 @@
+import Testing
+
+@testable import IdentityClient
+
+@Suite struct LineReaderTests {
+  /// The lines that come of these pieces.
+  private func lines(_ pieces: [String]) -> [String] {
+    var reader = LineReader()
+    var lines: [String] = []
+    for piece in pieces {
+      reader.append(Array(piece.utf8).span)
+      while let line = reader.next() { lines.append(String(decoding: line, as: UTF8.self)) }
+    }
+    return lines
+  }
+
+  @Test func `wherever the bytes are cut the lines are the same`() {
+    let text = "OK\n* a b\n\nEVENT 1 item added\nrest"
+    let expected = ["OK", "* a b", "", "EVENT 1 item added"]
+    #expect(lines([text]) == expected)
+    #expect(lines(text.map(String.init)) == expected)
+    for cut in text.indices { #expect(lines([String(text[..<cut]), String(text[cut...])]) == expected) }
+  }
+
+  @Test func `a line may be taken before the next has come whole`() {
+    var reader = LineReader()
+    reader.append(Array("OK 1\nOK ".utf8).span)
+    var taken = [reader.next(), reader.next(), reader.next()]
+    reader.append(Array("2\n".utf8).span)
+    taken.append(reader.next())
+    #expect(taken == [Array("OK 1".utf8), nil, nil, Array("OK 2".utf8)])
+  }
+}

@@ -1,0 +1,40 @@
+import IdentityClient
+import Testing
+
+@Suite struct SecretTests {
+  private let secret = Secret("hunter2")
+
+  @Test func `nothing that prints a value shows a secret`() {
+    struct Account { let name: String, password: Secret }
+    let account = Account(name: "alice", password: secret)
+    var dumped = ""
+    dump(account, to: &dumped)
+    dump(secret, to: &dumped)
+    let optional: Secret? = secret
+    for text in [
+      "\(secret)", secret.debugDescription, String(describing: secret), String(reflecting: secret), "\(account)",
+      String(reflecting: account), String(describing: optional), "\([secret])", dumped,
+    ] {
+      #expect(!text.contains("hunter2"), "\(text)")
+      // Nor as numbers: 104 117 110 are its first bytes.
+      #expect(!text.contains("104"), "\(text)")
+      #expect(text.contains("Secret"), "\(text)")
+    }
+    #expect(Mirror(reflecting: secret).children.isEmpty)
+  }
+
+  @Test func `its bytes are those that were given, whatever becomes of those`() {
+    var bytes: [UInt8] = [1, 2, 3]
+    let secret = Secret(bytes.span)
+    bytes[0] = 9
+    #expect(secret.count == 3)
+    #expect(secret.withBytes { [$0[0], $0[1], $0[2]] } == [1, 2, 3])
+  }
+
+  @Test func `what is thrown by whoever gets the bytes is thrown on`() {
+    struct Refused: Error {}
+    #expect(throws: Refused.self) {
+      try secret.withBytes { (_) throws(Refused) in throw Refused() }
+    }
+  }
+}
