@@ -35,7 +35,8 @@ public struct IdentityEvents: AsyncSequence, Sendable {
     init(_ stream: EventStream) { self.stream = stream }
 
     /// Waits for the next step; nil once the task is cancelled, and behind an error.
-    public mutating func next(isolation actor: isolated (any Actor)?) async throws(IdentityError) -> IdentityEventStep? {
+    public mutating func next(isolation actor: isolated (any Actor)?) async throws(IdentityError) -> IdentityEventStep?
+    {
       try await stream.next().get()
     }
   }

@@ -36,7 +36,8 @@ import Testing
 
   @Test func `every code of the protocol has its name here`() {
     let named: [IdentityError.Code] = [
-      .syntax, .tooLong, .unknownVerb, .badArgument, .invalidUUID, .denied, .notFound, .exists, .conflict, .limit, .gone,
+      .syntax, .tooLong, .unknownVerb, .badArgument, .invalidUUID, .denied, .notFound, .exists, .conflict, .limit,
+      .gone,
       .busy, .noSpace, .readOnly, .unavailable, .internal,
     ]
     #expect(named.map(\.rawValue) == ErrorCode.allCases.map(\.rawValue))

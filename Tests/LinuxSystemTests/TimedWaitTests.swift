@@ -34,6 +34,28 @@ import Testing
     #expect(try TimedWait.wait(for: nil, until: 0) == .timeUp)
   }
 
+  @Test func `a bell ends the wait, before anything there is to read`() throws {
+    let pair = try Pair.sockets()
+    let bell = try Wakeup(blocking: false)
+    let number = bell.descriptor.number
+    #expect(try TimedWait.wait(for: pair.reader.number, bell: number, until: moment(in: 1)) == .timeUp)
+    try pair.writer.sendAll([1])
+    #expect(try TimedWait.wait(for: pair.reader.number, bell: number, until: nil) == .readable)
+    bell.ring()
+    #expect(try TimedWait.wait(for: pair.reader.number, bell: number, until: nil) == .rung)
+    #expect(try TimedWait.wait(for: nil, bell: number, until: nil) == .rung)
+    bell.wait()
+    #expect(try TimedWait.wait(for: pair.reader.number, bell: number, until: nil) == .readable)
+  }
+
+  @Test func `room is told where it is wanted and nothing is there to read`() throws {
+    let pair = try Pair.sockets()
+    #expect(try TimedWait.wait(for: pair.reader.number, wantsRoom: true, until: nil) == .room)
+    #expect(try TimedWait.wait(for: pair.reader.number, until: 0) == .timeUp)
+    try pair.writer.sendAll([1])
+    #expect(try TimedWait.wait(for: pair.reader.number, wantsRoom: true, until: nil) == .readable)
+  }
+
   @Test func `a connection is made at once or not at all`() throws {
     let temporary = try TemporaryFolder()
     let path = temporary["socket"]

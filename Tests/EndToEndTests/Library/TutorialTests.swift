@@ -1,0 +1,55 @@
+import Glibc
+import IdentityClient
+import LinuxSystem
+import Testing
+
+/// What the code of the tutorial says goes here: the tests need no log of their own.
+func log(_ text: String) { logged.withLock { $0.append(text) } }
+private let logged = Locked<[String]>([])
+
+/// The code of the tutorial, as it is shown, against the real daemon.
+@Suite struct TutorialTests {
+  @Test func `a program learns who it is`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let identity = try await identify(with: IdentityClient(socket: daemon.socket))
+    #expect(identity.device.description == (try daemon.uuid("get device")))
+    #expect(identity.installation.description == (try daemon.uuid("get installation")))
+    #expect(try daemon.ask("whoami").hasPrefix("OK \(identity.app) "))
+  }
+
+  @Test func `a password is kept and read again`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    #expect(try await password(with: client) == nil)
+    try await keep(Secret("first"), with: client)
+    try await keep(Secret("correct horse"), with: client)
+    #expect(try await password(with: client).map(text) == "correct horse")
+  }
+
+  @Test func `what has to be run once after an upgrade is`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    // Reports of one session are answered alike: the earlier one is another process's.
+    #expect(try identityctl(daemon, "version", "report", "0.9").status == 0)
+    var runs = 0
+    for _ in 0..<3 { try await start(version: "1.0", with: client) { runs += 1 } }
+    #expect(runs == 1)
+  }
+
+  @Test func `which device this is is handed on, and when it changes`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let handed = Locked<[IdentityUUID]>([])
+    let task = Task { try await followDevice(with: client) { device in handed.withLock { $0.append(device) } } }
+    try await eventually { !handed.withLock { $0.isEmpty } }
+    let renewal = try await client.ask(.renew(.device))
+    try await eventually { handed.withLock { $0.last } == renewal.uuid }
+    #expect(handed.withLock { $0.first } == renewal.previous)
+    #expect(daemon.end(with: SIGKILL) == 128 + SIGKILL)
+    try daemon.start()
+    let again = try await client.ask(.renew(.device))
+    try await eventually { handed.withLock { $0.last } == again.uuid }
+    task.cancel()
+    try await task.value
+  }
+}
