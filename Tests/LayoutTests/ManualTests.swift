@@ -55,20 +55,6 @@ import Testing
     }
   }
 
-  @Test(arguments: ["identityd.8", "identityctl.1", "identityd.conf.5", "identityd-protocol.7"])
-  func `mandoc finds nothing wrong with the manual`(page: String) throws {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = ["mandoc", "-Tlint", "-W", "warning", Tree.root.appending(path: "packaging/man/\(page)").path]
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = output
-    try process.run()
-    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0, "\(text)")
-  }
-
   @Test func `the manual lists every exit status of the client`() throws {
     let page = try Tree.text("packaging/man/identityctl.1")
     for code in ErrorCode.allCases {

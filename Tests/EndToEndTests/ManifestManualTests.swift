@@ -1,0 +1,65 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What `identityd.app(5)` shows, tried with a real daemon.
+@Suite struct ManifestManualTests {
+  private static let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "packaging/man/identityd.app.5")
+
+  /// The daemon with a folder of manifests, made before it starts.
+  private func daemon(_ make: (URL) throws -> Void) throws -> (DaemonUnderTest, URL) {
+    let daemon = try DaemonUnderTest()
+    let folder = daemon.folder.appending(path: "apps")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+    try make(folder)
+    return (try daemon.start(configuration: "[Apps]\nDirectories=\(folder.path)\n"), folder)
+  }
+
+  /// The faults that the daemon tells of.
+  private func faults(_ daemon: DaemonUnderTest) throws -> [String] {
+    try identityctl(daemon, "status").output.split(separator: "\n").filter { $0.hasPrefix("manifest-fault=") }
+      .map { String($0.dropFirst("manifest-fault=".count)) }
+  }
+
+  @Test func `the manifests that it shows are in order, and install their apps`() throws {
+    let text = try String(contentsOf: Self.page, encoding: .utf8)
+    let blocks = text.matches(of: /BEGIN MANIFEST (\S+)\n\.Bd[^\n]*\n((?:[^.][^\n]*\n)+)\.Ed\n/)
+    #expect(blocks.count == 4)
+    let (daemon, _) = try daemon { folder in
+      for block in blocks {
+        try Data(String(block.2).utf8).write(to: folder.appending(path: "\(block.1).app"))
+      }
+    }
+    #expect(try faults(daemon) == [])
+    if isRoot {
+      let apps = try identityctl(daemon, "app", "list").output.split(separator: "\n").map(String.init)
+      #expect(apps == blocks.map { String($0.1) }.sorted())
+    }
+  }
+
+  @Test func `what it says of faults is what the daemon says`() throws {
+    let text = try String(contentsOf: Self.page, encoding: .utf8)
+    let start = try #require(text.range(of: ".It Sy What stands there"))
+    let finish = try #require(text.range(of: ".El", range: start.upperBound..<text.endIndex))
+    let rows = text[start.upperBound..<finish.lowerBound].split(separator: "\n").compactMap {
+      String($0).firstMatch(of: /\.It (?:Ql )?(.+) Ta (.+)/).map { (String($0.1), String($0.2)) }
+    }
+    #expect(rows.count == 8)
+    let (daemon, folder) = try daemon { folder in
+      for (number, row) in rows.enumerated() {
+        let file = folder.appending(path: "app\(number).app")
+        switch row.0 {
+        case "an empty file": try Data().write(to: file)
+        case "a link that leads nowhere":
+          try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: "/nonexistent")
+        default: try Data("[App]\n\(row.0)\n".utf8).write(to: file)
+        }
+      }
+    }
+    let said = rows.enumerated().map { number, row in
+      "\(folder.path)/app\(number).app" + row.1.replacing("\\(aq", with: "'").replacing("\\-", with: "-")
+    }
+    #expect(try faults(daemon).sorted() == said.sorted())
+  }
+}

@@ -1,0 +1,39 @@
+/* A client of identityd, with plain sockets: see identityd-protocol(7). Status: 0 OK, 1 ERR, 3 no daemon or no answer.
+ * client WORD... writes rows and what OK says; client follow [SEQ] writes events after SEQ, over restarts too. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#define NAME "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+static void put(FILE *text, const char *word) { /* what stands behind NAME=, and every other word, as a JSON string */
+  size_t name = isalpha((unsigned char)*word) ? strspn(word, NAME) : 0;
+  if (name > 0 && word[name] == '=') word += fprintf(text, "%.*s", (int)name + 1, word);
+  for (putc('"', text); *word; word++)
+    fprintf(text, strchr("\"\\", *word) ? "\\%c" : iscntrl((unsigned char)*word) ? "\\u%04x" : "%c", *word);
+  fputs("\" ", text);
+}
+int main(int count, char **words) {
+  char *line = NULL, *request, *path = getenv("IDENTITYD_SOCKET"), last[24] = "";
+  size_t room = 0, length, follows = count > 1 && !strcmp(words[1], "follow");
+  for (snprintf(last, sizeof last, "%s", follows && count > 2 ? words[2] : ""); ; sleep(1)) {
+    struct sockaddr_un address = {AF_UNIX, "/run/identityd/identityd.sock"};
+    if (path) strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    FILE *text = open_memstream(&request, &length), *answer = fdopen(socket(AF_UNIX, SOCK_STREAM, 0), "r");
+    if (follows) fprintf(text, "subscribe%s%s", *last ? " since=" : "", last);
+    for (int word = 1; word < count && !follows; word++) put(text, words[word]);
+    if (fputs("\n", text) < 0 || fclose(text) || !answer) return perror("client"), 3;
+    if (!connect(fileno(answer), (void *)&address, sizeof address)) send(fileno(answer), request, length, MSG_NOSIGNAL);
+    while (getline(&line, &room, answer) > 0) {
+      if (!strncmp(line, "ERR ", 4)) return fprintf(stderr, "client: %s", line + 4), 1;
+      if (!follows && *line == '*') fputs(line + 2, stdout);
+      if (!follows && *line == 'O') return fputs(line + 3, stdout) < 0 || fflush(stdout) ? 3 : 0;
+      if (sscanf(line, "EVENT %*s lag missed=%*s from=%23s", last) == 1) break;
+      if (follows && sscanf(line, "%*s %23s", last) && *line == 'E') fputs(line, stdout), fflush(stdout);
+    }
+    fclose(answer), free(request);
+    if (!follows || !*last) return fputs("client: no answer\n", stderr), 3;
+  }
+}

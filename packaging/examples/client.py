@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""A client of identityd, with nothing but Python's library: see identityd-protocol(7).
+client.py WORD...        sends one request, and writes its rows and what OK says
+client.py follow [SEQ]   writes events as they happen, those after SEQ first, and goes on there after a restart
+Status: 0 for OK, 1 for ERR, 3 where there is no daemon or its answer breaks off."""
+import json, os, re, socket, sys, time
+
+def quoted(word):
+    name, value = re.fullmatch(r"([A-Za-z][A-Za-z0-9._-]*=)?(.*)", word, re.DOTALL).groups("")
+    return name + json.dumps(value)
+
+def converse(request):
+    """Sends a line, and gives what comes: the kind of a line, and the rest of it."""
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.connect(os.environ.get("IDENTITYD_SOCKET", "/run/identityd/identityd.sock"))
+        daemon.sendall(request.encode() + b"\n")
+        for line in daemon.makefile(encoding="utf-8", newline="\n"):
+            kind, _, content = line.rstrip("\n").partition(" ")
+            if kind == "ERR": sys.exit(f"client.py: {content}")
+            yield kind, content
+
+follows, last = sys.argv[1:2] == ["follow"], "".join(sys.argv[2:3])
+request = " ".join(map(quoted, sys.argv[1:]))
+while True:
+    try:
+        if follows: request = f"subscribe since={last}" if last else "subscribe"
+        for kind, content in converse(request):
+            if kind == "EVENT" and content.split(" ")[1] == "lag":
+                last = content.rpartition("from=")[2]
+                break  # Another connection brings what was left out.
+            if content and (kind == "EVENT" or not follows):
+                print("EVENT " * follows + content, flush=True)
+            if kind == "OK" and not follows: sys.exit(0)
+            last = content.split(" ")[0]
+        else: raise ConnectionError("the answer broke off")
+    except OSError as error:
+        if not follows or not last: sys.exit(print("client.py:", error, file=sys.stderr) or 3)
+        time.sleep(1)

@@ -1,0 +1,37 @@
+#!/bin/bash
+# A client of identityd, with the nc of netcat-openbsd: see identityd-protocol(7).
+#   client.sh WORD...        sends one request, and writes its rows and what OK says
+#   client.sh follow [SEQ]   writes events as they happen, those after SEQ first, and goes on there after a restart
+# Status: 0 for OK, 1 for ERR, 2 for a word that cannot be sent, 3 where there is no daemon or its answer breaks off.
+trap '' PIPE
+socket=${IDENTITYD_SOCKET:-/run/identityd/identityd.sock} request='' last=''
+say() { echo "client.sh: $*" >&2; }
+# Sends a line and reads what comes: to the final line, or to the end where it subscribes.
+converse() {
+  local line status=3
+  coproc nc -N -U "$socket" 2>/dev/null
+  exec 3<&"${COPROC[0]}" 4>&"${COPROC[1]}" && printf '%s\n' "$1" >&4 2>/dev/null
+  while IFS= read -r line <&3; do
+    case $line in
+    '* '*) printf '%s\n' "${line#\* }" ;;
+    'EVENT '*' lag '*) last=${line##*from=} && printf 'subscribe since=%s\n' "$last" >&4 ;;
+    'EVENT '*) printf '%s\n' "$line" && line=${line#EVENT } last=${line%% *} ;;
+    'ERR '*) say "${line#ERR }" && return 1 ;;
+    OK*) line=${line#OK} status=0
+      if [[ $1 == subscribe* ]]; then last=${line# }; else printf '%s' "${line:+${line# }$'\n'}" && return 0; fi ;;
+    esac
+  done
+  return "$status"
+}
+if [ "${1:-}" = follow ]; then
+  last=${2:-}
+  while converse "subscribe${last:+ since=$last}" || { status=$? && [[ $status = 3 && -n $last ]]; }; do sleep 1; done
+else
+  for word; do
+    [[ $word != *[[:cntrl:]]* ]] || { say "a word with control characters" && exit 2; }
+    [[ $word =~ ^([A-Za-z][A-Za-z0-9._-]*=)?(.*)$ ]] && word=${BASH_REMATCH[2]//\\/\\\\}
+    request+="${BASH_REMATCH[1]}\"${word//\"/\\\"}\" "
+  done
+  converse "$request" && exit 0 || status=$?
+fi
+[ "$status" = 1 ] || say "no answer from $socket"; exit "$status"
