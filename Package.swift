@@ -151,7 +151,10 @@ let package = Package(
       exclude: ["Fixtures"],
       swiftSettings: strict),
     .testTarget(name: "SystemTests", exclude: ["restart-client.pl"], swiftSettings: strict),
-    .testTarget(name: "LayoutTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
+    .testTarget(
+      name: "LayoutTests",
+      dependencies: ["ClientFormats", "IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem", "identityctl"],
+      swiftSettings: strict),
     fuzz,
   ]
 )

@@ -8,7 +8,7 @@ readonly BUILD_PACKAGES=(
   libinih-dev libsodium-dev libsqlite3-dev libsystemd-dev
 )
 readonly TEST_PACKAGES=(
-  build-essential debhelper lintian mandoc shellcheck
+  bash-completion build-essential debhelper fish lintian mandoc shellcheck zsh
   e2fsprogs fuse3 git libnbd-bin nbdkit netcat-openbsd python3 socat sqlite3 strace
   mmdebstrap systemd systemd-container util-linux valgrind
 )

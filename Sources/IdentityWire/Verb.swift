@@ -155,7 +155,10 @@ package struct Verb: Sendable {
   var isPrivate: Bool { operands.contains(where: \.isPrivate) }
 
   /// The verb with its operands and attributes, as the manual writes it: `get uuid [count=N] [version=4|7]`.
-  package var usage: String {
+  package var usage: String { Self.usage(of: words, operands, attributes) }
+
+  /// Words with operands and attributes, as the manual writes them.
+  package static func usage(of words: String, _ operands: [Operand], _ attributes: [Attribute]) -> String {
     let operands = operands.map { operand in
       let name = operand.name + (operand.repeats ? "…" : "")
       return operand.isOptional ? "[\(name)]" : name

@@ -10,19 +10,7 @@ enum Help {
     let summary: String
   }
 
-  /// What the client does beyond sending a request.
-  private static let own = [
-    Line(usage: "monitor [TOPIC…]", summary: "Write events of these topics, or of all, as they happen."),
-    Line(usage: "wait TOPIC…", summary: "Write the next event of these topics, and end."),
-    Line(
-      usage: "version changed [VERSION] [build=B] [app=ID]",
-      summary: "Tell by the status whether VERSION, or what was reported last, differs from the last session's."),
-    Line(
-      usage: "version compare A lt|le|eq|ne|ge|gt B [order=numeric|linux]",
-      summary: "Tell by the status whether that is so."),
-    Line(usage: "backup FILE", summary: "Write everything there is to FILE, encrypted with a passphrase."),
-    Line(usage: "restore FILE", summary: "Bring a backup into force."),
-  ]
+  private static let own = ClientCommand.all.map { Line(usage: $0.usage, summary: $0.summary) }
 
   /// Everything, or what is known of the commands that begin with these words.
   static func text(about words: [String]) throws(CommandLine.UsageError) -> String {

@@ -1,15 +1,17 @@
-import LinuxSystem
+package import LinuxSystem
 
 /// The options, and which commands they belong to: what the command line is read by, checked by, and what `--help` shows.
-enum Options {
+package enum Options {
   /// Options that belong together.
-  struct Group {
+  package struct Group: Sendable {
     /// The commands they belong to; none for all.
-    let commands: [String]
-    let options: [CommandLine.Option]
+    package let commands: [String]
+    /// In the order of `--help`.
+    package let options: [CommandLine.Option]
   }
 
-  static let groups = [
+  /// In the order of `--help`.
+  package static let groups = [
     Group(
       commands: [],
       options: [

@@ -1,0 +1,43 @@
+package import IdentityWire
+
+/// What the client does beyond sending a request. The table below is all there is: `--help` and the completions of shells
+/// read it.
+package struct ClientCommand: Sendable {
+  /// The words that name it, in lower case with one space between; a verb may have the same.
+  package let words: String
+  /// The positional words behind it, in order.
+  package let operands: [Verb.Operand]
+  /// The attributes it takes, in any order.
+  package let attributes: [Verb.Attribute]
+  /// What it does, in one sentence.
+  package let summary: String
+
+  private init(
+    _ words: String, _ operands: [Verb.Operand] = [], _ attributes: [Verb.Attribute] = [], summary: String
+  ) {
+    self.words = words
+    self.operands = operands
+    self.attributes = attributes
+    self.summary = summary
+  }
+
+  /// The command with its operands and attributes, as the manual writes it: `monitor [TOPIC…]`.
+  package var usage: String { Verb.usage(of: words, operands, attributes) }
+
+  /// Every command, in the order of the manual.
+  package static let all = [
+    ClientCommand(
+      "monitor", [.any("TOPIC")], summary: "Write events of these topics, or of all, as they happen."),
+    ClientCommand(
+      "wait", [.required("TOPIC"), .any("TOPIC")], summary: "Write the next event of these topics, and end."),
+    ClientCommand(
+      "version changed", [.optional("VERSION")], [.init("build", "B"), .init("of", "app|os"), .init("app", "ID")],
+      summary: "Tell by the status whether VERSION, or what was reported last, differs from the last session's."),
+    ClientCommand(
+      "version compare", [.required("A"), .required("lt|le|eq|ne|ge|gt"), .required("B")],
+      [.init("order", "numeric|linux")], summary: "Tell by the status whether that is so."),
+    ClientCommand(
+      "backup", [.required("FILE")], summary: "Write everything there is to FILE, encrypted with a passphrase."),
+    ClientCommand("restore", [.required("FILE")], summary: "Bring a backup into force."),
+  ]
+}

@@ -1,0 +1,269 @@
+# Completions of identityctl(1) for bash 4.4 or later. Nothing else is needed, bash-completion neither.
+# shellcheck shell=bash
+
+# Each command: its words; its operands; its attributes. Each option: its name and value; the commands it belongs to.
+# A value is what may stand there, with | between, or @ and where that comes from; - for anything.
+# BEGIN COMMANDS
+_identityctl_commands=(
+  'ping;;'
+  'hello;;'
+  'help;-...;'
+  'whoami;;'
+  'status;;'
+  'seal;;'
+  'quit;;'
+  'get uuid;;count=- version=4|7'
+  'get key;-;'
+  'get session;;'
+  'get boot;;app=@app'
+  'get installation;;app=@app'
+  'get vendor;;app=@app'
+  'get device;;app=@app'
+  'check;-;'
+  'resolve;-;'
+  'history;installation|vendor|device;app=@app'
+  'renew;installation|vendor|device;app=@app dry-run=yes'
+  'migrate device;-;item=@account service=@service group=@group app=@app commit=yes force=yes'
+  'migrate installation;-;item=@account service=@service group=@group app=@app commit=yes force=yes'
+  'app list;;'
+  'app forget;@app;'
+  'account;;'
+  'account set;-;'
+  'account clear;;'
+  'devices;;'
+  'devices put;-;name=- seen=-'
+  'devices remove;-;'
+  'devices forget;-;'
+  'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation'
+  'item put;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation'
+  'item read;;service=@service account=@account group=@group'
+  'item find;;service=@service account=@account group=@group|* label=- attr. limit=one|all'
+  'item update;;service=@service account=@account group=@group data=- label=- attr.'
+  'item delete;;service=@service account=@account group=@group label=- attr.'
+  'version report;-;build=- app=@app dry-run=yes'
+  'version state;;of=app|os app=@app'
+  'version history;;of=app|os app=@app'
+  'version compare;- -;order=numeric|linux'
+  'version claim;-;app=@app'
+  'token put;- -;environment=- topic=- app=@app'
+  'token get;-;app=@app'
+  'token list;;stale=- app=@app|*'
+  'token invalidate;- -;app=@app'
+  'token delete;-;app=@app'
+  'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- snapshot=yes'
+  'unsubscribe;device|installation|vendor|app|devices|account|item|version|token...;'
+  'key rotate;;'
+  'backup;;key=-'
+  'restore begin;;key=-'
+  'restore add;;data=-'
+  'restore end;;dry-run=yes adopt-device=yes'
+  'monitor;device|installation|vendor|app|devices|account|item|version|token...;'
+  'wait;device|installation|vendor|app|devices|account|item|version|token device|installation|vendor|app|devices|account|item|version|token...;'
+  'version changed;-;build=- of=app|os app=@app'
+  'version compare;- lt|le|eq|ne|ge|gt -;order=numeric|linux'
+  'backup;@file;'
+  'restore;@file;'
+)
+_identityctl_options=(
+  '--socket=@file;'
+  '--json;'
+  '--quiet;'
+  '--format=hyphen|plain|urn|upper;'
+  '--version;'
+  '--help;'
+  '--since=-;monitor|wait'
+  '--timeout=-;wait'
+  '--file=@file;migrate device|migrate installation'
+  '--field=-;migrate device|migrate installation'
+  '--data-file=@file;item add|item put|item update'
+  '--raw;item read'
+  '--token-file=@file;token put|token invalidate'
+  '--passphrase-fd=-;backup|restore'
+  '--dry-run;restore'
+  '--adopt-device;restore'
+)
+# END COMMANDS
+
+# Reads the beginning of a command line as the shell would, but expands nothing. Sets words, those that are complete, and
+# of the last one what it says (current), how it is written (raw), and which quote is open in it (open).
+_identityctl_read() {
+  local text=$1 begun='' character next i
+  words=() current='' raw='' open=''
+  for ((i = 0; i < ${#text}; i++)); do
+    character=${text:i:1} next=${text:i+1:1}
+    if [[ -z $open && $character == [[:space:]] ]]; then
+      [[ -z $begun ]] || words+=("$current")
+      begun='' current='' raw=''
+      continue
+    fi
+    begun=1 raw+=$character
+    case $open$character in
+      "'" | '"') open=$character ;;
+      "''" | '""') open='' ;;
+      \\) raw+=$next current+=$next i=$((i + 1)) ;;
+      '"'\\)
+        if [[ -n $next && '"\`$' == *"$next"* ]]; then
+          raw+=$next current+=$next i=$((i + 1))
+        else
+          current+=$character
+        fi
+        ;;
+      *) current+=$character ;;
+    esac
+  done
+}
+
+# Asks the daemon, and writes what an attribute says in each row; without one, the first word. What has control characters
+# is left out. Says nothing where there is no daemon, and waits for none.
+_identityctl_ask() {
+  local name=$1
+  shift
+  if [[ -z $name ]]; then
+    timeout 1 identityctl "${socket[@]}" "$@" 2>/dev/null </dev/null | grep -av '^"'
+  else
+    timeout 1 identityctl "${socket[@]}" --json "$@" 2>/dev/null </dev/null |
+      LC_ALL=C grep -aoE "\"$name\":\"([^\"\\\\]|\\\\[\"\\\\])*\"" |
+      LC_ALL=C sed -e "s/^\"$name\":\"//" -e 's/"$//' -e 's/\\\(["\\]\)/\1/g' | LC_ALL=C sort -u
+  fi
+}
+
+# Adds what may stand behind a prefix.
+_identityctl_values() {
+  local prefix=$1 kind value
+  local -a kinds values
+  IFS='|' read -ra kinds <<<"$2"
+  for kind in "${kinds[@]}"; do
+    values=()
+    case $kind in
+      -) ;;
+      @file) compopt -o default 2>/dev/null ;;
+      @app) mapfile -t values < <(_identityctl_ask '' app list) ;;
+      @group) mapfile -t values < <(_identityctl_ask group item find 'group=*' "${conditions[@]}") ;;
+      @*) mapfile -t values < <(_identityctl_ask "${kind#@}" item find "${conditions[@]}") ;;
+      *) values=("$kind") ;;
+    esac
+    for value in "${values[@]}"; do found+=("$prefix$value"); done
+  done
+}
+
+# Adds the words and attributes that may follow the words so far, or the values of an attribute.
+_identityctl_words() {
+  local entry name operands attributes attribute verb="${positional[0],,}" index
+  local -a list
+  # Of two words, where there is such a command; else of one, and its next word may be an operand.
+  index=$((${#positional[@]} - 1))
+  for entry in "${_identityctl_commands[@]}"; do
+    [[ ${#positional[@]} -lt 2 || ${entry%%;*} != "$verb ${positional[1],,}" ]] || name=${entry%%;*}
+  done
+  [[ -z $name ]] || verb=$name index=$((${#positional[@]} - 2))
+  for entry in "${_identityctl_commands[@]}"; do
+    IFS=';' read -r name operands attributes <<<"$entry"
+    if [[ ${#positional[@]} == 0 ]]; then
+      found+=("${name%% *}")
+    elif [[ ${#positional[@]} == 1 && $name == "$verb "* ]]; then
+      found+=("${name#* }")
+    fi
+    [[ -z $helps && $name == "$verb" ]] || continue
+    read -ra list <<<"$attributes"
+    for attribute in "${list[@]}"; do
+      name=${attribute%%=*}
+      if [[ $current == "$name="* ]]; then
+        _identityctl_values "$name=" "${attribute#*=}"
+      elif [[ $attribute == *. ]]; then
+        found+=("$attribute") partial+=("$attribute")
+      elif [[ $given == *" $name "* ]]; then
+        continue
+      elif [[ ${attribute#*=} == *['|@-']* ]]; then
+        found+=("$name=") partial+=("$name=")
+      else
+        found+=("$attribute")
+      fi
+    done
+    read -ra list <<<"$operands"
+    [[ $operands != *... || $index -lt ${#list[@]} ]] || index=$((${#list[@]} - 1))
+    [[ $index -ge ${#list[@]} ]] || _identityctl_values '' "${list[index]%...}"
+  done
+}
+
+_identityctl() {
+  local current raw open word option='' ended='' helps='' given=' ' entry name text kept rest
+  local -a words positional conditions socket commands found partial
+  local -A shown takes belongs
+  COMPREPLY=()
+  _identityctl_read "${COMP_LINE:0:COMP_POINT}"
+  for entry in "${_identityctl_options[@]}"; do
+    name=${entry%%;*}
+    [[ $name != *=* ]] || takes[${name%%=*}]=${name#*=}
+    belongs[${name%%=*}]=${entry#*;}
+  done
+  for word in "${words[@]:1}"; do
+    if [[ -n $option ]]; then
+      [[ $option != --socket ]] || socket=("--socket=$word")
+      option=''
+    elif [[ -z $ended && $word == -?* ]]; then
+      [[ $word != -- ]] || ended=1
+      [[ $word != --help ]] || helps=1
+      [[ $word != --socket=* ]] || socket=("$word")
+      [[ -z ${takes[$word]-} ]] || option=$word
+    elif [[ $word =~ ^[A-Za-z][A-Za-z0-9._-]*= ]]; then
+      given+="${word%%=*} "
+      [[ ${word%%=*} != @(service|account|group) ]] || conditions+=("$word")
+    elif [[ ${#positional[@]} == 0 && ${word,,} == help ]]; then
+      helps=1
+    else
+      positional+=("$word")
+    fi
+  done
+
+  local target=$current
+  # An attribute that is being written is no condition, even if it was given before.
+  for name in "${!conditions[@]}"; do
+    [[ $target != "${conditions[name]%%=*}="* ]] || unset "conditions[name]"
+  done
+  if [[ -n $option ]]; then
+    _identityctl_values '' "${takes[$option]}"
+  elif [[ -z $ended && $target == --*=* ]]; then
+    _identityctl_values "${target%%=*}=" "${takes[${target%%=*}]--}"
+  elif [[ -z $ended && $target == -* ]]; then
+    for name in "${!belongs[@]}"; do
+      IFS='|' read -ra commands <<<"${belongs[$name]}"
+      text=${belongs[$name]:+no}
+      for word in "${commands[@]}"; do
+        [[ "${positional[*],,} " != "$word "* ]] || text=''
+      done
+      [[ -z $text ]] || continue
+      found+=("$name${takes[$name]:+=}")
+      [[ -z ${takes[$name]-} ]] || partial+=("$name=")
+    done
+  else
+    _identityctl_words
+  fi
+
+  # Only what stands behind the last break character is replaced, and stays in the quote that is open there. Who calls
+  # this function in the place of bash may hand over that quote or a break character too.
+  text=$2
+  [[ $text != [\"\'=:]* ]] || text=${text:1}
+  [[ $raw == *"$text" ]] || return 0
+  kept=${raw%"$text"}
+  _identityctl_read "$kept"
+  for word in "${found[@]}"; do
+    [[ $word == "$target"* && $word == "$current"* && -z ${shown[$word]-} ]] || continue
+    shown[$word]=1
+    rest=${word#"$current"}
+    case $open in
+      "'") rest=${rest//\'/\'\\\'\'} ;;
+      '"')
+        # In these quotes nothing keeps an interactive shell from taking it for an event of its history.
+        [[ $rest != *!* ]] || continue
+        rest=${rest//\\/\\\\} rest=${rest//\"/\\\"} rest=${rest//\$/\\\$} rest=${rest//\`/\\\`}
+        ;;
+      *) [[ -z $rest ]] || printf -v rest %q "$rest" ;;
+    esac
+    COMPREPLY+=("$rest")
+    name=$word
+  done
+  [[ ${#COMPREPLY[@]} != 1 || " ${partial[*]} " != *" $name "* ]] || compopt -o nospace 2>/dev/null
+  return 0
+}
+
+complete -F _identityctl identityctl
