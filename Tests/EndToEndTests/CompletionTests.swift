@@ -58,6 +58,7 @@ import Testing
     "iüber grün", "j*", "k;touch executed", "l&&touch executed", "m|tab", "nbang!bang", "o{a,b}", "p #hash", "q日本",
     "r~",
     "s$HOME", "t<x>y", "u%s%n", "v[x]?",
+    "xin 'quotes'",
   ]
 
   @Test(arguments: Kind.allCases)
@@ -72,7 +73,8 @@ import Testing
     }
     #expect(try shell.complete("item read service=w") == ["item", "read", "service=w"])
     for (typed, name) in [
-      ("'d", 3), ("\"b", 1), ("\"f", 5), ("'f", 5), ("\"e", 4), ("a\\ m", 0), ("dit\\'", 3), ("g:c:", 6), ("h=x", 7),
+      ("'d", 3), ("\"b", 1), ("\"f", 5), ("'f", 5), ("\"e", 4), ("'x", 22), ("a\\ m", 0), ("dit\\'", 3), ("g:c:", 6),
+      ("h=x", 7),
     ] {
       #expect(
         try shell.complete("item read service=\(typed)") == ["item", "read", "service=\(Self.names[name])"], "\(typed)")

@@ -259,6 +259,8 @@ _identityctl() {
         ;;
       *) [[ -z $rest ]] || printf -v rest %q "$rest" ;;
     esac
+    # readline closes the quote, but not behind what looks like it.
+    [[ -z $open || $rest != *"$open" ]] || rest+=$open
     COMPREPLY+=("$rest")
     name=$word
   done
