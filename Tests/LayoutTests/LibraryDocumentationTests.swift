@@ -64,6 +64,44 @@ import Testing
     }
   }
 
+  /// Where this build's modules are.
+  private static let build = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+
+  /// The output of a program of the toolchain.
+  private func output(_ command: [String]) throws -> (status: Int32, text: String) {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = command
+    let output = Pipe()
+    process.standardOutput = output
+    process.standardError = output
+    try process.run()
+    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    process.waitUntilExit()
+    return (process.terminationStatus, text)
+  }
+
+  @Test func `docc finds nothing wrong with the documentation`() throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "docc-\(UUID().uuidString)")
+    let symbols = folder.appending(path: "symbols")
+    try FileManager.default.createDirectory(at: symbols, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let target = try output(["uname", "-m"]).text.trimmingCharacters(in: .whitespacesAndNewlines)
+    let extracted = try output([
+      "swift-symbolgraph-extract", "-module-name", "IdentityClient", "-I", Self.build.appending(path: "Modules").path,
+      "-Xcc", "-fmodule-map-file=\(Self.build.appending(path: "CLinux.build/module.modulemap").path)",
+      "-minimum-access-level", "public", "-target", "\(target)-unknown-linux-gnu", "-output-dir", symbols.path,
+    ])
+    #expect(extracted.status == 0, "\(extracted.text)")
+    let converted = try output([
+      "docc", "convert", Tree.root.appending(path: Self.catalog).path, "--additional-symbol-graph-dir", symbols.path,
+      "--output-path", folder.appending(path: "out").path, "--fallback-display-name", "IdentityClient",
+      "--fallback-bundle-identifier", "IdentityClient",
+    ])
+    #expect(converted.status == 0 && !converted.text.contains(/(warning|error):/), "\(converted.text)")
+    #expect(FileManager.default.fileExists(atPath: folder.appending(path: "out/data/tutorials").path))
+  }
+
   private static func trimmed(_ lines: [Substring]) -> [String] {
     lines.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
   }

@@ -26,7 +26,9 @@ public enum IdentityUUIDVersion: String, Sendable {
 extension IdentityRequest where Answer == [IdentityUUID] {
   /// Fresh UUIDs, which the daemon does not remember.
   ///
-  /// - Parameter count: from 1 to 10,000.
+  /// - Parameters:
+  ///   - count: from 1 to 10,000.
+  ///   - version: which kind.
   public static func uuids(count: Int, version: IdentityUUIDVersion = .random) -> IdentityRequest {
     let line = RequestLine.question("get uuid").attribute("count", "\(count)").attribute("version", version.rawValue)
     return IdentityRequest(line) { (fields) throws(IdentityError) in
@@ -87,6 +89,7 @@ extension IdentityRequest where Answer == IdentifierMigration {
   /// - Parameters:
   ///   - level: device or installation.
   ///   - uuid: the identifier.
+  ///   - app: whose; nil for the asking app's own.
   ///   - commits: whether it is carried out; without that nothing is changed.
   ///   - forces: whether one that was handed out already is replaced. For admins; else that is
   ///     ``IdentityError/Code/conflict``.

@@ -35,7 +35,10 @@ public enum ItemOutcome: String, Hashable, Sendable {
 extension IdentityRequest where Answer == Void {
   /// Adds an item; ``IdentityError/Code/exists`` where there is one of that key.
   ///
-  /// - Parameter secret: at most 32 KiB.
+  /// - Parameters:
+  ///   - key: what it is found by.
+  ///   - secret: at most 32 KiB.
+  ///   - description: what is said of it.
   public static func addItem(
     _ key: ItemKey, secret: Secret, _ description: ItemDescription = ItemDescription()
   ) -> IdentityRequest {
@@ -45,6 +48,7 @@ extension IdentityRequest where Answer == Void {
   /// Changes what is given of an item, and leaves the rest as it is.
   ///
   /// - Parameters:
+  ///   - key: what it is found by.
   ///   - secret: at most 32 KiB; nil to leave it.
   ///   - label: nil to leave it, empty to remove it.
   ///   - attributes: those to change; one with an empty value is removed.
@@ -60,7 +64,10 @@ extension IdentityRequest where Answer == Void {
 extension IdentityRequest where Answer == ItemOutcome {
   /// Adds an item, or replaces the one of that key.
   ///
-  /// - Parameter secret: at most 32 KiB.
+  /// - Parameters:
+  ///   - key: what it is found by.
+  ///   - secret: at most 32 KiB.
+  ///   - description: what is said of it.
   public static func putItem(
     _ key: ItemKey, secret: Secret, _ description: ItemDescription = ItemDescription()
   ) -> IdentityRequest {
@@ -82,7 +89,9 @@ extension IdentityRequest where Answer == Item {
 extension IdentityRequest where Answer == [ItemEntry] {
   /// The items that meet a condition, without their secrets; none where there are none.
   ///
-  /// - Parameter limit: as many at most; nil for all.
+  /// - Parameters:
+  ///   - condition: which are meant.
+  ///   - limit: as many at most; nil for all.
   public static func findItems(_ condition: ItemCondition, limit: Int? = nil) -> IdentityRequest {
     let line = RequestLine.question("item find").condition(condition).attribute("limit", limit.map { "\($0)" })
     return IdentityRequest(line, whenNotFound: []) { (fields) throws(IdentityError) in

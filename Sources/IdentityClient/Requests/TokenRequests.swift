@@ -1,7 +1,12 @@
 extension IdentityRequest where Answer == PushTokenOutcome {
   /// Says which push token of a provider is the app's now: the one before is replaced.
   ///
-  /// - Parameter token: at most 4,096 bytes.
+  /// - Parameters:
+  ///   - token: at most 4,096 bytes.
+  ///   - provider: the push service.
+  ///   - environment: which of the provider's environments it belongs to.
+  ///   - topic: what it is for.
+  ///   - app: whose; nil for the asking app's own.
   public static func putToken(
     _ token: String, provider: String, environment: String? = nil, topic: String? = nil, app: String? = nil
   ) -> IdentityRequest {
