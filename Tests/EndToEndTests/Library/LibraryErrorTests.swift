@@ -150,4 +150,22 @@ import Testing
       }
     }
   }
+
+  @Test func `a daemon that lets nobody in is waited for, but no longer than was said`() async throws {
+    let path = "/tmp/identity-client-\(UUID().uuidString.prefix(13))"
+    let listener = try UnixSocket.listen(at: path, mode: 0o700, backlog: 0)
+    defer { UnixSocket.remove(path, ifStill: UnixSocket.identity(of: path)) }
+    // A backlog of 0 has room for one.
+    let first = try UnixSocket.connect(to: path)
+    let client = IdentityClient(socket: path, timeout: .milliseconds(100))
+    await #expect(throws: IdentityError.timedOut) { try await client.ask(.whoami) }
+    var blocking = BlockingIdentityClient(socket: path, timeout: .milliseconds(100))
+    do {
+      _ = try blocking.ask(.whoami)
+      Issue.record("nobody was let in")
+    } catch {
+      #expect(error == .timedOut)
+    }
+    #expect(first.number >= 0 && listener.number >= 0)
+  }
 }
