@@ -48,8 +48,12 @@ struct AnswerQueue {
   /// - Throws: `malformed`; the connection is then of no further use.
   mutating func take(_ line: inout [UInt8]) throws(DaemonConnection.Failure) -> Taken {
     defer { line.wipe() }
-    let secret = expected.first?.takesSecret == true ? SecretField.take(from: &line) : nil
-    guard let parsed = ReplyLine(line) else { throw .malformed(String(decoding: line, as: UTF8.self)) }
+    let takesSecret = expected.first?.takesSecret == true
+    let secret = takesSecret ? SecretField.take(from: &line) : nil
+    guard let parsed = ReplyLine(line) else {
+      // What is told of it goes into an error, and from there into logs.
+      throw .malformed(takesSecret ? "(a line that may hold a secret)" : String(decoding: line, as: UTF8.self))
+    }
     switch parsed {
     case .event(let sequence, let content): return .event(ReceivedEvent(sequence: sequence, content: content))
     case .row(let content):

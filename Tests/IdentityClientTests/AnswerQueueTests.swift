@@ -59,6 +59,19 @@ import Testing
     }
   }
 
+  @Test(arguments: ["OK data=aHVudGVyMg==\"", "OK data=aHVudGVyMg== \u{1}", "aHVudGVyMg=="])
+  func `what is malformed where a secret was to come is not repeated in the error`(text: String) throws {
+    var queue = AnswerQueue()
+    queue.expect(1, takesSecret: true)
+    var line = Array(text.utf8)
+    do throws(DaemonConnection.Failure) {
+      _ = try queue.take(&line)
+      Issue.record("it was taken for an answer")
+    } catch {
+      #expect(!"\(error) \(IdentityError(error))".contains("aHVudGVy"))
+    }
+  }
+
   @Test(arguments: [
     ("OK data=aHVudGVyMg== service=mail label=\"a data=b\"", "hunter2"),
     ("OK label=\"a data=b\" data=aHVudGVyMg==", "hunter2"),
