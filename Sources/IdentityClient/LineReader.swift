@@ -37,6 +37,8 @@ struct LineReader {
       return nil
     }
     let line = Array(received[taken..<end])
+    // Not put off until more comes, which may be never.
+    for place in taken..<end { received[place] = 0 }
     taken = end + 1
     searched = taken
     return line
@@ -44,7 +46,8 @@ struct LineReader {
 
   private mutating func discardTaken() {
     guard taken > 0 else { return }
-    let rest = Array(received[taken...])
+    var rest = Array(received[taken...])
+    defer { rest.wipe() }
     received.wipe()
     received.removeAll(keepingCapacity: true)
     received += rest

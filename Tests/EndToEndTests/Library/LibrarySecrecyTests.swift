@@ -1,0 +1,94 @@
+import Foundation
+import Glibc
+import IdentityClient
+import LinuxSystem
+import TestSupport
+import Testing
+
+/// What the library leaves in the memory of the program that uses it.
+@Suite struct LibrarySecrecyTests {
+  @Test func `of a secret that was put and read nothing is left in memory once nobody has it`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    // Random, so that nothing else has it; written in place, so that the test leaves no copy.
+    var bytes = [UInt8](repeating: 0, count: 48)
+    for index in bytes.indices { bytes[index] = .random(in: 0...255) }
+    var masked = bytes
+    for index in masked.indices { masked[index] ^= 0xff }
+    let key = ItemKey(service: "mail", account: "alice")
+    let client = IdentityClient(socket: daemon.socket)
+    do {
+      let secret = Secret(bytes.span)
+      #expect(try await client.ask(.putItem(key, secret: secret)) == .created)
+    }
+    do {
+      let secret = try await client.ask(.readItem(key)).secret
+      let isSame = secret.withBytes { read in read.indices.allSatisfy { read[$0] == ~masked[$0] } }
+      #expect(isSame)
+      #expect(try places(of: masked) > 0, "the search finds what is there")
+    }
+    bytes.wipe()
+    #expect(try places(of: masked) == 0)
+  }
+
+  /// How often the bytes are in this process's memory, as they are or in Base64, besides in what is used to look.
+  private func places(of masked: [UInt8]) throws -> Int {
+    let memory = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/mem"))
+    let maps = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/maps"))
+    let regions = String(decoding: try maps.readToEnd() ?? Data(), as: UTF8.self).split(separator: "\n")
+    var plain = [UInt8](repeating: 0, count: masked.count)
+    for index in masked.indices { plain[index] = ~masked[index] }
+    var text = [UInt8](repeating: 0, count: masked.count / 3 * 4)
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    for group in 0..<(masked.count / 3) {
+      let bits = Int(plain[3 * group]) << 16 | Int(plain[3 * group + 1]) << 8 | Int(plain[3 * group + 2])
+      for place in 0..<4 { text[4 * group + place] = alphabet[bits >> (18 - 6 * place) & 63] }
+    }
+    var chunk = [UInt8](repeating: 0, count: 1 << 20)
+    defer {
+      plain.wipe()
+      text.wipe()
+      chunk.wipe()
+    }
+    var found = 0
+    unsafe plain.withUnsafeBytes { plain in
+      unsafe text.withUnsafeBytes { text in
+        unsafe chunk.withUnsafeMutableBytes { chunk in
+          let own = unsafe [UnsafeRawBufferPointer(chunk), plain, text].map { unsafe Self.addresses($0) }
+          for region in regions where region.contains(" rw") {
+            let ends = region.prefix { $0 != " " }.split(separator: "-").compactMap { Int($0, radix: 16) }
+            guard ends.count == 2, ends[1] - ends[0] < 1 << 28 else { continue }
+            for start in stride(from: ends[0], to: ends[1], by: chunk.count - text.count) {
+              let wanted = min(chunk.count, ends[1] - start)
+              let count = unsafe pread(memory.fileDescriptor, chunk.baseAddress, wanted, off_t(start))
+              guard count > 0 else { continue }
+              let hits = unsafe Self.places(of: plain, in: chunk, count) + Self.places(of: text, in: chunk, count)
+              found += hits.count { place in !own.contains { $0.contains(start + place) } }
+            }
+          }
+        }
+      }
+    }
+    return found
+  }
+
+  private static func addresses(_ buffer: UnsafeRawBufferPointer) -> Range<Int> {
+    let start = Int(bitPattern: buffer.baseAddress)
+    return start..<(start + buffer.count)
+  }
+
+  private static func places(
+    of needle: UnsafeRawBufferPointer, in chunk: UnsafeMutableRawBufferPointer, _ count: Int
+  ) -> [Int] {
+    guard let start = chunk.baseAddress, let wanted = needle.baseAddress else { return [] }
+    let bytes = unsafe Data(bytesNoCopy: start, count: count, deallocator: .none)
+    let sought = unsafe Data(
+      bytesNoCopy: UnsafeMutableRawPointer(mutating: wanted), count: needle.count, deallocator: .none)
+    var places: [Int] = []
+    var rest = 0..<count
+    while let hit = bytes.range(of: sought, in: rest) {
+      places.append(hit.lowerBound)
+      rest = (hit.lowerBound + 1)..<count
+    }
+    return places
+  }
+}
