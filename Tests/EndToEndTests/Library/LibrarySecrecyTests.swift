@@ -7,7 +7,8 @@ import Testing
 
 /// What the library leaves in the memory of the program that uses it.
 @Suite struct LibrarySecrecyTests {
-  @Test func `of a secret that was put and read nothing is left in memory once nobody has it`() async throws {
+  @Test(arguments: [false, true])
+  func `of a secret that was put and read nothing is left in memory once nobody has it`(blocks: Bool) async throws {
     let daemon = try DaemonUnderTest().start()
     // Random, so that nothing else has it; written in place, so that the test leaves no copy.
     var bytes = [UInt8](repeating: 0, count: 48)
@@ -16,18 +17,25 @@ import Testing
     for index in masked.indices { masked[index] ^= 0xff }
     let key = ItemKey(service: "mail", account: "alice")
     let client = IdentityClient(socket: daemon.socket)
+    var blocking = BlockingIdentityClient(socket: daemon.socket)
     do {
       let secret = Secret(bytes.span)
-      #expect(try await client.ask(.putItem(key, secret: secret)) == .created)
+      let put = IdentityRequest.putItem(key, secret: secret)
+      let outcome = blocks ? try blocking.ask(put) : try await client.ask(put)
+      #expect(outcome == .created)
     }
     do {
-      let secret = try await client.ask(.readItem(key)).secret
+      let read = IdentityRequest.readItem(key)
+      let secret = blocks ? try blocking.ask(read).secret : try await client.ask(read).secret
       let isSame = secret.withBytes { read in read.indices.allSatisfy { read[$0] == ~masked[$0] } }
       #expect(isSame)
       #expect(try places(of: masked) > 0, "the search finds what is there")
     }
     bytes.wipe()
     #expect(try places(of: masked) == 0)
+    // Both clients are still there, and so their buffers were.
+    _ = try await client.ask(.whoami)
+    _ = try blocking.ask(.whoami)
   }
 
   /// How often the bytes are in this process's memory, as they are or in Base64, besides in what is used to look.
