@@ -24,7 +24,7 @@ import Testing
     }
     #expect(try await client.ask(.findItems(ItemCondition(service: "many"))).count == 100)
     // One is the client's, the other is this question's.
-    #expect(try daemon.client().statusValue("connections") == "2")
+    try daemon.waitForStatus("connections", "2")
   }
 
   @Test func `a caller that is cancelled is told at once, and its late answer is nobody's`() async throws {
