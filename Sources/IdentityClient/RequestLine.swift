@@ -98,7 +98,7 @@ struct RequestLine: Sendable {
     }
   }
 
-  /// The line with its end. Whoever gets it wipes it; no other copy of the secret is made.
+  /// The line with its end. Whoever gets it wipes it.
   func bytes() -> [UInt8] {
     var line: [UInt8] = []
     line.reserveCapacity(length)

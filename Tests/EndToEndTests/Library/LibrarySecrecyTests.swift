@@ -7,12 +7,13 @@ import Testing
 
 /// What the library leaves in the memory of the program that uses it.
 @Suite struct LibrarySecrecyTests {
-  /// packaging/test sets these for what it builds with a sanitizer, whose memory is not the program's alone.
+  /// packaging/test sets these for what it builds with a sanitizer. That holds freed memory back from being used again, so
+  /// that copies of Swift's runtime show, which nobody but the runtime can wipe.
   private static let hasSanitizer = ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains {
     ProcessInfo.processInfo.environment[$0] != nil
   }
 
-  @Test(.enabled(if: !hasSanitizer, "a sanitizer has memory of its own"), arguments: [false, true])
+  @Test(.enabled(if: !hasSanitizer, "a sanitizer holds freed memory back"), arguments: [false, true])
   func `of a secret that was put and read nothing is left in memory once nobody has it`(blocks: Bool) async throws {
     let daemon = try DaemonUnderTest().start()
     // Random, so that nothing else has it; written in place, so that the test leaves no copy.
