@@ -20,6 +20,8 @@ package enum LocalCommand: Equatable, Sendable {
   case quit
   /// What an operator wants to see at a glance.
   case status
+  /// What was counted and measured: of the daemon, or of the apps that talk to it.
+  case stats(ofApps: Bool)
   /// Who does the daemon take me for?
   case whoami
   /// Is this text a UUID?

@@ -127,6 +127,12 @@ package enum Bound {
   package static let logTextLength = 8_192
   /// How long the end of the process waits for what was logged to be written, in milliseconds.
   package static let logEndMilliseconds = 1_000
+  /// Apps whose requests are counted beyond their connections: their names are the users' choice, and each takes memory.
+  package static let countedApps = 1_024
+  /// Apps in one answer to `stats apps=yes`: those that ask most.
+  package static let appsInStats = 64
+  /// Of so many turns one is measured: to look at the clock costs as much as a tenth of one.
+  package static let turnsBetweenMeasurements = 64
   /// A configuration or key file larger than this is not one, in bytes.
   package static let fileLength = 1_048_576
 }

@@ -31,6 +31,7 @@ extension Server {
     }
     let connection = connections.insert(socket, peer: processes.held(attested.peer), settings.limits)
     connection.process = consume attested.process
+    measurements.accepted += 1
     settleSoon(connection)
     serveNewcomer(connection)
   }
@@ -67,6 +68,7 @@ extension Server {
 
   /// Says why before the connection closes. A fresh socket has room for one line.
   private func refuse(_ refusal: Refusal, _ socket: consuming Descriptor) {
+    measurements.refused += 1
     logRefusal(refusal)
     var line: [UInt8] = []
     refusal.append(to: &line)

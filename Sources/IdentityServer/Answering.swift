@@ -9,10 +9,14 @@ extension Server {
   /// - Returns: false where it has to wait for the changes before it; it is then asked again.
   func answer(_ line: borrowing Span<UInt8>, _ connection: Connection) -> Bool {
     guard line.count > 0 else { return true }
+    var verb = Measurements.noVerb
     do {
       try parse(line)
-      let command = try table.command(parser, in: line, by: connection.peer, secrets: secretMemory)
+      let match = try table.match(parser, in: line)
+      verb = match.place
+      let command = try table.command(of: match, parser, in: line, by: connection.peer, secrets: secretMemory)
       let start = connection.output.count
+      let inFlight = connection.inFlight
       switch command {
       case .local(let command):
         // Answers keep the order of the questions.
@@ -27,29 +31,33 @@ extension Server {
         {
           break
         }
-        try send(.registry(command), of: connection)
+        try send(.registry(command), verb, of: connection)
       case .store(let command):
         // What is asked before has its answer before.
         guard case .restore(let dryRun, let adoptsDevice) = command else {
-          try send(.store(command), of: connection)
+          try send(.store(command), verb, of: connection)
           break
         }
         guard connection.inFlight == 0 else { return false }
         let upload = try takeUpload(of: connection)
-        try send(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), of: connection)
+        try send(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), verb, of: connection)
       }
       if command.hasStandingAnswer, connection.inFlight == 0 {
-        known.keep(line, of: connection.held.number, connection.output, from: start)
+        known.keep(line, verb: verb, of: connection.held.number, connection.output, from: start)
       }
+      // What the writer has is counted with its answer.
+      if connection.inFlight == inFlight { measurements.countAnswer(to: verb, nil) }
     } catch {
       guard connection.inFlight == 0 else { return false }
       error.append(to: &connection.output)
+      measurements.countAnswer(to: verb, error.code)
     }
+    connection.requests &+= 1
     return true
   }
 
   /// Sends a request to the writer.
-  private func send(_ work: Job.Work, of connection: Connection) throws(Refusal) {
+  private func send(_ work: Job.Work, _ verb: Int, of connection: Connection) throws(Refusal) {
     if case .store(.backup) = work {
       // Each is held in memory, whole.
       guard connections.all.count(where: \.isBackedUp) < Bound.backups else {
@@ -63,7 +71,9 @@ extension Server {
     case .registry(.item(.read)), .store(.backup): connection.awaitsLast = true
     case .registry, .store, .restore: break
     }
-    let job = Job(connection: connection.token, work: work, peer: connection.peer, isShared: connections.isShared)
+    let job = Job(
+      connection: connection.token, work: work, verb: verb, started: Clock.monotonicMicroseconds,
+      peer: connection.peer, isShared: connections.isShared)
     if inbox.put(.job(job)) { owesBell = true }
     if !isInTurn { ringForJobs() }
   }
@@ -101,6 +111,8 @@ extension Server {
         .append(to: &connection.output)
     case .check(let text): Reply.check(text).append(to: &connection.output)
     case .status: status.append(to: &connection.output)
+    case .stats(ofApps: false): statistics.append(to: &connection.output)
+    case .stats(ofApps: true): statisticsOfApps(for: connection).append(to: &connection.output)
     case .derived(let identifier): try derive(identifier, for: connection.peer).append(to: &connection.output)
     case .subscribe(let topics, let since, let snapshot):
       try subscribe(topics, since: since, snapshot: snapshot, connection)

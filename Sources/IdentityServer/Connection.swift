@@ -43,6 +43,8 @@ final class Connection {
   var awaitsLast = false
   /// Jobs at the writer.
   var inFlight = 0
+  /// How many requests it has made.
+  var requests: UInt64 = 0
   /// What the kernel watches it for now; nil before its first turn has ended.
   var interest: ReadinessSet.Interest?
   /// There may be something to read: the kernel told so, and does not again before more comes.

@@ -70,6 +70,7 @@ extension Server {
     }
     if upload?.token == connection.token { upload = nil }
     connections.remove(connection)
+    measurements.keepRequests(of: connection)
     if let process = connection.process.take() {
       lastProcess = consume process
     } else {

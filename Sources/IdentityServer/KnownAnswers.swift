@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 import LinuxSystem
 
 /// Answers as they were sent last: the same question of the same peer has the same answer as long as nothing has changed.
@@ -15,6 +16,8 @@ final class KnownAnswers {
     var edition: UInt64 = 0
     var lineLength = 0
     var answerLength = 0
+    /// The place of its verb.
+    var verb = 0
   }
 
   /// A power of two.
@@ -30,6 +33,8 @@ final class KnownAnswers {
   /// The question and behind it the answer, a slot after the other.
   private let bytes = ByteBuffer(count: KnownAnswers.slots * KnownAnswers.slotLength)
   private var edition: UInt64 = 1
+  /// How often an answer was given, by the place of the verb.
+  private let counts = Slots<UInt64>(repeating: 0, count: VerbTable.verbs.count)
   /// The answers to what was asked last.
   let output = ByteBuffer(count: KnownAnswers.outputLength)
   /// Who asked, by the number of the process.
@@ -51,13 +56,14 @@ final class KnownAnswers {
   /// Answers requests at the front of bytes as long as their answers are known: they are then at the front of ``output``.
   ///
   /// - Parameter limit: how many may be answered.
-  /// - Returns: how many bytes the requests took, and how many the answers.
+  /// - Returns: how many bytes the requests took, how many the answers, and how many of them there are.
   func answer(
     _ requests: borrowing Span<UInt8>, of peer: PeerNumber, atMost limit: Int
-  ) -> (used: Int, length: Int) {
+  ) -> (used: Int, length: Int, count: Int) {
     var used = 0
     var length = 0
-    for _ in 0..<limit {
+    var count = 0
+    while count < limit {
       guard length <= Self.outputLength - Self.slotLength,
         let end = requests.firstIndex(of: UInt8(ascii: "\n"), from: used)
       else { break }
@@ -72,18 +78,25 @@ final class KnownAnswers {
         from: length, with: bytes, from: place * Self.slotLength + slot.lineLength, count: slot.answerLength)
       length += slot.answerLength
       used = end + 1
+      counts[slot.verb] &+= 1
+      count += 1
     }
-    return (used, length)
+    return (used, length, count)
   }
 
+  /// How often an answer to this verb was given.
+  func count(ofVerb place: Int) -> UInt64 { counts[place] }
+
   /// Remembers an answer: the output from a place on.
-  func keep(_ line: borrowing Span<UInt8>, of peer: PeerNumber, _ output: [UInt8], from start: Int) {
+  ///
+  /// - Parameter verb: the place of its verb.
+  func keep(_ line: borrowing Span<UInt8>, verb: Int, of peer: PeerNumber, _ output: [UInt8], from start: Int) {
     let length = output.count - start
     guard line.count > 0, length > 0, line.count + length <= Self.slotLength else { return }
     let place = place(of: line, peer)
     bytes.replace(from: place * Self.slotLength, with: line)
     bytes.replace(from: place * Self.slotLength + line.count, with: output.span.extracting(start...))
-    slots[place] = Slot(peer: peer, edition: edition, lineLength: line.count, answerLength: length)
+    slots[place] = Slot(peer: peer, edition: edition, lineLength: line.count, answerLength: length, verb: verb)
   }
 
   private func place(of line: borrowing Span<UInt8>, _ peer: PeerNumber) -> Int {

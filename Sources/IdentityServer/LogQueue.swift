@@ -29,6 +29,10 @@ struct LogQueue: Sendable {
   private(set) var bytes = 0
   /// How many were dropped since the last that found room, or could not be written.
   private var dropped = 0
+  /// How many were lost since the start.
+  private(set) var lost = 0
+  /// What was taken out last tells of entries that are counted as lost already.
+  private var tellsOfLoss = false
   /// The last one could not be written: the next attempt waits for an entry.
   private var hasFailed = false
   /// There was no room: ordinary entries are dropped until half of it is free again.
@@ -47,6 +51,7 @@ struct LogQueue: Sendable {
       dropped = 0
     } else {
       dropped += 1
+      lost += 1
     }
     hasFailed = false
     return wasEmpty
@@ -70,9 +75,11 @@ struct LogQueue: Sendable {
       incoming = []
     }
     guard let next = outgoing.last else {
+      tellsOfLoss = true
       if dropped > 0, !hasFailed { return said(&dropped) }
       return isClosed ? .end : .nothing
     }
+    tellsOfLoss = next.droppedBefore > 0
     if next.droppedBefore > 0 { return said(&outgoing[outgoing.count - 1].droppedBefore) }
     outgoing.removeLast()
     count -= 1
@@ -91,6 +98,7 @@ struct LogQueue: Sendable {
   /// What was taken could not be written: that many are lost by it.
   mutating func settle(loss: Int) {
     dropped += loss
+    if !tellsOfLoss { lost += loss }
     hasFailed = true
   }
 

@@ -17,6 +17,9 @@ package final class LogThread {
   /// Has an entry written, or drops it where too many wait already. Never waits.
   package func put(_ entry: LogEntry) { desk.put(entry) }
 
+  /// What became of the entries so far.
+  package var backlog: LogBacklog { desk.backlog }
+
   /// Has what waits written, and ends the thread. Nothing may be put any more.
   ///
   /// A thread that is not done in time may be in the kernel for good. It is left there, and ends with the process.
@@ -35,6 +38,20 @@ package final class LogThread {
   }
 }
 
+/// What became of log entries.
+package struct LogBacklog: Equatable, Sendable {
+  /// How many wait to be written.
+  package let waiting: Int
+  /// How many were lost since the start.
+  package let lost: Int
+
+  /// Says both.
+  package init(waiting: Int, lost: Int) {
+    self.waiting = waiting
+    self.lost = lost
+  }
+}
+
 /// What both threads know. The lock is never held while something is written.
 private final class Desk: Sendable {
   private let queue = Locked(LogQueue())
@@ -45,6 +62,8 @@ private final class Desk: Sendable {
     bell = try Wakeup(blocking: true)
     done = try Wakeup(blocking: false)
   }
+
+  var backlog: LogBacklog { queue.withLock { LogBacklog(waiting: $0.count, lost: $0.lost) } }
 
   func put(_ entry: LogEntry) { if queue.withLock({ $0.put(entry) }) { bell.ring() } }
 

@@ -25,6 +25,9 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
   }
 
+  /// How many values are in it.
+  var count: Int { elements.withLock { $0.count } }
+
   /// Wakes the receiver.
   func ring() { bell.ring() }
 

@@ -1,15 +1,19 @@
 import IdentityCore
 import IdentityWire
+import LinuxSystem
 import Systemd
 
 extension Server {
   /// Takes in what the writer has done: first the state, then the answers.
   func takeReports() {
     var touched: [Connection] = []
-    for report in outbox.takeAll() {
+    let reports = outbox.takeAll()
+    let now = Clock.monotonicMicroseconds
+    for report in reports {
       take(report)
       for outcome in report.outcomes {
         connections.finishChange(of: outcome.userID)
+        measurements.take(outcome, at: now)
         // The client may have gone; its changes are made all the same.
         guard let connection = connections[outcome.connection] else { continue }
         connection.inFlight -= 1
@@ -65,6 +69,7 @@ extension Server {
     }
     if let settled = report.isSettled { isSettled = settled }
     if let survey = report.survey { take(survey) }
+    measurements.take(report)
     if let new = report.condition { condition = new }
     if report.condition != nil || !report.changes.isEmpty { publishStatus() }
     if report.changes.contains(where: { $0.event != nil }) { publish() }

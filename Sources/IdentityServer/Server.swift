@@ -30,6 +30,7 @@ package struct ServerSettings: Equatable, Sendable {
 package final class Server {
   let loop: EventLoop
   let log: Log
+  let logBacklog: () -> LogBacklog
   var settings: ServerSettings
   let socketPath: String
   let started = Timestamp(milliseconds: Clock.realtimeMilliseconds)
@@ -75,6 +76,7 @@ package final class Server {
   let received = ByteBuffer(count: Bound.lineLength)
   var spareOutput: [UInt8] = []
   let known = KnownAnswers()
+  let measurements = Measurements()
   /// Users who wait for their turn.
   var waitingUsers: [UserShare] = [] { didSet { waiting = waitingUsers.count } }
   /// How many they are.
@@ -135,14 +137,16 @@ package final class Server {
   ///   - socketPath: its path, for messages.
   ///   - kept: what the service manager has kept from the last run, each with its name; nil where it keeps nothing.
   ///   - sources: where the writer gets what the rules must not read by themselves.
+  ///   - logBacklog: what became of what was logged.
   ///   - reload: reads the configuration again; it logs what it refuses and returns nil then.
   package init(
     store: consuming Store, listener: consuming Descriptor, socketPath: String,
     kept: [(number: Int32, name: String)]?, sources: WriterSources, loop: EventLoop, settings: ServerSettings,
-    log: @escaping Log, reload: @escaping () -> ServerSettings?
+    log: @escaping Log, logBacklog: @escaping () -> LogBacklog, reload: @escaping () -> ServerSettings?
   ) throws {
     self.loop = loop
     self.log = log
+    self.logBacklog = logBacklog
     self.settings = settings
     self.reload = reload
     self.socketPath = socketPath

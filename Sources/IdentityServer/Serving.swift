@@ -58,7 +58,8 @@ extension Server {
   /// - Returns: how many bytes they took.
   private func answerKnown(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
     if connection.held.number == 0 { connection.held.number = known.number(of: connection.peer) }
-    let (used, length) = known.answer(bytes, of: connection.held.number, atMost: connections.turn.requests)
+    let (used, length, count) = known.answer(bytes, of: connection.held.number, atMost: connections.turn.requests)
+    connection.requests &+= UInt64(truncatingIfNeeded: count)
     var sent = 0
     if used == bytes.count {
       // Where it fails, it does so again when the rest is sent.
@@ -165,6 +166,7 @@ extension Server {
   private func refuseLongLine(_ connection: Connection) {
     guard connection.inFlight == 0 else { return }
     Refusal.tooLong(limit: connection.user.limits.lineLength).append(to: &connection.output)
+    measurements.countAnswer(to: Measurements.noVerb, .tooLong)
     connection.isClosing = true
   }
 

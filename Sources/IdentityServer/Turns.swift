@@ -35,6 +35,7 @@ extension Server {
     let waiting = waiting
     inTurn { takeNews(waits: waits && waiting == 0) }
     if self.waiting > 0 { serveUsers(waiting) }
+    measurements.endTurn()
     guard hasEndedProcesses else { return }
     // Behind what their connections have to say for themselves: most have ended together with their process.
     for key in endedProcesses { endProcess(key) }
@@ -52,6 +53,7 @@ extension Server {
       } catch {
         return say(.notServing("\(error)"))
       }
+      if looks == 0 { measurements.beginTurn() }
       take(count)
       looks += 1
     } while count == ReadinessSet.room && looks < Bound.looksAtOnce && (isLast || connections.isShared)

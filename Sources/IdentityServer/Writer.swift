@@ -59,7 +59,10 @@ final class Writer {
     var queue = JobQueue()
     var stops = false
     // Not before: nobody waits for it who does not read a secret.
-    outbox.send(WriterReport(reopened: Reopened(reader: store.makeItemReader(), keySource: store.keySource)))
+    store.measure()
+    outbox.send(
+      WriterReport(
+        reopened: Reopened(reader: store.makeItemReader(), keySource: store.keySource), storeSize: store.size))
     while true {
       var report = WriterReport()
       var folders: [String]?
@@ -208,8 +211,14 @@ final class Writer {
   func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> StoreCondition? {
     let before = store.condition
     activity.enterStorage()
+    let started = Clock.monotonicMicroseconds
     let failure = store.commit(recorded)
     activity.leaveStorage()
+    if !recorded.isEmpty {
+      let taken = Clock.monotonicMicroseconds - started
+      report.commits.append(.init(changes: recorded.count, microseconds: taken, isDone: failure == nil))
+      report.storeSize = store.size
+    }
     if failure == nil { report.changes += recorded }
     takeCondition(before, &report)
     return failure

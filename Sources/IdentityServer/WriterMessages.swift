@@ -14,13 +14,19 @@ final class Job: Sendable {
 
   let connection: ConnectionToken
   let work: Work
+  /// The place of its verb.
+  let verb: Int
+  /// When it was sent, in microseconds of the monotonic clock.
+  let started: UInt64
   let peer: Peer
   /// Other users are there, who may want something meanwhile.
   let isShared: Bool
 
-  init(connection: ConnectionToken, work: Work, peer: Peer, isShared: Bool) {
+  init(connection: ConnectionToken, work: Work, verb: Int, started: UInt64, peer: Peer, isShared: Bool) {
     self.connection = connection
     self.work = work
+    self.verb = verb
+    self.started = started
     self.peer = peer
     self.isShared = isShared
   }
@@ -45,11 +51,17 @@ struct WriterReport: Sendable {
   final class Outcome: Sendable {
     let connection: ConnectionToken
     let userID: UInt32
+    /// See ``Job``.
+    let verb: Int
+    /// See ``Job``.
+    let started: UInt64
     let result: Result<Answer, Refusal>
 
     init(_ job: Job, _ result: Result<Answer, Refusal>) {
       connection = job.connection
       userID = job.peer.userID
+      verb = job.verb
+      started = job.started
       self.result = result
     }
   }
@@ -70,6 +82,16 @@ struct WriterReport: Sendable {
     let faults: [String]
   }
 
+  /// A transaction that was tried.
+  struct Commit: Sendable {
+    /// How many changes it had.
+    let changes: Int
+    /// How long it took, in microseconds.
+    let microseconds: UInt64
+    /// Whether they are on disk.
+    let isDone: Bool
+  }
+
   /// Durable, in order, to be applied to the committed registry.
   var changes: [RecordedChange] = []
   /// In the order of the jobs.
@@ -88,6 +110,10 @@ struct WriterReport: Sendable {
   var survey: Survey?
   /// Whether the start is done, and questions may be answered from the committed registry; nil where nothing changed.
   var isSettled: Bool?
+  /// The transactions there were, in order.
+  var commits: [Commit] = []
+  /// The size of the store now, in bytes; nil where nobody looked.
+  var storeSize: Int64?
   /// The last heartbeat that was received.
   var heartbeat: UInt64?
   /// The store is closed, and the thread ends.

@@ -31,6 +31,8 @@ package struct Store: ~Copyable, Sendable {
   var found: StoreContent?
   /// What can be done now.
   package internal(set) var condition: StoreCondition
+  /// How large the database and its log were when they were looked at last, in bytes.
+  package private(set) var size: Int64 = 0
 
   /// What an administrator can set in `[Store]`.
   package struct Options: Equatable, Sendable {
@@ -103,11 +105,18 @@ extension Store {
   private static var witnessInterval: Int64 { 1_024 }
 
   /// Fails when a file was deleted or replaced under the daemon: what is committed to it would be gone at the next start.
-  private func requireOwnFiles() throws(SystemError) {
+  private mutating func requireOwnFiles() throws(SystemError) {
     guard let file = try directory.folder.status(of: Self.fileName),
       let log = try directory.folder.status(of: Self.logName),
       files?.writes(to: file, log: log) == true
     else { throw SystemError(call: "\(path) or its log was replaced or deleted under the daemon", code: ESTALE) }
+    size = file.size + log.size
+  }
+
+  /// Looks how large the database and its log are, which each commit does by itself.
+  package mutating func measure() {
+    let sizes = [Self.fileName, Self.logName].map { ((try? directory.folder.status(of: $0)) ?? nil)?.size ?? 0 }
+    size = sizes.reduce(0, +)
   }
 
   func writeWitness() throws(SystemError) {

@@ -2,11 +2,18 @@ package import IdentityCore
 
 /// Finds a request's verb in the table, by hash and without a copy.
 package struct VerbTable: Sendable {
+  /// The verbs by what they are about, in the order of the manual.
+  package static let families: [(name: String, verbs: [Verb])] = [
+    ("daemon", Verb.daemon), ("identifiers", Verb.identifiers), ("apps", Verb.apps), ("devices", Verb.devices),
+    ("items", Verb.items), ("versions", Verb.versions), ("tokens", Verb.tokens), ("events", Verb.events),
+    ("store", Verb.store),
+  ]
+
   /// Every verb, in the order of the manual.
-  package static let verbs: [Verb] = [
-    Verb.daemon, Verb.identifiers, Verb.apps, Verb.devices, Verb.items, Verb.versions, Verb.tokens, Verb.events,
-    Verb.store,
-  ].flatMap(\.self)
+  package static let verbs: [Verb] = families.flatMap(\.verbs)
+
+  /// For each of ``verbs`` the place of its family.
+  package static let familyPlaces = families.indices.flatMap { place in families[place].verbs.map { _ in place } }
 
   /// First words that take LEVEL as their operand (protocol, section 3): an unknown level is a bad argument of the
   /// verb, not another verb.
@@ -40,30 +47,48 @@ package struct VerbTable: Sendable {
   package func command(
     _ parser: borrowing WordParser, in line: borrowing Span<UInt8>, by peer: Peer, secrets: any SecretIntake
   ) throws(Refusal) -> Command {
-    let (verb, count) = try find(parser, in: line)
+    try command(of: try match(parser, in: line), parser, in: line, by: peer, secrets: secrets)
+  }
+
+  /// The verb that a line begins with.
+  package struct Match: Sendable {
+    /// Its place in ``VerbTable/verbs``.
+    package let place: Int
+    /// How many positional words it takes.
+    let count: Int
+  }
+
+  /// Reads a line as a command of its verb; parameters and errors are those of ``command(_:in:by:secrets:)``.
+  package func command(
+    of match: Match, _ parser: borrowing WordParser, in line: borrowing Span<UInt8>, by peer: Peer,
+    secrets: any SecretIntake
+  ) throws(Refusal) -> Command {
+    let verb = Self.verbs[match.place]
     guard verb.access == .app || peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, for '\(verb.words)'")
     }
-    return try verb.command(try Arguments(parser, behind: count, of: verb, in: line, secrets: secrets))
+    return try verb.command(try Arguments(parser, behind: match.count, of: verb, in: line, secrets: secrets))
   }
 
-  /// The verb that a line begins with, and how many positional words it takes: the longest match wins.
-  private func find(_ parser: borrowing WordParser, in line: borrowing Span<UInt8>) throws(Refusal) -> (Verb, Int) {
+  /// Finds the verb that a line begins with: the longest match wins.
+  ///
+  /// - Throws: `unknownVerb`, `badArgument` for an unknown level, or `syntax` for a line without a positional word.
+  package func match(_ parser: borrowing WordParser, in line: borrowing Span<UInt8>) throws(Refusal) -> Match {
     var first: WordParser.Word?
     for word in parser.words where !word.isAttribute {
       guard let head = first else {
         first = word
         continue
       }
-      if let verb = lookUp(head, word, in: line) { return (verb, 2) }
+      if let place = lookUp(head, word, in: line) { return Match(place: place, count: 2) }
       break
     }
     guard let first else { throw .syntax(.noVerb) }
-    if let verb = lookUp(first, nil, in: line) { return (verb, 1) }
+    if let place = lookUp(first, nil, in: line) { return Match(place: place, count: 1) }
     throw unknown(parser, beginningWith: first, in: line)
   }
 
-  private func lookUp(_ first: WordParser.Word, _ second: WordParser.Word?, in line: borrowing Span<UInt8>) -> Verb? {
+  private func lookUp(_ first: WordParser.Word, _ second: WordParser.Word?, in line: borrowing Span<UInt8>) -> Int? {
     var hash = Self.seed
     for index in first.value { hash = Self.mixed(hash, lowercased(line[index])) }
     if let second {
@@ -72,8 +97,8 @@ package struct VerbTable: Sendable {
     }
     var slot = hash & (slots.count - 1)
     while slots[slot] >= 0 {
-      let verb = Self.verbs[slots[slot]]
-      if matches(verb.words, first, second, in: line) { return verb }
+      let place = slots[slot]
+      if matches(Self.verbs[place].words, first, second, in: line) { return place }
       slot = (slot + 1) & (slots.count - 1)
     }
     return nil

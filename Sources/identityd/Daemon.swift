@@ -96,7 +96,7 @@ enum Daemon {
     let server = try Server(
       store: store, listener: socket.descriptor, socketPath: socket.path, kept: kept, sources: MachineSources.writer,
       loop: try EventLoop(),
-      settings: settings, log: { output.write($0) },
+      settings: settings, log: { output.write($0) }, logBacklog: { output.backlog },
       reload: { reload(options, locations, output) })
     let status = try server.run()
     UnixSocket.remove(socket.path, ifStill: socket.made)

@@ -20,6 +20,9 @@ final class LogOutput {
   /// Has one entry written.
   func write(_ entry: LogEntry) { if entry.level <= level { thread?.put(entry) } }
 
+  /// What became of the entries so far.
+  var backlog: LogBacklog { thread?.backlog ?? LogBacklog(waiting: 0, lost: 0) }
+
   /// Logs why the daemon does not start, also where there is no thread: that is the last thing said, and said only if it
   /// takes no waiting.
   func refuse(_ entry: LogEntry) {

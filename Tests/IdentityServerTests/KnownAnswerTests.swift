@@ -15,14 +15,14 @@ import Testing
   ) -> (text: String, used: Int) {
     let number = known.number(of: peer)
     let bytes = Array(requests.utf8)
-    let (used, length) = known.answer(bytes.span, of: number, atMost: limit)
+    let (used, length, _) = known.answer(bytes.span, of: number, atMost: limit)
     let text = known.output.withBytes(first: length) { bytes in bytes.indices.map { bytes[$0] } }
     return (String(decoding: text, as: UTF8.self), used)
   }
 
   private func keep(_ line: String, of peer: Peer, _ answer: String) {
     let bytes = Array(line.utf8)
-    known.keep(bytes.span, of: known.number(of: peer), Array("before\n\(answer)".utf8), from: 7)
+    known.keep(bytes.span, verb: 0, of: known.number(of: peer), Array("before\n\(answer)".utf8), from: 7)
   }
 
   @Test func `requests are answered up to the first one that is not known`() {
@@ -33,6 +33,15 @@ import Testing
     #expect(answers("get device\nget device", of: alice) == ("OK 1\n", 11), "a line that is not at its end")
     #expect(answers("get device\n\nping\n", of: alice) == ("OK 1\n", 11), "an empty line is no question")
     #expect(answers("ping\nping\nping\n", of: alice, atMost: 2) == ("OK\nOK\n", 10))
+  }
+
+  @Test func `each answer is counted for its verb`() {
+    keep("get device", of: alice, "OK 1\n")
+    _ = answers("get device\nget device\nfrob\n", of: alice)
+    let line = Array("get device".utf8)
+    known.keep(line.span, verb: 7, of: known.number(of: root), Array("OK 1\n".utf8), from: 0)
+    _ = answers("get device\n", of: root)
+    #expect([known.count(ofVerb: 0), known.count(ofVerb: 7), known.count(ofVerb: 1)] == [2, 1, 0])
   }
 
   @Test func `another peer is not answered, whatever it has in common`() {

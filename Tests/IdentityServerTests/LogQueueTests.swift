@@ -132,12 +132,14 @@ private final class Drained {
     guard case .entry(_, loss: 2) = log.queue.take() else { Issue.record("the count was expected"); return }
     log.queue.settle(loss: 2)
     #expect(log.rest() == [.entry(2), .dropped(2)])
+    #expect(log.queue.lost == 2, "a count that cannot be written is no further loss")
   }
 
   @Test func `a closed queue ends when everything is out, the count included`() {
     log.put(0..<(ordinary + 1))
     log.queue.close()
     #expect(log.rest().last == .dropped(1))
+    #expect(log.queue.lost == 1)
     guard case .end = log.queue.take() else { Issue.record("the end was expected"); return }
   }
 }

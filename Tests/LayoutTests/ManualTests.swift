@@ -3,7 +3,7 @@ import IdentityWire
 import Testing
 
 /// The parts of the manual that the verb table writes.
-@Suite struct ManualTests {
+@Suite(.serialized) struct ManualTests {
   /// Set to write the manual's verb lists anew instead of comparing them.
   private let updates = ProcessInfo.processInfo.environment["IDENTITYD_UPDATE_MANUAL"] != nil
 
@@ -39,19 +39,39 @@ import Testing
     return plain.hasPrefix(".") || plain.hasPrefix("'") ? "\\&\(plain)" : plain
   }
 
+  /// The list of metrics in mdoc(7).
+  private var metrics: String {
+    var text = ".Bl -tag -width Ds\n"
+    for metric in Metric.all {
+      let labels = metric.labels.isEmpty ? "" : " Pq Va \(metric.labels.joined(separator: " , "))"
+      text += ".It Va \(escaped(metric.name))\(labels)\n\(metric.kind.rawValue.capitalized).\n"
+      text += escaped(metric.summary).replacing(". ", with: ".\n") + "\n"
+    }
+    return text + ".El\n"
+  }
+
   @Test(arguments: ["packaging/man/identityctl.1", "packaging/man/identityd-protocol.7"])
   func `the manual lists the verbs as the table has them`(path: String) throws {
-    let begin = ".\\\" BEGIN VERBS\n"
-    let end = ".\\\" END VERBS\n"
+    try compare(verbs, with: "VERBS", in: path)
+  }
+
+  @Test func `the manual lists the metrics as the table has them`() throws {
+    try compare(metrics, with: "METRICS", in: "packaging/man/identityd-protocol.7")
+  }
+
+  /// Compares a generated part of a page, or writes it anew.
+  private func compare(_ generated: String, with name: String, in path: String) throws {
+    let begin = ".\\\" BEGIN \(name)\n"
+    let end = ".\\\" END \(name)\n"
     let page = try Tree.text(path)
     let start = try #require(page.range(of: begin))
     let finish = try #require(page.range(of: end))
     let current = String(page[start.upperBound..<finish.lowerBound])
     if updates {
-      let new = page[..<start.upperBound] + verbs + page[finish.lowerBound...]
+      let new = page[..<start.upperBound] + generated + page[finish.lowerBound...]
       try Data(new.utf8).write(to: Tree.root.appending(path: path))
     } else {
-      #expect(current == verbs, "run the tests once with IDENTITYD_UPDATE_MANUAL=1")
+      #expect(current == generated, "run the tests once with IDENTITYD_UPDATE_MANUAL=1")
     }
   }
 

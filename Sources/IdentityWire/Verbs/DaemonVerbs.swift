@@ -32,6 +32,15 @@ extension Verb {
     ) { (_) throws(Refusal) in .local(.status) },
 
     Verb(
+      words: "stats", attributes: [.init("apps", "yes")], kind: .local,
+      summary: "Show what the daemon has counted and measured; apps=yes: of the apps, to an admin of all.",
+      examples: [
+        .init("stats", "* build-info=1 version=\(Version.program)", "…", "* log-dropped=0", "OK"),
+        .init("stats apps=yes", "* <word> connections=1 subscribers=0 requests=<number>", "OK 1"),
+      ]
+    ) { (arguments) throws(Refusal) in .local(.stats(ofApps: try arguments.flag("apps"))) },
+
+    Verb(
       words: "seal", access: .admin, kind: .change,
       summary: "Prepare a golden image: every identifier ends, and the next start is a first one.",
       examples: [.init("seal", "OK")]

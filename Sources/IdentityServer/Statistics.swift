@@ -1,0 +1,128 @@
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+extension Server {
+  /// `stats`: a row a series, in the order of the table of metrics.
+  var statistics: Reply {
+    let now = Clock.monotonicMicroseconds
+    let states = stateCounts
+    let log = logBacklog()
+    var samples = [
+      MetricSample(.build, 1, Version.program),
+      MetricSample(.start, milliseconds: started.milliseconds),
+      MetricSample(.uptime, milliseconds: Int64(clamping: (now - startedMonotonic) / 1_000)),
+    ]
+    samples += requestSamples
+    samples.append(MetricSample(.turns, measurements.turns))
+    for (family, jobs) in zip(VerbTable.families, measurements.jobs) where jobs.count > 0 {
+      samples.append(MetricSample(.jobs, jobs, family.name))
+    }
+    samples += [
+      MetricSample(.jobsUnderWay, connections.allUsers.reduce(0) { $0 + $1.changes }),
+      MetricSample(.writerQueue, inbox.count),
+      MetricSample(.commits, measurements.commits.done, "ok"),
+      MetricSample(.commits, measurements.commits.failed, "failed"),
+      MetricSample(.commitSeconds, measurements.commitSeconds),
+      MetricSample(.commitChanges, measurements.commitChanges),
+      MetricSample(.storeBytes, measurements.storeSize),
+      MetricSample(.storeWritable, condition == .writable ? 1 : 0),
+    ]
+    samples += ConnectionState.allCases.map { MetricSample(.connections, states[$0] ?? 0, $0.rawValue) }
+    samples += [
+      MetricSample(.accepted, measurements.accepted),
+      MetricSample(.refused, measurements.refused),
+      MetricSample(.subscribers, connections.subscribers),
+      MetricSample(.subscriberLag, greatestLag),
+      MetricSample(.events, measurements.events),
+      MetricSample(.logQueue, log.waiting),
+      MetricSample(.logDropped, log.lost),
+    ]
+    var reply = Reply()
+    for sample in samples { sample.append(to: &reply) }
+    reply.ok()
+    return reply
+  }
+
+  /// What came at all, by verb and outcome.
+  private var requestSamples: [MetricSample] {
+    var samples: [MetricSample] = []
+    for verb in 0...Measurements.noVerb {
+      let words = verb == Measurements.noVerb ? "none" : VerbTable.verbs[verb].words
+      for (outcome, name) in Measurements.outcomes.enumerated() {
+        let isKnown = verb != Measurements.noVerb && outcome == 0
+        let count =
+          measurements.count(ofVerb: verb, outcome: outcome) + (isKnown ? known.count(ofVerb: verb) : 0)
+        if count > 0 { samples.append(MetricSample(.requests, count, words, name)) }
+      }
+    }
+    return samples
+  }
+
+  private var stateCounts: [ConnectionState: Int] {
+    connections.all.reduce(into: [:]) { counts, connection in counts[connection.state, default: 0] += 1 }
+  }
+
+  /// How many events the subscriber that is furthest behind has not looked at.
+  private var greatestLag: Int64 {
+    connections.all.reduce(0) { lag, connection in
+      max(lag, connection.subscription.map { events.last - $0.place } ?? 0)
+    }
+  }
+
+  /// `stats apps=yes`: the apps that ask most, or have asked; whoever is no admin sees its own.
+  func statisticsOfApps(for asking: Connection) -> Reply {
+    var apps: [Text: AppStatistics] = [:]
+    let own = asking.peer.app
+    let isAdmin = asking.peer.isAdmin
+    for (app, requests) in measurements.requestsOfApps where isAdmin || app == own {
+      apps[app, default: AppStatistics(app: app)].requests += requests
+    }
+    for connection in connections.all where isAdmin || connection.peer.app == own {
+      apps[connection.peer.app, default: AppStatistics(app: connection.peer.app)].count(connection)
+    }
+    // The one that asks is not counted before it is answered.
+    apps[own, default: AppStatistics(app: own)].requests += 1
+    let most = apps.values.sorted { ($1.requests, $0.app) < ($0.requests, $1.app) }
+    return .rows(Array(most.prefix(Bound.appsInStats))) { app, row in
+      row.word(.text(app.app))
+      row.attribute("connections", .number(app.connections))
+      row.attribute("subscribers", .number(app.subscribers))
+      row.attribute("requests", .number(Int64(clamping: app.requests)))
+    }
+  }
+}
+
+/// What one app has of the daemon.
+private struct AppStatistics: Sendable {
+  let app: Text
+  var connections: Int64 = 0
+  var subscribers: Int64 = 0
+  var requests: UInt64 = 0
+
+  mutating func count(_ connection: Connection) {
+    connections += 1
+    if connection.subscription != nil { subscribers += 1 }
+    requests += connection.requests
+  }
+}
+
+/// What a connection is at.
+enum ConnectionState: String, CaseIterable {
+  case idle
+  /// A request is under way.
+  case working
+  /// Output waits for the client to read.
+  case sending
+  /// The last answer is given, or nothing more is read.
+  case ending
+}
+
+extension Connection {
+  /// What it is at now.
+  var state: ConnectionState {
+    if isDraining || isClosing || hasEnded { return .ending }
+    if inFlight > 0 || outgoing != nil { return .working }
+    return sent < output.count ? .sending : .idle
+  }
+}

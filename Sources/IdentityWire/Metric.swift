@@ -1,0 +1,201 @@
+package import IdentityCore
+
+/// One row of the table of metrics: all there is to know of one but its value.
+///
+/// The answer to `stats`, its text for other programs, the manual and the tests all read it.
+package struct Metric: Equatable, Sendable {
+  /// How its value is to be read.
+  package enum Kind: String, Sendable {
+    /// It only grows, from 0 at the daemon's start.
+    case counter
+    /// What is now.
+    case gauge
+    /// See ``Histogram``.
+    case histogram
+  }
+
+  /// What its value is in. The name ends with it.
+  package enum Unit: String, Sendable {
+    case seconds
+    case bytes
+  }
+
+  /// In lower case, its words with hyphens between.
+  package let name: String
+  /// How its value is to be read.
+  package let kind: Kind
+  /// What its value is in; nil where it is a number of things.
+  package let unit: Unit?
+  /// What tells its series apart, in the order they are written; none where there is one series.
+  package let labels: [String]
+  /// What it tells, in one sentence.
+  package let summary: String
+
+  private init(_ name: String, _ kind: Kind, unit: Unit? = nil, labels: [String] = [], _ summary: String) {
+    self.name = name
+    self.kind = kind
+    self.unit = unit
+    self.labels = labels
+    self.summary = summary
+  }
+}
+
+extension Metric {
+  package static let build = Metric("build-info", .gauge, labels: ["version"], "Always 1; the label tells the version.")
+  package static let start = Metric("start-time-seconds", .gauge, unit: .seconds, "When the daemon began, since 1970.")
+  package static let uptime = Metric("uptime-seconds", .gauge, unit: .seconds, "How long the daemon runs.")
+  package static let requests = Metric(
+    "requests", .counter, labels: ["verb", "outcome"],
+    "Requests that were answered, by verb and by 'ok' or the code of the refusal; what is no verb counts as 'none'.")
+  package static let turns = Metric(
+    "turn-seconds", .histogram, unit: .seconds,
+    "How long the loop took for what the kernel told of at a time; every 64th time is measured.")
+  package static let jobs = Metric(
+    "job-seconds", .histogram, unit: .seconds, labels: ["family"],
+    "From a request to the writer's answer, by the family of the verb: what questions cost is in turn-seconds.")
+  package static let jobsUnderWay = Metric("jobs", .gauge, "Requests that the writer has not answered yet.")
+  package static let writerQueue = Metric("writer-queue", .gauge, "Messages that the writer has not taken yet.")
+  package static let commits = Metric(
+    "commits", .counter, labels: ["outcome"], "Transactions of changes, by 'ok' or 'failed'.")
+  package static let commitSeconds = Metric(
+    "commit-seconds", .histogram, unit: .seconds, "How long a transaction took until it was on disk.")
+  package static let commitChanges = Metric("commit-changes", .histogram, "How many changes a transaction had.")
+  package static let storeBytes = Metric(
+    "store-bytes", .gauge, unit: .bytes, "The size of the store with its log, as of the last commit.")
+  package static let storeWritable = Metric("store-writable", .gauge, "1 where changes are possible, else 0.")
+  package static let connections = Metric(
+    "connections", .gauge, labels: ["state"],
+    "Connections by state: 'idle'; 'working', with a request under way; 'sending', with output that the client has not read; 'ending'."
+  )
+  package static let accepted = Metric("connections-accepted", .counter, "Connections that were let in.")
+  package static let refused = Metric("connections-refused", .counter, "Connections that were told why not and closed.")
+  package static let subscribers = Metric("subscribers", .gauge, "Connections that subscribed to events.")
+  package static let subscriberLag = Metric(
+    "subscriber-lag", .gauge, "How many events the subscriber that is furthest behind has not looked at.")
+  package static let events = Metric("events", .counter, "Events that happened.")
+  package static let logQueue = Metric("log-queue", .gauge, "Log entries that are not written yet.")
+  package static let logDropped = Metric("log-dropped", .counter, "Log entries that found no room or could not be written.")
+
+  /// All of them, in the order of the answer.
+  package static let all = [
+    build, start, uptime, requests, turns, jobs, jobsUnderWay, writerQueue, commits, commitSeconds, commitChanges,
+    storeBytes, storeWritable, connections, accepted, refused, subscribers, subscriberLag, events, logQueue, logDropped,
+  ]
+}
+
+/// The value of one series of a metric.
+package struct MetricSample: Equatable, Sendable {
+  /// What tells the series from the others of its metric.
+  package struct Label: Equatable, Sendable {
+    /// One of ``Metric/labels``.
+    package let name: String
+    /// Whatever the daemon said.
+    package let value: Text
+  }
+
+  /// A bucket of a histogram.
+  package struct Bucket: Equatable, Sendable {
+    /// The upper bound, a decimal number.
+    package let bound: String
+    /// How many values are at most that.
+    package let count: UInt64
+  }
+
+  /// What came.
+  package enum Value: Equatable, Sendable {
+    /// A decimal number.
+    case number(String)
+    /// How many values came, their sum as a decimal number, and the buckets with ascending bounds.
+    case histogram(count: UInt64, sum: String, [Bucket])
+  }
+
+  /// What it is a value of.
+  package let metric: Metric
+  /// In the order of ``Metric/labels``.
+  package let labels: [Label]
+  /// The value.
+  package let value: Value
+
+  /// A whole number.
+  ///
+  /// - Parameter labels: the values of the metric's labels, in their order.
+  package init(_ metric: Metric, _ number: some BinaryInteger, _ labels: String...) {
+    self.init(metric, .number("\(number)"), labels)
+  }
+
+  /// A time.
+  package init(_ metric: Metric, milliseconds: Int64) {
+    self.init(metric, .number("\(Double(milliseconds) / 1_000)"), [])
+  }
+
+  /// What a histogram has counted.
+  package init(_ metric: Metric, _ histogram: Histogram, _ labels: String...) {
+    let buckets = histogram.cumulative.map { Bucket(bound: $0.bound, count: $0.count) }
+    let sum = histogram.scale.shown(histogram.sum)
+    self.init(metric, .histogram(count: histogram.count, sum: sum, buckets), labels)
+  }
+
+  private init(_ metric: Metric, _ value: Value, _ labels: [String]) {
+    self.metric = metric
+    self.labels = zip(metric.labels, labels).map { Label(name: $0, value: Text($1)) }
+    self.value = value
+  }
+
+  /// The value of a label; nil where the sample has none of that name.
+  package subscript(_ label: String) -> Text? { labels.first { $0.name == label }?.value }
+}
+
+// MARK: - As a row
+
+extension MetricSample {
+  private static let sum = "sum"
+  private static let boundPrefix = "le."
+
+  /// Adds the row: `* name=value`, then the labels, then what a histogram has besides: `sum=`, and `le.BOUND=` for each bucket.
+  package func append(to reply: inout Reply) {
+    reply.row()
+    switch value {
+    case .number(let number): reply.attribute(metric.name, .string(number))
+    case .histogram(let count, _, _): reply.attribute(metric.name, .string("\(count)"))
+    }
+    for label in labels { reply.attribute(label.name, .text(label.value)) }
+    guard case .histogram(_, let sum, let buckets) = value else { return }
+    reply.attribute(Self.sum, .string(sum))
+    for bucket in buckets { reply.attribute(Self.boundPrefix + bucket.bound, .string("\(bucket.count)")) }
+  }
+
+  /// Reads a row; nil where it is of a metric that is not in the table, as that of a later daemon may be, or no such row.
+  package init?(_ row: ReplyLine.Content) {
+    guard let head = row.attributes.first, let metric = Metric.all.first(where: { Text($0.name) == head.name }) else {
+      return nil
+    }
+    self.metric = metric
+    labels = metric.labels.compactMap { name in
+      row.attributes.first { $0.name == Text(name) }.map { Label(name: name, value: $0.value) }
+    }
+    guard labels.count == metric.labels.count, let number = Self.number(head.value) else { return nil }
+    guard metric.kind == .histogram else {
+      value = .number(number)
+      return
+    }
+    var sum: String?
+    var buckets: [Bucket] = []
+    for attribute in row.attributes.dropFirst() {
+      let name = "\(attribute.name)"
+      if name == Self.sum { sum = Self.number(attribute.value) }
+      guard name.hasPrefix(Self.boundPrefix) else { continue }
+      let bound = Text(String(name.dropFirst(Self.boundPrefix.count)))
+      guard let bound = Self.number(bound), let count = UInt64("\(attribute.value)") else { return nil }
+      buckets.append(Bucket(bound: bound, count: count))
+    }
+    guard let sum, let count = UInt64(number) else { return nil }
+    value = .histogram(count: count, sum: sum, buckets)
+  }
+
+  /// The text of a finite number; nil where it is none, so that nothing else gets into what other programs read.
+  private static func number(_ text: Text) -> String? {
+    let text = "\(text)"
+    guard let number = Double(text), number.isFinite else { return nil }
+    return text
+  }
+}

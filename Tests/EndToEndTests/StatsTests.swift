@@ -1,0 +1,126 @@
+import IdentityWire
+import LinuxSystem
+import TestSupport
+import Testing
+
+/// What `stats` tells is what was done.
+@Suite struct StatsTests {
+  /// The samples of a daemon, read as a client reads them.
+  private func samples(_ client: Client) throws -> [MetricSample] {
+    let lines = try client.ask("stats")
+    #expect(lines.last == "OK")
+    return try lines.dropLast().map { line in
+      guard case .row(let row)? = ReplyLine(Array(line.utf8)), let sample = MetricSample(row) else {
+        throw Failure("this is no sample: \(line)")
+      }
+      return sample
+    }
+  }
+
+  private func number(_ samples: [MetricSample], _ metric: Metric, _ labels: String...) -> Double? {
+    let found = samples.first { $0.metric == metric && $0.labels.map { "\($0.value)" } == labels }
+    return switch found?.value {
+    case .number(let number): Double(number)
+    case .histogram(let count, _, _): Double(count)
+    case nil: nil
+    }
+  }
+
+  @Test func `every metric of the table is told, and the rows keep its order`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    _ = try client.ask("get device")
+    let samples = try samples(client)
+    let places = try samples.map { sample in try #require(Metric.all.firstIndex(of: sample.metric)) }
+    #expect(places == places.sorted())
+    #expect(Set(places) == Set(Metric.all.indices))
+  }
+
+  @Test func `requests count by verb and outcome, known answers and refusals too`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    for _ in 0..<10 { _ = try client.ask("get device") }
+    for line in ["frob", "check", "get key \"", "item read service=a account=b", "item read service=a account=b"] {
+      #expect(try client.ask(line)[0].hasPrefix("ERR"))
+    }
+    let samples = try samples(client)
+    #expect(number(samples, .requests, "get device", "ok") == 10)
+    #expect(number(samples, .requests, "check", "bad-argument") == 1)
+    #expect(number(samples, .requests, "none", "unknown-verb") == 1)
+    #expect(number(samples, .requests, "none", "syntax") == 1)
+    #expect(number(samples, .requests, "item read", "not-found") == 2)
+    #expect(number(samples, .requests, "item read", "ok") == nil)
+  }
+
+  @Test func `a change counts as a job, a commit and an event`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    let before = try samples(client)
+    for number in 0..<3 { #expect(try client.ask("item add service=s account=\(number) data=AAAA") == ["OK"]) }
+    let after = try samples(client)
+    func grown(_ metric: Metric, _ labels: String) -> Double {
+      let labels = labels.isEmpty ? [] : [labels]
+      func value(_ samples: [MetricSample]) -> Double {
+        guard let label = labels.first else { return number(samples, metric) ?? 0 }
+        return number(samples, metric, label) ?? 0
+      }
+      return value(after) - value(before)
+    }
+    #expect(grown(.jobs, "items") == 3)
+    #expect(grown(.commits, "ok") == 3)
+    #expect(grown(.commits, "failed") == 0)
+    #expect(grown(.commitSeconds, "") == 3)
+    #expect(grown(.commitChanges, "") == 3)
+    #expect(grown(.events, "") >= 3)
+    #expect(number(after, .storeBytes) ?? 0 > 0)
+    #expect(number(after, .storeWritable) == 1)
+    #expect(number(after, .jobsUnderWay) == 0)
+  }
+
+  @Test func `connections count by what they are at, and subscribers with what they have not looked at`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    let others = try (0..<3).map { _ in try daemon.client() }
+    for other in others { #expect(try other.ask("ping") == ["OK"]) }
+    #expect(try others[0].ask("subscribe")[0].hasPrefix("OK"))
+    let samples = try samples(client)
+    // The readiness test of the harness may not be gone yet.
+    #expect(number(samples, .connections, "idle") ?? 0 >= 4)
+    #expect(number(samples, .accepted) ?? 0 >= 5)
+    #expect(number(samples, .refused) == 0)
+    #expect(number(samples, .subscribers) == 1)
+    #expect(number(samples, .subscriberLag) == 0)
+    #expect(number(samples, .logDropped) == 0)
+  }
+
+  @Test func `a turn in sixty-four is measured`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    let before = try #require(number(samples(client), .turns))
+    for _ in 0..<640 { #expect(try client.ask("ping") == ["OK"]) }
+    let after = try #require(number(samples(client), .turns))
+    #expect(after - before >= 9)
+  }
+
+  @Test(.enabled(if: isRoot, "acting as another user needs root"))
+  func `an admin sees all apps, and anybody else its own`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let other = try OtherUser(1_234, of: daemon)
+    for _ in 0..<4 { #expect(try other.ask("ping") == "OK\n") }
+    let own = try daemon.client()
+    let all = try own.ask("stats apps=yes")
+    #expect(all.contains("* user:1234 connections=1 subscribers=0 requests=4"), "\(all)")
+    #expect(all.last == "OK \(all.count - 1)")
+    #expect(all.count > 2)
+    #expect(try other.ask("stats apps=yes") == "* user:1234 connections=1 subscribers=0 requests=5\nOK 1\n")
+    #expect(try other.ask("stats").contains("* requests="))
+    try other.end()
+    // What it asked stays known when it is gone.
+    let deadline = Clock.monotonicMicroseconds + UInt64(patience) * 1_000_000
+    var answer = ""
+    while !answer.contains("connections=0"), Clock.monotonicMicroseconds < deadline {
+      answer = try own.ask("stats apps=yes").first { $0.contains("user:1234") } ?? ""
+    }
+    #expect(answer == "* user:1234 connections=0 subscribers=0 requests=6")
+  }
+}
