@@ -85,6 +85,10 @@ let package = Package(
     .target(
       name: "ClientFormats", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
       swiftSettings: strict),
+    // What `identityctl check` looks at, and what it makes of that.
+    .target(
+      name: "Doctor", dependencies: ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem"],
+      swiftSettings: strict),
 
     // PROGRAM: options, configuration, wiring.
     .executableTarget(
@@ -97,7 +101,7 @@ let package = Package(
     .executableTarget(
       name: "identityctl",
       dependencies: [
-        "ClientFormats", "ClientSecrets", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem",
+        "ClientFormats", "ClientSecrets", "Doctor", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem",
       ],
       swiftSettings: strict, linkerSettings: lean),
 
@@ -143,9 +147,11 @@ let package = Package(
       name: "ClientFormatsTests", dependencies: ["ClientFormats", "IdentityClient", "IdentityWire"],
       swiftSettings: strict),
     .testTarget(
+      name: "DoctorTests", dependencies: ["Doctor", "IdentityCore", "LinuxSystem"], swiftSettings: strict),
+    .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "IdentityClient", "IdentityWire", "IdentityCore", "IdentityStore", "LinuxSystem", "ReferenceModel",
+        "Doctor", "IdentityClient", "IdentityWire", "IdentityCore", "IdentityStore", "LinuxSystem", "ReferenceModel",
         "TestSupport",
       ],
       exclude: ["Fixtures"],
@@ -153,7 +159,9 @@ let package = Package(
     .testTarget(name: "SystemTests", exclude: ["restart-client.pl"], swiftSettings: strict),
     .testTarget(
       name: "LayoutTests",
-      dependencies: ["ClientFormats", "IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem", "identityctl"],
+      dependencies: [
+        "ClientFormats", "Doctor", "IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem", "identityctl",
+      ],
       swiftSettings: strict),
     fuzz,
   ]

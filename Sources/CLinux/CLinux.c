@@ -15,6 +15,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timex.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -251,4 +252,22 @@ int clinux_next_option(int count, char **arguments, const char *const *names, co
     if (found == '?' && optopt < 256) return -2;
     if (found == ':' || found == '?') return -3;
     return found - 256;
+}
+
+int clinux_is_clock_synchronized(void) {
+    struct timex state = {.modes = 0};
+    if (adjtimex(&state) < 0) return -1;
+    return (state.status & STA_UNSYNC) == 0;
+}
+
+int clinux_pipe(int *reading, int *writing) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+    *reading = ends[0];
+    *writing = ends[1];
+    return 0;
+}
+
+int clinux_close_from_in_child(posix_spawn_file_actions_t *actions, int first) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }

@@ -6,8 +6,8 @@ import LinuxSystem
 package struct DaemonConnection: ~Copyable {
   /// What goes wrong between a client and the daemon; a refusal is an answer and not among these.
   package enum Failure: Error, Equatable, CustomStringConvertible {
-    /// Nobody listens there.
-    case unreachable(path: String, reason: String)
+    /// Nobody listens there, or may be asked: with the value of errno.
+    case unreachable(path: String, code: Int32)
     /// The daemon has no room for this connection now.
     case busy(String)
     /// The connection ended before the answer was whole.
@@ -24,8 +24,8 @@ package struct DaemonConnection: ~Copyable {
     /// The cause, and for an unreachable daemon what to start.
     package var description: String {
       switch self {
-      case .unreachable(let path, let reason):
-        "no identityd at \(path) (\(reason)); start it with 'systemctl start identityd.socket', or name another with --socket"
+      case .unreachable(let path, let code):
+        "no identityd at \(path) (\(SystemError.text(of: code))); start it with 'systemctl start identityd.socket', or name another with --socket"
       case .busy(let why): why
       case .closed: "the daemon closed the connection before its answer was whole"
       case .malformed(let line): "the daemon sent a line that is not the protocol: \(Self.beginning(of: line))"
@@ -67,18 +67,22 @@ package struct DaemonConnection: ~Copyable {
   /// there.
   package static var defaultPath: String {
     if let path = Environment["IDENTITYD_SOCKET"] { return path }
-    let system = "/run/identityd/identityd.sock"
-    guard UnixSocket.identity(of: system) == nil, let runtime = Environment["XDG_RUNTIME_DIR"] else { return system }
+    guard UnixSocket.identity(of: systemPath) == nil, let runtime = Environment["XDG_RUNTIME_DIR"] else {
+      return systemPath
+    }
     let own = "\(runtime)/identityd/identityd.sock"
-    return UnixSocket.identity(of: own) == nil ? system : own
+    return UnixSocket.identity(of: own) == nil ? systemPath : own
   }
+
+  /// Where the daemon of the system listens.
+  package static let systemPath = "/run/identityd/identityd.sock"
 
   /// Connects, waiting where others wait to be let in as well.
   package init(path: String) throws(Failure) {
     do {
       socket = try UnixSocket.connect(to: path)
     } catch {
-      throw .unreachable(path: path, reason: SystemError.text(of: error.code))
+      throw .unreachable(path: path, code: error.code)
     }
   }
 
@@ -90,7 +94,7 @@ package struct DaemonConnection: ~Copyable {
     } catch let failure as Failure {
       throw failure
     } catch let error as SystemError {
-      throw .unreachable(path: path, reason: SystemError.text(of: error.code))
+      throw .unreachable(path: path, code: error.code)
     } catch {
       throw .closed
     }
@@ -111,7 +115,7 @@ package struct DaemonConnection: ~Copyable {
     do {
       connected = try UnixSocket.connectAtOnce(to: path)
     } catch {
-      throw .unreachable(path: path, reason: SystemError.text(of: error.code))
+      throw .unreachable(path: path, code: error.code)
     }
     guard let connected else { throw .busy("too many wait to be let in") }
     socket = connected

@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityWire
+import LinuxSystem
 
 /// Why a request has no answer, or events come no more.
 public enum IdentityError: Error, Hashable, Sendable {
@@ -89,7 +90,7 @@ extension IdentityError {
   init(_ failure: DaemonConnection.Failure) {
     self =
       switch failure {
-      case .unreachable(let path, let reason): .unreachable(path: path, reason: reason)
+      case .unreachable(let path, let code): .unreachable(path: path, reason: SystemError.text(of: code))
       case .busy(let why): .refused(.busy, why)
       case .closed: .connectionLost
       case .malformed: .brokenAnswer("\(failure)")

@@ -2,6 +2,8 @@
 package enum Version {
   /// Of the daemon, its client and its packages: they are released together.
   package static let program = "0.1.0"
+  /// The day of that release: a clock that is behind it is wrong.
+  package static let released = "2026-11-21"
   /// Of the line protocol: `hello` says it.
   package static let lineProtocol: Int64 = 1
 }

@@ -110,7 +110,7 @@ extension Server {
       Reply.whoami(connection.peer, vendor: registry.vendor(of: app), groups: registry.accessGroups(of: app))
         .append(to: &connection.output)
     case .check(let text): Reply.check(text).append(to: &connection.output)
-    case .status: status.append(to: &connection.output)
+    case .status: status(for: connection.peer).append(to: &connection.output)
     case .stats(ofApps: false): statistics.append(to: &connection.output)
     case .stats(ofApps: true): statisticsOfApps(for: connection).append(to: &connection.output)
     case .derived(let identifier): try derive(identifier, for: connection.peer).append(to: &connection.output)

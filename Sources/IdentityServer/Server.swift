@@ -33,6 +33,8 @@ package final class Server {
   let logBacklog: () -> LogBacklog
   var settings: ServerSettings
   let socketPath: String
+  /// The folder with all state.
+  let stateDirectory: String
   let started = Timestamp(milliseconds: Clock.realtimeMilliseconds)
   let startedMonotonic = Clock.monotonicMicroseconds
 
@@ -150,6 +152,7 @@ package final class Server {
     self.settings = settings
     self.reload = reload
     self.socketPath = socketPath
+    stateDirectory = store.folderPath
     let content = store.takeContent()
     registry = content.registry
     condition = content.condition

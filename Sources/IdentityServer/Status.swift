@@ -5,8 +5,8 @@ import LinuxSystem
 import Systemd
 
 extension Server {
-  /// `status`: a row a value.
-  var status: Reply {
+  /// `status`: a row a value. Where things are is told to admins, and to whoever runs the daemon as its own user.
+  func status(for peer: Peer) -> Reply {
     var reply = Reply()
     let uptime = (Clock.monotonicMicroseconds - startedMonotonic) / 1_000_000
     let rows: [(String, Reply.Value)] = [
@@ -44,6 +44,10 @@ extension Server {
     for fault in manifestFaults.prefix(Self.shownFaults) { append("manifest-fault", .string(fault), to: &reply) }
     if manifestFaults.count > Self.shownFaults {
       append("manifest-faults", .number(Int64(manifestFaults.count)), to: &reply)
+    }
+    if peer.isAdmin || peer.userID == Accounts.ownUserID {
+      append("state-directory", .string(stateDirectory), to: &reply)
+      for folder in settings.appDirectories { append("manifest-folder", .string(folder), to: &reply) }
     }
     reply.ok()
     return reply

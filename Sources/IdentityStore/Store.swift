@@ -46,6 +46,8 @@ package struct Store: ~Copyable, Sendable {
   static let logName = "identityd.db-wal"
 
   var path: String { "\(directory.folder.path)/\(Self.fileName)" }
+  /// The path of the state directory, as it was opened by.
+  package var folderPath: String { directory.folder.path }
 }
 
 // MARK: - Commit

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The system's clocks (clock_gettime(2)).
@@ -7,6 +8,13 @@ package enum Clock {
 
   /// Microseconds since some point in the past; never steps back. What `MONOTONIC_USEC=` wants (sd_notify(3)).
   package static var monotonicMicroseconds: UInt64 { UInt64(clamping: nanoseconds(CLOCK_MONOTONIC) / 1_000) }
+
+  /// Whether the kernel's clock is kept by a time server or another source, as whoever keeps it has told the kernel; nil
+  /// where it may not be asked (adjtimex(2), STA_UNSYNC).
+  package static var isSynchronized: Bool? {
+    let answer = clinux_is_clock_synchronized()
+    return answer < 0 ? nil : answer == 1
+  }
 
   private static func nanoseconds(_ clock: clockid_t) -> Int64 {
     var time = timespec()

@@ -86,7 +86,7 @@ package struct CommandLine: Equatable, Sendable {
 }
 
 /// Lends out an array of C strings, with the null pointer that ends it.
-private func withCStrings(_ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Void) {
+func withCStrings(_ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Void) {
   var pointers = unsafe strings.map { unsafe strdup($0) } + [nil]
   defer { for index in unsafe pointers.indices { unsafe free(pointers[index]) } }
   unsafe pointers.withUnsafeMutableBufferPointer { buffer in

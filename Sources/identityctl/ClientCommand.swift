@@ -39,5 +39,6 @@ package struct ClientCommand: Sendable {
     ClientCommand(
       "backup", [.required("FILE")], summary: "Write everything there is to FILE, encrypted with a passphrase."),
     ClientCommand("restore", [.required("FILE")], summary: "Bring a backup into force."),
+    ClientCommand("check", summary: "Without a VALUE: see whether all is in order, and what mends what is not."),
   ]
 }

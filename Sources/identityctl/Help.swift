@@ -18,7 +18,11 @@ enum Help {
       Line(usage: $0.usage, summary: $0.summary)
     }
     guard words.isEmpty else {
-      let found = verbs + own.filter { line in words.count == 1 && line.usage.hasPrefix(words[0].lowercased() + " ") }
+      let found =
+        verbs
+        + own.filter { line in
+          words.count == 1 && "\(line.usage) ".hasPrefix(words[0].lowercased() + " ")
+        }
       guard !found.isEmpty else {
         throw CommandLine.UsageError("no verb begins with '\(words.joined(separator: " "))'")
       }

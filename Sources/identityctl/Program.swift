@@ -22,6 +22,8 @@ enum Program {
     static let timedOut: Int32 = 6
     /// A file cannot be read or written or is not what it should be, or there is no passphrase.
     static let fileFailed: Int32 = 7
+    /// `check` found something that does not work.
+    static let checkFailed: Int32 = 8
     /// The daemon gave a code that this client does not know.
     static let unknownCode: Int32 = 9
   }
@@ -49,6 +51,7 @@ enum Program {
       case "wait": try follow(line, untilFirst: true)
       case "backup": try backUp(line)
       case "restore": try restore(line)
+      case "check" where line.words.count == 1: examine(line)
       default: try ask(line)
       }
     } catch let failure as DaemonConnection.Failure {

@@ -4,7 +4,8 @@ import Testing
 /// A clock that jumps: the daemon is told the wall clock's time with as many seconds more as a file says. The monotonic
 /// clock stays what it is, as on a real machine.
 @Suite struct ClockTests {
-  private static let clock = """
+  /// A library in C that gives a program another time.
+  static let clock = """
     #define _GNU_SOURCE
     #include <stdio.h>
     #include <stdlib.h>

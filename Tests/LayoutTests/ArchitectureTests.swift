@@ -17,13 +17,15 @@ import Testing
     ],
     "ClientSecrets": ["CSodium", "LinuxSystem"],
     "IdentityClient": ["IdentityCore", "IdentityWire", "LinuxSystem"],
+    "Doctor": ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc"],
     "identityd": [
       "AppManifests", "IdentityCore", "IdentityStore", "IdentityServer", "ConfigurationFiles", "LinuxSystem", "Systemd",
       "Glibc",
     ],
     "ClientFormats": ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
     "identityctl": [
-      "ClientFormats", "ClientSecrets", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc",
+      "ClientFormats", "ClientSecrets", "Doctor", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem",
+      "Glibc",
     ],
     "IdentityBench": ["CBench", "LinuxSystem", "Foundation"],
   ]
@@ -49,7 +51,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "IdentityCore", "IdentityWire", "IdentityServer", "IdentityClient", "ClientFormats", "identityd", "identityctl",
+    "IdentityCore", "IdentityWire", "IdentityServer", "IdentityClient", "ClientFormats", "Doctor", "identityd",
+    "identityctl",
   ])
   func `unsafe code stays at the edges`(target: String) throws {
     for file in try Tree.files(below: "Sources/\(target)", "swift") {

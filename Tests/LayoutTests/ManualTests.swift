@@ -1,3 +1,4 @@
+import Doctor
 import Foundation
 import IdentityWire
 import Testing
@@ -57,6 +58,12 @@ import Testing
 
   @Test func `the manual lists the metrics as the table has them`() throws {
     try compare(metrics, with: "METRICS", in: "packaging/man/identityd-protocol.7")
+  }
+
+  @Test func `the manual lists the checks as their table has them`() throws {
+    var list = ".Bl -tag -width Ds\n"
+    for check in Check.all { list += ".It Cm \(check.name.replacing("-", with: "\\-"))\n\(escaped(check.summary))\n" }
+    try compare(list + ".El\n", with: "CHECKS", in: "packaging/man/identityctl.1")
   }
 
   /// Compares a generated part of a page, or writes it anew.

@@ -2,6 +2,7 @@
 // Each returns what the system call returns and leaves errno as it left it.
 #pragma once
 #include <pthread.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -74,6 +75,12 @@ int clinux_lock(int descriptor);
 /// open() with O_CLOEXEC | O_NOFOLLOW added.
 int clinux_open(const char *path, int flags, mode_t mode);
 int clinux_openat(int folder, const char *path, int flags, mode_t mode);
+/// pipe2() with O_CLOEXEC.
+int clinux_pipe(int *reading, int *writing);
+/// posix_spawn_file_actions_addclosefrom_np().
+int clinux_close_from_in_child(posix_spawn_file_actions_t *actions, int first);
+/// adjtimex(): whether the clock is synchronized: 1 or 0, or -1.
+int clinux_is_clock_synchronized(void);
 ssize_t clinux_random(void *bytes, size_t count);
 /// PR_SET_DUMPABLE 0: no core dump, no ptrace by the same user.
 int clinux_forbid_dumps(void);

@@ -1,0 +1,106 @@
+import LinuxSystem
+
+/// What /etc/machine-id holds, but never the machine-id itself.
+struct MachineIDFacts: Sendable {
+  /// The states of the file (machine-id(5)).
+  enum Content: Equatable, Sendable {
+    case good
+    case missing, empty, uninitialized, malformed
+    /// One that many machines have.
+    case shared
+    case unreadable(String)
+  }
+
+  let content: Content
+  /// Whether it is the system's daemon, which systemd can start anew.
+  let restart: Remedy
+  /// The rows `device-origin`, `suspect` and `sealed` of `status`.
+  var origin: String?
+  var suspicion: String?
+}
+
+extension MachineIDFacts {
+  private static let path = "/etc/machine-id"
+
+  /// Machine-ids that were shipped in images of systems: Linux Mint's, of bug 361 there.
+  private static let known: Set<String> = ["b76cc7b1bbdc489e93909d2043031de8"]
+
+  /// Looks.
+  init(_ examination: Examination) {
+    content = Self.content
+    restart = examination.restart
+    origin = examination.answers?["device-origin"]
+    suspicion = examination.answers?["suspect"]
+  }
+
+  private static var content: Content {
+    do {
+      switch try ConfigurationAccess.read(path: path, limit: 4_096) {
+      case .missing: return .missing
+      case .masked: return .empty
+      case .bytes(let bytes): return judge(bytes)
+      }
+    } catch {
+      return .unreadable(SystemError.text(of: error.code))
+    }
+  }
+
+  /// What the bytes of the file are, as libsystemd reads it: 32 digits, with a line feed behind them or without.
+  static func judge(_ bytes: [UInt8]) -> Content {
+    var digits = bytes
+    if digits.last == UInt8(ascii: "\n") { digits.removeLast() }
+    if digits.isEmpty { return .empty }
+    let text = String(decoding: digits, as: UTF8.self)
+    if text == "uninitialized" { return .uninitialized }
+    guard digits.count == 32, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else { return .malformed }
+    if text.allSatisfy({ $0 == "0" }) { return .empty }
+    return known.contains(text.lowercased()) ? .shared : .good
+  }
+
+  /// What that means.
+  var finding: Finding {
+    Finding(
+      [fault, doubt].compactMap { $0 },
+      facts: facts(("file", Self.path), ("state", state), ("device-origin", origin), ("suspect", suspicion)))
+  }
+
+  private var state: String {
+    switch content {
+    case .good: "good"
+    case .missing: "missing"
+    case .empty: "empty"
+    case .uninitialized: "uninitialized"
+    case .malformed: "malformed"
+    case .shared: "known-bad"
+    case .unreadable: "unreadable"
+    }
+  }
+
+  private var fault: Finding.Fault? {
+    let setUp = Remedy.root("systemd-machine-id-setup")
+    switch content {
+    case .good: return nil
+    case .missing: return .failure("\(Self.path) is missing", setUp, restart)
+    case .empty: return .failure("\(Self.path) is empty or all zero", setUp, restart)
+    case .uninitialized:
+      return .failure("\(Self.path) says 'uninitialized': the first boot never came to its end", setUp, restart)
+    case .malformed:
+      return .failure("\(Self.path) is not 32 hexadecimal digits", .root("rm", Self.path), setUp, restart)
+    case .shared:
+      // D-Bus has a copy on some systems, and the new machine-id would be taken from there.
+      return .failure(
+        "\(Self.path) came with the image of a system: other machines have the same",
+        .root("rm", "-f", Self.path, "/var/lib/dbus/machine-id"), setUp, restart)
+    case .unreadable(let why):
+      return .failure("\(Self.path) cannot be read: \(why)", .root("chmod", "0444", Self.path))
+    }
+  }
+
+  /// What `suspect` says (identityd(8), THE MACHINE).
+  private var doubt: Finding.Fault? {
+    guard let suspicion else { return nil }
+    return .warning(
+      "this may be a copy of another machine, and its identifiers were kept: \(suspicion)",
+      .root("identityctl", "renew", "device"))
+  }
+}

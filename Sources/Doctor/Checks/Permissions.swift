@@ -1,0 +1,121 @@
+import Glibc
+import LinuxSystem
+
+/// Who could read or change what the daemon lives on.
+struct PermissionFacts: Sendable {
+  /// Something that was looked at.
+  struct Place: Sendable {
+    let path: String
+    let status: PathStatus
+  }
+
+  let isSystem: Bool
+  /// Where the state is; nil where that is not known.
+  var stateDirectory: String?
+  /// The state directory; nil where it is not known or not there.
+  var state: Place?
+  /// The files in it; nil where this user may not look.
+  var files: [Place]?
+  /// Whom the state has to belong to: the user `identityd`, else whoever the folder belongs to.
+  var owner: UInt32?
+  /// The socket, and the folder it is in.
+  var socket: Place?
+  var socketFolder: Place?
+  /// The folder of the configuration, and the files in it.
+  var configuration: [Place] = []
+}
+
+extension PermissionFacts {
+  private static let configurationFolder = "/etc/identityd"
+
+  /// Looks.
+  init(_ examination: Examination) {
+    isSystem = examination.isSystem
+    let path = examination.socketPath
+    socket = Self.place(path)
+    socketFolder = Self.place(Folder.path(around: path) + ".").map {
+      Place(path: String($0.path.dropLast(2)), status: $0.status)
+    }
+    configuration =
+      [Self.configurationFolder, "\(Self.configurationFolder)/identityd.conf"].compactMap(Self.place)
+      + Self.places(in: "\(Self.configurationFolder)/identityd.conf.d")
+    stateDirectory = examination.stateDirectory
+    guard let folder = stateDirectory, let place = Self.place(folder, followsLink: false) else { return }
+    state = place
+    owner = (isSystem ? (try? Accounts.userID(named: "identityd")) ?? nil : nil) ?? place.status.owner
+    guard let names = (try? ConfigurationAccess.names(in: folder)) ?? nil else { return }
+    files = names.compactMap { Self.place("\(folder)/\($0)", followsLink: false) }
+  }
+
+  private static func place(_ path: String, followsLink: Bool) -> Place? {
+    ((try? PathStatus.of(path, followsLink: followsLink)) ?? nil).map { Place(path: path, status: $0) }
+  }
+
+  private static func place(_ path: String) -> Place? { place(path, followsLink: true) }
+
+  private static func places(in folder: String) -> [Place] {
+    let names = (try? ConfigurationAccess.names(in: folder)) ?? nil
+    return [folder].compactMap(place) + (names ?? []).compactMap { place("\(folder)/\($0)") }
+  }
+
+  /// What that means.
+  var finding: Finding {
+    var found: [Finding.Fault] = []
+    if let state { found += stateFaults(state) }
+    for file in files ?? [] { found += fileFaults(file) }
+    if let socket, isSystem, socket.status.kind == .socket, socket.status.mode & 0o666 != 0o666 {
+      found.append(
+        .failure(
+          "\(socket.path) has mode \(octal(socket.status.mode)): not everybody may ask",
+          .root("chmod", "0666", socket.path)))
+    }
+    // In a folder with the sticky bit nobody can replace what is another's.
+    for place in configuration + [socketFolder].compactMap({ $0 }) where place.status.mode & 0o1000 == 0 {
+      if let fault = writableFault(place.path, place.status) { found.append(fault) }
+    }
+    return Finding(
+      found, skipped: reason,
+      facts: facts(
+        ("state", state?.path), ("owner", state.map { "\($0.status.owner)" }),
+        ("mode", state.map { octal($0.status.mode) }), ("files", files.map { "\($0.count)" }),
+        ("socket-mode", socket.map { octal($0.status.mode) })))
+  }
+
+  private var reason: String? {
+    guard let stateDirectory else { return "where the state is, the daemon tells admins alone" }
+    guard state != nil else { return "\(stateDirectory) is not there, or may not be looked at" }
+    return files == nil ? "only root and the daemon may look into the state directory" : nil
+  }
+
+  private func stateFaults(_ state: Place) -> [Finding.Fault] {
+    guard state.status.kind == .folder else {
+      return [.failure("\(state.path) is not a folder, or is a link to one", .anybody("ls", "-ld", state.path))]
+    }
+    return rightFaults(state, "0700", others: 0o077)
+  }
+
+  private func fileFaults(_ file: Place) -> [Finding.Fault] {
+    guard file.status.kind == .regular else {
+      return [.failure("\(file.path) is not a regular file", .command(asRoot: isSystem, ["rm", "-r", file.path]))]
+    }
+    return rightFaults(file, "0600", others: 0o177)
+  }
+
+  /// - Parameter others: the bits that must not be set.
+  private func rightFaults(_ place: Place, _ mode: String, others: UInt32) -> [Finding.Fault] {
+    var found: [Finding.Fault] = []
+    if let owner, place.status.owner != owner {
+      let name = isSystem ? "identityd:identityd" : "\(owner)"
+      found.append(
+        .failure(
+          "\(place.path) belongs to uid \(place.status.owner), not to uid \(owner)", .root("chown", name, place.path)))
+    }
+    if place.status.mode & others != 0 {
+      found.append(
+        .failure(
+          "\(place.path) has mode \(octal(place.status.mode)), not \(mode)",
+          .command(asRoot: isSystem, ["chmod", mode, place.path])))
+    }
+    return found
+  }
+}

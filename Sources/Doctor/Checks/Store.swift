@@ -1,0 +1,83 @@
+import LinuxSystem
+
+/// The state of the store, and what lies about in its folder.
+struct StoreFacts: Sendable {
+  let examination: Examination
+  /// The length of the database in bytes; nil where it may not be looked at.
+  var size: Int64?
+  /// The names of files that were set aside.
+  var setAside: [String] = []
+}
+
+extension StoreFacts {
+  /// Looks.
+  init(_ examination: Examination) {
+    self.examination = examination
+    guard let folder = examination.stateDirectory else { return }
+    size = ((try? PathStatus.of("\(folder)/identityd.db")) ?? nil)?.size
+    let names = (try? ConfigurationAccess.names(in: folder)) ?? nil
+    setAside = (names ?? []).filter { name in Self.isSetAside(name) }
+  }
+
+  /// Whether a name is one that the daemon gives to what it sets aside (identityd(8)).
+  static func isSetAside(_ name: String) -> Bool {
+    let parts = name.split(separator: ".")
+    return parts.last?.hasPrefix("damaged-") == true
+  }
+
+  /// What that means.
+  var finding: Finding {
+    guard let answers = examination.answers, let state = answers["store"] else {
+      return Finding(skipped: Examination.unreached)
+    }
+    var found: [Finding.Fault] = []
+    if state != "ok" { found.append(fault(state, answers["store-reason"] ?? "the store is not in order")) }
+    if answers["sealed"] == "yes" {
+      found.append(
+        .warning(
+          "the store is sealed: nothing is made before the next start, which is a first one", examination.restart))
+    }
+    if !setAside.isEmpty, state == "ok", let folder = examination.stateDirectory {
+      let paths = setAside.map { "\(folder)/\($0)" }
+      found.append(
+        .warning(
+          "what was damaged once is still there, and of use to nobody but whoever looks into it: \(list(setAside))",
+          .command(asRoot: examination.isSystem, ["rm"] + paths)))
+    }
+    return Finding(
+      found,
+      facts: facts(
+        ("state", state), ("reason", answers["store-reason"]), ("directory", examination.stateDirectory),
+        ("size", size.map { "\($0)" }), ("set-aside", setAside.isEmpty ? nil : list(setAside))))
+  }
+
+  private func list(_ names: [String]) -> String { names.joined(separator: " ") }
+
+  private func fault(_ state: String, _ reason: String) -> Finding.Fault {
+    let folder = examination.stateDirectory ?? Examination.systemStateDirectory
+    switch state {
+    case "no-space":
+      return .failure("\(reason): make room, and the next change makes it good", .anybody("df", "-h", folder))
+    case "read-only": return .failure(reason, .root("journalctl", "--dmesg", "--priority=warning"))
+    default:
+      if reason.contains("store.key") { return restore("store.key", reason, folder) }
+      return restore(nil, reason, folder)
+    }
+  }
+
+  /// What brings a copy back (identityd(8), Backup and restore): of one file, or of the whole folder.
+  private func restore(_ file: String?, _ reason: String, _ folder: String) -> Finding.Fault {
+    let isSystem = examination.isSystem
+    let stop: Remedy =
+      isSystem ? .root("systemctl", "stop", "identityd.socket", "identityd.service") : examination.restart
+    var mend = [stop]
+    if let file {
+      mend.append(.command(asRoot: isSystem, ["cp", "-a", "COPY/\(file)", "\(folder)/\(file)"]))
+    } else {
+      mend.append(.command(asRoot: isSystem, ["mv", folder, "\(folder).damaged"]))
+      mend.append(.command(asRoot: isSystem, ["cp", "-a", "COPY", folder]))
+    }
+    if isSystem { mend.append(.root("systemctl", "start", "identityd.socket", "identityd.service")) }
+    return Finding.Fault(isWarning: false, cause: reason, mend: mend)
+  }
+}

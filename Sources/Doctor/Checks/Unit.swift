@@ -1,0 +1,106 @@
+import LinuxSystem
+
+/// What systemd says of the units.
+struct UnitFacts: Sendable {
+  /// The properties of the units, by the name of each.
+  var units: [String: [String: String]] = [:]
+  /// Why systemd was not asked, or did not answer.
+  var reason: String?
+
+  static let socket = "identityd.socket"
+  static let service = "identityd.service"
+}
+
+extension UnitFacts {
+  private static let program = "/usr/bin/systemctl"
+  private static let properties = "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NeedDaemonReload"
+
+  /// Asks.
+  init(_ examination: Examination) {
+    guard examination.isSystem else {
+      reason = "the socket is not that of identityd.socket"
+      return
+    }
+    // sd_booted(3).
+    guard ((try? PathStatus.of("/run/systemd/system")) ?? nil)?.kind == .folder else {
+      reason = "systemd does not run here"
+      return
+    }
+    do throws(ChildProcess.Failure) {
+      let outcome = try ChildProcess.run(
+        [Self.program, "show", "--property=\(Self.properties)", Self.socket, Self.service],
+        until: Examination.deadline)
+      let text = String(decoding: outcome.output, as: UTF8.self)
+      if outcome.status == 0 { units = Self.parse(text) } else { reason = "systemctl ended with \(outcome.status)" }
+    } catch {
+      reason = "\(Self.program): \(error)"
+    }
+  }
+
+  /// Reads what `systemctl show` writes: a line a property, and an empty line between units.
+  static func parse(_ text: String) -> [String: [String: String]] {
+    var units: [String: [String: String]] = [:]
+    var unit: [String: String] = [:]
+    for line in (text + "\n").split(separator: "\n", omittingEmptySubsequences: false) {
+      if let mark = line.firstIndex(of: "=") {
+        unit[String(line[..<mark])] = String(line[line.index(after: mark)...])
+      } else {
+        if let name = unit["Id"] { units[name] = unit }
+        unit = [:]
+      }
+    }
+    return units
+  }
+
+  /// What that means.
+  var finding: Finding {
+    if let reason { return Finding(skipped: reason) }
+    let socket = units[Self.socket] ?? [:]
+    let service = units[Self.service] ?? [:]
+    return Finding(
+      Self.faults(socket, service),
+      facts: facts(
+        ("socket", socket["ActiveState"]), ("socket-enabled", socket["UnitFileState"]),
+        ("service", service["ActiveState"]), ("service-enabled", service["UnitFileState"])))
+  }
+
+  private static func faults(_ socket: [String: String], _ service: [String: String]) -> [Finding.Fault] {
+    let both = [(Self.socket, socket), (Self.service, service)]
+    for (name, unit) in both where unit["LoadState"] != "loaded" {
+      if unit["LoadState"] == "masked" {
+        return [
+          .failure(
+            "\(name) is masked", .root("systemctl", "unmask", Self.socket, Self.service),
+            .root("systemctl", "start", Self.socket))
+        ]
+      }
+      let state = unit["LoadState"] ?? "not known"
+      return [
+        .failure("\(name) cannot be used: \(state)", .root("apt-get", "install", "--reinstall", "identityd"))
+      ]
+    }
+    if let (name, unit) = both.first(where: { $0.1["ActiveState"] == "failed" }) {
+      return [
+        .failure(
+          "\(name) has failed (\(unit["Result"] ?? "")); 'journalctl --unit=\(Self.service)' says why",
+          .root("systemctl", "reset-failed", Self.socket, Self.service),
+          .root("systemctl", "start", Self.socket, Self.service))
+      ]
+    }
+    if socket["ActiveState"] != "active" {
+      let state = socket["ActiveState"] ?? "not known"
+      return [.failure("\(Self.socket) is \(state)", .root("systemctl", "start", Self.socket))]
+    }
+    var warnings: [Finding.Fault] = []
+    for (name, unit) in both where !["enabled", "enabled-runtime"].contains(unit["UnitFileState"]) {
+      let state = unit["UnitFileState"] ?? "not known"
+      warnings.append(
+        .warning("\(name) does not come with the next boot: \(state)", .root("systemctl", "enable", name)))
+    }
+    if both.contains(where: { $0.1["NeedDaemonReload"] == "yes" }) {
+      warnings.append(
+        .warning("a unit file was changed, and systemd has not read it", .root("systemctl", "daemon-reload")))
+    }
+    return warnings
+  }
+}

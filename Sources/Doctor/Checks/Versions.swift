@@ -1,0 +1,35 @@
+import IdentityCore
+
+/// The releases of the daemon and of this program.
+struct VersionFacts: Sendable {
+  /// What the daemon said; nil where it was not reached.
+  let answers: DaemonAnswers?
+  /// What makes the daemon begin anew.
+  let restart: Remedy
+
+  /// Takes what the daemon said.
+  init(_ examination: Examination) {
+    answers = examination.answers
+    restart = examination.restart
+  }
+
+  /// What that means.
+  var finding: Finding {
+    guard let answers else { return Finding(skipped: Examination.unreached) }
+    let daemon = answers.hello.dropFirst().first
+    let own = Version.program
+    let ownProtocol = "\(Version.lineProtocol)"
+    let facts = facts(
+      ("daemon", daemon), ("client", own), ("protocol", answers.lineProtocol), ("client-protocol", ownProtocol))
+    guard answers.hello.first == "identityd", let daemon else {
+      return Finding([.failure("who listens there is not identityd", restart)], facts: facts)
+    }
+    if answers.lineProtocol != ownProtocol {
+      let cause = "the daemon speaks protocol \(answers.lineProtocol), and this program \(ownProtocol)"
+      return Finding([.failure(cause, restart)], facts: facts)
+    }
+    guard daemon != own else { return Finding(facts: facts) }
+    return Finding(
+      [.warning("the daemon that runs is of release \(daemon), and this program of \(own)", restart)], facts: facts)
+  }
+}

@@ -1,0 +1,72 @@
+import IdentityWire
+
+/// Everything that was found, in the order of the table.
+package struct Report: Sendable {
+  private let findings: [(name: String, finding: Finding)]
+  /// Who reads it: root needs no `sudo`.
+  private let userID: UInt32
+
+  /// Puts it together.
+  package init(_ findings: [(name: String, finding: Finding)], for userID: UInt32) {
+    self.findings = findings
+    self.userID = userID
+  }
+
+  /// Whether nothing failed; warnings do not count.
+  package var isGood: Bool { !findings.contains { $0.finding.result == .failed } }
+
+  // MARK: Text
+
+  /// A line a check; behind them each fault with its cause, and below it what mends it.
+  package var text: String {
+    let width = findings.map(\.name.count).max() ?? 0
+    let lines = findings.map { name, finding in
+      let reason = finding.result == .skipped ? "  \(visible(finding.reason ?? ""))" : ""
+      return "\(name)\(String(repeating: " ", count: width - name.count))  \(finding.result.rawValue)\(reason)\n"
+    }
+    let faults = findings.flatMap { name, finding in
+      finding.faults.map { fault in
+        let head = "\n\(name) \(fault.isWarning ? "warning" : "failed"): \(visible(fault.cause))\n"
+        return head + fault.mend.map { "    \($0.text(for: userID))\n" }.joined()
+      }
+    }
+    return (lines + faults).joined()
+  }
+
+  /// Text that cannot move the cursor: control characters are shown escaped, as JSON has them.
+  private func visible(_ text: String) -> String {
+    var shown = ""
+    for scalar in text.unicodeScalars {
+      if isControl(scalar) { shown += "\\u\(hexadecimal(scalar))" } else { shown.unicodeScalars.append(scalar) }
+    }
+    return shown
+  }
+
+  // MARK: JSON
+
+  /// One document (RFC 8259) and a line feed: `{"ok":true,"checks":[{"name":…,"result":…,"cause":…,"mend":…,"facts":{…}}]}`.
+  ///
+  /// The cause of what was skipped is the reason. Where a check has several faults, their causes are joined by semicolons,
+  /// and what mends them by `&&`. Where there is nothing to say, cause and mend are null.
+  package var json: String {
+    let checks = findings.map { name, finding in
+      let result = finding.result
+      let causes = result == .skipped ? [finding.reason ?? ""] : finding.faults.map(\.cause)
+      let mends = finding.faults.flatMap(\.mend).map { $0.text(for: userID) }
+      let facts = finding.facts.map { "\(string($0.name)):\(string($0.value))" }.joined(separator: ",")
+      return "{\"name\":\(string(name)),\"result\":\(string(result.rawValue)),\"cause\":\(joined(causes, "; ")),"
+        + "\"mend\":\(joined(mends, " && ")),\"facts\":{\(facts)}}"
+    }
+    return "{\"ok\":\(isGood),\"checks\":[\(checks.joined(separator: ","))]}\n"
+  }
+
+  private func joined(_ texts: [String], _ separator: String) -> String {
+    texts.isEmpty ? "null" : string(texts.joined(separator: separator))
+  }
+
+  private func string(_ text: String) -> String {
+    var bytes: [UInt8] = []
+    WordEncoder.append(quoted: Array(text.utf8), to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,16 @@
+import Doctor
+import IdentityClient
+import LinuxSystem
+
+// `check` without a VALUE: whether all is in order, and what mends what is not.
+extension Program {
+  /// Looks at everything, and writes what was found.
+  static func examine(_ line: CommandLine) -> Int32 {
+    let report = Check.examine(line.options["socket"] ?? DaemonConnection.defaultPath)
+    if line.options["quiet"] == nil {
+      let text = line.options["json"] == nil ? report.text : report.json
+      guard StandardStream.output.write(text) else { return ExitStatus.outputFailed }
+    }
+    return report.isGood ? ExitStatus.success : ExitStatus.checkFailed
+  }
+}

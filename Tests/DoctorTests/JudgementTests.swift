@@ -1,0 +1,301 @@
+import Glibc
+import IdentityCore
+import LinuxSystem
+import Testing
+
+@testable import Doctor
+
+/// What the checks make of facts.
+@Suite struct JudgementTests {
+  private static let system = "/run/identityd/identityd.sock"
+
+  private func examination(
+    _ contact: Examination.Contact = .answered, at path: String = system, _ status: [(String, String)] = []
+  ) -> Examination {
+    Examination(
+      socketPath: path, userID: 1_000, contact: contact,
+      answers: contact == .answered ? DaemonAnswers(status: status) : nil)
+  }
+
+  /// What is to be typed for each fault.
+  private func mends(_ finding: Finding) -> [String] { finding.faults.flatMap(\.mend).map { $0.text(for: 1_000) } }
+
+  // MARK: socket
+
+  @Test(
+    arguments: [
+      (.refused(ENOENT), nil, "is not there", "sudo systemctl start identityd.socket"),
+      (.refused(ENOTDIR), nil, "is not there", "sudo systemctl start identityd.socket"),
+      (.refused(ECONNREFUSED), .socket, "was left behind", "sudo systemctl restart identityd.socket"),
+      (.refused(EACCES), .socket, "uid 1000 may not use", "sudo chmod 0666 \(system)"),
+      (.busy("too many"), .socket, "is busy: too many", "sudo ss -x -p src \(system)"),
+      (.silent, .socket, "nothing was answered", "sudo systemctl restart identityd.service"),
+      (.broken("nonsense"), .socket, "nonsense", "sudo systemctl restart identityd.service"),
+    ] as [(Examination.Contact, PathStatus.Kind?, String, String)])
+  func `each way that a socket cannot be used has its own cause and mend`(
+    contact: Examination.Contact, kind: PathStatus.Kind?, cause: String, mend: String
+  ) {
+    let place = kind.map { PathStatus($0, owner: 0, group: 0, mode: 0o600) }
+    let finding = SocketFacts(examination: examination(contact), place: place).finding
+    #expect(finding.result == .failed)
+    #expect(finding.faults.first?.cause.contains(cause) == true, "\(finding)")
+    #expect(mends(finding) == [mend])
+  }
+
+  @Test func `what is no socket goes before the socket comes`() {
+    let place = PathStatus(.regular, owner: 0, group: 0, mode: 0o600)
+    let finding = SocketFacts(examination: examination(.refused(ECONNREFUSED)), place: place).finding
+    #expect(mends(finding) == ["sudo rm -r \(Self.system)", "sudo systemctl restart identityd.socket"])
+  }
+
+  @Test func `a folder that is closed is named instead of the socket`() {
+    let facts = SocketFacts(
+      examination: examination(.refused(EACCES)), place: nil, closedFolder: ("/run/identityd", 0o700))
+    #expect(facts.finding.faults.first?.cause == "uid 1000 may not enter /run/identityd, which has mode 0700")
+    #expect(mends(facts.finding) == ["sudo chmod a+x /run/identityd"])
+  }
+
+  @Test func `a daemon of one's own is started by hand`() {
+    let finding = SocketFacts(examination: examination(.refused(ENOENT), at: "/home/me/a b"), place: nil).finding
+    #expect(mends(finding) == ["identityd '--socket=/home/me/a b'"])
+  }
+
+  // MARK: unit
+
+  private func units(
+    _ socket: [String: String] = [:], _ service: [String: String] = [:]
+  ) -> UnitFacts {
+    let usual = ["LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled"]
+    return UnitFacts(units: [
+      UnitFacts.socket: usual.merging(socket) { $1 }, UnitFacts.service: usual.merging(service) { $1 },
+    ])
+  }
+
+  @Test func `a service that was not needed yet is in order`() {
+    #expect(units().finding.result == .ok)
+    #expect(units([:], ["ActiveState": "inactive"]).finding.result == .ok)
+  }
+
+  @Test func `each state of the units has its own mend`() {
+    let expected: [(UnitFacts, Finding.Result, [String])] = [
+      (units(["ActiveState": "inactive"]), .failed, ["sudo systemctl start identityd.socket"]),
+      (
+        units([:], ["ActiveState": "failed", "Result": "start-limit-hit"]), .failed,
+        [
+          "sudo systemctl reset-failed identityd.socket identityd.service",
+          "sudo systemctl start identityd.socket identityd.service",
+        ]
+      ),
+      (
+        units(["LoadState": "masked"]), .failed,
+        ["sudo systemctl unmask identityd.socket identityd.service", "sudo systemctl start identityd.socket"]
+      ),
+      (units([:], ["LoadState": "not-found"]), .failed, ["sudo apt-get install --reinstall identityd"]),
+      (UnitFacts(), .failed, ["sudo apt-get install --reinstall identityd"]),
+      (units(["UnitFileState": "disabled"]), .warning, ["sudo systemctl enable identityd.socket"]),
+      (units([:], ["NeedDaemonReload": "yes"]), .warning, ["sudo systemctl daemon-reload"]),
+      (UnitFacts(reason: "systemd does not run here"), .skipped, []),
+    ]
+    for (facts, result, mend) in expected {
+      #expect(facts.finding.result == result, "\(facts)")
+      #expect(mends(facts.finding) == mend)
+    }
+  }
+
+  @Test func `what systemctl shows is read unit by unit, whatever a value holds`() {
+    let text = "Id=a.socket\nResult=x=y\n\nId=b.service\nLoadState=loaded\n"
+    #expect(
+      UnitFacts.parse(text) == [
+        "a.socket": ["Id": "a.socket", "Result": "x=y"], "b.service": ["Id": "b.service", "LoadState": "loaded"],
+      ])
+    #expect(UnitFacts.parse("").isEmpty)
+    #expect(UnitFacts.parse("nonsense\n\n=\n").isEmpty)
+  }
+
+  // MARK: machine-id
+
+  @Test(
+    arguments: [
+      ("0123456789abcdef0123456789abcdef\n", .good), ("0123456789ABCDEF0123456789abcdef", .good), ("", .empty),
+      ("\n", .empty), ("uninitialized\n", .uninitialized), ("uninitialized", .uninitialized),
+      ("00000000000000000000000000000000\n", .empty), ("b76cc7b1bbdc489e93909d2043031de8\n", .shared),
+      ("B76CC7B1BBDC489E93909D2043031DE8\n", .shared), ("0123456789abcdef0123456789abcde", .malformed),
+      ("0123456789abcdef0123456789abcdef\n\n", .malformed), ("0123456789abcdef0123456789abcdeg\n", .malformed),
+    ] as [(String, MachineIDFacts.Content)])
+  func `the content of the file is told as libsystemd tells it`(text: String, content: MachineIDFacts.Content) {
+    #expect(MachineIDFacts.judge(Array(text.utf8)) == content)
+  }
+
+  @Test func `each state of the machine-id has its own mend`() {
+    let setUp = "sudo systemd-machine-id-setup"
+    let restart = "sudo systemctl restart identityd.service"
+    let expected: [(MachineIDFacts.Content, [String])] = [
+      (.good, []), (.missing, [setUp, restart]), (.empty, [setUp, restart]), (.uninitialized, [setUp, restart]),
+      (.malformed, ["sudo rm /etc/machine-id", setUp, restart]),
+      (.shared, ["sudo rm -f /etc/machine-id /var/lib/dbus/machine-id", setUp, restart]),
+      (.unreadable("no"), ["sudo chmod 0444 /etc/machine-id"]),
+    ]
+    for (content, mend) in expected {
+      let finding = MachineIDFacts(content: content, restart: examination().restart).finding
+      #expect(finding.result == (content == .good ? .ok : .failed))
+      #expect(mends(finding) == mend)
+    }
+  }
+
+  @Test func `a machine that may be a copy is a warning`() {
+    let facts = MachineIDFacts(
+      content: .good, restart: examination().restart, suspicion: "hardware-changed 2026-11-21T00:00:00.000Z")
+    #expect(facts.finding.result == .warning)
+    #expect(mends(facts.finding) == ["sudo identityctl renew device"])
+  }
+
+  // MARK: manifests
+
+  @Test(
+    arguments: [
+      ("/etc/a.app: it says nothing", ["/etc/a.app"]), ("/etc/a b.app:7: unknown", ["/etc/a b.app"]),
+      ("/x/a.app and /y/b.app both say Unit=u.service: neither is served", ["/x/a.app", "/y/b.app"]),
+      ("/etc/apps.d: Permission denied: the apps stay as they are", []), ("nonsense", []),
+    ] as [(String, [String])])
+  func `the files are found in what is wrong with them`(fault: String, files: [String]) {
+    #expect(ManifestFacts.files(in: fault) == files)
+  }
+
+  @Test func `who else can change a manifest is a failure`() {
+    func finding(_ status: PathStatus) -> Finding {
+      ManifestFacts(faults: [], places: [.init(path: "/d", status: status)], isSystem: true).finding
+    }
+    #expect(finding(PathStatus(.folder, owner: 0, group: 0, mode: 0o755)).result == .ok)
+    #expect(finding(PathStatus(.folder, owner: 0, group: 0, mode: 0o775)).result == .ok)
+    #expect(mends(finding(PathStatus(.folder, owner: 0, group: 0, mode: 0o777))) == ["sudo chmod go-w /d"])
+    #expect(mends(finding(PathStatus(.regular, owner: 0, group: 50, mode: 0o664))) == ["sudo chmod go-w /d"])
+    #expect(mends(finding(PathStatus(.regular, owner: 7, group: 0, mode: 0o644))) == ["sudo chown root: /d"])
+    #expect(mends(finding(PathStatus(.regular, owner: 0, group: 0, mode: 0o600))) == ["sudo chmod o+r /d"])
+  }
+
+  // MARK: key and store
+
+  @Test func `where the key is decides`() {
+    func finding(_ status: [(String, String)], at path: String = Self.system) -> Finding {
+      KeyFacts(examination(.answered, at: path, status)).finding
+    }
+    #expect(finding([("key", "credential")]).result == .ok)
+    #expect(finding([("key", "file")], at: "/home/me/socket").result == .ok)
+    #expect(finding([("key", "file")]).result == .warning)
+    #expect(mends(finding([("key", "file")])) == ["sudo identityd-setup-key"])
+    let lost = finding([("key", "unavailable"), ("key-reason", "items: from the credential identityd.key")])
+    #expect(lost.result == .failed)
+    #expect(mends(lost) == ["sudo systemctl restart identityd-key.service identityd.service"])
+    #expect(
+      mends(finding([("key", "unavailable"), ("key-reason", "items: from master.key")])) == [
+        "sudo cp -a COPY/master.key /var/lib/identityd/master.key", "sudo systemctl restart identityd.service",
+      ])
+    #expect(KeyFacts(examination(.silent)).finding.result == .skipped)
+  }
+
+  @Test func `each condition of the store has its own mend`() {
+    func finding(_ state: String, _ reason: String = "why", setAside: [String] = []) -> Finding {
+      StoreFacts(examination: examination(.answered, [("store", state), ("store-reason", reason)]), setAside: setAside)
+        .finding
+    }
+    #expect(finding("ok").result == .ok)
+    #expect(mends(finding("no-space")) == ["df -h /var/lib/identityd"])
+    #expect(mends(finding("read-only")) == ["sudo journalctl --dmesg --priority=warning"])
+    let (stop, start) = ("stop identityd.socket identityd.service", "start identityd.socket identityd.service")
+    #expect(
+      mends(finding("damaged")) == [
+        "sudo systemctl \(stop)", "sudo mv /var/lib/identityd /var/lib/identityd.damaged",
+        "sudo cp -a COPY /var/lib/identityd", "sudo systemctl \(start)",
+      ])
+    #expect(
+      mends(finding("damaged", "its key, store.key, is missing or damaged")) == [
+        "sudo systemctl \(stop)", "sudo cp -a COPY/store.key /var/lib/identityd/store.key", "sudo systemctl \(start)",
+      ])
+    let left = finding("ok", setAside: ["witness.damaged-1"])
+    #expect(left.result == .warning)
+    #expect(mends(left) == ["sudo rm /var/lib/identityd/witness.damaged-1"])
+    // Nobody is told to remove what a store that is damaged may need.
+    #expect(!mends(finding("damaged", setAside: ["identityd.db.damaged-1"])).contains { $0.contains("rm ") })
+  }
+
+  @Test func `a sealed store is a warning`() {
+    let facts = StoreFacts(examination: examination(.answered, [("store", "ok"), ("sealed", "yes")]))
+    #expect(facts.finding.result == .warning)
+  }
+
+  // MARK: space and clock
+
+  @Test func `little room warns, and next to none fails`() {
+    func result(_ bytes: UInt64, _ files: UInt64?) -> Finding.Result {
+      SpaceFacts(folder: "/s", space: FileSystemSpace(freeBytes: bytes, freeFiles: files)).finding.result
+    }
+    #expect(result(64 << 20, 1_024) == .ok)
+    #expect(result(64 << 20, nil) == .ok)
+    #expect(result(64 << 20 - 1, nil) == .warning)
+    #expect(result(16 << 20 - 1, nil) == .failed)
+    #expect(result(1 << 30, 1_023) == .warning)
+    #expect(result(1 << 30, 31) == .failed)
+    #expect(SpaceFacts(folder: nil).finding.result == .skipped)
+  }
+
+  @Test func `a clock behind the last event fails, behind the release or without a keeper warns`() throws {
+    let released = try #require(Timestamp(parsing: Text("\(Version.released)T00:00:00.000Z"))).milliseconds
+    func finding(_ now: Int64, _ isSynchronized: Bool?, last: Int64? = nil) -> Finding {
+      ClockFacts(
+        now: Timestamp(milliseconds: now), isSynchronized: isSynchronized,
+        lastEvent: last.map { Timestamp(milliseconds: $0) }
+      ).finding
+    }
+    #expect(finding(released, true, last: released).result == .ok)
+    #expect(finding(released, nil).result == .ok)
+    #expect(finding(released, true, last: released + 60_000).result == .ok)
+    #expect(finding(released, true, last: released + 60_001).result == .failed)
+    #expect(finding(released - 1, true).result == .warning)
+    #expect(finding(released, false).result == .warning)
+    #expect(mends(finding(released, false)) == ["sudo timedatectl set-ntp true"])
+  }
+
+  // MARK: permissions, peer and versions
+
+  @Test func `each wrong owner and mode of the state is named with what mends it`() {
+    let state = PermissionFacts.Place(
+      path: "/s", status: PathStatus(.folder, owner: 5, group: 5, mode: 0o750))
+    let good = PermissionFacts.Place(path: "/s/a", status: PathStatus(.regular, owner: 9, group: 9, mode: 0o600))
+    let link = PermissionFacts.Place(path: "/s/l", status: PathStatus(.link, owner: 9, group: 9, mode: 0o777))
+    let facts = PermissionFacts(isSystem: true, state: state, files: [good, link], owner: 9)
+    #expect(
+      mends(facts.finding) == ["sudo chown identityd:identityd /s", "sudo chmod 0700 /s", "sudo rm -r /s/l"])
+    let blind = PermissionFacts(isSystem: true, state: good, files: nil, owner: 9)
+    #expect(blind.finding.result == .failed)
+    #expect(PermissionFacts(isSystem: true).finding.result == .skipped)
+  }
+
+  @Test func `another release warns, and another protocol fails`() {
+    func finding(_ hello: [String], _ lineProtocol: String) -> Finding {
+      var answers = DaemonAnswers()
+      (answers.hello, answers.lineProtocol) = (hello, lineProtocol)
+      let examination = Examination(
+        socketPath: Self.system, userID: 1_000, contact: .answered, answers: answers)
+      return VersionFacts(examination).finding
+    }
+    #expect(finding(["identityd", Version.program], "1").result == .ok)
+    #expect(finding(["identityd", "99.0"], "1").result == .warning)
+    #expect(mends(finding(["identityd", "99.0"], "1")) == ["sudo systemctl restart identityd.service"])
+    #expect(finding(["identityd", Version.program], "2").result == .failed)
+    #expect(finding(["other", "1"], "1").result == .failed)
+  }
+
+  @Test func `a peer that is another user to the daemon is told so`() {
+    func finding(_ uid: String?) -> Finding {
+      var answers = DaemonAnswers()
+      answers.app = "user:1000"
+      answers.peer["uid"] = uid
+      return PeerFacts(
+        Examination(socketPath: Self.system, userID: 1_000, contact: .answered, answers: answers)
+      ).finding
+    }
+    #expect(finding("1000").result == .ok)
+    #expect(finding("65534").result == .warning)
+    #expect(finding(nil).result == .failed)
+  }
+}

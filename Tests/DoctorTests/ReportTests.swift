@@ -1,0 +1,82 @@
+import Foundation
+import Testing
+
+@testable import Doctor
+
+@Suite struct ReportTests {
+  private let findings: [(name: String, finding: Finding)] = [
+    ("good", Finding(facts: [Finding.Fact("a", "b")])), ("passed-over", Finding(skipped: "nobody\u{1b}[2Jlooks")),
+    (
+      "bad",
+      Finding([
+        .failure("line\nfeed", .root("rm", "/a b"), .anybody("true")), .warning("a \"word\" \u{9b}", .root("id")),
+      ])
+    ),
+  ]
+
+  @Test func `each check is a line, and each fault stands behind them with what mends it`() {
+    let text = Report(findings, for: 1_000).text
+    #expect(
+      text == """
+        good         ok
+        passed-over  skipped  nobody\\u001b[2Jlooks
+        bad          failed
+
+        bad failed: line\\u000afeed
+            sudo rm '/a b'
+            true
+
+        bad warning: a "word" \\u009b
+            sudo id
+
+        """)
+    #expect(!text.unicodeScalars.contains { isControl($0) && $0 != "\n" })
+  }
+
+  @Test func `root needs no sudo`() {
+    #expect(!Report(findings, for: 0).text.contains("sudo"))
+  }
+
+  @Test func `JSON is one document with what text has, and no control character`() throws {
+    let report = Report(findings, for: 0)
+    let document = try #require(try JSONSerialization.jsonObject(with: Data(report.json.utf8)) as? [String: Any])
+    #expect(document["ok"] as? Bool == false)
+    let checks = try #require(document["checks"] as? [[String: Any]])
+    #expect(checks.map { $0["name"] as? String } == ["good", "passed-over", "bad"])
+    #expect(checks.map { $0["result"] as? String } == ["ok", "skipped", "failed"])
+    #expect(checks[0]["cause"] is NSNull && checks[0]["mend"] is NSNull)
+    #expect(checks[0]["facts"] as? [String: String] == ["a": "b"])
+    #expect(checks[1]["cause"] as? String == "nobody\u{1b}[2Jlooks")
+    #expect(checks[2]["cause"] as? String == "line\nfeed; a \"word\" \u{9b}")
+    #expect(checks[2]["mend"] as? String == "rm '/a b' && true && id")
+    #expect(report.json.unicodeScalars.filter(isControl) == ["\n"])
+  }
+
+  @Test func `warnings and what was skipped fail nothing`() {
+    #expect(Report([("a", Finding([.warning("w")])), ("b", Finding(skipped: "s"))], for: 0).isGood)
+    #expect(!Report([("a", Finding([.warning("w"), .failure("f")]))], for: 0).isGood)
+  }
+
+  @Test(arguments: ["plain", "two words", "it's", "a\nb", "\u{1b}[1m'\\", "", "$(id)", "`id`", "*", "ä\u{9b}"])
+  func `a shell reads every word back as it was`(word: String) throws {
+    let process = Process()
+    process.executableURL = URL(filePath: "/bin/bash")
+    process.arguments = ["-c", "printf %s \(Remedy.quoted(word))"]
+    process.environment = ["LC_ALL": "C.UTF-8"]
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let read = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    #expect(String(decoding: read, as: UTF8.self) == word)
+    #expect(!Remedy.quoted(word).unicodeScalars.contains(where: isControl))
+  }
+
+  @Test func `every check has a name of its own, and a summary that is a sentence`() {
+    #expect(Set(Check.all.map(\.name)).count == Check.all.count)
+    for check in Check.all {
+      #expect(check.name.utf8.allSatisfy { $0 == 0x2d || (0x61...0x7a).contains($0) }, "\(check.name)")
+      #expect(check.summary.hasSuffix("."), "\(check.name)")
+    }
+  }
+}

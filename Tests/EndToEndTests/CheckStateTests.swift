@@ -1,0 +1,209 @@
+import Foundation
+import IdentityCore
+import TestSupport
+import Testing
+
+/// `identityctl check` of what the daemon lives on: the machine, its key, its store and the disk.
+@Suite(.enabled(if: isRoot, "other users and mounts need root")) struct CheckStateTests {
+  /// Runs the client where /etc is another one, whose machine-id holds this, and then what mends it.
+  ///
+  /// - Returns: what was found before, and the result after.
+  private func machineID(_ text: String?, _ daemon: DaemonUnderTest) throws -> (before: Diagnosis.Entry, after: String)
+  {
+    let folder = daemon.folder.appending(path: "etc").path
+    try #require(try run(["cp", "-a", "/etc", folder]).status == 0)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try? FileManager.default.removeItem(atPath: "\(folder)/machine-id")
+    if let text { try Data(text.utf8).write(to: URL(filePath: "\(folder)/machine-id")) }
+    // D-Bus may have a machine-id of its own, which is the test machine's.
+    let elsewhere = [
+      "unshare", "--mount", "bash", "-c",
+      "mount --bind \(folder) /etc && { [ ! -d /var/lib/dbus ] || mount -t tmpfs tmpfs /var/lib/dbus; } && exec \"$@\"",
+      "-",
+    ]
+    let before = try Diagnosis(of: daemon.socket, through: elsewhere)["machine-id"]
+    // All but the last, which has the daemon begin anew.
+    let commands = try #require(before.mend).components(separatedBy: " && ").dropLast()
+    try #require(!commands.isEmpty)
+    let mended = try run(elsewhere + ["bash", "-c", commands.joined(separator: " && ")])
+    #expect(mended.status == 0, "\(mended)")
+    return (before, try Diagnosis(of: daemon.socket, through: elsewhere)["machine-id"].result)
+  }
+
+  @Test(arguments: [
+    (nil, "missing"), ("", "empty"), ("uninitialized\n", "uninitialized"), ("nonsense\n", "malformed"),
+    ("b76cc7b1bbdc489e93909d2043031de8\n", "known-bad"),
+  ])
+  func `a machine-id that cannot be used or is not this machine's own is told, and set up anew by what is said`(
+    text: String?, state: String
+  ) throws {
+    let daemon = try DaemonUnderTest().start()
+    let (before, after) = try machineID(text, daemon)
+    #expect(before.result == "failed")
+    #expect(before.facts["state"] == state)
+    #expect(before.mend?.contains("systemd-machine-id-setup && kill ") == true, "\(before)")
+    if let text, text.count > 30 { #expect(!"\(before)".contains(text.dropLast())) }
+    #expect(after == "ok")
+  }
+
+  @Test func `a copy of another machine is a warning until somebody renews the device`() throws {
+    let daemon = try DaemonUnderTest()
+    for hardware in 1...2 {
+      try daemon.start(hardware: hardware)
+      _ = try daemon.uuid("get device")
+      if hardware == 1 { daemon.end() }
+    }
+    let machine = try daemon.diagnosis()["machine-id"]
+    #expect(machine.result == "warning")
+    #expect(machine.cause?.contains("hardware-changed ") == true, "\(machine)")
+    #expect(machine.mend == "identityctl renew device")
+    let folder = DaemonUnderTest.binaries.path
+    let mended = try run(
+      ["bash", "-c", try #require(machine.mend)],
+      environment: ["IDENTITYD_SOCKET": daemon.socket, "PATH": "\(folder):/usr/bin:/bin"])
+    #expect(mended.status == 0, "\(mended)")
+    #expect(try daemon.diagnosis()["machine-id"].result == "ok")
+  }
+
+  @Test func `a key that is gone is told with where it was, and a copy of it mends that`() throws {
+    let daemon = try DaemonUnderTest().start()
+    #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
+    #expect(try daemon.diagnosis()["key"].facts["source"] == "file")
+    daemon.end()
+    let copy = daemon.folder.appending(path: "copy").path
+    try #require(try run(["cp", "-a", daemon.state.path, copy]).status == 0)
+    try FileManager.default.removeItem(at: daemon.masterKey)
+    try daemon.start()
+    let found = try daemon.diagnosis()
+    let key = try found["key"]
+    #expect(!found.ok && key.result == "failed")
+    #expect(key.cause?.contains("no master key is there") == true, "\(key)")
+    #expect(
+      key.mend
+        == "cp -a COPY/master.key \(daemon.state.path)/master.key && kill \(daemon.process.processIdentifier)")
+    try daemon.mend(key.mend, copy: copy)
+    daemon.process.waitUntilExit()
+    try daemon.start()
+    #expect(try daemon.diagnosis()["key"].result == "ok")
+    #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=eA=="))
+  }
+
+  @Test(arguments: ["identityd.db", "store.key"])
+  func `a store that is damaged is told with the reason, and a copy mends it`(file: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    daemon.end()
+    let copy = daemon.folder.appending(path: "copy").path
+    try #require(try run(["cp", "-a", daemon.state.path, copy]).status == 0)
+    try FileManager.default.removeItem(at: daemon.state.appending(path: file))
+    try daemon.start()
+    let found = try daemon.diagnosis()
+    let store = try found["store"]
+    #expect(!found.ok && store.result == "failed")
+    #expect(store.facts["state"] == "damaged")
+    #expect(store.cause == store.facts["reason"] && store.cause?.contains("damaged") == true, "\(store)")
+    let end = "kill \(daemon.process.processIdentifier)"
+    let state = daemon.state.path
+    #expect(
+      store.mend
+        == (file == "store.key"
+          ? "\(end) && cp -a COPY/store.key \(state)/store.key"
+          : "\(end) && mv \(state) \(state).damaged && cp -a COPY \(state)"))
+    try daemon.mend(store.mend, copy: copy)
+    daemon.process.waitUntilExit()
+    try daemon.start()
+    #expect(try daemon.diagnosis()["store"].result == "ok")
+    #expect(try daemon.uuid("get device") == device)
+  }
+
+  @Test func `what was set aside is a warning, until it is removed as it is said`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let name = "witness.damaged-1 \n"
+    try Data().write(to: daemon.state.appending(path: name))
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o600], ofItemAtPath: daemon.state.appending(path: name).path)
+    let found = try daemon.diagnosis()
+    #expect(found.ok)
+    #expect(try found["store"].result == "warning")
+    #expect(try found["store"].mend == "rm $'\(daemon.state.path)/witness.damaged-1 \\u000a'")
+    try daemon.mend(try found["store"].mend)
+    #expect(try daemon.diagnosis()["store"].result == "ok")
+  }
+
+  @Test func `a full disk fails, and room mends it`() throws {
+    let daemon = try DaemonUnderTest()
+    try FileManager.default.createDirectory(
+      at: daemon.state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    let mount = "mount -t tmpfs -o mode=0700,size=640k tmpfs \(daemon.state.path) && exec \"$@\""
+    try daemon.start(through: ["unshare", "--mount", "sh", "-c", mount, "-"])
+    let beside = ["nsenter", "--target", "\(daemon.process.processIdentifier)", "--mount"]
+    let client = try daemon.client()
+    let secret = String(repeating: "A", count: 4_000)
+    for number in 0..<100 where try client.ask("item put service=s account=a\(number) data=\(secret)") != ["OK created"]
+    {
+      break
+    }
+    var found = try Diagnosis(of: daemon.socket, through: beside)
+    #expect(!found.ok)
+    #expect(try found["space"].result == "failed")
+    #expect(try found["store"].result == "failed")
+    #expect(try found["store"].facts["state"] == "no-space")
+    for name in ["space", "store"] { #expect(try found[name].mend == "df -h \(daemon.state.path)") }
+    // Room is what the command shows the lack of.
+    try #require(try run(beside + ["mount", "-o", "remount,size=256m", daemon.state.path]).status == 0)
+    try daemon.eventually("item put service=s account=later data=eA==")
+    found = try Diagnosis(of: daemon.socket, through: beside)
+    for name in ["space", "store"] { #expect(try found[name].result == "ok") }
+  }
+
+  @Test func `a mode that lets others in fails, and is set right by what is said`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let database = daemon.state.appending(path: "identityd.db").path
+    for (path, mode, right) in [(daemon.state.path, 0o750, "0700"), (database, 0o644, "0600")] {
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+      let found = try daemon.diagnosis()
+      let permissions = try found["permissions"]
+      #expect(!found.ok && permissions.result == "failed")
+      #expect(permissions.cause == "\(path) has mode 0\(String(mode, radix: 8)), not \(right)")
+      #expect(permissions.mend == "chmod \(right) \(path)")
+      try daemon.mend(permissions.mend)
+      #expect(try daemon.diagnosis()["permissions"].result == "ok")
+    }
+    try #require(try run(["chown", "4711", database]).status == 0)
+    #expect(try daemon.diagnosis()["permissions"].mend == "chown 0 \(database)")
+    try daemon.mend(try daemon.diagnosis()["permissions"].mend)
+    #expect(try daemon.diagnosis()["permissions"].result == "ok")
+  }
+
+  @Test func `a sealed store is a warning, and the next start mends it`() throws {
+    let daemon = try DaemonUnderTest().start()
+    #expect(try daemon.ask("seal") == "OK")
+    let store = try daemon.diagnosis()["store"]
+    #expect(store.result == "warning" && store.mend == "kill \(daemon.process.processIdentifier)")
+    try daemon.mend(store.mend)
+    daemon.process.waitUntilExit()
+    try daemon.start()
+    #expect(try daemon.diagnosis()["store"].result == "ok")
+  }
+
+  @Test func `a clock behind the last event fails, and one behind the release is told so as well`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let library = daemon.folder.appending(path: "clock.so").path
+    let file = daemon.folder.appending(path: "clock")
+    try #require(
+      try run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input: ClockTests.clock).status == 0)
+    func clock(_ seconds: Int) throws -> Diagnosis.Entry {
+      try Data("\(seconds)\n".utf8).write(to: file, options: .atomic)
+      let wrapper = ["env", "LD_PRELOAD=\(library)", "CLOCK_FILE=\(file.path)"]
+      return try Diagnosis(of: daemon.socket, through: wrapper)["clock"]
+    }
+    let late = try clock(-3_600)
+    #expect(late.result == "failed", "\(late)")
+    #expect(late.cause?.contains("the last event happened at \(late.facts["last-event"] ?? "-")") == true)
+    #expect(late.mend == "timedatectl set-ntp true")
+    let early = try clock(86_400 - Int(Date().timeIntervalSince1970))
+    #expect(early.result == "failed", "\(early)")
+    #expect(early.cause?.contains("this release is of \(Version.released)") == true)
+    #expect(try clock(0).result != "failed")
+  }
+}

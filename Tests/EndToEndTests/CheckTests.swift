@@ -1,0 +1,267 @@
+import Doctor
+import Foundation
+import IdentityWire
+import LinuxSystem
+import TestSupport
+import Testing
+
+/// `identityctl check`: each check is made to fail for real, and what it says mends it.
+@Suite(.enabled(if: isRoot, "other users and mounts need root")) struct CheckTests {
+  private let other = 4_711
+
+  @Test func `of a daemon in order every check is shown, and nothing fails`() throws {
+    let daemon = try DaemonUnderTest().start()
+    _ = try daemon.uuid("get device")
+    let found = try daemon.diagnosis()
+    #expect(found.ok)
+    #expect(found.checks.map(\.name) == Check.all.map(\.name))
+    for name in ["socket", "peer", "manifests", "key", "store", "space", "permissions", "versions"] {
+      #expect(try found[name].result == "ok", "\(found)")
+    }
+    #expect(try found["unit"].result == "skipped")
+    #expect(try found["store"].facts["directory"] == daemon.state.path)
+    // Not even where nothing is wrong.
+    let machineID = (try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8)) ?? ""
+    let text = try identityctl(daemon, "check", "--json").output
+    if machineID.count > 30 { #expect(!text.contains(machineID.trimmingCharacters(in: .newlines))) }
+  }
+
+  @Test func `with a VALUE it is still the question whether that is a UUID`() throws {
+    let daemon = try DaemonUnderTest().start()
+    #expect(try identityctl(daemon, "check", "557E5958D3904CBFB9282A2B19A1399A").output.hasPrefix("valid "))
+    #expect(try identityctl(daemon, "check", "x").status == 1)
+    #expect(try identityctl(daemon, "--quiet", "check").output == "")
+    let help = try run([DaemonUnderTest.binaries.appending(path: "identityctl").path, "--help", "check"]).output
+    #expect(help.contains("check VALUE ") && help.contains("check  "), "\(help)")
+  }
+
+  @Test func `who is no admin is told what is not for him, and fails for none of it`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let found = try daemon.diagnosis(asUser: other)
+    #expect(found.ok)
+    #expect(try found["peer"].facts["admin"] == "no")
+    for name in ["space", "permissions"] { #expect(try found[name].cause?.contains("admins alone") == true) }
+    #expect(try daemon.client().statusValue("state-directory") == daemon.state.path)
+    let status = try identityctl(daemon, "status", asUser: other).output
+    #expect(!status.contains("state-directory") && !status.contains("manifest-folder"))
+  }
+
+  @Test func `the daemon's own user is told where the state is`() throws {
+    let daemon = try DaemonUnderTest()
+    try FileManager.default.setAttributes([.ownerAccountID: other], ofItemAtPath: daemon.folder.path)
+    try daemon.start(through: ["setpriv", "--reuid=\(other)", "--regid=\(other)", "--clear-groups"])
+    let found = try daemon.diagnosis(asUser: other)
+    #expect(found.ok)
+    for name in ["store", "space", "permissions"] { #expect(try found[name].result == "ok") }
+  }
+
+  // MARK: socket
+
+  /// Runs the command that starts a daemon by hand, which is what mends a socket of one's own.
+  private func startByHand(_ command: String?, _ daemon: DaemonUnderTest) throws -> Process {
+    let process = Process()
+    process.executableURL = URL(filePath: "/bin/bash")
+    process.arguments = ["-c", "exec \(try #require(command))"]
+    let path = "\(DaemonUnderTest.binaries.path):/usr/bin:/bin"
+    process.environment = ["PATH": path, "STATE_DIRECTORY": daemon.state.path]
+    process.standardError = FileHandle.nullDevice
+    try process.runUnmasked()
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while Date() < deadline, (try? daemon.ask("ping")) != "OK" { usleep(5_000) }
+    return process
+  }
+
+  @Test func `a daemon that does not run is started by what is said, whether its socket is gone or left behind`() throws
+  {
+    let daemon = try DaemonUnderTest().start()
+    for (signal, cause) in [(SIGTERM, "is not there"), (SIGKILL, "was left behind")] {
+      daemon.end(with: signal)
+      let found = try daemon.diagnosis()
+      let socket = try found["socket"]
+      #expect(!found.ok && socket.result == "failed")
+      #expect(socket.cause?.contains(cause) == true, "\(socket)")
+      #expect(socket.mend == "identityd --socket=\(daemon.socket)")
+      for name in ["peer", "key", "store", "versions"] { #expect(try found[name].result == "skipped") }
+      let process = try startByHand(socket.mend, daemon)
+      #expect(try daemon.diagnosis()["socket"].result == "ok")
+      process.terminate()
+      process.waitUntilExit()
+      try daemon.start()
+    }
+  }
+
+  @Test func `the system's socket is started by systemd`() throws {
+    // Nothing below /run is seen: no socket, and no systemd that could be asked.
+    let hidden = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /run && exec \"$@\"", "-"]
+    let found = try Diagnosis(of: "/run/identityd/identityd.sock", through: hidden, asUser: other)
+    #expect(try found["socket"].mend == "sudo systemctl start identityd.socket")
+    #expect(try found["unit"].cause == "systemd does not run here")
+    #expect(try found["unit"].result == "skipped")
+    #expect(
+      try Diagnosis(of: "/run/identityd/identityd.sock", through: hidden)["socket"].mend
+        == "systemctl start identityd.socket")
+  }
+
+  @Test func `who may not use the socket is told which mode keeps him out, of the socket or of a folder`() throws {
+    let daemon = try DaemonUnderTest().start()
+    for (mode, path, cause) in [
+      (0o000, daemon.socket, "uid \(other) may not use \(daemon.socket), which has mode 0000 and belongs to uid 0"),
+      (0o700, daemon.folder.path, "uid \(other) may not enter \(daemon.folder.path), which has mode 0700"),
+    ] {
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+      let socket = try daemon.diagnosis(asUser: other)["socket"]
+      #expect(socket.result == "failed")
+      #expect(socket.cause == cause)
+      #expect(socket.mend == "sudo chmod \(mode == 0 ? "0666" : "a+x") \(path)")
+      try daemon.mend(socket.mend)
+      #expect(try daemon.diagnosis(asUser: other)["socket"].result == "ok")
+    }
+  }
+
+  @Test func `a daemon that is busy is told from one that is not there`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnectionsPerUser=1\n")
+    let holder = try OtherUser(other, of: daemon)
+    #expect(try holder.ask("ping") == "OK\n")
+    let socket = try daemon.diagnosis(asUser: other)["socket"]
+    #expect(socket.result == "failed")
+    #expect(socket.cause?.hasPrefix("\(daemon.socket) is busy: ") == true, "\(socket)")
+    #expect(socket.mend == "sudo ss -x -p src \(daemon.socket)")
+    _ = try holder.quit()
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while Date() < deadline, try daemon.diagnosis(asUser: other)["socket"].result != "ok" { usleep(20_000) }
+    #expect(try daemon.diagnosis(asUser: other)["socket"].result == "ok")
+  }
+
+  @Test func `a daemon that says nothing is not waited for without end`() throws {
+    let daemon = try DaemonUnderTest().start()
+    kill(daemon.process.processIdentifier, SIGSTOP)
+    let found = try daemon.diagnosis()
+    kill(daemon.process.processIdentifier, SIGCONT)
+    #expect(try found["socket"].cause?.contains("nothing was answered in 10 seconds") == true)
+    #expect(try found["socket"].mend == "ss -x -l -p src \(daemon.socket)")
+    #expect(try daemon.diagnosis()["socket"].result == "ok")
+  }
+
+  @Test func `what is not the protocol is shown escaped`() throws {
+    let played = try PlayedDaemon { _ in .lastLines("\u{1b}[2J\u{7} nonsense\n") }
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    for options in [[], ["--json"]] {
+      let result = try run([program, "--socket=\(played.socket)", "check"] + options)
+      #expect(result.status == 8)
+      #expect(result.output.contains("not the protocol"))
+      #expect(!result.output.unicodeScalars.contains { $0.value < 0x20 && $0 != "\n" }, "\(result.output)")
+    }
+  }
+
+  // MARK: peer and versions
+
+  @Test func `a client in a user namespace of its own is told so`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let peer = try Diagnosis(of: daemon.socket, through: ["unshare", "--user"])["peer"]
+    #expect(peer.result == "warning")
+    #expect(peer.cause?.contains("uid 65534 here and uid 0 to the daemon") == true, "\(peer)")
+    #expect(peer.mend == "sudo lsns --type=user" || peer.mend == "lsns --type=user")
+    #expect(try daemon.diagnosis()["peer"].result == "ok")
+  }
+
+  @Test func `which manifest is the peer's is told`() throws {
+    let daemon = try DaemonUnderTest()
+    try manifest("org.example.root", "[App]\nVendor=org.example\nUser=root\n", daemon)
+    try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
+    let found = try daemon.diagnosis()
+    // What runs in a service of the system may be another app by its unit.
+    let app = try daemon.ask("whoami").split(separator: " ")[1]
+    #expect(try found["peer"].facts["app"] == String(app))
+    if app == "org.example.root" { #expect(try found["peer"].facts["manifest"] == "org.example.root.app") }
+    #expect(try found["manifests"].facts["folders"] == apps(daemon))
+  }
+
+  @Test func `a daemon of another release, of another protocol, or that answers nobody, is told from this one`() throws
+  {
+    func played(_ hello: String, _ whoami: String) throws -> PlayedDaemon {
+      try PlayedDaemon { request in
+        switch request {
+        case "hello": .lines("\(hello)\n")
+        case "whoami": .lines("\(whoami)\n")
+        case "status": .lines("* store=ok\n* pid=1\nOK\n")
+        default: .lines("OK\n")
+        }
+      }
+    }
+    let peer = "OK user:0 uid=0 gid=0 pid=1 admin=yes"
+    let newer = try played("OK identityd 99.0 protocol=1", peer)
+    #expect(try Diagnosis(of: newer.socket)["versions"].result == "warning")
+    #expect(try Diagnosis(of: newer.socket)["versions"].cause?.contains("99.0") == true)
+    let foreign = try played("OK identityd 99.0 protocol=2", "ERR denied nobody")
+    let found = try Diagnosis(of: foreign.socket)
+    #expect(!found.ok)
+    for name in ["versions", "peer"] { #expect(try found[name].result == "failed") }
+    #expect(try found["versions"].mend == "kill 1")
+    #expect(try found["peer"].cause?.contains("nobody (denied)") == true)
+    let real = try DaemonUnderTest().start()
+    #expect(try real.diagnosis()["versions"].result == "ok")
+  }
+
+  // MARK: manifests
+
+  private func apps(_ daemon: DaemonUnderTest) -> String { daemon.folder.appending(path: "apps.d").path }
+
+  private func manifest(_ id: String, _ text: String, _ daemon: DaemonUnderTest) throws {
+    try FileManager.default.createDirectory(
+      atPath: apps(daemon), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    try Data(text.utf8).write(to: URL(filePath: "\(apps(daemon))/\(id).app"))
+  }
+
+  private func eventuallyInOrder(_ daemon: DaemonUnderTest) throws {
+    try daemon.waitForLog("manifests")
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while Date() < deadline, try daemon.client().statusValue("manifest-fault") != nil { usleep(20_000) }
+    #expect(try daemon.diagnosis()["manifests"].result == "ok")
+  }
+
+  @Test func `a manifest with a fault is named with its line, and the editor that is said mends it`() throws {
+    let daemon = try DaemonUnderTest()
+    try manifest("org.example.a", "[App]\nVendor=org.example\nUser=daemon\nVersionOrder=round\n", daemon)
+    try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
+    let found = try daemon.diagnosis()
+    let manifests = try found["manifests"]
+    #expect(!found.ok && manifests.result == "failed")
+    #expect(manifests.cause?.contains("org.example.a.app:4") == true, "\(manifests)")
+    #expect(manifests.mend == "${EDITOR:-vi} \(apps(daemon))/org.example.a.app")
+    try daemon.mend(manifests.mend, editor: "sed -i s/round/linux/")
+    try eventuallyInOrder(daemon)
+  }
+
+  @Test func `manifests that conflict are named both`() throws {
+    let daemon = try DaemonUnderTest()
+    for id in ["org.example.a", "org.example.b"] {
+      try manifest(id, "[App]\nVendor=org.example\nUnit=one.service\n", daemon)
+    }
+    try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
+    let manifests = try daemon.diagnosis()["manifests"]
+    #expect(manifests.result == "failed")
+    #expect(manifests.cause?.contains("both say Unit=one.service") == true, "\(manifests)")
+    #expect(manifests.mend == "${EDITOR:-vi} \(apps(daemon))/org.example.a.app \(apps(daemon))/org.example.b.app")
+    // Of the two it changes the first.
+    let editor = daemon.folder.appending(path: "editor")
+    try Data("#!/bin/sh\nexec sed -i s/one/other/ \"$1\"\n".utf8).write(to: editor)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: editor.path)
+    try daemon.mend(manifests.mend, editor: editor.path)
+    try eventuallyInOrder(daemon)
+  }
+
+  @Test func `a folder or a manifest that others can change fails, and is closed by what is said`() throws {
+    let daemon = try DaemonUnderTest()
+    try manifest("org.example.a", "[App]\nVendor=org.example\nUser=daemon\n", daemon)
+    try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
+    for path in [apps(daemon), "\(apps(daemon))/org.example.a.app"] {
+      try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: path)
+      let manifests = try daemon.diagnosis()["manifests"]
+      #expect(manifests.result == "failed")
+      #expect(manifests.cause == "\(path) has mode 0777: everybody can change it")
+      #expect(manifests.mend == "chmod go-w \(path)")
+      try daemon.mend(manifests.mend)
+      #expect(try daemon.diagnosis()["manifests"].result == "ok")
+    }
+  }
+}

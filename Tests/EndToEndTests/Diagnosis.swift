@@ -1,0 +1,63 @@
+import Foundation
+import Testing
+
+/// What `identityctl check` said, of a real daemon or of none.
+struct Diagnosis: Decodable {
+  /// One check, as `--json` has it.
+  struct Entry: Decodable {
+    let name: String
+    let result: String
+    let cause: String?
+    let mend: String?
+    let facts: [String: String]
+  }
+
+  let ok: Bool
+  let checks: [Entry]
+
+  /// The check of a name.
+  subscript(name: String) -> Entry {
+    get throws { try #require(checks.first { $0.name == name }, "\(checks.map(\.name))") }
+  }
+
+  /// Has a socket examined, and looks whether the exit status and the text say the same.
+  ///
+  /// - Parameter wrapper: what the client is run through.
+  init(of socket: String, through wrapper: [String] = [], asUser user: Int? = nil) throws {
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    let identity = user.map { ["setpriv", "--reuid=\($0)", "--regid=\($0)", "--clear-groups"] } ?? []
+    let command = wrapper + identity + [program, "--socket=\(socket)", "check"]
+    let document = try Self.run(command + ["--json"])
+    self = try JSONDecoder().decode(Self.self, from: Data(document.output.utf8))
+    #expect(document.status == (ok ? 0 : 8), "\(document)")
+    #expect(document.errors == "")
+    let text = try Self.run(command)
+    #expect(text.status == document.status)
+    let lines = text.output.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    for check in checks {
+      #expect(
+        lines.contains { $0.split(separator: " ").prefix(2).map(String.init) == [check.name, check.result] },
+        "\(check) \(text.output)")
+      guard let mend = check.mend, check.result != "skipped" else { continue }
+      for command in mend.components(separatedBy: " && ") {
+        #expect(lines.contains("    \(command)"), "\(text.output)")
+      }
+    }
+  }
+
+  private static func run(_ command: [String]) throws -> (status: Int32, output: String, errors: String) {
+    try EndToEndTests.run(command)
+  }
+}
+
+extension DaemonUnderTest {
+  /// What `identityctl check` says of it.
+  func diagnosis(asUser user: Int? = nil) throws -> Diagnosis { try Diagnosis(of: socket, asUser: user) }
+
+  /// Runs a command that mends something, as root: a person's `sudo`, and the words that only a person knows, are put in.
+  func mend(_ command: String?, copy: String = "", editor: String = "false") throws {
+    let command = try #require(command).replacing("sudo ", with: "").replacing("COPY", with: copy)
+    let result = try run(["bash", "-c", command], environment: ["EDITOR": editor])
+    try #require(result.status == 0, "\(command): \(result)")
+  }
+}

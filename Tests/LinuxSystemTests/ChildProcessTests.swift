@@ -1,0 +1,41 @@
+import Foundation
+import LinuxSystem
+import Testing
+
+@Suite struct ChildProcessTests {
+  private func run(_ command: [String], seconds: UInt64 = 600, limit: Int = 65_536) throws -> ChildProcess.Outcome {
+    try ChildProcess.run(command, until: Clock.monotonicMicroseconds + seconds * 1_000_000, limit: limit)
+  }
+
+  @Test func `what a program writes and how it ends come back`() throws {
+    let outcome = try run(["/bin/sh", "-c", "echo out; echo error >&2; exit 3"])
+    #expect(outcome == .init(status: 3, output: Array("out\n".utf8)))
+    #expect(try run(["/bin/sh", "-c", "kill -TERM $$"]).status == 128 + SIGTERM)
+  }
+
+  @Test func `arguments are words and no shell's`() throws {
+    let word = "a b; $(id) '*'\n"
+    #expect(try run(["/usr/bin/printf", "%s|%s", word, ""]).output == Array("\(word)|".utf8))
+  }
+
+  @Test func `nothing of this process's environment, input or descriptors is handed over`() throws {
+    #expect(try run(["/usr/bin/env"]).output == Array("PATH=/usr/sbin:/usr/bin:/sbin:/bin\nLC_ALL=C.UTF-8\n".utf8))
+    #expect(try run(["/bin/cat"]).output == [])
+    let open = String(decoding: try run(["/bin/ls", "/proc/self/fd"]).output, as: UTF8.self)
+    // The fourth is the one that ls itself reads the folder by.
+    #expect(open == "0\n1\n2\n3\n")
+  }
+
+  @Test func `a program that never ends is killed, whether it writes or not`() throws {
+    for script in ["exec sleep 100000", "echo out; exec sleep 100000", "exec >&-; exec sleep 100000"] {
+      #expect(throws: ChildProcess.Failure.timeUp) { try run(["/bin/sh", "-c", script], seconds: 1) }
+    }
+    #expect(throws: ChildProcess.Failure.tooLong) { try run(["/bin/cat", "/dev/zero"], limit: 10_000) }
+  }
+
+  @Test func `a program that is not there is told as the kernel tells it`() {
+    #expect(throws: ChildProcess.Failure.system(SystemError(call: "run /nonexistent", code: ENOENT))) {
+      try run(["/nonexistent"])
+    }
+  }
+}

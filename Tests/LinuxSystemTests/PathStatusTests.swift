@@ -1,0 +1,40 @@
+import Foundation
+import LinuxSystem
+import Testing
+
+@Suite struct PathStatusTests {
+  @Test func `kind, mode, owner and size are those of the file, or of the link to it`() throws {
+    let folder = try TemporaryFolder()
+    let path = "\(folder.path)/file"
+    try Data("abc".utf8).write(to: URL(filePath: path))
+    try #require(unsafe chmod(path, 0o4751) == 0)
+    try #require(unsafe symlink(path, "\(folder.path)/link") == 0)
+    let expected = PathStatus(.regular, owner: geteuid(), group: getegid(), mode: 0o4751, size: 3)
+    #expect(try PathStatus.of(path) == expected)
+    #expect(try PathStatus.of("\(folder.path)/link") == expected)
+    #expect(try PathStatus.of("\(folder.path)/link", followsLink: false)?.kind == .link)
+    #expect(try PathStatus.of(folder.path)?.kind == .folder)
+    #expect(try PathStatus.of("/dev/null")?.kind == .other)
+    let socket = try UnixSocket.listen(at: "\(folder.path)/socket", mode: 0o600, backlog: 1)
+    #expect(try PathStatus.of("\(folder.path)/socket")?.kind == .socket)
+    _ = consume socket
+  }
+
+  @Test func `what is not there is nothing, and what cannot be looked at is an error`() throws {
+    let folder = try TemporaryFolder()
+    #expect(try PathStatus.of("\(folder.path)/none") == nil)
+    try Data().write(to: URL(filePath: "\(folder.path)/file"))
+    #expect(try PathStatus.of("\(folder.path)/file/below") == nil)
+    #expect(throws: SystemError.self) { try PathStatus.of(String(repeating: "a", count: 5_000)) }
+  }
+
+  @Test func `room is asked of the file system that a path is on`() throws {
+    let folder = try TemporaryFolder()
+    let space = try FileSystemSpace(of: folder.path)
+    #expect(space.freeBytes > 0)
+    #expect(try FileSystemSpace(of: "/proc") == FileSystemSpace(freeBytes: 0, freeFiles: nil))
+    #expect(throws: SystemError(call: "statvfs \(folder.path)/none", code: ENOENT)) {
+      try FileSystemSpace(of: "\(folder.path)/none")
+    }
+  }
+}
