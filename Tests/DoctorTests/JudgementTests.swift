@@ -265,6 +265,12 @@ import Testing
     let facts = PermissionFacts(isSystem: true, state: state, files: [good, link], owner: 9)
     #expect(
       mends(facts.finding) == ["sudo chown identityd:identityd /s", "sudo chmod 0700 /s", "sudo rm -r /s/l"])
+    let configuration = PermissionFacts.Place(
+      path: "/etc/identityd", status: PathStatus(.folder, owner: 5, group: 0, mode: 0o757))
+    #expect(
+      mends(PermissionFacts(isSystem: true, configuration: [configuration]).finding) == [
+        "sudo chown root: /etc/identityd", "sudo chmod go-w /etc/identityd",
+      ])
     let blind = PermissionFacts(isSystem: true, state: good, files: nil, owner: 9)
     #expect(blind.finding.result == .failed)
     #expect(PermissionFacts(isSystem: true).finding.result == .skipped)

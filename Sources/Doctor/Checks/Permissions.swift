@@ -69,6 +69,11 @@ extension PermissionFacts {
           "\(socket.path) has mode \(octal(socket.status.mode)): not everybody may ask",
           .root("chmod", "0666", socket.path)))
     }
+    for place in configuration where isSystem && place.status.owner != 0 {
+      found.append(
+        .failure(
+          "\(place.path) belongs to uid \(place.status.owner), who can change it", .root("chown", "root:", place.path)))
+    }
     // In a folder with the sticky bit nobody can replace what is another's.
     for place in configuration + [socketFolder].compactMap({ $0 }) where place.status.mode & 0o1000 == 0 {
       if let fault = writableFault(place.path, place.status) { found.append(fault) }

@@ -1,0 +1,168 @@
+import Foundation
+import Testing
+
+/// `identityctl check` of the system's daemon: what is broken is named, and the commands that are said mend it.
+extension SystemTests {
+  /// What `identityctl check --json` wrote.
+  private struct Found: Decodable {
+    struct Entry: Decodable {
+      let name: String
+      let result: String
+      let cause: String?
+      let mend: String?
+      let facts: [String: String]
+    }
+
+    let ok: Bool
+    let checks: [Entry]
+
+    subscript(name: String) -> Entry { get throws { try #require(checks.first { $0.name == name }) } }
+  }
+
+  /// Looks, and expects the exit status to say the same.
+  private func check(_ system: Container, asUser user: Int? = nil) async throws -> Found {
+    let identity = user.map { "setpriv --reuid=\($0) --regid=\($0) --clear-groups " } ?? ""
+    let outcome = try await system.attempt("\(identity)identityctl check --json")
+    let found = try JSONDecoder().decode(Found.self, from: Data(outcome.output.utf8))
+    #expect(outcome.status == (found.ok ? 0 : 8), "\(outcome)")
+    return found
+  }
+
+  /// Runs what mends a check, as root and with a copy of the state where that takes one.
+  private func mend(_ system: Container, _ entry: Found.Entry, copy: String = "") async throws {
+    let command = try #require(entry.mend, "\(entry)").replacing("sudo ", with: "").replacing("COPY", with: copy)
+    try await system.shell("cd / && \(command)")
+  }
+
+  /// Breaks something, and expects that check to say so with that command, which then mends it.
+  private func expect(
+    _ system: Container, after script: String, _ name: String, _ result: String = "failed", mend command: String,
+    asUser user: Int? = nil, copy: String = ""
+  ) async throws {
+    try await system.shell(script)
+    let found = try await check(system, asUser: user)
+    let entry = try found[name]
+    #expect(entry.result == result, "\(script): \(entry)")
+    #expect(found.ok == (result != "failed"), "\(script)")
+    #expect(entry.mend == command, "\(script): \(entry)")
+    try await mend(system, entry, copy: copy)
+    let after = try await check(system, asUser: user)
+    #expect(after.ok, "\(script): \(after)")
+    #expect(try after[name].result == "ok", "\(script): \(after)")
+  }
+
+  private func reinstalled(_ suite: String) async throws -> Container {
+    let system = try await Container.ready(suite)
+    try await system.shell("dpkg --purge identityd && dpkg --install /identityd.deb")
+    return system
+  }
+
+  @Test(arguments: Container.suites)
+  func `a fresh installation is in order, and nobody has to be root to see that`(suite: String) async throws {
+    let system = try await reinstalled(suite)
+    let found = try await check(system)
+    #expect(found.ok, "\(found)")
+    for name in ["socket", "unit", "peer", "machine-id", "manifests", "store", "space", "permissions", "versions"] {
+      #expect(try found[name].result == "ok", "\(found)")
+    }
+    #expect(try found["unit"].facts["socket-enabled"] == "enabled")
+    let other = try await check(system, asUser: 1)
+    #expect(other.ok, "\(other)")
+    #expect(try other["permissions"].result == "skipped")
+    #expect(try other["space"].result == "ok")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a socket that is stopped, left behind, closed or disabled is mended by what is said`(suite: String) async throws
+  {
+    let system = try await reinstalled(suite)
+    let stop = "systemctl stop identityd.socket identityd.service"
+    for name in ["socket", "unit"] {
+      try await expect(system, after: stop, name, mend: "systemctl start identityd.socket")
+    }
+    #expect(
+      try await system.attempt(stop + "; identityctl check").output.contains("    systemctl start identityd.socket\n"))
+    let leave =
+      "mkdir -p /run/identityd; perl -MIO::Socket::UNIX -e "
+      + "'IO::Socket::UNIX->new(Local => \"/run/identityd/identityd.sock\", Listen => 1) or die'"
+    try await expect(
+      system, after: "\(stop); \(leave)", "socket", mend: "systemctl restart identityd.socket")
+    try await expect(
+      system, after: "chmod 0000 /run/identityd/identityd.sock", "socket",
+      mend: "sudo chmod 0666 /run/identityd/identityd.sock", asUser: 1)
+    try await expect(
+      system, after: "systemctl disable identityd.socket identityd.service", "unit", "warning",
+      mend: "systemctl enable identityd.socket && systemctl enable identityd.service")
+    try await expect(
+      system, after: "\(stop); systemctl mask --runtime identityd.socket", "unit",
+      mend: "systemctl unmask identityd.socket identityd.service && systemctl start identityd.socket")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a daemon that cannot start is told, and begins again once the cause is gone`(suite: String) async throws {
+    let system = try await reinstalled(suite)
+    let file = "\(Container.configurations)/refused.conf"
+    try await system.write("[Log]\nLevel=round", to: file)
+    try await system.shell("! systemctl restart identityd.service")
+    let unit = try await check(system)["unit"]
+    #expect(unit.result == "failed", "\(unit)")
+    #expect(unit.cause?.contains("journalctl --unit=identityd.service") == true)
+    try await system.shell("rm \(file)")
+    try await mend(system, unit)
+    #expect(try await check(system).ok)
+  }
+
+  @Test(arguments: Container.suites)
+  func `a machine-id that is not this machine's own is set up anew by what is said`(suite: String) async throws {
+    let system = try await reinstalled(suite)
+    // The journal is read by it: what comes after this test needs the one that the container booted with.
+    try await system.shell("cp -a /etc/machine-id /root/machine-id")
+    let setUp = "systemd-machine-id-setup && systemctl restart identityd.service"
+    do {
+      for text in ["uninitialized", ""] {
+        try await expect(system, after: "echo \(text) >/etc/machine-id", "machine-id", mend: setUp)
+      }
+      try await expect(
+        system, after: "echo b76cc7b1bbdc489e93909d2043031de8 >/etc/machine-id", "machine-id",
+        mend: "rm -f /etc/machine-id /var/lib/dbus/machine-id && \(setUp)")
+    } catch {
+      try await system.shell("cp -a /root/machine-id /etc/machine-id")
+      throw error
+    }
+    try await system.shell("cp -a /root/machine-id /etc/machine-id && systemctl restart identityd.service")
+  }
+
+  @Test(arguments: Container.suites)
+  func `rights, the key and the store of the system's daemon are mended by what is said`(suite: String) async throws {
+    let system = try await reinstalled(suite)
+    let (state, etc) = ("/var/lib/identityd", "/etc/identityd")
+    try await expect(system, after: "chmod 0777 \(etc)/apps.d", "manifests", mend: "chmod go-w \(etc)/apps.d")
+    try await expect(system, after: "chmod 0777 \(etc)", "permissions", mend: "chmod go-w \(etc)")
+    try await expect(system, after: "chmod 0755 \(state)", "permissions", mend: "chmod 0700 \(state)")
+    try await expect(
+      system, after: "chown root: \(state)/witness", "permissions",
+      mend: "chown identityd:identityd \(state)/witness")
+    try await expect(system, after: "true", "key", "warning", mend: "identityd-setup-key")
+    let key = "/etc/credstore.encrypted/identityd.key"
+    let restart = "systemctl restart identityd-key.service identityd.service"
+    try await system.shell("identityctl item put service=s account=a data=eA==")
+    try await system.shell(
+      "mv \(key) /root/hidden.key; systemctl restart identityd-key.service identityd.service || true")
+    let found = try await check(system)
+    #expect(try found["key"].result == "failed")
+    #expect(try found["key"].mend == restart)
+    try await system.shell("mv /root/hidden.key \(key)")
+    try await mend(system, found["key"])
+    #expect(try await check(system)["key"].result == "ok")
+    let both = "identityd.socket identityd.service"
+    try await expect(
+      system,
+      after: """
+        systemctl stop \(both); rm -rf /root/copy; cp -a \(state) /root/copy
+        rm \(state)/identityd.db; systemctl start \(both)
+        """, "store",
+      mend: "systemctl stop \(both) && mv \(state) \(state).damaged && cp -a COPY \(state) && systemctl start \(both)",
+      copy: "/root/copy")
+    try await system.shell("rm -rf \(state).damaged /root/copy")
+  }
+}
