@@ -90,6 +90,10 @@ import Testing
         units(["LoadState": "masked"]), .failed,
         ["sudo systemctl unmask identityd.socket identityd.service", "sudo systemctl start identityd.socket"]
       ),
+      (
+        units(["LoadState": "masked", "UnitFileState": "masked-runtime"]), .failed,
+        ["sudo systemctl unmask --runtime identityd.socket identityd.service", "sudo systemctl start identityd.socket"]
+      ),
       (units([:], ["LoadState": "not-found"]), .failed, ["sudo apt-get install --reinstall identityd"]),
       (UnitFacts(), .failed, ["sudo apt-get install --reinstall identityd"]),
       (units(["UnitFileState": "disabled"]), .warning, ["sudo systemctl enable identityd.socket"]),
@@ -130,7 +134,8 @@ import Testing
     let setUp = "sudo systemd-machine-id-setup"
     let restart = "sudo systemctl restart identityd.service"
     let expected: [(MachineIDFacts.Content, [String])] = [
-      (.good, []), (.missing, [setUp, restart]), (.empty, [setUp, restart]), (.uninitialized, [setUp, restart]),
+      (.good, []), (.missing, [setUp, restart]), (.empty, [setUp, restart]),
+      (.uninitialized, ["sudo rm /etc/machine-id", setUp, restart]),
       (.malformed, ["sudo rm /etc/machine-id", setUp, restart]),
       (.shared, ["sudo rm -f /etc/machine-id /var/lib/dbus/machine-id", setUp, restart]),
       (.unreadable("no"), ["sudo chmod 0444 /etc/machine-id"]),

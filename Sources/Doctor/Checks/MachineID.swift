@@ -78,14 +78,16 @@ extension MachineIDFacts {
 
   private var fault: Finding.Fault? {
     let setUp = Remedy.root("systemd-machine-id-setup")
+    // It leaves alone what it takes for the first boot's.
+    let remove = Remedy.root("rm", Self.path)
     switch content {
     case .good: return nil
     case .missing: return .failure("\(Self.path) is missing", setUp, restart)
     case .empty: return .failure("\(Self.path) is empty or all zero", setUp, restart)
     case .uninitialized:
-      return .failure("\(Self.path) says 'uninitialized': the first boot never came to its end", setUp, restart)
+      return .failure("\(Self.path) says 'uninitialized': the first boot never came to its end", remove, setUp, restart)
     case .malformed:
-      return .failure("\(Self.path) is not 32 hexadecimal digits", .root("rm", Self.path), setUp, restart)
+      return .failure("\(Self.path) is not 32 hexadecimal digits", remove, setUp, restart)
     case .shared:
       // D-Bus has a copy on some systems, and the new machine-id would be taken from there.
       return .failure(

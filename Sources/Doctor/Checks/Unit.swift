@@ -68,9 +68,11 @@ extension UnitFacts {
     let both = [(Self.socket, socket), (Self.service, service)]
     for (name, unit) in both where unit["LoadState"] != "loaded" {
       if unit["LoadState"] == "masked" {
+        // A mask that lasts until the next boot is kept elsewhere, and passed over without the option.
+        let unmask = ["systemctl", "unmask"] + (unit["UnitFileState"] == "masked-runtime" ? ["--runtime"] : [])
         return [
           .failure(
-            "\(name) is masked", .root("systemctl", "unmask", Self.socket, Self.service),
+            "\(name) is masked", .command(asRoot: true, unmask + [Self.socket, Self.service]),
             .root("systemctl", "start", Self.socket))
         ]
       }
