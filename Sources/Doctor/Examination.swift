@@ -47,6 +47,9 @@ package struct Examination: Sendable {
   /// A moment from now on, when the patience with one answer ends.
   static var deadline: UInt64 { Clock.monotonicMicroseconds + patienceSeconds * 1_000_000 }
 
+  /// The patience with one answer.
+  static var patience: Patience { Patience(until: deadline, needsOutput: false, endsOnTime: true) }
+
   /// Asks the daemon.
   init(of socketPath: String) {
     self.socketPath = socketPath
@@ -102,6 +105,9 @@ struct DaemonAnswers: Equatable, Sendable {
   /// When the last event happened; nil where there is none, or it is not for this peer.
   var lastEvent: Timestamp?
 
+  /// More rows than any answer has that is asked for here.
+  private static let mostRows = 40_000
+
   /// Of facts that a test made up.
   init(status: [(String, String)] = []) { self.status = status.map { Finding.Fact($0, $1) } }
 
@@ -109,7 +115,18 @@ struct DaemonAnswers: Equatable, Sendable {
   init(from path: String) throws(DaemonConnection.Failure) {
     var connection = try DaemonConnection(atOnce: path)
     func ask(_ request: String) throws(DaemonConnection.Failure) -> DaemonConnection.Answer {
-      try connection.ask(Array(request.utf8), Patience(until: Examination.deadline, needsOutput: false))
+      var rows: [ReplyLine.Content] = []
+      do {
+        let final = try connection.ask(line: Array("\(request)\n".utf8), Examination.patience) { row in
+          guard rows.count < Self.mostRows else { throw DaemonConnection.Failure.malformed("rows without end") }
+          rows.append(row)
+        }
+        return DaemonConnection.Answer(rows: rows, final: final)
+      } catch let failure as DaemonConnection.Failure {
+        throw failure
+      } catch {
+        throw .closed
+      }
     }
     let hello = try ask("hello")
     if case .error("busy", let why) = hello.final { throw .busy("\(why)") }
@@ -132,7 +149,7 @@ struct DaemonAnswers: Equatable, Sendable {
     guard peer["admin"] == "yes", let last = self["last-event"].flatMap({ Int64($0) }), last > 0,
       case .ok = try ask("subscribe since=\(last - 1)").final
     else { return }
-    let event = try? connection.nextEvent(Patience(until: Examination.deadline, needsOutput: false))
+    let event = try? connection.nextEvent(Examination.patience)
     lastEvent = event?.attributes.first { $0.name == "time" }.flatMap { Timestamp(parsing: $0.value) }
   }
 

@@ -98,6 +98,9 @@ struct ConnectionLoop: ~Copyable {
           return end(with: IdentityError(error))
         }
       }
+      if let beginning = link?.reader.overlong {
+        return end(with: IdentityError(.malformed(String(decoding: beginning, as: UTF8.self))))
+      }
     }
   }
 

@@ -228,6 +228,7 @@ package struct DaemonConnection: ~Copyable {
   private mutating func nextBytes(_ patience: Patience) throws(Failure) -> [UInt8] {
     while true {
       if let line = reader.next() { return line }
+      if let beginning = reader.overlong { throw .malformed(String(decoding: beginning, as: UTF8.self)) }
       try patience.wait(for: socket)
       do {
         guard let count = try reader.receive(from: socket) else { continue }

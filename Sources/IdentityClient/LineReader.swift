@@ -4,6 +4,9 @@ import LinuxSystem
 ///
 /// What was taken is overwritten: a line may hold a secret.
 struct LineReader {
+  /// No line of a daemon is nearly as long: an item of 32 KiB, in Base64, and all that is said of it.
+  private static let longestLine = 1 << 24
+
   private var received: [UInt8] = []
   /// How much of it was taken, and how much of the rest is known to hold no end of a line.
   private var taken = 0
@@ -43,6 +46,9 @@ struct LineReader {
     searched = taken
     return line
   }
+
+  /// The beginning of a line that is longer than any: nothing of use comes any more.
+  var overlong: [UInt8]? { received.count - taken > Self.longestLine ? Array(received[taken...].prefix(1_024)) : nil }
 
   private mutating func discardTaken() {
     guard taken > 0 else { return }

@@ -8,19 +8,23 @@ package struct Patience: Equatable, Sendable {
   package let needsOutput: Bool
   /// The descriptor of a ``Wakeup`` that ends the wait when it is rung; it has to be open for as long.
   package let bell: Int32?
+  /// Whether waiting ends in time even while there is more to read: for whoever is not to be kept by what never ends.
+  package let endsOnTime: Bool
 
   /// For as long as it takes.
   package static let endless = Patience(until: nil)
 
   /// Says how long.
-  package init(until deadline: UInt64?, needsOutput: Bool = false, bell: Int32? = nil) {
+  package init(until deadline: UInt64?, needsOutput: Bool = false, bell: Int32? = nil, endsOnTime: Bool = false) {
     self.deadline = deadline
+    self.endsOnTime = endsOnTime
     self.needsOutput = needsOutput
     self.bell = bell
   }
 
   /// Waits until there is something to read or, where that is wanted, room to write.
   func wait(for socket: borrowing Descriptor, wantsRoom: Bool = false) throws(DaemonConnection.Failure) {
+    if endsOnTime, let deadline, Clock.monotonicMicroseconds >= deadline { throw .timeUp }
     do {
       try check(
         try TimedWait.wait(

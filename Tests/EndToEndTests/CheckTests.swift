@@ -142,6 +142,23 @@ import Testing
     #expect(try daemon.diagnosis()["socket"].result == "ok")
   }
 
+  @Test(arguments: ["* a=b", "EVENT 1 device created", "a line without an end"])
+  func `who sends without end keeps nobody`(line: String) throws {
+    let daemon = try DaemonUnderTest()
+    let flood = line.hasPrefix("a") ? "yes '\(line)' | tr -d '\\n'" : "yes '\(line)'"
+    let listener = Process()
+    listener.executableURL = URL(filePath: "/usr/bin/env")
+    listener.arguments = ["socat", "UNIX-LISTEN:\(daemon.socket),fork", "SYSTEM:\(flood)"]
+    listener.standardError = FileHandle.nullDevice
+    try listener.runUnmasked()
+    defer { listener.terminate() }
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while Date() < deadline, !FileManager.default.fileExists(atPath: daemon.socket) { usleep(5_000) }
+    let found = try daemon.diagnosis()
+    #expect(try found["socket"].result == "failed")
+    #expect(try found["store"].result == "skipped")
+  }
+
   @Test func `what is not the protocol is shown escaped`() throws {
     let played = try PlayedDaemon { _ in .lastLines("\u{1b}[2J\u{7} nonsense\n") }
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
