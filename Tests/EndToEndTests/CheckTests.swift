@@ -145,10 +145,13 @@ import Testing
   @Test(arguments: ["* a=b", "EVENT 1 device created", "a line without an end"])
   func `who sends without end keeps nobody`(line: String) throws {
     let daemon = try DaemonUnderTest()
-    let flood = line.hasPrefix("a") ? "yes '\(line)' | tr -d '\\n'" : "yes '\(line)'"
+    let flood = daemon.folder.appending(path: "flood")
+    let end = line.hasPrefix("a") ? " | tr -d '\\n'" : ""
+    try Data("#!/bin/sh\nyes '\(line)'\(end)\n".utf8).write(to: flood)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: flood.path)
     let listener = Process()
     listener.executableURL = URL(filePath: "/usr/bin/env")
-    listener.arguments = ["socat", "UNIX-LISTEN:\(daemon.socket),fork", "SYSTEM:\(flood)"]
+    listener.arguments = ["socat", "UNIX-LISTEN:\(daemon.socket),fork", "EXEC:\(flood.path)"]
     listener.standardError = FileHandle.nullDevice
     try listener.runUnmasked()
     defer { listener.terminate() }
