@@ -10,19 +10,13 @@ enum Help {
     let summary: String
   }
 
-  private static let own = ClientCommand.all.map { Line(usage: $0.usage, summary: $0.summary) }
-
   /// Everything, or what is known of the commands that begin with these words.
   static func text(about words: [String]) throws(CommandLine.UsageError) -> String {
     let verbs = VerbTable.verbs(beginningWith: words.map { Text($0) }).map {
       Line(usage: $0.usage, summary: $0.summary)
     }
     guard words.isEmpty else {
-      let found =
-        verbs
-        + own.filter { line in
-          words.count == 1 && "\(line.usage) ".hasPrefix(words[0].lowercased() + " ")
-        }
+      let found = verbs + own(ClientCommand.all.filter { $0.begins(with: words) })
       guard !found.isEmpty else {
         throw CommandLine.UsageError("no verb begins with '\(words.joined(separator: " "))'")
       }
@@ -36,11 +30,15 @@ enum Help {
       Verbs:
       \(list(verbs))
       Besides:
-      \(list(own))
+      \(list(own(ClientCommand.all)))
       \(Options.help)
       See identityctl(1) and identityd-protocol(7).
 
       """
+  }
+
+  private static func own(_ commands: [ClientCommand]) -> [Line] {
+    commands.map { Line(usage: $0.usage, summary: $0.summary) }
   }
 
   private static func list(_ lines: [Line]) -> String {

@@ -75,6 +75,12 @@ import Testing
     for verb in VerbTable.verbs { #expect(help.output.contains(verb.usage)) }
     #expect(try run([program, "--version"]).output.hasPrefix("identityctl "))
     #expect(try run([program, "--help", "get", "uuid"]).output.contains("[count=N]"))
+    #expect(try run([program, "--help", "Wait"]).output.hasPrefix("  wait TOPIC [TOPIC…]  "))
+    let version = try run([program, "--help", "version", "compare"]).output
+    #expect(
+      version.contains("compare A B ") && version.contains("compare A lt|le|eq|ne|ge|gt B ")
+        && !version.contains("changed"))
+    #expect(try run([program, "--help", "wait", "device"]).status == 2)
   }
 
   @Test func `output that nobody takes is a failure`() throws {
