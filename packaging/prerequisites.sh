@@ -8,7 +8,7 @@ readonly BUILD_PACKAGES=(
   libinih-dev libsodium-dev libsqlite3-dev libsystemd-dev
 )
 readonly TEST_PACKAGES=(
-  bash-completion build-essential debhelper fish lintian mandoc shellcheck zsh
+  bash-completion build-essential debhelper faketime fish lintian mandoc rpm shellcheck zsh
   e2fsprogs fuse3 git libnbd-bin nbdkit netcat-openbsd python3 socat sqlite3 strace
   mmdebstrap systemd systemd-container util-linux valgrind
 )
@@ -98,9 +98,14 @@ disable() {
   [ ${#units[@]} -eq 0 ] || as_root systemctl --quiet "$3" disable "${units[@]}" >&2
 }
 
-# Builds the programs as they are shipped, and prints the directory they are in.
+# Builds the programs as they are shipped, and prints the directory they are in. The same tree and toolchain give the same
+# programs: debugging symbols, which no package has, and what the compiler notes for its own next run are left out, since
+# they are another thing each time.
 build_release() {
-  local arguments=(--configuration release --static-swift-stdlib)
+  local arguments=(
+    --configuration release --static-swift-stdlib
+    -debug-info-format none -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
+  )
   swift build "${arguments[@]}" --product identityd >&2 &&
     swift build "${arguments[@]}" --product identityctl >&2 &&
     swift build "${arguments[@]}" --show-bin-path

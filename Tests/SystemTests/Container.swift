@@ -15,11 +15,12 @@ struct Container: Sendable {
   // MARK: Life
 
   /// Boots a container, which ends with the test runner at the latest.
-  fileprivate init(booting suite: String, package: URL) async throws {
+  fileprivate init(booting suite: String, showing files: [URL]) async throws {
     self.suite = suite
     let runner = ProcessInfo.processInfo.processIdentifier
     name = "test-\(runner)-\(suite)"
-    try await tool("up", name, suite, "-r", "\(package.path):/identityd.deb", "-p", "\(runner)")
+    let shown = files.flatMap { ["-r", "\($0.path):\(Self.packages)/\($0.lastPathComponent)"] }
+    try await tool(["up", name, suite, "-p", "\(runner)"] + shown)
   }
 
   /// A container in the state that tests start from: the package installed as shipped, the daemon started anew, and
@@ -31,7 +32,7 @@ struct Container: Sendable {
       rm -rf \(dropIns) \(configurations)/* \(manifests)/*
       systemctl daemon-reload
       [ "$(dpkg-query --show --showformat='${db:Status-Status}' identityd 2>&1)" = installed ] ||
-        dpkg --install /identityd.deb
+        \(Self.install)
       systemctl reset-failed
       systemctl start identityd.socket
       systemctl restart identityd.service
@@ -40,13 +41,13 @@ struct Container: Sendable {
   }
 
   /// Reboots in an orderly way.
-  func reboot() async throws { try await tool("reboot", name) }
+  func reboot() async throws { try await tool(["reboot", name]) }
 
   /// Kills everything inside at once and boots again.
-  func crash() async throws { try await tool("crash", name) }
+  func crash() async throws { try await tool(["crash", name]) }
 
   @discardableResult
-  private func tool(_ arguments: String...) async throws -> Outcome {
+  private func tool(_ arguments: [String]) async throws -> Outcome {
     let outcome = try await run(Self.tool, arguments)
     guard outcome.status == 0 else {
       throw Failure("container \(arguments.joined(separator: " ")): status \(outcome.status): \(outcome.errors)")
@@ -55,6 +56,13 @@ struct Container: Sendable {
   }
 
   // MARK: Inside
+
+  /// Where the packages under test are.
+  static let packages = "/packages"
+  /// Installs the Debian packages, or upgrades to them.
+  static let install = "dpkg --install \(packages)/*.deb"
+  /// Removes both with all that they left.
+  static let purge = "dpkg --purge identityd identityd-client"
 
   /// Where tests put drop-ins of the unit, for this boot only.
   static let dropIns = "/run/systemd/system/identityd.service.d"
@@ -85,6 +93,9 @@ struct Container: Sendable {
   func write(_ text: String, to path: String) async throws {
     try await shell("mkdir -p \"$(dirname \(path))\"\ncat >\(path) <<'END'\n\(text)\nEND")
   }
+
+  /// Brings a file of this machine inside.
+  func copy(_ file: URL, to path: String) async throws { try await tool(["copy", name, file.path, path]) }
 
   /// A property of a unit, as `systemctl show` has it.
   func property(_ property: String, of unit: String = "identityd.service") async throws -> String {
@@ -147,8 +158,8 @@ private actor Containers {
   private var booting: [String: Task<Container, any Error>] = [:]
 
   func container(_ suite: String) async throws -> Container {
-    let package = try #require(Requirement.package)
-    let task = booting[suite] ?? Task { try await Container(booting: suite, package: package) }
+    let files = try #require(Requirement.debs) + (Requirement.rpms ?? [])
+    let task = booting[suite] ?? Task { try await Container(booting: suite, showing: files) }
     booting[suite] = task
     return try await task.value
   }

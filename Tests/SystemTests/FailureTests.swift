@@ -74,7 +74,7 @@ extension SystemTests {
   func `row 10: when everything dies at once, what was told is kept`(suite: String) async throws {
     let system = try await Container.ready(suite)
     // Made anew, so that it is young when the system dies.
-    try await system.shell("dpkg --purge identityd; dpkg --install /identityd.deb")
+    try await system.shell("\(Container.purge); \(Container.install)")
     let before = try await system.identifiers()
     try await system.crash()
     #expect(try await system.identifiers() == before)

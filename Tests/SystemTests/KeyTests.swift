@@ -17,8 +17,8 @@ extension SystemTests {
     try await system.shell(
       """
       [ ! -e \(Self.hiddenHostKey) ] || mv \(Self.hiddenHostKey) \(Self.hostKey)
-      dpkg --purge identityd
-      dpkg --install /identityd.deb
+      \(Container.purge)
+      \(Container.install)
       \(Self.putItem)
       """)
     let item = try await system.shell(Self.readItem)
@@ -62,7 +62,7 @@ extension SystemTests {
     #expect(try await system.shell(Self.readItem) == item)
     #expect(try await system.shell("systemctl is-system-running") == "running")
 
-    try await system.shell("dpkg --purge identityd")
+    try await system.shell(Container.purge)
     #expect(try await credentials(on: system) == "")
   }
 

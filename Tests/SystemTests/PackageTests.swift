@@ -5,8 +5,8 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `installing the package starts the daemon, now and at each boot`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    try await system.shell("dpkg --purge identityd")
-    try await system.shell("dpkg --install /identityd.deb")
+    try await system.shell(Container.purge)
+    try await system.shell(Container.install)
     for unit in ["identityd.service", "identityd.socket"] {
       #expect(try await system.property("UnitFileState", of: unit) == "enabled")
       #expect(try await system.property("ActiveState", of: unit) == "active")
@@ -14,7 +14,7 @@ extension SystemTests {
     #expect(try await system.shell("stat --format='%U %G %a' /var/lib/identityd") == "identityd identityd 700")
     #expect(try await system.shell("stat --format='%U %G %a' /run/identityd") == "root root 755")
     #expect(try await system.shell("stat --format=%a /run/identityd/identityd.sock") == "666")
-    #expect(try await system.shell("dpkg --verify identityd") == "")
+    #expect(try await system.shell("dpkg --verify identityd identityd-client") == "")
   }
 
   @Test(arguments: Container.suites)
@@ -24,7 +24,7 @@ extension SystemTests {
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")
     let socket = try await system.shell("stat --format=%i /run/identityd/identityd.sock")
-    try await system.shell("dpkg --install /identityd.deb")
+    try await system.shell(Container.install)
     #expect(try await system.property("ActiveState") == "active")
     #expect(try await system.property("MainPID") != daemon)
     #expect(try await system.shell("stat --format=%i /run/identityd/identityd.sock") == socket)
@@ -32,10 +32,38 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
+  func `an upgrade from the one package of 0_1_0 hands the client's files over`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    // What that release was: all files in one package, which conflicts with nothing.
+    try await system.shell(
+      """
+      rm -rf /root/one
+      dpkg-deb --raw-extract \(Container.packages)/identityd_*.deb /root/one
+      dpkg-deb --extract \(Container.packages)/identityd-client_*.deb /root/one
+      sed -i -e 's/^Version:.*/Version: 0.1.0/' -e 's/identityd-client ([^)]*), //' /root/one/DEBIAN/control
+      dpkg-deb --build /root/one /root/one.deb
+      \(Container.purge)
+      dpkg --install /root/one.deb
+      """)
+    #expect(try await system.shell("dpkg --search /usr/bin/identityctl") == "identityd: /usr/bin/identityctl")
+    let identifiers = try await system.identifiers()
+    // Without the new daemon the old one would be broken.
+    let alone = try await system.attempt("dpkg --install \(Container.packages)/identityd-client_*.deb")
+    #expect(alone.status != 0 && alone.errors.contains("would break"), "\(alone.errors)")
+    try await system.shell("apt-get install --yes \(Container.packages)/*.deb")
+    for file in ["/usr/bin/identityctl", "/usr/share/man/man1/identityctl.1.gz"] {
+      #expect(try await system.shell("dpkg --search \(file)") == "identityd-client: \(file)")
+    }
+    #expect(try await system.shell("dpkg --verify identityd identityd-client") == "")
+    #expect(try await system.property("ActiveState") == "active")
+    #expect(try await system.identifiers() == identifiers)
+  }
+
+  @Test(arguments: Container.suites)
   func `an upgrade leaves a daemon alone that the administrator disabled`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell("systemctl disable --now identityd.service identityd.socket")
-    try await system.shell("dpkg --install /identityd.deb")
+    try await system.shell(Container.install)
     for unit in ["identityd.service", "identityd.socket"] {
       #expect(try await system.property("UnitFileState", of: unit) == "disabled")
       #expect(try await system.property("ActiveState", of: unit) == "inactive")
@@ -51,7 +79,7 @@ extension SystemTests {
     try await system.shell("dpkg --remove identityd")
     #expect(try await system.attempt("systemctl is-active identityd.service identityd.socket").status != 0)
     try await system.shell("[ ! -e /run/identityd/identityd.sock ] && [ -e /var/lib/identityd/identityd.db ]")
-    try await system.shell("dpkg --install /identityd.deb")
+    try await system.shell(Container.install)
     #expect(try await system.identifiers() == identifiers)
   }
 
@@ -60,12 +88,12 @@ extension SystemTests {
   {
     let system = try await Container.ready(suite)
     let before = try await system.identifiers()
-    try await system.shell("dpkg --purge identityd")
+    try await system.shell(Container.purge)
     try await system.shell("! getent passwd identityd && ! getent group identityd")
     #expect(
       try await system.shell(
         "find /etc /usr /var/lib /run -name '*identityd*' -not -name 'identityd-test*'") == "")
-    try await system.shell("dpkg --install /identityd.deb")
+    try await system.shell(Container.install)
     let after = try await system.identifiers()
     #expect(after.device == before.device)
     #expect(after.installation != before.installation)
@@ -76,14 +104,14 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `without a running systemd the package installs and purges all the same`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    try await system.shell("dpkg --purge identityd")
+    try await system.shell(Container.purge)
     // What tells the maintainer scripts that systemd runs is /run/systemd/system (sd_booted(3)).
-    let withoutSystemd = "unshare --mount sh -euc 'mount -t tmpfs tmpfs /run; "
-    try await system.shell(withoutSystemd + "dpkg --install /identityd.deb'")
+    let withoutSystemd = "unshare --mount sh -euc 'mount -t tmpfs tmpfs /run;"
+    try await system.shell("\(withoutSystemd) \(Container.install)'")
     try await system.shell("systemctl daemon-reload")
     #expect(try await system.property("UnitFileState") == "enabled")
     #expect(try await system.property("ActiveState") == "inactive")
-    try await system.shell(withoutSystemd + "dpkg --purge identityd'")
+    try await system.shell("\(withoutSystemd) \(Container.purge)'")
     try await system.shell("! getent passwd identityd && [ ! -e /usr/sbin/identityd ] && systemctl daemon-reload")
   }
 }

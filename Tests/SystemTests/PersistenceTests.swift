@@ -34,10 +34,10 @@ extension SystemTests {
     case "reboot":
       try await system.reboot()
       try await probe.launch()
-    case "identityd upgraded": try await system.shell("dpkg --install /identityd.deb")
+    case "identityd upgraded": try await system.shell(Container.install)
     case "identityd purged":
-      try await system.shell("cp -a \(Container.manifests) /root/manifests; dpkg --purge identityd")
-      try await system.shell("dpkg --install /identityd.deb; cp -a /root/manifests/. \(Container.manifests)/")
+      try await system.shell("cp -a \(Container.manifests) /root/manifests; \(Container.purge)")
+      try await system.shell("\(Container.install); cp -a /root/manifests/. \(Container.manifests)/")
       try await probe.install()
     case "system reset":
       try await system.shell(": >/etc/machine-id")

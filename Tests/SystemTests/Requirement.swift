@@ -5,23 +5,42 @@ import Testing
 enum Requirement {
   private static let environment = ProcessInfo.processInfo.environment
 
-  /// The package under test.
-  static let package = environment["IDENTITYD_DEB"].map { URL(filePath: $0) }
+  /// The Debian packages under test; nil where none are named.
+  static let debs = packages("IDENTITYD_DEBS", "deb")
+  /// The RPMs under test; nil where none are named.
+  static let rpms = packages("IDENTITYD_RPMS", "rpm")
   /// The folder with the programs as they are shipped.
   static let programs = environment["IDENTITYD_RELEASE_BIN"].map { URL(filePath: $0) }
   /// On a build server nothing may be left out.
   static let isBuildServer = environment["CI"] == "true"
 
   /// Why no container can be tested; nil where one can.
-  static let missingForContainers: String? = {
-    guard let package else { return "IDENTITYD_DEB is not set: packaging/test sets it to the package under test" }
-    guard FileManager.default.fileExists(atPath: package.path) else { return "there is no \(package.path)" }
-    return refusalOfContainers()
-  }()
+  static let missingForContainers: String? =
+    missing("IDENTITYD_DEBS", debs) ?? refusalOfContainers()
+
+  /// Why the RPMs cannot be tested in a container; nil where they can.
+  static let missingForRPMs: String? = missingForContainers ?? missing("IDENTITYD_RPMS", rpms)
 
   /// Why `packaging/run` cannot be tested; nil where it can.
   static let missingForPrograms: String? =
     programs == nil ? "IDENTITYD_RELEASE_BIN is not set: packaging/test sets it to the folder with the programs" : nil
+
+  /// The files that a variable names: paths with white space between them, or folders that hold such files.
+  private static func packages(_ variable: String, _ ending: String) -> [URL]? {
+    environment[variable].map { value in
+      value.split(whereSeparator: \.isWhitespace).map { URL(filePath: String($0)) }.flatMap { place -> [URL] in
+        guard let names = try? FileManager.default.contentsOfDirectory(atPath: place.path) else { return [place] }
+        return names.sorted().filter { $0.hasSuffix(".\(ending)") }.map { place.appending(path: $0) }
+      }
+    }
+  }
+
+  /// What there is not of the packages that a variable names; nil where all of them are there.
+  private static func missing(_ variable: String, _ files: [URL]?) -> String? {
+    guard let files else { return "\(variable) is not set: packaging/test sets it to the packages under test" }
+    guard !files.isEmpty else { return "\(variable) names no package" }
+    return files.first { !FileManager.default.fileExists(atPath: $0.path) }.map { "there is no \($0.path)" }
+  }
 
   /// Why this machine boots no container, as packaging/container says; nil where it does.
   private static func refusalOfContainers() -> String? {
@@ -50,6 +69,6 @@ extension Trait where Self == ConditionTrait {
 
 @Test(.enabled(if: Requirement.isBuildServer, "only a build server has to be able to run everything"))
 func `a build server leaves out none of the system tests`() {
-  #expect(Requirement.missingForContainers == nil)
+  #expect(Requirement.missingForRPMs == nil)
   #expect(Requirement.missingForPrograms == nil)
 }

@@ -58,7 +58,7 @@ extension SystemTests {
   func `row 54: nor does it notice an upgrade of the package`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await startClient(on: system)
-    for _ in 0..<3 { try await system.shell("dpkg --install /identityd.deb") }
+    for _ in 0..<3 { try await system.shell(Container.install) }
     #expect(try await endClient(on: system).count == 3)
   }
 

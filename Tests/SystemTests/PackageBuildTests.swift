@@ -1,0 +1,165 @@
+import Foundation
+import Testing
+
+/// The packages as files: how they are built, and what is in them.
+@Suite(.serialized, .needs(Requirement.missingForPrograms), .timeLimit(.minutes(10)))
+struct PackageBuildTests {
+  /// A folder of its own for each test, gone with it.
+  private final class Scratch {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "identityd-packages-\(UUID().uuidString)")
+
+    init() throws { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false) }
+    deinit { try? FileManager.default.removeItem(at: folder) }
+  }
+
+  /// A file or folder as a package has it.
+  private struct Entry: Hashable, CustomStringConvertible {
+    let mode: String
+    let owner: String
+    let path: String
+
+    var description: String { "\(mode) \(owner) \(path)" }
+  }
+
+  private static let shell = URL(filePath: "/bin/bash")
+  private let scratch: Scratch
+  private let programs: URL
+
+  init() throws {
+    scratch = try Scratch()
+    programs = try #require(Requirement.programs)
+  }
+
+  /// Runs a script that has to succeed.
+  ///
+  /// - Returns: what it wrote, without the last end of line.
+  @discardableResult
+  private func bash(_ script: String, _ environment: [String: String] = [:]) async throws -> String {
+    let always = ["IDENTITYD_BIN_DIR": programs.path, "TREE": checkout.path, "SCRATCH": scratch.folder.path]
+    let outcome = try await run(
+      Self.shell, ["-euo", "pipefail", "-c", script], environment: always.merging(environment) { $1 })
+    guard outcome.status == 0 else {
+      throw Failure("status \(outcome.status): \(script)\n\(outcome.output)\n\(outcome.errors)")
+    }
+    return outcome.output.trimmingCharacters(in: .newlines)
+  }
+
+  /// Builds packages into a folder below the scratch folder.
+  ///
+  /// - Returns: the paths of that of the daemon and that of the client.
+  private func build(_ tool: String) async throws -> (daemon: String, client: String) {
+    let built = try await bash("\"$TREE/packaging/\(tool)\" --output \"$SCRATCH/\(tool)\"")
+    let paths = built.split(separator: "\n").map(String.init)
+    let client = try #require(paths.first { $0.contains("/identityd-client") })
+    let daemon = try #require(paths.first { $0 != client })
+    try #require(paths.count == 2)
+    return (daemon, client)
+  }
+
+  // MARK: Reproducible
+
+  @Test(arguments: ["build-deb", "build-rpm"])
+  func `the packages are the same to the last bit, whoever builds them, where and when`(tool: String) async throws {
+    _ = try await build(tool)
+    // Another folder, other times and modes of the sources, another time zone, language, home, mask and year.
+    try await bash(
+      """
+      mkdir "$SCRATCH/a tree" "$SCRATCH/home" "$SCRATCH/temporary"
+      cd "$TREE"
+      tar --create --exclude=./.build --exclude=./.git . | tar --extract --touch --directory="$SCRATCH/a tree"
+      cd "$SCRATCH/a tree"
+      chmod --recursive go-rwx .
+      umask 077
+      faketime '+400 days' packaging/\(tool) --output "$SCRATCH/second"
+      """,
+      [
+        "TZ": "Pacific/Chatham", "LC_ALL": "de_DE.UTF-8", "HOME": scratch.folder.appending(path: "home").path,
+        "TMPDIR": scratch.folder.appending(path: "temporary").path, "SOURCE_DATE_EPOCH": "1",
+        "DEB_BUILD_OPTIONS": "noopt nostrip",
+      ])
+    try await bash("diff --recursive \"$SCRATCH/\(tool)\" \"$SCRATCH/second\"")
+  }
+
+  // MARK: The same packages
+
+  @Test func `the RPMs have the files of the Debian packages, with the same bytes, owners and modes`() async throws {
+    let debs = try await build("build-deb")
+    let rpms = try await build("build-rpm")
+    for (deb, rpm) in [(debs.daemon, rpms.daemon), (debs.client, rpms.client)] {
+      let fromDebian = try await debianEntries(deb)
+      let fromRPM = try await rpmEntries(rpm)
+      #expect(fromRPM.contains { $0.path.hasSuffix(".gz") } && fromRPM.count > 2)
+      // Of folders an RPM lists those that are its own.
+      #expect(fromRPM.subtracting(fromDebian) == [])
+      let missing = fromDebian.subtracting(fromRPM).filter { !$0.mode.hasPrefix("d") || $0.path.contains("identityd") }
+      #expect(missing == [], "\(rpm)")
+      try await bash("rpm2archive - <'\(rpm)' | tar --extract --gzip --directory=\"$SCRATCH\" --one-top-level=rpm")
+      try await bash("dpkg-deb --extract '\(deb)' \"$SCRATCH/deb\"")
+    }
+    try await bash(
+      """
+      cd "$SCRATCH"
+      mv deb/lib/systemd deb/usr/lib/ && rmdir deb/lib
+      rm --recursive deb/usr/share/doc rpm/usr/share/licenses
+      diff --recursive deb rpm
+      """)
+  }
+
+  /// What a Debian package holds, but for its documents, which RPM has in its header or elsewhere.
+  private func debianEntries(_ package: String) async throws -> Set<Entry> {
+    try await entries("dpkg-deb --contents '\(package)' | awk '{ print $1, $2, $6 }'")
+  }
+
+  private func rpmEntries(_ package: String) async throws -> Set<Entry> {
+    try await entries(
+      """
+      rpm --query --package '\(package)' \
+        --queryformat '[%{FILEMODES:perms} %{FILEUSERNAME}/%{FILEGROUPNAME} %{FILENAMES}\\n]'
+      """)
+  }
+
+  private func entries(_ script: String) async throws -> Set<Entry> {
+    Set(
+      try await bash(script).split(separator: "\n").compactMap { line in
+        let words = line.split(separator: " ").map(String.init)
+        var path = words[2].trimmingPrefix(".")
+        if path.hasSuffix("/") { path.removeLast() }
+        guard !path.hasPrefix("/usr/share/doc"), !path.hasPrefix("/usr/share/licenses") else { return nil }
+        // One and the same folder, which debhelper still calls by its old name.
+        return Entry(mode: words[0], owner: words[1], path: path.hasPrefix("/lib/") ? "/usr\(path)" : String(path))
+      })
+  }
+
+  @Test func `both kinds of packages say the same version, time, dependence and configuration`() async throws {
+    let debs = try await build("build-deb")
+    let rpms = try await build("build-rpm")
+    let version = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Version")
+    let time = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Timestamp")
+    for deb in [debs.daemon, debs.client] { #expect(try await bash("dpkg-deb --field '\(deb)' Version") == version) }
+    // The changelog of an RPM says the day alone.
+    let day = try #require(Int(time)) / 86_400
+    for rpm in [rpms.daemon, rpms.client] {
+      #expect(try await query("%{VERSION} %{RELEASE} %{BUILDHOST}", rpm) == "\(version) 1 localhost")
+      #expect(try #require(Int(try await query("%{BUILDTIME}", rpm))) / 86_400 == day)
+    }
+    #expect(try await bash("dpkg-deb --field '\(debs.daemon)' Depends").contains("identityd-client (= \(version))"))
+    let requires = try await query("[%{REQUIRENAME} %{REQUIREFLAGS:depflags} %{REQUIREVERSION}\n]", rpms.daemon)
+    #expect(requires.contains(#/identityd-client(\(x86-64\)|\(aarch-64\))? = /#))
+    #expect(requires.contains("= \(version)-1"))
+    #expect(try await bash("dpkg-deb --info '\(debs.daemon)' conffiles") == "/etc/identityd/identityd.conf")
+    let flags = try await query("[%{FILEFLAGS:fflags} %{FILENAMES}\n]", rpms.daemon)
+    #expect(flags.split(separator: "\n").filter { $0.hasPrefix("c") } == ["cn /etc/identityd/identityd.conf"])
+  }
+
+  @Test func `the client needs neither the daemon nor its libraries`() async throws {
+    let depends = try await bash("dpkg-deb --field '\(try await build("build-deb").client)' Depends")
+    let requires = try await query("[%{REQUIRENAME}\n]", try await build("build-rpm").client)
+    for needs in [depends, requires] {
+      #expect(needs.contains("libsodium") && !needs.contains(#/identityd|libsystemd|libsqlite|libinih/#))
+    }
+  }
+
+  private func query(_ format: String, _ rpm: String) async throws -> String {
+    try await bash("rpm --query --package --queryformat \"$FORMAT\" '\(rpm)'", ["FORMAT": format])
+  }
+}
