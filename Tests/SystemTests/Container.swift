@@ -31,6 +31,7 @@ struct Container: Sendable {
       """
       rm -rf \(dropIns) \(configurations)/* \(manifests)/*
       systemctl daemon-reload
+      dpkg --purge greeter 2>&1
       [ "$(dpkg-query --show --showformat='${db:Status-Status}' identityd 2>&1)" = installed ] ||
         \(Self.install)
       systemctl reset-failed

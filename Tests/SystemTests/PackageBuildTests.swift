@@ -162,4 +162,14 @@ struct PackageBuildTests {
   private func query(_ format: String, _ rpm: String) async throws -> String {
     try await bash("rpm --query --package --queryformat \"$FORMAT\" '\(rpm)'", ["FORMAT": format])
   }
+
+  // MARK: The example
+
+  @Test func `lintian finds nothing wrong with the example of an app`() async throws {
+    try await bash(
+      """
+      "$TREE/packaging/examples/app/build" 1.0 --output "$SCRATCH"
+      lintian --allow-root --fail-on error,warning "$SCRATCH/greeter_1.0_all.deb"
+      """)
+  }
 }
