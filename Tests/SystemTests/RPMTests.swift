@@ -26,6 +26,17 @@ extension SystemTests {
   {
     let system = try await Container.ready(suite)
     try await system.shell(Container.purge)
+    do {
+      try await liveThroughRPMs(on: system)
+    } catch {
+      // Other tests need the place.
+      try await system.shell(
+        "rpm --erase --nodeps identityd identityd-client || true; rm -rf /etc/identityd /var/lib/identityd")
+      throw error
+    }
+  }
+
+  private func liveThroughRPMs(on system: Container) async throws {
     try await system.shell("! getent passwd identityd")
     try await system.shell("rpm --install --nodeps \(Container.packages)/*.rpm")
     try await system.shell("systemctl daemon-reload")
