@@ -144,7 +144,7 @@ let package = Package(
       name: "IdentityClientTests", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
       swiftSettings: strict),
     .testTarget(
-      name: "ClientFormatsTests", dependencies: ["ClientFormats", "IdentityClient", "IdentityWire"],
+      name: "ClientFormatsTests", dependencies: ["ClientFormats", "IdentityClient", "IdentityCore", "IdentityWire"],
       swiftSettings: strict),
     .testTarget(
       name: "DoctorTests", dependencies: ["Doctor", "IdentityCore", "LinuxSystem"], swiftSettings: strict),

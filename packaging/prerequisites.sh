@@ -9,7 +9,7 @@ readonly BUILD_PACKAGES=(
 )
 readonly TEST_PACKAGES=(
   bash-completion build-essential debhelper faketime fish lintian mandoc rpm shellcheck zsh
-  e2fsprogs fuse3 git libnbd-bin nbdkit netcat-openbsd python3 socat sqlite3 strace
+  e2fsprogs fuse3 git libnbd-bin nbdkit netcat-openbsd python3 python3-prometheus-client socat sqlite3 strace
   mmdebstrap systemd systemd-container util-linux valgrind
 )
 

@@ -65,16 +65,18 @@ extension Metric {
   package static let storeWritable = Metric("store-writable", .gauge, "1 where changes are possible, else 0.")
   package static let connections = Metric(
     "connections", .gauge, labels: ["state"],
-    "Connections by state: 'idle'; 'working', with a request under way; 'sending', with output that the client has not read; 'ending'."
+    "Connections by state: 'idle', 'working' (on a request), 'sending' (what the client has not read), 'ending'."
   )
   package static let accepted = Metric("connections-accepted", .counter, "Connections that were let in.")
-  package static let refused = Metric("connections-refused", .counter, "Connections that were told why not and closed.")
+  package static let refused = Metric(
+    "connections-refused", .counter, "Connections that were told why not and closed.")
   package static let subscribers = Metric("subscribers", .gauge, "Connections that subscribed to events.")
   package static let subscriberLag = Metric(
     "subscriber-lag", .gauge, "How many events the subscriber that is furthest behind has not looked at.")
   package static let events = Metric("events", .counter, "Events that happened.")
   package static let logQueue = Metric("log-queue", .gauge, "Log entries that are not written yet.")
-  package static let logDropped = Metric("log-dropped", .counter, "Log entries that found no room or could not be written.")
+  package static let logDropped = Metric(
+    "log-dropped", .counter, "Log entries that found no room or could not be written.")
 
   /// All of them, in the order of the answer.
   package static let all = [

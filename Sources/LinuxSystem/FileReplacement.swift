@@ -46,12 +46,17 @@ package struct FileReplacement: Sendable {
     return unsafe String(cString: resolved)
   }
 
-  /// Makes the new file, for this user alone, beside the old one.
-  package func begin() throws(SystemError) -> Descriptor {
-    Descriptor(
+  /// Makes the new file beside the old one.
+  ///
+  /// - Parameter mode: who may read it, whatever the process's mask is; this user alone where nothing is said.
+  package func begin(mode: UInt32 = 0o600) throws(SystemError) -> Descriptor {
+    let file = Descriptor(
       adopting: try system("create \(draft)") {
         unsafe Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
       })
+    let number = file.number
+    if mode != 0o600 { try system("change the mode of \(draft)") { fchmod(number, mode) } }
+    return file
   }
 
   /// Puts the new file in the place of the old one; after this call it is on disk.

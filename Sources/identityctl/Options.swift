@@ -45,6 +45,13 @@ package enum Options {
         .init("token-file", value: "PATH", "Take TOKEN from this file, without its line end; - is standard input.")
       ]),
     Group(
+      commands: ["stats"],
+      options: [
+        .init("openmetrics", "Write the figures as OpenMetrics 1.0 has them."),
+        .init("prometheus", "Write them in Prometheus' text format, for node_exporter's textfile collector."),
+        .init("output", value: "FILE", "Put them in the place of FILE, at once and readable by all."),
+      ]),
+    Group(
       commands: ["backup", "restore"],
       options: [.init("passphrase-fd", value: "N", "Read the passphrase from descriptor N, not at the terminal.")]),
     Group(

@@ -52,6 +52,7 @@ enum Program {
       case "backup": try backUp(line)
       case "restore": try restore(line)
       case "check" where line.words.count == 1: examine(line)
+      case "stats": try showStatistics(line)
       default: try ask(line)
       }
     } catch let failure as DaemonConnection.Failure {
@@ -71,7 +72,7 @@ enum Program {
   }
 
   /// Sends one request and shows the answer.
-  private static func ask(_ line: CommandLine) throws -> Int32 {
+  static func ask(_ line: CommandLine) throws -> Int32 {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     let predicate = try Predicate(line.words)
     let words = try wordsWithToken(try wordsWithFile(predicate?.words ?? line.words, line), line)

@@ -7,7 +7,8 @@ import Testing
   /// A job that can be told from others by its connection.
   private func job(_ number: Int, of user: UInt32) -> Job {
     Job(
-      connection: ConnectionToken(slot: number, generation: 0), work: .registry(.get(.device, app: nil)), verb: 0, started: 0,
+      connection: ConnectionToken(slot: number, generation: 0), work: .registry(.get(.device, app: nil)), verb: 0,
+      started: 0,
       peer: Peer(userID: user, groupID: 1, processID: 2, isAdmin: false), isShared: true)
   }
 

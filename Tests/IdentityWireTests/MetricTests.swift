@@ -64,7 +64,8 @@ import Testing
 
   @Test(arguments: [
     "*", "* requests=1", "* requests=x verb=ping outcome=ok", "* later-metric=1", "* turn-seconds=1",
-    "* turn-seconds=1 sum=inf", "* turn-seconds=1 sum=1 le.x=1", "* turn-seconds=1 sum=1 le.1=-1", "* uptime-seconds=nan",
+    "* turn-seconds=1 sum=inf", "* turn-seconds=1 sum=1 le.x=1", "* turn-seconds=1 sum=1 le.1=-1",
+    "* uptime-seconds=nan",
   ])
   func `a row that is no sample is not taken for one`(line: String) throws {
     guard case .row(let content)? = ReplyLine(Array(line.utf8)) else { throw NotARow() }

@@ -1,0 +1,51 @@
+import IdentityCore
+import IdentityWire
+import Testing
+
+@testable import ClientFormats
+
+@Suite struct MetricTextTests {
+  private var samples: [MetricSample] {
+    var histogram = Histogram(.amounts)
+    histogram.add(2)
+    return [
+      MetricSample(.commitChanges, histogram), MetricSample(.requests, 3, "get device", "ok"),
+      MetricSample(.build, 1, "a \"b\"\\\n"), MetricSample(.uptime, milliseconds: 1_500),
+    ]
+  }
+
+  @Test func `OpenMetrics has the family, its unit and an end`() {
+    let text = MetricText(.openMetrics).text(samples)
+    #expect(
+      text.hasPrefix(
+        """
+        # TYPE identityd_build_info gauge
+        # HELP identityd_build_info Always 1; the label tells the version.
+        identityd_build_info{version="a \\"b\\"\\\\\\n"} 1
+        # TYPE identityd_uptime_seconds gauge
+        # UNIT identityd_uptime_seconds seconds
+        # HELP identityd_uptime_seconds How long the daemon runs.
+        identityd_uptime_seconds 1.5
+        # TYPE identityd_requests counter
+
+        """))
+    #expect(text.contains("\nidentityd_requests_total{verb=\"get device\",outcome=\"ok\"} 3\n"))
+    #expect(text.contains("\nidentityd_commit_changes_bucket{le=\"1.0\"} 0\n"))
+    #expect(
+      text.hasSuffix(
+        """
+        identityd_commit_changes_bucket{le="+Inf"} 1
+        identityd_commit_changes_sum 2.0
+        identityd_commit_changes_count 1
+        # EOF
+
+        """))
+  }
+
+  @Test func `Prometheus' own format has the sample's name, no unit and no end`() {
+    let text = MetricText(.prometheus).text(samples)
+    #expect(text.contains("# TYPE identityd_requests_total counter\n"))
+    #expect(text.contains("# HELP identityd_requests_total Requests"))
+    #expect(!text.contains("UNIT") && !text.contains("EOF"))
+  }
+}
