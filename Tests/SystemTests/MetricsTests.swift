@@ -9,7 +9,8 @@ extension SystemTests {
   ) async throws {
     let system = try await Container.ready(suite)
     #expect(try await system.attempt("systemctl is-enabled identityd-metrics.timer").output == "disabled\n")
-    let verified = try await system.attempt("systemd-analyze verify --man=no identityd-metrics.{service,timer}")
+    let verified = try await system.attempt(
+      "systemd-analyze verify --man=no identityd-metrics.service identityd-metrics.timer")
     #expect(verified.status == 0, "\(verified.errors)")
     // As Debian's prometheus-node-exporter has it.
     let folder = "/var/lib/prometheus/node-exporter"
