@@ -100,12 +100,14 @@ struct PackageBuildTests {
       """
       cd "$SCRATCH"
       mv deb/lib/systemd deb/usr/lib/ && rmdir deb/lib
-      rm --recursive deb/usr/share/doc rpm/usr/share/licenses
+      mv deb/usr/share/zsh/vendor-completions deb/usr/share/zsh/site-functions
+      rm --recursive deb/usr/share/doc/*/{changelog.gz,copyright} rpm/usr/share/licenses
+      find deb/usr/share/doc -type d -empty -delete
       diff --recursive deb rpm
       """)
   }
 
-  /// What a Debian package holds, but for its documents, which RPM has in its header or elsewhere.
+  /// What a Debian package holds, but for its changelog and its licence, which RPM has in its header or elsewhere.
   private func debianEntries(_ package: String) async throws -> Set<Entry> {
     try await entries("dpkg-deb --contents '\(package)' | awk '{ print $1, $2, $6 }'")
   }
@@ -124,9 +126,13 @@ struct PackageBuildTests {
         let words = line.split(separator: " ").map(String.init)
         var path = words[2].trimmingPrefix(".")
         if path.hasSuffix("/") { path.removeLast() }
-        guard !path.hasPrefix("/usr/share/doc"), !path.hasPrefix("/usr/share/licenses") else { return nil }
-        // One and the same folder, which debhelper still calls by its old name.
-        return Entry(mode: words[0], owner: words[1], path: path.hasPrefix("/lib/") ? "/usr\(path)" : String(path))
+        let own = #//usr/share/licenses/.*|/usr/share/doc/[^/]+(/changelog\.gz|/copyright)?/#
+        guard path.wholeMatch(of: own) == nil else { return nil }
+        // One and the same folder, which debhelper still calls by its old name; and where zsh looks.
+        let folders = [("/lib/", "/usr/lib/"), ("/usr/share/zsh/vendor-completions", "/usr/share/zsh/site-functions")]
+        let folder = folders.first { path.hasPrefix($0.0) }
+        let place = folder.map { $0.1 + path.dropFirst($0.0.count) } ?? String(path)
+        return Entry(mode: words[0], owner: words[1], path: place)
       })
   }
 

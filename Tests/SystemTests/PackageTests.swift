@@ -73,6 +73,27 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
+  func `the timer of the metrics is for the administrator to enable, and ends with the package`(
+    suite: String
+  ) async throws {
+    let system = try await Container.ready(suite)
+    try await system.shell(Container.purge)
+    try await system.shell(Container.install)
+    let timer = "identityd-metrics.timer"
+    func state() async throws -> [String] {
+      [try await system.property("UnitFileState", of: timer), try await system.property("ActiveState", of: timer)]
+    }
+    #expect(try await state() == ["disabled", "inactive"])
+    try await system.shell("systemctl enable --now \(timer)")
+    try await system.shell(Container.install)
+    #expect(try await state() == ["enabled", "active"])
+    try await system.shell("dpkg --remove identityd")
+    #expect(try await system.property("ActiveState", of: timer) == "inactive")
+    try await system.shell(Container.purge)
+    #expect(try await system.shell("find /etc/systemd -name 'identityd*'") == "")
+  }
+
+  @Test(arguments: Container.suites)
   func `removing the package keeps the state, and a reinstallation finds it`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
