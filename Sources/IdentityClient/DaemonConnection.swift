@@ -208,6 +208,12 @@ package struct DaemonConnection: ~Copyable {
     }
   }
 
+  /// The events that came before the answers so far, oldest first. Each is handed out once.
+  package mutating func takeEvents() -> [ReceivedEvent] {
+    defer { events = [] }
+    return events
+  }
+
   /// Waits for the next event.
   package mutating func nextEvent(_ patience: Patience) throws(Failure) -> ReceivedEvent {
     if !events.isEmpty { return events.removeFirst() }

@@ -101,6 +101,12 @@ package struct MetricSample: Equatable, Sendable {
     package let bound: String
     /// How many values are at most that.
     package let count: UInt64
+
+    /// Says both.
+    package init(bound: String, count: UInt64) {
+      self.bound = bound
+      self.count = count
+    }
   }
 
   /// What came.

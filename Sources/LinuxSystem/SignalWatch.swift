@@ -21,11 +21,12 @@ package enum SignalWatch {
   /// - Parameters:
   ///   - leave: runs on another thread, at the same time as `body`.
   ///   - comeBack: runs there where the process was stopped and goes on.
+  ///   - tell: runs there for each signal among `told`, which has no other effect.
   package static func run<Outcome: ~Copyable>(
     _ signals: [Int32], leave: @escaping @Sendable () -> Void, comeBack: @escaping @Sendable () -> Void = {},
-    during body: () throws -> Outcome
+    told: [Int32] = [], tell: @escaping @Sendable () -> Void = {}, during body: () throws -> Outcome
   ) throws -> Outcome {
-    let watched = signals.filter { !isIgnored($0) }
+    let watched = (signals + told).filter { !isIgnored($0) }
     let isDone = Locked(false)
     var before = sigset_t()
     var mask = set(of: watched + [wake])
@@ -33,6 +34,10 @@ package enum SignalWatch {
     defer { unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
     let thread = try Thread(named: "signals") {
       while let signal = next(of: watched, isDone) {
+        guard !told.contains(signal) else {
+          tell()
+          continue
+        }
         leave()
         takeEffect(signal)
         comeBack()

@@ -41,6 +41,7 @@ package struct ClientCommand: Sendable {
     ClientCommand(
       "version compare", [.required("A"), .required("lt|le|eq|ne|ge|gt"), .required("B")],
       [.init("order", "numeric|linux")], summary: "Tell by the status whether that is so."),
+    ClientCommand("top", summary: "Show what the daemon does, on the whole terminal, until q is typed."),
     ClientCommand(
       "backup", [.required("FILE")], summary: "Write everything there is to FILE, encrypted with a passphrase."),
     ClientCommand("restore", [.required("FILE")], summary: "Bring a backup into force."),

@@ -37,7 +37,7 @@ private struct Following {
     }
     guard !untilFirst || !topics.isEmpty else { throw CommandLine.UsageError("'wait' needs a topic") }
     since = try line.options["since"].map(Self.sequence)
-    let time = try line.options["timeout"].map(Self.microseconds)
+    let time = try line.options["timeout"].map { try Options.microseconds($0, of: "timeout") }
     patience = Patience(
       until: time.map { Clock.monotonicMicroseconds + $0 }, needsOutput: !(untilFirst && isQuiet))
     output = EventOutput(try UUIDFormat(named: line.options["format"] ?? "hyphen"), Self.style(line))
@@ -91,24 +91,9 @@ private struct Following {
   }
 
   private static func sequence(_ text: String) throws(CommandLine.UsageError) -> Int64 {
-    guard isDecimal(text), let sequence = Int64(text) else {
+    guard Options.isDecimal(text), let sequence = Int64(text) else {
       throw CommandLine.UsageError("--since cannot be '\(text)'; allowed: the number of an event")
     }
     return sequence
-  }
-
-  /// Seconds with decimals, at most thirty years of them.
-  private static func microseconds(_ text: String) throws(CommandLine.UsageError) -> UInt64 {
-    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-    guard parts.allSatisfy(isDecimal), let whole = UInt64(parts[0]), whole <= 1_000_000_000 else {
-      throw CommandLine.UsageError("--timeout cannot be '\(text)'; allowed: seconds, like 10 or 2.5")
-    }
-    let decimals = parts.count > 1 ? parts[1].prefix(6) : ""
-    let padded = decimals + String(repeating: "0", count: 6 - decimals.count)
-    return whole * 1_000_000 + (UInt64(padded) ?? 0)
-  }
-
-  private static func isDecimal(_ text: String) -> Bool {
-    !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
   }
 }

@@ -52,6 +52,9 @@ package enum Options {
         .init("output", value: "FILE", "Put them in the place of FILE, at once and readable by all."),
       ]),
     Group(
+      commands: ["top"],
+      options: [.init("interval", value: "SECONDS", "Look so often; 2 where nothing is said.")]),
+    Group(
       commands: ["backup", "restore"],
       options: [.init("passphrase-fd", value: "N", "Read the passphrase from descriptor N, not at the terminal.")]),
     Group(
@@ -90,5 +93,23 @@ package enum Options {
     let names = commands.map { "'\($0)'" }
     let last = names.last ?? ""
     return names.count < 2 ? last : names.dropLast().joined(separator: ", ") + " and " + last
+  }
+
+  /// Seconds with decimals, at most thirty years of them.
+  ///
+  /// - Parameter option: whose value that is, for the error.
+  static func microseconds(_ text: String, of option: String) throws(CommandLine.UsageError) -> UInt64 {
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard parts.allSatisfy(isDecimal), let whole = UInt64(parts[0]), whole <= 1_000_000_000 else {
+      throw CommandLine.UsageError("--\(option) cannot be '\(text)'; allowed: seconds, like 10 or 2.5")
+    }
+    let decimals = parts.count > 1 ? parts[1].prefix(6) : ""
+    let padded = decimals + String(repeating: "0", count: 6 - decimals.count)
+    return whole * 1_000_000 + (UInt64(padded) ?? 0)
+  }
+
+  /// Whether a text is digits and nothing else.
+  static func isDecimal(_ text: String) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
   }
 }

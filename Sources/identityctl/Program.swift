@@ -53,6 +53,7 @@ enum Program {
       case "restore": try restore(line)
       case "check" where line.words.count == 1: examine(line)
       case "stats": try showStatistics(line)
+      case "top": try top(line)
       default: try ask(line)
       }
     } catch let failure as DaemonConnection.Failure {

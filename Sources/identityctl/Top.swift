@@ -1,0 +1,123 @@
+import IdentityClient
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+// `top`: what the daemon does, on the whole terminal.
+extension Program {
+  /// Shows what the daemon does until somebody has seen enough.
+  static func top(_ line: CommandLine) throws -> Int32 {
+    guard line.words.count == 1 else { throw CommandLine.UsageError("'top' takes no words") }
+    for other in ["json", "quiet"] where line.options[other] != nil {
+      throw CommandLine.UsageError("'--\(other)' is of no use with 'top'; 'stats' writes the same figures")
+    }
+    let interval = try line.options["interval"].map { try Options.microseconds($0, of: "interval") } ?? 2_000_000
+    guard interval >= 100_000 else { throw CommandLine.UsageError("--interval is at least 0.1") }
+    guard StandardStream.output.isTerminal, Environment["TERM"] ?? "dumb" != "dumb", let screen = try TerminalScreen()
+    else { throw CommandLine.UsageError("'top' takes a terminal; 'stats' writes the same figures anywhere") }
+    var top = Top(
+      path: line.options["socket"] ?? DaemonConnection.defaultPath,
+      format: try UUIDFormat(named: line.options["format"] ?? "hyphen"),
+      patience: min(interval, 1_000_000))
+    // A daemon that is not there at the very beginning is not waited for.
+    try top.look()
+    return try screen.run { try watch(&top, on: screen, interval) }
+  }
+
+  private static func watch(_ top: inout Top, on screen: TerminalScreen, _ interval: UInt64) throws -> Int32 {
+    var next = Clock.monotonicMicroseconds + interval
+    while true {
+      let (columns, lines) = screen.size
+      screen.show(top.lines(columns, lines))
+      switch try screen.wait(until: next) {
+      case .key(UInt8(ascii: "q")), .key(UInt8(ascii: "Q")): return ExitStatus.success
+      case .gone: return ExitStatus.outputFailed
+      case .key, .changed: continue
+      case .timeUp:
+        next = Clock.monotonicMicroseconds + interval
+        do throws(DaemonConnection.Failure) {
+          try top.look()
+        } catch {
+          top.lose(error)
+        }
+      }
+    }
+  }
+}
+
+/// What is known of the daemon so far.
+private struct Top: ~Copyable {
+  /// Events that are kept to be shown.
+  private static let shownEvents = 64
+
+  private let path: String
+  private let output: EventOutput
+  private let patience: UInt64
+  private var connection: DaemonConnection?
+  private var before: TopSample?
+  private var now: TopSample?
+  private var events: [String] = []
+  private var notice: String?
+
+  init(path: String, format: UUIDFormat, patience: UInt64) {
+    self.path = path
+    output = EventOutput(format, .text(isColoured: false))
+    self.patience = patience
+  }
+
+  /// Asks the daemon, on a new connection where there is none.
+  mutating func look() throws(DaemonConnection.Failure) {
+    let limit = Patience(until: Clock.monotonicMicroseconds + patience, needsOutput: false)
+    var daemon: DaemonConnection
+    if let held = connection.take() { daemon = held } else { daemon = try connect(limit) }
+    let figures = try Self.ask(["stats"], &daemon, limit)
+    let apps = try Self.ask(["stats", "apps=yes"], &daemon, limit)
+    let sample = TopSample(
+      moment: Clock.monotonicMicroseconds, figures: figures.compactMap { MetricSample($0) },
+      apps: apps.compactMap { TopSample.App($0) })
+    for event in daemon.takeEvents() { events.append(String(output.line(event).dropLast())) }
+    events.removeFirst(max(0, events.count - Self.shownEvents))
+    before = now
+    now = sample
+    notice = nil
+    connection = consume daemon
+  }
+
+  /// Connects, and subscribes from a few events ago on. Where there are too many subscribers, no events are shown.
+  private func connect(_ patience: Patience) throws(DaemonConnection.Failure) -> DaemonConnection {
+    var connection = try DaemonConnection(atOnce: path)
+    let answer = try connection.ask(DaemonConnection.request(["subscribe"]), patience)
+    if case .ok(let content) = answer.final, let last = content.words.first.flatMap({ Int64("\($0)") }), events.isEmpty
+    {
+      let start = max(0, last - Int64(Self.shownEvents))
+      _ = try connection.ask(DaemonConnection.request(["subscribe", "since=\(start)"]), patience)
+    }
+    return connection
+  }
+
+  /// The rows of an answer.
+  private static func ask(
+    _ words: [String], _ connection: inout DaemonConnection, _ patience: Patience
+  ) throws(DaemonConnection.Failure) -> [ReplyLine.Content] {
+    let answer = try connection.ask(DaemonConnection.request(words), patience)
+    if case .error(let code, let text) = answer.final {
+      throw code == "busy" ? .busy("\(text)") : .malformed("\(text) (\(code))")
+    }
+    return answer.rows
+  }
+
+  /// The daemon cannot be asked: what was known stays, with a word about it.
+  mutating func lose(_ failure: DaemonConnection.Failure) {
+    connection = nil
+    notice = "the daemon is gone; what it said last is shown until it is back  q quits"
+    if case .busy(let why) = failure { notice = "the daemon is busy (\(why)); trying again  q quits" }
+    if case .malformed = failure { notice = "\(failure)" }
+  }
+
+  func lines(_ columns: Int, _ lines: Int) -> [TerminalScreen.Line] {
+    guard let now else { return [] }
+    return TopLayout(columns: columns, lines: lines).lines(before, now, events: events, notice: notice).map {
+      TerminalScreen.Line($0.text, isHead: $0.isHead)
+    }
+  }
+}
