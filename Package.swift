@@ -156,7 +156,8 @@ let package = Package(
       ],
       exclude: ["Fixtures"],
       swiftSettings: strict),
-    .testTarget(name: "SystemTests", exclude: ["restart-client.pl"], swiftSettings: strict),
+    .testTarget(
+      name: "SystemTests", dependencies: ["TestSupport"], exclude: ["restart-client.pl"], swiftSettings: strict),
     .testTarget(
       name: "LayoutTests",
       dependencies: [

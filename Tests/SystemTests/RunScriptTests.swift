@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `packaging/run`, the way in for somebody who wants to see it work.
@@ -13,9 +14,12 @@ struct RunScriptTests {
       "IDENTITYD_BIN_DIR": programs.path, "XDG_RUNTIME_DIR": home.appending(path: "run").path,
       "XDG_STATE_HOME": home.appending(path: "state").path,
     ]
-    let script = checkout.appending(path: "packaging/run")
+    // As the README has it.
+    let words = try #require(Readme().commands(of: "build").first).split(separator: " ").map(String.init)
+    let script = checkout.appending(path: words[0])
+    #expect(words == ["packaging/run", "--once"])
 
-    let first = try await run(script, ["--once"], environment: environment)
+    let first = try await run(script, Array(words.dropFirst()), environment: environment)
     #expect(first.status == 0, "\(first.errors)")
     let lines = first.output.split(separator: "\n").map(String.init)
     for (question, answer) in [
@@ -28,7 +32,7 @@ struct RunScriptTests {
     #expect(!FileManager.default.fileExists(atPath: socket))
 
     // Another run is another process with the same state.
-    let second = try await run(script, ["--once"], environment: environment)
+    let second = try await run(script, Array(words.dropFirst()), environment: environment)
     #expect(second.status == 0, "\(second.errors)")
     #expect(try device(in: second.output) == device(in: first.output))
   }

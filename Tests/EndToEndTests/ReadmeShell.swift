@@ -1,0 +1,154 @@
+import Foundation
+import TestSupport
+
+/// One bash on a terminal, which is given the README's commands one after the other.
+///
+/// It runs in a sandbox of bubblewrap(1): all files can only be read, but for a fresh `/tmp`; there is no network, and no
+/// process outlives it. Whoever runs it is user 1000 in there, on a machine that is always the same one, with Debian 12.
+final class ReadmeShell {
+  /// What is written while a command runs, and by what runs in the background.
+  struct Output {
+    /// The exit status of the command.
+    var status = 0
+    /// The lines as they came.
+    var lines: [String] = []
+  }
+
+  /// A checkout with its release build, where the shell begins.
+  private static let checkout = "/tmp/checkout"
+  /// The user, and the machine.
+  private static let files = [
+    "/etc/passwd": "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/tmp/tour:/bin/bash\n",
+    "/etc/group": "root:x:0:\nuser:x:1000:\n",
+    "/etc/machine-id": "5c8b1f0e6a0d4a51b1d3a7e2f94c6b08\n",
+    "/usr/lib/os-release": "ID=debian\nVERSION_ID=\"12\"\n",
+  ]
+  /// Reads commands from descriptor 9, and says behind each how it ended.
+  ///
+  /// Bash takes a while to see that a job has ended, and until then its number is in use. No person types as fast.
+  private static let loop = #"""
+    while IFS= read -r -u 9 typed; do
+      eval "$typed" </dev/null 9<&-
+      printf '\036%d\n' $?
+      case $typed in "kill %"*) wait ${typed#kill } 2>/dev/null ;; esac
+    done
+    """#
+
+  private let folder = FileManager.default.temporaryDirectory.appending(path: "identityd-readme-\(UUID().uuidString)")
+  private let process = Process()
+  private let commands: FileHandle
+  private let input = Pipe()
+  private var terminal: URL { folder.appending(path: "terminal") }
+  /// How many lines were taken.
+  private var taken = 0
+
+  /// Starts it; nothing is typed yet.
+  init() throws {
+    let manager = FileManager.default
+    try manager.createDirectory(at: folder.appending(path: "tour"), withIntermediateDirectories: true)
+    let pipe = folder.appending(path: "commands")
+    guard try run(["mkfifo", pipe.path]).status == 0 else { throw Failure("\(pipe.path) cannot be made") }
+    // For reading too: so it opens before there is a reader, and the shell ends with it.
+    commands = try FileHandle(forUpdating: pipe)
+    try Data().write(to: terminal)
+    var options = Self.sandbox + ["--bind", folder.appending(path: "tour").path, "/tmp/tour"]
+    for (path, text) in Self.files.sorted(by: { $0.key < $1.key }) {
+      let file = folder.appending(path: URL(filePath: path).lastPathComponent)
+      try Data(text.utf8).write(to: file)
+      options += ["--ro-bind", file.path, path]
+    }
+    let words = ["bwrap"] + options + ["bash", "--norc", "-c", Self.loop]
+    let script = words.map { "'\($0.replacing("'", with: "'\\''"))'" }.joined(separator: " ") + " 9<'\(pipe.path)'"
+    try Data("exec \(script)\n".utf8).write(to: folder.appending(path: "start"))
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [
+      "script", "--quiet", "--flush", "--command", "exec bash \(folder.appending(path: "start").path)", "/dev/null",
+    ]
+    process.environment = ProcessInfo.processInfo.environment.merging([
+      "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp/tour", "LANG": "C.UTF-8", "TERM": "dumb",
+      "SHELL": "/bin/bash",
+    ]) { $1 }
+    process.environment?["IDENTITYD_SOCKET"] = nil
+    process.standardInput = input
+    process.standardOutput = try FileHandle(forWritingTo: terminal)
+    try process.runUnmasked()
+  }
+
+  deinit {
+    try? commands.close()
+    process.waitUntilExit()
+    try? FileManager.default.removeItem(at: folder)
+  }
+
+  /// What the sandbox is made of, but for what is another one each time.
+  private static var sandbox: [String] {
+    let programs = DaemonUnderTest.binaries.path
+    let sources = Readme.file.deletingLastPathComponent()
+    var options = [
+      "--unshare-user", "--uid", "1000", "--gid", "1000", "--unshare-pid", "--unshare-net", "--unshare-ipc",
+      "--unshare-cgroup-try", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+      "--tmpfs", "/tmp",
+    ]
+    // These may themselves be below /tmp.
+    for path in [programs, sources.path] { options += ["--ro-bind", path, path] }
+    options += ["--dir", "\(checkout)/.build", "--symlink", programs, "\(checkout)/.build/release"]
+    for name in ["packaging", "systemd", "Sources", "Tests"] {
+      options += ["--symlink", sources.appending(path: name).path, "\(checkout)/\(name)"]
+    }
+    // Where a sanitizer reports what it finds.
+    for name in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
+      guard let path = ProcessInfo.processInfo.environment[name]?.firstMatch(of: /log_path=([^:]+)\//)?.1 else {
+        continue
+      }
+      options += ["--bind", String(path), String(path)]
+    }
+    return options + ["--chdir", checkout]
+  }
+
+  /// Why no sandbox can be made here; nil where it can.
+  static let missing: String? = {
+    do {
+      let result = try run(["bwrap"] + sandbox + ["true"])
+      return result.status == 0 ? nil : "bwrap makes no sandbox here: \(result.errors)"
+    } catch {
+      return "\(error)"
+    }
+  }()
+
+  /// Types a command, and waits for its end, and until what has come is enough.
+  ///
+  /// Where it never is, what came is returned after the tests' patience.
+  func type(_ command: String, until isEnough: ([String]) -> Bool) throws -> Output {
+    try commands.write(contentsOf: Data("\(command)\n".utf8))
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while true {
+      let (output, count, isOver) = try shown()
+      if isOver, isEnough(output.lines) || Date() >= deadline {
+        taken += count
+        return output
+      }
+      guard Date() < deadline, process.isRunning else {
+        throw Failure("'\(command)' did not end: \(output.lines.joined(separator: "\n"))")
+      }
+      usleep(10_000)
+    }
+  }
+
+  /// What the terminal shows that was not taken yet, in how many lines, and whether the command is over.
+  private func shown() throws -> (output: Output, count: Int, isOver: Bool) {
+    let text = try String(contentsOf: terminal, encoding: .utf8).replacing("\r\n", with: "\n")
+    var output = Output()
+    var isOver = false
+    let lines = text.components(separatedBy: "\n").dropLast().dropFirst(taken)
+    for line in lines {
+      let parts = line.components(separatedBy: "\u{1e}")
+      // No file of this project has spaces at the ends of lines.
+      let text = String(parts[0].reversed().drop { $0 == " " }.reversed())
+      if parts.count == 1 || !text.isEmpty { output.lines.append(text) }
+      guard parts.count == 2 else { continue }
+      isOver = true
+      output.status = Int(parts[1]) ?? -1
+    }
+    return (output, lines.count, isOver)
+  }
+}

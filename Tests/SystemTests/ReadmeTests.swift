@@ -1,0 +1,100 @@
+import TestSupport
+import Testing
+
+/// What the README has an administrator type, on a real system.
+extension SystemTests {
+  /// Where `sudo` stands: in the container everything is done as root.
+  private static let asRoot = "sudo() { \"$@\"; }"
+  /// The passphrase from a file: how it is asked for at a terminal is tested elsewhere (PassphrasePromptTests).
+  private static let withPassphrase = "--passphrase-fd=3 3</root/passphrase"
+
+  @Test(arguments: Container.suites)
+  func `the README's installation gives an answer`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let commands = try Readme().commands(of: "installation")
+    // This is how the package came about that is tested here.
+    #expect(commands.first == "packaging/build-deb")
+    #expect(commands.count > 3)
+    let output = try await system.shell(
+      """
+      dpkg --purge identityd
+      mkdir -p /root/checkout/.build/deb
+      cd /root/checkout
+      field() { dpkg-deb --field $package $1; }
+      for package in /identityd*.deb; do
+        ln -sf $package .build/deb/$(field Package)_$(field Version)_$(field Architecture).deb
+      done
+      \(Self.asRoot)
+      \(commands.dropFirst().joined(separator: "\n"))
+      """)
+    let device = try await system.shell("identityctl get device")
+    #expect(output.contains(device), "\(output)")
+    #expect(try await system.shell("identityctl status").contains("\nkey=credential\n"))
+  }
+
+  @Test(arguments: Container.suites)
+  func `the README's copy of everything brings everything back`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    let copy = try Readme().commands(of: "copy")
+    #expect(copy.count == 3)
+    try await system.shell("rm -rf /root/identityd.copy\n" + copy.joined(separator: "\n"))
+    #expect(try await system.identifiers() == identifiers)
+    try await system.shell("systemd-run --quiet --scope identityctl renew installation")
+    #expect(try await system.identifiers() != identifiers)
+
+    // As it says: stop both, move the directory away, copy the copy back, start both.
+    try await system.shell(
+      """
+      \(copy[0])
+      rm -rf /root/damaged
+      mv /var/lib/identityd /root/damaged
+      cp -a /root/identityd.copy /var/lib/identityd
+      \(copy[2])
+      """)
+    #expect(try await system.identifiers() == identifiers)
+  }
+
+  @Test(arguments: Container.suites)
+  func `the README's golden image is another machine when it starts`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    let commands = try Readme().commands(of: "image")
+    // A container that is powered off is gone, with its disk.
+    #expect(commands.last == "poweroff")
+    try await system.shell(commands.dropLast().joined(separator: "\n"))
+    try await system.reboot()
+    let others = try await system.identifiers()
+    #expect(others.device != identifiers.device)
+    #expect(others.installation != identifiers.installation)
+  }
+
+  @Test(arguments: Container.suites)
+  func `each command that the README has for three in the morning answers`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let device = try await system.shell(
+      """
+      echo "battery staple" >/root/passphrase
+      identityd-setup-key || [ $? = 73 ]
+      systemd-run --quiet --scope identityctl version report 1.0 app=user:0
+      printf secret | systemd-run --quiet --scope identityctl item put service=s account=a --data-file=/dev/stdin
+      rm -f /root/identityd.backup
+      identityctl backup /root/identityd.backup \(Self.withPassphrase)
+      identityctl get device
+      """
+    ).split(separator: "\n").last
+    let commands = try Readme().commands(below: "At three in the morning")
+    #expect(commands.count > 15)
+    for command in commands {
+      var line = command.replacing("UUID", with: device ?? "").replacing("app=ID", with: "app=user:0")
+      if line.contains("FILE") {
+        line = line.replacing("FILE", with: "/root/identityd.backup") + " \(Self.withPassphrase)"
+      }
+      // It has no end of its own.
+      if line.contains("monitor") { line = "timeout 2 \(line) || [ $? = 124 ]" }
+      let outcome = try await system.attempt(line)
+      #expect(outcome.status == 0, "\(line): \(outcome)")
+      if command == "identityctl status" { #expect(outcome.output.contains("\nstore=ok\n"), "\(outcome.output)") }
+    }
+  }
+}
