@@ -108,12 +108,14 @@ import Testing
   private static let takers = [
     "build": "Tests/SystemTests/RunScriptTests.swift", "client": "Tests/EndToEndTests/ReadmeTests.swift",
     "installation": "Tests/SystemTests/ReadmeTests.swift", "copy": "Tests/SystemTests/ReadmeTests.swift",
-    "image": "Tests/SystemTests/ReadmeTests.swift", "At three in the morning": "Tests/SystemTests/ReadmeTests.swift",
+    "image": "Tests/SystemTests/ReadmeTests.swift", "metrics": "Tests/SystemTests/ReadmeTests.swift",
+    "At three in the morning": "Tests/SystemTests/ReadmeTests.swift",
   ]
   /// Which file has exactly this command.
   private static let runners = ["packaging/test": ".ci/run", "packaging/test --threads": ".ci/run"]
-  /// What takes too long for a test, with the script that has to know it.
+  /// What takes too long for a test, or a person in front of it, with the file that has to know it.
   private static let byHand = [
+    "identityctl top": "packaging/man/identityctl.1",
     "packaging/test --long": "packaging/test", "packaging/test --planted": "packaging/test",
     "packaging/bench": "packaging/bench", "packaging/bench neighbour": "Sources/IdentityBench/Program.swift",
   ]

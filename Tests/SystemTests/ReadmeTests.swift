@@ -70,6 +70,15 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
+  func `the README's timer collects figures`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await system.shell(try Readme().commands(of: "metrics").joined(separator: "\n"))
+    #expect(try await system.property("ActiveState", of: "identityd-metrics.timer") == "active")
+    try await system.shell("systemctl start identityd-metrics.service; systemctl disable --now identityd-metrics.timer")
+    #expect(try await system.property("Result", of: "identityd-metrics.service") == "success")
+  }
+
+  @Test(arguments: Container.suites)
   func `each command that the README has for three in the morning answers`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let device = try await system.shell(
