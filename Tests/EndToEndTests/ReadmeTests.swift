@@ -115,7 +115,7 @@ import Testing
   private static let runners = ["packaging/test": ".ci/run", "packaging/test --threads": ".ci/run"]
   /// What takes too long for a test, or a person in front of it, with the file that has to know it.
   private static let byHand = [
-    "identityctl top": "packaging/man/identityctl.1",
+    "identityctl top": "packaging/man/identityctl.1", "packaging/build-rpm": "packaging/test",
     "packaging/test --long": "packaging/test", "packaging/test --planted": "packaging/test",
     "packaging/bench": "packaging/bench", "packaging/bench neighbour": "Sources/IdentityBench/Program.swift",
   ]
