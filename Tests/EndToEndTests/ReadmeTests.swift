@@ -106,6 +106,7 @@ import Testing
 
   /// Which file runs a block, or the commands within the text below a heading, taking them from the README.
   private static let takers = [
+    "library": "Tests/IdentityClientTests/ReadmeExample.swift",
     "build": "Tests/SystemTests/RunScriptTests.swift", "client": "Tests/EndToEndTests/ReadmeTests.swift",
     "installation": "Tests/SystemTests/ReadmeTests.swift", "copy": "Tests/SystemTests/ReadmeTests.swift",
     "image": "Tests/SystemTests/ReadmeTests.swift", "metrics": "Tests/SystemTests/ReadmeTests.swift",
@@ -125,11 +126,21 @@ import Testing
       contentsOf: Readme.file.deletingLastPathComponent().appending(path: path), encoding: .utf8)
   }
 
+  /// Lines without what is before them, and without empty ones.
+  private static func unindented(_ text: String) -> String {
+    text.split(separator: "\n").map { $0.drop { $0 == " " } }.filter { !$0.isEmpty }.joined(separator: "\n")
+  }
+
   @Test func `a test runs each block`() throws {
     for block in try Readme().blocks where block.language != "console" {
       let name = try #require(block.name, "README.md:\(block.line): no comment says what tests it")
       let taker = try #require(Self.takers[name], "README.md:\(block.line): nothing tests '\(name)'")
-      let isTaken = try Self.text(taker).contains(block.language == "sh" ? "of: \"\(name)\"" : "\"\(block.language)\"")
+      let text = try Self.text(taker)
+      // What is to be compiled stands there, from line to line; all else is taken from the README.
+      let isTaken =
+        block.language == "swift"
+        ? Self.unindented(text).contains(Self.unindented(block.lines.joined(separator: "\n")))
+        : text.contains(block.language == "sh" ? "of: \"\(name)\"" : "\"\(block.language)\"")
       #expect(isTaken, "\(taker) does not run '\(name)'")
     }
   }
