@@ -230,11 +230,13 @@ import Testing
     #expect(try client.ask("ping") == ["OK"])
     let before = try looks("0", "0")
     #expect(try before > 0 && looks("-1", "1") > 0, "it looked, found nothing, and slept")
-    for _ in 0..<10 {
+    let pauses = 10
+    for _ in 0..<pauses {
       usleep(10_000)
       #expect(try client.ask("ping") == ["OK"])
     }
-    #expect(try looks("0", "0") == before)
+    // Once in a while there is something to do besides, and behind it a look: but not in each pause.
+    #expect(try looks("0", "0") < before + pauses)
   }
 
   @Test func `a good configuration passes its check, and nothing is started`() throws {

@@ -106,7 +106,7 @@ import Testing
 
   /// Which file runs a block, or the commands within the text below a heading, taking them from the README.
   private static let takers = [
-    "library": "Tests/IdentityClientTests/ReadmeExample.swift",
+    "library": "Tests/EndToEndTests/Library/ReadmeExampleTests.swift",
     "build": "Tests/SystemTests/RunScriptTests.swift", "client": "Tests/EndToEndTests/ReadmeTests.swift",
     "installation": "Tests/SystemTests/ReadmeTests.swift", "copy": "Tests/SystemTests/ReadmeTests.swift",
     "image": "Tests/SystemTests/ReadmeTests.swift", "metrics": "Tests/SystemTests/ReadmeTests.swift",

@@ -1,0 +1,15 @@
+import IdentityClient
+import Testing
+
+/// The lines of Swift that README.md shows, against the real daemon; ReadmeTests compare them.
+@Suite struct ReadmeExampleTests {
+  @Test func `what the README shows of the library is so`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let device = try await client.ask(.identifier(.device)).uuid
+    let version = try await client.ask(.reportVersion("1.4.2"))
+    print(device, version.state)
+    #expect(device.description == (try daemon.uuid("get device")))
+    #expect(version.state == .installed)
+  }
+}
