@@ -227,11 +227,11 @@ import Testing
   @Test func `help tells what the client does by itself, and whose the options are`() throws {
     let help = try run([program, "--help"]).output
     for text in [
-      "monitor [TOPIC…]", "wait TOPIC…", "--since=SEQ", "--timeout=SECONDS", "Options of 'monitor' and 'wait'",
+      "monitor [TOPIC…]", "wait TOPIC [TOPIC…]", "--since=SEQ", "--timeout=SECONDS", "Options of 'monitor' and 'wait'",
     ] {
       #expect(help.contains(text), "\(help)")
     }
-    #expect(try run([program, "--help", "wait"]).output.hasPrefix("  wait TOPIC…"))
+    #expect(try run([program, "--help", "wait"]).output.hasPrefix("  wait TOPIC [TOPIC…]"))
   }
 }
 
