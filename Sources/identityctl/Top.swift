@@ -1,3 +1,4 @@
+import ClientFormats
 import IdentityClient
 import IdentityCore
 import IdentityWire

@@ -118,7 +118,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
 
   package static let all: [AccessRule] =
     [
-      "ping", "hello", "help", "whoami", "status", "check x", "get uuid", "get key a", "get session",
+      "ping", "hello", "help", "whoami", "status", "stats", "check x", "get uuid", "get key a", "get session",
       "version compare 1 2", "app list", "subscribe", "subscribe snapshot=yes", "unsubscribe", "quit",
     ].map { AccessRule($0, .anybody, nil) }
     + [

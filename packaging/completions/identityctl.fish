@@ -9,6 +9,7 @@ set -g __identityctl_commands \
     'help;-...;;List the verbs, or those that begin with VERB.' \
     'whoami;;;Say who the daemon takes the peer for, by the kernel\'s word.' \
     'status;;;Show the daemon\'s state, a row a value.' \
+    'stats;;apps=yes;Show what the daemon has counted and measured; apps=yes: of the apps, to an admin of all.' \
     'seal;;;Prepare a golden image: every identifier ends, and the next start is a first one.' \
     'quit;;;Answer, then close the connection.' \
     'get uuid;;count=- version=4|7;Make fresh UUIDs: version 4 at random, version 7 strictly ascending over all callers.' \
@@ -60,8 +61,10 @@ set -g __identityctl_commands \
     'wait;device|installation|vendor|app|devices|account|item|version|token device|installation|vendor|app|devices|account|item|version|token...;;Write the next event of these topics, and end.' \
     'version changed;-;build=- of=app|os app=@app;Tell by the status whether VERSION, or what was reported last, differs from the last session\'s.' \
     'version compare;- lt|le|eq|ne|ge|gt -;order=numeric|linux;Tell by the status whether that is so.' \
+    'top;;;Show what the daemon does, on the whole terminal, until q is typed.' \
     'backup;@file;;Write everything there is to FILE, encrypted with a passphrase.' \
-    'restore;@file;;Bring a backup into force.'
+    'restore;@file;;Bring a backup into force.' \
+    'check;;;Without a VALUE: see whether all is in order, and what mends what is not.'
 set -g __identityctl_options \
     '--socket=@file;;Ask the daemon at this socket.' \
     '--json;;Write the answer as one JSON document, or each event as one.' \
@@ -76,6 +79,10 @@ set -g __identityctl_options \
     '--data-file=@file;item add|item put|item update;Take the secret from this file, as it is; - is standard input.' \
     '--raw;item read;Write the bytes of the secret as they are, and nothing else.' \
     '--token-file=@file;token put|token invalidate;Take TOKEN from this file, without its line end; - is standard input.' \
+    '--openmetrics;stats;Write the figures as OpenMetrics 1.0 has them.' \
+    '--prometheus;stats;Write them in Prometheus\' text format, for node_exporter\'s textfile collector.' \
+    '--output=@file;stats;Put them in the place of FILE, at once and readable by all.' \
+    '--interval=-;top;Look so often; 2 where nothing is said.' \
     '--passphrase-fd=-;backup|restore;Read the passphrase from descriptor N, not at the terminal.' \
     '--dry-run;restore;Change nothing, and tell what would be.' \
     '--adopt-device;restore;Take the backup\'s device identifier over on another machine.'

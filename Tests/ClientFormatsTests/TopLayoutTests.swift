@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityWire
 import Testing
 
-@testable import IdentityClient
+@testable import ClientFormats
 
 @Suite struct TopLayoutTests {
   private func row(_ line: String) throws -> ReplyLine.Content {

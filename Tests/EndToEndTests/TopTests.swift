@@ -1,0 +1,214 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `top` on a real terminal, which tmux(1) is.
+@Suite struct TopTests {
+  private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+
+  @Test func `it shows what the daemon does, and leaves the terminal as it was`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    #expect(try client.ask(#"account set "a\u001b[31mb""#) == ["OK"])
+    let terminal = try Tmux(daemon, "\(Self.program) top --interval=0.2")
+    let shown = try terminal.wait { $0.contains("requests/s 1") || $0.contains("requests/s 2") }
+    #expect(shown.contains("identityd 0."))
+    #expect(shown.contains("LATENCY") && shown.contains("commit "))
+    #expect(shown.contains("user:\(geteuid())"))
+    #expect(shown.contains(#"account changed  value="a\u001b[31mb""#), "\(shown)")
+    #expect(shown.split(separator: "\n").allSatisfy { $0.count <= 80 })
+    #expect(try terminal.state() == "1 0")
+    try terminal.type("q")
+    try terminal.expectEnd("status 0")
+  }
+
+  @Test(arguments: [("INT", 130), ("TERM", 143), ("HUP", 129), ("C-c", 130)])
+  func `however it is ended, it leaves the terminal as it was`(signal: String, status: Int) throws {
+    let daemon = try DaemonUnderTest().start()
+    let terminal = try Tmux(daemon, "\(Self.program) top --interval=0.2")
+    _ = try terminal.wait { $0.contains("q quits") }
+    if signal == "C-c" { try terminal.type("C-c") } else { try terminal.send(signal) }
+    try terminal.expectEnd("status \(status)")
+  }
+
+  @Test func `it follows the size of the terminal`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let terminal = try Tmux(daemon, "\(Self.program) top --interval=1000")
+    let before = try terminal.wait { $0.contains("EVENTS") }
+    #expect(before.contains("p99 now"))
+    try terminal.resize(40, 8)
+    // Long before it would look again.
+    let small = try terminal.wait { !$0.contains("EVENTS") && $0.contains("LATENCY") }
+    #expect(small.split(separator: "\n").allSatisfy { $0.count <= 40 })
+    try terminal.resize(100, 30)
+    _ = try terminal.wait { $0.contains("EVENTS") }
+    try terminal.type("q")
+    try terminal.expectEnd("status 0")
+  }
+
+  @Test func `a daemon that goes away is waited for`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let terminal = try Tmux(daemon, "\(Self.program) top --interval=0.2")
+    _ = try terminal.wait { $0.contains("identityd 0.") }
+    #expect(daemon.end() == 0)
+    let gone = try terminal.wait { $0.contains("the daemon is gone") }
+    #expect(gone.contains("LATENCY"))
+    try daemon.start()
+    _ = try terminal.wait { $0.contains("identityd 0.") && !$0.contains("the daemon is gone") }
+    try terminal.type("q")
+    try terminal.expectEnd("status 0")
+  }
+
+  @Test func `stopped it gives the terminal back, and takes it again`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let terminal = try Tmux(daemon, "\(Self.program) top --interval=0.2")
+    _ = try terminal.wait { $0.contains("q quits") }
+    try terminal.type("C-z")
+    try terminal.wait(forState: "0 1")
+    _ = try terminal.wait { $0.contains("stopped") }
+    try terminal.resume()
+    try terminal.wait(forState: "1 0")
+    _ = try terminal.wait { $0.contains("q quits") }
+    try terminal.type("q")
+    try terminal.expectEnd("status 0")
+  }
+
+  @Test func `without a terminal it says what to use instead`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let result = try identityctl(daemon, "top")
+    #expect((result.status, result.output) == (2, ""))
+    #expect(result.errors.contains("'top' takes a terminal; 'stats'"))
+  }
+
+  @Test func `without a daemon at the beginning it does not touch the terminal`() throws {
+    let daemon = try DaemonUnderTest()
+    let terminal = try Tmux(daemon, "\(Self.program) top")
+    let shown = try terminal.wait { $0.contains("status ") }
+    #expect(shown.contains("no identityd at"))
+    try terminal.expectEnd("status 3")
+  }
+
+  @Test(arguments: ["--interval=0", "--interval=0.01", "--interval=x", "--json", "word"])
+  func `what cannot be meant is refused`(word: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    #expect(try identityctl(daemon, "top", word).status == 2)
+  }
+}
+
+/// A terminal of 80 by 24 with one command on it.
+private final class Tmux {
+  private let name = "identityd-\(UUID().uuidString)"
+  private let folder: URL
+  private let server = Process()
+
+  init(_ daemon: DaemonUnderTest, _ command: String) throws {
+    folder = daemon.folder
+    // With job control: only a process whose shell could resume it can be stopped (POSIX, orphaned process groups).
+    let script = """
+      set -m
+      trap : INT
+      settings() { stty -a | sed 1d; } # the first line is the size
+      settings >\(folder.path)/before
+      sh -c 'echo $$ >\(folder.path)/process; exec \(command)'
+      status=$?
+      if [ "$(jobs -s)" ]; then
+        echo stopped
+        while [ ! -e \(folder.path)/resume ]; do sleep 0.05; done
+        fg
+        status=$?
+      fi
+      echo "status $status"
+      settings >\(folder.path)/after.new && mv \(folder.path)/after.new \(folder.path)/after
+      exec sleep 1000
+      """
+    let file = folder.appending(path: "script")
+    try Data(script.utf8).write(to: file)
+    // Not one that a client leaves behind: it would hold what Foundation knows the end of that client by.
+    server.executableURL = URL(filePath: "/usr/bin/env")
+    server.arguments = ["tmux", "-L", name, "-D", "-f", "/dev/null"]
+    server.environment = ProcessInfo.processInfo.environment.merging(
+      ["IDENTITYD_SOCKET": daemon.socket, "TERM": "xterm"]) { $1 }
+    server.standardInput = FileHandle.nullDevice
+    server.standardOutput = FileHandle.nullDevice
+    server.standardError = FileHandle.nullDevice
+    try server.runUnmasked()
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while true {
+      do {
+        try tmux("new-session", "-d", "-x", "80", "-y", "24", "bash \(file.path)")
+        return
+      } catch {
+        guard Date() < deadline, server.isRunning else { throw error }
+        usleep(20_000)
+      }
+    }
+  }
+
+  deinit {
+    kill(server.processIdentifier, SIGKILL)
+    server.waitUntilExit()
+  }
+
+  @discardableResult
+  private func tmux(_ words: String...) throws -> String {
+    let outcome = try run(["tmux", "-N", "-L", name] + words)
+    guard outcome.status == 0 else { throw Failure("tmux \(words): \(outcome.errors)") }
+    return outcome.output
+  }
+
+  /// Whether the alternate screen is shown, and whether the cursor is.
+  func state() throws -> String {
+    try tmux("display-message", "-p", "#{alternate_on} #{cursor_flag}").trimmingCharacters(in: .newlines)
+  }
+
+  /// Waits until what is shown is as it should be.
+  @discardableResult
+  func wait(until isRight: (String) -> Bool) throws -> String {
+    let deadline = Date(timeIntervalSinceNow: patience)
+    var shown = ""
+    while Date() < deadline {
+      shown = try tmux("capture-pane", "-p")
+      if isRight(shown) { return shown }
+      usleep(20_000)
+    }
+    throw Failure("in vain waited for another screen than this:\n\(shown)")
+  }
+
+  func wait(forState wanted: String) throws {
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while Date() < deadline {
+      if try state() == wanted { return }
+      usleep(20_000)
+    }
+    throw Failure("in vain waited for state \(wanted); it is \(try state())")
+  }
+
+  func type(_ key: String) throws { try tmux("send-keys", key) }
+
+  func resize(_ columns: Int, _ lines: Int) throws {
+    try tmux("resize-window", "-x", "\(columns)", "-y", "\(lines)")
+  }
+
+  /// Has the shell go on with what was stopped.
+  func resume() throws { try Data().write(to: folder.appending(path: "resume")) }
+
+  func send(_ signal: String) throws {
+    let process = try String(contentsOf: folder.appending(path: "process"), encoding: .utf8)
+    let sent = try run(["sh", "-c", "kill -\(signal) \(process)"])
+    guard sent.status == 0 else { throw Failure(sent.errors) }
+  }
+
+  /// The command has ended like that, and the terminal is as it was before.
+  func expectEnd(_ status: String) throws {
+    let shown = try wait { $0.contains("status ") }
+    #expect(shown.contains(status + "\n"), "\(shown)")
+    #expect(!shown.contains("LATENCY"), "\(shown)")
+    #expect(try state() == "0 1")
+    let deadline = Date(timeIntervalSinceNow: patience)
+    let after = folder.appending(path: "after")
+    while !FileManager.default.fileExists(atPath: after.path), Date() < deadline { usleep(20_000) }
+    let before = try String(contentsOf: folder.appending(path: "before"), encoding: .utf8)
+    #expect(try String(contentsOf: after, encoding: .utf8) == before)
+    #expect(before.contains(" echo "))
+  }
+}
