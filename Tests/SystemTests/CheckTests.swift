@@ -54,7 +54,7 @@ extension SystemTests {
 
   private func reinstalled(_ suite: String) async throws -> Container {
     let system = try await Container.ready(suite)
-    try await system.shell("dpkg --purge identityd && dpkg --install /identityd.deb")
+    try await system.shell("\(Container.purge) && \(Container.install)")
     return system
   }
 

@@ -17,11 +17,11 @@ extension SystemTests {
     #expect(commands.count > 3)
     let output = try await system.shell(
       """
-      dpkg --purge identityd
+      \(Container.purge)
       mkdir -p /root/checkout/.build/deb
       cd /root/checkout
       field() { dpkg-deb --field $package $1; }
-      for package in /identityd*.deb; do
+      for package in \(Container.packages)/*.deb; do
         ln -sf $package .build/deb/$(field Package)_$(field Version)_$(field Architecture).deb
       done
       \(Self.asRoot)
