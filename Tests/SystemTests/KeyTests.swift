@@ -213,7 +213,10 @@ extension SystemTests {
 
     // The daemon is what needs it; it comes back with the next start even where it was killed.
     #expect(try await keyInUse(on: system) == "credential")
-    try await system.shell("systemctl kill --signal=KILL \(unit); systemctl restart identityd.service")
+    try await system.shell("systemctl kill --signal=KILL \(unit)")
+    // Before systemd has noticed, a start finds it running.
+    try await eventually("its end is noticed") { try await system.property("ActiveState", of: unit) == "failed" }
+    try await system.shell("systemctl restart identityd.service")
     #expect(try await keyInUse(on: system) == "credential")
   }
 
