@@ -147,7 +147,8 @@ let package = Package(
       name: "ClientFormatsTests", dependencies: ["ClientFormats", "IdentityClient", "IdentityCore", "IdentityWire"],
       swiftSettings: strict),
     .testTarget(
-      name: "DoctorTests", dependencies: ["Doctor", "IdentityCore", "LinuxSystem"], swiftSettings: strict),
+      name: "DoctorTests", dependencies: ["Doctor", "IdentityCore", "IdentityWire", "LinuxSystem"],
+      swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

@@ -88,23 +88,17 @@ package struct FieldFile {
 extension FieldFile.Failure {
   /// What is said to people. Values are not repeated: a file may hold what is nobody's business.
   package func text(file: String) -> String {
-    let file = visible(file)
+    let file = WordEncoder.quoted(file)
     return switch self {
-    case .missing(let field): "\(file) has no field \(visible(field))"
+    case .missing(let field): "\(file) has no field \(WordEncoder.quoted(field))"
     case .ambiguous(let field, let count):
-      "\(file) has \(count) fields \(visible(field)); it cannot be told which is meant"
+      "\(file) has \(count) fields \(WordEncoder.quoted(field)); it cannot be told which is meant"
     case .notChosen(let names) where names.isEmpty: "no field of \(file) holds a UUID"
     case .notChosen(let names):
-      "\(file) holds more than a UUID; say with --field which is meant: \(names.map(visible).joined(separator: ", "))"
-    case .notUUID(let field?): "the field \(visible(field)) of \(file) is not a UUID"
+      "\(file) holds more than a UUID; say with --field which is meant: \(names.map(WordEncoder.quoted).joined(separator: ", "))"
+    case .notUUID(let field?): "the field \(WordEncoder.quoted(field)) of \(file) is not a UUID"
     case .notUUID(nil): "\(file) holds no UUID"
     }
-  }
-
-  private func visible(_ text: String) -> String {
-    var bytes: [UInt8] = []
-    WordEncoder.append(quoted: Array(text.utf8), to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
   }
 }
 

@@ -65,11 +65,6 @@ package struct TextOutput {
   /// A value that cannot move the cursor: control characters are shown escaped.
   func visible(_ value: Text) -> String {
     let text = format.apply(to: value)
-    guard text.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }) else {
-      return text
-    }
-    var bytes: [UInt8] = []
-    WordEncoder.append(quoted: Array(text.utf8), to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
+    return text.unicodeScalars.contains(where: WordEncoder.isControl) ? WordEncoder.quoted(text) : text
   }
 }

@@ -16,9 +16,7 @@ package struct TopSample: Equatable, Sendable {
 
     /// Reads a row of `stats apps=yes`; nil where it is none.
     package init?(_ row: ReplyLine.Content) {
-      func number(_ name: Text) -> Int64? {
-        row.attributes.first { $0.name == name }.flatMap { Int64("\($0.value)") }
-      }
+      func number(_ name: Text) -> Int64? { row[name].flatMap { Int64("\($0)") } }
       guard let name = row.words.first, let connections = number("connections"),
         let subscribers = number("subscribers"), let requests = number("requests")
       else { return nil }

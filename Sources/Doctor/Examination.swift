@@ -132,7 +132,7 @@ struct DaemonAnswers: Equatable, Sendable {
     if case .error("busy", let why) = hello.final { throw .busy("\(why)") }
     if case .ok(let content) = hello.final {
       self.hello = content.words.map { "\($0)" }
-      lineProtocol = content["protocol"] ?? ""
+      lineProtocol = content["protocol"].map { "\($0)" } ?? ""
     }
     let whoami = try ask("whoami")
     switch whoami.final {
@@ -158,9 +158,4 @@ struct DaemonAnswers: Equatable, Sendable {
 
   /// All rows of `status` of a name.
   func all(_ name: String) -> [String] { status.filter { $0.name == name }.map(\.value) }
-}
-
-extension ReplyLine.Content {
-  /// The value of an attribute.
-  fileprivate subscript(name: Text) -> String? { attributes.first { $0.name == name }.map { "\($0.value)" } }
 }

@@ -1,3 +1,5 @@
+import IdentityWire
+
 /// A command that mends something, as a person types it.
 package struct Remedy: Equatable, Sendable {
   /// Whether it takes root.
@@ -30,15 +32,15 @@ package struct Remedy: Equatable, Sendable {
   static func quoted(_ word: String) -> String {
     let isBare = !word.isEmpty && word.utf8.allSatisfy(isPlain)
     if isBare { return word }
-    guard word.unicodeScalars.contains(where: isControl) else {
+    guard word.unicodeScalars.contains(where: WordEncoder.isControl) else {
       return "'\(word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''"))'"
     }
     var text = "$'"
     for scalar in word.unicodeScalars {
       switch scalar {
       case "'", "\\": text += "\\\(scalar)"
-      // All of them are below U+0100; bash has \u for characters, as \x is for bytes.
-      case _ where isControl(scalar): text += "\\u\(hexadecimal(scalar))"
+      // bash has \u for characters too, as \x is for bytes.
+      case _ where WordEncoder.isControl(scalar): text += WordEncoder.escape(of: scalar)
       default: text.unicodeScalars.append(scalar)
       }
     }
@@ -53,13 +55,4 @@ package struct Remedy: Equatable, Sendable {
     default: "-_./:=@,+%".utf8.contains(byte)
     }
   }
-}
-
-/// Whether a character could move a terminal's cursor.
-func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value) }
-
-/// Four digits.
-func hexadecimal(_ scalar: Unicode.Scalar) -> String {
-  let digits = String(scalar.value, radix: 16)
-  return String(repeating: "0", count: max(0, 4 - digits.utf8.count)) + digits
 }

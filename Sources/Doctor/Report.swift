@@ -37,7 +37,11 @@ package struct Report: Sendable {
   private func visible(_ text: String) -> String {
     var shown = ""
     for scalar in text.unicodeScalars {
-      if isControl(scalar) { shown += "\\u\(hexadecimal(scalar))" } else { shown.unicodeScalars.append(scalar) }
+      if WordEncoder.isControl(scalar) {
+        shown += WordEncoder.escape(of: scalar)
+      } else {
+        shown.unicodeScalars.append(scalar)
+      }
     }
     return shown
   }
@@ -49,24 +53,19 @@ package struct Report: Sendable {
   /// The cause of what was skipped is the reason. Where a check has several faults, their causes are joined by semicolons,
   /// and what mends them by `&&`. Where there is nothing to say, cause and mend are null.
   package var json: String {
+    let quoted = WordEncoder.quoted
     let checks = findings.map { name, finding in
       let result = finding.result
       let causes = result == .skipped ? [finding.reason ?? ""] : finding.faults.map(\.cause)
       let mends = finding.faults.flatMap(\.mend).map { $0.text(for: userID) }
-      let facts = finding.facts.map { "\(string($0.name)):\(string($0.value))" }.joined(separator: ",")
-      return "{\"name\":\(string(name)),\"result\":\(string(result.rawValue)),\"cause\":\(joined(causes, "; ")),"
+      let facts = finding.facts.map { "\(quoted($0.name)):\(quoted($0.value))" }.joined(separator: ",")
+      return "{\"name\":\(quoted(name)),\"result\":\(quoted(result.rawValue)),\"cause\":\(joined(causes, "; ")),"
         + "\"mend\":\(joined(mends, " && ")),\"facts\":{\(facts)}}"
     }
     return "{\"ok\":\(isGood),\"checks\":[\(checks.joined(separator: ","))]}\n"
   }
 
   private func joined(_ texts: [String], _ separator: String) -> String {
-    texts.isEmpty ? "null" : string(texts.joined(separator: separator))
-  }
-
-  private func string(_ text: String) -> String {
-    var bytes: [UInt8] = []
-    WordEncoder.append(quoted: Array(text.utf8), to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
+    texts.isEmpty ? "null" : WordEncoder.quoted(texts.joined(separator: separator))
   }
 }

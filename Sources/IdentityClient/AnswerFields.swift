@@ -30,9 +30,7 @@ struct AnswerFields {
   }
 
   /// An attribute that may be missing.
-  func text(_ name: String) -> String? {
-    content.attributes.first { $0.name.bytes.elementsEqual(name.utf8) }?.value.description
-  }
+  func text(_ name: String) -> String? { content[Text(name)]?.description }
 
   /// An attribute that may not.
   func required(_ name: String) throws(IdentityError) -> String {

@@ -20,7 +20,7 @@ final class Measurements {
   private(set) var commitSeconds = Histogram(.seconds)
   private(set) var commitChanges = Histogram(.amounts)
   private(set) var storeSize: Int64 = 0
-  private(set) var events = 0
+  var events = 0
   var accepted = 0
   var refused = 0
   /// How many requests apps have made by connections that have ended.
@@ -92,6 +92,5 @@ final class Measurements {
       commitChanges.add(UInt64(commit.changes))
     }
     if let size = report.storeSize { storeSize = size }
-    for recorded in report.changes where recorded.event != nil { events += 1 }
   }
 }

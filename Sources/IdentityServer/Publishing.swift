@@ -83,7 +83,7 @@ extension Server {
       }
       if connection.held !== seer {
         seer = connection.held
-        isVisible = connection.peer.isAdmin || registry.may(connection.peer, see: newest.audience)
+        isVisible = registry.may(connection.peer, see: newest.audience)
       }
       hand(newest, isVisible: isVisible, to: connection)
     }

@@ -54,7 +54,10 @@ extension Server {
     if let source = report.keySource { keySource = source }
     for recorded in report.changes {
       registry.apply(recorded)
-      if let event = recorded.event { events.append(event) }
+      if let event = recorded.event {
+        events.append(event)
+        measurements.events += 1
+      }
       announce(recorded.change)
     }
     for notice in report.notices {

@@ -99,10 +99,7 @@ extension Refusal {
   /// The text with whatever a name in it may hold that has no place on one line written as an escape.
   private var lineText: String {
     let text = text
-    guard text.unicodeScalars.contains(where: WordEncoder.isControl) else { return text }
-    var bytes: [UInt8] = []
-    WordEncoder.append(quoted: Array(text.utf8), to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
+    return text.unicodeScalars.contains(where: WordEncoder.isControl) ? WordEncoder.quoted(text) : text
   }
 }
 

@@ -178,9 +178,7 @@ extension MetricSample {
       return nil
     }
     self.metric = metric
-    labels = metric.labels.compactMap { name in
-      row.attributes.first { $0.name == Text(name) }.map { Label(name: name, value: $0.value) }
-    }
+    labels = metric.labels.compactMap { name in row[Text(name)].map { Label(name: name, value: $0) } }
     guard labels.count == metric.labels.count, let number = Self.number(head.value) else { return nil }
     guard metric.kind == .histogram else {
       value = .number(number)

@@ -11,6 +11,9 @@ package enum ReplyLine: Equatable, Sendable {
 
     /// Nothing yet.
     package init() {}
+
+    /// The value of the first attribute of a name.
+    package subscript(name: Text) -> Text? { attributes.first { $0.name == name }?.value }
   }
 
   /// `name=value`.

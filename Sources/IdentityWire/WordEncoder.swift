@@ -19,11 +19,18 @@ package enum WordEncoder {
       case "\n": output.append(contentsOf: "\\n".utf8)
       case "\r": output.append(contentsOf: "\\r".utf8)
       case "\t": output.append(contentsOf: "\\t".utf8)
-      case _ where isControl(scalar): appendEscape(scalar, to: &output)
+      case _ where isControl(scalar): output.append(contentsOf: escape(of: scalar).utf8)
       default: output.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
       }
     }
     output.append(UInt8(ascii: "\""))
+  }
+
+  /// A text as a JSON string that holds no control character.
+  package static func quoted(_ text: String) -> String {
+    var bytes: [UInt8] = []
+    append(quoted: Array(text.utf8), to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   private static func append(_ bytes: [UInt8], bare: Bool, to output: inout [UInt8]) {
@@ -49,15 +56,14 @@ package enum WordEncoder {
     return bytes[end] == UInt8(ascii: "=")
   }
 
-  static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+  /// Whether a character could move a terminal's cursor.
+  package static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
   }
 
-  /// Every control character is below U+0100, so two digits are enough.
-  private static func appendEscape(_ scalar: Unicode.Scalar, to output: inout [UInt8]) {
-    output.append(contentsOf: "\\u00".utf8)
+  /// A control character as JSON has it. Every one is below U+0100, so two digits are enough.
+  package static func escape(of scalar: Unicode.Scalar) -> String {
     let digits = String(scalar.value, radix: 16)
-    if digits.utf8.count < 2 { output.append(UInt8(ascii: "0")) }
-    output.append(contentsOf: digits.utf8)
+    return digits.utf8.count < 2 ? "\\u000\(digits)" : "\\u00\(digits)"
   }
 }

@@ -95,23 +95,13 @@ package final class TerminalScreen: Sendable {
   ///
   /// - Parameter deadline: a moment of ``Clock/monotonicMicroseconds``.
   package func wait(until deadline: UInt64) throws(SystemError) -> News {
-    let input = pollfd(fd: terminal.number, events: Int16(POLLIN), revents: 0)
-    let rung = pollfd(fd: bell.descriptor.number, events: Int16(POLLIN), revents: 0)
     while true {
-      var watched: InlineArray<2, pollfd> = [input, rung]
-      var span = watched.mutableSpan
-      let now = Clock.monotonicMicroseconds
-      let limit = deadline > now ? Int32(clamping: (deadline - now) / 1_000 + 1) : 0
-      let count = unsafe span.withUnsafeMutableBufferPointer { unsafe poll($0.baseAddress, 2, limit) }
-      let code = errno
-      if count == -1, code != EINTR { throw SystemError(call: "poll", code: code) }
-      guard count > 0 else {
-        if Clock.monotonicMicroseconds >= deadline { return .timeUp }
-        continue
-      }
-      if watched[1].revents != 0 {
+      switch try TimedWait.wait(for: terminal.number, bell: bell.descriptor.number, until: deadline) {
+      case .timeUp: return .timeUp
+      case .rung:
         bell.wait()
         return .changed
+      case .readable, .room, .outputClosed: break
       }
       var byte: [UInt8] = [0]
       do {
@@ -168,19 +158,17 @@ package final class TerminalScreen: Sendable {
     let bytes = Array(text.utf8)
     var written = 0
     while written < bytes.count {
-      switch attempt({ Self.write(bytes, from: written, to: terminal.number) }) {
-      case .done(let count): written += count
-      case .failed(let code):
-        var watched = pollfd(fd: terminal.number, events: Int16(POLLOUT), revents: 0)
-        guard code == EAGAIN, case .done(1) = attempt({ Int(unsafe poll(&watched, 1, Self.patience)) }) else { return }
+      do {
+        if let count = try terminal.write(bytes, from: written) {
+          written += count
+        } else {
+          var watched = pollfd(fd: terminal.number, events: Int16(POLLOUT), revents: 0)
+          guard case .done(1) = attempt({ Int(unsafe poll(&watched, 1, Self.patience)) }) else { return }
+        }
+      } catch {
+        // The terminal is gone.
+        return
       }
-    }
-  }
-
-  private static func write(_ bytes: [UInt8], from start: Int, to number: Int32) -> Int {
-    unsafe bytes.withUnsafeBytes { buffer in
-      let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[start...])
-      return unsafe Glibc.write(number, rest.baseAddress, rest.count)
     }
   }
 }

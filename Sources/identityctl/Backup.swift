@@ -67,8 +67,9 @@ extension Program {
     var total = 0
     var isBegun = false
     let final = try connection.ask(line: request) { row in
-      guard let data = row.attributes.first(where: { $0.name == "data" }), let piece = Base64.decode(data.value.bytes)
-      else { throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent a piece of a backup without data") }
+      guard let data = row["data"], let piece = Base64.decode(data.bytes) else {
+        throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent a piece of a backup without data")
+      }
       // Not before: a refusal comes instead of the first piece, and then there is nothing to write.
       if !isBegun { try write(header.line) }
       isBegun = true

@@ -58,9 +58,9 @@ extension Program {
   static func showSecret(_ answer: DaemonConnection.Answer, to line: CommandLine) throws -> Int32 {
     switch answer.final {
     case .ok(let content):
-      guard let data = content.attributes.first(where: { $0.name == "data" }),
-        var secret = Base64.decode(data.value.bytes)
-      else { throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent an item without its secret") }
+      guard let data = content["data"], var secret = Base64.decode(data.bytes) else {
+        throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent an item without its secret")
+      }
       defer { secret.wipe() }
       guard line.options["quiet"] != nil || StandardStream.output.write(secret, waits: true) else {
         return ExitStatus.outputFailed

@@ -1,4 +1,5 @@
 import Foundation
+import IdentityWire
 import Testing
 
 @testable import Doctor
@@ -30,7 +31,7 @@ import Testing
             sudo id
 
         """)
-    #expect(!text.unicodeScalars.contains { isControl($0) && $0 != "\n" })
+    #expect(!text.unicodeScalars.contains { WordEncoder.isControl($0) && $0 != "\n" })
   }
 
   @Test func `root needs no sudo`() {
@@ -49,7 +50,7 @@ import Testing
     #expect(checks[1]["cause"] as? String == "nobody\u{1b}[2Jlooks")
     #expect(checks[2]["cause"] as? String == "line\nfeed; a \"word\" \u{9b}")
     #expect(checks[2]["mend"] as? String == "rm '/a b' && true && id")
-    #expect(report.json.unicodeScalars.filter(isControl) == ["\n"])
+    #expect(report.json.unicodeScalars.filter(WordEncoder.isControl) == ["\n"])
   }
 
   @Test func `warnings and what was skipped fail nothing`() {
@@ -69,7 +70,7 @@ import Testing
     let read = try output.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
     #expect(String(decoding: read, as: UTF8.self) == word)
-    #expect(!Remedy.quoted(word).unicodeScalars.contains(where: isControl))
+    #expect(!Remedy.quoted(word).unicodeScalars.contains(where: WordEncoder.isControl))
   }
 
   @Test func `every check has a name of its own, and a summary that is a sentence`() {

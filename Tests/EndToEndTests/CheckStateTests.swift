@@ -81,7 +81,7 @@ import Testing
     #expect(
       key.mend
         == "cp -a COPY/master.key \(daemon.state.path)/master.key && kill \(daemon.process.processIdentifier)")
-    try daemon.mend(key.mend, copy: copy)
+    try daemon.mend(key, copy: copy)
     daemon.process.waitUntilExit()
     try daemon.start()
     #expect(try daemon.diagnosis()["key"].result == "ok")
@@ -109,7 +109,7 @@ import Testing
         == (file == "store.key"
           ? "\(end) && cp -a COPY/store.key \(state)/store.key"
           : "\(end) && mv \(state) \(state).damaged && cp -a COPY \(state)"))
-    try daemon.mend(store.mend, copy: copy)
+    try daemon.mend(store, copy: copy)
     daemon.process.waitUntilExit()
     try daemon.start()
     #expect(try daemon.diagnosis()["store"].result == "ok")
@@ -126,7 +126,7 @@ import Testing
     #expect(found.ok)
     #expect(try found["store"].result == "warning")
     #expect(try found["store"].mend == "rm $'\(daemon.state.path)/witness.damaged-1 \\u000a'")
-    try daemon.mend(try found["store"].mend)
+    try daemon.mend(try found["store"])
     #expect(try daemon.diagnosis()["store"].result == "ok")
   }
 
@@ -166,12 +166,12 @@ import Testing
       #expect(!found.ok && permissions.result == "failed")
       #expect(permissions.cause == "\(path) has mode 0\(String(mode, radix: 8)), not \(right)")
       #expect(permissions.mend == "chmod \(right) \(path)")
-      try daemon.mend(permissions.mend)
+      try daemon.mend(permissions)
       #expect(try daemon.diagnosis()["permissions"].result == "ok")
     }
     try #require(try run(["chown", "4711", database]).status == 0)
     #expect(try daemon.diagnosis()["permissions"].mend == "chown 0 \(database)")
-    try daemon.mend(try daemon.diagnosis()["permissions"].mend)
+    try daemon.mend(try daemon.diagnosis()["permissions"])
     #expect(try daemon.diagnosis()["permissions"].result == "ok")
   }
 
@@ -180,7 +180,7 @@ import Testing
     #expect(try daemon.ask("seal") == "OK")
     let store = try daemon.diagnosis()["store"]
     #expect(store.result == "warning" && store.mend == "kill \(daemon.process.processIdentifier)")
-    try daemon.mend(store.mend)
+    try daemon.mend(store)
     daemon.process.waitUntilExit()
     try daemon.start()
     #expect(try daemon.diagnosis()["store"].result == "ok")

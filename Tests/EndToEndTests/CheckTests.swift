@@ -113,7 +113,7 @@ import Testing
       #expect(socket.result == "failed")
       #expect(socket.cause == cause)
       #expect(socket.mend == "sudo chmod \(mode == 0 ? "0666" : "a+x") \(path)")
-      try daemon.mend(socket.mend)
+      try daemon.mend(socket)
       #expect(try daemon.diagnosis(asUser: other)["socket"].result == "ok")
     }
   }
@@ -248,7 +248,7 @@ import Testing
     #expect(!found.ok && manifests.result == "failed")
     #expect(manifests.cause?.contains("org.example.a.app:4") == true, "\(manifests)")
     #expect(manifests.mend == "${EDITOR:-vi} \(apps(daemon))/org.example.a.app")
-    try daemon.mend(manifests.mend, editor: "sed -i s/round/linux/")
+    try daemon.mend(manifests, editor: "sed -i s/round/linux/")
     try eventuallyInOrder(daemon)
   }
 
@@ -266,7 +266,7 @@ import Testing
     let editor = daemon.folder.appending(path: "editor")
     try Data("#!/bin/sh\nexec sed -i s/one/other/ \"$1\"\n".utf8).write(to: editor)
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: editor.path)
-    try daemon.mend(manifests.mend, editor: editor.path)
+    try daemon.mend(manifests, editor: editor.path)
     try eventuallyInOrder(daemon)
   }
 
@@ -280,7 +280,7 @@ import Testing
       #expect(manifests.result == "failed")
       #expect(manifests.cause == "\(path) has mode 0777: everybody can change it")
       #expect(manifests.mend == "chmod go-w \(path)")
-      try daemon.mend(manifests.mend)
+      try daemon.mend(manifests)
       #expect(try daemon.diagnosis()["manifests"].result == "ok")
     }
   }

@@ -1,25 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 
-/// What `identityctl check` said, of a real daemon or of none.
-struct Diagnosis: Decodable {
-  /// One check, as `--json` has it.
-  struct Entry: Decodable {
-    let name: String
-    let result: String
-    let cause: String?
-    let mend: String?
-    let facts: [String: String]
-  }
-
-  let ok: Bool
-  let checks: [Entry]
-
-  /// The check of a name.
-  subscript(name: String) -> Entry {
-    get throws { try #require(checks.first { $0.name == name }, "\(checks.map(\.name))") }
-  }
-
+extension Diagnosis {
   /// Has a socket examined, and looks whether the exit status and the text say the same.
   ///
   /// - Parameter wrapper: what the client is run through.
@@ -54,9 +37,9 @@ extension DaemonUnderTest {
   /// What `identityctl check` says of it.
   func diagnosis(asUser user: Int? = nil) throws -> Diagnosis { try Diagnosis(of: socket, asUser: user) }
 
-  /// Runs a command that mends something, as root: a person's `sudo`, and the words that only a person knows, are put in.
-  func mend(_ command: String?, copy: String = "", editor: String = "false") throws {
-    let command = try #require(command).replacing("sudo ", with: "").replacing("COPY", with: copy)
+  /// Runs what mends a check.
+  func mend(_ entry: Diagnosis.Entry, copy: String = "", editor: String = "false") throws {
+    let command = try #require(entry.command(copy: copy))
     let result = try run(["bash", "-c", command], environment: ["EDITOR": editor])
     try #require(result.status == 0, "\(command): \(result)")
   }

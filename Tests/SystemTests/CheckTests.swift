@@ -1,36 +1,21 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `identityctl check` of the system's daemon: what is broken is named, and the commands that are said mend it.
 extension SystemTests {
-  /// What `identityctl check --json` wrote.
-  private struct Found: Decodable {
-    struct Entry: Decodable {
-      let name: String
-      let result: String
-      let cause: String?
-      let mend: String?
-      let facts: [String: String]
-    }
-
-    let ok: Bool
-    let checks: [Entry]
-
-    subscript(name: String) -> Entry { get throws { try #require(checks.first { $0.name == name }) } }
-  }
-
   /// Looks, and expects the exit status to say the same.
-  private func check(_ system: Container, asUser user: Int? = nil) async throws -> Found {
+  private func check(_ system: Container, asUser user: Int? = nil) async throws -> Diagnosis {
     let identity = user.map { "setpriv --reuid=\($0) --regid=\($0) --clear-groups " } ?? ""
     let outcome = try await system.attempt("\(identity)identityctl check --json")
-    let found = try JSONDecoder().decode(Found.self, from: Data(outcome.output.utf8))
+    let found = try JSONDecoder().decode(Diagnosis.self, from: Data(outcome.output.utf8))
     #expect(outcome.status == (found.ok ? 0 : 8), "\(outcome)")
     return found
   }
 
   /// Runs what mends a check, as root and with a copy of the state where that takes one.
-  private func mend(_ system: Container, _ entry: Found.Entry, copy: String = "") async throws {
-    let command = try #require(entry.mend, "\(entry)").replacing("sudo ", with: "").replacing("COPY", with: copy)
+  private func mend(_ system: Container, _ entry: Diagnosis.Entry, copy: String = "") async throws {
+    let command = try #require(entry.command(copy: copy), "\(entry)")
     try await system.shell("cd / && \(command)")
   }
 
