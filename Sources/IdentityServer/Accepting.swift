@@ -29,7 +29,7 @@ extension Server {
     } catch {
       return refuse(error, socket)
     }
-    let connection = connections.insert(socket, peer: processes.held(attested.peer), settings.limits)
+    let connection = connections.insert(socket, peer: attested.peer.held, settings.limits)
     connection.process = consume attested.process
     measurements.accepted += 1
     settleSoon(connection)
@@ -60,9 +60,14 @@ extension Server {
   }
 
   private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
-    let attested = try PeerAttestation(
-      of: socket, adminGroup: settings.adminGroup, unnamedUser: unnamedUser, claims: claims, units: &peerUnits)
-    if let refusal = connections.refusal(of: attested.peer.userID, settings.limits) { throw refusal }
+    var attested = try PeerAttestation(
+      of: socket, adminGroup: settings.adminGroup, unnamedUser: unnamedUser, claims: claims, units: peerUnits,
+      latest: latestPeer)
+    if let refusal = connections.refusal(of: attested.peer.held.userID, settings.limits) { throw refusal }
+    if attested.peer.held !== latestPeer?.held {
+      attested.peer.held = processes.held(attested.peer.held)
+      latestPeer = attested.peer
+    }
     return attested
   }
 

@@ -24,14 +24,12 @@ final class Connection {
   /// Stands for the process that connected, until that is watched.
   var process: Descriptor?
 
-  /// Received and not yet carried out.
-  var input: [UInt8] = [] { didSet { hasInput = !input.isEmpty } }
+  private var storedInput: [UInt8] = []
   /// Known by itself, as ``hasOutput`` is: to look at an array costs as much as all else that is looked at with a request.
   private(set) var hasInput = false
   /// How much of `input` is known to hold no line feed, so that a slow sender's line is searched once.
   var searched = 0
-  /// To be sent.
-  var output: [UInt8] = [] { didSet { hasOutput = !output.isEmpty } }
+  private var storedOutput: [UInt8] = []
   private(set) var hasOutput = false
   /// How much of `output` is sent.
   var sent = 0
@@ -82,31 +80,70 @@ final class Connection {
   }
 
   deinit {
-    input.wipe()
+    if hasInput { input.wipe() }
     if holdsSecret { output.wipe() }
+  }
+
+  /// Received and not yet carried out. It is taken out while it changes: then nobody else can change it, and no use of it
+  /// has to look whether somebody does, which costs more than most of them.
+  var input: [UInt8] {
+    get { storedInput }
+    set {
+      hasInput = !newValue.isEmpty
+      storedInput = newValue
+    }
+    _modify {
+      var bytes = storedInput
+      storedInput = []
+      defer {
+        hasInput = !bytes.isEmpty
+        storedInput = bytes
+      }
+      yield &bytes
+    }
+  }
+
+  /// To be sent; taken out while it changes, as ``input`` is.
+  var output: [UInt8] {
+    get { storedOutput }
+    set {
+      hasOutput = !newValue.isEmpty
+      storedOutput = newValue
+    }
+    _modify {
+      var bytes = storedOutput
+      storedOutput = []
+      defer {
+        hasOutput = !bytes.isEmpty
+        storedOutput = bytes
+      }
+      yield &bytes
+    }
   }
 
   /// Whether another request may be carried out now, or has to wait for output to be read or changes to be done. One at a
   /// time always may: no client has to wait for what another one of its user does not read.
   var hasRoom: Bool {
-    !isClosing && !awaitsLast && !holdsSecret && outgoing == nil && inFlight < user.limits.changesPerConnection
+    !isClosing && !awaitsLast && !holdsSecret && !hasLongAnswer && inFlight < user.limits.changesPerConnection
       && (!hasOutput || output.count - sent < user.limits.outputPerConnection) && (user.hasRoom || isIdle)
   }
 
   /// What the kernel is to tell of.
-  var wantedInterest: ReadinessSet.Interest { sent < output.count && !isParked ? .newsAndRoom : .news }
+  var wantedInterest: ReadinessSet.Interest {
+    hasOutput && sent < output.count && !isParked ? .newsAndRoom : .news
+  }
 
   /// Whether a request is there that nothing keeps from being carried out.
-  var canGoOn: Bool { hasRoom && inFlight == 0 && searched < input.count }
+  var canGoOn: Bool { hasInput && hasRoom && inFlight == 0 && searched < input.count }
 
   /// Whether the next piece of a long answer is to be made.
-  var wantsPiece: Bool { outgoing != nil && (output.isEmpty || isWriting) }
+  var wantsPiece: Bool { hasLongAnswer && (!hasOutput || isWriting) }
 
   /// Whether a long answer is being written that waits for nobody.
-  var isWriting: Bool { outgoing != nil && outgoing?.waitsForReader == false }
+  var isWriting: Bool { hasLongAnswer && outgoing?.waitsForReader == false }
 
   /// Whether it is at rest but for what may have come: nothing is under way or waits, in either direction.
-  var isAtRest: Bool { isQuiet && (particulars == nil || (outgoing == nil && subscription == nil && left == nil)) }
+  var isAtRest: Bool { isQuiet && (particulars == nil || (!hasLongAnswer && !isSubscribed && left == nil)) }
 
   /// The same, but for what few connections have.
   private var isQuiet: Bool {
@@ -160,8 +197,14 @@ final class Connection {
   /// Whether there are events for it: none any more once it is to be closed, and none behind a secret or
   /// within a long answer.
   func wantsEvents(_ log: EventLog) -> Bool {
-    subscription?.isCurrent(log) == false && !isClosing && !holdsSecret && outgoing == nil
+    subscription?.isCurrent(log) == false && !isClosing && !holdsSecret && !hasLongAnswer
   }
+
+  /// Whether it is told of anything.
+  var isSubscribed: Bool { if let particulars { particulars.isSubscribed } else { false } }
+
+  /// Whether a long answer is on its way.
+  var hasLongAnswer: Bool { if let particulars { particulars.hasLongAnswer } else { false } }
 
   /// Whether more of what it sends is read now.
   var wantsInput: Bool {
@@ -172,7 +215,7 @@ final class Connection {
   var isOrphaned: Bool { left == 0 && !isClosing && !hasEnded && !isHungUp }
 
   /// Nothing is under way, and nothing waits to be sent.
-  var isIdle: Bool { inFlight == 0 && sent == output.count && outgoing == nil }
+  var isIdle: Bool { inFlight == 0 && (!hasOutput || sent == output.count) && !hasLongAnswer }
 }
 
 /// Who connected, held once for the connections of a process.
@@ -181,7 +224,13 @@ final class HeldPeer {
   /// What it is known by where answers are, once it has asked; see ``KnownAnswers``.
   var number: KnownAnswers.PeerNumber = 0
 
-  init(_ peer: Peer) { self.peer = peer }
+  /// Its user; known by itself, because to take it out of the peer copies that.
+  let userID: UInt32
+
+  init(_ peer: Peer) {
+    self.peer = peer
+    userID = peer.userID
+  }
 }
 
 // MARK: - Particulars
@@ -195,8 +244,14 @@ extension Connection {
     var keptShape: Shape?
     var drained = 0
 
+    var hasLongAnswer: Bool { outgoing != nil }
+    /// Not `!= nil`: subscriptions can be compared, and so they would be.
+    var isSubscribed: Bool {
+      if case .some = subscription { true } else { false }
+    }
+
     var isEmpty: Bool {
-      left == nil && outgoing == nil && subscription == nil && keptShape == nil && drained == 0
+      left == nil && !hasLongAnswer && !isSubscribed && keptShape == nil && drained == 0
     }
   }
 
@@ -285,7 +340,7 @@ extension Connection {
   /// Its shape now.
   var shape: Shape {
     Shape(
-      isPlain: input.isEmpty && output.isEmpty && !hasEnded && !isClosing, starts: subscription?.starts,
+      isPlain: !hasInput && !hasOutput && !hasEnded && !isClosing, starts: subscription?.starts,
       lag: subscription?.lag)
   }
 }

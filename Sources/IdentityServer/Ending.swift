@@ -68,7 +68,7 @@ extension Server {
       try? connection.descriptor.shutdownBoth()
       if connection.interest != nil { try? readiness.remove(connection.descriptor.number) }
     }
-    if upload?.token == connection.token { upload = nil }
+    if hasUpload, upload?.token == connection.token { upload = nil }
     connections.remove(connection)
     measurements.keepRequests(of: connection)
     if let process = connection.process.take() {

@@ -23,8 +23,9 @@ final class Measurements {
   var events = 0
   var accepted = 0
   var refused = 0
-  /// How many requests apps have made by connections that have ended.
-  private(set) var requestsOfApps: [Text: UInt64] = [:]
+  private var countedRequests: [Text: UInt64] = [:]
+  /// Whose connection ended last, and what it asked that is not counted for its app yet: the next one often is the same.
+  private var latest: (peer: HeldPeer, requests: UInt64)?
 
   /// How many turns it is until one is measured.
   private var untilMeasurement = Bound.turnsBetweenMeasurements
@@ -49,9 +50,22 @@ final class Measurements {
   /// A connection has ended: what it asked still counts for its app.
   func keepRequests(of connection: Connection) {
     guard connection.requests > 0 else { return }
-    let app = connection.peer.app
-    guard requestsOfApps.count < Bound.countedApps || requestsOfApps[app] != nil else { return }
-    requestsOfApps[app, default: 0] += connection.requests
+    let before = latest?.peer === connection.held ? latest?.requests ?? 0 : 0
+    if before == 0 { countLatest() }
+    latest = (connection.held, before + connection.requests)
+  }
+
+  /// How many requests apps have made by connections that have ended.
+  var requestsOfApps: [Text: UInt64] {
+    countLatest()
+    return countedRequests
+  }
+
+  private func countLatest() {
+    guard let (peer, requests) = latest.take() else { return }
+    let app = peer.peer.app
+    guard countedRequests.count < Bound.countedApps || countedRequests[app] != nil else { return }
+    countedRequests[app, default: 0] += requests
   }
 
   // MARK: Turns

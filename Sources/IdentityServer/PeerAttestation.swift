@@ -3,10 +3,43 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
+/// A peer, and what that follows from.
+struct AttestedPeer {
+  /// Nil where there was more to it, as on a kernel that says less.
+  let facts: PeerFacts?
+  var held: HeldPeer
+}
+
+/// What the kernel says of whoever connects. Where it says the same of another one, that is the same peer.
+struct PeerFacts {
+  private let credentials: PeerCredentials
+  /// The number of its control group. What follows from that is known.
+  private let group: UInt64?
+  /// What tells the process from all others of this boot; nil where its session does not hang on that.
+  private let inode: UInt64?
+  private let isAdmin: Bool
+
+  init(_ credentials: PeerCredentials, _ group: UInt64?, _ session: SessionAnchor?, isAdmin: Bool) {
+    self.credentials = credentials
+    self.group = group
+    if case .onlyProcess(_, let number) = session { inode = number } else { inode = nil }
+    self.isAdmin = isAdmin
+  }
+
+  /// Whether the kernel says the same of this process.
+  func hold(
+    for process: borrowing Descriptor, _ credentials: PeerCredentials, _ group: UInt64?, isAdmin: Bool
+  ) throws(SystemError) -> Bool {
+    guard credentials == self.credentials, group == self.group, isAdmin == self.isAdmin else { return false }
+    guard let inode else { return true }
+    return try process.inode() == inode
+  }
+}
+
 /// Who connected, by nothing but the kernel's word (protocol, section 2).
 struct PeerAttestation: ~Copyable {
   /// Who it is.
-  let peer: Peer
+  var peer: AttestedPeer
   /// Stands for the process.
   let process: Descriptor
 
@@ -17,12 +50,15 @@ struct PeerAttestation: ~Copyable {
   /// after the look-up the process has to be alive still. Kernels before 6.5 have no such descriptor for a connection:
   /// there it is taken by the number, which may be another process's from before that.
   ///
-  /// - Parameter unnamedUser: see ``UserNamespace``; many are told as that one, so it is none of them.
+  /// - Parameters:
+  ///   - unnamedUser: see ``UserNamespace``; many are told as that one, so it is none of them.
+  ///   - latest: who connected last. Most often it is who connects now: then the kernel is asked all the same, and what
+  ///     follows from its answers is known.
   /// - Throws: `unattested` where the peer was gone too early; `foreign` where it cannot be seen from here; `busy` where
   ///   the daemon itself is out of descriptors.
   init(
     of socket: borrowing Descriptor, adminGroup: UInt32?, unnamedUser: UInt32?, claims: AppClaims,
-    units: inout PeerUnits
+    units: PeerUnits, latest: AttestedPeer?
   ) throws(Refusal) {
     do {
       let credentials = try PeerCredentials(of: socket)
@@ -30,13 +66,22 @@ struct PeerAttestation: ~Copyable {
       guard credentials.processID > 0, credentials.userID != unnamedUser else { throw Refusal.foreign }
       let process = try PeerCredentials.processDescriptor(of: socket, number: credentials.processID)
       let group = ProcessFacts.controlGroup(of: process)
-      let unit = try units.look(up: socket.number, in: group)
-      let session = try Self.session(of: credentials.processID, process, hasInode: group != nil, in: unit)
+      let isAdmin = try Self.isAdmin(credentials, of: socket, adminGroup: adminGroup)
+      let attested: AttestedPeer
+      if let latest, try latest.facts?.hold(for: process, credentials, group, isAdmin: isAdmin) == true {
+        attested = latest
+      } else {
+        let unit = try units.look(up: socket.number, in: group)
+        let session = try Self.session(of: credentials.processID, process, hasInode: group != nil, in: unit)
+        let peer = Peer(
+          userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
+          unit: unit.map { Text($0.name) }, unitOwner: unit?.owner, session: session, isAdmin: isAdmin, claims: claims)
+        let isKnown = group.map { units.isKnown($0) } == true
+        let facts = isKnown ? PeerFacts(credentials, group, session, isAdmin: isAdmin) : nil
+        attested = AttestedPeer(facts: facts, held: HeldPeer(peer))
+      }
       guard try PeerCredentials.isAlive(process.number) else { throw Refusal.unattested }
-      peer = Peer(
-        userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
-        unit: unit.map { Text($0.name) }, unitOwner: unit?.owner, session: session,
-        isAdmin: try Self.isAdmin(credentials, of: socket, adminGroup: adminGroup), claims: claims)
+      peer = attested
       self.process = process
     } catch let refusal as Refusal {
       throw refusal

@@ -45,9 +45,9 @@ struct PeerProcessTable {
   }
 
   /// What a connection of this peer is to hold: the same as those that its process has, where they are of the same peer.
-  func held(_ peer: Peer) -> HeldPeer {
-    if let process = processes[Key(peer)], process.peer.peer == peer { return process.peer }
-    return HeldPeer(peer)
+  func held(_ held: HeldPeer) -> HeldPeer {
+    if let process = processes[Key(held.peer)], process.peer.peer == held.peer { return process.peer }
+    return held
   }
 
   /// A connection is gone; with its last one the process is watched no more.

@@ -15,12 +15,12 @@ extension Server {
       }
       guard since >= events.oldest else { throw .gone(since: since, oldest: events.oldest) }
     }
-    if connection.subscription == nil { try requireRoomToSubscribe(connection) }
+    if !connection.isSubscribed { try requireRoomToSubscribe(connection) }
     var reply = snapshot ? registry.snapshot(of: topics, for: connection.peer) : Reply()
     reply.ok()
     reply.word(.number(since ?? events.last))
     reply.append(to: &connection.output)
-    if connection.subscription == nil {
+    if !connection.isSubscribed {
       connection.subscription = Subscription(at: since ?? events.last)
       countSubscriber(connection)
     }
@@ -54,7 +54,7 @@ extension Server {
 
   /// It is told of nothing any more.
   func endSubscription(of connection: Connection) {
-    guard connection.subscription != nil else { return }
+    guard connection.isSubscribed else { return }
     connection.subscription = nil
     connection.user.subscribers.remove(connection.token)
   }
@@ -103,7 +103,7 @@ extension Server {
 
   /// Puts the next events into a connection's output, or counts them where it has no room.
   func takeEvents(_ connection: Connection) {
-    guard connection.wantsEvents(events) else { return }
+    guard connection.isSubscribed, connection.wantsEvents(events) else { return }
     let peer = connection.peer
     let unsent = connection.output.count - connection.sent
     if unsent < Bound.eventsPerTurn {

@@ -44,7 +44,7 @@ package final class Server {
   /// The start is done, and questions are answered from the registry here. Before, the writer has to see them.
   var isSettled = false
   var events: EventLog
-  var claims = AppClaims()
+  var claims = AppClaims() { didSet { latestPeer = nil } }
   /// Nobody is believed to be this user; see ``UserNamespace``.
   let unnamedUser: UInt32?
   var manifestFaults: [String] = []
@@ -57,7 +57,9 @@ package final class Server {
   /// The process behind the connection that ended last: as long as one descriptor of a process is held, it is cheap for
   /// the kernel to make another, and who connected often connects again.
   var lastProcess: Descriptor?
-  var peerUnits = PeerUnits(atMost: Bound.peerUnits)
+  let peerUnits = PeerUnits(atMost: Bound.peerUnits)
+  /// Who connected last.
+  var latestPeer: AttestedPeer?
   var entropy = Entropy()
   var sequence = UUIDSequence()
 
@@ -69,7 +71,8 @@ package final class Server {
   /// The editions of items whose secrets are known to be damaged.
   var knownDamaged: Set<UUID> = []
   /// A backup that is being handed in; one at a time, because it takes memory.
-  var upload: (token: ConnectionToken, backup: BackupUpload)?
+  var upload: (token: ConnectionToken, backup: BackupUpload)? { didSet { hasUpload = upload != nil } }
+  private(set) var hasUpload = false
 
   // What a request goes through; kept so that one costs no allocation.
   var parser = WordParser()
@@ -112,7 +115,7 @@ package final class Server {
   // What the next run of the daemon goes on with.
   var memory: HandoverMemory?
   /// Connections so new that their processes are not watched and the service manager does not have them.
-  var fresh: [ConnectionToken] = []
+  var fresh = TokenQueue()
   var freshTimer: EventSource?
   var handoverTimer: EventSource?
   /// Whether a stop leaves the connections to the next run.

@@ -27,8 +27,12 @@ extension Server {
       let arrived =
         try connection.take(into: received, atMost: connections.turn.readLength) ?? (connection.isHungUp ? 0 : nil)
       guard let arrived else { return advance(connection) }
+      if isAtRest, arrived == 0 {
+        connection.hasEnded = true
+        return end(connection)
+      }
       var known = 0
-      if isAtRest, !connection.mayHaveInput, arrived > 0 {
+      if isAtRest, !connection.mayHaveInput {
         known = received.withBytes(first: arrived) { bytes in answerKnown(bytes, connection) }
         // No secret was among them, and it is at rest again.
         if known == arrived, !connection.hasOutput { return rest(connection) }
@@ -76,7 +80,7 @@ extension Server {
   func advance(_ connection: Connection) {
     guard !connection.isParked else { return }
     hold(connection)
-    if !connection.input.isEmpty {
+    if connection.hasInput {
       var bytes: [UInt8] = []
       swap(&bytes, &connection.input)
       let used = carryOut(bytes.span, from: 0, connection)
@@ -101,7 +105,7 @@ extension Server {
         // The others come between.
         if connection.wantsPiece { waitForTurn(connection) }
       }
-      if connection.output.isEmpty, connection.wantsEvents(events) { waitForTurn(connection) }
+      if connection.isSubscribed, !connection.hasOutput, connection.wantsEvents(events) { waitForTurn(connection) }
       // Requests that had to wait for output to be read, which it is now, or that the kernel has told of.
       if connection.canGoOn || (connection.mayHaveInput && connection.wantsInput && !isStopping) {
         waitForTurn(connection)
@@ -111,7 +115,7 @@ extension Server {
       let isDone = connection.isClosing || connection.hasEnded || connection.left == 0 || (isStopping && !handsOver)
       if isDone, connection.isIdle, !hasMore { return end(connection) }
       // Nobody could say how far it came.
-      if isStopping, handsOver, isHandoverDue, connection.outgoing != nil { return close(connection) }
+      if isStopping, handsOver, isHandoverDue, connection.hasLongAnswer { return close(connection) }
       if isStopping, handsOver, connection.isIdle || (isHandoverDue && connection.inFlight == 0) {
         return park(connection)
       }
@@ -133,7 +137,7 @@ extension Server {
   ///
   /// - Returns: where the first one begins that is left.
   private func carryOut(_ bytes: borrowing Span<UInt8>, from first: Int, _ connection: Connection) -> Int {
-    if connection.output.isEmpty { swap(&connection.output, &spareOutput) }
+    if !connection.hasOutput { swap(&connection.output, &spareOutput) }
     var start = first
     var budget = connections.turn.requests
     let limit = connection.user.limits.lineLength
@@ -176,7 +180,7 @@ extension Server {
   private func sendSecret(_ connection: Connection) {
     do {
       try flush(connection)
-      if connection.output.isEmpty { swap(&connection.output, &spareOutput) }
+      if !connection.hasOutput { swap(&connection.output, &spareOutput) }
     } catch {
       // The connection is of no use any more, which its next turn finds out.
       connection.isClosing = true
@@ -185,7 +189,7 @@ extension Server {
 
   /// Sends what is there, as far as the client takes it.
   func flush(_ connection: Connection) throws(SystemError) {
-    while connection.sent < connection.output.count {
+    while connection.hasOutput, connection.sent < connection.output.count {
       do {
         guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }
         connection.sent += count
@@ -197,16 +201,19 @@ extension Server {
         endSubscription(of: connection)
       }
     }
+    var bytes: [UInt8] = []
+    swap(&bytes, &connection.output)
     connection.sent = 0
     if connection.holdsSecret {
-      connection.output.wipe()
+      bytes.wipe()
       connection.holdsSecret = false
     }
-    connection.output.removeAll(
-      keepingCapacity: connection.output.capacity <= connection.user.limits.outputPerConnection)
     // One buffer goes from connection to connection, so that an idle one holds none.
-    if connection.output.capacity > spareOutput.capacity { swap(&connection.output, &spareOutput) }
-    connection.output = []
+    guard bytes.capacity > spareOutput.capacity, bytes.capacity <= connection.user.limits.outputPerConnection else {
+      return
+    }
+    bytes.removeAll(keepingCapacity: true)
+    spareOutput = bytes
   }
 
   /// Has the kernel tell of room where output waits for it, and else not: there would be news with every answer read.

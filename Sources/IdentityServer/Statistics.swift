@@ -102,7 +102,7 @@ private struct AppStatistics: Sendable {
 
   mutating func count(_ connection: Connection) {
     connections += 1
-    if connection.subscription != nil { subscribers += 1 }
+    if connection.isSubscribed { subscribers += 1 }
     requests += connection.requests
   }
 }

@@ -63,7 +63,7 @@ extension Server {
         // Nothing is known of it, or nobody could say how far its request came: the client must not wait for ever.
         return try socket.shutdownBoth()
       }
-      let connection = connections.insert(socket, peer: processes.held(record.peer), settings.limits)
+      let connection = connections.insert(socket, peer: processes.held(HeldPeer(record.peer)), settings.limits)
       connection.isStored = true
       connection.input = record.input
       connection.output = record.output
@@ -99,7 +99,7 @@ extension Server {
   /// A connection rests. What is to be known of it is written down where that is not there already, and the service
   /// manager has it.
   func rest(_ connection: Connection) {
-    guard connection.isStored, let memory, connection.inFlight == 0, connection.outgoing == nil,
+    guard connection.isStored, let memory, connection.inFlight == 0, !connection.hasLongAnswer,
       connections[connection.token] === connection
     else { return }
     // Most are, most of the time.
@@ -131,10 +131,12 @@ extension Server {
 
   /// Watches the processes of those that wait for it, and gives the connections to the service manager.
   func settleConnections() {
-    let tokens = fresh
-    fresh = []
-    for token in tokens { if let connection = connections[token] { watchProcess(of: connection) } }
-    let waiting = tokens.compactMap { connections[$0] }
+    var waiting: [Connection] = []
+    while let token = fresh.popFirst() { if let connection = connections[token] { waiting.append(connection) } }
+    // Thousands that came at once leave no memory behind.
+    fresh = TokenQueue()
+    for connection in waiting { watchProcess(of: connection) }
+    waiting.removeAll { connections[$0.token] !== $0 }
     guard memory != nil, !waiting.isEmpty else { return }
     for connection in waiting {
       connection.isStored = true

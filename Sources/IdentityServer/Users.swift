@@ -31,6 +31,9 @@ final class UserShare {
     self.limits = limits
   }
 
+  /// Whether anything is held for it: a connection, or a change of one that has closed.
+  fileprivate var isPresent: Bool { connections > 0 || changes > 0 }
+
   /// Whether there is something to do for it.
   var isDue: Bool { !writing.isEmpty || !waiting.isEmpty || subscribers.isInRound }
 
@@ -72,11 +75,21 @@ final class TokenQueue {
 /// All connections by their token, and the users behind them.
 final class ConnectionTable {
   private let slots = Slots<Connection?>(repeating: nil, count: 64)
-  private var generations: [UInt32] = []
-  private var free: [Int] = []
-  private var users: [UInt32: UserShare] = [:] {
+  private let generations = Slots<UInt32>(repeating: 0, count: 64)
+  /// Places that were taken and are free again: the first ``freeCount``.
+  private let free = Slots(repeating: 0, count: 64)
+  private var freeCount = 0
+  /// How many places were ever taken.
+  private var used = 0
+
+  /// All that are known, by number.
+  private var users: [UInt32: UserShare] = [:]
+  /// The one that connected last. It is known even when nothing is held for it: who connects once often does so again.
+  private var latest: UserShare?
+  /// How many of them have something here.
+  private var present = 0 {
     didSet {
-      isShared = users.count > 1
+      isShared = present > 1
       turn = isShared ? .shared : .alone
     }
   }
@@ -100,14 +113,14 @@ final class ConnectionTable {
   var subscribers: Int { users.values.reduce(0) { $0 + $1.subscribers.count } }
 
   /// All users.
-  var allUsers: [UserShare] { Array(users.values) }
+  var allUsers: [UserShare] { users.values.filter(\.isPresent) }
 
   /// Puts other bounds in force.
   func use(_ limits: Limits) { for user in users.values { user.limits = limits } }
 
   /// Why this user gets no more connections; nil when there is room.
   func refusal(of userID: UInt32, _ limits: Limits) -> Refusal? {
-    if userID != 0, users[userID]?.connections ?? 0 >= limits.connectionsPerUser {
+    if userID != 0, share(of: userID)?.connections ?? 0 >= limits.connectionsPerUser {
       return .busy("uid \(userID) has \(limits.connectionsPerUser) connections, which is all it may have")
     }
     let open = userID == 0 ? limits.connections : limits.connections - limits.reservedConnections
@@ -116,16 +129,13 @@ final class ConnectionTable {
 
   /// Makes place for a connection.
   func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
-    let userID = held.peer.userID
-    let user = users[userID] ?? UserShare(userID, limits)
-    users[userID] = user
-    let slot = free.popLast() ?? generations.count
-    if slot == generations.count { generations.append(0) }
-    if slot == slots.count { slots.grow(repeating: nil) }
+    let user = share(of: held.userID) ?? UserShare(held.userID, limits)
+    become(latest: user)
+    let slot = takePlace()
     let connection = Connection(
       descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, user: user)
     slots[slot] = connection
-    user.connections += 1
+    change(user) { $0.connections += 1 }
     count += 1
     return connection
   }
@@ -136,21 +146,51 @@ final class ConnectionTable {
     let slot = connection.token.slot
     slots[slot] = nil
     generations[slot] &+= 1
-    free.append(slot)
+    free[freeCount] = slot
+    freeCount += 1
     count -= 1
-    connection.user.connections -= 1
-    forget(connection.user)
+    change(connection.user) { $0.connections -= 1 }
   }
 
   /// The writer is done with a change that this user asked for.
   func finishChange(of userID: UInt32) {
-    guard let user = users[userID] else { return }
-    user.changes -= 1
-    forget(user)
+    if let user = share(of: userID) { change(user) { $0.changes -= 1 } }
   }
 
-  /// A user is known until its last change is done: what is held for it counts, whoever has closed what.
-  private func forget(_ user: UserShare) {
-    if user.connections == 0, user.changes == 0 { users[user.userID] = nil }
+  private func takePlace() -> Int {
+    if freeCount > 0 {
+      freeCount -= 1
+      return free[freeCount]
+    }
+    if used == slots.count {
+      slots.grow(repeating: nil)
+      generations.grow(repeating: 0)
+      free.grow(repeating: 0)
+    }
+    used += 1
+    return used - 1
+  }
+
+  private func share(of userID: UInt32) -> UserShare? {
+    if let latest, latest.userID == userID { return latest }
+    return users[userID]
+  }
+
+  private func become(latest user: UserShare) {
+    guard user !== latest else { return }
+    if let latest, !latest.isPresent { users[latest.userID] = nil }
+    users[user.userID] = user
+    latest = user
+  }
+
+  /// Changes what is held for a user. It is known until its last change is done: that counts, whoever has closed what.
+  private func change(_ user: UserShare, _ body: (UserShare) -> Void) {
+    let wasPresent = user.isPresent
+    body(user)
+    guard user.isPresent != wasPresent else { return }
+    present += wasPresent ? -1 : 1
+    // What it took too much of, it took from those who were there.
+    user.overdraft = 0
+    if wasPresent, user !== latest { users[user.userID] = nil }
   }
 }

@@ -155,6 +155,31 @@ import Testing
     #expect(answers.last?.contains(" uid=65534 ") == true && answers.last?.contains("admin=no") == true)
   }
 
+  @Test func `row 36: a process that changes its user or its groups is who it is each time that it connects`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Access]\nAdminGroup=tty\n")
+    let script = """
+      import grp, os, socket, sys
+      tty = grp.getgrnam("tty").gr_gid
+      def ask():
+        with socket.socket(socket.AF_UNIX) as s:
+          s.connect(sys.argv[1]); s.sendall(b"whoami\\n")
+          words = dict(word.split("=") for word in s.makefile().readline().split()[2:])
+          return words["uid"], words["admin"]
+      for _ in range(3):
+        for user, group, groups in [
+          (0, 0, []), (65534, 65534, []), (65534, tty, []), (65534, 65534, [tty]), (65534, 65534, []),
+          (65533, 65534, []), (65533, 65534, [65534, tty])]:
+          os.setgroups(groups); os.setegid(group); os.seteuid(user)
+          expected = str(user), "yes" if user == 0 or tty in [group, *groups] else "no"
+          for _ in range(2):
+            answer = ask()
+            assert answer == expected, (user, group, groups, answer)
+          os.seteuid(0); os.setegid(0)
+      """
+    let result = try run(["/usr/bin/python3", "-c", script, daemon.socket])
+    #expect(result.status == 0, "\(result.errors)")
+  }
+
   @Test(arguments: [2_147_483_647, 2_147_483_648, 2_147_483_649, 4_294_967_294] as [UInt32])
   func `row 36: a user number beyond the signed ones is that user, and no admin`(user: UInt32) throws {
     let daemon = try DaemonUnderTest().start()

@@ -49,6 +49,17 @@ import Testing
   }
 
   @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
+  func `a connection with one question takes few instructions, its peer's rights included`() throws {
+    let each = try added(2_000, of: [500, 2_500]) { daemon, connections in
+      for _ in 0..<connections {
+        let client = try daemon.client()
+        #expect(try client.ask("get device").last?.hasPrefix("OK ") == true)
+      }
+    }
+    #expect(each > 1_000 && each <= 7_000, "\(each) instructions a connection")
+  }
+
+  @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
   func `an event takes few instructions for each subscriber at rest`() throws {
     let subscribers = 400
     let each = try added(20 * subscribers, of: [5, 25]) { daemon, changes in

@@ -98,13 +98,13 @@ extension ConnectionTable {
     let table = ConnectionTable()
     var processes = PeerProcessTable()
     let first = try table.insert(descriptor(), peer: peer(1))
-    #expect(processes.held(peer(1)) !== first.held)
+    #expect(processes.held(HeldPeer(peer(1))) !== first.held)
     processes.insert(try descriptor(), .init(peer(1)), first)
-    #expect(processes.held(peer(1)) === first.held)
+    #expect(processes.held(HeldPeer(peer(1))) === first.held)
     let another = Peer(userID: 1, groupID: 3, processID: 2, isAdmin: false)
-    #expect(processes.held(another).peer == another)
+    #expect(processes.held(HeldPeer(another)).peer == another)
     processes.remove(first.token, of: .init(peer(1)))
-    #expect(processes.held(peer(1)) !== first.held)
+    #expect(processes.held(HeldPeer(peer(1))) !== first.held)
   }
 
   @Test func `removing a connection twice counts once`() throws {

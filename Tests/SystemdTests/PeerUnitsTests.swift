@@ -9,7 +9,7 @@ import Testing
   private func group(_ unit: String) -> String { "system.slice/\(name)-\(unit)" }
 
   @Test func `a group that is known is not looked up again`() throws {
-    var units = PeerUnits(atMost: 4)
+    let units = PeerUnits(atMost: 4)
     let peer = try Peer(in: group("a.service"))
     let number = try Peer.number(of: group("a.service"))
     let found = try #require(try units.look(up: peer.socket, in: number))
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test func `that a group is no service's is known too`() throws {
-    var units = PeerUnits(atMost: 4)
+    let units = PeerUnits(atMost: 4)
     let peer = try Peer(in: group("a.scope"))
     let number = try Peer.number(of: group("a.scope"))
     #expect(try units.look(up: peer.socket, in: number) == nil)
@@ -32,14 +32,14 @@ import Testing
   }
 
   @Test func `a kernel that does not tell the group has each peer looked up`() throws {
-    var units = PeerUnits(atMost: 4)
+    let units = PeerUnits(atMost: 4)
     let peer = try Peer(in: group("a.service"))
     #expect(try units.look(up: peer.socket, in: nil)?.name == "\(name)-a.service")
     #expect(units.count == 0)
   }
 
   @Test func `what was found by another group than the kernel told is not kept`() throws {
-    var units = PeerUnits(atMost: 4)
+    let units = PeerUnits(atMost: 4)
     let peer = try Peer(in: group("a.service"))
     let first = try Peer.number(of: group("a.service"))
     // As where the process goes to another group between the kernel's word and the look-up.
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test func `a group that is made again under a name is another one`() throws {
-    var units = PeerUnits(atMost: 1_000)
+    let units = PeerUnits(atMost: 1_000)
     var numbers: Set<UInt64> = []
     for round in 0..<20 {
       let unit = round % 3 == 2 ? "a.scope" : "a.service"
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test func `no more are kept than the bound, and each is found again`() throws {
-    var units = PeerUnits(atMost: 2)
+    let units = PeerUnits(atMost: 2)
     let peers = try ["a", "b", "c", "d", "e"].map { try (unit: $0, peer: Peer(in: group("\($0).service"))) }
     for (unit, peer) in peers + peers {
       let number = try Peer.number(of: group("\(unit).service"))
