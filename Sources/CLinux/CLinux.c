@@ -231,6 +231,21 @@ void clinux_release_memory(void) {
     dl_iterate_phdr(release_segments, &page);
 }
 
+void clinux_release_stack(void) {
+    pthread_attr_t attributes;
+    void *lowest;
+    size_t size;
+    if (pthread_getattr_np(pthread_self(), &attributes)) return;
+    if (!pthread_attr_getstack(&attributes, &lowest, &size)) {
+        uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+        // A page further down than this call: madvise() is one too.
+        uintptr_t used = ((uintptr_t) __builtin_frame_address(0) - page) & -page;
+        // Of the first thread's stack only a part is mapped: there the rest of the range fails, which changes nothing.
+        madvise(lowest, used - (uintptr_t) lowest, MADV_DONTNEED);
+    }
+    pthread_attr_destroy(&attributes);
+}
+
 int clinux_name_thread(pthread_t thread, const char *name) { return pthread_setname_np(thread, name); }
 
 int clinux_next_option(int count, char **arguments, const char *const *names, const int *takes, int options, int *next,

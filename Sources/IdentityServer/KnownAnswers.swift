@@ -27,7 +27,7 @@ final class KnownAnswers {
   /// Answers that are given together, in bytes.
   private static let outputLength = 16_384
   /// A power of two.
-  private static let peers = 64
+  private static let peers = 16
 
   private let slots = Slots(repeating: Slot(), count: KnownAnswers.slots)
   /// The question and behind it the answer, a slot after the other.

@@ -81,7 +81,10 @@ private final class Desk: Sendable {
       switch queue.withLock({ $0.take() }) {
       case .entry(let entry, let loss):
         if write(entry) { queue.withLock { $0.settle() } } else { queue.withLock { $0.settle(loss: loss) } }
-      case .nothing: bell.wait()
+      case .nothing:
+        // It often is for long.
+        ProcessMemory.releaseStack()
+        bell.wait()
       case .end: return
       }
     }

@@ -11,7 +11,10 @@ extension Server {
     try readiness.add(loop.descriptor, .read, token: LoopToken.sources)
     freshTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in settleConnections() }
     sources.append(
-      try loop.timer(after: UInt64(Bound.releaseMemoryMilliseconds) * 1_000) { ProcessMemory.release() })
+      try loop.timer(after: UInt64(Bound.releaseMemoryMilliseconds) * 1_000) { [unowned self] in
+        inbox.send(.release)
+        ProcessMemory.releaseStack()
+      })
     for signal in [SIGTERM, SIGINT] {
       sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })
     }

@@ -25,6 +25,8 @@ final class Writer {
   private var uncommitted: [UUID: SealedSecret] = [:]
   private var entropy = Entropy()
   private var lastHealing: UInt64?
+  /// The loop has what it reads secrets with, as far as it can be had.
+  private var hasReader = false
   private let inbox: Mailbox<WriterMessage>
   private let outbox: Mailbox<WriterReport>
 
@@ -60,9 +62,9 @@ final class Writer {
     var stops = false
     // Not before: nobody waits for it who does not read a secret.
     store.measure()
-    outbox.send(
-      WriterReport(
-        reopened: Reopened(reader: store.makeItemReader(), keySource: store.keySource), storeSize: store.size))
+    var report = WriterReport(storeSize: store.size)
+    handOverReader(&report)
+    outbox.send(report)
     while true {
       var report = WriterReport()
       var folders: [String]?
@@ -75,6 +77,10 @@ final class Writer {
         case .survey(let named): folders = named
         case .limits(let new): limits = new
         case .heartbeat(let number): report.heartbeat = number
+        case .release:
+          store.releaseMemory()
+          ProcessMemory.release()
+          ProcessMemory.releaseStack()
         case .stop: stops = true
         }
       }
@@ -87,6 +93,7 @@ final class Writer {
       }
       carryOut(jobs, &report)
       if let folders { survey(folders, &report) }
+      handOverReader(&report)
       let isLast = stops && queue.isEmpty
       if isLast {
         activity.enterStorage()
@@ -97,6 +104,13 @@ final class Writer {
       outbox.send(report)
       if isLast { return }
     }
+  }
+
+  /// Gives the loop what it reads secrets with, once there are items: it is a connection with a memory of its own.
+  private func handOverReader(_ report: inout WriterReport) {
+    guard !hasReader, registry.items.total.items > 0 else { return }
+    hasReader = true
+    report.reopened = Reopened(reader: store.makeItemReader(), keySource: store.keySource)
   }
 
   // MARK: Start
@@ -293,7 +307,10 @@ final class Writer {
     if let healed {
       registry = healed
       report.registry = healed
-      report.reopened = Reopened(reader: store.makeItemReader(), keySource: store.keySource)
+      // The one that the loop has is of the files as they were.
+      hasReader = false
+      report.reopened = Reopened(reader: nil, keySource: store.keySource)
+      handOverReader(&report)
       report.notices.append(.store(.healed))
     }
   }

@@ -41,6 +41,8 @@ enum WriterMessage: Sendable {
   case limits(Limits)
   /// To be answered in the next report.
   case heartbeat(UInt64)
+  /// Give back what only the start needed.
+  case release
   /// Finish what came before, close the store, and end.
   case stop
 }

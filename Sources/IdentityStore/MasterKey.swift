@@ -60,7 +60,7 @@ final class MasterKey: Sendable {
   }
 
   /// Wraps a data key.
-  func wrap(_ dataKey: borrowing SecretBytes, of store: UUID, created: Timestamp) -> WrappedKey {
+  func wrap(_ dataKey: SealingKey, of store: UUID, created: Timestamp) -> WrappedKey {
     let sealed = unsafe dataKey.withBytes {
       unsafe key.seal($0, count: SealingKey.length, with: WrappedKey.associated(store))
     }
@@ -95,14 +95,10 @@ struct WrappedKey: Equatable, Sendable {
 /// The key that seals what is said of items, and their secrets.
 final class DataKey: Sendable {
   let sealing: SealingKey
-  /// The same once more, to be wrapped anew.
-  private let bytes: SecretBytes
 
   /// Takes the key over and wipes the array it came in.
   init?(consuming bytes: inout [UInt8]) {
-    var copy = bytes
-    guard let own = SecretBytes(consuming: &copy), let sealing = SealingKey(consuming: &bytes) else { return nil }
-    self.bytes = own
+    guard let sealing = SealingKey(consuming: &bytes) else { return nil }
     self.sealing = sealing
   }
 
@@ -115,6 +111,6 @@ final class DataKey: Sendable {
 
   /// Wraps it in a master key.
   func wrapped(in master: MasterKey, of store: UUID, created: Timestamp) -> WrappedKey {
-    master.wrap(bytes, of: store, created: created)
+    master.wrap(sealing, of: store, created: created)
   }
 }

@@ -11,7 +11,8 @@ enum Schema {
   /// Times are RFC 3339, identifiers lower case with hyphens, so that `sqlite3` shows them to people. `revision` is that
   /// of the transaction that wrote the row, and `proof` what ``Authenticator`` makes of it. An app without a manifest has
   /// a `vendor` of NULL. Scopes are told apart with a BLOB in place of NULL, because no text equals one.
-  static let creation = """
+  static var creation: String {
+    """
     CREATE TABLE store (
       only INTEGER PRIMARY KEY CHECK (only = 1),
       id TEXT NOT NULL,
@@ -88,6 +89,7 @@ enum Schema {
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
     """
+  }
 
   /// Makes the tables that came with version 3.
   ///

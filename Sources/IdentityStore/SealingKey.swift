@@ -11,7 +11,7 @@ func keyedHash(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
 /// A key of XChaCha20-Poly1305 (libsodium): whatever it seals nobody can read or change without it.
 final class SealingKey: Sendable {
   /// The length of a key, in bytes.
-  static let length = 32
+  static let length = SecretBytes.length
   /// How much longer than the message what is sealed is: a nonce, drawn at random each time, and the tag.
   static let overhead = nonceLength + 16
   private static let nonceLength = 24
@@ -31,6 +31,9 @@ final class SealingKey: Sendable {
     unsafe randombytes_buf(&bytes, Self.length)
     self.init(consuming: &bytes)
   }
+
+  /// Lends out where the bytes of the key begin.
+  func withBytes<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result { unsafe key.withBytes(body) }
 
   /// Seals a message together with what it belongs to, which is not in it.
   func seal(_ message: UnsafePointer<UInt8>, count: Int, with associated: [UInt8]) -> [UInt8] {

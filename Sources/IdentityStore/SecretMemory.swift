@@ -8,28 +8,28 @@ package import IdentityCore
 package final class SecretMemory: SecretIntake, Sendable {
   /// What secrets are sealed with on their way through the daemon. It lives as long as the process.
   private let transit: SealingKey
-  private let text: SecretWorkspace
-  private let plain: SecretWorkspace
+  private let workspace: SecretWorkspace
+  /// Where the text of a secret is.
+  private static let text = 0..<Bound.lineLength
+  /// Where what it says is, behind that.
+  private static let plain = text.upperBound..<text.upperBound + Bound.secretLength + 1
 
   /// Has room for one request's secret; nil where no memory can be had.
   init?(transit: SealingKey) {
-    guard let text = SecretWorkspace(size: Bound.lineLength),
-      let plain = SecretWorkspace(size: Bound.secretLength + 1)
-    else { return nil }
+    guard let workspace = SecretWorkspace(size: Self.plain.upperBound) else { return nil }
     self.transit = transit
-    self.text = text
-    self.plain = plain
+    self.workspace = workspace
   }
 
   // MARK: In
 
   /// Takes the Base64 text of a request, with or without `=` at its end.
   package func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
-    try unsafe text.use { (text) throws(SecretFault) in
-      var span = unsafe MutableSpan(_unsafeStart: text, count: self.text.size)
-      let count = min(fill(&span), self.text.size)
-      return try unsafe plain.use { (plain) throws(SecretFault) in
-        if let length = unsafe Base64.decode(text, count: count, into: plain, room: self.plain.size) {
+    try unsafe workspace.use(Self.text) { (text) throws(SecretFault) in
+      var span = unsafe MutableSpan(_unsafeStart: text, count: Self.text.count)
+      let count = min(fill(&span), Self.text.count)
+      return try unsafe workspace.use(Self.plain) { (plain) throws(SecretFault) in
+        if let length = unsafe Base64.decode(text, count: count, into: plain, room: Self.plain.count) {
           guard length <= Bound.secretLength else { throw .tooLong }
           return unsafe SealedSecret(bytes: transit.seal(plain, count: length, with: []), length: length)
         }
@@ -45,7 +45,7 @@ package final class SecretMemory: SecretIntake, Sendable {
   ///
   /// - Returns: false where it is not one that this process sealed.
   package func appendBase64(of secret: SealedSecret, to output: inout [UInt8]) -> Bool {
-    unsafe plain.use { plain in
+    unsafe workspace.use(Self.plain) { plain in
       guard let length = unsafe opened(secret, into: plain) else { return false }
       unsafe Base64.append(plain, count: length, to: &output)
       return true
@@ -54,7 +54,7 @@ package final class SecretMemory: SecretIntake, Sendable {
 
   /// The UUID that a secret says, white space around it aside; nil where it says none.
   func identifier(in secret: SealedSecret) -> UUID? {
-    unsafe plain.use { plain in
+    unsafe workspace.use(Self.plain) { plain in
       guard let length = unsafe opened(secret, into: plain) else { return nil }
       let bytes = unsafe UnsafeBufferPointer(start: plain, count: length)
       guard let first = unsafe bytes.firstIndex(where: { $0 > 0x20 }),
@@ -67,7 +67,7 @@ package final class SecretMemory: SecretIntake, Sendable {
   /// The key that a secret is; nil where it is none of this length.
   func sealingKey(in secret: SealedSecret) -> SealingKey? {
     guard secret.length == SealingKey.length else { return nil }
-    return unsafe plain.use { plain in
+    return unsafe workspace.use(Self.plain) { plain in
       guard let length = unsafe opened(secret, into: plain) else { return nil }
       var key = unsafe Array(UnsafeBufferPointer(start: plain, count: length))
       return SealingKey(consuming: &key)
@@ -101,7 +101,7 @@ package final class SecretMemory: SecretIntake, Sendable {
   /// - Parameter associated: what it belongs to; it opens together with that alone.
   /// - Returns: nil where it is not one that this process sealed.
   func stored(_ secret: SealedSecret, with associated: [UInt8], _ key: SealingKey) -> [UInt8]? {
-    unsafe plain.use { plain in
+    unsafe workspace.use(Self.plain) { plain in
       guard let length = unsafe opened(secret, into: plain) else { return nil }
       return unsafe key.seal(plain, count: length, with: associated)
     }
@@ -110,7 +110,7 @@ package final class SecretMemory: SecretIntake, Sendable {
   /// A secret that the store keeps, for its way through the daemon; nil where it is not as it was stored.
   func taken(_ stored: [UInt8], with associated: [UInt8], _ key: SealingKey) -> SealedSecret? {
     guard stored.count <= Bound.secretLength + SealingKey.overhead else { return nil }
-    return unsafe plain.use { plain in
+    return unsafe workspace.use(Self.plain) { plain in
       guard let length = unsafe key.open(stored[...], with: associated, into: plain) else { return nil }
       return unsafe SealedSecret(bytes: transit.seal(plain, count: length, with: []), length: length)
     }
@@ -123,7 +123,7 @@ package final class SecretMemory: SecretIntake, Sendable {
     ofStored stored: [UInt8], with associated: [UInt8], _ key: SealingKey, to output: inout [UInt8]
   ) -> Bool {
     guard stored.count <= Bound.secretLength + SealingKey.overhead else { return false }
-    return unsafe plain.use { plain in
+    return unsafe workspace.use(Self.plain) { plain in
       guard let length = unsafe key.open(stored[...], with: associated, into: plain) else { return false }
       unsafe Base64.append(plain, count: length, to: &output)
       return true

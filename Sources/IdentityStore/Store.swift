@@ -115,6 +115,9 @@ extension Store {
     size = file.size + log.size
   }
 
+  /// Gives back what is kept of the file to have it at hand.
+  package mutating func releaseMemory() { files?.database.releaseMemory() }
+
   /// Looks how large the database and its log are, which each commit does by itself.
   package mutating func measure() {
     let sizes = [Self.fileName, Self.logName].map { ((try? directory.folder.status(of: $0)) ?? nil)?.size ?? 0 }

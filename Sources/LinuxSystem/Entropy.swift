@@ -5,8 +5,9 @@ import Glibc
 ///
 /// Waits until the kernel's generator is initialised, and never makes do with less.
 package struct Entropy: Sendable {
-  private var bytes = [UInt8](repeating: 0, count: 4_096)
-  private var used = 4_096
+  /// Empty before it is needed.
+  private var bytes: [UInt8] = []
+  private var used = 0
 
   /// Makes an empty reserve.
   package init() {}
@@ -14,6 +15,11 @@ package struct Entropy: Sendable {
   /// 64 fresh random bits, handed out once.
   package mutating func next() throws(SystemError) -> UInt64 {
     if used == bytes.count {
+      if bytes.isEmpty {
+        bytes = [UInt8](repeating: 0, count: 4_096)
+        // Where the kernel gives none, these are none.
+        used = bytes.count
+      }
       try Self.fill(&bytes)
       used = 0
     }

@@ -87,6 +87,8 @@ int clinux_forbid_dumps(void);
 /// Gives back the heap's free memory (malloc_trim(3)), and maps nothing of the code and the constants of the program and
 /// its libraries any more (MADV_DONTNEED): what is used comes back from the page cache.
 void clinux_release_memory(void);
+/// Gives back the memory of this thread's stack that calls which have returned have used (MADV_DONTNEED).
+void clinux_release_stack(void);
 /// pthread_setname_np(): shows in ps and top; at most 15 bytes.
 int clinux_name_thread(pthread_t thread, const char *name);
 /// One option of getopt_long(), and where its state lives in one place: `names` are the long options, `takes` whether each
