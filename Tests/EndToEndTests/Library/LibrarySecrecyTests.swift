@@ -9,13 +9,7 @@ import Testing
 ///
 /// One after the other, because each of them has in its hand what another would find.
 @Suite(.serialized) struct LibrarySecrecyTests {
-  /// packaging/test sets these for what it builds with a sanitizer. That holds freed memory back from being used again, so
-  /// that copies of Swift's runtime show, which nobody but the runtime can wipe.
-  private static let hasSanitizer = ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains {
-    ProcessInfo.processInfo.environment[$0] != nil
-  }
-
-  @Test(.enabled(if: !hasSanitizer, "a sanitizer holds freed memory back"), arguments: [false, true])
+  @Test(arguments: [false, true])
   func `of a secret that was put and read nothing is left in memory once nobody has it`(blocks: Bool) async throws {
     let daemon = try DaemonUnderTest().start()
     // Random, so that nothing else has it; written in place, so that the test leaves no copy.
