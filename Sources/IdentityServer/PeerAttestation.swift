@@ -10,27 +10,35 @@ struct AttestedPeer {
   var held: HeldPeer
 }
 
-/// What the kernel says of whoever connects. Where it says the same of another one, that is the same peer.
+/// What the kernel says of whoever connects, and systemd of the run of its service. Where they say the same of another one,
+/// that is the same peer.
 struct PeerFacts {
   private let credentials: PeerCredentials
-  /// The number of its control group. What follows from that is known.
+  /// The number of its control group.
   private let group: UInt64?
+  /// What follows from that.
+  private let unit: PeerUnit?
+  private let invocation: Invocation?
   /// What tells the process from all others of this boot; nil where its session does not hang on that.
   private let inode: UInt64?
   private let isAdmin: Bool
 
-  init(_ credentials: PeerCredentials, _ group: UInt64?, _ session: SessionAnchor?, isAdmin: Bool) {
+  /// - Parameter group: one of which it is known what follows from it.
+  init(_ credentials: PeerCredentials, _ group: UInt64?, _ unit: PeerUnit?, _ session: SessionAnchor?, isAdmin: Bool) {
     self.credentials = credentials
     self.group = group
+    self.unit = unit
+    if case .invocation(let run) = session { invocation = .init(high: run.high, low: run.low) } else { invocation = nil }
     if case .onlyProcess(_, let number) = session { inode = number } else { inode = nil }
     self.isAdmin = isAdmin
   }
 
-  /// Whether the kernel says the same of this process.
+  /// Whether the same is true of this process. What can be another at any time is asked each time.
   func hold(
     for process: borrowing Descriptor, _ credentials: PeerCredentials, _ group: UInt64?, isAdmin: Bool
   ) throws(SystemError) -> Bool {
     guard credentials == self.credentials, group == self.group, isAdmin == self.isAdmin else { return false }
+    if let unit, unit.invocation != invocation { return false }
     guard let inode else { return true }
     return try process.inode() == inode
   }
@@ -77,7 +85,7 @@ struct PeerAttestation: ~Copyable {
           userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
           unit: unit.map { Text($0.name) }, unitOwner: unit?.owner, session: session, isAdmin: isAdmin, claims: claims)
         let isKnown = group.map { units.isKnown($0) } == true
-        let facts = isKnown ? PeerFacts(credentials, group, session, isAdmin: isAdmin) : nil
+        let facts = isKnown ? PeerFacts(credentials, group, unit, session, isAdmin: isAdmin) : nil
         attested = AttestedPeer(facts: facts, held: HeldPeer(peer))
       }
       guard try PeerCredentials.isAlive(process.number) else { throw Refusal.unattested }

@@ -120,6 +120,29 @@ struct PeerGroupTests {
       #expect(try perl(daemon, script) == ["5 10"])
     }
   }
+
+  @Test func `a process that is left in its group when its service starts anew is in the new run`() throws {
+    let daemon = try DaemonUnderTest().start()
+    // Where systemd does not run, its folders are not there.
+    let made = ["/run/systemd", "/run/systemd/units"].filter { (path: String) in unsafe mkdir(path, 0o755) == 0 }
+    defer { for path in made.reversed() { unsafe rmdir(path) } }
+    let link = "/run/systemd/units/invocation:\(name).service"
+    let heard = try perl(
+      daemon,
+      """
+      sub session { my $socket = connection(); syswrite $socket, "get session\\n"; return (split / /, <$socket>)[1] }
+      my %told; my $link = '\(link)';
+      enter("$folder/\(name).service");
+      for my $run ('', '0123456789abcdeffedcba9876543210', '1123456789abcdeffedcba9876543210') {
+        symlink($run, $link) or die $! if $run;
+        my ($first, $second) = (session(), session());
+        $told{$first}++; print $first eq $second ? 'same' : 'another', "\\n";
+        unlink $link;
+      }
+      print scalar(keys %told), "\\n"; leave('\(name).service');
+      """)
+    #expect(heard == ["same", "same", "same", "3"])
+  }
 }
 
 /// Where groups can be made: the unified hierarchy, as libsystemd finds it.
