@@ -224,7 +224,7 @@ extension Reading {
     }
     let before = place > 0 ? events[place - 1].sequence : 0
     let isBroken = place > 0 || events.isEmpty && ledger.lastEvent > 0
-    events.removeFirst(place)
+    if place > 0 { events.removeFirst(place) }
     ledger.firstEvent = first
     guard isBroken else { return nil }
     return before + 1 == first - 1

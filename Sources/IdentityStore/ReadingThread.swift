@@ -65,7 +65,13 @@ final class ReadingThread {
   /// Waits for its end.
   func part() throws(DatabaseError) -> PartReading {
     if let thread = thread.take() { thread.join() }
-    return try work.outcome.withLock { $0 }.get()
+    // Taken out: what two hold is copied once more.
+    let result = work.outcome.withLock { outcome in
+      let result = outcome
+      outcome = .success(PartReading())
+      return result
+    }
+    return try result.get()
   }
 }
 
@@ -116,7 +122,7 @@ struct PartReading: Sendable {
   /// Takes another part in, which is behind this one.
   mutating func append(_ other: consuming PartReading) {
     rows.take(other.rows)
-    events += other.events
+    if events.isEmpty { events = other.events } else { events += other.events }
     eventBlocks.add(other.eventBlocks)
     items += other.items
   }
