@@ -23,22 +23,25 @@ extension Timestamp {
     let clamped = min(max(milliseconds, Self.earliest), Self.latest)
     let (days, rest) = clamped.flooredQuotientAndRemainder(dividingBy: 86_400_000)
     let date = CivilDate(daysSinceEpoch: days)
-    appendTwoDigits(date.year / 100, to: &output)
-    appendTwoDigits(date.year % 100, to: &output)
-    output.append(UInt8(ascii: "-"))
-    appendTwoDigits(date.month, to: &output)
-    output.append(UInt8(ascii: "-"))
-    appendTwoDigits(date.day, to: &output)
-    output.append(UInt8(ascii: "T"))
-    appendTwoDigits(rest / 3_600_000, to: &output)
-    output.append(UInt8(ascii: ":"))
-    appendTwoDigits(rest / 60_000 % 60, to: &output)
-    output.append(UInt8(ascii: ":"))
-    appendTwoDigits(rest / 1_000 % 60, to: &output)
-    output.append(UInt8(ascii: "."))
-    output.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 1_000 / 100))
-    appendTwoDigits(rest % 100, to: &output)
-    output.append(UInt8(ascii: "Z"))
+    // In one piece: an array is looked at with each byte that it takes by itself.
+    output.append(addingCapacity: Self.textLength) { text in
+      text.append(twoDigits: date.year / 100)
+      text.append(twoDigits: date.year % 100)
+      text.append(UInt8(ascii: "-"))
+      text.append(twoDigits: date.month)
+      text.append(UInt8(ascii: "-"))
+      text.append(twoDigits: date.day)
+      text.append(UInt8(ascii: "T"))
+      text.append(twoDigits: rest / 3_600_000)
+      text.append(UInt8(ascii: ":"))
+      text.append(twoDigits: rest / 60_000 % 60)
+      text.append(UInt8(ascii: ":"))
+      text.append(twoDigits: rest / 1_000 % 60)
+      text.append(UInt8(ascii: "."))
+      text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 1_000 / 100))
+      text.append(twoDigits: rest % 100)
+      text.append(UInt8(ascii: "Z"))
+    }
   }
 
   /// Reads exactly the form that `append` writes; nil for anything else.
@@ -129,7 +132,10 @@ extension Int64 {
   }
 }
 
-private func appendTwoDigits(_ value: Int64, to output: inout [UInt8]) {
-  output.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value / 10))
-  output.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10))
+extension OutputSpan<UInt8> {
+  @inline(__always)
+  fileprivate mutating func append(twoDigits value: Int64) {
+    append(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value / 10))
+    append(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value % 10))
+  }
 }

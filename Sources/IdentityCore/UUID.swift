@@ -64,22 +64,28 @@ extension UUID {
 
   /// Appends the canonical form: 36 bytes, lower case, with hyphens.
   package func append(to output: inout [UInt8]) {
-    output.reserveCapacity(output.count + Self.textLength)
-    append(high, digits: 8, from: 60, to: &output)
-    output.append(UInt8(ascii: "-"))
-    append(high, digits: 4, from: 28, to: &output)
-    output.append(UInt8(ascii: "-"))
-    append(high, digits: 4, from: 12, to: &output)
-    output.append(UInt8(ascii: "-"))
-    append(low, digits: 4, from: 60, to: &output)
-    output.append(UInt8(ascii: "-"))
-    append(low, digits: 12, from: 44, to: &output)
+    // In one piece: an array is looked at with each byte that it takes by itself.
+    output.append(addingCapacity: Self.textLength) { text in
+      Self.append(high >> 32, digits: 8, to: &text)
+      text.append(UInt8(ascii: "-"))
+      Self.append(high >> 16, digits: 4, to: &text)
+      text.append(UInt8(ascii: "-"))
+      Self.append(high, digits: 4, to: &text)
+      text.append(UInt8(ascii: "-"))
+      Self.append(low >> 48, digits: 4, to: &text)
+      text.append(UInt8(ascii: "-"))
+      Self.append(low, digits: 12, to: &text)
+    }
   }
 
-  private func append(_ word: UInt64, digits: Int, from shift: Int, to output: inout [UInt8]) {
-    for position in 0..<digits {
-      let digit = UInt8(truncatingIfNeeded: word >> UInt64(shift - 4 * position)) & 0xf
-      output.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+  /// Appends the last digits of a word.
+  @inline(__always)
+  private static func append(_ word: UInt64, digits: Int, to text: inout OutputSpan<UInt8>) {
+    var shift = UInt64(4 * digits)
+    while shift > 0 {
+      shift -= 4
+      let digit = UInt8(truncatingIfNeeded: word >> shift) & 0xf
+      text.append(digit &+ (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10))
     }
   }
 }

@@ -21,11 +21,10 @@ struct Authenticator: ~Copyable, Sendable {
   }
 
   /// The proof of a row: no two rows of different content or table have the same bytes to prove.
-  func proof(of row: borrowing RowBytes) -> [UInt8] {
-    var proof = [UInt8](repeating: 0, count: Self.length)
-    unsafe key.withBytes { start in
-      // Fails only for lengths that these are not.
-      _ = unsafe crypto_generichash(&proof, Self.length, row.bytes, UInt64(row.bytes.count), start, Self.length)
+  func proof(of row: borrowing RowBytes) -> Proof {
+    var proof = Proof()
+    unsafe proof.withMutableBytes { bytes in
+      if let start = bytes.baseAddress { unsafe write(row, into: start.assumingMemoryBound(to: UInt8.self)) }
     }
     return proof
   }
@@ -34,7 +33,16 @@ struct Authenticator: ~Copyable, Sendable {
   func proof(table: String, _ values: [Value]) -> [UInt8] {
     var row = RowBytes(behind: table)
     values.append(to: &row)
-    return proof(of: row)
+    var proof = [UInt8](repeating: 0, count: Self.length)
+    unsafe write(row, into: &proof)
+    return proof
+  }
+
+  private func write(_ row: borrowing RowBytes, into proof: UnsafeMutablePointer<UInt8>) {
+    unsafe key.withBytes { start in
+      // Fails only for lengths that these are not.
+      _ = unsafe crypto_generichash(proof, Self.length, row.bytes, UInt64(row.bytes.count), start, Self.length)
+    }
   }
 
   /// Values as bytes: no two lists of them have the same.
@@ -48,7 +56,7 @@ struct Authenticator: ~Copyable, Sendable {
   ///
   /// - Parameter row: takes the columns.
   /// - Returns: the proof; nil where it does not prove them.
-  func proof(ofRowIn statement: borrowing Statement, of table: Table, into row: inout RowBytes) -> [UInt8]? {
+  func proof(ofRowIn statement: borrowing Statement, of table: Table, into row: inout RowBytes) -> Proof? {
     row.begin(table.name)
     statement.append(table.columns.count, to: &row)
     let proof = proof(of: row)
@@ -56,19 +64,39 @@ struct Authenticator: ~Copyable, Sendable {
   }
 }
 
+/// What proves a row. It is no array: there are several of them in a commit, and each would be memory of its own.
+struct Proof: Equatable, Sendable {
+  fileprivate var words: SIMD4<UInt64> = .zero
+
+  fileprivate mutating func withMutableBytes(_ body: (UnsafeMutableRawBufferPointer) -> Void) {
+    unsafe Swift.withUnsafeMutableBytes(of: &words, body)
+  }
+
+  /// Lends its bytes out: ``Authenticator/length`` of them.
+  func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    unsafe Swift.withUnsafeBytes(of: words, body)
+  }
+}
+
 /// One proof for all rows together, so that a row that vanished is missed: the exclusive or of their proofs, and their
 /// number. It changes with each row at the cost of that row alone.
 struct Digest: Equatable, Sendable {
-  private(set) var count: Int64
-  private(set) var bytes: [UInt8]
+  private(set) var count: Int64 = 0
+  /// The exclusive or.
+  private(set) var proof = Proof()
 
-  init(count: Int64 = 0, bytes: [UInt8] = [UInt8](repeating: 0, count: Authenticator.length)) {
+  /// Of no row.
+  init() {}
+
+  /// Reads it back; nil for bytes that are none.
+  init?(count: Int64, bytes: [UInt8]) {
+    guard bytes.count == Authenticator.length else { return nil }
     self.count = count
-    self.bytes = bytes
+    unsafe proof.withMutableBytes { unsafe $0.copyBytes(from: bytes) }
   }
 
   /// Counts a row in.
-  mutating func add(_ proof: [UInt8]) {
+  mutating func add(_ proof: Proof) {
     count += 1
     combine(proof)
   }
@@ -76,11 +104,11 @@ struct Digest: Equatable, Sendable {
   /// Counts rows in that were counted elsewhere.
   mutating func add(_ other: Digest) {
     count += other.count
-    combine(other.bytes)
+    combine(other.proof)
   }
 
   /// Takes a row out that was counted in.
-  mutating func remove(_ proof: [UInt8]) {
+  mutating func remove(_ proof: Proof) {
     count -= 1
     combine(proof)
   }
@@ -88,10 +116,8 @@ struct Digest: Equatable, Sendable {
   /// Takes rows out that were counted in.
   mutating func remove(_ rows: Digest) {
     count -= rows.count
-    combine(rows.bytes)
+    combine(rows.proof)
   }
 
-  private mutating func combine(_ proof: [UInt8]) {
-    for index in bytes.indices { bytes[index] ^= proof[index] }
-  }
+  private mutating func combine(_ other: Proof) { proof.words ^= other.words }
 }

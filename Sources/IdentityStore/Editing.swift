@@ -19,9 +19,9 @@ final class TableStatements: Sendable {
   /// Adds a row, and its proof behind its columns.
   ///
   /// - Returns: the proof.
-  func insert(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> [UInt8] {
+  func insert(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> Proof {
     let proof = authenticator.proof(of: row)
-    row.append(.blob, proof)
+    row.append(proof)
     try insertion.run(row)
     return proof
   }
@@ -30,9 +30,9 @@ final class TableStatements: Sendable {
   /// stays as it is, so no index is touched.
   ///
   /// - Returns: the proof.
-  func replace(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> [UInt8] {
+  func replace(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> Proof {
     let proof = authenticator.proof(of: row)
-    row.append(.blob, proof)
+    row.append(proof)
     try replacement.run(row)
     return proof
   }
@@ -42,13 +42,20 @@ final class TableStatements: Sendable {
   /// - Parameter row: takes its columns.
   /// - Returns: its proof.
   func find(_ key: Value, into row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError)
-    -> [UInt8]
+    -> Proof
   {
     try finding.bind(key)
     defer { finding.reset() }
     guard try finding.step(), let proof = authenticator.proof(ofRowIn: finding, of: table, into: &row), row.key == key
     else { throw .unproven(table.name, key) }
     return proof
+  }
+
+  /// Finds a row that has to be there as this process wrote it: what is the same, its proof included, is proven.
+  func find(_ row: borrowing RowBytes, at key: Int64) throws(DatabaseError) {
+    try finding.bind(.integer(key))
+    defer { finding.reset() }
+    guard try finding.step(), finding.holds(row) else { throw .unproven(table.name, .integer(key)) }
   }
 
   /// Removes a row that was found.
@@ -115,30 +122,43 @@ struct Edit {
   /// Writes changes and their events.
   mutating func apply(_ recorded: [RecordedChange], _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     let passing = Self.passing(recorded)
-    for (place, recorded) in recorded.enumerated() {
-      if !passing.contains(place) { try apply(recorded.change, authenticator) }
-      if let event = recorded.event { try append(event, authenticator) }
+    for place in recorded.indices {
+      if passing.isEmpty || !passing[place] { try apply(recorded[place].change, authenticator) }
+      if let event = recorded[place].event { try append(event, authenticator) }
     }
   }
 
-  /// The places of changes that others behind them undo: what a row becomes for a moment between two changes of one
+  /// For each change whether others behind it undo it: what a row becomes for a moment between two changes of one
   /// transaction is never on disk.
-  private static func passing(_ recorded: [RecordedChange]) -> Set<Int> {
+  ///
+  /// - Returns: nothing where none can be.
+  private static func passing(_ recorded: [RecordedChange]) -> [Bool] {
     guard recorded.count > 1 else { return [] }
-    var passing: Set<Int> = []
-    var tokens: Set<Int64> = []
-    var items: Set<Int64> = []
+    var passing = [Bool](repeating: false, count: recorded.count)
+    var tokens = RepeatedNumbers()
+    var items = RepeatedNumbers()
     // From the last one on. What adds a row is always written, and removes nothing that stood there before.
     for place in recorded.indices.reversed() {
       switch recorded[place].change {
-      case .tokenStored(let token, let change) where change != .created:
-        if !tokens.insert(token.number).inserted { passing.insert(place) }
-      case .itemStored(let item, _, let change) where change != .added:
-        if !items.insert(item.number).inserted { passing.insert(place) }
+      case .tokenStored(_, .created), .itemStored(_, _, .added): break
+      case .tokenStored(let token, _): passing[place] = tokens.isRepeated(token.number)
+      case .itemStored(let item, _, _): passing[place] = items.isRepeated(item.number)
       default: break
       }
     }
     return passing
+  }
+
+  /// Numbers that were there before. Most often it is the one that was there last.
+  private struct RepeatedNumbers {
+    private var numbers: Set<Int64> = []
+    private var last: Int64?
+
+    mutating func isRepeated(_ number: Int64) -> Bool {
+      if number == last { return true }
+      last = number
+      return !numbers.insert(number).inserted
+    }
   }
 
   private mutating func apply(_ change: Change, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
@@ -290,22 +310,31 @@ struct Edit {
   mutating func finish(
     identity: UUID, created: Timestamp, after previous: Ledger?, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    guard let previous else {
-      write(ledger.storeRow(identity: identity, created: created), tables.store)
-      _ = try tables.store.insert(&row, authenticator)
-      return
+    if let own = previous?.ownRow {
+      try tables.store.find(own, at: 1)
+    } else if let previous {
+      _ = try tables.store.find(.integer(1), into: &found, authenticator)
+      write(previous, identity: identity, created: created)
+      guard row.bytes == found.bytes else { throw .unproven(Table.store.name, .integer(1)) }
     }
-    _ = try tables.store.find(.integer(1), into: &found, authenticator)
-    write(previous.storeRow(identity: identity, created: created), tables.store)
-    guard row.bytes == found.bytes else { throw .unproven(Table.store.name, .integer(1)) }
-    write(ledger.storeRow(identity: identity, created: created), tables.store)
-    _ = try tables.store.replace(&row, authenticator)
+    write(ledger, identity: identity, created: created)
+    if previous == nil {
+      _ = try tables.store.insert(&row, authenticator)
+    } else {
+      _ = try tables.store.replace(&row, authenticator)
+    }
+    ledger.ownRow = row
+  }
+
+  private mutating func write(_ ledger: Ledger, identity: UUID, created: Timestamp) {
+    row.begin(tables.store.table.name)
+    ledger.append(to: &row, identity: identity, created: created)
   }
 
   @discardableResult
   mutating func insert(
     _ content: some StoredRow, _ table: TableStatements, _ authenticator: borrowing Authenticator
-  ) throws(DatabaseError) -> [UInt8] {
+  ) throws(DatabaseError) -> Proof {
     write(content, table)
     row.append(ledger.revision)
     let proof = try table.insert(&row, authenticator)

@@ -31,12 +31,18 @@ struct Ledger: Sendable {
   /// Of the events that are kept.
   var eventBlocks = EventBlocks()
 
-  /// The columns of the store's own row.
-  func storeRow(identity: UUID, created: Timestamp) -> [Value] {
-    [
-      .integer(1), Value(identity), Value(created), .integer(revision), .integer(digest.count),
-      .blob(digest.bytes), .integer(lastEvent),
-    ]
+  /// The store's own row, with its proof, as it was written with this; nil where it was only read.
+  var ownRow: RowBytes?
+
+  /// Appends the columns of the store's own row.
+  func append(to row: inout RowBytes, identity: UUID, created: Timestamp) {
+    row.append(1)
+    row.append(identity)
+    row.append(created)
+    row.append(revision)
+    row.append(digest.count)
+    row.append(digest.proof)
+    row.append(lastEvent)
   }
 }
 
@@ -54,17 +60,32 @@ struct Settings: Equatable, Sendable {
 struct EventBlocks: Sendable {
   /// How many numbers a block has.
   static let size = Int64(Bound.spareEvents)
-  /// By the place of the block among all there ever were.
+  /// By the place of the block among all there ever were; without what is counted in ``latest``.
   private var digests: [Int64: Digest] = [:]
+  /// The block of the event that was counted in last, and those of it that were so one after the other. They are known
+  /// by themselves: what was committed is kept during a commit, so a dictionary would be copied by each.
+  private var last: Int64 = 0
+  private var latest = Digest()
 
   /// Counts an event in.
-  mutating func add(_ proof: [UInt8], of sequence: Int64) {
-    digests[sequence / Self.size, default: Digest()].add(proof)
+  mutating func add(_ proof: Proof, of sequence: Int64) {
+    let block = sequence / Self.size
+    if block != last {
+      keepLatest()
+      last = block
+    }
+    latest.add(proof)
+  }
+
+  private mutating func keepLatest() {
+    if latest.count > 0 { digests[last, default: Digest()].add(latest) }
+    latest = Digest()
   }
 
   /// Counts others in.
   mutating func add(_ other: EventBlocks) {
     for (block, digest) in other.digests { digests[block, default: Digest()].add(digest) }
+    if other.latest.count > 0 { digests[other.last, default: Digest()].add(other.latest) }
   }
 
   /// The number with which the block of an event begins.
@@ -74,6 +95,7 @@ struct EventBlocks: Sendable {
   ///
   /// - Returns: the digest of each.
   mutating func remove(before start: Int64) -> [Digest] {
+    keepLatest()
     let old = digests.keys.filter { $0 < start / Self.size }
     return old.compactMap { digests.removeValue(forKey: $0) }
   }

@@ -110,7 +110,7 @@ extension Reading {
     let values = statement.values(table.columns.count)
     guard authenticator.proof(ofRowIn: statement, of: table, into: &row) != nil,
       let store = values[1].uuid, let created = values[2].time, let revision = values[3].number,
-      let count = values[4].number, case .blob(let digest) = values[5]
+      let count = values[4].number, case .blob(let bytes) = values[5], let digest = Digest(count: count, bytes: bytes)
     else {
       damage.append("its own row is not authentic")
       return
@@ -118,7 +118,7 @@ extension Reading {
     self.store = store
     self.created = created
     ledger.revision = revision
-    ledger.digest = Digest(count: count, bytes: digest)
+    ledger.digest = digest
     ledger.lastEvent = values.dropFirst(6).first?.number ?? 0
   }
 

@@ -142,7 +142,7 @@ struct ProvenRows: Sendable {
   ///   - take: takes a proven row in, and its proof; false where it is none that this program writes.
   mutating func read(
     _ table: Table, where condition: String = "", _ database: borrowing Database,
-    _ authenticator: borrowing Authenticator, _ take: (borrowing RowBytes, [UInt8]) -> Bool
+    _ authenticator: borrowing Authenticator, _ take: (borrowing RowBytes, Proof) -> Bool
   ) throws(DatabaseError) {
     let statement = database.prepare("\(table.selecting) \(condition) ORDER BY 1")
     var row = RowBytes()

@@ -76,19 +76,24 @@ struct RowBytes: Sendable {
   }
 
   mutating func append(_ number: Int64) {
-    append(.integer, count: 8)
-    bytes.append(number: UInt64(bitPattern: number))
+    bytes.append(addingCapacity: Self.headLength + 8) { span in
+      Self.append(.integer, count: 8, to: &span)
+      span.append(number: UInt64(bitPattern: number))
+    }
   }
 
   mutating func append(_ kind: Kind, _ value: [UInt8]) {
-    append(kind, count: value.count)
-    bytes.append(contentsOf: value)
+    unsafe value.withUnsafeBytes { unsafe append(kind, $0) }
   }
 
   mutating func append(_ kind: Kind, _ value: UnsafeRawBufferPointer) {
-    append(kind, count: value.count)
-    unsafe bytes.append(contentsOf: value)
+    bytes.append(addingCapacity: Self.headLength + value.count) { span in
+      Self.append(kind, count: value.count, to: &span)
+      unsafe span.append(value)
+    }
   }
+
+  mutating func append(_ proof: Proof) { unsafe proof.withBytes { unsafe append(.blob, $0) } }
 
   mutating func append(_ text: Text) { append(.text, text.bytes) }
 
@@ -113,13 +118,14 @@ struct RowBytes: Sendable {
   }
 
   private mutating func append(_ kind: Kind, count: Int) {
-    // In one piece: there are a dozen of them in a row.
-    let length = UInt64(count).littleEndian
-    unsafe Swift.withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.headLength) { head in
-      unsafe head[0] = kind.rawValue
-      unsafe UnsafeMutableRawBufferPointer(head).storeBytes(of: length, toByteOffset: 1, as: UInt64.self)
-      unsafe bytes.append(contentsOf: head)
-    }
+    bytes.append(addingCapacity: Self.headLength) { Self.append(kind, count: count, to: &$0) }
+  }
+
+  /// Appends what stands before a value.
+  @inline(__always)
+  private static func append(_ kind: Kind, count: Int, to span: inout OutputSpan<UInt8>) {
+    span.append(kind.rawValue)
+    span.append(number: UInt64(count))
   }
 
   /// Appends values of another row as they are.
@@ -183,6 +189,27 @@ struct RowBytes: Sendable {
     for _ in 0..<columns where end < bytes.count { end = column(at: end).range.upperBound }
     guard end <= other.bytes.count else { return false }
     return unsafe memcmp(bytes, other.bytes, end) == 0
+  }
+}
+
+extension OutputSpan<UInt8> {
+  /// Appends eight bytes, the least significant first.
+  @inline(__always)
+  fileprivate mutating func append(number: UInt64) {
+    unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append($0) }
+  }
+
+  /// Appends bytes, for which there has to be room.
+  @inline(__always)
+  fileprivate mutating func append(_ other: UnsafeRawBufferPointer) {
+    guard let source = other.baseAddress else { return }
+    unsafe withUnsafeMutableBufferPointer { buffer, count in
+      precondition(other.count <= buffer.count - count)
+      if let target = buffer.baseAddress {
+        unsafe UnsafeMutableRawPointer(target + count).copyMemory(from: source, byteCount: other.count)
+      }
+      count += other.count
+    }
   }
 }
 

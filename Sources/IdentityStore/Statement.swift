@@ -152,12 +152,42 @@ struct Statement: ~Copyable, Sendable {
   }
 
   /// Whether a column holds these bytes, in a time that does not depend on where they differ.
-  func holds(_ bytes: [UInt8], in column: Int32) -> Bool {
-    guard unsafe sqlite3_column_type(statement, column) == SQLITE_BLOB,
-      unsafe Int(sqlite3_column_bytes(statement, column)) == bytes.count,
-      let start = unsafe sqlite3_column_blob(statement, column)
-    else { return false }
-    return unsafe sodium_memcmp(start, bytes, bytes.count) == 0
+  func holds(_ proof: Proof, in column: Int32) -> Bool {
+    guard unsafe sqlite3_column_type(statement, column) == SQLITE_BLOB else { return false }
+    return unsafe proof.withBytes { unsafe holds($0, in: column) }
+  }
+
+  /// Whether the columns of the row are the values of another, each of the same type. The time that takes depends on
+  /// which is the first that is not, and not on where in it they differ.
+  func holds(_ row: borrowing RowBytes) -> Bool {
+    var place = row.start
+    var column: Int32 = 0
+    return unsafe row.bytes.withUnsafeBytes { bytes in
+      while place < bytes.count {
+        let value = row.column(at: place)
+        let type = unsafe sqlite3_column_type(statement, column)
+        let isSame =
+          switch value.kind {
+          case .integer: type == SQLITE_INTEGER && integer(column) == row.number(in: value)
+          case .text: unsafe type == SQLITE_TEXT && holds(.init(rebasing: bytes[value.range]), in: column)
+          case .blob: unsafe type == SQLITE_BLOB && holds(.init(rebasing: bytes[value.range]), in: column)
+          case .null: type == SQLITE_NULL
+          case .table, nil: false
+          }
+        guard isSame else { return false }
+        place = value.range.upperBound
+        column += 1
+      }
+      return true
+    }
+  }
+
+  private func holds(_ bytes: UnsafeRawBufferPointer, in column: Int32) -> Bool {
+    // A text as a blob, too; see `append`.
+    let start = unsafe sqlite3_column_blob(statement, column)
+    guard unsafe Int(sqlite3_column_bytes(statement, column)) == bytes.count else { return false }
+    guard let start = unsafe start, let other = bytes.baseAddress else { return unsafe bytes.isEmpty }
+    return unsafe sodium_memcmp(start, other, bytes.count) == 0
   }
 
   func integer(_ column: Int32) -> Int64 { unsafe sqlite3_column_int64(statement, column) }

@@ -34,10 +34,14 @@ extension Token: StoredRow {
   /// Tells one token from another where the token itself has no place: the first 16 hexadecimal digits of its SHA-256,
   /// so that anybody who has the token can work it out, as `printf %s "$token" | sha256sum` does.
   package static func fingerprint(of value: Text) -> Text {
-    var hash = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
-    // Always returns 0.
-    _ = unsafe crypto_hash_sha256(&hash, value.bytes, UInt64(value.bytes.count))
-    return Text(trusted: hexadecimal(hash.prefix(8)))
+    var digits: [UInt8] = []
+    unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(crypto_hash_sha256_BYTES)) { hash in
+      guard let start = hash.baseAddress else { return }
+      // Always returns 0.
+      _ = unsafe crypto_hash_sha256(start, value.bytes, UInt64(value.bytes.count))
+      unsafe digits.append(hexadecimal: UnsafeMutableBufferPointer(rebasing: hash.prefix(8)))
+    }
+    return Text(trusted: digits)
   }
 }
 

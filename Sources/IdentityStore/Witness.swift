@@ -19,13 +19,20 @@ struct Witness: Equatable {
   /// The store had reached this revision; it may have gone further since.
   let revision: Int64
 
+  /// More bytes than there are in a line of this form.
+  private static let longestLength = 256
+
   /// The content of the file.
   func bytes(_ authenticator: borrowing Authenticator) -> [UInt8] {
-    let proof = authenticator.proof(table: Self.fileName, [Value(store), .integer(revision)])
-    var line = Array("identityd-witness 1 ".utf8)
+    var row = RowBytes(behind: Self.fileName)
+    row.append(store)
+    row.append(revision)
+    var line: [UInt8] = []
+    line.reserveCapacity(Self.longestLength)
+    line.append(contentsOf: "identityd-witness 1 ".utf8)
     store.append(to: &line)
-    line += " \(revision) ".utf8
-    line += hexadecimal(proof)
+    line.append(contentsOf: " \(revision) ".utf8)
+    unsafe authenticator.proof(of: row).withBytes { unsafe line.append(hexadecimal: $0) }
     line.append(UInt8(ascii: "\n"))
     return line
   }
@@ -40,7 +47,7 @@ struct Witness: Equatable {
   /// A file that is too long to be one counts as one byte of nonsense.
   static func read(_ name: String, in folder: borrowing Folder) throws(SystemError) -> [UInt8]? {
     do {
-      return try folder.read(name, limit: 256)
+      return try folder.read(name, limit: longestLength)
     } catch  where error.code == EFBIG {
       return [0]
     }
@@ -59,12 +66,20 @@ struct Witness: Equatable {
 
 /// Two digits a byte, lower case.
 func hexadecimal(_ bytes: some Collection<UInt8>) -> [UInt8] {
-  func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10 }
   var digits: [UInt8] = []
-  digits.reserveCapacity(2 * bytes.count)
-  for byte in bytes {
-    digits.append(digit(byte >> 4))
-    digits.append(digit(byte & 0xf))
-  }
+  digits.append(hexadecimal: bytes)
   return digits
+}
+
+extension [UInt8] {
+  /// Appends two digits a byte, lower case.
+  mutating func append(hexadecimal bytes: some Collection<UInt8>) {
+    func digit(_ value: UInt8) -> UInt8 { value &+ (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
+    append(addingCapacity: 2 * bytes.count) { digits in
+      for byte in bytes {
+        digits.append(digit(byte >> 4))
+        digits.append(digit(byte & 0xf))
+      }
+    }
+  }
 }
