@@ -23,6 +23,9 @@ package struct AppTable: Equatable, Sendable {
   /// The app with an ID.
   package subscript(id: Text) -> App? { apps[id] }
 
+  /// Whether there is an app with an ID.
+  func contains(_ id: Text) -> Bool { apps.contains(id) }
+
   /// Every ID, in no order.
   package var keys: some Sequence<Text> { apps.keys }
 

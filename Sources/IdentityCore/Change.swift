@@ -1,5 +1,7 @@
 /// One thing that happened to the registry: stored, applied to the committed copy, and told in an event.
-package enum Change: Equatable, Sendable {
+///
+/// On its way it is handed on a dozen times, so it is one reference, and not one to each of its texts.
+package indirect enum Change: Equatable, Sendable {
   /// An app was installed: its manifest appeared, or it was used for the first time.
   case appInstalled(Text, App)
   /// The manifest of an installed app says something else now.

@@ -100,6 +100,11 @@ package enum RegistryCommand: Equatable, Sendable {
   }
 }
 
+extension RegistryCommand {
+  /// Whether it always takes a change, and is refused by what decides that as it is by what answers it.
+  var isAlwaysDecided: Bool { if case .token(.put) = self { true } else { false } }
+}
+
 /// Requests about items (protocol, section 4).
 package enum ItemCommand: Equatable, Sendable {
   /// Add an item, or replace the one there is.

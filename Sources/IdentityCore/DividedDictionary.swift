@@ -38,6 +38,9 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
+  /// Whether a key has a value, which is not looked at.
+  func contains(_ key: Key) -> Bool { !parts.isEmpty && parts[place(of: key)].index(forKey: key) != nil }
+
   /// Looks a value up once, to see and to change it.
   mutating func update<Result>(_ key: Key, _ change: (inout Value?) -> Result) -> Result { change(&self[key]) }
 
@@ -61,8 +64,10 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var values: some Sequence<Value> { parts.lazy.flatMap(\.values) }
 
   private func place(of key: Key) -> Int {
+    // Most tables have few values, and to hash a key costs as much as to look for it.
+    if parts.count == 1 { return 0 }
     // The lower bits choose the place within a part.
-    Int(truncatingIfNeeded: UInt(bitPattern: key.hashValue) >> 32) & (parts.count - 1)
+    return Int(truncatingIfNeeded: UInt(bitPattern: key.hashValue) >> 32) & (parts.count - 1)
   }
 
   private mutating func divide() {

@@ -35,6 +35,9 @@ package struct Registry: Equatable, Sendable {
   /// The identifier of a scope that is in force.
   package subscript(_ scope: Scope) -> Identifier? { current[scope].map { history[$0] } }
 
+  /// The value of the identifier of a scope that is in force.
+  func value(of scope: Scope) -> UUID? { current[scope].map { history[$0].value } }
+
   /// Every scope that has an identifier, in the order they came into force.
   package var scopes: [Scope] { current.sorted { $0.value < $1.value }.map(\.key) }
 
@@ -183,7 +186,11 @@ extension Registry {
   /// Decides what a command changes. The caller makes it durable, then applies it and sends the reply.
   package func decide(_ command: RegistryCommand, _ context: Context) throws(Refusal) -> Decision {
     guard let peer = context.peer else { throw .unattested }
-    if let reply = try answer(command, for: peer, in: context.surroundings) { return Decision(reply: reply) }
+    if isSealed || !command.isAlwaysDecided,
+      let reply = try answer(command, for: peer, in: context.surroundings)
+    {
+      return Decision(reply: reply)
+    }
     guard !isSealed else { throw .unavailable("the store is sealed: the next start of the daemon is a first one") }
     switch command {
     case .get(let level, let named): return try make(level, app: try app(named: named, by: peer), context)

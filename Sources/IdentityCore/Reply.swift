@@ -84,9 +84,13 @@ package struct Reply: Equatable, Sendable {
   /// The bare `OK`.
   package static var done: Reply {
     var reply = Reply()
+    reply.parts.reserveCapacity(usualCount)
     reply.ok()
     return reply
   }
+
+  /// Of the parts of an answer to a change.
+  private static let usualCount = 4
 
   /// `OK` and one word.
   package static func done(_ value: Value) -> Reply {

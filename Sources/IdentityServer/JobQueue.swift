@@ -4,26 +4,39 @@ import IdentityCore
 /// their order.
 struct JobQueue {
   private var jobs: [UInt32: ArraySlice<Job>] = [:]
+  /// Those of the user whose job came last, which are not among ``jobs`` yet: the next one often is the same user's.
+  private var latest: (user: UInt32, jobs: [Job]) = (0, [])
   /// The users with jobs, whose turn it is first.
   private var users: [UInt32] = []
 
   /// Whether there were other users when the last one was asked for.
   private(set) var isShared = false
 
-  var isEmpty: Bool { users.isEmpty }
+  var isEmpty: Bool { users.isEmpty && latest.jobs.isEmpty }
 
   /// Takes one in.
   mutating func append(_ job: Job) {
     let user = job.peer.userID
     isShared = job.isShared
-    if jobs[user] == nil { users.append(user) }
-    jobs[user, default: []].append(job)
+    if user != latest.user {
+      keepLatest()
+      latest.user = user
+    }
+    latest.jobs.append(job)
+  }
+
+  private mutating func keepLatest() {
+    guard !latest.jobs.isEmpty else { return }
+    if jobs[latest.user] == nil { users.append(latest.user) }
+    jobs[latest.user, default: []] += latest.jobs
+    latest.jobs = []
   }
 
   /// Takes the next ones out, of each user the same number where they have it.
   ///
   /// - Parameter count: how many, at most.
   mutating func take(_ count: Int) -> [Job] {
+    keepLatest()
     var taken: [Job] = []
     while taken.count < count, !users.isEmpty {
       let share = max(1, (count - taken.count) / users.count)

@@ -164,35 +164,29 @@ final class Writer {
 
   private func carryOutTogether(_ batch: [Job], _ report: inout WriterReport) {
     guard !batch.isEmpty else { return }
-    let before = registry
+    // The writer's own would be copied with each look at it, because a closure of the context may change it meanwhile.
+    var registry = registry
     var recorded: [RecordedChange] = []
     recorded.reserveCapacity(batch.count)
     var context = context(for: nil)
-    let decisions = batch.map { job in
+    let outcomes = batch.map { job in
       context.peer = job.peer
-      return decide(job, context, &recorded)
+      return WriterReport.Outcome(job, decide(job, context, &registry, &recorded))
     }
     let failure = commit(recorded, &report)
-    if failure != nil { registry = before }
+    if failure == nil { self.registry = registry }
     forgetUncommitted()
-    report.outcomes.reserveCapacity(report.outcomes.count + batch.count)
-    for (job, decision) in zip(batch, decisions) {
-      report.outcomes.append(.init(job, outcome(of: decision, after: failure)))
+    // A change that is not on disk is refused, whatever was decided.
+    if let refusal = failure?.refusal {
+      report.outcomes += outcomes.map { $0.refused(refusal) }
+    } else {
+      report.outcomes += outcomes
     }
   }
 
-  /// The answer to a job: a change that is not on disk is refused, whatever was decided.
-  private func outcome(of decision: Result<WriterReport.Answer, Refusal>, after failure: StoreCondition?) -> Result<
-    WriterReport.Answer, Refusal
-  > {
-    // An answer without changes may rest on a change of the same batch, so it is refused too.
-    if case .success = decision, let refusal = failure?.refusal { return .failure(refusal) }
-    return decision
-  }
-
-  private func decide(_ job: Job, _ context: Context, _ recorded: inout [RecordedChange])
-    -> Result<WriterReport.Answer, Refusal>
-  {
+  private func decide(
+    _ job: Job, _ context: Context, _ registry: inout Registry, _ recorded: inout [RecordedChange]
+  ) -> Result<WriterReport.Answer, Refusal> {
     do throws(Refusal) {
       guard case .registry(let command) = job.work else { throw .broken("this is not for the registry") }
       if command.mayChange { try refuseUnwritable() }
@@ -200,7 +194,7 @@ final class Writer {
       let decision = try registry.decide(command, context)
       var answer = WriterReport.Answer(reply: decision.reply)
       if let item = decision.reply.item { answer.secret = try context.secret(item) }
-      for change in decision.changes { recorded.append(record(change, at: context.now)) }
+      for change in decision.changes { recorded.append(record(change, at: context.now, in: &registry)) }
       return .success(answer)
     } catch {
       return .failure(error)
@@ -209,10 +203,10 @@ final class Writer {
 
   /// Takes changes into the writer's own registry, each with its event.
   func record(_ changes: [Change], at now: Timestamp) -> [RecordedChange] {
-    changes.map { record($0, at: now) }
+    changes.map { record($0, at: now, in: &registry) }
   }
 
-  private func record(_ change: Change, at now: Timestamp) -> RecordedChange {
+  private func record(_ change: Change, at now: Timestamp, in registry: inout Registry) -> RecordedChange {
     let recorded = registry.record(change, at: now)
     registry.apply(recorded)
     if case .itemStored(let item, let secret, _) = change { uncommitted[item.edition] = secret }

@@ -66,6 +66,19 @@ struct WriterReport: Sendable {
       started = job.started
       self.result = result
     }
+
+    private init(_ other: Outcome, _ result: Result<Answer, Refusal>) {
+      connection = other.connection
+      userID = other.userID
+      verb = other.verb
+      started = other.started
+      self.result = result
+    }
+
+    /// The same job, refused. An answer without changes may rest on a change of the same batch, so it is refused too.
+    func refused(_ refusal: Refusal) -> Outcome {
+      if case .success = result { Outcome(self, .failure(refusal)) } else { self }
+    }
   }
 
   /// A reply, and the secret of the item in it.

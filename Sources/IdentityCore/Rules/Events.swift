@@ -80,7 +80,7 @@ extension Registry {
 
   private func news(of token: Token, _ change: TokenChange) -> News? {
     let previous: UUID? = if case .rehomed(let before) = change { before } else { nil }
-    return change.eventName.map { news(of: token, Text($0), from: previous) }
+    return change.eventName.map { news(of: token, $0, from: previous) }
   }
 
   private func news(of token: Token, _ name: Text, from previous: UUID? = nil) -> News {

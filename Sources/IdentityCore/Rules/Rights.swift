@@ -6,7 +6,7 @@ extension Registry {
   package func app(named: Text?, by peer: Peer, remembered: Bool = false) throws(Refusal) -> Text {
     guard let named, named != peer.app else {
       // The manifest went while the connection stayed: nothing may be made for an app that was uninstalled.
-      guard apps[peer.app] != nil || peer.app.isUnclaimedApp || remembered else {
+      guard peer.app.isUnclaimedApp || remembered || apps.contains(peer.app) else {
         throw .notFound("\(peer.app) is not installed any more")
       }
       return peer.app
@@ -14,7 +14,7 @@ extension Registry {
     guard peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to name another app")
     }
-    guard apps[named] != nil || remembered && count(of: .installation(named)) > 0 else {
+    guard apps.contains(named) || remembered && count(of: .installation(named)) > 0 else {
       throw .notFound("no such app is installed")
     }
     return named
@@ -42,10 +42,13 @@ extension Registry {
   }
 
   /// Whose device identifier an app sees.
-  package func deviceScope(of app: Text) -> Scope {
-    switch apps[app]?.manifest?.deviceBinding {
-    case .app?: .deviceOfApp(app)
-    case .vendor?: .deviceOfVendor(vendor(of: app))
+  package func deviceScope(of app: Text) -> Scope { deviceScope(of: app, apps[app]) }
+
+  /// The same, where the app is known; nil for one that is not installed.
+  func deviceScope(of id: Text, _ app: App?) -> Scope {
+    switch app?.manifest?.deviceBinding {
+    case .app?: .deviceOfApp(id)
+    case .vendor?: .deviceOfVendor(app?.manifest?.vendor ?? id)
     case .shared?, nil: .device
     }
   }
@@ -63,7 +66,7 @@ extension Registry {
   }
 
   /// Without its manifest an app that was uninstalled would pass for one that shares, and for a vendor of its name.
-  func isInstalledOrUnclaimed(_ app: Text) -> Bool { apps[app] != nil || app.isUnclaimedApp }
+  func isInstalledOrUnclaimed(_ app: Text) -> Bool { app.isUnclaimedApp || apps.contains(app) }
 
   /// Whoever has a device identifier of its own must not learn what all devices' apps have in common: they could be
   /// linked by it.

@@ -86,23 +86,26 @@ extension Registry {
     let before = tokens[app, registration.provider]
     if before == nil { try requireRoomForToken(of: app) }
     let outcome = before?.outcome(of: registration) ?? .created
+    let same = before.flatMap { $0.value == registration.value ? $0 : nil }
     let token = Token(
       number: before?.number ?? tokens.lastNumber + 1, app: app, provider: registration.provider,
       value: registration.value, environment: registration.environment, topic: registration.topic, device: device,
       isValid: true, created: before?.created ?? context.now,
       changed: outcome == .confirmed ? before?.changed ?? context.now : context.now, confirmed: context.now,
-      fingerprint: context.fingerprint(registration.value))
+      fingerprint: same?.fingerprint ?? context.fingerprint(registration.value))
     // What is only confirmed is no event.
-    var reply = Reply.done(.string(outcome.eventName ?? "unchanged"))
+    var reply = Reply.done(.text(outcome.eventName ?? .unchanged))
     reply.attribute("device", .uuid(device))
-    if let before, before.value != token.value { reply.attribute("previous", .text(before.value)) }
-    return Decision(changes: changes + [.tokenStored(token, outcome)], reply: reply)
+    if let before, same == nil { reply.attribute("previous", .text(before.value)) }
+    let stored = Change.tokenStored(token, outcome)
+    return Decision(changes: changes.isEmpty ? [stored] : changes + [stored], reply: reply)
   }
 
   /// The device identifier that goes with a token: a sender has to know which device it is. It is made where there is none.
   private func device(forTokenOf app: Text, _ context: Context) throws(Refusal) -> (UUID, [Change]) {
-    let scope = deviceScope(of: app)
-    if apps[app] != nil, let device = self[scope]?.value { return (device, []) }
+    let installed = apps[app]
+    let scope = deviceScope(of: app, installed)
+    if case .some = installed, let device = value(of: scope) { return (device, []) }
     var plan = Plan(self)
     if let change = try firstUse(of: app, at: context.now) { plan.add(change) }
     if self[scope] == nil { plan.put(try fresh(scope, cause: .firstUse, context)) }
@@ -131,15 +134,24 @@ extension Token {
 
 extension TokenChange {
   /// What the event is called; nil for what nobody is told.
-  var eventName: String? {
+  var eventName: Text? {
     switch self {
-    case .created: "created"
-    case .replaced: "replaced"
-    case .invalidated: "invalidated"
-    case .rehomed: "rehomed"
+    case .created: .created
+    case .replaced: .replaced
+    case .invalidated: .invalidated
+    case .rehomed: .rehomed
     case .confirmed: nil
     }
   }
+}
+
+// Each made once.
+extension Text {
+  fileprivate static let created: Text = "created"
+  fileprivate static let replaced: Text = "replaced"
+  fileprivate static let invalidated: Text = "invalidated"
+  fileprivate static let rehomed: Text = "rehomed"
+  fileprivate static let unchanged: Text = "unchanged"
 }
 
 extension Plan {
