@@ -9,6 +9,26 @@ package enum Topic: String, CaseIterable, Sendable {
   case item
   case version
   case token
+
+  /// Its place among all topics.
+  package var index: Int {
+    switch self {
+    case .device: 0
+    case .installation: 1
+    case .vendor: 2
+    case .app: 3
+    case .devices: 4
+    case .account: 5
+    case .item: 6
+    case .version: 7
+    case .token: 8
+    }
+  }
+
+  /// Its name.
+  package var text: Text { Self.texts[index] }
+
+  private static let texts = allCases.map { Text($0.rawValue) }
 }
 
 /// Who may see an event: whoever could read what it is about.

@@ -20,28 +20,31 @@ extension Timestamp {
   ///
   /// A year outside those is written as the nearest moment inside them.
   package func append(to output: inout [UInt8]) {
+    // In one piece: an array is looked at with each byte that it takes by itself.
+    output.append(addingCapacity: Self.textLength) { append(to: &$0) }
+  }
+
+  /// The same, where there is room.
+  package func append(to text: inout OutputSpan<UInt8>) {
     let clamped = min(max(milliseconds, Self.earliest), Self.latest)
     let (days, rest) = clamped.flooredQuotientAndRemainder(dividingBy: 86_400_000)
     let date = CivilDate(daysSinceEpoch: days)
-    // In one piece: an array is looked at with each byte that it takes by itself.
-    output.append(addingCapacity: Self.textLength) { text in
-      text.append(twoDigits: date.year / 100)
-      text.append(twoDigits: date.year % 100)
-      text.append(UInt8(ascii: "-"))
-      text.append(twoDigits: date.month)
-      text.append(UInt8(ascii: "-"))
-      text.append(twoDigits: date.day)
-      text.append(UInt8(ascii: "T"))
-      text.append(twoDigits: rest / 3_600_000)
-      text.append(UInt8(ascii: ":"))
-      text.append(twoDigits: rest / 60_000 % 60)
-      text.append(UInt8(ascii: ":"))
-      text.append(twoDigits: rest / 1_000 % 60)
-      text.append(UInt8(ascii: "."))
-      text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 1_000 / 100))
-      text.append(twoDigits: rest % 100)
-      text.append(UInt8(ascii: "Z"))
-    }
+    text.append(twoDigits: date.year / 100)
+    text.append(twoDigits: date.year % 100)
+    text.append(UInt8(ascii: "-"))
+    text.append(twoDigits: date.month)
+    text.append(UInt8(ascii: "-"))
+    text.append(twoDigits: date.day)
+    text.append(UInt8(ascii: "T"))
+    text.append(twoDigits: rest / 3_600_000)
+    text.append(UInt8(ascii: ":"))
+    text.append(twoDigits: rest / 60_000 % 60)
+    text.append(UInt8(ascii: ":"))
+    text.append(twoDigits: rest / 1_000 % 60)
+    text.append(UInt8(ascii: "."))
+    text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 1_000 / 100))
+    text.append(twoDigits: rest % 100)
+    text.append(UInt8(ascii: "Z"))
   }
 
   /// Reads exactly the form that `append` writes; nil for anything else.

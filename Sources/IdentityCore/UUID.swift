@@ -65,17 +65,20 @@ extension UUID {
   /// Appends the canonical form: 36 bytes, lower case, with hyphens.
   package func append(to output: inout [UInt8]) {
     // In one piece: an array is looked at with each byte that it takes by itself.
-    output.append(addingCapacity: Self.textLength) { text in
-      Self.append(high >> 32, digits: 8, to: &text)
-      text.append(UInt8(ascii: "-"))
-      Self.append(high >> 16, digits: 4, to: &text)
-      text.append(UInt8(ascii: "-"))
-      Self.append(high, digits: 4, to: &text)
-      text.append(UInt8(ascii: "-"))
-      Self.append(low >> 48, digits: 4, to: &text)
-      text.append(UInt8(ascii: "-"))
-      Self.append(low, digits: 12, to: &text)
-    }
+    output.append(addingCapacity: Self.textLength) { append(to: &$0) }
+  }
+
+  /// The same, where there is room.
+  package func append(to text: inout OutputSpan<UInt8>) {
+    Self.append(high >> 32, digits: 8, to: &text)
+    text.append(UInt8(ascii: "-"))
+    Self.append(high >> 16, digits: 4, to: &text)
+    text.append(UInt8(ascii: "-"))
+    Self.append(high, digits: 4, to: &text)
+    text.append(UInt8(ascii: "-"))
+    Self.append(low >> 48, digits: 4, to: &text)
+    text.append(UInt8(ascii: "-"))
+    Self.append(low, digits: 12, to: &text)
   }
 
   /// Appends the last digits of a word.

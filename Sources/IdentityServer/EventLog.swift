@@ -12,8 +12,11 @@ struct EventLog {
     let bytes: [UInt8]
   }
 
-  /// Oldest first, numbered without a gap.
-  private var lines: [Line] = []
+  /// Oldest first, numbered without a gap, in blocks that are all full but the last: one goes without the others being
+  /// moved.
+  private var blocks: [[Line]] = []
+  /// How many lines there are.
+  private var count = 0
   /// The length of all of them.
   private var size = 0
   /// The number of the last event that ever happened.
@@ -26,26 +29,29 @@ struct EventLog {
   }
 
   /// The number before that of the oldest event that is kept.
-  var oldest: Int64 { last - Int64(lines.count) }
+  var oldest: Int64 { last - Int64(count) }
 
   /// Takes in the next event, and lets the oldest go where there are more than have to be kept, and too much of them.
   mutating func append(_ event: Event) {
     var bytes: [UInt8] = []
     event.append(to: &bytes)
-    lines.append(Line(sequence: event.sequence, topicIndex: event.topic.index, audience: event.audience, bytes: bytes))
+    if count == blocks.count * Bound.spareEvents { blocks.append([]) }
+    blocks[blocks.count - 1].append(
+      Line(sequence: event.sequence, topicIndex: event.topic.index, audience: event.audience, bytes: bytes))
+    count += 1
     size += bytes.count
     last = event.sequence
-    guard lines.count > Bound.keptEvents + Bound.spareEvents, size > Bound.eventLogLength else { return }
-    size -= lines.prefix(Bound.spareEvents).reduce(0) { $0 + $1.bytes.count }
-    lines.removeFirst(Bound.spareEvents)
+    guard count > Bound.keptEvents + Bound.spareEvents, size > Bound.eventLogLength else { return }
+    size -= blocks.removeFirst().reduce(0) { $0 + $1.bytes.count }
+    count -= Bound.spareEvents
   }
 
   /// The last event that ever happened, where it is kept.
-  var newest: Line? { lines.last }
+  var newest: Line? { blocks.last?.last }
 
   /// The first event that is kept after this number.
   subscript(after sequence: Int64) -> Line? {
     let place = Int(max(sequence - oldest, 0))
-    return place < lines.count ? lines[place] : nil
+    return place < count ? blocks[place / Bound.spareEvents][place % Bound.spareEvents] : nil
   }
 }

@@ -173,20 +173,3 @@ struct Subscription: Equatable {
 
   private func wants(_ line: EventLog.Line) -> Bool { line.sequence > starts[line.topicIndex] }
 }
-
-extension Topic {
-  /// Its place among all topics.
-  var index: Int {
-    switch self {
-    case .device: 0
-    case .installation: 1
-    case .vendor: 2
-    case .app: 3
-    case .devices: 4
-    case .account: 5
-    case .item: 6
-    case .version: 7
-    case .token: 8
-    }
-  }
-}

@@ -57,7 +57,7 @@ struct Authenticator: ~Copyable, Sendable {
   /// - Parameter row: takes the columns.
   /// - Returns: the proof; nil where it does not prove them.
   func proof(ofRowIn statement: borrowing Statement, of table: Table, into row: inout RowBytes) -> Proof? {
-    row.begin(table.name)
+    row.begin(table)
     statement.append(table.columns.count, to: &row)
     let proof = proof(of: row)
     return statement.holds(proof, in: Int32(table.columns.count)) ? proof : nil

@@ -63,7 +63,7 @@ final class TableStatements: Sendable {
 }
 
 /// The statements of every table.
-struct Tables: Sendable {
+final class Tables: Sendable {
   let store: TableStatements
   let setting: TableStatements
   let app: TableStatements
@@ -113,7 +113,7 @@ struct Edit {
   /// - Parameters:
   ///   - ledger: what is committed, with the revision that the rows are to have.
   ///   - sealing: nil where the key of items is missing: they can then be deleted, and nothing else.
-  init(_ tables: Tables, _ ledger: Ledger, _ sealing: ItemSealing?) {
+  init(_ tables: Tables, _ ledger: consuming Ledger, _ sealing: ItemSealing?) {
     self.tables = tables
     self.ledger = ledger
     self.sealing = sealing
@@ -327,7 +327,7 @@ struct Edit {
   }
 
   private mutating func write(_ ledger: Ledger, identity: UUID, created: Timestamp) {
-    row.begin(tables.store.table.name)
+    row.begin(tables.store.table)
     ledger.append(to: &row, identity: identity, created: created)
   }
 
@@ -364,7 +364,7 @@ struct Edit {
   }
 
   private mutating func write(_ content: some StoredRow, _ table: TableStatements) {
-    row.begin(table.table.name)
+    row.begin(table.table)
     content.append(to: &row)
   }
 }

@@ -9,14 +9,16 @@ extension Event: StoredRow, ReadRow {
   func append(to row: inout RowBytes) {
     row.append(sequence)
     row.append(time)
-    row.append(topic.rawValue)
+    row.append(topic.text)
     row.append(name)
     row.append(audience)
     let count = attributes.reduce(0) { $0 + $1.name.bytes.count + $1.value.bytes.count + 2 }
     row.append(.blob, count: count) { bytes in
       for attribute in attributes {
-        bytes.append(terminated: attribute.name)
-        bytes.append(terminated: attribute.value)
+        bytes.append(attribute.name)
+        bytes.append(0)
+        bytes.append(attribute.value)
+        bytes.append(0)
       }
     }
   }
@@ -37,18 +39,28 @@ extension Event: StoredRow, ReadRow {
 
 extension RowBytes {
   fileprivate mutating func append(_ audience: Audience) {
-    let (kind, name): (String, Text?) =
-      switch audience {
-      case .sharing: ("sharing", nil)
-      case .vendor(let vendor): ("vendor:", vendor)
-      case .app(let app): ("app:", app)
-      case .group(let group): ("group:", group)
-      }
-    append(.text, count: kind.utf8.count + (name?.bytes.count ?? 0)) { bytes in
-      bytes.append(contentsOf: kind.utf8)
-      if let name { bytes.append(contentsOf: name.bytes) }
+    switch audience {
+    case .sharing: append(Text.sharing)
+    case .vendor(let vendor): append(.vendor, vendor)
+    case .app(let app): append(.app, app)
+    case .group(let group): append(.group, group)
     }
   }
+
+  private mutating func append(_ kind: Text, _ name: Text) {
+    append(.text, count: kind.bytes.count + name.bytes.count) { bytes in
+      bytes.append(kind)
+      bytes.append(name)
+    }
+  }
+}
+
+// What tells one audience from another, each made once.
+extension Text {
+  fileprivate static let sharing: Text = "sharing"
+  fileprivate static let vendor: Text = "vendor:"
+  fileprivate static let app: Text = "app:"
+  fileprivate static let group: Text = "group:"
 }
 
 extension Audience {

@@ -48,7 +48,7 @@ struct OpenFiles: ~Copyable, Sendable {
     guard let tables else { throw .noConnection }
     var next = ledger
     next.revision += 1
-    var edit = Edit(tables, next, sealing)
+    var edit = Edit(tables, consume next, sealing)
     try begin.run()
     do {
       try body(&edit)

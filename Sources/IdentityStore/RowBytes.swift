@@ -53,14 +53,16 @@ struct RowBytes: Sendable {
   /// Begins without a value.
   init(behind table: String? = nil) {
     bytes.reserveCapacity(512)
-    if let table { begin(table) }
-  }
-
-  /// Begins anew, behind the name of a table.
-  mutating func begin(_ table: String) {
-    bytes.removeAll(keepingCapacity: true)
+    guard let table else { return }
     append(.table, count: table.utf8.count)
     bytes.append(contentsOf: table.utf8)
+    start = bytes.count
+  }
+
+  /// Begins anew, as a row of a table.
+  mutating func begin(_ table: Table) {
+    bytes.removeAll(keepingCapacity: true)
+    bytes.append(contentsOf: table.head)
     start = bytes.count
   }
 
@@ -103,7 +105,10 @@ struct RowBytes: Sendable {
 
   mutating func append(_ uuid: UUID) { append(.text, count: UUID.textLength) { uuid.append(to: &$0) } }
 
-  mutating func append(_ word: String) { append(.text, count: word.utf8.count) { $0.append(contentsOf: word.utf8) } }
+  mutating func append(_ word: String) {
+    append(.text, count: word.utf8.count)
+    bytes.append(contentsOf: word.utf8)
+  }
 
   mutating func append(_ time: Timestamp) { append(.text, count: Timestamp.textLength) { time.append(to: &$0) } }
 
@@ -112,9 +117,14 @@ struct RowBytes: Sendable {
   /// - Parameters:
   ///   - count: how many bytes it has.
   ///   - write: appends them.
-  mutating func append(_ kind: Kind, count: Int, _ write: (inout [UInt8]) -> Void) {
-    append(kind, count: count)
-    write(&bytes)
+  mutating func append(_ kind: Kind, count: Int, _ write: (inout OutputSpan<UInt8>) -> Void) {
+    // In one piece: there are a dozen of them in a row.
+    bytes.append(addingCapacity: Self.headLength + count) { span in
+      Self.append(kind, count: count, to: &span)
+      let start = span.count
+      write(&span)
+      precondition(span.count == start + count)
+    }
   }
 
   private mutating func append(_ kind: Kind, count: Int) {
@@ -198,6 +208,10 @@ extension OutputSpan<UInt8> {
   fileprivate mutating func append(number: UInt64) {
     unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append($0) }
   }
+
+  /// Appends a text, for which there has to be room.
+  @inline(__always)
+  mutating func append(_ text: Text) { unsafe text.bytes.withUnsafeBytes { unsafe append($0) } }
 
   /// Appends bytes, for which there has to be room.
   @inline(__always)

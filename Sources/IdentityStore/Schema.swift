@@ -192,7 +192,16 @@ struct Table: Sendable {
   /// All columns but the proof.
   let columns: [String]
   /// How many of them, from the first one on, stay as they are as long as there is the row.
-  var lasting = 1
+  let lasting: Int
+  /// Its name as it stands before the values of each row; see ``RowBytes``.
+  let head: [UInt8]
+
+  init(name: String, columns: [String], lasting: Int = 1) {
+    self.name = name
+    self.columns = columns
+    self.lasting = lasting
+    head = RowBytes(behind: name).bytes
+  }
 
   static let setting = Table(
     name: "setting",

@@ -5,7 +5,42 @@ extension Event {
   ///
   /// `time=`, when it happened, comes last: a client that replays events could not know it otherwise.
   package func append(to output: inout [UInt8]) {
-    output.reserveCapacity(output.count + 160)
+    guard needsNoQuotes else { return appendQuoting(to: &output) }
+    let length = attributes.reduce(Self.longestFrame + topic.text.bytes.count + name.bytes.count) {
+      $0 + $1.name.bytes.count + $1.value.bytes.count + 2
+    }
+    // In one piece: an array is looked at with each byte that it takes by itself.
+    output.append(addingCapacity: length) { line in
+      line.append(Self.begin)
+      line.append(decimal: sequence)
+      line.append(UInt8(ascii: " "))
+      line.append(topic.text)
+      line.append(UInt8(ascii: " "))
+      line.append(name)
+      for attribute in attributes {
+        line.append(UInt8(ascii: " "))
+        line.append(attribute.name)
+        line.append(UInt8(ascii: "="))
+        line.append(attribute.value)
+      }
+      line.append(Self.beginTime)
+      time.append(to: &line)
+      line.append(UInt8(ascii: "\n"))
+    }
+  }
+
+  private static let begin: Text = "EVENT "
+  private static let beginTime: Text = " time="
+  /// The length of what is the same in every line, and of the longest number and time.
+  private static let longestFrame = begin.bytes.count + 20 + 2 + beginTime.bytes.count + Timestamp.textLength + 1
+
+  private var needsNoQuotes: Bool {
+    guard WordEncoder.isBareWord(name.bytes) else { return false }
+    for attribute in attributes where !WordEncoder.isBare(attribute.value.bytes) { return false }
+    return true
+  }
+
+  private func appendQuoting(to output: inout [UInt8]) {
     output.append(contentsOf: "EVENT ".utf8)
     output.append(contentsOf: String(sequence).utf8)
     output.append(UInt8(ascii: " "))
@@ -27,5 +62,23 @@ extension Event {
   /// `sequence`. `subscribe since=FROM` brings them.
   package static func appendLag(sequence: Int64, missed: Int64, from: Int64, to output: inout [UInt8]) {
     output.append(contentsOf: "EVENT \(sequence) lag missed=\(missed) from=\(from)\n".utf8)
+  }
+}
+
+extension OutputSpan<UInt8> {
+  /// Appends a text, for which there has to be room.
+  @inline(__always)
+  fileprivate mutating func append(_ text: Text) {
+    for index in text.bytes.indices { append(text.bytes[index]) }
+  }
+
+  /// Appends a number that is not negative.
+  fileprivate mutating func append(decimal number: Int64) {
+    var power: Int64 = 1
+    while number / power >= 10 { power *= 10 }
+    while power > 0 {
+      append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / power % 10))
+      power /= 10
+    }
   }
 }

@@ -64,11 +64,17 @@ extension Reply.Part {
   /// Appends a piece of an answer, and the end of the line before where it begins another.
   ///
   /// - Parameter isFirst: whether no line was begun before.
+  @inline(__always)
   fileprivate func append(isFirst: inout Bool, to output: inout [UInt8]) {
     switch self {
-    case .row, .final:
+    case .row:
       if !isFirst { output.append(UInt8(ascii: "\n")) }
-      if self == .row { output.append(UInt8(ascii: "*")) } else { output.append(contentsOf: "OK".utf8) }
+      output.append(UInt8(ascii: "*"))
+      isFirst = false
+    case .final:
+      if !isFirst { output.append(UInt8(ascii: "\n")) }
+      output.append(UInt8(ascii: "O"))
+      output.append(UInt8(ascii: "K"))
       isFirst = false
     case .word(let value):
       output.append(UInt8(ascii: " "))

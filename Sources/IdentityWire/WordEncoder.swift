@@ -2,8 +2,11 @@
 package enum WordEncoder {
   /// Appends a positional word.
   package static func append(word bytes: [UInt8], to output: inout [UInt8]) {
-    append(bytes, bare: isBare(bytes) && !looksLikeAttribute(bytes), to: &output)
+    append(bytes, bare: isBareWord(bytes), to: &output)
   }
+
+  /// Whether a positional word can be written as it is.
+  static func isBareWord(_ bytes: [UInt8]) -> Bool { isBare(bytes) && !looksLikeAttribute(bytes) }
 
   /// Appends the value behind `name=`.
   package static func append(value bytes: [UInt8], to output: inout [UInt8]) {
@@ -37,10 +40,14 @@ package enum WordEncoder {
     if bare { output.append(contentsOf: bytes) } else { append(quoted: bytes, to: &output) }
   }
 
-  private static func isBare(_ bytes: [UInt8]) -> Bool {
+  /// Whether a value can be written as it is.
+  static func isBare(_ bytes: [UInt8]) -> Bool {
     guard !bytes.isEmpty else { return false }
+    let bytes = bytes.span
     for index in bytes.indices {
       let byte = bytes[index]
+      // Most are of these two ranges, which have none of the others in them.
+      if byte &- 0x23 < 0x5c - 0x23 || byte &- 0x5d < 0x7f - 0x5d { continue }
       if byte <= 0x20 || byte == 0x7f || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return false }
       // U+0080 to U+009F are control characters too.
       if byte == 0xc2, index + 1 < bytes.count, bytes[index + 1] < 0xa0 { return false }
