@@ -62,7 +62,7 @@ extension Server {
   /// There are new events: every subscriber is looked at once, a few in each turn of its user. So a request waits for
   /// those few, however many there are, and the subscribers are never left out.
   func publish() {
-    for user in connections.allUsers where user.subscribers.startRound() { waitForTurn(user) }
+    connections.forEachUser { user in if user.subscribers.startRound() { waitForTurn(user) } }
   }
 
   /// Goes on with the round of a user's subscribers: by one at least, so that none waits for ever.

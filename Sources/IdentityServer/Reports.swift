@@ -7,7 +7,7 @@ extension Server {
   /// Takes in what the writer has done: first the state, then the answers.
   func takeReports() {
     var touched: [Connection] = []
-    let reports = outbox.takeAll()
+    let reports = outbox.takeAll(waits: false)
     let now = Clock.monotonicMicroseconds
     for report in reports {
       take(report)
@@ -74,7 +74,7 @@ extension Server {
     if let survey = report.survey { take(survey) }
     measurements.take(report)
     if let new = report.condition { condition = new }
-    if report.condition != nil || !report.changes.isEmpty { publishStatus() }
+    if report.condition != nil || report.changes.contains(where: \.change.isShown) { publishStatus() }
     if report.changes.contains(where: { $0.event != nil }) { publish() }
   }
 
@@ -102,6 +102,16 @@ extension Server {
       .deviceListed, .deviceDescribed, .deviceReplaced, .deviceUnlisted, .itemStored, .itemDeleted, .version,
       .tokenStored, .tokenDeleted:
       break
+    }
+  }
+}
+
+extension Change {
+  /// Whether it may change what the service manager shows; see ``PublishedStatus``.
+  fileprivate var isShown: Bool {
+    switch self {
+    case .tokenStored, .tokenDeleted, .itemStored, .itemDeleted, .version: false
+    default: true
     }
   }
 }

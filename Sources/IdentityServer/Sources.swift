@@ -7,7 +7,8 @@ import Systemd
 extension Server {
   func addSources() throws {
     try readiness.add(listener.number, .read, token: LoopToken.listener)
-    try readiness.add(outbox.descriptor, .read, token: LoopToken.reports)
+    // Told of each ring once, so the bell has not to be reset, which would be one more call to the kernel.
+    try readiness.add(outbox.descriptor, [.read, .once], token: LoopToken.reports)
     try readiness.add(loop.descriptor, .read, token: LoopToken.sources)
     freshTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in settleConnections() }
     sources.append(

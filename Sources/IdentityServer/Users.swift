@@ -112,6 +112,9 @@ final class ConnectionTable {
   /// How many of them all subscribed.
   var subscribers: Int { users.values.reduce(0) { $0 + $1.subscribers.count } }
 
+  /// Tells of each user; what that does makes no other come or go.
+  func forEachUser(_ body: (UserShare) -> Void) { for user in users.values where user.isPresent { body(user) } }
+
   /// All users.
   var allUsers: [UserShare] { users.values.filter(\.isPresent) }
 
