@@ -53,7 +53,9 @@ package enum DerivedIdentifier: Equatable, Sendable {
 }
 
 /// Requests to the registry. An app that is not named is the peer's own.
-package enum RegistryCommand: Equatable, Sendable {
+///
+/// One is handed on from queue to queue, so it is one reference, and not one to each of its texts.
+package indirect enum RegistryCommand: Equatable, Sendable {
   /// The identifier of a level.
   case get(Level, app: Text?)
   /// Another identifier in the place of the one of a level.

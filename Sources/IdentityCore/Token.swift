@@ -1,5 +1,8 @@
 /// A push token (protocol, section 6): an app has one of each provider's on this device.
-package struct Token: Equatable, Sendable {
+///
+/// It never changes. On its way through the daemon it is handed on a dozen times and then held by both registries, so it
+/// is one reference, and not one to each of its texts.
+package final class Token: Equatable, Sendable {
   /// Its place in the store, and in the order in which tokens were first put.
   package let number: Int64
   /// Whose it is.
@@ -7,23 +10,23 @@ package struct Token: Equatable, Sendable {
   /// Who gave it.
   package let provider: Text
   /// The token itself: opaque.
-  package var value: Text
+  package let value: Text
   /// The provider's environment that it is for.
-  package var environment: Text?
+  package let environment: Text?
   /// The provider's topic that it is for.
-  package var topic: Text?
+  package let topic: Text?
   /// The device identifier as the app sees it.
-  package var device: UUID
+  package let device: UUID
   /// Whether no sender said that the provider refuses it.
-  package var isValid: Bool
+  package let isValid: Bool
   /// When the app first had a token of this provider's.
   package let created: Timestamp
   /// When it became what it is now.
-  package var changed: Timestamp
+  package let changed: Timestamp
   /// When the app last said that this is its token.
-  package var confirmed: Timestamp
+  package let confirmed: Timestamp
   /// Tells one token from another where the token itself has no place, as in an event.
-  package var fingerprint: Text
+  package let fingerprint: Text
 
   /// Puts a token together.
   package init(
@@ -42,6 +45,25 @@ package struct Token: Equatable, Sendable {
     self.changed = changed
     self.confirmed = confirmed
     self.fingerprint = fingerprint
+  }
+
+  /// The same token, of which something is another.
+  package func with(
+    device: UUID? = nil, isValid: Bool? = nil, changed: Timestamp? = nil, confirmed: Timestamp? = nil
+  ) -> Token {
+    Token(
+      number: number, app: app, provider: provider, value: value, environment: environment, topic: topic,
+      device: device ?? self.device, isValid: isValid ?? self.isValid, created: created,
+      changed: changed ?? self.changed, confirmed: confirmed ?? self.confirmed, fingerprint: fingerprint)
+  }
+
+  package static func == (left: Token, right: Token) -> Bool {
+    left === right
+      || left.number == right.number && left.app == right.app && left.provider == right.provider
+        && left.value == right.value && left.environment == right.environment && left.topic == right.topic
+        && left.device == right.device && left.isValid == right.isValid && left.created == right.created
+        && left.changed == right.changed && left.confirmed == right.confirmed
+        && left.fingerprint == right.fingerprint
   }
 }
 

@@ -1,28 +1,38 @@
 /// The push tokens of all apps.
 package struct TokenTable: Equatable, Sendable {
-  private var apps = DividedDictionary<Text, [Text: Token]>()
+  /// Those of an app, in the order they were first put: they are few, and looked through.
+  private var apps = DividedDictionary<Text, [Token]>()
   /// How many there are.
   package private(set) var count = 0
   /// The number of the token that was first put last.
   package private(set) var lastNumber: Int64 = 0
 
   /// An app's token of a provider.
-  package subscript(app: Text, provider: Text) -> Token? { apps[app]?[provider] }
+  package subscript(app: Text, provider: Text) -> Token? {
+    guard let tokens = apps[app] else { return nil }
+    return tokens.place(of: provider).map { tokens[$0] }
+  }
 
   /// An app's tokens, in the order they were first put.
-  package func tokens(of app: Text) -> [Token] { (apps[app] ?? [:]).values.sorted { $0.number < $1.number } }
+  package func tokens(of app: Text) -> [Token] { apps[app] ?? [] }
 
   /// How many tokens an app has.
   func count(of app: Text) -> Int { apps[app]?.count ?? 0 }
 
   /// Every token, in the order they were first put.
-  package var all: [Token] { apps.values.flatMap(\.values).sorted { $0.number < $1.number } }
+  package var all: [Token] { apps.values.flatMap(\.self).sorted { $0.number < $1.number } }
 
   /// Takes a token in, in the place of one of the same app and provider.
   mutating func store(_ token: Token) {
-    let isNew = apps.update(token.app) { tokens in
-      if tokens == nil { tokens = [:] }
-      return tokens?.updateValue(token, forKey: token.provider) == nil
+    let isNew = apps.update(token.app) { (tokens: inout [Token]?) in
+      let place = tokens?.place(of: token.provider)
+      if let place, tokens?[place].number == token.number {
+        tokens?[place] = token
+        return false
+      }
+      if let place { tokens?.remove(at: place) }
+      tokens = ((tokens ?? []) + [token]).sorted { $0.number < $1.number }
+      return place == nil
     }
     if isNew { count += 1 }
     lastNumber = max(lastNumber, token.number)
@@ -30,10 +40,17 @@ package struct TokenTable: Equatable, Sendable {
 
   /// Lets go of an app's token.
   mutating func remove(_ token: Token) {
-    let isGone = apps.update(token.app) { tokens in
-      defer { if tokens?.isEmpty == true { tokens = nil } }
-      return tokens?.removeValue(forKey: token.provider) != nil
+    let isGone = apps.update(token.app) { (tokens: inout [Token]?) in
+      guard let place = tokens?.place(of: token.provider) else { return false }
+      tokens?.remove(at: place)
+      if tokens?.isEmpty == true { tokens = nil }
+      return true
     }
     if isGone { count -= 1 }
   }
+}
+
+extension [Token] {
+  /// Where the one of a provider is.
+  fileprivate func place(of provider: Text) -> Int? { indices.first { self[$0].provider == provider } }
 }

@@ -28,14 +28,21 @@ struct JobQueue {
   private mutating func keepLatest() {
     guard !latest.jobs.isEmpty else { return }
     if jobs[latest.user] == nil { users.append(latest.user) }
-    jobs[latest.user, default: []] += latest.jobs
-    latest.jobs = []
+    jobs[latest.user, default: []] += takeLatest()
+  }
+
+  private mutating func takeLatest() -> [Job] {
+    var taken: [Job] = []
+    swap(&taken, &latest.jobs)
+    return taken
   }
 
   /// Takes the next ones out, of each user the same number where they have it.
   ///
   /// - Parameter count: how many, at most.
   mutating func take(_ count: Int) -> [Job] {
+    // Of one user alone there is nobody to share with.
+    if users.isEmpty, latest.jobs.count <= count { return takeLatest() }
     keepLatest()
     var taken: [Job] = []
     while taken.count < count, !users.isEmpty {

@@ -169,19 +169,19 @@ final class Writer {
     var recorded: [RecordedChange] = []
     recorded.reserveCapacity(batch.count)
     var context = context(for: nil)
-    let outcomes = batch.map { job in
+    var outcomes: [WriterReport.Outcome] = []
+    outcomes.reserveCapacity(batch.count)
+    for job in batch {
       context.peer = job.peer
-      return WriterReport.Outcome(job, decide(job, context, &registry, &recorded))
+      outcomes.append(.init(job, decide(job, context, &registry, &recorded)))
     }
     let failure = commit(recorded, &report)
-    if failure == nil { self.registry = registry }
+    if failure == nil { self.registry = consume registry }
     forgetUncommitted()
     // A change that is not on disk is refused, whatever was decided.
-    if let refusal = failure?.refusal {
-      report.outcomes += outcomes.map { $0.refused(refusal) }
-    } else {
-      report.outcomes += outcomes
-    }
+    if let refusal = failure?.refusal { outcomes = outcomes.map { $0.refused(refusal) } }
+    // Most often there are no others, and then nothing is copied.
+    report.outcomes = report.outcomes.isEmpty ? outcomes : report.outcomes + outcomes
   }
 
   private func decide(
@@ -227,7 +227,7 @@ final class Writer {
       report.commits.append(.init(changes: recorded.count, microseconds: taken, isDone: failure == nil))
       report.storeSize = store.size
     }
-    if failure == nil { report.changes += recorded }
+    if failure == nil { report.changes = report.changes.isEmpty ? recorded : report.changes + recorded }
     takeCondition(before, &report)
     return failure
   }

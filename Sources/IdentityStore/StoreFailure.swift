@@ -38,7 +38,7 @@ package enum StoreNotice: Equatable, Sendable {
 }
 
 /// What was found in the store at start.
-package struct StoreContent: Sendable {
+package final class StoreContent: Sendable {
   /// What is proven.
   package let registry: Registry
   /// The events that are kept, oldest first, without a gap up to the last one.
@@ -51,4 +51,16 @@ package struct StoreContent: Sendable {
   package let condition: StoreCondition
   /// What an operator should read, in order.
   package let notices: [StoreNotice]
+
+  init(
+    registry: Registry, events: [Event], fingerprint: MachineFingerprint, isSealedHere: Bool,
+    condition: StoreCondition, notices: [StoreNotice]
+  ) {
+    self.registry = registry
+    self.events = events
+    self.fingerprint = fingerprint
+    self.isSealedHere = isSealedHere
+    self.condition = condition
+    self.notices = notices
+  }
 }

@@ -19,7 +19,7 @@ extension Token: StoredRow {
     row.append(confirmed)
   }
 
-  init?(columns: [Value]) {
+  convenience init?(columns: [Value]) {
     guard let number = columns[0].number, let app = columns[1].asText, let provider = columns[2].asText,
       let value = columns[3].asText, columns[4].isTextOrNull, columns[5].isTextOrNull, let device = columns[6].uuid,
       let valid = columns[7].number, valid == 0 || valid == 1, let created = columns[8].time,

@@ -27,6 +27,7 @@ package struct Arguments: Sendable {
     var operands: [Text] = []
     var attributes: [(name: Text, value: Text)] = []
     var secretWords: [(name: Text, word: WordParser.Word)] = []
+    operands.reserveCapacity(verb.operands.count)
     var position = 0
     for word in parser.words {
       if !word.isAttribute {
@@ -52,10 +53,11 @@ package struct Arguments: Sendable {
         attributes.append((name, parser.text(word, in: line)))
       }
     }
-    for (place, operand) in verb.operands.enumerated() where !operand.isOptional && place >= operands.count {
-      throw .badArgument(verb: verb.words, .missingOperand(operand.name))
+    if let missing = verb.operands.dropFirst(operands.count).first(where: { !$0.isOptional }) {
+      throw .badArgument(verb: verb.words, .missingOperand(missing.name))
     }
-    for required in verb.attributes where required.isRequired {
+    for place in verb.attributes.indices where verb.attributes[place].isRequired {
+      let required = verb.attributes[place]
       let isGiven =
         attributes.contains { required.isMeant(by: $0.name.bytes) }
         || secretWords.contains { required.isMeant(by: $0.name.bytes) }

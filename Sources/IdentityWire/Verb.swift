@@ -2,8 +2,9 @@ package import IdentityCore
 
 /// One row of the verb table: all there is to know of a verb but its rule.
 ///
-/// Parsing, `help`, the manual, the client and the tests all read it.
-package struct Verb: Sendable {
+/// Parsing, `help`, the manual, the client and the tests all read it. Each is one reference, because it is looked at with
+/// every request.
+package final class Verb: Sendable {
   /// A positional word behind the verb.
   package struct Operand: Sendable {
     /// As the manual writes it, in capitals.
@@ -133,6 +134,8 @@ package struct Verb: Sendable {
   package let summary: String
   /// What it looks like.
   package let examples: [Example]
+  /// Whether no error text may repeat a word of the request.
+  let isPrivate: Bool
   /// Turns checked arguments into the command.
   package let command: @Sendable (Arguments) throws(Refusal) -> Command
 
@@ -149,10 +152,8 @@ package struct Verb: Sendable {
     self.summary = summary
     self.examples = examples
     self.command = command
+    isPrivate = operands.contains(where: \.isPrivate)
   }
-
-  /// Whether no error text may repeat a word of the request.
-  var isPrivate: Bool { operands.contains(where: \.isPrivate) }
 
   /// The verb with its operands and attributes, as the manual writes it: `get uuid [count=N] [version=4|7]`.
   package var usage: String { Self.usage(of: words, operands, attributes) }

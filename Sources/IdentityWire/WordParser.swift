@@ -104,10 +104,16 @@ extension WordParser {
   /// The text of a word's value, its escapes resolved.
   package func text(_ word: Word, in line: borrowing Span<UInt8>) -> Text {
     var bytes: [UInt8] = []
+    guard word.isEscaped else {
+      bytes.append(addingCapacity: word.value.count) { text in
+        for index in word.value { text.append(line[index]) }
+      }
+      return Text(trusted: bytes)
+    }
     bytes.reserveCapacity(word.value.count)
     var index = word.value.lowerBound
     while index < word.value.upperBound {
-      if word.isEscaped, line[index] == UInt8(ascii: "\\"), let escape = try? JSONEscape(line, at: index) {
+      if line[index] == UInt8(ascii: "\\"), let escape = try? JSONEscape(line, at: index) {
         bytes.append(contentsOf: escape.encoded)
         index += escape.length
       } else {

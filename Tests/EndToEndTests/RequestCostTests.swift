@@ -59,6 +59,22 @@ import Testing
     #expect(each > 1_000 && each <= 7_000, "\(each) instructions a connection")
   }
 
+  @Test(
+    .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
+    arguments: [(depth: 64, most: 65_000), (depth: 1, most: 170_000)])
+  func `a change takes few instructions among others of one commit, and alone a few more`(
+    depth: Int, most: Double
+  ) throws {
+    let each = try added(1_280, of: [320, 1_600].map { $0 / depth }) { daemon, batches in
+      let client = try daemon.client()
+      for batch in 0..<batches {
+        try client.send((0..<depth).map { "token put fcm token-\(batch)-\($0)\n" }.joined())
+        for _ in 0..<depth { #expect(try client.answer().last?.hasPrefix("OK ") == true) }
+      }
+    }
+    #expect(each > 10_000 && each <= most, "\(each) instructions a change")
+  }
+
   @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
   func `an event takes few instructions for each subscriber at rest`() throws {
     let subscribers = 400

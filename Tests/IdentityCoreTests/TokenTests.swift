@@ -68,7 +68,7 @@ import Testing
     let last = life.registry.lastEvent
     var token = try #require(life.registry.tokens["user:1000", "p"])
     try life.ask(.token("p", "one", environment: "e"), as: alice)
-    token.confirmed = Timestamp(milliseconds: 2)
+    token = token.with(confirmed: Timestamp(milliseconds: 2))
     #expect(life.registry.tokens.all == [token])
     #expect(life.registry.lastEvent == last)
   }

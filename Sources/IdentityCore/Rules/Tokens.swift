@@ -69,10 +69,10 @@ extension Registry {
     switch command {
     case .put(let registration, let named): return try put(registration, of: try app(named: named, by: peer), context)
     case .invalidate(let provider, _, let named):
-      var token = try token(of: provider, try app(named: named, by: peer))
-      token.isValid = false
-      token.changed = context.now
-      return Decision(changes: [.tokenStored(token, .invalidated)], reply: .done(.string("invalidated")))
+      let token = try token(of: provider, try app(named: named, by: peer))
+      return Decision(
+        changes: [.tokenStored(token.with(isValid: false, changed: context.now), .invalidated)],
+        reply: .done(.string("invalidated")))
     case .delete(let provider, let named):
       return Decision(
         changes: [.tokenDeleted(try token(of: provider, try app(named: named, by: peer)))], reply: .done)
@@ -160,9 +160,7 @@ extension Plan {
     guard let device = registry[scope]?.value else { return }
     let tokens = scope.app.map { registry.tokens.tokens(of: $0) } ?? registry.tokens.all
     for token in tokens where token.device != device && registry.deviceScope(of: token.app) == scope {
-      var moved = token
-      moved.device = device
-      add(.tokenStored(moved, .rehomed(from: token.device)))
+      add(.tokenStored(token.with(device: device), .rehomed(from: token.device)))
     }
   }
 
