@@ -28,9 +28,12 @@ struct PeerFacts {
     self.credentials = credentials
     self.group = group
     self.unit = unit
-    if case .invocation(let run) = session { invocation = .init(high: run.high, low: run.low) } else { invocation = nil }
-    if case .onlyProcess(_, let number) = session { inode = number } else { inode = nil }
     self.isAdmin = isAdmin
+    switch session {
+    case .invocation(let run): (invocation, inode) = (Invocation(high: run.high, low: run.low), nil)
+    case .onlyProcess(_, let number): (invocation, inode) = (nil, number)
+    case .controlGroup, .process, nil: (invocation, inode) = (nil, nil)
+    }
   }
 
   /// Whether the same is true of this process. What can be another at any time is asked each time.
