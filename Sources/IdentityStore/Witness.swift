@@ -74,6 +74,8 @@ func hexadecimal(_ bytes: some Collection<UInt8>) -> [UInt8] {
 extension [UInt8] {
   /// Appends two digits a byte, lower case.
   mutating func append(hexadecimal bytes: some Collection<UInt8>) {
+    // Swift 6.3 writes into the storage that all empty arrays share where nothing is appended to one.
+    if bytes.isEmpty { return }
     func digit(_ value: UInt8) -> UInt8 { value &+ (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
     append(addingCapacity: 2 * bytes.count) { digits in
       for byte in bytes {

@@ -104,6 +104,8 @@ extension WordParser {
   /// The text of a word's value, its escapes resolved.
   package func text(_ word: Word, in line: borrowing Span<UInt8>) -> Text {
     var bytes: [UInt8] = []
+    // Swift 6.3 writes into the storage that all empty arrays share where nothing is appended to one.
+    if word.value.isEmpty { return Text(trusted: bytes) }
     guard word.isEscaped else {
       bytes.append(addingCapacity: word.value.count) { text in
         for index in word.value { text.append(line[index]) }
