@@ -286,9 +286,14 @@ extension Connection {
         yield &new
         return change(new != nil) { $0.subscription = new }
       }
-      // In place, because each event moves it.
-      yield &particulars.subscription
-      if particulars.isEmpty { self.particulars = nil }
+      // Taken out while it changes, as ``input`` is.
+      var subscription = particulars.subscription
+      particulars.subscription = nil
+      defer {
+        particulars.subscription = subscription
+        if particulars.isEmpty { self.particulars = nil }
+      }
+      yield &subscription
     }
   }
 

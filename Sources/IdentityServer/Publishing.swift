@@ -73,7 +73,10 @@ extension Server {
     var seer: HeldPeer?
     var isVisible = false
     var visited = 0
-    while visited < Bound.subscribersPerTurn, visited == 0 || !isOver(), let token = user.subscribers.next() {
+    // To look at the clock costs a tenth of what an event does.
+    while visited < Bound.subscribersPerTurn, visited == 0 || visited % 8 > 0 || !isOver(),
+      let token = user.subscribers.next()
+    {
       visited += 1
       guard let connection = connections[token] else { continue }
       guard let newest, connection.awaitsOnly(newest), !isStopping else {
