@@ -50,9 +50,8 @@ final class Measurements {
   /// A connection has ended: what it asked still counts for its app.
   func keepRequests(of connection: Connection) {
     guard connection.requests > 0 else { return }
-    let before = latest?.peer === connection.held ? latest?.requests ?? 0 : 0
-    if before == 0 { countLatest() }
-    latest = (connection.held, before + connection.requests)
+    if latest?.peer !== connection.held { countLatest() }
+    latest = (connection.held, (latest?.requests ?? 0) + connection.requests)
   }
 
   /// How many requests apps have made by connections that have ended.

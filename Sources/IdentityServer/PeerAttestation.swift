@@ -10,41 +10,15 @@ struct AttestedPeer {
   var held: HeldPeer
 }
 
-/// What the kernel says of whoever connects, and systemd of the run of its service. Where they say the same of another one,
-/// that is the same peer.
+/// What is found out of whoever connects, each time anew. Where it is the same of another one, that is the same peer.
 struct PeerFacts {
-  private let credentials: PeerCredentials
-  /// The number of its control group.
-  private let group: UInt64?
+  let credentials: PeerCredentials
+  /// The number of its control group, of which it is known what follows from it.
+  let group: UInt64
   /// What follows from that.
-  private let unit: PeerUnit?
-  private let invocation: Invocation?
-  /// What tells the process from all others of this boot; nil where its session does not hang on that.
-  private let inode: UInt64?
-  private let isAdmin: Bool
-
-  /// - Parameter group: one of which it is known what follows from it.
-  init(_ credentials: PeerCredentials, _ group: UInt64?, _ unit: PeerUnit?, _ session: SessionAnchor?, isAdmin: Bool) {
-    self.credentials = credentials
-    self.group = group
-    self.unit = unit
-    self.isAdmin = isAdmin
-    switch session {
-    case .invocation(let run): (invocation, inode) = (Invocation(high: run.high, low: run.low), nil)
-    case .onlyProcess(_, let number): (invocation, inode) = (nil, number)
-    case .controlGroup, .process, nil: (invocation, inode) = (nil, nil)
-    }
-  }
-
-  /// Whether the same is true of this process. What can be another at any time is asked each time.
-  func hold(
-    for process: borrowing Descriptor, _ credentials: PeerCredentials, _ group: UInt64?, isAdmin: Bool
-  ) throws(SystemError) -> Bool {
-    guard credentials == self.credentials, group == self.group, isAdmin == self.isAdmin else { return false }
-    if let unit, unit.invocation != invocation { return false }
-    guard let inode else { return true }
-    return try process.inode() == inode
-  }
+  let unit: PeerUnit?
+  let session: SessionAnchor?
+  let isAdmin: Bool
 }
 
 /// Who connected, by nothing but the kernel's word (protocol, section 2).
@@ -79,7 +53,10 @@ struct PeerAttestation: ~Copyable {
       let group = ProcessFacts.controlGroup(of: process)
       let isAdmin = try Self.isAdmin(credentials, of: socket, adminGroup: adminGroup)
       let attested: AttestedPeer
-      if let latest, try latest.facts?.hold(for: process, credentials, group, isAdmin: isAdmin) == true {
+      if let latest, let facts = latest.facts, facts.credentials == credentials, facts.group == group,
+        facts.isAdmin == isAdmin,
+        try facts.session == Self.session(of: credentials.processID, process, hasInode: true, in: facts.unit)
+      {
         attested = latest
       } else {
         let unit = try units.look(up: socket.number, in: group)
@@ -87,8 +64,10 @@ struct PeerAttestation: ~Copyable {
         let peer = Peer(
           userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
           unit: unit.map { Text($0.name) }, unitOwner: unit?.owner, session: session, isAdmin: isAdmin, claims: claims)
-        let isKnown = group.map { units.isKnown($0) } == true
-        let facts = isKnown ? PeerFacts(credentials, group, unit, session, isAdmin: isAdmin) : nil
+        var facts: PeerFacts?
+        if let group, units.isKnown(group) {
+          facts = .init(credentials: credentials, group: group, unit: unit, session: session, isAdmin: isAdmin)
+        }
         attested = AttestedPeer(facts: facts, held: HeldPeer(peer))
       }
       guard try PeerCredentials.isAlive(process.number) else { throw Refusal.unattested }
