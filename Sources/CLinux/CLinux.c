@@ -197,10 +197,14 @@ void clinux_store_word(uint64_t *word, uint64_t value) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-int clinux_lock(int descriptor) {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+static int set_lock(int descriptor, short type) {
+    struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
     return fcntl(descriptor, F_OFD_SETLK, &whole);
 }
+
+int clinux_lock(int descriptor) { return set_lock(descriptor, F_WRLCK); }
+
+int clinux_unlock(int descriptor) { return set_lock(descriptor, F_UNLCK); }
 
 int clinux_open(const char *path, int flags, mode_t mode) { return open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode); }
 

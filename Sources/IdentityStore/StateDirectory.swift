@@ -23,7 +23,7 @@ package enum StateDirectoryFailure: Error, CustomStringConvertible {
 /// The folder that holds all state, locked for one daemon.
 package struct StateDirectory: ~Copyable, Sendable {
   let folder: Folder
-  private let lock: Descriptor
+  private let lock: FileLock
 
   private static let lockName = "lock"
 
@@ -35,7 +35,7 @@ package struct StateDirectory: ~Copyable, Sendable {
       try Folder.create(path: path, mode: 0o700)
       let folder = try Folder(path: path)
       // Who holds it comes first: that is the more useful answer to somebody who starts a second daemon as root.
-      try refuseIfHeld(folder)
+      let known = try knownLock(folder)
       let (owner, mode) = try folder.ownerAndMode()
       guard owner == Accounts.ownUserID else {
         throw StateDirectoryFailure.unsafe(
@@ -45,10 +45,9 @@ package struct StateDirectory: ~Copyable, Sendable {
         throw StateDirectoryFailure.unsafe(
           path: path, reason: "others may enter it (mode \(String(mode, radix: 8))); run 'chmod 0700 \(path)'")
       }
-      let lock = try folder.open(lockName, flags: O_RDWR | O_CREAT, mode: 0o600)
-      guard try lock.lock(name: "\(path)/\(lockName)") else { throw held(folder) }
-      try lock.truncate(name: lockName)
-      _ = try lock.write(Array("pid \(ProcessGuard.processID)\n".utf8))
+      let lock = try lock(known, in: folder)
+      try lock.file.truncate(name: lockName)
+      _ = try lock.file.write(Array("pid \(ProcessGuard.processID)\n".utf8))
       return StateDirectory(folder: folder, lock: lock)
     } catch let failure as StateDirectoryFailure {
       throw failure
@@ -59,15 +58,26 @@ package struct StateDirectory: ~Copyable, Sendable {
     }
   }
 
-  private static func refuseIfHeld(_ folder: borrowing Folder) throws {
-    guard try folder.status(of: lockName) != nil else { return }
+  /// Takes the lock that is there already.
+  ///
+  /// - Returns: nil where there is none, or none that is ours to open: the check of the owner says why.
+  private static func knownLock(_ folder: borrowing Folder) throws -> FileLock? {
+    guard try folder.status(of: lockName) != nil else { return nil }
     do {
-      let probe = try folder.open(lockName, flags: O_RDWR)
-      guard try probe.lock(name: lockName) else { throw held(folder) }
+      return try take(try folder.open(lockName, flags: O_RDWR), in: folder)
     } catch let error as SystemError where error.code == EACCES {
-      // Not ours to open: the check of the owner says why.
-      return
+      return nil
     }
+  }
+
+  private static func lock(_ known: consuming FileLock?, in folder: borrowing Folder) throws -> FileLock {
+    if let known { return known }
+    return try take(try folder.open(lockName, flags: O_RDWR | O_CREAT, mode: 0o600), in: folder)
+  }
+
+  private static func take(_ file: consuming Descriptor, in folder: borrowing Folder) throws -> FileLock {
+    guard let lock = try FileLock(of: file, name: "\(folder.path)/\(lockName)") else { throw held(folder) }
+    return lock
   }
 
   private static func held(_ folder: borrowing Folder) -> StateDirectoryFailure {

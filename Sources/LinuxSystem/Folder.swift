@@ -164,19 +164,6 @@ extension Descriptor {
     return content
   }
 
-  /// Takes the lock of the open file, which lasts until the descriptor is closed.
-  ///
-  /// - Returns: false when another open file holds it.
-  package func lock(name: String) throws(SystemError) -> Bool {
-    let number = number
-    do {
-      try system("lock \(name)") { clinux_lock(number) }
-      return true
-    } catch  where error.code == EAGAIN || error.code == EACCES {
-      return false
-    }
-  }
-
   /// Cuts the file to nothing.
   package func truncate(name: String) throws(SystemError) {
     let number = number

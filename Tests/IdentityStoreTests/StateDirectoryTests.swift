@@ -38,6 +38,20 @@ import Testing
     _ = try workspace.found()
   }
 
+  @Test func `a folder is free at once, although a child of a fork still has its lock open`() throws {
+    let workspace = try Workspace()
+    // The second time the lock is there before.
+    letGo(of: try StateDirectory.open(path: workspace.state))
+    let held = try StateDirectory.open(path: workspace.state)
+    let copies = try workspace.copiesOfLock()
+    defer { for copy in copies { close(copy) } }
+    #expect(copies.count == 1)
+    letGo(of: held)
+    _ = try StateDirectory.open(path: workspace.state)
+  }
+
+  private func letGo(of directory: consuming StateDirectory) {}
+
   @Test(arguments: [0o755, 0o750, 0o701, 0o770, 0o777])
   func `row 19: a folder that others may enter is refused with the command that mends it`(mode: Int) throws {
     let workspace = try Workspace()
@@ -97,3 +111,16 @@ import Testing
 
 /// Some faults can only be made by root.
 let isRoot = geteuid() == 0
+
+extension Workspace {
+  /// A second number for each open file that is the lock, as a child of a fork has one until its exec.
+  fileprivate func copiesOfLock() throws -> [Int32] {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap(Int32.init).filter { number in
+      (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")) == path("lock")
+    }.map { number in
+      let copy = dup(number)
+      try #require(copy >= 0)
+      return copy
+    }
+  }
+}

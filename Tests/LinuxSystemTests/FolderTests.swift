@@ -148,51 +148,8 @@ import Testing
   }
 }
 
-@Suite struct FileLockTests {
-  private let temporary: TemporaryFolder
-  init() throws { temporary = try TemporaryFolder() }
-
-  @Test func `a second open file is refused the lock, in the same process too`() throws {
-    let folder = try Folder(path: temporary.path)
-    let first = try folder.open("lock", flags: O_RDWR | O_CREAT, mode: 0o600)
-    let second = try folder.open("lock", flags: O_RDWR)
-    #expect(try first.lock(name: "lock"))
-    #expect(try second.lock(name: "lock") == false)
-    #expect(try first.lock(name: "lock"), "whoever has it may ask again")
-  }
-
-  @Test func `row 20d: the lock lasts although the file is opened and closed elsewhere in the process`() throws {
-    let folder = try Folder(path: temporary.path)
-    let first = try folder.open("lock", flags: O_RDWR | O_CREAT, mode: 0o600)
-    #expect(try first.lock(name: "lock"))
-    // This would free a lock of the process (fcntl(2), "advisory record locking").
-    drop(try folder.open("lock", flags: O_RDWR))
-    let second = try folder.open("lock", flags: O_RDWR)
-    #expect(try second.lock(name: "lock") == false)
-  }
-
-  @Test func `the lock is free once its file is closed`() throws {
-    let folder = try Folder(path: temporary.path)
-    let first = try folder.open("lock", flags: O_RDWR | O_CREAT, mode: 0o600)
-    let second = try folder.open("lock", flags: O_RDWR)
-    #expect(try first.lock(name: "lock"))
-    drop(first)
-    #expect(try eventually { try second.lock(name: "lock") })
-  }
-
-  @Test func `a locked file can be cut to nothing and written`() throws {
-    let folder = try Folder(path: temporary.path)
-    try temporary.write("lock", "what was here before")
-    let lock = try folder.open("lock", flags: O_RDWR)
-    #expect(try lock.lock(name: "lock"))
-    try lock.truncate(name: "lock")
-    #expect(try lock.write(Array("pid 1\n".utf8)) == 6)
-    #expect(try temporary.text("lock") == "pid 1\n")
-  }
-}
-
 /// Asks until the answer is yes. A program that another test starts at this moment inherits every descriptor, and lets go
-/// of it a moment later at its exec: until then a lock is held, and a socket answers.
+/// of it a moment later at its exec: until then a socket answers.
 func eventually(_ question: () throws -> Bool) rethrows -> Bool {
   for _ in 0..<10_000 {
     if try question() { return true }

@@ -72,6 +72,8 @@ void clinux_store_word(uint64_t *word, uint64_t value);
 
 /// An open file description lock on the whole file: 0, or -1 with EAGAIN when another holds it.
 int clinux_lock(int descriptor);
+/// Frees that lock, for whoever has the same open file: 0, or -1.
+int clinux_unlock(int descriptor);
 /// open() with O_CLOEXEC | O_NOFOLLOW added.
 int clinux_open(const char *path, int flags, mode_t mode);
 int clinux_openat(int folder, const char *path, int flags, mode_t mode);
