@@ -10,6 +10,15 @@ struct ReceivedAnswer: Sendable {
   let final: ReplyLine
   /// What stood in `data=` of the final line, where it was to be taken out of it.
   let secret: Secret?
+
+  /// Whether the daemon is about to close the connection, for which it has no room (identityd-protocol(7), `busy`):
+  /// what is asked from now on has to be asked over another.
+  var isLast: Bool { final.busyText != nil }
+}
+
+extension ReplyLine {
+  /// Why the daemon has no room; nil where it says something else.
+  fileprivate var busyText: String? { if case .error(code: "busy", let text) = self { "\(text)" } else { nil } }
 }
 
 /// Which requests are still to be answered on one connection, and as much of the first one's answer as has come.
@@ -61,7 +70,7 @@ struct AnswerQueue {
       rows.append(content)
       return .part
     case .ok, .error:
-      busyText = if case .error(code: "busy", let text) = parsed { "\(text)" } else { nil }
+      busyText = parsed.busyText
       guard let first = expected.popFirst() else { return .farewell }
       answered += 1
       defer { rows = [] }

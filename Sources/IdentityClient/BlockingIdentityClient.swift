@@ -56,6 +56,7 @@ public struct BlockingIdentityClient: ~Copyable {
   {
     if connection == nil { connection = try DaemonConnection(path: path, patience) }
     guard let answer = try connection?.exchange(line, patience) else { throw .closed }
+    if answer.isLast { connection = nil }
     return answer
   }
 }

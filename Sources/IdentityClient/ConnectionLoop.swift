@@ -91,9 +91,12 @@ struct ConnectionLoop: ~Copyable {
       guard count > 0 else { return end() }
       while var line = link?.reader.next() {
         do throws(DaemonConnection.Failure) {
-          guard case .answer(let ticket, let answer) = try answers.take(&line) else { continue }
-          let caller = state.withLock { $0.requests.finish(ticket) }
-          caller?.resume(returning: .success(answer))
+          if case .answer(let ticket, let answer) = try answers.take(&line) {
+            let caller = state.withLock { $0.requests.finish(ticket) }
+            caller?.resume(returning: .success(answer))
+          }
+          // Before it is closed (identityd-protocol(7), `busy`): what is asked from now on has to be asked over another.
+          if answers.busyText != nil { return end() }
         } catch {
           return end(with: IdentityError(error))
         }

@@ -14,6 +14,7 @@ final class PlayedDaemon {
   let folder: URL
   var socket: String { folder.appending(path: "socket").path }
   private let heard = Locked<[String]>([])
+  private let served = Locked(0)
   private let isOver = Locked(false)
 
   /// Listens in a folder of its own. Each connection is served to its end before the next.
@@ -22,13 +23,14 @@ final class PlayedDaemon {
     try FileManager.default.createDirectory(
       at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
     let listener = try UnixSocket.listen(at: folder.appending(path: "socket").path, mode: 0o777, backlog: 5).release()
-    Thread.detachNewThread { [heard, isOver] in
+    Thread.detachNewThread { [heard, served, isOver] in
       let listener = Descriptor(adopting: listener)
       while !isOver.withLock({ $0 }) {
         let deadline = Clock.monotonicMicroseconds + 50_000
         guard (try? TimedWait.wait(for: listener.number, until: deadline)) == .readable,
           let connection = (try? UnixSocket.accept(on: listener)) ?? nil
         else { continue }
+        served.withLock { $0 += 1 }
         Self.serve(connection, heard, isOver, answer)
       }
     }
@@ -41,6 +43,9 @@ final class PlayedDaemon {
 
   /// The requests so far, on all connections.
   var requests: [String] { heard.withLock { $0 } }
+
+  /// How many connections there were so far.
+  var connections: Int { served.withLock { $0 } }
 
   /// Waits until something was asked.
   func waitForRequest(_ beginning: String) throws {

@@ -111,11 +111,27 @@ import Testing
     #expect(daemon.requests == ["whoami", "whoami", "version claim work"])
   }
 
+  /// It says so before it closes the connection. Nobody can tell how long before, so this one never does.
+  private func busyDaemon() throws -> PlayedDaemon {
+    try PlayedDaemon { .lines($0 == "whoami" ? "ERR busy too many\n" : "OK\n") }
+  }
+
   @Test func `a daemon without room is told to be busy, and is asked anew the next time`() async throws {
-    let daemon = try PlayedDaemon { $0 == "whoami" ? .lastLines("ERR busy too many\n") : .lines("OK\n") }
+    let daemon = try busyDaemon()
     let client = IdentityClient(socket: daemon.socket)
     await #expect(throws: IdentityError.refused(.busy, "too many")) { try await client.ask(.whoami) }
     #expect(try await client.ask(.words("ping")).final.words == [])
+    #expect(daemon.connections == 2)
+  }
+
+  @Test func `a daemon without room is asked anew by a blocking client, too`() throws {
+    let daemon = try busyDaemon()
+    var client = BlockingIdentityClient(socket: daemon.socket)
+    var refusal: IdentityError?
+    do { _ = try client.ask(.whoami) } catch { refusal = error }
+    #expect(refusal == .refused(.busy, "too many"))
+    #expect(try client.ask(.words("ping")).final.words == [])
+    #expect(daemon.connections == 2)
   }
 
   @Test func `a request outlives a restart of the daemon`() async throws {
