@@ -125,12 +125,14 @@ let package = Package(
       name: "IdentityCoreTests", dependencies: ["IdentityCore", "IdentityWire", "ReferenceModel", "TestSupport"],
       swiftSettings: strict),
     .testTarget(name: "IdentityWireTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
-    .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem"], swiftSettings: strict),
+    .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LinuxSystem", "TestSupport"], swiftSettings: strict),
-    .testTarget(name: "ConfigurationFilesTests", dependencies: ["ConfigurationFiles"], swiftSettings: strict),
     .testTarget(
-      name: "AppManifestsTests", dependencies: ["AppManifests", "IdentityCore", "ConfigurationFiles", "LinuxSystem"],
+      name: "ConfigurationFilesTests", dependencies: ["ConfigurationFiles", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "AppManifestsTests",
+      dependencies: ["AppManifests", "IdentityCore", "ConfigurationFiles", "LinuxSystem", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem", "TestSupport"],

@@ -1,5 +1,6 @@
 import AppManifests
 import IdentityCore
+import TestSupport
 import Testing
 
 /// What one file says, and what is wrong with it: with the line.

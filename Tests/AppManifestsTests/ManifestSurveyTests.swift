@@ -1,6 +1,7 @@
 import AppManifests
 import Glibc
 import IdentityCore
+import TestSupport
 import Testing
 
 /// Which file counts, and which folder cannot be passed over.

@@ -1,4 +1,5 @@
 import ConfigurationFiles
+import TestSupport
 import Testing
 
 /// The order of precedence of systemd-system.conf(5), "configuration directories and precedence".

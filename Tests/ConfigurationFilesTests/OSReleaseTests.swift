@@ -1,4 +1,5 @@
 import ConfigurationFiles
+import TestSupport
 import Testing
 
 @Suite struct OSReleaseTests {

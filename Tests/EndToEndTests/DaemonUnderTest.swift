@@ -172,12 +172,6 @@ final class DaemonUnderTest {
   }
 }
 
-/// Why a test cannot go on.
-struct Failure: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
-}
-
 /// A client of nothing but a socket and lines.
 final class Client {
   private let socket: Descriptor

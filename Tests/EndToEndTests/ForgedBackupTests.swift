@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Backups that no daemon makes: sealed as they should be, with a key that somebody has.

@@ -1,5 +1,6 @@
 import Foundation
 import IdentityCore
+import TestSupport
 import Testing
 
 /// Reads what is logged to a pipe.

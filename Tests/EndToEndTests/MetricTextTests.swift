@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What monitoring is given, read by the parsers of Prometheus' own client library for Python.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The question for a passphrase, on a terminal that script(1) makes.

@@ -1,5 +1,6 @@
 import Foundation
 import LinuxSystem
+import TestSupport
 
 /// What goes wrong with a call, and with which calls it can.
 struct StorageFault: Sendable, CustomStringConvertible {
@@ -104,8 +105,11 @@ final class StorageFaults {
   @discardableResult
   func end() -> Int {
     self[.counted] = 0
-    return Int(self[.failed])
+    return struck
   }
+
+  /// How many calls failed since the last fault began.
+  var struck: Int { Int(self[.failed]) }
 
   /// Whether something could not be made durable since the last fault began.
   var leftUnsynced: Bool { self[.unsynced] > 0 }

@@ -1,4 +1,5 @@
 import IdentityWire
+import TestSupport
 import Testing
 
 @Suite struct VerbExampleTests {

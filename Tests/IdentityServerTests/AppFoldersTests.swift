@@ -1,6 +1,7 @@
 import Foundation
 import IdentityCore
 import LinuxSystem
+import TestSupport
 import Testing
 
 @testable import IdentityServer
@@ -10,7 +11,7 @@ import Testing
   init() throws { root = try TemporaryFolder() }
 
   @Test func `changes are read once, when it has been quiet for a moment`() throws {
-    try root.make("apps")
+    try root.makeFolder("apps")
     let watched = try WatchedFolders([root["apps"]])
     var last: UInt64 = 0
     try watched.play(
@@ -27,19 +28,19 @@ import Testing
   }
 
   @Test func `folders that never come to rest are read all the same`() throws {
-    try root.make("apps")
+    try root.makeFolder("apps")
     // By this clock half of the bound passes between two changes.
     var now: UInt64 = 0
     let watched = try WatchedFolders([root["apps"]]) {
       now += UInt64(Bound.restlessMilliseconds) * 500
       return now
     }
-    try watched.play((0..<12).map { number in .wait(60) { try root.make("apps/\(number)") } })
+    try watched.play((0..<12).map { number in .wait(60) { try root.makeFolder("apps/\(number)") } })
     #expect(watched.looks.count >= 2)
   }
 
   @Test func `reading the folders is no reason to read them again`() throws {
-    try root.make("apps")
+    try root.makeFolder("apps")
     try root.write("apps/one.app")
     let watched = try WatchedFolders([root["apps"]])
     watched.onLook = { path in
@@ -52,7 +53,7 @@ import Testing
   }
 
   @Test func `every kind of change is told of, also with a name that is no text`() throws {
-    try root.make("apps")
+    try root.makeFolder("apps")
     try root.write("other.app")
     let watched = try WatchedFolders([root["apps"]])
     try watched.play([
@@ -68,7 +69,7 @@ import Testing
 
   @Test func `each of many folders is watched`() throws {
     let names = (0..<3).map { "apps\($0)" }
-    for name in names { try root.make(name) }
+    for name in names { try root.makeFolder(name) }
     let watched = try WatchedFolders(names.map { root[$0] })
     try watched.play(names.map { name in .look { try root.write("\(name)/one.app") } })
     #expect(watched.looks.count == 3)
@@ -79,7 +80,7 @@ import Testing
   @Test func `a folder that is made later is watched from then on, its parents too`() throws {
     let watched = try WatchedFolders([root["a/b/c"]])
     try watched.play(
-      ["a", "a/b", "a/b/c", "a/b/c/d"].map { path in .look { try root.make(path) } }
+      ["a", "a/b", "a/b/c", "a/b/c/d"].map { path in .look { try root.makeFolder(path) } }
         + [.look { try root.write("a/b/c/one.app") }])
     #expect(watched.looks.count == 5)
     #expect(watched.looks.last?.names == ["d", "one.app"])
@@ -90,7 +91,7 @@ import Testing
     let watched = try WatchedFolders([root["a/b/c"]])
     try watched.play([
       .look {
-        try root.makeAll("a/b/c")
+        try root.makeFolder("a/b/c")
         try root.write("a/b/c/one.app")
       },
       .wait(300) { #expect(watched.looks.last?.names == ["one.app"]) },
@@ -103,26 +104,26 @@ import Testing
     let watched = try WatchedFolders([root["apps"]])
     try watched.play([
       .wait(500) {
-        try root.make("other")
+        try root.makeFolder("other")
         try root.write("apps.app")
       },
       .look {
         #expect(watched.looks.isEmpty)
-        try root.make("apps")
+        try root.makeFolder("apps")
       },
     ])
   }
 
   @Test func `a folder that is removed is looked for, and watched when it is back`() throws {
-    try root.makeAll("a/apps")
+    try root.makeFolder("a/apps")
     let watched = try WatchedFolders([root["a/apps"]])
     // Then the one above goes, too, and then it is moved away instead.
     try watched.play([
-      .look { try root.remove("a/apps") }, .look { try root.make("a/apps") },
+      .look { try root.remove("a/apps") }, .look { try root.makeFolder("a/apps") },
       .look { try root.write("a/apps/one.app") }, .look { try root.remove("a/apps/one.app") },
-      .look { try root.remove("a/apps") }, .look { try root.remove("a") }, .look { try root.makeAll("a/apps") },
+      .look { try root.remove("a/apps") }, .look { try root.remove("a") }, .look { try root.makeFolder("a/apps") },
       .look { try root.remove("a/apps") }, .look { try root.move("a", to: "b") },
-      .look { try root.makeAll("a/apps") }, .look { try root.write("a/apps/two.app") },
+      .look { try root.makeFolder("a/apps") }, .look { try root.write("a/apps/two.app") },
     ])
     #expect(watched.looks.count == 11)
     #expect(watched.looks.last?.names == ["two.app"])
@@ -130,8 +131,8 @@ import Testing
   }
 
   @Test func `a folder that is replaced by another of its name is watched`() throws {
-    try root.make("apps")
-    try root.make("new")
+    try root.makeFolder("apps")
+    try root.makeFolder("new")
     let watched = try WatchedFolders([root["apps"]])
     try watched.play([
       .look {
@@ -147,8 +148,8 @@ import Testing
   // MARK: What the configuration says
 
   @Test func `other folders are read at once, and watched in place of the first`() throws {
-    try root.make("first")
-    try root.make("second")
+    try root.makeFolder("first")
+    try root.makeFolder("second")
     let watched = try WatchedFolders([root["first"]])
     watched.folders?.use([root["second"]])
     #expect(watched.looks.map(\.folders) == [[root["second"]]])
@@ -165,7 +166,7 @@ import Testing
 
   @Test func `what cannot be watched is said once`() throws {
     try root.write("file")
-    try root.make("apps")
+    try root.makeFolder("apps")
     let watched = try WatchedFolders([root["file"], root["apps"]])
     #expect(watched.warnings.count == 1)
     #expect(watched.warnings.first?.contains(root["file"]) == true)
@@ -173,5 +174,13 @@ import Testing
     #expect(watched.warnings.count == 1)
     try watched.play([.look { try root.write("apps/one.app") }])
     #expect(watched.looks.count == 2)
+  }
+}
+
+extension TemporaryFolder {
+  /// Makes a folder in one, with a name that is not UTF-8.
+  fileprivate func makeWithoutText(_ name: String) throws {
+    let path = Array(self[name].utf8CString.dropLast()) + [CChar(UInt8(ascii: "/")), CChar(bitPattern: 0xff), 0]
+    guard unsafe mkdir(path, 0o700) == 0 else { throw Failure("mkdir in \(name): \(errno)") }
   }
 }

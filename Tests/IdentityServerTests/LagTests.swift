@@ -1,4 +1,5 @@
 import IdentityCore
+import TestSupport
 import Testing
 
 @testable import IdentityServer

@@ -2,6 +2,7 @@ import Foundation
 import IdentityCore
 import IdentityStore
 import LinuxSystem
+import TestSupport
 import Testing
 
 /// A store on a disk that fails, and what brings it back.

@@ -2,6 +2,7 @@ import Foundation
 import IdentityCore
 import IdentityStore
 import LinuxSystem
+import TestSupport
 import Testing
 
 /// Items in a store that fails and is written anew, and readers that are there meanwhile.

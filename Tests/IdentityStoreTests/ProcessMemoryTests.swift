@@ -2,6 +2,7 @@ import Foundation
 import IdentityCore
 import IdentityStore
 import LinuxSystem
+import TestSupport
 import Testing
 
 /// What a core dump of the daemon, or its swapped pages, would show: a copy of its memory that can be written.

@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityStore
+import TestSupport
 import Testing
 
 import struct Foundation.Data

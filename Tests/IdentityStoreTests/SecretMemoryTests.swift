@@ -1,6 +1,7 @@
 import Foundation
 import IdentityCore
 import IdentityStore
+import TestSupport
 import Testing
 
 /// Secrets on their way in and out, in guarded memory.

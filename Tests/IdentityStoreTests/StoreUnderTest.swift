@@ -1,6 +1,7 @@
 import Glibc
 import IdentityCore
 import IdentityStore
+import TestSupport
 import Testing
 
 /// The time and the identity that the stores of these tests begin with.

@@ -1,6 +1,7 @@
 import Foundation
 import IdentityCore
 import IdentityStore
+import TestSupport
 
 /// A folder of its own for one test, removed with this object.
 final class Workspace {
@@ -123,12 +124,6 @@ func fixtureFiles(_ version: String) throws -> [String: [UInt8]] {
     files[name] = try Array(Data(contentsOf: folder.appending(path: name)))
   }
   return files
-}
-
-/// Why a test cannot go on.
-struct Failure: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
 }
 
 extension Workspace {

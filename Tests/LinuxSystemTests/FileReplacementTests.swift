@@ -1,5 +1,6 @@
 import Glibc
 import LinuxSystem
+import TestSupport
 import Testing
 
 @Suite struct FileReplacementTests {

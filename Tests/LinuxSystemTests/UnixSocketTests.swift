@@ -1,5 +1,6 @@
 import Foundation
 import LinuxSystem
+import TestSupport
 import Testing
 
 // The mode of a socket is set by the umask of the whole process. So that no file of a test that runs at the same time

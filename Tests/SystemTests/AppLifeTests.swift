@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The life of an app: the package of `packaging/examples/app`, from its first installation until it is purged.

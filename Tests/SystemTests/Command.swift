@@ -1,17 +1,11 @@
 import Foundation
+import TestSupport
 
 /// How a program ended, and what it wrote.
 struct Outcome: Sendable {
   let status: Int32
   let output: String
   let errors: String
-}
-
-/// Why a test cannot go on.
-struct Failure: Error, CustomStringConvertible {
-  let description: String
-
-  init(_ description: String) { self.description = description }
 }
 
 /// The checkout that these tests belong to.

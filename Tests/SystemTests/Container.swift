@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A real Debian system with a real systemd, in a container made by `packaging/container`.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The packages as files: how they are built, and what is in them.

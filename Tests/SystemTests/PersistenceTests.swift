@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// How long each identifier lasts, on a real system: the table in the README is what comes out of this.

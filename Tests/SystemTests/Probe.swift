@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// A real service with a manifest, which asks for every identifier when it is told to, in one and the same session.
 struct Probe {

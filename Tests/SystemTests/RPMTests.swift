@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The RPMs in a real system. It is Debian's, whose packages RPM knows nothing of: so dependencies are not looked at.

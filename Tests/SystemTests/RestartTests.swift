@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A restart that nobody notices.

@@ -1,6 +1,7 @@
 import Glibc
 import LinuxSystem
 import Systemd
+import TestSupport
 import Testing
 
 /// Who holds a source, and whether it is still there.

@@ -1,5 +1,6 @@
 import Foundation
 import Systemd
+import TestSupport
 import Testing
 
 @Suite struct MachineIdentityTests {

@@ -3,6 +3,7 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 import LinuxSystem
+import TestSupport
 
 /// What a start found in a state directory that a cut left, as far as anybody could tell.
 struct FoundStore: Equatable {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// What a daemon did to its state directory, in order, and what it said to whom in between.
 ///

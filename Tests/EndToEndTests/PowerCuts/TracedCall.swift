@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// One system call as strace wrote it down.
 struct TracedCall {

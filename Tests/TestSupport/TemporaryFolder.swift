@@ -1,0 +1,83 @@
+package import Foundation
+
+/// A folder of its own for one test, removed with this object.
+package final class TemporaryFolder: Sendable {
+  /// Its path. It is short, as that of a socket in it has to fit into 108 bytes (unix(7)).
+  package let path: String
+
+  /// Makes it, closed to all others.
+  package init() throws {
+    path = "/tmp/identity-\(UUID().uuidString.prefix(18))"
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// The path of a file in it.
+  package subscript(_ name: String) -> String { "\(path)/\(name)" }
+
+  // MARK: Making
+
+  /// Writes a file, making the folders it stands in.
+  package func write(_ name: String, _ text: String = "x\n") throws {
+    try makeFolder(of: name)
+    try Data(text.utf8).write(to: URL(filePath: self[name]))
+  }
+
+  /// Makes a symbolic link, and the folders it stands in.
+  package func link(_ name: String, to target: String) throws {
+    try makeFolder(of: name)
+    try FileManager.default.createSymbolicLink(atPath: self[name], withDestinationPath: target)
+  }
+
+  /// Makes an empty folder, and those it stands in.
+  package func makeFolder(_ name: String) throws {
+    try FileManager.default.createDirectory(atPath: self[name], withIntermediateDirectories: true)
+  }
+
+  private func makeFolder(of name: String) throws {
+    let folder = URL(filePath: self[name]).deletingLastPathComponent()
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+  }
+
+  /// Makes a FIFO that only its owner may use.
+  package func makeFIFO(_ name: String) throws {
+    guard unsafe mkfifo(self[name], 0o600) == 0 else { throw Failure("mkfifo \(name): \(errno)") }
+  }
+
+  /// Gives what stands there another mode.
+  package func setMode(_ name: String, _ mode: Int) throws {
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: self[name])
+  }
+
+  /// Moves in one step.
+  package func move(_ name: String, to new: String) throws {
+    guard unsafe rename(self[name], self[new]) == 0 else { throw Failure("rename \(name): \(errno)") }
+  }
+
+  /// Removes a file or an empty folder.
+  package func remove(_ name: String) throws {
+    guard unsafe Foundation.remove(self[name]) == 0 else { throw Failure("remove \(name): \(errno)") }
+  }
+
+  // MARK: Looking
+
+  /// What a file says.
+  package func text(_ name: String) throws -> String { try String(contentsOfFile: self[name], encoding: .utf8) }
+
+  /// What stands there, not following links; nil where nothing does.
+  package func kind(_ name: String) -> FileAttributeType? {
+    (try? FileManager.default.attributesOfItem(atPath: self[name]))?[.type] as? FileAttributeType
+  }
+
+  /// The mode of what stands there.
+  package func mode(_ name: String) throws -> Int {
+    let mode = try FileManager.default.attributesOfItem(atPath: self[name])[.posixPermissions] as? Int
+    guard let mode else { throw Failure("no mode of \(name)") }
+    return mode
+  }
+
+  /// The names in it, sorted.
+  package func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
+}
