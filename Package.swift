@@ -22,7 +22,7 @@ let lean: [LinkerSetting] = [
     [
       "-use-ld=lld", "-L\(Context.packageDirectory)/packaging/link", "-Xclang-linker", "-static-libgcc",
       "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs", "-Xlinker", "--no-export-dynamic",
-      "-Xlinker", "--as-needed",
+      "-Xlinker", "--as-needed", "-Xlinker", "-z", "-Xlinker", "now",
     ], .when(configuration: .release))
 ]
 

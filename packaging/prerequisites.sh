@@ -103,7 +103,7 @@ disable() {
 # they are another thing each time.
 build_release() {
   local arguments=(
-    --configuration release --static-swift-stdlib
+    --configuration release --static-swift-stdlib --disable-local-rpath
     -debug-info-format none -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
   )
   swift build "${arguments[@]}" --product identityd >&2 &&

@@ -3,16 +3,8 @@ import TestSupport
 import Testing
 
 /// The packages as files: how they are built, and what is in them.
-@Suite(.serialized, .needs(Requirement.missingForPrograms), .timeLimit(.minutes(10)))
+@Suite(.serialized, .needs(Requirement.missingForPackages), .timeLimit(.minutes(10)))
 struct PackageBuildTests {
-  /// A folder of its own for each test, gone with it.
-  private final class Scratch {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "identityd-packages-\(UUID().uuidString)")
-
-    init() throws { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false) }
-    deinit { try? FileManager.default.removeItem(at: folder) }
-  }
-
   /// A file or folder as a package has it.
   private struct Entry: Hashable, CustomStringConvertible {
     let mode: String
@@ -23,12 +15,24 @@ struct PackageBuildTests {
   }
 
   private static let shell = URL(filePath: "/bin/bash")
-  private let scratch: Scratch
+  private let scratch: TemporaryFolder
   private let programs: URL
+  private let debs: (daemon: String, client: String)
+  private let rpms: (daemon: String, client: String)
 
   init() throws {
-    scratch = try Scratch()
+    scratch = try TemporaryFolder()
     programs = try #require(Requirement.programs)
+    debs = try Self.both(Requirement.debs)
+    rpms = try Self.both(Requirement.rpms)
+  }
+
+  private static func both(_ packages: [URL]?) throws -> (daemon: String, client: String) {
+    let paths = try #require(packages).map(\.path)
+    let client = try #require(paths.first { $0.contains("/identityd-client") })
+    let daemon = try #require(paths.first { $0 != client })
+    try #require(paths.count == 2)
+    return (daemon, client)
   }
 
   /// Runs a script that has to succeed.
@@ -36,7 +40,7 @@ struct PackageBuildTests {
   /// - Returns: what it wrote, without the last end of line.
   @discardableResult
   private func bash(_ script: String, _ environment: [String: String] = [:]) async throws -> String {
-    let always = ["IDENTITYD_BIN_DIR": programs.path, "TREE": checkout.path, "SCRATCH": scratch.folder.path]
+    let always = ["IDENTITYD_BIN_DIR": programs.path, "TREE": checkout.path, "SCRATCH": scratch.path]
     let outcome = try await run(
       Self.shell, ["-euo", "pipefail", "-c", script], environment: always.merging(environment) { $1 })
     guard outcome.status == 0 else {
@@ -45,23 +49,10 @@ struct PackageBuildTests {
     return outcome.output.trimmingCharacters(in: .newlines)
   }
 
-  /// Builds packages into a folder below the scratch folder.
-  ///
-  /// - Returns: the paths of that of the daemon and that of the client.
-  private func build(_ tool: String) async throws -> (daemon: String, client: String) {
-    let built = try await bash("\"$TREE/packaging/\(tool)\" --output \"$SCRATCH/\(tool)\"")
-    let paths = built.split(separator: "\n").map(String.init)
-    let client = try #require(paths.first { $0.contains("/identityd-client") })
-    let daemon = try #require(paths.first { $0 != client })
-    try #require(paths.count == 2)
-    return (daemon, client)
-  }
-
   // MARK: Reproducible
 
   @Test(arguments: ["build-deb", "build-rpm"])
   func `the packages are the same to the last bit, whoever builds them, where and when`(tool: String) async throws {
-    _ = try await build(tool)
     // Another folder, other times and modes of the sources, another time zone, language, home, mask and year.
     try await bash(
       """
@@ -74,18 +65,18 @@ struct PackageBuildTests {
       faketime '+400 days' packaging/\(tool) --output "$SCRATCH/second"
       """,
       [
-        "TZ": "Pacific/Chatham", "LC_ALL": "de_DE.UTF-8", "HOME": scratch.folder.appending(path: "home").path,
-        "TMPDIR": scratch.folder.appending(path: "temporary").path, "SOURCE_DATE_EPOCH": "1",
-        "DEB_BUILD_OPTIONS": "noopt nostrip",
+        "TZ": "Pacific/Chatham", "LC_ALL": "de_DE.UTF-8", "HOME": scratch["home"], "TMPDIR": scratch["temporary"],
+        "SOURCE_DATE_EPOCH": "1", "DEB_BUILD_OPTIONS": "noopt nostrip",
       ])
-    try await bash("diff --recursive \"$SCRATCH/\(tool)\" \"$SCRATCH/second\"")
+    let packages = tool == "build-deb" ? debs : rpms
+    for package in [packages.daemon, packages.client] {
+      try await bash("cmp '\(package)' \"$SCRATCH/second/${PACKAGE##*/}\"", ["PACKAGE": package])
+    }
   }
 
   // MARK: The same packages
 
   @Test func `the RPMs have the files of the Debian packages, with the same bytes, owners and modes`() async throws {
-    let debs = try await build("build-deb")
-    let rpms = try await build("build-rpm")
     for (deb, rpm) in [(debs.daemon, rpms.daemon), (debs.client, rpms.client)] {
       let fromDebian = try await debianEntries(deb)
       let fromRPM = try await rpmEntries(rpm)
@@ -138,8 +129,6 @@ struct PackageBuildTests {
   }
 
   @Test func `both kinds of packages say the same version, time, dependence and configuration`() async throws {
-    let debs = try await build("build-deb")
-    let rpms = try await build("build-rpm")
     let version = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Version")
     let time = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Timestamp")
     for deb in [debs.daemon, debs.client] { #expect(try await bash("dpkg-deb --field '\(deb)' Version") == version) }
@@ -159,11 +148,24 @@ struct PackageBuildTests {
   }
 
   @Test func `the client needs neither the daemon nor its libraries`() async throws {
-    let depends = try await bash("dpkg-deb --field '\(try await build("build-deb").client)' Depends")
-    let requires = try await query("[%{REQUIRENAME}\n]", try await build("build-rpm").client)
+    let depends = try await bash("dpkg-deb --field '\(debs.client)' Depends")
+    let requires = try await query("[%{REQUIRENAME}\n]", rpms.client)
     for needs in [depends, requires] {
       #expect(needs.contains("libsodium") && !needs.contains(#/identityd|libsystemd|libsqlite|libinih/#))
     }
+  }
+
+  @Test(arguments: ["usr/sbin/identityd", "usr/bin/identityctl"])
+  func `a program takes libraries from the system alone, and what it calls is looked up once and locked`(
+    program: String
+  ) async throws {
+    for package in [debs.daemon, debs.client] { try await bash("dpkg-deb --extract '\(package)' \"$SCRATCH\"") }
+    let facts = try await bash("readelf --wide --dynamic --program-headers \"$SCRATCH/\(program)\"")
+    #expect(!facts.contains(#/\((RPATH|RUNPATH|TEXTREL)\)/#))
+    #expect(facts.contains(#/Flags: NOW PIE/#))
+    #expect(facts.contains("GNU_RELRO"))
+    let stack = try #require(facts.split(separator: "\n").first { $0.contains("GNU_STACK") })
+    #expect(stack.contains(" RW ") && !stack.contains("RWE"))
   }
 
   private func query(_ format: String, _ rpm: String) async throws -> String {

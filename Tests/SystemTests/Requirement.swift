@@ -18,6 +18,10 @@ enum Requirement {
   static let missingForContainers: String? =
     missing("IDENTITYD_DEBS", debs) ?? refusalOfContainers()
 
+  /// Why the packages cannot be looked at as files; nil where they can.
+  static let missingForPackages: String? =
+    missing("IDENTITYD_DEBS", debs) ?? missing("IDENTITYD_RPMS", rpms) ?? missingForPrograms
+
   /// Why the RPMs cannot be tested in a container; nil where they can.
   static let missingForRPMs: String? = missingForContainers ?? missing("IDENTITYD_RPMS", rpms)
 
