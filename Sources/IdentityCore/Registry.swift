@@ -97,7 +97,7 @@ extension Registry {
     case .deviceListed(let device): devices.append(device)
     case .deviceDescribed(let device): replace(device.value, with: device)
     case .deviceReplaced(let previous, let device): replace(previous, with: device)
-    case .deviceUnlisted(let value): devices.removeAll { $0.value == value }
+    case .deviceUnlisted(let value): if let place = place(ofListed: value) { devices.remove(at: place) }
     case .itemStored(let item, _, _): items.store(item)
     case .itemDeleted(let item): items.remove(item.key)
     case .version(let change): versions.apply(change)
@@ -116,9 +116,12 @@ extension Registry {
   }
 
   private mutating func replace(_ value: UUID, with device: ListedDevice) {
-    guard let place = devices.firstIndex(where: { $0.value == value }) else { return }
+    guard let place = place(ofListed: value) else { return }
     devices[place] = device
   }
+
+  /// Each is listed once. From the end, where all but this device are taken off one by one.
+  private func place(ofListed value: UUID) -> Int? { devices.lastIndex { $0.value == value } }
 }
 
 /// Changes that build on each other: each is decided with those before it in force.

@@ -226,7 +226,7 @@ struct Edit {
   private mutating func replace(_ value: UUID, with device: ListedDevice, _ authenticator: borrowing Authenticator)
     throws(DatabaseError)
   {
-    guard let place = ledger.devices.firstIndex(where: { $0.value == value }) else {
+    guard let place = ledger.devices.lastIndex(where: { $0.value == value }) else {
       throw .impossible("replace a device that is not listed")
     }
     try replace(device.columns(number: ledger.devices[place].number), tables.device, authenticator)
@@ -234,10 +234,11 @@ struct Edit {
   }
 
   private mutating func unlist(_ value: UUID, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    let rows = ledger.devices.filter { $0.value == value }
-    guard !rows.isEmpty else { throw .impossible("remove a device that is not listed") }
-    for row in rows { try remove(.integer(row.number), tables.device, authenticator) }
-    ledger.devices.removeAll { $0.value == value }
+    guard let place = ledger.devices.lastIndex(where: { $0.value == value }) else {
+      throw .impossible("remove a device that is not listed")
+    }
+    try remove(.integer(ledger.devices[place].number), tables.device, authenticator)
+    ledger.devices.remove(at: place)
   }
 
   // MARK: Items

@@ -75,6 +75,21 @@ import Testing
     #expect(each > 10_000 && each <= most, "\(each) instructions a change")
   }
 
+  @Test(
+    .enabled(if: canCount && isRoot, "it counts the instructions of a release build, in valgrind, and lists devices"))
+  func `a device of an account that ends takes few instructions, however many there are`() throws {
+    let each = try added(2_000, of: [1_000, 3_000]) { daemon, devices in
+      let client = try daemon.client()
+      #expect(try client.ask("account set alice") == ["OK"])
+      let values = (1...devices).map { "00000000-0000-4000-8000-\(String($0 + 0x1000_0000_0000, radix: 16))" }
+      try client.send(values.map { "devices put \($0)\n" }.joined())
+      for _ in values { #expect(try client.answer() == ["OK"]) }
+      #expect(try client.ask("account clear") == ["OK"])
+    }
+    // Being listed is among them.
+    #expect(each > 10_000 && each <= 150_000, "\(each) instructions a device")
+  }
+
   @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
   func `an event takes few instructions for each subscriber at rest`() throws {
     let subscribers = 400

@@ -149,8 +149,8 @@ import Testing
     #expect(
       life.told(from: last + 1) == [
         "\(last + 1) account changed value=\(name ?? "\"\"") > sharing",
-        "\(last + 2) devices removed value=g1 > sharing",
-        "\(last + 3) devices removed value=g2 > sharing",
+        "\(last + 2) devices removed value=g2 > sharing",
+        "\(last + 3) devices removed value=g1 > sharing",
       ])
   }
 

@@ -213,7 +213,9 @@ extension ReferenceModel {
       account = name
       tell("account", "changed", " value=\(word(name))", to: .sharing)
     }
-    for value in others { if let place = devices.firstIndex(where: { $0.value == value }) { unlist(place) } }
+    for value in others.reversed() {
+      if let place = devices.firstIndex(where: { $0.value == value }) { unlist(place) }
+    }
     return ["OK"]
   }
 

@@ -9,7 +9,8 @@ extension Registry {
   func accountChanges(to name: Text?) -> [Change] {
     let keepsThem = name != nil && (account == nil || account == name)
     let others = keepsThem ? [] : devices.map(\.value).filter { $0 != self[.device]?.value }
-    return (name == account ? [] : [.accountSet(name)]) + others.map { .deviceUnlisted($0) }
+    // The last one first: the others need not move up then.
+    return (name == account ? [] : [.accountSet(name)]) + others.reversed().map { .deviceUnlisted($0) }
   }
 
   /// `devices`: this device is always among them, so nil where it has no identifier yet.
