@@ -29,24 +29,32 @@ import Testing
     return word == pattern
   }
 
-  @Test(arguments: VerbTable.verbs.flatMap { verb in verb.examples.map { [$0.request] + $0.reply } })
-  func `an example in the verb table is what the daemon does`(example: [String]) throws {
-    let daemon = try DaemonUnderTest().start()
-    let answer = try daemon.client().ask(example[0])
-    let wanted = Array(example.dropFirst())
+  /// Says how an answer differs from the lines of an example; nil if it does not.
+  private func difference(_ answer: [String], _ wanted: [String]) -> String? {
     var remaining = answer[...]
     for (index, pattern) in wanted.enumerated() {
       if pattern == "…" {
         // Any rows up to the next pattern.
         let left = wanted.count - index - 1
-        #expect(remaining.count >= left)
+        guard remaining.count >= left else { return "\(answer) is shorter than \(wanted)" }
         remaining = remaining.suffix(left)
         continue
       }
-      guard let line = remaining.popFirst() else { throw Failure("\(answer) is shorter than \(wanted)") }
-      #expect(matches(line, pattern), "\(line) is not \(pattern)")
+      guard let line = remaining.popFirst() else { return "\(answer) is shorter than \(wanted)" }
+      guard matches(line, pattern) else { return "'\(line)' is not '\(pattern)'" }
     }
-    #expect(remaining.isEmpty, "\(answer) is longer than \(wanted)")
+    return remaining.isEmpty ? nil : "\(answer) is longer than \(wanted)"
+  }
+
+  /// The examples of a family tell one story: they run in order against one daemon, each on a connection of its own.
+  @Test(.enabled(if: isRoot, "some examples are for admins"), arguments: VerbTable.families.map(\.name))
+  func `the examples of a family are what the daemon does`(name: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    let family = try #require(VerbTable.families.first { $0.name == name })
+    for example in family.verbs.flatMap(\.examples) {
+      let answer = try daemon.client().ask(example.request)
+      #expect(difference(answer, example.reply) == nil, "\(example.request)")
+    }
   }
 
   @Test func `every verb has an example`() {

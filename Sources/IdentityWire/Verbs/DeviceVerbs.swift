@@ -38,14 +38,14 @@ extension Verb {
       return .registry(.putDevice(try arguments.uuid(0), name: name, seen: try arguments.time("seen")))
     },
 
-    removal("devices remove", "Take a device out of the list, because another place says that it left."),
-    removal("devices forget", "Take a device out of the list."),
+    removal("devices remove", "Take a device out of the list, because another place says that it left.", "OK"),
+    removal("devices forget", "Take a device out of the list.", "ERR not-found …"),
   ]
 
-  private static func removal(_ words: String, _ summary: String) -> Verb {
+  private static func removal(_ words: String, _ summary: String, _ reply: String) -> Verb {
     Verb(
       words: words, operands: [.required("UUID")], access: .admin, kind: .change, summary: summary,
-      examples: [.init("\(words) 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
+      examples: [.init("\(words) 557e5958-d390-4cbf-b928-2a2b19a1399a", reply)]
     ) { (arguments) throws(Refusal) in .registry(.removeDevice(try arguments.uuid(0))) }
   }
 }

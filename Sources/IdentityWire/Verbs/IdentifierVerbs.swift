@@ -76,7 +76,9 @@ extension Verb {
     Verb(
       words: "history", operands: [.required("LEVEL")], attributes: [.init("app", "ID")], kind: .question,
       summary: "List the identifiers of a level, oldest first: from when to when, why, and by whom.",
-      examples: [.init("history device", "OK 0")]
+      examples: [
+        .init("history device", "* <uuid> from=<time> cause=first-use origin=<word> by=uid:<number>", "OK 1")
+      ]
     ) { (arguments) throws(Refusal) in
       .registry(.history(try arguments.choice(arguments.operands[0], named: "LEVEL"), app: arguments["app"]))
     },
@@ -86,8 +88,8 @@ extension Verb {
       attributes: [.init("app", "ID"), .init("dry-run", "yes")], access: .admin, kind: .change,
       summary: "Put a random identifier in the place of the one of a level, or list what that would change.",
       examples: [
-        .init("renew device", "OK <uuid> previous=\"\""),
-        .init("renew device dry-run=yes", "OK 0"),
+        .init("renew device dry-run=yes", "* device <uuid>", "OK 1"),
+        .init("renew device", "OK <uuid> previous=<uuid>"),
       ]
     ) { (arguments) throws(Refusal) in
       .registry(
@@ -98,17 +100,18 @@ extension Verb {
 
     migration(
       of: .device, "Adopt a device identifier that an earlier system gave out.",
+      .init("migrate device 557E5958D3904CBFB9282A2B19A1399A", "ERR conflict …"),
       .init(
-        "migrate device 557E5958D3904CBFB9282A2B19A1399A",
-        "OK 557e5958-d390-4cbf-b928-2a2b19a1399a changed=yes committed=no previous=\"\"")),
+        "migrate device 557E5958D3904CBFB9282A2B19A1399A force=yes",
+        "OK 557e5958-d390-4cbf-b928-2a2b19a1399a changed=yes committed=no previous=<uuid>")),
     migration(
       of: .installation, "Adopt an installation identifier that an earlier system gave out.",
       .init(
-        "migrate installation 557e5958-d390-4cbf-b928-2a2b19a1399a commit=yes",
-        "OK 557e5958-d390-4cbf-b928-2a2b19a1399a changed=yes committed=yes previous=\"\"")),
+        "migrate installation 557e5958-d390-4cbf-b928-2a2b19a1399a force=yes commit=yes",
+        "OK 557e5958-d390-4cbf-b928-2a2b19a1399a changed=yes committed=yes previous=<uuid>")),
   ]
 
-  private static func migration(of level: Level, _ summary: String, _ example: Example) -> Verb {
+  private static func migration(of level: Level, _ summary: String, _ examples: Example...) -> Verb {
     Verb(
       words: "migrate \(level.rawValue)", operands: [.optional("VALUE")],
       attributes: [
@@ -116,7 +119,7 @@ extension Verb {
         .init("commit", "yes"), .init("force", "yes"),
       ],
       kind: .change, summary: summary,
-      examples: [example, .init("migrate \(level.rawValue) item=alice service=legacy", "ERR not-found …")]
+      examples: examples + [.init("migrate \(level.rawValue) item=alice service=legacy", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in
       let app = arguments["app"]
       let commits = try arguments.flag("commit")

@@ -8,13 +8,15 @@ extension Verb {
       .init("item add service=mail account=alice data=aHVudGVyMg==", "OK"), replaces: false),
     storing(
       "item put", "Add an item, or replace the one that has its key.",
-      .init("item put service=mail account=alice data=aHVudGVyMg== label=\"My mail\" attr.host=mx1", "OK created"),
+      .init("item put service=mail account=alice data=aHVudGVyMg== label=\"My mail\" attr.host=mx1", "OK replaced"),
       replaces: true),
 
     Verb(
       words: "item read", attributes: itemName, kind: .question,
       summary: "Tell an item's secret, and what is said of it.",
-      examples: [.init("item read service=mail account=alice", "ERR not-found …")]
+      examples: [
+        .init("item read service=mail account=alice", "OK data=aHVudGVyMg== service=mail account=alice group=<word> …")
+      ]
     ) { (arguments) throws(Refusal) in .registry(.item(.read(try arguments.itemName()))) },
 
     Verb(
@@ -23,7 +25,8 @@ extension Verb {
         + [.init("limit", "one|all|N")],
       kind: .question, summary: "List the items that meet every condition, without their secrets.",
       examples: [
-        .init("item find service=mail limit=one", "ERR not-found …"), .init("item find group=*", "ERR not-found …"),
+        .init("item find service=mail limit=one", "* service=mail account=alice group=<word> …", "OK 1"),
+        .init("item find service=news", "ERR not-found …"),
       ]
     ) { (arguments) throws(Refusal) in
       let condition = try arguments.condition(inAnyGroup: true)
@@ -33,7 +36,7 @@ extension Verb {
     Verb(
       words: "item update", attributes: itemName + [.secret("data", isRequired: false)] + described, kind: .change,
       summary: "Change what is named of an item; an empty label or attribute is removed.",
-      examples: [.init("item update service=mail account=alice label=\"\"", "ERR not-found …")]
+      examples: [.init("item update service=mail account=alice label=\"\"", "OK")]
     ) { (arguments) throws(Refusal) in
       let update = ItemUpdate(
         secret: arguments.secret("data"), label: try arguments.label(), attributes: try arguments.named(attributePrefix)
@@ -45,7 +48,7 @@ extension Verb {
       words: "item delete",
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G")] + described,
       kind: .change, summary: "Delete the items that meet every condition; at least one has to be given.",
-      examples: [.init("item delete service=mail account=alice", "ERR not-found …")]
+      examples: [.init("item delete service=mail account=alice", "OK 1")]
     ) { (arguments) throws(Refusal) in
       let condition = try arguments.condition(inAnyGroup: false)
       guard !condition.isEmpty else {

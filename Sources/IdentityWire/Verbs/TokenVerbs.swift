@@ -18,7 +18,10 @@ extension Verb {
     Verb(
       words: "token get", operands: [provider], attributes: [.init("app", "ID")], kind: .question,
       summary: "Tell the app's push token of a provider, and what is known of it.",
-      examples: [.init("token get fcm", "ERR not-found …")]
+      examples: [
+        .init("token get fcm", "OK bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …"),
+        .init("token get apns", "ERR not-found …"),
+      ]
     ) { (arguments) throws(Refusal) in
       .registry(.token(.get(provider: try arguments.provider(), app: arguments["app"])))
     },
@@ -26,7 +29,10 @@ extension Verb {
     Verb(
       words: "token list", attributes: [.init("stale", "SECONDS"), .init("app", "ID|*")], kind: .question,
       summary: "List the app's push tokens, or those not confirmed for so long; app=* is an admin's.",
-      examples: [.init("token list", "OK 0"), .init("token list stale=2592000 app=*", "OK 0")]
+      examples: [
+        .init("token list", "* bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …", "OK 1"),
+        .init("token list stale=2592000 app=*", "OK 0"),
+      ]
     ) { (arguments) throws(Refusal) in
       let stale = try arguments.number("stale", in: 0...longestTime).map(Int64.init)
       let owners: TokenOwners = arguments["app"] == "*" ? .all : .app(named: arguments["app"])
@@ -36,7 +42,7 @@ extension Verb {
     Verb(
       words: "token invalidate", operands: [provider, token], attributes: [.init("app", "ID")], kind: .change,
       summary: "Mark a push token that its provider refuses, as long as it is still the app's.",
-      examples: [.init("token invalidate fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK unchanged")]
+      examples: [.init("token invalidate fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK invalidated")]
     ) { (arguments) throws(Refusal) in
       .registry(
         .token(
@@ -46,7 +52,7 @@ extension Verb {
     Verb(
       words: "token delete", operands: [provider], attributes: [.init("app", "ID")], kind: .change,
       summary: "Delete the app's push token of a provider.",
-      examples: [.init("token delete fcm", "ERR not-found …")]
+      examples: [.init("token delete fcm", "OK")]
     ) { (arguments) throws(Refusal) in
       .registry(.token(.delete(provider: try arguments.provider(), app: arguments["app"])))
     },

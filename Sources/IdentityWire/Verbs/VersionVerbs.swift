@@ -8,9 +8,8 @@ extension Verb {
       attributes: [.init("build", "B"), .init("app", "ID"), .init("dry-run", "yes")], kind: .change,
       summary: "Report the version that runs, and learn what it is beside the last session's.",
       examples: [
-        .init("version report 1.4.2", "OK installed 1.4.2 installed=<time>"),
-        .init("version report 1.4.2 build=9f3c2a1", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
         .init("version report 1.4.2 dry-run=yes", "OK installed 1.4.2"),
+        .init("version report 1.4.2 build=9f3c2a1", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
       ]
     ) { (arguments) throws(Refusal) in
       let release = Release(
@@ -24,14 +23,17 @@ extension Verb {
       words: "version state", attributes: whose, kind: .question,
       summary: "Tell what was reported last, by this session where it has reported.",
       examples: [
-        .init("version state", "ERR not-found …"), .init("version state of=os", "OK installed <word> …"),
+        .init("version state", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
+        .init("version state of=os", "OK installed <word> …"),
       ]
     ) { (arguments) throws(Refusal) in .registry(.version(.state(try arguments.versionQuestion()))) },
 
     Verb(
       words: "version history", attributes: whose, kind: .question,
       summary: "List the versions there were, first installed first.",
-      examples: [.init("version history", "OK 0")]
+      examples: [
+        .init("version history", "* 1.4.2 build=9f3c2a1 installed=<time> last=<time>", "OK 1")
+      ]
     ) { (arguments) throws(Refusal) in .registry(.version(.history(try arguments.versionQuestion()))) },
 
     Verb(
@@ -53,7 +55,9 @@ extension Verb {
     Verb(
       words: "version claim", operands: [.required("NAME")], attributes: [.init("app", "ID")], kind: .change,
       summary: "Claim work that is to be done once a version: one caller is told that it is the first.",
-      examples: [.init("version claim migrate-database", "ERR not-found …")]
+      examples: [
+        .init("version claim migrate-database", "OK first"), .init("version claim migrate-database", "OK again"),
+      ]
     ) { (arguments) throws(Refusal) in
       let name = try arguments.name(arguments.operands[0], named: "NAME")
       return .registry(.version(.claim(name: name, app: arguments["app"])))
