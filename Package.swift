@@ -42,6 +42,9 @@ let fuzz: Target =
     name: "IdentityFuzzTests", dependencies: fuzzDependencies, path: "Tests/IdentityFuzz",
     exclude: ["Corpora", "Fuzzer.swift", "words.dict"], swiftSettings: strict)
 
+/// Test targets that IDENTITYD_TESTS names, for a build with a sanitizer; all of them if it is not set.
+let chosenTests = Context.environment["IDENTITYD_TESTS"].map { Set($0.split(separator: " ").map(String.init)) }
+
 let package = Package(
   name: "identityd",
   products: [
@@ -143,7 +146,8 @@ let package = Package(
       dependencies: ["IdentityServer", "IdentityCore", "LinuxSystem", "Systemd", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "IdentityClientTests", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
+      name: "IdentityClientTests",
+      dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "ClientFormatsTests", dependencies: ["ClientFormats", "IdentityClient", "IdentityCore", "IdentityWire"],
@@ -151,6 +155,8 @@ let package = Package(
     .testTarget(
       name: "DoctorTests", dependencies: ["Doctor", "IdentityCore", "IdentityWire", "LinuxSystem"],
       swiftSettings: strict),
+    .testTarget(
+      name: "LibraryTests", dependencies: ["IdentityClient", "LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
@@ -170,3 +176,11 @@ let package = Package(
     fuzz,
   ]
 )
+
+if let chosenTests {
+  // Benchmarks and the other tests would take half of the build.
+  let unused = ["IdentityBench", "CBench"]
+  package.targets.removeAll { target in
+    target.type == .test ? !chosenTests.contains(target.name) : unused.contains(target.name)
+  }
+}

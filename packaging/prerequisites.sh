@@ -9,7 +9,7 @@ readonly BUILD_PACKAGES=(
 )
 readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential debhelper faketime fish lintian mandoc rpm shellcheck zsh
-  e2fsprogs fuse3 git libnbd-bin nbdkit netcat-openbsd python3 python3-prometheus-client socat sqlite3 strace
+  e2fsprogs fuse3 gdb git libnbd-bin nbdkit netcat-openbsd python3 python3-prometheus-client socat sqlite3 strace
   mmdebstrap systemd systemd-container tmux util-linux valgrind
 )
 

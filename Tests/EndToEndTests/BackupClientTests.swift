@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `identityctl backup` and `restore` with the real daemon: what was there comes back, and nothing but the passphrase

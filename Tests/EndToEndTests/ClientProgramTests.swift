@@ -1,5 +1,6 @@
 import Foundation
 import IdentityWire
+import TestSupport
 import Testing
 
 @Suite struct ClientProgramTests {

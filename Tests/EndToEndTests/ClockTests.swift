@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A clock that jumps: the daemon is told the wall clock's time with as many seconds more as a file says. The monotonic

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The daemon ends as a bug or a failed allocation ends it: at once, with nothing tidied up.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Protocol, section 7.
@@ -199,8 +200,7 @@ import Testing
       ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "get", "installation"],
       environment: ["IDENTITYD_SOCKET": daemon.socket])
     #expect(own.status == 0)
-    try other.send("quit")
-    let text = try other.rest()
+    let text = try other.quit()
     let seen = text.split(separator: "\n").map { $0.split(separator: " ").prefix(4).joined(separator: " ") }
     #expect(
       seen == [

@@ -111,7 +111,7 @@ final class FailingDisk {
 
   @discardableResult
   private func must(_ command: [String]) throws -> String {
-    let result = try EndToEndTests.run(command)
+    let result = try TestSupport.run(command)
     guard result.status == 0 else { throw Failure("\(command): \(result.errors)") }
     return result.output
   }
@@ -123,7 +123,7 @@ final class FailingDisk {
       return "there is no \(device)"
     }
     for program in ["nbdkit", "nbdfuse", "fusermount3", "losetup", "mkfs.ext4"]
-    where (try? EndToEndTests.run(["which", program]).status) != 0 {
+    where (try? TestSupport.run(["which", program]).status) != 0 {
       return "there is no \(program)"
     }
     return nil

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Forged records of versions and push tokens: a backup with one that no daemon writes is refused whole.

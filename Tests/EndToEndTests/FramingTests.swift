@@ -1,5 +1,6 @@
 import Foundation
 import IdentityCore
+import TestSupport
 import Testing
 
 /// Protocol, section 1, over a real socket.

@@ -1,5 +1,6 @@
 import Foundation
 import IdentityCore
+import TestSupport
 import Testing
 
 /// Bytes that no honest client sends.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Protocol, sections 2 and 3, as far as identifiers exist.

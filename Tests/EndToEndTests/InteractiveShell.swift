@@ -44,6 +44,7 @@ final class InteractiveShell {
     process.environment = ProcessInfo.processInfo.environment.merging([
       "IDENTITYD_SOCKET": socket, "SHELL": "/bin/bash", "TERM": "dumb", "HOME": folder.path, "ZDOTDIR": folder.path,
       "PATH": path, "LC_ALL": "C.UTF-8", "XDG_CONFIG_HOME": folder.path, "XDG_DATA_HOME": folder.path,
+      "TMPDIR": folder.path,
     ]) { $1 }
     process.currentDirectoryURL = folder
     process.standardInput = input
@@ -54,6 +55,8 @@ final class InteractiveShell {
 
   deinit {
     if process.isRunning { process.terminate() }
+    // A shell writes its history at its end.
+    process.waitUntilExit()
     try? FileManager.default.removeItem(at: folder)
   }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `identityctl item …`: a secret goes in from a file and comes out again, byte by byte as it was.

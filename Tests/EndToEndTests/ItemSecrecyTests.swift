@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// No secret stays anywhere but sealed in the store.

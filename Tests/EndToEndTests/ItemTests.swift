@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Items over a real socket (protocol, section 4).

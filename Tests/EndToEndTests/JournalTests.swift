@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The log where standard error is the journal, played by the test.

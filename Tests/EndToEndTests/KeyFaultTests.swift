@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Another master key on a disk that fails, and in a daemon that is killed.

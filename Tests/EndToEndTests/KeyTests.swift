@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Asks one request after the other on a connection of its own, until it is told to stop.

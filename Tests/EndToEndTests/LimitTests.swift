@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.enabled(if: isRoot, "acting as another user needs root")) struct LimitTests {

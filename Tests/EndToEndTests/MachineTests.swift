@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Protocol, section 3: the machine under the daemon is another one, or perhaps another one.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `identityctl migrate device --file=PATH`: the value from a file that an earlier system left.

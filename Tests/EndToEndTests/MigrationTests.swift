@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Protocol, section 3: migration, renewal, history, and the devices of an account, as clients see them.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What the service manager is told, and when.
@@ -22,9 +23,9 @@ import Testing
   func `rows 7 and 48: a disk that hangs is not taken for a daemon that hangs, which says nothing`() throws {
     let daemon = try DaemonUnderTest()
     let manager = try PlayedManager(in: daemon.folder)
-    try daemon.start(through: ["env", "NOTIFY_SOCKET=\(manager.path)", "WATCHDOG_USEC=600000"])
+    try daemon.start(through: ["env", "NOTIFY_SOCKET=\(manager.path)", "WATCHDOG_USEC=100000"])
     let device = try daemon.uuid("get device")
-    try Fault.inject("fdatasync:delay_enter=3000000", into: daemon) { () throws in
+    try Fault.inject("fdatasync:delay_enter=1000000", into: daemon) { () throws in
       let waiting = try daemon.client()
       try waiting.send("get installation\n")
       let before = manager.count("WATCHDOG=1")
@@ -34,9 +35,12 @@ import Testing
       #expect(try waiting.answer().last?.contains("level=installation") == true)
     }
     kill(daemon.process.processIdentifier, SIGSTOP)
-    usleep(100_000)
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while try !daemon.kernelFile("status").contains("State:\tT"), Date() < deadline { usleep(1_000) }
+    // The manager takes in what was sent before that; nothing follows in the time of six notifications.
+    usleep(50_000)
     let before = manager.count("WATCHDOG=1")
-    usleep(1_000_000)
+    usleep(300_000)
     #expect(manager.count("WATCHDOG=1") == before)
     kill(daemon.process.processIdentifier, SIGCONT)
     try manager.wait(for: "WATCHDOG=1", times: before + 1)

@@ -1,5 +1,6 @@
 import Foundation
 import LinuxSystem
+import TestSupport
 import Testing
 
 /// A connection is the process's that made it, and ends with it (row 34): whoever has it then is somebody else.
@@ -59,7 +60,7 @@ import Testing
       $socket->flush; POSIX::_exit(0) if $ARGV[1] eq 'alone';
       if (fork) { POSIX::_exit(0) }
       # Foundation waits for whoever has a descriptor of its own.
-      for (3 .. 63) { POSIX::close($_) if $_ != fileno $socket }
+      for (3 .. 4095) { POSIX::close($_) if $_ != fileno $socket }
       sleep 20;
       """
     // This device itself is listed.

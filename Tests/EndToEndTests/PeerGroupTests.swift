@@ -1,11 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Processes that come in and go out of services (row 36c): each connection has the rights of the service that its process
 /// is in when it is accepted, whatever is known of others.
 @Suite(.enabled(if: canMakeGroups, "control groups can be made by root alone, where libsystemd looks for them"))
 struct PeerGroupTests {
-  private let name = "identity-test-\(UUID().uuidString)"
+  private let name = controlGroupName()
 
   /// Runs a program in Perl that may enter groups below a folder of this test, which is removed afterwards.
   private func perl(_ daemon: DaemonUnderTest, _ script: String) throws -> [String] {
@@ -152,6 +153,6 @@ private let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].first {
 
 private let canMakeGroups: Bool = {
   guard isRoot, let groups else { return false }
-  let folder = "\(groups)/identity-test-\(UUID().uuidString)"
+  let folder = "\(groups)/\(controlGroupName())"
   return unsafe mkdir(folder, 0o755) == 0 && rmdir(folder) == 0
 }()

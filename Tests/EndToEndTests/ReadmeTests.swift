@@ -106,18 +106,19 @@ import Testing
 
   /// Which file runs a block, or the commands within the text below a heading, taking them from the README.
   private static let takers = [
-    "library": "Tests/EndToEndTests/Library/ReadmeExampleTests.swift",
+    "library": "Tests/LibraryTests/ReadmeExampleTests.swift", "debugger": "Tests/EndToEndTests/DebuggerTests.swift",
     "build": "Tests/SystemTests/RunScriptTests.swift", "client": "Tests/EndToEndTests/ReadmeTests.swift",
     "installation": "Tests/SystemTests/ReadmeTests.swift", "copy": "Tests/SystemTests/ReadmeTests.swift",
     "image": "Tests/SystemTests/ReadmeTests.swift", "metrics": "Tests/SystemTests/ReadmeTests.swift",
     "At three in the morning": "Tests/SystemTests/ReadmeTests.swift",
   ]
   /// Which file has exactly this command.
-  private static let runners = ["packaging/test": ".ci/run", "packaging/test --threads": ".ci/run"]
+  private static let runners = ["packaging/test --times": ".ci/run"]
   /// What takes too long for a test, or a person in front of it, with the file that has to know it.
   private static let byHand = [
     "identityctl top": "packaging/man/identityctl.1", "packaging/build-rpm": "packaging/test",
     "packaging/test --long": "packaging/test", "packaging/test --planted": "packaging/test",
+    "packaging/test --quick": "packaging/test", "packaging/test --quick VersionTests": "packaging/test",
     "packaging/bench": "packaging/bench", "packaging/bench neighbour": "Sources/IdentityBench/Program.swift",
   ]
 
@@ -169,7 +170,7 @@ import Testing
   @Test func `no command hides in an indented line`() throws {
     var isInBlock = false
     for (index, line) in try Readme().lines.enumerated() {
-      if line.hasPrefix("```") { isInBlock.toggle() }
+      if line.drop(while: { $0 == " " }).hasPrefix("```") { isInBlock.toggle() }
       #expect(isInBlock || !line.hasPrefix("    "), "README.md:\(index + 1)")
     }
     #expect(!isInBlock)

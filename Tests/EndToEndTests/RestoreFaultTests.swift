@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `identityctl restore` against a daemon that is played, and what both it and `backup` say of a passphrase.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `restore`: what a backup brings back, where, and how it is told.

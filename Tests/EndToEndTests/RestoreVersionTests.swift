@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `restore`: versions and push tokens, which follow the device.

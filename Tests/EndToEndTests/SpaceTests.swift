@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A disk without room, without room for one more file, and a quota that is used up.

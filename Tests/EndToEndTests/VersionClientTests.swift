@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What scripts do with versions and push tokens: the exit status of the client is the answer.

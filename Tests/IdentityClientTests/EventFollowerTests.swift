@@ -1,13 +1,14 @@
 import Foundation
 import IdentityWire
 import LinuxSystem
+import TestSupport
 import Testing
 
 @testable import IdentityClient
 
 /// A follower against a daemon that is played from a script.
 @Suite struct EventFollowerTests {
-  private let path = "/tmp/identity-client-\(UUID().uuidString.prefix(13))"
+  private let path = temporaryPath("identity-client-\(UUID().uuidString.prefix(13))")
 
   /// Plays a daemon: for each connection the request that has to come first, and what is sent then before it ends.
   private func play(_ connections: [(request: String, reply: String)]) throws -> Played {

@@ -2,6 +2,7 @@ import Foundation
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import TestSupport
 import Testing
 
 @testable import IdentityClient
@@ -10,7 +11,7 @@ import Testing
 @Suite struct LongAnswerTests {
   private struct Enough: Error {}
 
-  private let path = "/tmp/identity-client-\(UUID().uuidString.prefix(13))"
+  private let path = temporaryPath("identity-client-\(UUID().uuidString.prefix(13))")
 
   /// Plays a daemon for one connection: when a line has come it sends the parts, waiting for `isWanted` before each but
   /// the first.

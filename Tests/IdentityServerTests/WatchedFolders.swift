@@ -53,6 +53,8 @@ final class WatchedFolders {
   /// Runs the loop through these steps, once. A look that does not come within ten seconds fails.
   func play(_ steps: [Step]) throws {
     self.steps = steps[...]
+    // The steps hold this object and the test's folder.
+    defer { self.steps = [] }
     next = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in goOn() }
     timeout = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in loop.exit(status: 1) }
     guard try loop.run() == 0 else {

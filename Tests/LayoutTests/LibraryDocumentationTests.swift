@@ -4,7 +4,7 @@ import Testing
 /// The documentation of the client library: its code is what the end-to-end tests compile and run.
 @Suite struct LibraryDocumentationTests {
   private static let catalog = "Sources/IdentityClient/IdentityClient.docc"
-  private static let compiled = "Tests/EndToEndTests/Library/Tutorial"
+  private static let compiled = "Tests/LibraryTests/Tutorial"
 
   @Test func `the code of the tutorial is the code that is tested, and all of it is shown`() throws {
     let tutorials = try Tree.files(below: Self.catalog, "tutorial")

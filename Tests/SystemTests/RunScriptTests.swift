@@ -7,9 +7,8 @@ import Testing
 struct RunScriptTests {
   @Test func `packaging run shows the first answers and leaves nothing behind`() async throws {
     let programs = try #require(Requirement.programs)
-    let home = FileManager.default.temporaryDirectory.appending(path: "identityd-run-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: home, withIntermediateDirectories: false)
-    defer { try? FileManager.default.removeItem(at: home) }
+    let folder = try TemporaryFolder()
+    let home = URL(filePath: folder.path)
     let environment = [
       "IDENTITYD_BIN_DIR": programs.path, "XDG_RUNTIME_DIR": home.appending(path: "run").path,
       "XDG_STATE_HOME": home.appending(path: "state").path,

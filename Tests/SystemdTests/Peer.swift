@@ -12,7 +12,7 @@ final class Peer {
   /// Whether this process may make control groups where libsystemd looks for them.
   static let canBeMade: Bool = {
     guard let mount else { return false }
-    let folder = "\(mount)/identity-test-\(UUID().uuidString)"
+    let folder = "\(mount)/\(controlGroupName())"
     return unsafe mkdir(folder, 0o755) == 0 && rmdir(folder) == 0
   }()
 

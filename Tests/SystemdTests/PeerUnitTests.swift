@@ -1,13 +1,14 @@
 import Foundation
 import LinuxSystem
 import Systemd
+import TestSupport
 import Testing
 
 // The tests share slices, which the first to need one makes and removes.
 @Suite(.serialized) struct PeerUnitTests {
   private let digits = "0123456789abcdeffedcba9876543210"
   private let number = Invocation(high: 0x0123_4567_89AB_CDEF, low: 0xFEDC_BA98_7654_3210)
-  private let unit = "identity-test-\(UUID().uuidString).service"
+  private let unit = "\(controlGroupName()).service"
   private let manager = "user.slice/user-54321.slice/user@54321.service"
 
   @Test(.enabled(if: Peer.canBeMade, "no control group can be made here"))

@@ -1,11 +1,12 @@
 import Foundation
 import LinuxSystem
 import Systemd
+import TestSupport
 import Testing
 
 /// What is known of a control group is true of that group alone.
 @Suite(.serialized, .enabled(if: Peer.canBeMade, "no control group can be made here")) struct PeerUnitsTests {
-  private let name = "identity-test-\(UUID().uuidString)"
+  private let name = controlGroupName()
   private func group(_ unit: String) -> String { "system.slice/\(name)-\(unit)" }
 
   @Test func `a group that is known is not looked up again`() throws {

@@ -48,12 +48,14 @@ package struct Readme {
     var block: Block?
     var heading = ""
     for (index, line) in lines.enumerated() {
-      if line.hasPrefix("```") {
+      // A block within a list is indented.
+      let text = line.drop { $0 == " " }
+      if text.hasPrefix("```") {
         if let ended = block { blocks.append(ended) }
-        let name = index > 0 ? lines[index - 1].wholeMatch(of: /<!-- tested as (.+) -->/) : nil
+        let name = index > 0 ? lines[index - 1].wholeMatch(of: /\s*<!-- tested as (.+) -->/) : nil
         block =
           block == nil
-          ? Block(line: index + 1, language: String(line.dropFirst(3)), name: name.map { String($0.1) }) : nil
+          ? Block(line: index + 1, language: String(text.dropFirst(3)), name: name.map { String($0.1) }) : nil
       } else if block != nil {
         block?.lines.append(line)
       } else {

@@ -1,13 +1,25 @@
 package import Foundation
 
+/// A path in the folder for temporary files (`TMPDIR`, else `/tmp`), which `packaging/test` empties at its end.
+package func temporaryPath(_ name: String) -> String {
+  FileManager.default.temporaryDirectory.appending(path: name).path
+}
+
+/// A name for a control group of one test. It begins with the name of this run of the tests, which removes its groups at its
+/// end (see `packaging/isolate`).
+package func controlGroupName() -> String {
+  let scratch = ProcessInfo.processInfo.environment["IDENTITYD_TEST_SCRATCH"] ?? "identityd-test"
+  return "\(URL(filePath: scratch).lastPathComponent)-\(UUID().uuidString)"
+}
+
 /// A folder of its own for one test, removed with this object.
 package final class TemporaryFolder: Sendable {
-  /// Its path. It is short, as that of a socket in it has to fit into 108 bytes (unix(7)).
+  /// Its path, kept short: the path of a socket in it has to fit into 108 bytes (unix(7)).
   package let path: String
 
   /// Makes it, closed to all others.
   package init() throws {
-    path = "/tmp/identity-\(UUID().uuidString.prefix(18))"
+    path = temporaryPath("identity-\(UUID().uuidString.prefix(18))")
     try FileManager.default.createDirectory(
       atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
   }

@@ -1,19 +1,18 @@
 import Foundation
-import TestSupport
 
 /// Sends text from a thread of its own, for tests that read at the same time.
-final class Sender: @unchecked Sendable {
+package final class Sender: @unchecked Sendable {
   // Sendable: the client's socket may be written and read at the same time; its buffer is touched by the reader alone.
   private let client: Client
   private let text: String
   private let done = DispatchSemaphore(value: 0)
 
-  init(_ client: Client, _ text: String) {
+  package init(_ client: Client, _ text: String) {
     self.client = client
     self.text = text
   }
 
-  func start() {
+  package func start() {
     Thread.detachNewThread { [self] in
       // The daemon may be ended before everything is taken.
       try? client.send(text)
@@ -21,12 +20,12 @@ final class Sender: @unchecked Sendable {
     }
   }
 
-  func wait() { done.wait() }
+  package func wait() { done.wait() }
 }
 
 extension DaemonUnderTest {
   /// Waits until `status` shows the value: a client that just left is counted until the daemon has seen that.
-  func waitForStatus(_ name: String, _ value: String) throws {
+  package func waitForStatus(_ name: String, _ value: String) throws {
     let deadline = Date(timeIntervalSinceNow: patience)
     let client = try client()
     var shown: String?
@@ -41,7 +40,7 @@ extension DaemonUnderTest {
 
 extension Client {
   /// One value of `status`.
-  func statusValue(_ name: String) throws -> String? {
+  package func statusValue(_ name: String) throws -> String? {
     try ask("status").first { $0.hasPrefix("* \(name)=") }.map { String($0.dropFirst(name.count + 3)) }
   }
 }

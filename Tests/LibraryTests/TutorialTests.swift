@@ -1,6 +1,7 @@
 import Glibc
 import IdentityClient
 import LinuxSystem
+import TestSupport
 import Testing
 
 /// What the code of the tutorial says goes here: the tests need no log of their own.

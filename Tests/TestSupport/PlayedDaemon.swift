@@ -1,24 +1,23 @@
-import Foundation
+package import Foundation
 import LinuxSystem
-import TestSupport
 
 /// A daemon that is played: it answers whatever a function says, and remembers what it was asked.
-final class PlayedDaemon {
+package final class PlayedDaemon {
   /// What it does with a request.
-  enum Answer {
+  package enum Answer {
     case lines(String)
     /// The connection ends behind these.
     case lastLines(String)
   }
 
-  let folder: URL
-  var socket: String { folder.appending(path: "socket").path }
+  package let folder: URL
+  package var socket: String { folder.appending(path: "socket").path }
   private let heard = Locked<[String]>([])
   private let served = Locked(0)
   private let isOver = Locked(false)
 
   /// Listens in a folder of its own. Each connection is served to its end before the next.
-  init(_ answer: @escaping @Sendable (String) -> Answer) throws {
+  package init(_ answer: @escaping @Sendable (String) -> Answer) throws {
     folder = FileManager.default.temporaryDirectory.appending(path: "played-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
       at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
@@ -42,13 +41,13 @@ final class PlayedDaemon {
   }
 
   /// The requests so far, on all connections.
-  var requests: [String] { heard.withLock { $0 } }
+  package var requests: [String] { heard.withLock { $0 } }
 
   /// How many connections there were so far.
-  var connections: Int { served.withLock { $0 } }
+  package var connections: Int { served.withLock { $0 } }
 
   /// Waits until something was asked.
-  func waitForRequest(_ beginning: String) throws {
+  package func waitForRequest(_ beginning: String) throws {
     let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
       if requests.contains(where: { $0.hasPrefix(beginning) }) { return }
@@ -99,19 +98,19 @@ final class PlayedDaemon {
 
 extension PlayedDaemon {
   /// The answer to `backup`: these pieces, and a total.
-  static func backup(_ pieces: [Data], total: Int? = nil) -> Answer {
+  package static func backup(_ pieces: [Data], total: Int? = nil) -> Answer {
     let rows = pieces.map { "* data=\($0.base64EncodedString())\n" }.joined()
     return .lines("\(rows)OK \(total ?? pieces.reduce(0) { $0 + $1.count })\n")
   }
 
   /// Names in the folder besides the socket.
-  func files() throws -> [String] {
+  package func files() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0 != "socket" }.sorted()
   }
 }
 
 /// Runs the client with words, a passphrase in descriptor 3, and what the shell leads where.
-func identityctl(
+package func identityctl(
   at socket: String, passphrase: String = "correct horse", _ words: [String], shell: String = "", asUser: Int? = nil
 ) throws -> (status: Int32, output: String, errors: String) {
   let program = DaemonUnderTest.binaries.appending(path: "identityctl").path

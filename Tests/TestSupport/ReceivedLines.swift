@@ -1,12 +1,14 @@
 /// Bytes that came, to be taken out line by line.
-struct ReceivedLines {
+package struct ReceivedLines {
   private var bytes: [UInt8] = []
+
+  package init() {}
 
   /// The next line without its end.
   ///
   /// - Parameter more: waits for what comes next; nothing at the end of the stream.
   /// - Returns: nil at the end of the stream.
-  mutating func next(_ more: () throws -> some Collection<UInt8>) rethrows -> String? {
+  package mutating func next(_ more: () throws -> some Collection<UInt8>) rethrows -> String? {
     while true {
       if let end = bytes.firstIndex(of: UInt8(ascii: "\n")) {
         defer { bytes.removeSubrange(...end) }

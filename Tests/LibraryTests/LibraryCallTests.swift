@@ -1,5 +1,6 @@
 import Glibc
 import IdentityClient
+import TestSupport
 import Testing
 
 /// Every request of the library, against the real daemon.

@@ -168,7 +168,7 @@ import Testing
   }
 
   @Test func `a daemon that lets nobody in is waited for, but no longer than was said`() async throws {
-    let path = "/tmp/identity-client-\(UUID().uuidString.prefix(13))"
+    let path = temporaryPath("identity-client-\(UUID().uuidString.prefix(13))")
     let listener = try UnixSocket.listen(at: path, mode: 0o700, backlog: 0)
     defer { UnixSocket.remove(path, ifStill: UnixSocket.identity(of: path)) }
     // A backlog of 0 has room for one.

@@ -1,4 +1,5 @@
 import IdentityClient
+import TestSupport
 import Testing
 
 /// The lines of Swift that README.md shows, against the real daemon; ReadmeTests compare them.

@@ -1,0 +1,21 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The README's way to run the daemon in a debugger.
+@Suite struct DebuggerTests {
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gdb"), "there is no gdb"))
+  func `the debugger of the README stops the daemon where it is told to`() throws {
+    let commands = try Readme().commands(of: "debugger")
+    try #require(commands.count == 2)
+    #expect(commands[0] == "swift build --product identityd")
+    let folder = try TemporaryFolder()
+    // The programs under test may be elsewhere, and two runs must not share a socket.
+    let debugger = commands[1].replacing(".build/debug", with: DaemonUnderTest.binaries.path)
+      .replacing("/tmp/try", with: folder.path)
+    let typed = "break main\nrun\nbacktrace\nkill\nquit\n"
+    let result = try run(["sh", "-c", debugger], environment: ["DEBUGINFOD_URLS": ""], input: typed)
+    #expect(result.output.contains("Breakpoint 1, "), "\(result)")
+    #expect(result.output.contains("#0 "), "\(result)")
+  }
+}

@@ -1,0 +1,54 @@
+import Foundation
+import LinuxSystem
+
+/// A client of nothing but a socket and lines.
+package final class Client {
+  private let socket: Descriptor
+  private var received = ReceivedLines()
+
+  package init(_ path: String) throws {
+    socket = try UnixSocket.connect(to: path)
+    // A daemon that never answers must fail the test, not hang it.
+    var limit = timeval(tv_sec: Int(patience), tv_usec: 0)
+    unsafe setsockopt(socket.number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+  }
+
+  package func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+  package func send(_ bytes: [UInt8]) throws { try socket.sendAll(bytes) }
+
+  /// Nothing more comes from here.
+  package func endWriting() throws { try socket.shutdownWriting() }
+
+  /// The next line without its end; nil at the end of the stream.
+  package func line() throws -> String? {
+    try received.next {
+      var chunk = [UInt8](repeating: 0, count: 65_536)
+      guard let count = try socket.read(into: &chunk) else { throw Failure("no answer within \(patience) s") }
+      return chunk[..<count]
+    }
+  }
+
+  /// The lines of the next answer.
+  package func answer() throws -> [String] {
+    var lines: [String] = []
+    while let line = try line() {
+      lines.append(line)
+      if !line.hasPrefix("*") { return lines }
+    }
+    throw Failure("the connection ended after \(lines)")
+  }
+
+  /// Sends one request and returns the lines of its answer.
+  package func ask(_ request: String) throws -> [String] {
+    try send(request + "\n")
+    return try answer()
+  }
+
+  /// Everything up to the end of the stream.
+  package func rest() throws -> [String] {
+    var lines: [String] = []
+    while let line = try line() { lines.append(line) }
+    return lines
+  }
+}

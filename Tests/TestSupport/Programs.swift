@@ -1,0 +1,48 @@
+package import Foundation
+
+extension Process {
+  /// Starts it with no signal blocked: test threads block them all, and a program would inherit that.
+  package func runUnmasked() throws {
+    var none = sigset_t()
+    var before = sigset_t()
+    unsafe sigemptyset(&none)
+    unsafe pthread_sigmask(SIG_SETMASK, &none, &before)
+    defer { unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
+    try run()
+  }
+}
+
+/// Runs a program to its end.
+package func run(_ command: [String], environment: [String: String] = [:], input: String? = nil) throws -> (
+  status: Int32, output: String, errors: String
+) {
+  let process = Process()
+  process.executableURL = URL(filePath: command[0].hasPrefix("/") ? command[0] : "/usr/bin/env")
+  process.arguments = command[0].hasPrefix("/") ? Array(command.dropFirst()) : command
+  process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+  let output = Pipe()
+  let errors = Pipe()
+  let standardInput = Pipe()
+  process.standardOutput = output
+  process.standardError = errors
+  process.standardInput = standardInput
+  try process.runUnmasked()
+  try standardInput.fileHandleForWriting.write(contentsOf: Data((input ?? "").utf8))
+  try standardInput.fileHandleForWriting.close()
+  let out = try output.fileHandleForReading.readToEnd() ?? Data()
+  let error = try errors.fileHandleForReading.readToEnd() ?? Data()
+  process.waitUntilExit()
+  return (process.terminationStatus, String(decoding: out, as: UTF8.self), String(decoding: error, as: UTF8.self))
+}
+
+/// Runs the bundled client against a daemon.
+package func identityctl(_ daemon: DaemonUnderTest, _ words: String..., asUser: Int? = nil) throws -> (
+  status: Int32, output: String, errors: String
+) {
+  let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+  let user = asUser.map { ["setpriv", "--reuid=\($0)", "--regid=\($0)", "--clear-groups"] } ?? []
+  return try run(user + [program] + words, environment: ["IDENTITYD_SOCKET": daemon.socket])
+}
+
+/// Tests that act as several users, or attach to the daemon, need root.
+package let isRoot = geteuid() == 0

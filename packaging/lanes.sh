@@ -1,0 +1,261 @@
+# Steps, and lanes of tests that run beside each other, for packaging/test. To be sourced; "logs" is a folder for logs,
+# "times" says whether the end of the run lists all steps and suites.
+# shellcheck shell=bash disable=SC2154
+
+# --- Steps: one after the other -----------------------------------------------------------------------------------
+
+# Sets "processor" to the processor time of all processes that this shell has waited for, in seconds. Not by a command
+# substitution, which is a shell of its own.
+read_processor_time() {
+  local file=$logs/processor-time.$BASHPID
+  times >"$file"
+  processor=$(awk 'NR == 2 { split($0, part, /[ms ]+/); print int(60 * (part[1] + part[3]) + part[2] + part[4]) }' "$file")
+}
+
+# Appends a row to the list of times, with the moment of its beginning, its duration, its processor time and its name.
+note_time() { printf '%6d s %6d s %6d s  %s\n' "$1" "$((SECONDS - $1))" "$2" "$3" >>"$logs/times"; }
+
+# Runs a command under a name. The command stands alone, not in a condition: only so `set -e` is in force within it.
+step() {
+  step=$1
+  local started=$SECONDS before
+  read_processor_time
+  before=$processor
+  shift
+  say "$step"
+  "$@"
+  read_processor_time
+  note_time "$started" "$((processor - before))" "$step"
+  say "$step: passed in $((SECONDS - started)) s"
+}
+
+# --- Lanes: beside each other, since most tests wait more than they work --------------------------------------------
+
+declare -A lanes=()
+: >"$logs/times"
+
+# Starts a lane. Its output goes into a log, which is shown when the lane has failed.
+lane() {
+  local name=$1
+  shift
+  say "$name: started after $SECONDS s"
+  (
+    started=$SECONDS
+    trap 'read_processor_time; note_time "$started" "$processor" "$name (lane)"' EXIT
+    "$@"
+  ) >"$logs/$name.log" 2>&1 &
+  lanes[$name]=$!
+}
+
+lane_exists() { [ -n "${lanes[$1]:-}" ]; }
+
+# Waits for one lane, and says how it ended; false if it failed.
+await_lane() {
+  local name=$1 status=0
+  wait "${lanes[$name]}" || status=$?
+  unset "lanes[$name]"
+  if [ "$status" = 0 ]; then
+    say "$name: $(grep -a 'Test run with' "$logs/$name.log" || echo passed)"
+    return 0
+  fi
+  grep -av -e '] Test .* started' -e ' started\.' "$logs/$name.log" | tail -n 400
+  say "$name: what failed"
+  grep -a -A 12 '✘' "$logs/$name.log" | grep -av -e '✔' -e ' started\.' | head -n 200 || true
+  return 1
+}
+
+# Waits for all lanes. Failures are named once more at the end, where a log that is cut off still shows them.
+join() {
+  local name failed=
+  for name in "${!lanes[@]}"; do await_lane "$name" || failed+=" '$name'"; done
+  sanitizer_reports || failed+=" sanitizers"
+  leftovers || failed+=" leftovers"
+  [ -z "$failed" ] || fail "failed:$failed"
+}
+
+# Shows the temporary files of tests that ended without removing them; true if there are none. The toolchain's own
+# folders, TemporaryDirectory.* and clang's module cache, do not count.
+leftovers() {
+  local found
+  found=$(find "$TMPDIR" -mindepth 1 -maxdepth 1 ! -name 'TemporaryDirectory.*' ! -name 'swift-*' ! -name '*.swiftmodule*')
+  [ -n "$found" ] || return 0
+  say "tests left these behind:"
+  echo "$found" >&2
+  return 1
+}
+
+# --- Sanitizers ----------------------------------------------------------------------------------------------------
+
+# The code whose memory a sanitizer has to watch from within: the edges, and what serves connections.
+readonly EDGE_TESTS=(
+  LinuxSystemTests SystemdTests ConfigurationFilesTests AppManifestsTests ClientSecretsTests IdentityStoreTests
+  IdentityServerTests IdentityClientTests LibraryTests IdentityFuzzTests
+)
+# The code without a kernel: rules, bytes, formats, judgements, and what the tree itself has to keep to.
+readonly PURE_TESTS=(IdentityCoreTests IdentityWireTests ClientFormatsTests DoctorTests IdentityClientTests LayoutTests)
+# The code that has threads.
+readonly THREAD_TESTS=(LinuxSystemTests IdentityStoreTests IdentityServerTests IdentityClientTests LibraryTests)
+
+# Suites that keep several threads of the daemon or of the client busy at once.
+readonly THREADED_SUITES=(
+  AnswerPieceTests BackupTests ConfigurationFaultTests CrashTests EventTests ItemFaultTests ItemTests JournalTests KeyTests
+  LifeTests LogTests ManifestTests MonitorTests NotificationTests OrphanTests PeerFaultTests RandomSessionTests
+  ResourceTests RestoreTests SoakTests SpaceTests StateFaultTests StoreFaultTests VersionTests
+)
+
+# Builds the programs and the tests of some targets with a sanitizer. The other tests have no use for one: they run the
+# programs as processes.
+build_sanitized() {
+  local sanitizer=$1 targets
+  case $sanitizer in address) targets=${EDGE_TESTS[*]} ;; thread) targets=${THREAD_TESTS[*]} ;; esac
+  IDENTITYD_TESTS=$targets swift build --build-tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer" \
+    -Xswiftc -gnone >&2
+  # Without instrumentation every test would pass and nothing would be watched.
+  nm ".build/$sanitizer/debug/identityd" | grep "${sanitizer:0:1}san.module_ctor" >/dev/null ||
+    fail "the daemon was built without --sanitize=$sanitizer"
+}
+
+# Has sanitizers write what they find, in any process, into a file each: no test looks at the status and the output of all
+# that it starts. Signals stay the tests' own, who send them to see what becomes of the store.
+watch_memory() {
+  local common=log_path=$logs/reports/report:exitcode=99:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0
+  mkdir --parents "$logs/reports"
+  chmod 1777 "$logs/reports"
+  # Leaks are looked for in the daemon alone, whose tests add that option. The handler of crashes would trip a sanitizer.
+  export SWIFT_BACKTRACE=enable=no
+  # Eight frames of an allocation say enough, and all of them take a sixth of the time.
+  export ASAN_OPTIONS=$common:detect_leaks=0:malloc_context_size=8:suppressions=$PWD/Tests/Sanitizers/addresses
+  export TSAN_OPTIONS=$common LSAN_OPTIONS=suppressions=$PWD/Tests/Sanitizers/leaks:print_suppressions=0
+}
+
+# Shows the reports; true if there are none.
+sanitizer_reports() {
+  local report found=0
+  for report in "$logs"/reports/*; do
+    [ -e "$report" ] || continue
+    found=1
+    say "a sanitizer found:"
+    head -n 60 "$report" >&2
+  done
+  return "$found"
+}
+
+# --- Tests ---------------------------------------------------------------------------------------------------------
+
+# Suites of trials.
+readonly TRIALS=(
+  SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
+  ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests LinuxOrderTests LibrarySecrecyTests
+)
+
+# Runs tests of a scratch path. Not by `swift test`: several of those at once read files that another one is writing.
+tests() {
+  local scratch=$1
+  shift
+  # A lane is a background job and ignores an interrupt, and so would the programs that are to be interrupted.
+  env --default-signal "$PWD/$scratch/debug/identitydPackageTests.xctest" --testing-library swift-testing \
+    --no-parallel "$@"
+}
+
+# The end-to-end tests, with the programs of a sanitizer. Repeated trials are shortened: a sanitizer reports at the first.
+sanitized_programs() {
+  local sanitizer=$1
+  shift
+  watch_memory
+  IDENTITYD_SHORT=1 IDENTITYD_TESTED_BIN=$PWD/.build/$sanitizer/debug tests .build "$@"
+}
+
+sanitized_edges() {
+  local sanitizer=$1
+  shift
+  watch_memory
+  IDENTITYD_SHORT=1 tests ".build/$sanitizer" "$@"
+}
+
+system_tests() {
+  local suite=$1
+  shift
+  IDENTITYD_SUITES=$suite tests .build --filter '^SystemTests\.' "$@"
+}
+
+# Trials need no sanitizer, but many rounds: they run plain. KillTests takes the release build, which is what is shipped.
+trials() { tests .build --filter "$(trial_names)" "$@"; }
+trial_names() { (IFS='|' && echo "\.(${TRIALS[*]})/"); }
+
+# The tests of the quick run: those of pure code and of the built programs, with trials shortened. A test of the edges takes
+# the full run, or its name.
+quick_lanes() {
+  export IDENTITYD_SHORT=1
+  local all='^EndToEndTests\.' first='^EndToEndTests\.[A-H]' second='^EndToEndTests\.[I-O]'
+  lane "end-to-end, A to H" tests .build --filter "$first"
+  lane "end-to-end, I to O" tests .build --filter "$second"
+  lane "end-to-end, P to Z" tests .build --filter "$all" --skip "$first" --skip "$second"
+  lane "pure" tests .build --filter "^($(IFS='|' && echo "${PURE_TESTS[*]}"))\."
+}
+
+# The lanes of the full run that need no sanitizer.
+plain_lanes() {
+  lane "pure" tests .build --filter "^($(IFS='|' && echo "${PURE_TESTS[*]}"))\." --skip "$(trial_names)"
+  lane "trials" trials
+  lane "costs" tests .build --filter '\.RequestCostTests/'
+}
+
+# Lanes with the programs of a sanitizer, and with the tests that run its code in their own process.
+sanitized_lanes() {
+  local sanitizer=$1 all='^EndToEndTests\.' first='^EndToEndTests\.[A-K]' plain
+  # Trials and costs have lanes of their own.
+  plain="$(trial_names)|\.RequestCostTests/"
+  case $sanitizer in
+    address)
+      lane "end-to-end with AddressSanitizer, A to K" sanitized_programs address --filter "$first" --skip "$plain"
+      lane "end-to-end with AddressSanitizer, L to Z" \
+        sanitized_programs address --filter "$all" --skip "$first" --skip "$plain"
+      ;;
+    thread)
+      lane "end-to-end with ThreadSanitizer" \
+        sanitized_programs thread --filter "^EndToEndTests\.($(IFS='|' && echo "${THREADED_SUITES[*]}"))/"
+      ;;
+  esac
+  case $sanitizer in
+    address) lane "edges with AddressSanitizer" sanitized_edges address ;;
+    # The store has one thread but for these.
+    thread)
+      lane "edges with ThreadSanitizer" sanitized_edges thread --filter '^(LinuxSystem|IdentityServer|IdentityClient|Library)Tests\.' \
+        --filter '^IdentityStoreTests\.(ItemConcurrency|LargeStore|MasterKey|Rotation|Start)Tests/'
+      ;;
+  esac
+}
+
+# --- The end of a run ----------------------------------------------------------------------------------------------
+
+# The lines of one trial as one.
+sums() {
+  awk -F '\t' -v OFS='\t' '
+    NR == 1 { print; next }
+    !($1 in tried) { order[++count] = $1; remark[$1] = $4 }
+    { tried[$1] += $2; lost[$1] += $3; if (++lines[$1] > 1) remark[$1] = lines[$1] " parts" }
+    END { for (i = 1; i <= count; i++) print order[i], tried[order[i]], lost[order[i]], remark[order[i]] }' "$1"
+}
+
+# The suites of all lanes with their seconds, slowest first.
+suites() {
+  local log
+  for log in "$logs"/*.log; do
+    grep -a '^[✔✘] Suite' "$log" | sed -En "s/^. Suite \"?([^\"]+)\"? (passed|failed) after ([0-9.]+) seconds.*/\3 \1 ($(basename "$log" .log))/p"
+  done | sort --general-numeric-sort --reverse | awk '{ printf "%9.1f s  ", $1; $1 = ""; print substr($0, 2) }'
+}
+
+# Shows the table of a long run, the slowest suites and, if asked for, all times, also after a failure.
+finish() {
+  [ $? = 0 ] || say "${step:-preparation}: failed"
+  [ ! -s "$logs/table" ] || sums "$logs/table" | column --table --separator $'\t'
+  if [ "$times" = yes ]; then
+    say "steps and lanes (begun after, took, processor time):"
+    sort --numeric-sort "$logs/times" >&2
+    say "suites:"
+    suites >&2
+  else
+    say "the slowest suites:"
+    suites | head -n 10 >&2
+  fi
+}
