@@ -49,7 +49,7 @@ lane() {
 
 lane_exists() { [ -n "${lanes[$1]:-}" ]; }
 
-# Waits for one lane, and says how it ended; false if it failed.
+# Waits for one lane and prints its result; false if it failed.
 await_lane() {
   local name=$1 status=0
   wait "${lanes[$name]}" || status=$?
@@ -86,14 +86,14 @@ leftovers() {
 
 # --- Sanitizers ----------------------------------------------------------------------------------------------------
 
-# The code whose memory a sanitizer has to watch from within: the edges, and what serves connections.
+# Tests that run unsafe code or code with threads in their own process: the edges, the server and the client library.
 readonly EDGE_TESTS=(
   LinuxSystemTests SystemdTests ConfigurationFilesTests AppManifestsTests ClientSecretsTests IdentityStoreTests
   IdentityServerTests IdentityClientTests LibraryTests IdentityFuzzTests
 )
-# The code without a kernel: rules, bytes, formats, judgements, and what the tree itself has to keep to.
+# Tests that make no system call worth watching: rules, bytes, formats, judgements, and checks of the source tree.
 readonly PURE_TESTS=(IdentityCoreTests IdentityWireTests ClientFormatsTests DoctorTests IdentityClientTests LayoutTests)
-# The code that has threads.
+# Of the edges, those that have threads.
 readonly THREAD_TESTS=(LinuxSystemTests IdentityStoreTests IdentityServerTests IdentityClientTests LibraryTests)
 
 # Suites that keep several threads of the daemon or of the client busy at once.
@@ -115,13 +115,13 @@ build_sanitized() {
     fail "the daemon was built without --sanitize=$sanitizer"
 }
 
-# Has sanitizers write what they find, in any process, into a file each: no test looks at the status and the output of all
-# that it starts. Signals stay the tests' own, who send them to see what becomes of the store.
+# Makes sanitizers write a report into a file, whichever process it concerns: no test looks at the status and the output of
+# every process that it starts. Signals are left alone, because tests send them on purpose.
 watch_memory() {
   local common=log_path=$logs/reports/report:exitcode=99:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0
   mkdir --parents "$logs/reports"
   chmod 1777 "$logs/reports"
-  # Leaks are looked for in the daemon alone, whose tests add that option. The handler of crashes would trip a sanitizer.
+  # Only the daemon is searched for leaks: its tests add that option. Swift's handler of crashes would trip a sanitizer.
   export SWIFT_BACKTRACE=enable=no
   # Eight frames of an allocation say enough, and all of them take a sixth of the time.
   export ASAN_OPTIONS=$common:detect_leaks=0:malloc_context_size=8:suppressions=$PWD/Tests/Sanitizers/addresses
@@ -142,13 +142,13 @@ sanitizer_reports() {
 
 # --- Tests ---------------------------------------------------------------------------------------------------------
 
-# Suites of trials.
+# Suites that repeat a trial. The long run repeats it more often.
 readonly TRIALS=(
   SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
   ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests LinuxOrderTests LibrarySecrecyTests
 )
 
-# Runs tests of a scratch path. Not by `swift test`: several of those at once read files that another one is writing.
+# Runs tests of a scratch path. Without `swift test`: several of these at once read files that another one is writing.
 tests() {
   local scratch=$1
   shift
@@ -218,7 +218,7 @@ sanitized_lanes() {
   esac
   case $sanitizer in
     address) lane "edges with AddressSanitizer" sanitized_edges address ;;
-    # The store has one thread but for these.
+    # Only these suites of the store use a second thread.
     thread)
       lane "edges with ThreadSanitizer" sanitized_edges thread --filter '^(LinuxSystem|IdentityServer|IdentityClient|Library)Tests\.' \
         --filter '^IdentityStoreTests\.(ItemConcurrency|LargeStore|MasterKey|Rotation|Start)Tests/'
