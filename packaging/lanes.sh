@@ -97,7 +97,7 @@ readonly EDGE_TESTS=(
 # Tests that make no system call worth watching: rules, bytes, formats, judgements, and checks of the source tree.
 readonly PURE_TESTS=(IdentityCoreTests IdentityWireTests ClientFormatsTests DoctorTests IdentityClientTests LayoutTests)
 # Tests that run code with threads in their own process.
-readonly THREAD_TESTS=(LinuxSystemTests IdentityStoreTests IdentityServerTests IdentityClientTests LibraryTests)
+readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests)
 
 # Suites that keep several threads of the daemon or of the client busy at once.
 readonly THREADED_SUITES=(
@@ -106,13 +106,16 @@ readonly THREADED_SUITES=(
   ResourceTests RestoreTests SoakTests SpaceTests StateFaultTests StoreFaultTests VersionTests
 )
 
+# Options of every debug build. Line tables are left out: they take a fifth of the time, and a report names functions.
+readonly debug_options=(-Xswiftc -gnone)
+
 # Builds the programs and the tests of some targets with a sanitizer. The other tests have no use for one: they run the
 # programs as processes.
 build_sanitized() {
   local sanitizer=$1 targets
   case $sanitizer in address) targets=${EDGE_TESTS[*]} ;; thread) targets=${THREAD_TESTS[*]} ;; esac
   IDENTITYD_TESTS=$targets swift build --build-tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer" \
-    -Xswiftc -gnone >&2
+    "${debug_options[@]}" >&2
   # Without instrumentation every test would pass and nothing would be watched.
   nm ".build/$sanitizer/debug/identityd" | grep "${sanitizer:0:1}san.module_ctor" >/dev/null ||
     fail "the daemon was built without --sanitize=$sanitizer"
@@ -209,17 +212,16 @@ sanitized_lanes() {
         sanitized_programs address --filter "$all" --skip "$first" --skip "$plain"
       ;;
     thread)
-      lane "end-to-end with ThreadSanitizer" \
-        sanitized_programs thread --filter "^EndToEndTests\.($(IFS='|' && echo "${THREADED_SUITES[*]}"))/"
+      # A backup of megabytes takes a minute, and no other threads than a small one.
+      lane "end-to-end with ThreadSanitizer" sanitized_programs thread \
+        --filter "^EndToEndTests\.($(IFS='|' && echo "${THREADED_SUITES[*]}"))/" --skip 'several megabytes'
       ;;
   esac
   case $sanitizer in
     address) lane "edges with AddressSanitizer" sanitized_edges address ;;
-    # Of the store only these suites use a second thread. Of the server, those that are skipped test values.
+    # The skipped suites of the server test values.
     thread)
       lane "edges with ThreadSanitizer" sanitized_edges thread \
-        --filter '^(LinuxSystem|IdentityServer|IdentityClient|Library)Tests\.' \
-        --filter '^IdentityStoreTests\.(ItemConcurrency|LargeStore|MasterKey|Rotation|Start)Tests/' \
         --skip '\.(ConnectionTable|EventLog|HandoverRecord|JobQueue|Lag|SubscriberList|Subscription|SubscriptionOracle)Tests/'
       ;;
   esac
