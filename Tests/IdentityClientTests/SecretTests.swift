@@ -2,10 +2,12 @@ import IdentityClient
 import Testing
 
 @Suite struct SecretTests {
+  /// Neither private nor local: the name of such a type is printed with an address, in which any digits may stand.
+  struct Account { let name: String, password: Secret }
+
   private let secret = Secret("hunter2")
 
   @Test func `nothing that prints a value shows a secret`() {
-    struct Account { let name: String, password: Secret }
     let account = Account(name: "alice", password: secret)
     var dumped = ""
     dump(account, to: &dumped)
