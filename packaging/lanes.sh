@@ -76,11 +76,11 @@ join() {
   [ -z "$failed" ] || fail "failed:$failed"
 }
 
-# Shows the temporary files of tests that ended without removing them; true if there are none. Folders and locks of the
-# toolchain do not count.
+# Shows the temporary files of tests that ended without removing them; true if there are none. Those of the toolchain
+# (TemporaryDirectory.*, *.lock) and of lintian (mldbm-*) do not count.
 leftovers() {
   local found
-  found=$(find "$TMPDIR" -mindepth 1 -maxdepth 1 ! -name 'TemporaryDirectory.*' ! -name '*.lock')
+  found=$(find "$TMPDIR" -mindepth 1 -maxdepth 1 ! -name 'TemporaryDirectory.*' ! -name '*.lock' ! -name 'mldbm-*')
   [ -n "$found" ] || return 0
   say "tests left these behind:"
   echo "$found" >&2
@@ -186,7 +186,6 @@ system_tests() {
 }
 
 # Trials need no sanitizer, but many rounds: they run plain. KillTests takes the release build, which is what is shipped.
-trials() { tests .build --filter "$(trial_names)" "$@"; }
 trial_names() { (IFS='|' && echo "\.(${TRIALS[*]})/"); }
 
 # The tests of the quick run: those of pure code and of the built programs, with trials shortened. A test of the edges takes
