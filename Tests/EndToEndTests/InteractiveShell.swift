@@ -54,8 +54,8 @@ final class InteractiveShell {
   }
 
   deinit {
-    if process.isRunning { process.terminate() }
-    // A shell writes its history at its end.
+    // A shell that reads the end of its input exits at once, and writes its history then. It ignores SIGTERM.
+    try? input.fileHandleForWriting.close()
     process.waitUntilExit()
     try? FileManager.default.removeItem(at: folder)
   }
