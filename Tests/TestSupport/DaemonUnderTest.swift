@@ -60,7 +60,7 @@ package final class DaemonUnderTest {
   /// Starts the daemon without waiting; its log goes to the file, or where it is told.
   package func launch(_ options: [String] = [], through wrapper: [String] = [], on log: FileHandle? = nil) throws {
     process = Process()
-    // What tests leak does no harm, so that is looked for in the daemon alone.
+    // Only the daemon is searched for leaks: a leak of a test does no harm.
     var environment = ProcessInfo.processInfo.environment
     if let options = environment["ASAN_OPTIONS"] { environment["ASAN_OPTIONS"] = "\(options):detect_leaks=1" }
     process.environment = environment
