@@ -39,7 +39,12 @@ package final class DaemonUnderTest {
 
   deinit {
     stop()
-    try? FileManager.default.removeItem(at: folder)
+    do {
+      try FileManager.default.removeItem(at: folder)
+    } catch {
+      // The run fails if anything is left, and this line says why.
+      FileHandle.standardError.write(Data("\(folder.path) is left behind: \(error)\n".utf8))
+    }
   }
 
   /// Starts the daemon and waits until it answers.
