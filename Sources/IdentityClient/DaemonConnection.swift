@@ -62,6 +62,9 @@ package struct DaemonConnection: ~Copyable {
   private var reader = LineReader()
   /// Events that came before an answer, oldest first.
   private var events: [ReceivedEvent] = []
+  /// How many may come before an answer. A daemon keeps 1 MiB for a subscriber, and has none behind the request to wait for
+  /// (protocol, section 7).
+  private static let mostEvents = 65_536
 
   /// Where the daemon is looked for: `IDENTITYD_SOCKET`, else the system's socket, else the user's own where only that is
   /// there.
@@ -166,7 +169,7 @@ package struct DaemonConnection: ~Copyable {
       var line = try nextBytes(patience)
       switch try answers.take(&line) {
       case .part, .farewell: continue
-      case .event(let event): events.append(event)
+      case .event(let event): try putBy(event)
       case .answer(_, let answer): return answer
       }
     }
@@ -204,8 +207,15 @@ package struct DaemonConnection: ~Copyable {
     while true {
       let line = try nextLine(patience)
       guard case .event(let sequence, let content) = line else { return line }
-      events.append(ReceivedEvent(sequence: sequence, content: content))
+      try putBy(ReceivedEvent(sequence: sequence, content: content))
     }
+  }
+
+  private mutating func putBy(_ event: ReceivedEvent) throws(Failure) {
+    guard events.count < Self.mostEvents else {
+      throw .malformed("\(Self.mostEvents) events in the place of an answer")
+    }
+    events.append(event)
   }
 
   /// The events that came before the answers so far, oldest first. Each is handed out once.
