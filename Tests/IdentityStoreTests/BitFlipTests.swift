@@ -100,7 +100,7 @@ import Testing
     let database = try #require(files["identityd.db"])
     var generator = SeededGenerator(seed)
     var outcomes: [Outcome: Int] = [:]
-    for _ in 0..<Trial.rounds(600, long: 2_500) {
+    for _ in 0..<Trial.rounds(300, long: 2_500) {
       let bit = Int.random(in: 0..<(8 * database.count), using: &generator)
       var changed = files
       changed["identityd.db"]?[bit / 8] ^= 1 << UInt8(bit % 8)
@@ -189,7 +189,7 @@ import Testing
     let (files, registry) = try killed(workspace)
     let log = try #require(files["identityd.db-wal"])
     var random = SeededGenerator(14)
-    for _ in 0..<Trial.rounds(400, long: 5_000) {
+    for _ in 0..<Trial.rounds(200, long: 5_000) {
       let place = Int.random(in: log.indices, using: &random)
       var changed = files
       changed["identityd.db-wal"]?[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)

@@ -80,7 +80,7 @@ import Testing
     try recorded.change("migrate device \(identifier) commit=yes force=yes", "device changed value=\(identifier)")
     try work(recorded, 2)
     try recorded.end()
-    for sample in try replay(recorded, "changes, checkpoints, a kill, a start", 4_500, long: 50_000) {
+    for sample in try replay(recorded, "changes, checkpoints, a kill, a start", 3_000, long: 50_000) {
       let again = try RecordedDaemon(sample.files)
       try again.start()
       try again.end()
@@ -108,7 +108,7 @@ import Testing
     try work(recorded, 2)
     try recorded.daemon.waitForLog("The store was written anew", times: 2)
     try recorded.end()
-    try replay(recorded, "a rewrite after a failed sync", 2_000, long: 15_000)
+    try replay(recorded, "a rewrite after a failed sync", 1_200, long: 15_000)
   }
 
   @Test func `row 9: a backup that is restored`() throws {
