@@ -97,13 +97,13 @@ leftovers() {
 
 # --- Sanitizers ----------------------------------------------------------------------------------------------------
 
-# A usual run builds each test target for the instrument that its tests run with. IdentityStoreTests are in two lists: their
-# trials and searches of the memory run plain.
+# A usual run builds each test target for the instrument that its tests run with. IdentityStoreTests and LibraryTests are in
+# two lists: their trials run plain, and so do searches of the store's memory.
 #
 # Tests of pure code, of the programs as processes, and of the source tree.
 readonly PLAIN_TESTS=(
-  IdentityCoreTests IdentityWireTests ClientFormatsTests DoctorTests LayoutTests IdentityStoreTests EndToEndTests
-  SystemTests
+  IdentityCoreTests IdentityWireTests ClientFormatsTests DoctorTests LayoutTests IdentityStoreTests LibraryTests
+  EndToEndTests SystemTests
 )
 # Tests that run unsafe code in their own process.
 readonly ADDRESS_TESTS=(
