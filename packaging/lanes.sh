@@ -134,8 +134,9 @@ if [ "${CI:-}" = true ]; then
 fi
 readonly debug_options
 
+# Builds the tests: build_tests [OPTION]...
 build_tests() {
-  swift build --build-tests --explicit-target-dependency-import-check error "${debug_options[@]}" >&2
+  swift build --build-tests --explicit-target-dependency-import-check error "${debug_options[@]}" "$@" >&2
 }
 
 # Only those that run plain. The benchmarks are built too, so that they keep up with the rest.
@@ -146,8 +147,7 @@ build_plain_tests() { IDENTITYD_TESTS="${PLAIN_TESTS[*]} ReferenceModel Identity
 build_sanitized() {
   local sanitizer=$1 targets
   case $sanitizer in address) targets=${ADDRESS_TESTS[*]} ;; thread) targets=${THREAD_TESTS[*]} ;; esac
-  IDENTITYD_TESTS=$targets swift build --build-tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer" \
-    "${debug_options[@]}" >&2
+  IDENTITYD_TESTS=$targets build_tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer"
   # Without instrumentation every test would pass and nothing would be watched.
   nm ".build/$sanitizer/debug/identityd" | grep "${sanitizer:0:1}san.module_ctor" >/dev/null ||
     fail "the daemon was built without --sanitize=$sanitizer"
