@@ -67,7 +67,8 @@ struct IsolationTests {
   private func left(by scratch: String, _ marker: String) async throws -> [String] {
     let script = """
       scratch=$(echo "$1")
-      [ ! -e "$scratch" ] || find "$scratch"
+      # The watcher may be removing it now.
+      find "$scratch" 2>/dev/null || true
       pgrep --full --list-full "sleep infinity 0.$2" || true
       losetup --list --noheadings --output NAME,BACK-FILE | grep --fixed-strings "$scratch" || true
       grep --fixed-strings "$scratch" /proc/mounts || true
