@@ -49,6 +49,12 @@ package struct Folder: ~Copyable, Sendable {
     return (status.st_uid, status.st_mode & 0o7777)
   }
 
+  /// Looks whether this process may make files in the folder (faccessat(2)).
+  package func requireWritable() throws(SystemError) {
+    let number = descriptor.number
+    try system("create a file in \(path)") { unsafe faccessat(number, ".", W_OK | X_OK, AT_EACCESS) }
+  }
+
   /// Opens a file in the folder.
   package func open(_ name: String, flags: Int32, mode: UInt32 = 0) throws(SystemError) -> Descriptor {
     let number = descriptor.number
@@ -125,8 +131,20 @@ package struct FileStatus: Equatable, Sendable {
   package let inode: UInt64
   /// Its length in bytes.
   package let size: Int64
+  private let type: mode_t
+
   /// Whether it is a regular file.
-  package let isRegular: Bool
+  package var isRegular: Bool { type == S_IFREG }
+
+  /// Why a file may not be put in its place; nil for a regular file. Another would not be what its name is there for.
+  var replacementFault: Int32? {
+    switch type {
+    case S_IFREG: nil
+    case S_IFDIR: EISDIR
+    case S_IFLNK: ELOOP
+    default: EINVAL
+    }
+  }
 
   /// Whether both are one file, whatever is in it.
   package func isSame(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
@@ -135,7 +153,7 @@ package struct FileStatus: Equatable, Sendable {
     device = UInt64(status.st_dev)
     inode = UInt64(status.st_ino)
     size = Int64(status.st_size)
-    isRegular = status.st_mode & S_IFMT == S_IFREG
+    type = status.st_mode & S_IFMT
   }
 }
 

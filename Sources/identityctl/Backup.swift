@@ -52,6 +52,9 @@ extension Program {
     } catch  where error.code == EINVAL {
       throw Ending(
         status: ExitStatus.fileFailed, text: "\(path) is no regular file; to write to something else lead '-' there")
+    } catch  where error.code == ELOOP {
+      throw Ending(
+        status: ExitStatus.fileFailed, text: "\(path) is a symbolic link; name the file that it leads to")
     } catch {
       throw Ending(status: ExitStatus.fileFailed, text: "\(error)")
     }

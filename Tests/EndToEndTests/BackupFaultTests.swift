@@ -109,9 +109,9 @@ import Testing
   }
 
   @Test(arguments: [
-    ("/dev/null", "no regular file"), ("/dev/stdout", "no regular file"), ("FOLDER", "directory"),
-    ("FOLDER/", "directory"), ("FOLDER/socket", "no regular file"), ("FOLDER/device", "no regular file"),
-    ("FOLDER/nowhere", "No such file"), ("/nonexistent/file", "No such file"), ("", "No such file"),
+    ("/dev/null", "no regular file"), ("/dev/stdout", "symbolic link"), ("FOLDER", "directory"),
+    ("FOLDER/", "directory"), ("FOLDER/socket", "no regular file"), ("FOLDER/device", "symbolic link"),
+    ("FOLDER/nowhere", "symbolic link"), ("/nonexistent/file", "No such file"), ("", "No such file"),
     ("FOLDER/missing/", "directory"),
   ])
   func `what is no place for a file is refused before the daemon is asked`(path: String, said: String) throws {
@@ -127,15 +127,16 @@ import Testing
     #expect(try daemon.files() == ["device", "nowhere"])
   }
 
-  @Test func `a symbolic link stays one, and what it leads to is replaced`() throws {
+  @Test func `a symbolic link is refused, and what it leads to stays as it was`() throws {
     let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
     let link = daemon.folder.appending(path: "link").path
     let file = daemon.folder.appending(path: "file")
     try Data("before".utf8).write(to: file)
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "file")
-    #expect(try identityctl(at: daemon.socket, ["backup", link, "--passphrase-fd=3"]).status == 0)
-    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "file")
-    #expect(try Data(contentsOf: file).count > 90_003)
+    let result = try identityctl(at: daemon.socket, ["backup", link, "--passphrase-fd=3"])
+    #expect(result.status == 7)
+    #expect(result.errors == "identityctl: \(link) is a symbolic link; name the file that it leads to\n")
+    #expect(try Data(contentsOf: file) == Data("before".utf8))
     #expect(try daemon.files() == ["file", "link"])
   }
 

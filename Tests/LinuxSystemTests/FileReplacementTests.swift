@@ -29,32 +29,45 @@ import Testing
     #expect(try folder.names() == ["file"])
   }
 
-  @Test func `a link is followed, the last part and those before it`() throws {
+  @Test func `links above the file are followed, and the file itself is no link`() throws {
     let folder = try TemporaryFolder()
     try folder.makeFolder("real")
-    try folder.write("real/file", "before")
     try folder.link("short", to: "real")
-    try folder.link("link", to: "short/file")
-    let replacement = try FileReplacement(of: folder["link"])
-    #expect(replacement.path == folder["real/file"])
+    let replacement = try FileReplacement(of: folder["short/file"])
     let draft = try replacement.begin()
     try draft.writeAll(Array("after".utf8))
     try replacement.finish(draft)
     #expect(try folder.text("real/file") == "after")
-    #expect(try FileReplacement(of: folder["short/other"]).path == folder["short/other"])
+  }
+
+  @Test func `a link or a folder that is put in the way meanwhile leads nowhere else`() throws {
+    let folder = try TemporaryFolder()
+    try folder.makeFolder("theirs")
+    try folder.makeFolder("root")
+    try folder.write("root/file", "before")
+    let replacement = try FileReplacement(of: folder["theirs/file"])
+    let draft = try replacement.begin()
+    try draft.writeAll(Array("after".utf8))
+    // The owner of the folder has it lead elsewhere, and has the file lead there, too.
+    try folder.link("theirs/file", to: "../root/file")
+    #expect(unsafe rename(folder["theirs"], folder["moved"]) == 0)
+    try folder.link("theirs", to: "root")
+    try replacement.finish(draft)
+    #expect(try folder.text("root/file") == "before")
+    #expect(try folder.text("moved/file") == "after")
   }
 
   @Test(
     arguments: [
-      ("folder", EISDIR), ("folder/", EISDIR), ("to-folder", EISDIR), ("fifo", EINVAL), ("to-fifo", EINVAL),
-      ("to-nothing", ENOENT), ("nothing/file", ENOENT), ("file/file", ENOTDIR), ("loop", ELOOP),
+      ("folder", EISDIR), ("folder/", EISDIR), ("to-folder", ELOOP), ("fifo", EINVAL), ("to-fifo", ELOOP),
+      ("to-file", ELOOP), ("to-nothing", ELOOP), ("nothing/file", ENOENT), ("file/file", ENOTDIR), ("loop", ELOOP),
     ] as [(String, Int32)])
   func `nothing but a regular file is replaced`(name: String, code: Int32) throws {
     let folder = try TemporaryFolder()
     try folder.makeFolder("folder")
     try folder.write("file", "")
     try folder.makeFIFO("fifo")
-    for target in ["folder", "fifo", "nothing"] { try folder.link("to-\(target)", to: target) }
+    for target in ["folder", "fifo", "file", "nothing"] { try folder.link("to-\(target)", to: target) }
     try folder.link("loop", to: "loop")
     let before = try folder.names()
     #expect(try failure(of: SystemError.self) { _ = try FileReplacement(of: folder[name]) }.code == code)
