@@ -8,10 +8,17 @@ package enum UUIDVersion: UInt64, Sendable {
 
 /// Hands out version 7 UUIDs that strictly ascend over all callers, whatever the clock does.
 ///
-/// The 48 bits of time never step back, and within one value of them the 74 random bits count up by a random step:
-/// "monotonic random" of RFC 9562, section 6.2, method 2.
+/// The order comes from 48 bits of time, which never step back, and from an 18-bit counter behind them: "fixed bit-length
+/// dedicated counter" of RFC 9562, section 6.2, method 1. The other 56 bits are random each time, so a caller cannot compute
+/// the UUIDs that another one got beside its own.
 package struct UUIDSequence: Sendable {
+  /// The counter: the 12 bits behind the version, and the first bits behind the variant.
+  private static let counterBits: UInt64 = 18
+  private static let lowCounterBits = counterBits - 12
+  private static let randomBits = 62 - lowCounterBits
+
   private var milliseconds: UInt64 = 0
+  private var counter: UInt64 = 0
   private var last = UUID.zero
 
   /// Starts a sequence: its first UUID has the time of the first call.
@@ -22,6 +29,8 @@ package struct UUIDSequence: Sendable {
     guard uuid != .zero, last == .zero || (last.high, last.low) < (uuid.high, uuid.low) else { return }
     last = uuid
     milliseconds = max(milliseconds, uuid.high >> 16)
+    let low = uuid.low >> Self.randomBits & (1 << Self.lowCounterBits - 1)
+    counter = (uuid.high & 0xfff) << Self.lowCounterBits | low
   }
 
   /// The last one; all zeros before the first.
@@ -41,27 +50,17 @@ package struct UUIDSequence: Sendable {
     let clock = UInt64(clamping: now.milliseconds) & 0xffff_ffff_ffff
     if clock > milliseconds || last == .zero {
       milliseconds = max(clock, milliseconds)
-      last = assembled(random: random)
+      // The lower half: 131,072 more fit into this millisecond.
+      counter = random.high & (1 << (Self.counterBits - 1) - 1)
     } else {
-      last = incremented(by: random.low & 0xffff_ffff | 1)
+      counter += 1
+      if counter >> Self.counterBits != 0 {
+        milliseconds += 1
+        counter = 0
+      }
     }
+    let low = counter << Self.randomBits | random.low & (1 << Self.randomBits - 1)
+    last = UUID(high: milliseconds << 16 | counter >> Self.lowCounterBits, low: low).stamped(version: 7)
     return last
-  }
-
-  private func assembled(random: UUID) -> UUID {
-    // The top random bit starts at 0, so that a millisecond has room for at least 2^41 steps.
-    UUID(high: milliseconds << 16 | random.high & 0x7ff, low: random.low).stamped(version: 7)
-  }
-
-  /// Counts the 12 + 62 bits behind the time up; past their end the time itself moves on.
-  private mutating func incremented(by step: UInt64) -> UUID {
-    let low = (last.low & 0x3fff_ffff_ffff_ffff) + step
-    var high = last.high & 0xfff
-    if low >> 62 != 0 { high += 1 }
-    if high >> 12 != 0 {
-      milliseconds += 1
-      high = 0
-    }
-    return UUID(high: milliseconds << 16 | high, low: low).stamped(version: 7)
   }
 }

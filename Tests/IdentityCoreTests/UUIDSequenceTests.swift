@@ -35,12 +35,26 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     var sequence = UUIDSequence()
     let now = Timestamp(milliseconds: 1)
     var last = sequence.next(now: now, random: UUID(high: .max, low: .max))
-    // Each step adds up to 2^32 to what starts below 2^73: the low 62 bits overflow at once, the high 12 at last.
-    for _ in 0..<3 {
-      let next = sequence.next(now: now, random: UUID(high: 0, low: .max))
+    #expect(last.high >> 16 == 1)
+    // The counter has 18 bits and begins in its lower half.
+    for _ in 0..<(1 << 18) {
+      let next = sequence.next(now: now, random: .zero)
       #expect(ascends(last, next))
       last = next
     }
+    #expect(last.high >> 16 == 2)
+  }
+
+  @Test func `a UUID says nothing of the random bits of the one beside it`() {
+    var sequence = UUIDSequence()
+    let now = Timestamp(milliseconds: start)
+    let random: [UInt64] = [0, .max, 0, 0x1234_5678_9abc_def0, .max, 1]
+    let handedOut = random.map { sequence.next(now: now, random: UUID(high: 5, low: $0)) }
+    let mask: UInt64 = 1 << 56 - 1
+    #expect(handedOut.map { $0.low & mask } == random.map { $0 & mask })
+    // Time and counter alone make them ascend.
+    let order = handedOut.map { ($0.high >> 16) << 18 | ($0.high & 0xfff) << 6 | $0.low >> 56 & 0x3f }
+    #expect(order.map { $0 - order[0] } == [0, 1, 2, 3, 4, 5])
   }
 
   @Test(arguments: [start - 31_536_000_000, start - 1, start, start + 1, start + 31_536_000_000, 0, -5])
