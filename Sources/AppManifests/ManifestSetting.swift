@@ -13,6 +13,9 @@ struct ManifestSetting: Sendable {
   /// Access groups of one app: every request that names one is compared with them.
   static let accessGroups = 64
 
+  /// Users of one app: each is looked up by its name.
+  static let users = 64
+
   static let all: [ManifestSetting] = [
     ManifestSetting(name: "Vendor", allowed: Text.manifestNames) { result, value, defaults in
       result.vendor = value.isEmpty ? defaults.vendor : value
@@ -22,9 +25,20 @@ struct ManifestSetting: Sendable {
       result.unit = value.isEmpty ? nil : value
       return value.isEmpty || value.isServiceName
     },
-    ManifestSetting(name: "User", allowed: Text.userNames) { result, value, _ in
-      result.user = value.isEmpty ? nil : value
-      return value.isEmpty || value.isUserName
+    ManifestSetting(name: "Container", allowed: Text.containerNames) { result, value, _ in
+      result.container = value.isEmpty ? nil : value
+      return value.isEmpty || value.isContainerName
+    },
+    // A list: each line adds a user, and an empty value begins it anew.
+    ManifestSetting(name: "User", allowed: "\(Text.userNames), at most \(users) of them; or *") { result, value, _ in
+      if value.isEmpty {
+        result.users = .unnamed
+      } else if value == "*" {
+        result.users = .everyone
+      } else if result.users != .everyone, !result.users.names.contains(value) {
+        result.users = .named(result.users.names + [value])
+      }
+      return value.isEmpty || value == "*" || value.isUserName && result.users.names.count <= users
     },
     // A list: it grows with every line, and an empty value begins it anew.
     ManifestSetting(
@@ -75,6 +89,18 @@ extension Manifest {
           place: "\(setting.place)",
           reason: "[App] \(known.name)= cannot be '\(setting.value)'; allowed: \(known.allowed)")
       }
+      if let fault = contradiction { throw ConfigurationFailure(place: "\(setting.place)", reason: fault) }
     }
+    guard users != .everyone || unit != nil else {
+      throw ConfigurationFailure(
+        place: settings.last.map { "\($0.place)" } ?? "\(app)",
+        reason: "[App] User=* takes Unit= too: everyone on the machine cannot be one app")
+    }
+  }
+
+  /// Settings that exclude each other.
+  private var contradiction: String? {
+    guard container != nil, unit != nil || users != .unnamed else { return nil }
+    return "[App] Container= excludes Unit= and User=: a container has users of its own"
   }
 }

@@ -28,6 +28,14 @@ extension Text {
     return name.allSatisfy { $0.isLetterOrDigit || ":-_.\\@".utf8.contains($0) }
   }
 
+  /// What ``isContainerName`` takes, for people.
+  static let containerNames = "the name of a container: letters, digits, '.', '_' and '-', at most 255 bytes"
+
+  /// Whether a control group can tell of a container by this name.
+  var isContainerName: Bool {
+    !isEmpty && bytes.count <= 255 && bytes.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
+  }
+
   /// What ``isUserName`` takes, for people.
   static let userNames = "the name of a user, not a number"
 

@@ -2,9 +2,6 @@ package import IdentityCore
 import LinuxSystem
 
 extension ManifestReader {
-  /// The numbers that systemd gives to services with DynamicUser= and takes back (systemd's UIDS-GIDS).
-  private static let dynamicUsers: ClosedRange<UInt32> = 61_184...65_519
-
   /// The numbers that the kernel shows for users that it cannot name here: all of them would be one app (user_namespaces(7),
   /// and 65535 for those that keep numbers in 16 bits).
   private static let unmappedUsers: ClosedRange<UInt32> = 65_534...65_535
@@ -30,7 +27,7 @@ extension ManifestReader {
           faults[name] = "there is no user \(name) yet"
           continue
         }
-        if dynamicUsers.contains(id) {
+        if UserRanges.dynamic.contains(id) {
           faults[name] =
             "\(name) is a dynamic user, whose number \(id) goes on to other services: name the unit instead"
         } else if unmappedUsers.contains(id) {

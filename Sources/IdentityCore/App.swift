@@ -1,3 +1,16 @@
+/// The users that a manifest admits (`User=`).
+package enum AdmittedUsers: Equatable, Sendable {
+  /// It names none: of its unit root, system users and the unit's dynamic user; without a unit nobody.
+  case unnamed
+  /// These, by their names.
+  case named([Text])
+  /// Everyone in its unit.
+  case everyone
+
+  /// The names.
+  package var names: [Text] { if case .named(let names) = self { names } else { [] } }
+}
+
 /// What a manifest says of an app (protocol, section 2).
 package struct Manifest: Equatable, Sendable {
   /// Which device identifier the app sees.
@@ -14,8 +27,10 @@ package struct Manifest: Equatable, Sendable {
   package var vendor: Text
   /// The system service that is the app.
   package var unit: Text?
-  /// The user that is the app.
-  package var user: Text?
+  /// The container that is the app, by the name that its control group has.
+  package var container: Text?
+  /// The users that are the app; with a unit, in that unit alone.
+  package var users = AdmittedUsers.unnamed
   /// The access groups it may use besides its own.
   package var accessGroups: [Text] = []
   /// `DeviceIdentifier=`.
@@ -49,14 +64,14 @@ package enum ManifestSurvey: Equatable, Sendable {
     package let file: String
     /// What it says; nil where it is faulty.
     package let manifest: Manifest?
-    /// The user's number, where the manifest names a user that exists.
-    package let userID: UInt32?
+    /// The numbers of those users that the manifest names and that exist.
+    package let userIDs: [UInt32]
 
     /// Puts an entry together.
-    package init(file: String, manifest: Manifest?, userID: UInt32? = nil) {
+    package init(file: String, manifest: Manifest?, userIDs: [UInt32] = []) {
       self.file = file
       self.manifest = manifest
-      self.userID = userID
+      self.userIDs = userIDs
     }
   }
 
@@ -64,46 +79,4 @@ package enum ManifestSurvey: Equatable, Sendable {
   case found([Text: Entry], faults: [String])
   /// A folder could not be read, and why: nothing may be concluded.
   case unreadable(String)
-}
-
-/// Which app a peer is, by its unit or its user.
-package struct AppClaims: Equatable, Sendable {
-  private var units: [Text: Text] = [:]
-  private var users: [UInt32: Text] = [:]
-
-  /// Nobody claims anything.
-  package init() {}
-
-  /// The app whose manifest names this system service, else the one whose manifest names this user.
-  package func app(unit: Text?, userID: UInt32) -> Text? {
-    if let unit, let app = units[unit] { return app }
-    return users[userID]
-  }
-
-  /// Takes the claims of the manifests in. Where two name one unit or one user, neither has a claim.
-  ///
-  /// - Returns: the apps that are not served, and for each pair what is wrong, with both files.
-  package mutating func take(_ entries: [Text: ManifestSurvey.Entry]) -> (refused: Set<Text>, faults: [String]) {
-    var refused: Set<Text> = []
-    var faults: [String] = []
-    func compare<Key: Hashable>(_ what: String, _ key: (ManifestSurvey.Entry) -> Key?, _ text: (Key) -> String) {
-      var owners: [Key: Text] = [:]
-      for (app, entry) in entries.sorted(by: { $0.key < $1.key }) {
-        guard let wanted = key(entry) else { continue }
-        guard let other = owners[wanted], let file = entries[other]?.file else {
-          owners[wanted] = app
-          continue
-        }
-        refused.formUnion([app, other])
-        faults.append("\(file) and \(entry.file) both say \(what)=\(text(wanted)): neither is served")
-      }
-    }
-    compare("Unit", { $0.manifest?.unit }, { "\($0)" })
-    compare("User", { $0.userID }, { "\($0)" })
-    for (app, entry) in entries where !refused.contains(app) {
-      if let unit = entry.manifest?.unit { units[unit] = app }
-      if let user = entry.userID { users[user] = app }
-    }
-    return (refused, faults)
-  }
 }

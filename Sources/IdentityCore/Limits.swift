@@ -87,8 +87,9 @@ package enum Bound {
   package static let backups = 8
   /// What goes out of a backup in one row, in bytes.
   package static let backupPiece = 24_576
-  /// Control groups whose services are known, so that they are not looked up for each connection; some 100 bytes each.
-  package static let peerUnits = 1_024
+  /// Control groups of which it is known what they say, so that they are not looked up for each connection; some 100 bytes
+  /// each.
+  package static let peerGroups = 1_024
   /// Connections that a restart keeps; the shipped unit allows as many descriptors.
   package static let rememberedConnections = 16_384
   /// How long after its start the daemon gives back what only that needed, in milliseconds: those who waited for it are
@@ -169,6 +170,9 @@ package struct Limits: Equatable, Sendable {
   package var connectionsPerUser = 1_024
   /// Places among `connections` that only root can take, so that an administrator always gets in.
   package var reservedConnections = 16
+  /// The part of connections, subscribers, apps and items that is left to system users, and to those who have nothing yet,
+  /// in percent.
+  package var reservePercent = 10
   /// The longest request line, its end included, in bytes: what the protocol allows. Each connection may hold that much
   /// of a line that is not at its end.
   package var lineLength = Bound.lineLength
@@ -197,4 +201,7 @@ package struct Limits: Equatable, Sendable {
 
   /// The bounds as shipped.
   package init() {}
+
+  /// What is left of a total without the reserve.
+  package func withoutReserve(_ total: Int) -> Int { total - total * reservePercent / 100 }
 }

@@ -1,4 +1,4 @@
-/// What a peer's session hangs on: it is another one when this is.
+/// Identifies a session. A new anchor means a new session.
 package enum SessionAnchor: Hashable, Sendable {
   /// The invocation of its service (`INVOCATION_ID`, systemd.exec(5)).
   case invocation(UUID)
@@ -11,10 +11,50 @@ package enum SessionAnchor: Hashable, Sendable {
   case onlyProcess(Int32, inode: UInt64)
 }
 
+/// Where a process runs, by the kernel's word: its control group and its namespaces.
+package struct PeerPlace: Equatable, Sendable {
+  /// The systemd service, if any.
+  package var unit: Text?
+  /// The container in whose scope it is, by its ID or name.
+  package var container: Text?
+  /// The user whose manager runs that service or container; nil for the system's.
+  package var owner: UInt32?
+  /// Whether it is in a PID namespace or a user namespace other than the daemon's.
+  package var hasOtherNamespaces = false
+
+  /// Whether it is in a container's scope or in such a namespace.
+  package var isContained: Bool { container != nil || hasOtherNamespaces }
+
+  /// Outside of any service and of any container.
+  package init() {}
+
+  /// Puts a place together.
+  package init(unit: Text?, owner: UInt32? = nil, container: Text? = nil, hasOtherNamespaces: Bool = false) {
+    self.unit = unit
+    self.owner = owner
+    self.container = container
+    self.hasOtherNamespaces = hasOtherNamespaces
+  }
+
+  /// The place as it counts for a user. A user's own service or container says who its owner is, and no more: another user
+  /// in it is what it would be outside (`sudo` in a terminal that is such a service). In a container, users that are
+  /// subordinate to the owner are the owner's.
+  package func counting(for userID: UInt32, _ subordinates: SubordinateUsers) -> PeerPlace {
+    guard let owner, owner != userID else { return self }
+    if container != nil, subordinates.owner(of: userID) == owner { return self }
+    return PeerPlace(unit: nil, hasOtherNamespaces: hasOtherNamespaces)
+  }
+
+  /// The name of the container: `ID`, and `ID@UID` for one that a user's manager runs, whose ID may be that user's choice.
+  package var containerName: Text? {
+    guard let container else { return nil }
+    return owner.map { Text("\(container)@\($0)") } ?? container
+  }
+}
+
 /// Who is at the other end of a connection, by the kernel's word at the time it connected.
 package struct Peer: Equatable, Sendable {
-  /// The app of a manifest that claims the peer, else `unit:NAME.service`, `unit:NAME.service@UID` for a user's service,
-  /// else `user:UID` (protocol, section 2).
+  /// The app, by the table of the protocol's section 2.
   package let app: Text
   /// The user, as SO_PEERCRED gave it.
   package let userID: UInt32
@@ -22,53 +62,59 @@ package struct Peer: Equatable, Sendable {
   package let groupID: UInt32
   /// The process that connected. It may be gone by now: never use it to decide anything.
   package let processID: Int32
-  /// The systemd service that the process ran in, if any.
-  package let unit: Text?
-  /// The user whose manager runs that service; nil for the system's.
-  package let unitOwner: UInt32?
-  /// What its session hangs on; nil where that could not be found out.
+  /// Where that process ran.
+  package let place: PeerPlace
+  /// Identifies its session. A new anchor means a new session. Nil where that could not be found out.
   package let session: SessionAnchor?
-  /// Whether it is root or in `AdminGroup=`.
+  /// Whether it is root or in `AdminGroup=`, and not contained.
   package let isAdmin: Bool
 
   /// Takes over what the kernel and the control group say.
   ///
   /// - Parameters:
-  ///   - unit: the service, or nil outside of one.
-  ///   - unitOwner: the user whose manager runs that service; nil for the system's.
-  ///   - claims: the manifests'. A user's own service has only the claim on its user: the user chooses its name.
+  ///   - isAdmin: whether the user is one, outside of containers.
+  ///   - claims: the manifests'.
   package init(
-    userID: UInt32, groupID: UInt32, processID: Int32, unit: Text? = nil, unitOwner: UInt32? = nil,
-    session: SessionAnchor? = nil, isAdmin: Bool, claims: AppClaims = AppClaims()
+    userID: UInt32, groupID: UInt32, processID: Int32, place: PeerPlace = PeerPlace(), session: SessionAnchor? = nil,
+    isAdmin: Bool, claims: AppClaims = AppClaims(), ranges: UserRanges = UserRanges(),
+    subordinates: SubordinateUsers = SubordinateUsers()
   ) {
-    let claimed = claims.app(unit: unitOwner == nil ? unit : nil, userID: userID)
+    let place = place.counting(for: userID, subordinates)
     self.init(
-      app: claimed ?? Self.name(unit, of: unitOwner) ?? Text("user:\(userID)"), userID: userID, groupID: groupID,
-      processID: processID, unit: unit, unitOwner: unitOwner, session: session, isAdmin: isAdmin)
+      app: Self.app(of: place, userID, claims, ranges), userID: userID, groupID: groupID, processID: processID,
+      place: place, session: session, isAdmin: isAdmin && !place.isContained)
   }
 
   /// Takes over what an earlier daemon found out about a connection that it handed over.
   package init(
-    app: Text, userID: UInt32, groupID: UInt32, processID: Int32, unit: Text?, unitOwner: UInt32?,
-    session: SessionAnchor?, isAdmin: Bool
+    app: Text, userID: UInt32, groupID: UInt32, processID: Int32, place: PeerPlace, session: SessionAnchor?,
+    isAdmin: Bool
   ) {
     self.app = app
     self.userID = userID
     self.groupID = groupID
     self.processID = processID
-    self.unit = unit
-    self.unitOwner = unitOwner
+    self.place = place
     self.session = session
     self.isAdmin = isAdmin
   }
 
-  /// Who did something, for the history: `unit:NAME` in a service, else `uid:N`.
-  package var author: Text { Self.name(unit, of: unitOwner) ?? Text("uid:\(userID)") }
+  /// The rules of the protocol's section 2, in their order.
+  private static func app(of place: PeerPlace, _ userID: UInt32, _ claims: AppClaims, _ ranges: UserRanges) -> Text {
+    if let name = place.containerName { return claims.app(container: name) ?? Text("container:\(name)") }
+    let systemUnit = place.owner == nil ? place.unit : nil
+    if let systemUnit, let app = claims.app(unit: systemUnit, userID: userID, ranges) { return app }
+    if let app = claims.app(userID: userID) { return app }
+    guard let unit = place.unit else { return Text("user:\(userID)") }
+    if let owner = place.owner { return Text("unit:\(unit)@\(owner)") }
+    return ranges.isUnitItself(userID) ? Text("unit:\(unit)") : Text("unit:\(unit):\(userID)")
+  }
 
-  /// `unit:NAME`, `unit:NAME@UID` for a user's service; nil outside of one.
-  private static func name(_ unit: Text?, of owner: UInt32?) -> Text? {
-    guard let unit else { return nil }
-    return owner.map { Text("unit:\(unit)@\($0)") } ?? Text("unit:\(unit)")
+  /// Who did something, for the history: `container:ID`, `unit:NAME` in a service, else `uid:N`.
+  package var author: Text {
+    if let name = place.containerName { return Text("container:\(name)") }
+    guard let unit = place.unit else { return Text("uid:\(userID)") }
+    return place.owner.map { Text("unit:\(unit)@\($0)") } ?? Text("unit:\(unit)")
   }
 }
 

@@ -49,6 +49,8 @@ package enum SyntaxFault: Error, Equatable, Sendable {
   case emptyValue
   case tooManyWords
   case noVerb
+  /// A line of HTTP.
+  case http
 }
 
 /// What is wrong with an operand or attribute.

@@ -60,10 +60,8 @@ extension Server {
   }
 
   private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
-    var attested = try PeerAttestation(
-      of: socket, adminGroup: settings.adminGroup, unnamedUser: unnamedUser, claims: claims, units: peerUnits,
-      latest: latestPeer)
-    if let refusal = connections.refusal(of: attested.peer.held.userID, settings.limits) { throw refusal }
+    var attested = try PeerAttestation(of: socket, by: attestation, latest: latestPeer)
+    if let refusal = connections.refusal(of: attested.peer.held, settings.limits) { throw refusal }
     if attested.peer.held !== latestPeer?.held {
       attested.peer.held = processes.held(attested.peer.held)
       latestPeer = attested.peer

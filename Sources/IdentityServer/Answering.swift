@@ -49,8 +49,11 @@ extension Server {
       if connection.inFlight == inFlight { measurements.countAnswer(to: verb, nil) }
     } catch {
       guard connection.inFlight == 0 else { return false }
-      error.append(to: &connection.output)
-      measurements.countAnswer(to: verb, error.code)
+      let isHTTP = HTTPRequest.hasLine(line)
+      let refusal = isHTTP ? Refusal.syntax(.http) : error
+      refusal.append(to: &connection.output)
+      measurements.countAnswer(to: verb, refusal.code)
+      if isHTTP { connection.isClosing = true }
     }
     connection.requests &+= 1
     return true
@@ -66,14 +69,14 @@ extension Server {
       connection.isBackedUp = true
     }
     connection.inFlight += 1
-    connection.user.changes += 1
+    connection.share.changes += 1
     switch work {
     case .registry(.item(.read)), .store(.backup): connection.awaitsLast = true
     case .registry, .store, .restore: break
     }
     let job = Job(
       connection: connection.token, work: work, verb: verb, started: Clock.monotonicMicroseconds,
-      peer: connection.peer, isShared: connections.isShared)
+      peer: connection.peer, principal: connection.held.principal, isShared: connections.isShared)
     if inbox.put(.job(job)) { owesBell = true }
     if !isInTurn { ringForJobs() }
   }

@@ -20,7 +20,7 @@ final class Connection {
   /// Who connected.
   var peer: Peer { held.peer }
   /// The share of the user it belongs to.
-  let user: UserShare
+  let share: PrincipalShare
   /// Stands for the process that connected, until that is watched.
   var process: Descriptor?
 
@@ -72,11 +72,11 @@ final class Connection {
   var counted = 0
   private var particulars: Particulars?
 
-  init(_ descriptor: consuming Descriptor, token: ConnectionToken, peer: HeldPeer, user: UserShare) {
+  init(_ descriptor: consuming Descriptor, token: ConnectionToken, peer: HeldPeer, share: PrincipalShare) {
     self.descriptor = descriptor
     self.token = token
     held = peer
-    self.user = user
+    self.share = share
   }
 
   deinit {
@@ -124,8 +124,8 @@ final class Connection {
   /// Whether another request may be carried out now, or has to wait for output to be read or changes to be done. One at a
   /// time always may: no client has to wait for what another one of its user does not read.
   var hasRoom: Bool {
-    !isClosing && !awaitsLast && !holdsSecret && !hasLongAnswer && inFlight < user.limits.changesPerConnection
-      && (!hasOutput || output.count - sent < user.limits.outputPerConnection) && (user.hasRoom || isIdle)
+    !isClosing && !awaitsLast && !holdsSecret && !hasLongAnswer && inFlight < share.limits.changesPerConnection
+      && (!hasOutput || output.count - sent < share.limits.outputPerConnection) && (share.hasRoom || isIdle)
   }
 
   /// What the kernel is to tell of.
@@ -208,7 +208,7 @@ final class Connection {
 
   /// Whether more of what it sends is read now.
   var wantsInput: Bool {
-    hasRoom && !hasEnded && left != 0 && !isWaitingForTurn && (!hasInput || input.count < user.limits.lineLength)
+    hasRoom && !hasEnded && left != 0 && !isWaitingForTurn && (!hasInput || input.count < share.limits.lineLength)
   }
 
   /// Whether the process that connected has ended, and everything it sent was read.
@@ -224,12 +224,15 @@ final class HeldPeer {
   /// What it is known by where answers are, once it has asked; see ``KnownAnswers``.
   var number: KnownAnswers.PeerNumber = 0
 
-  /// Its user; known by itself, because to take it out of the peer copies that.
-  let userID: UInt32
+  /// Whom it is charged to; known by itself, because to take it out of the peer copies that.
+  let principal: Principal
+  /// Whether it may have of what is kept in reserve.
+  let usesReserve: Bool
 
-  init(_ peer: Peer) {
+  init(_ peer: Peer, _ principal: Principal, usesReserve: Bool = false) {
     self.peer = peer
-    userID = peer.userID
+    self.principal = principal
+    self.usesReserve = usesReserve
   }
 }
 

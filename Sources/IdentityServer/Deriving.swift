@@ -30,6 +30,19 @@ struct Lifetimes: Sendable {
     return derivation.identifier(kind, [boot.bytes, Array("\(initStart ?? 0)".utf8)] + parts)
   }
 
+  /// The device identifier of a scope on a machine. An app or a vendor that has one of its own has it by a secret of the
+  /// store: nobody can compute it from the machine-id, which everybody can read, and it goes with the store.
+  ///
+  /// - Parameter machine: the device's own, derived from the machine-id.
+  /// - Returns: nil where the store's key is not known.
+  func device(_ scope: Scope, on machine: UUID) -> UUID? {
+    switch scope {
+    case .device, .vendor, .installation: machine
+    case .deviceOfApp(let app): derivation?.identifier("device of an app", [machine.bytes, app.bytes])
+    case .deviceOfVendor(let vendor): derivation?.identifier("device of a vendor", [machine.bytes, vendor.bytes])
+    }
+  }
+
   /// What a session's reports of versions are known by.
   func versionSession(of peer: Peer) throws(Refusal) -> UUID {
     try identifier("session of versions", [Array("peer".utf8), try anchor(of: peer)])

@@ -26,8 +26,10 @@ struct HandoverRecord: Equatable {
     writer.append(UInt64(peer.userID))
     writer.append(UInt64(peer.groupID))
     writer.append(UInt64(UInt32(bitPattern: peer.processID)))
-    writer.append(peer.unit?.bytes)
-    writer.append(peer.unitOwner.map(UInt64.init))
+    writer.append(peer.place.unit?.bytes)
+    writer.append(peer.place.owner.map(UInt64.init))
+    writer.append(peer.place.container?.bytes)
+    writer.append(peer.place.hasOtherNamespaces ? 1 : 0)
     switch peer.session {
     case nil: writer.append(0)
     case .invocation(let id)?:
@@ -70,7 +72,8 @@ extension HandoverRecord {
     var reader = RecordReader(bytes)
     guard let inode = reader.number(), let app = reader.text(), let user: UInt32 = reader.exact(),
       let group: UInt32 = reader.exact(), let process: UInt32 = reader.exact(), let unit = reader.optionalText(),
-      let owner = reader.optionalNumber(), let session = reader.session(), let isAdmin = reader.flag(),
+      let owner = reader.optionalNumber(), let container = reader.optionalText(), let hasOtherNamespaces = reader.flag(),
+      let session = reader.session(), let isAdmin = reader.flag(),
       let subscribes = reader.flag()
     else { return nil }
     var subscription: Subscription?
@@ -81,16 +84,19 @@ extension HandoverRecord {
     guard let hasEnded = reader.flag(), let isClosing = reader.flag(), let input = reader.bytes(),
       let output = reader.bytes(), reader.isAtEnd
     else { return nil }
-    var unitOwner: UInt32?
+    var placeOwner: UInt32?
     if let number = owner.value {
       guard let exact = UInt32(exactly: number) else { return nil }
-      unitOwner = exact
+      placeOwner = exact
     }
     self.init(
       inode: inode,
       peer: Peer(
-        app: app, userID: user, groupID: group, processID: Int32(bitPattern: process), unit: unit.value,
-        unitOwner: unitOwner, session: session.value, isAdmin: isAdmin),
+        app: app, userID: user, groupID: group, processID: Int32(bitPattern: process),
+        place: PeerPlace(
+          unit: unit.value, owner: placeOwner, container: container.value, 
+          hasOtherNamespaces: hasOtherNamespaces),
+        session: session.value, isAdmin: isAdmin),
       subscription: subscription, hasEnded: hasEnded, isClosing: isClosing, input: input, output: output)
   }
 }

@@ -1,13 +1,13 @@
 import IdentityCore
 
-/// Jobs that wait for the writer. Users take turns, so that one who asks for much waits for itself; each user's own keep
+/// Jobs that wait for the writer. Principals take turns, so that one who asks for much waits for itself; each one's own keep
 /// their order.
 struct JobQueue {
-  private var jobs: [UInt32: ArraySlice<Job>] = [:]
+  private var jobs: [Principal: ArraySlice<Job>] = [:]
   /// Those of the user whose job came last, which are not among ``jobs`` yet: the next one often is the same user's.
-  private var latest: (user: UInt32, jobs: [Job]) = (0, [])
+  private var latest: (user: Principal, jobs: [Job]) = (.user(0), [])
   /// The users with jobs, whose turn it is first.
-  private var users: [UInt32] = []
+  private var users: [Principal] = []
 
   /// Whether there were other users when the last one was asked for.
   private(set) var isShared = false
@@ -16,7 +16,7 @@ struct JobQueue {
 
   /// Takes one in.
   mutating func append(_ job: Job) {
-    let user = job.peer.userID
+    let user = job.principal
     isShared = job.isShared
     if user != latest.user {
       keepLatest()
@@ -47,8 +47,8 @@ struct JobQueue {
     var taken: [Job] = []
     while taken.count < count, !users.isEmpty {
       let share = max(1, (count - taken.count) / users.count)
-      var served: [UInt32] = []
-      var passedOver: [UInt32] = []
+      var served: [Principal] = []
+      var passedOver: [Principal] = []
       for user in users {
         let some = jobs[user]?.prefix(min(share, count - taken.count)) ?? []
         taken += some

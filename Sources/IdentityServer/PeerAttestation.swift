@@ -15,10 +15,55 @@ struct PeerFacts {
   let credentials: PeerCredentials
   /// The number of its control group, of which it is known what follows from it.
   let group: UInt64
-  /// What follows from that.
+  /// The number that the kernel gives to one process in a boot alone: its namespaces are those that were looked at.
+  let inode: UInt64
+  /// What follows from the control group, as it counts for its user.
   let unit: PeerUnit?
   let session: SessionAnchor?
   let isAdmin: Bool
+}
+
+/// What the machine and the administrator say of peers.
+struct AttestationRules {
+  /// Nobody is believed to be this user; see ``UserNamespace``. Many are told as that one, so it is none of them.
+  let unnamedUser: UInt32?
+  /// The group of `AdminGroup=`.
+  private(set) var adminGroup: UInt32?
+  /// What becomes of a container that no manifest admits.
+  private(set) var containers = ContainerPolicy.own
+  /// Which users are regular ones.
+  private(set) var ranges = UserRanges()
+  /// The manifests'.
+  var claims = AppClaims()
+  /// Which users are subordinate to which.
+  var subordinates = SubordinateUsers()
+  /// What control groups say.
+  let groups: PeerGroups
+  /// Those of the daemon.
+  let namespaces: ProcessNamespaces
+
+  /// Looks at what the daemon itself runs in.
+  init(_ settings: ServerSettings) throws(SystemError) {
+    unnamedUser = try UserNamespace.unnamedUser()
+    groups = PeerGroups(
+      atMost: Bound.peerGroups, own: try ProcessFacts.ownControlGroup().flatMap { ContainerScope(group: $0) })
+    namespaces = try ProcessNamespaces()
+    use(settings)
+  }
+
+  /// A peer with whom it is charged to.
+  func held(_ peer: Peer) -> HeldPeer {
+    HeldPeer(
+      peer, Principal(of: peer, subordinates),
+      usesReserve: !peer.place.isContained && ranges.isForServices(peer.userID))
+  }
+
+  /// Puts settings in force.
+  mutating func use(_ settings: ServerSettings) {
+    adminGroup = settings.adminGroup
+    containers = settings.containers
+    ranges = settings.userRanges
+  }
 }
 
 /// Who connected, by nothing but the kernel's word (protocol, section 2).
@@ -36,39 +81,51 @@ struct PeerAttestation: ~Copyable {
   /// there it is taken by the number, which may be another process's from before that.
   ///
   /// - Parameters:
-  ///   - unnamedUser: see ``UserNamespace``; many are told as that one, so it is none of them.
+  ///   - rules: what the machine and the administrator say of peers.
   ///   - latest: who connected last. Most often it is who connects now: then the kernel is asked all the same, and what
   ///     follows from its answers is known.
-  /// - Throws: `unattested` where the peer was gone too early; `foreign` where it cannot be seen from here; `busy` where
-  ///   the daemon itself is out of descriptors.
-  init(
-    of socket: borrowing Descriptor, adminGroup: UInt32?, unnamedUser: UInt32?, claims: AppClaims,
-    units: PeerUnits, latest: AttestedPeer?
-  ) throws(Refusal) {
+  /// - Throws: `unattested` where the peer was gone too early; `foreign` where it cannot be seen from here; `denied` where it
+  ///   is in a container that is not served; `busy` where the daemon itself is out of descriptors.
+  init(of socket: borrowing Descriptor, by rules: borrowing AttestationRules, latest: AttestedPeer?) throws(Refusal) {
     do {
       let credentials = try PeerCredentials(of: socket)
       // A process in a foreign process namespace has number 0, which libsystemd takes for the caller itself.
-      guard credentials.processID > 0, credentials.userID != unnamedUser else { throw Refusal.foreign }
+      guard credentials.processID > 0, credentials.userID != rules.unnamedUser else { throw Refusal.foreign }
       let process = try PeerCredentials.processDescriptor(of: socket, number: credentials.processID)
-      let group = ProcessFacts.controlGroup(of: process)
-      let isAdmin = try Self.isAdmin(credentials, of: socket, adminGroup: adminGroup)
+      let number = ProcessFacts.controlGroup(of: process)
+      // Each process has an inode of its own since Linux 6.9, and those that tell the control group are of 6.13.
+      let inode = try number == nil ? nil : process.inode()
+      let isAdmin = try Self.isAdmin(credentials, of: socket, adminGroup: rules.adminGroup)
       let attested: AttestedPeer
-      if let latest, let facts = latest.facts, facts.credentials == credentials, facts.group == group,
-        facts.isAdmin == isAdmin,
-        try facts.session == Self.session(of: credentials.processID, process, hasInode: true, in: facts.unit)
+      if let latest, let facts = latest.facts, facts.credentials == credentials, facts.group == number,
+        facts.inode == inode, facts.isAdmin == isAdmin,
+        try facts.session == Self.session(of: credentials.processID, inode, in: facts.unit)
       {
         attested = latest
       } else {
-        let unit = try units.look(up: socket.number, in: group)
-        let session = try Self.session(of: credentials.processID, process, hasInode: group != nil, in: unit)
+        let group = try rules.groups.look(up: socket.number, in: number)
+        let place = PeerPlace(
+          unit: group.unit.map { Text($0.name) }, owner: group.unit?.owner ?? group.container?.owner,
+          container: group.container.map { Text($0.id) },
+          hasOtherNamespaces: try rules.namespaces.hasOthers(process, number: credentials.processID)
+        ).counting(for: credentials.userID, rules.subordinates)
+        let unit = place.unit == nil ? nil : group.unit
+        let session = try Self.session(of: credentials.processID, inode, in: unit)
         let peer = Peer(
-          userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID,
-          unit: unit.map { Text($0.name) }, unitOwner: unit?.owner, session: session, isAdmin: isAdmin, claims: claims)
-        var facts: PeerFacts?
-        if let group, units.isKnown(group) {
-          facts = .init(credentials: credentials, group: group, unit: unit, session: session, isAdmin: isAdmin)
+          userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID, place: place,
+          session: session, isAdmin: isAdmin, claims: rules.claims, ranges: rules.ranges,
+          subordinates: rules.subordinates)
+        if let container = place.containerName, rules.containers == .deny, peer.app.isUnclaimedApp {
+          throw Refusal.denied(
+            app: peer.app, userID: peer.userID,
+            grant: "a manifest with Container=\(container), or [Access] Containers=own")
         }
-        attested = AttestedPeer(facts: facts, held: HeldPeer(peer))
+        var facts: PeerFacts?
+        if let number, let inode, rules.groups.isKnown(number) {
+          facts = .init(
+            credentials: credentials, group: number, inode: inode, unit: unit, session: session, isAdmin: isAdmin)
+        }
+        attested = AttestedPeer(facts: facts, held: rules.held(peer))
       }
       guard try PeerCredentials.isAlive(process.number) else { throw Refusal.unattested }
       peer = attested
@@ -85,18 +142,17 @@ struct PeerAttestation: ~Copyable {
     }
   }
 
-  /// What the peer's session hangs on: the run of its service, else the process itself.
+  /// Identifies the peer's session: by the run of its service, else by the process itself.
   ///
-  /// - Parameter hasInode: the kernel gives each process an inode of its own (Linux 6.9), which is known of those that
-  ///   tell the control group (Linux 6.13).
-  private static func session(
-    of processID: Int32, _ process: borrowing Descriptor, hasInode: Bool, in unit: PeerUnit?
-  ) throws(SystemError) -> SessionAnchor? {
+  /// - Parameter inode: the process's own; nil where the kernel gives one to several.
+  private static func session(of processID: Int32, _ inode: UInt64?, in unit: PeerUnit?) throws(SystemError)
+    -> SessionAnchor?
+  {
     if let invocation = unit?.invocation {
       return .invocation(UUID(high: invocation.high, low: invocation.low))
     }
     if let group = unit?.controlGroup { return .controlGroup(group) }
-    if hasInode { return .onlyProcess(processID, inode: try process.inode()) }
+    if let inode { return .onlyProcess(processID, inode: inode) }
     return try ProcessFacts.startTime(of: processID).map { .process(processID, start: $0) }
   }
 

@@ -29,21 +29,27 @@ extension Server {
   }
 
   private func requireRoomToSubscribe(_ connection: Connection) throws(Refusal) {
-    let user = connection.user
-    guard user.userID != 0 else { return }
-    guard user.subscribers.count < user.limits.subscribersPerUser else {
-      throw .limit(
-        "uid \(user.userID) has \(user.subscribers.count) subscribers, which is all it may have ([Limits] SubscribersPerUser=)"
-      )
-    }
+    let user = connection.share
+    guard !user.principal.isTrusted else { return }
+    let limits = user.limits
+    let own = user.subscribers.count
     let subscribers = connections.subscribers
-    guard subscribers < user.limits.subscribers else {
+    guard subscribers < limits.subscribers else {
       throw .limit("there are \(subscribers) subscribers, which is all there may be ([Limits] Subscribers=)")
+    }
+    guard own > 0 else { return }
+    let shared = connection.held.usesReserve ? limits.subscribers : limits.withoutReserve(limits.subscribers)
+    let most = min(
+      limits.subscribersPerUser,
+      FairShare.most(of: shared, usedByOthers: subscribers - own, others: connections.presentPrincipals - 1))
+    guard own < most else {
+      throw .limit(
+        "\(user.principal) has \(own) subscribers, which is all it may have now ([Limits] SubscribersPerUser=)")
     }
   }
 
   /// A connection is one of its user's subscribers from now on.
-  func countSubscriber(_ connection: Connection) { connection.user.subscribers.insert(connection.token) }
+  func countSubscriber(_ connection: Connection) { connection.share.subscribers.insert(connection.token) }
 
   /// `unsubscribe`.
   func unsubscribe(_ topics: Set<Topic>, _ connection: Connection) {
@@ -56,7 +62,7 @@ extension Server {
   func endSubscription(of connection: Connection) {
     guard connection.isSubscribed else { return }
     connection.subscription = nil
-    connection.user.subscribers.remove(connection.token)
+    connection.share.subscribers.remove(connection.token)
   }
 
   /// There are new events: every subscriber is looked at once, a few in each turn of its user. So a request waits for
@@ -66,7 +72,7 @@ extension Server {
   }
 
   /// Goes on with the round of a user's subscribers: by one at least, so that none waits for ever.
-  func publishSome(to user: UserShare, _ isOver: () -> Bool) {
+  func publishSome(to user: PrincipalShare, _ isOver: () -> Bool) {
     guard user.subscribers.isInRound else { return }
     let newest = events.newest
     // Subscribers often are of one process, and what it may see does not change within these few.

@@ -12,7 +12,7 @@ extension Server {
     for report in reports {
       take(report)
       for outcome in report.outcomes {
-        connections.finishChange(of: outcome.userID)
+        connections.finishChange(of: outcome.principal)
         measurements.take(outcome, at: now)
         // The client may have gone; its changes are made all the same.
         guard let connection = connections[outcome.connection] else { continue }
@@ -79,7 +79,7 @@ extension Server {
   }
 
   private func take(_ survey: WriterReport.Survey) {
-    claims = survey.claims
+    attestation.claims = survey.claims
     for fault in survey.faults where !manifestFaults.contains(fault) { say(.manifestFault(fault)) }
     if survey.faults.isEmpty, !manifestFaults.isEmpty { say(.manifestsInOrder) }
     manifestFaults = survey.faults

@@ -12,6 +12,10 @@ package struct ServerSettings: Equatable, Sendable {
   package var pollMicroseconds: UInt64 = 0
   /// The group of `AdminGroup=`, resolved.
   package var adminGroup: UInt32?
+  /// What becomes of a container that no manifest admits.
+  package var containers = ContainerPolicy.own
+  /// Which users are regular ones.
+  package var userRanges = UserRanges()
   /// The folders of manifests, most important first.
   package var appDirectories: [String] = []
   /// What becomes of the identifiers on another machine; looked at when the daemon starts.
@@ -44,9 +48,7 @@ package final class Server {
   /// The start is done, and questions are answered from the registry here. Before, the writer has to see them.
   var isSettled = false
   var events: EventLog
-  var claims = AppClaims() { didSet { latestPeer = nil } }
-  /// Nobody is believed to be this user; see ``UserNamespace``.
-  let unnamedUser: UInt32?
+  var attestation: AttestationRules { didSet { latestPeer = nil } }
   var manifestFaults: [String] = []
   let lifetimes: Lifetimes
   let surroundings: Surroundings
@@ -57,7 +59,6 @@ package final class Server {
   /// The process behind the connection that ended last: as long as one descriptor of a process is held, it is cheap for
   /// the kernel to make another, and who connected often connects again.
   var lastProcess: Descriptor?
-  let peerUnits = PeerUnits(atMost: Bound.peerUnits)
   /// Who connected last.
   var latestPeer: AttestedPeer?
   var entropy = Entropy()
@@ -83,7 +84,7 @@ package final class Server {
   let known = KnownAnswers()
   let measurements = Measurements()
   /// Users who wait for their turn.
-  var waitingUsers: [UserShare] = [] { didSet { waiting = waitingUsers.count } }
+  var waitingUsers: [PrincipalShare] = [] { didSet { waiting = waitingUsers.count } }
   /// How many they are.
   private(set) var waiting = 0
   /// Processes that have ended, whose connections are still there.
@@ -168,7 +169,7 @@ package final class Server {
     inbox = try Mailbox(blocking: true)
     outbox = try Mailbox(blocking: false)
     self.listener = listener
-    unnamedUser = try UserNamespace.unnamedUser()
+    attestation = try AttestationRules(settings)
     let start = StartFacts(
       fingerprint: content.fingerprint, isSealedHere: content.isSealedHere,
       onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange, limits: settings.limits)

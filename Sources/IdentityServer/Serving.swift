@@ -140,7 +140,7 @@ extension Server {
     if !connection.hasOutput { swap(&connection.output, &spareOutput) }
     var start = first
     var budget = connections.turn.requests
-    let limit = connection.user.limits.lineLength
+    let limit = connection.share.limits.lineLength
     while connection.hasRoom {
       guard let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: max(start, connection.searched)) else {
         connection.searched = start == 0 ? bytes.count : 0
@@ -169,7 +169,7 @@ extension Server {
   /// The answer comes behind those that are under way; nothing more is read.
   private func refuseLongLine(_ connection: Connection) {
     guard connection.inFlight == 0 else { return }
-    Refusal.tooLong(limit: connection.user.limits.lineLength).append(to: &connection.output)
+    Refusal.tooLong(limit: connection.share.limits.lineLength).append(to: &connection.output)
     measurements.countAnswer(to: Measurements.noVerb, .tooLong)
     connection.isClosing = true
   }
@@ -209,7 +209,7 @@ extension Server {
       connection.holdsSecret = false
     }
     // One buffer goes from connection to connection, so that an idle one holds none.
-    guard bytes.capacity > spareOutput.capacity, bytes.capacity <= connection.user.limits.outputPerConnection else {
+    guard bytes.capacity > spareOutput.capacity, bytes.capacity <= connection.share.limits.outputPerConnection else {
       return
     }
     bytes.removeAll(keepingCapacity: true)

@@ -33,6 +33,7 @@ extension Server {
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
     if let new = reload() {
       settings = new
+      attestation.use(new)
       connections.use(new.limits)
       inbox.send(.limits(new.limits))
       appFolders?.use(new.appDirectories)

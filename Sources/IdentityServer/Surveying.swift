@@ -40,12 +40,15 @@ extension Writer {
   private func lookUp(_ entries: [Text: ManifestSurvey.Entry]) -> (
     entries: [Text: ManifestSurvey.Entry], faults: [String]
   ) {
-    let users = sources.userIDs(Set(entries.values.compactMap { $0.manifest?.user }))
+    let users = sources.userIDs(Set(entries.values.flatMap { $0.manifest?.users.names ?? [] }))
     var faults: [String] = []
     let found = entries.mapValues { entry in
-      guard let user = entry.manifest?.user else { return entry }
-      if let fault = users.faults[user] { faults.append("\(entry.file): User=\(user): \(fault)") }
-      return ManifestSurvey.Entry(file: entry.file, manifest: entry.manifest, userID: users.known[user])
+      let names = entry.manifest?.users.names ?? []
+      for name in names {
+        if let fault = users.faults[name] { faults.append("\(entry.file): User=\(name): \(fault)") }
+      }
+      return ManifestSurvey.Entry(
+        file: entry.file, manifest: entry.manifest, userIDs: names.compactMap { users.known[$0] })
     }
     return (found, faults)
   }

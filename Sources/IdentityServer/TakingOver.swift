@@ -63,7 +63,7 @@ extension Server {
         // Nothing is known of it, or nobody could say how far its request came: the client must not wait for ever.
         return try socket.shutdownBoth()
       }
-      let connection = connections.insert(socket, peer: processes.held(HeldPeer(record.peer)), settings.limits)
+      let connection = connections.insert(socket, peer: processes.held(attestation.held(record.peer)), settings.limits)
       connection.isStored = true
       connection.input = record.input
       connection.output = record.output

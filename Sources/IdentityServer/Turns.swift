@@ -119,7 +119,7 @@ extension Server {
   }
 
   /// Serves one user: what is being written, then what else waits for a turn.
-  private func serve(_ user: UserShare) {
+  private func serve(_ user: PrincipalShare) {
     user.isWaiting = false
     defer { waitForTurn(user) }
     let turn = connections.turn
@@ -168,15 +168,15 @@ extension Server {
     guard !connection.isWaitingForTurn else { return }
     connection.isWaitingForTurn = true
     if connection.isWriting {
-      connection.user.writing.append(connection.token)
+      connection.share.writing.append(connection.token)
     } else {
-      connection.user.waiting.append(connection.token)
+      connection.share.waiting.append(connection.token)
     }
-    waitForTurn(connection.user)
+    waitForTurn(connection.share)
   }
 
   /// Gives a user a turn where there is something to do for it.
-  func waitForTurn(_ user: UserShare) {
+  func waitForTurn(_ user: PrincipalShare) {
     guard user.isDue, !user.isWaiting else { return }
     user.isWaiting = true
     waitingUsers.append(user)
@@ -187,7 +187,7 @@ extension Server {
   /// Counts the output of a connection among what waits for its user.
   func countOutput(of connection: Connection) {
     let output = connections[connection.token] === connection ? connection.output.count - connection.sent : 0
-    let user = connection.user
+    let user = connection.share
     user.output += output - connection.counted
     connection.counted = output
   }

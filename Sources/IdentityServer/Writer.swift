@@ -264,8 +264,8 @@ final class Writer {
         }
       },
       machine: { (scope) throws(Refusal) in
-        switch self.sources.machine(scope) {
-        case .known(let identifier): return identifier
+        switch self.sources.machine() {
+        case .known(let identifier): return self.lifetimes.device(scope, on: identifier)
         case .unknown(let reason):
           self.outbox.send(WriterReport(notices: [.noMachineIdentifier(reason)]))
           return nil

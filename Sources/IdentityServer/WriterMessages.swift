@@ -19,15 +19,20 @@ final class Job: Sendable {
   /// When it was sent, in microseconds of the monotonic clock.
   let started: UInt64
   let peer: Peer
-  /// Other users are there, who may want something meanwhile.
+  /// Whom it is charged to.
+  let principal: Principal
+  /// Others are there, who may want something meanwhile.
   let isShared: Bool
 
-  init(connection: ConnectionToken, work: Work, verb: Int, started: UInt64, peer: Peer, isShared: Bool) {
+  init(
+    connection: ConnectionToken, work: Work, verb: Int, started: UInt64, peer: Peer, principal: Principal, isShared: Bool
+  ) {
     self.connection = connection
     self.work = work
     self.verb = verb
     self.started = started
     self.peer = peer
+    self.principal = principal
     self.isShared = isShared
   }
 }
@@ -52,7 +57,7 @@ struct WriterReport: Sendable {
   /// The answer to one job.
   final class Outcome: Sendable {
     let connection: ConnectionToken
-    let userID: UInt32
+    let principal: Principal
     /// See ``Job``.
     let verb: Int
     /// See ``Job``.
@@ -61,7 +66,7 @@ struct WriterReport: Sendable {
 
     init(_ job: Job, _ result: Result<Answer, Refusal>) {
       connection = job.connection
-      userID = job.peer.userID
+      principal = job.principal
       verb = job.verb
       started = job.started
       self.result = result
@@ -69,7 +74,7 @@ struct WriterReport: Sendable {
 
     private init(_ other: Outcome, _ result: Result<Answer, Refusal>) {
       connection = other.connection
-      userID = other.userID
+      principal = other.principal
       verb = other.verb
       started = other.started
       self.result = result
@@ -173,8 +178,8 @@ package struct WriterSources: Sendable {
   /// Users by name: those that are known, and what is wrong with others.
   package typealias UserIDs = (known: [Text: UInt32], faults: [Text: String])
 
-  /// Derives the device identifier of a scope.
-  package let machine: @Sendable (Scope) -> Machine
+  /// Derives the device's own identifier from the machine-id.
+  package let machine: @Sendable () -> Machine
   /// Reads the manifests in these folders, most important first.
   package let manifests: @Sendable ([String]) -> ManifestSurvey
   /// Looks users up.
@@ -184,7 +189,7 @@ package struct WriterSources: Sendable {
 
   /// Names the sources.
   package init(
-    machine: @escaping @Sendable (Scope) -> Machine, manifests: @escaping @Sendable ([String]) -> ManifestSurvey,
+    machine: @escaping @Sendable () -> Machine, manifests: @escaping @Sendable ([String]) -> ManifestSurvey,
     userIDs: @escaping @Sendable (Set<Text>) -> UserIDs, system: @escaping @Sendable () -> System
   ) {
     self.machine = machine

@@ -24,9 +24,40 @@ extension App: ReadRow {
 }
 
 extension Manifest {
+  /// What `unit` holds for a container, before its name. A service has no slash in its name.
+  private static let containerMark = Array("container/".utf8)
+
+  /// The column `unit`: the name of the service, or `container/NAME`.
+  private var home: Text? {
+    get { container.map { Text(trusted: Self.containerMark + $0.bytes) } ?? unit }
+    set {
+      guard let newValue, newValue.bytes.starts(with: Self.containerMark) else { return unit = newValue }
+      container = Text(trusted: Array(newValue.bytes.dropFirst(Self.containerMark.count)))
+    }
+  }
+
+  /// The column `user`: the names of users, joined by spaces, which no name has in it, or `*`.
+  private var admitted: Text? {
+    get {
+      switch users {
+      case .unnamed: nil
+      case .named(let names): Text(trusted: Array(names.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
+      case .everyone: "*"
+      }
+    }
+    set {
+      users =
+        switch newValue {
+        case nil: .unnamed
+        case "*"?: .everyone
+        case let names?: .named(names.bytes.split(separator: UInt8(ascii: " ")).map { Text(trusted: Array($0)) })
+        }
+    }
+  }
+
   fileprivate var columns: [Value] {
     [
-      .text(vendor.bytes), Value(unit), Value(user),
+      .text(vendor.bytes), Value(home), Value(admitted),
       .text(Array(accessGroups.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))), .text(deviceBinding.rawValue),
       .text(versionOrder.rawValue),
     ]
@@ -35,8 +66,8 @@ extension Manifest {
   fileprivate init?(reading row: inout RowReader) {
     guard let vendor = row.text() else { return nil }
     self.init(vendor: vendor)
-    unit = row.text()
-    user = row.text()
+    home = row.text()
+    admitted = row.text()
     guard let groups = row.text(), let binding = row.word(DeviceBinding.self), let order = row.word(VersionOrder.self)
     else { return nil }
     accessGroups = groups.bytes.split(separator: UInt8(ascii: " ")).map { Text(trusted: Array($0)) }

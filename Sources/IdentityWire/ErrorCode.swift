@@ -113,6 +113,8 @@ extension SyntaxFault {
     case .emptyValue: "an empty value is written \"\""
     case .tooManyWords: "a line has at most \(Bound.wordsPerLine) words"
     case .noVerb: "the line has no verb"
+    case .http:
+      "this is HTTP, and here a protocol of its own is spoken, see identityd-protocol(7); the connection is closed"
     }
   }
 }

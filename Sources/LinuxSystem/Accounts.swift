@@ -20,6 +20,19 @@ package enum Accounts {
       { record -> UInt32 in unsafe record.pw_uid })
   }
 
+  /// The first number of a regular user: `UID_MIN` of login.defs(5); 1000 where nothing says so.
+  package static func firstRegularUser() throws(SystemError) -> UInt32 {
+    // Distributions that keep their own settings below /usr have an empty /etc.
+    for path in ["/etc/login.defs", "/usr/etc/login.defs"] {
+      guard case .bytes(let bytes) = try ConfigurationAccess.read(path: path, limit: 1 << 20) else { continue }
+      for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+        let words = line.split { $0 == " " || $0 == "\t" }
+        if words.count > 1, words[0] == "UID_MIN", let number = UInt32(words[1]) { return number }
+      }
+    }
+    return 1_000
+  }
+
   /// The user this process runs as.
   package static var ownUserID: UInt32 { geteuid() }
 

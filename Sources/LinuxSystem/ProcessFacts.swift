@@ -14,6 +14,16 @@ package enum ProcessFacts {
     return unsafe clinux_process_group(descriptor, &group) == 0 ? group : nil
   }
 
+  /// The path of this process's control group in the unified hierarchy, as `/proc/self/cgroup` has it (cgroups(7)); nil
+  /// where it is in none.
+  package static func ownControlGroup() throws(SystemError) -> String? {
+    guard case .bytes(let bytes) = try ConfigurationAccess.read(path: "/proc/self/cgroup", limit: 65_536) else {
+      return nil
+    }
+    let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("0::") }
+    return line.map { String($0.dropFirst(3)) }
+  }
+
   /// When a process was started: field 22 of `/proc/PID/stat`, in clock ticks since boot (proc(5)). Together with its
   /// number it names one process of this boot.
   ///

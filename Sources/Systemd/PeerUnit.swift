@@ -1,6 +1,24 @@
 import CSystemd
 import Glibc
 
+/// What the control group of a connected peer says: the service, or the container, that it runs in.
+package struct PeerGroup: Equatable, Sendable {
+  /// The service; nil outside of one.
+  package let unit: PeerUnit?
+  /// The container; nil outside of one, and in a service.
+  package let container: ContainerScope?
+
+  /// Looks up the peer of a connected Unix socket; see ``PeerUnit/look(up:)``.
+  ///
+  /// - Parameter own: the container that the daemon is in, which is no other world to it.
+  static func look(up socket: Int32, path: String?, own: ContainerScope?) throws(SystemdError) -> PeerGroup {
+    if let container = path.flatMap({ ContainerScope(group: $0) }), container != own {
+      return PeerGroup(unit: nil, container: container)
+    }
+    return PeerGroup(unit: try PeerUnit.look(up: socket), container: nil)
+  }
+}
+
 /// The systemd service that a connected peer runs in, by its control group (sd_peer_get_unit(3)).
 package struct PeerUnit: Equatable, Sendable {
   /// Its name with the suffix: `player.service`.

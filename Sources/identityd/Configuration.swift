@@ -11,6 +11,7 @@ struct Configuration: Equatable {
   /// Empty for the usual ones.
   var appDirectories: [String] = []
   var adminGroup: String?
+  var containers = ContainerPolicy.own
   var limits = Limits()
   var pollMicroseconds = 0
   var store = Store.Options()
@@ -74,6 +75,12 @@ struct Configuration: Equatable {
     settings.appDirectories = appDirectories.isEmpty ? Self.usualAppDirectories : appDirectories
     settings.onMachineChange = onMachineChange
     settings.onHardwareChange = onHardwareChange
+    settings.containers = containers
+    do {
+      settings.userRanges = UserRanges(firstRegular: try Accounts.firstRegularUser())
+    } catch {
+      throw ConfigurationFailure(place: "UID_MIN of login.defs", reason: "\(error)")
+    }
     guard let adminGroup else { return settings }
     do {
       guard let number = try Accounts.groupID(named: adminGroup) else {

@@ -14,8 +14,8 @@ struct ConfigurationKey: Sendable {
   let set: @Sendable (inout Configuration, String) -> Bool
 
   static let all: [ConfigurationKey] = [
-    policy("OnMachineChange", \.onMachineChange),
-    policy("OnHardwareChange", \.onHardwareChange),
+    choice("Device", "OnMachineChange", \.onMachineChange),
+    choice("Device", "OnHardwareChange", \.onHardwareChange),
     ConfigurationKey(section: "Apps", name: "Directories", allowed: "absolute paths with spaces between") {
       result, value in
       let paths = value.split(separator: " ").map(String.init)
@@ -28,9 +28,11 @@ struct ConfigurationKey: Sendable {
       result.adminGroup = value.isEmpty ? nil : value
       return !value.contains(" ")
     },
+    choice("Access", "Containers", \.containers),
     number("Limits", "Connections", 32...1_000_000, \.limits.connections),
     number("Limits", "ConnectionsPerUser", 1...1_000_000, \.limits.connectionsPerUser),
     number("Limits", "ReservedConnections", 1...1_000, \.limits.reservedConnections),
+    number("Limits", "Reserve", 0...50, \.limits.reservePercent),
     size("Limits", "LineLength", 4_096...65_536, "4K to 64K", \.limits.lineLength),
     number("Limits", "ChangesPerConnection", 1...1_000_000, \.limits.changesPerConnection),
     number("Limits", "ChangesPerUser", 1...1_000_000, \.limits.changesPerUser),
@@ -53,15 +55,13 @@ struct ConfigurationKey: Sendable {
     },
   ]
 
-  private static func policy(
-    _ name: String, _ path: any WritableKeyPath<Configuration, MachinePolicy> & Sendable
+  private static func choice<Value: RawRepresentable<String> & CaseIterable & SendableMetatype>(
+    _ section: String, _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable
   ) -> ConfigurationKey {
-    let allowed = MachinePolicy.allCases.map(\.rawValue).joined(separator: ", ")
-    return ConfigurationKey(section: "Device", name: name, allowed: allowed) { result, value in
-      guard let policy = value.isEmpty ? Configuration()[keyPath: path] : MachinePolicy(rawValue: value) else {
-        return false
-      }
-      result[keyPath: path] = policy
+    let allowed = Value.allCases.map(\.rawValue).joined(separator: ", ")
+    return ConfigurationKey(section: section, name: name, allowed: allowed) { result, value in
+      guard let choice = value.isEmpty ? Configuration()[keyPath: path] : Value(rawValue: value) else { return false }
+      result[keyPath: path] = choice
       return true
     }
   }

@@ -8,17 +8,16 @@ import Systemd
 
 /// What the daemon learns of the machine under it, and of its users and manifests.
 enum MachineSources {
-  /// The application ID that device identifiers are derived for. It is identityd's for good: another would give every
+  /// The application ID that the device identifier is derived for. It is identityd's for good: another would give every
   /// machine another identifier.
   private static let application: (high: UInt64, low: UInt64) = (0x2b7e_4d0c_91a3_4f58, 0xa6d2_03b9_5ec8_174f)
 
   /// Where the writer gets what the rules must not read by themselves.
   static var writer: WriterSources {
     WriterSources(
-      machine: { scope in
-        guard let id = application(of: scope) else { return .unknown("no application ID can be made") }
+      machine: {
         do throws(MachineIdentity.Failure) {
-          let (high, low) = try MachineIdentity.derived(for: id)
+          let (high, low) = try MachineIdentity.derived(for: application)
           return .known(UUID(high: high, low: low))
         } catch {
           return .unknown("\(error)")
@@ -54,15 +53,6 @@ enum MachineSources {
     // "linux" is what os-release(5) has for a system without a name.
     return .known(
       Release(distribution: text("ID") ?? "linux", version: version, build: versionID == nil ? nil : build))
-  }
-
-  /// Each app and vendor that has a device identifier of its own has an application ID of its own.
-  private static func application(of scope: Scope) -> (high: UInt64, low: UInt64)? {
-    switch scope {
-    case .deviceOfApp(let app): ApplicationID.id(below: application, kind: "app", name: app.bytes)
-    case .deviceOfVendor(let vendor): ApplicationID.id(below: application, kind: "vendor", name: vendor.bytes)
-    case .device, .vendor, .installation: application
-    }
   }
 
   /// What tells this machine from others: its machine-id, and the hardware's UUID as the firmware has it

@@ -18,7 +18,7 @@ import Testing
     let entry = try #require(entries["player"])
     #expect(entries.count == 1)
     #expect(entry.file == temporary["player.app"])
-    #expect(entry.userID == nil)
+    #expect(entry.userIDs.isEmpty)
     return (entry.manifest, faults.map { $0.replacing("\(temporary.path)/", with: "") })
   }
 
@@ -36,9 +36,9 @@ import Testing
     ("[App]\nUnit=player@one.service\n", manifest { $0.unit = "player@one.service" }),
     ("[App]\nUnit=a@b@.service\n", manifest { $0.unit = "a@b@.service" }),
     ("[App]\nUnit=A:-_.\\x2d0.service\n", manifest { $0.unit = "A:-_.\\x2d0.service" }),
-    ("[App]\nUser=player\n", manifest { $0.user = "player" }),
-    ("[App]\nUser=0x\n", manifest { $0.user = "0x" }),
-    ("[App]\nUser=EXAMPLE\\Jérôme.2$\n", manifest { $0.user = "EXAMPLE\\Jérôme.2$" }),
+    ("[App]\nUser=player\n", manifest { $0.users = .named(["player"]) }),
+    ("[App]\nUser=0x\n", manifest { $0.users = .named(["0x"]) }),
+    ("[App]\nUser=EXAMPLE\\Jérôme.2$\n", manifest { $0.users = .named(["EXAMPLE\\Jérôme.2$"]) }),
     ("[App]\nAccessGroups=b  a\tb c\n", manifest { $0.accessGroups = ["b", "a", "c"] }),
     ("[App]\nDeviceIdentifier=shared\nVersionOrder=numeric\n", manifest()),
     ("[App]\nDeviceIdentifier=vendor\n", manifest { $0.deviceBinding = .vendor }),
@@ -49,10 +49,16 @@ import Testing
     (
       "[App]\nVendor=org.example\nUnit=player.service\nUser=player\nAccessGroups=org.example.shared org.example.media\n",
       manifest {
-        ($0.vendor, $0.unit, $0.user) = ("org.example", "player.service", "player")
+        ($0.vendor, $0.unit, $0.users) = ("org.example", "player.service", .named(["player"]))
         $0.accessGroups = ["org.example.shared", "org.example.media"]
       }
     ),
+    ("[App]\nContainer=box-1.a_B\n", manifest { $0.container = "box-1.a_B" }),
+    ("[App]\nUser=a\nUser=b\nUser=a\n", manifest { $0.users = .named(["a", "b"]) }),
+    ("[App]\nUser=a\nUser=\nUser=b\n", manifest { $0.users = .named(["b"]) }),
+    ("[App]\nUnit=a.service\nUser=*\n", manifest { ($0.unit, $0.users) = ("a.service", .everyone) }),
+    ("[App]\nUnit=a.service\nUser=a\nUser=*\nUser=b\n", manifest { ($0.unit, $0.users) = ("a.service", .everyone) }),
+    ("[App]\nContainer=a\nContainer=\nUnit=a.service\n", manifest { $0.unit = "a.service" }),
     // Of two the last counts, and an empty value means the default.
     (
       "[App]\nVendor=a\nVendor=b\nUnit=a.service\nUnit=b.service\n",
@@ -75,7 +81,7 @@ import Testing
   private static let names = "letters, digits, '.', '_' and '-', a letter or digit first, at most 255 bytes"
   private static let services =
     "the name of a service, as player.service, and of a template's the instance: player@one.service"
-  private static let users = "the name of a user, not a number"
+  private static let users = "the name of a user, not a number, at most 64 of them; or *"
 
   static let bad: [(line: String, allowed: String)] =
     ["a:b", ".a", "-a", "_a", "a b", "a/b", "é", "a@b", "\u{212A}", "a\u{301}"].map { ("Vendor=\($0)", names) }
@@ -135,7 +141,7 @@ import Testing
     #expect(
       found.faults == [
         "player.app:2: there is no setting [App] Colour=; it is ignored",
-        "player.app:3: [App] User= cannot be '1'; allowed: the name of a user, not a number",
+        "player.app:3: [App] User= cannot be '1'; allowed: the name of a user, not a number, at most 64 of them; or *",
       ])
   }
 

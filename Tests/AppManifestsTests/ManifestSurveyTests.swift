@@ -86,7 +86,7 @@ import Testing
     #expect(found.apps == ["a": "?", "b": "?", "c": "?", "d": "?", "e": "?"])
     #expect(
       found.faults == [
-        "etc/a.app:2: [App] User= cannot be '1'; allowed: the name of a user, not a number",
+        "etc/a.app:2: [App] User= cannot be '1'; allowed: the name of a user, not a number, at most 64 of them; or *",
         "etc/b.app: this link leads nowhere, or the file has just gone",
         "run/c.app: this is not a regular file",
         "etc/d.app: this is not a regular file",

@@ -7,7 +7,7 @@ import Testing
 extension AccessScene.Actor {
   fileprivate var peer: Peer {
     Peer(
-      app: Text(app), userID: UInt32(user), groupID: 1, processID: 3, unit: nil, unitOwner: nil,
+      app: Text(app), userID: UInt32(user), groupID: 1, processID: 3, place: PeerPlace(),
       session: .process(1, start: 1), isAdmin: isAdmin)
   }
 }

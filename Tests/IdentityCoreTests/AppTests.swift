@@ -94,7 +94,7 @@ import Testing
     #expect(entries.mapValues(\.manifest) == ["org.a": Manifest("org.v", unit: "a.service")])
     var claims = AppClaims()
     _ = claims.take(entries)
-    #expect(claims.app(unit: "a.service", userID: 1) == "org.a")
+    #expect(claims.app(unit: "a.service", userID: 1, UserRanges()) == "org.a")
   }
 
   @Test func `an app whose manifest is faulty keeps what it had, and one that was never installed waits`() throws {

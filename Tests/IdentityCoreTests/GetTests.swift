@@ -151,7 +151,8 @@ import Testing
   @Test func `services of the system have no such limit`() throws {
     var life = Life()
     for number in 0...Bound.appsPerUser {
-      let system = Peer(userID: 0, groupID: 0, processID: 1, unit: Text("s@\(number).service"), isAdmin: false)
+      let system = Peer(
+        userID: 0, groupID: 0, processID: 1, place: PeerPlace(unit: Text("s@\(number).service")), isAdmin: false)
       try life.ask(.get(.installation, app: nil), as: system)
     }
     #expect(life.registry.apps.count == Bound.appsPerUser + 1)

@@ -171,7 +171,7 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
   @Test func `an admin whose own app was uninstalled makes nothing, and still reads, updates and deletes`() throws {
     var life = try life()
     let admin = Peer(
-      app: "org.a", userID: 0, groupID: 0, processID: 9, unit: nil, unitOwner: nil, session: nil, isAdmin: true)
+      app: "org.a", userID: 0, groupID: 0, processID: 9, place: PeerPlace(), session: nil, isAdmin: true)
     for group in [nil, "org.a", "org.shared", "org.new"] as [Text?] {
       #expect(life.refusal(of: .add("t", in: group), as: admin)?.isNotFound == true)
     }

@@ -69,7 +69,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   @Test func `system services have one each, whatever their names look like`() throws {
     var life = life()
     for unit in ["x@1000.service", "y@1000.service"] as [Text] {
-      let peer = Peer(userID: 7, groupID: 7, processID: 8, unit: unit, isAdmin: false)
+      let peer = Peer(userID: 0, groupID: 0, processID: 8, place: PeerPlace(unit: unit), isAdmin: false)
       for service in ["s", "t"] as [Text] { try life.ask(.add(service), as: peer) }
       #expect(life.refusal(of: .add("u"), as: peer) == tooMany("unit:\(unit)"))
     }

@@ -209,7 +209,8 @@ let bob = Peer(userID: 1_001, groupID: 1_001, processID: 5, isAdmin: false)
 /// A peer that a manifest made an app.
 func peer(_ app: Text) -> Peer {
   Peer(
-    app: app, userID: 998, groupID: 998, processID: 3, unit: "some.service", unitOwner: nil, session: nil,
+    app: app, userID: 998, groupID: 998, processID: 3, place: PeerPlace(unit: "some.service"),
+    session: nil,
     isAdmin: false)
 }
 
@@ -217,14 +218,16 @@ extension Peer {
   /// The same peer in a session of its own, by a number.
   func session(_ number: Int32) -> Peer {
     Peer(
-      app: app, userID: userID, groupID: groupID, processID: number, unit: unit, unitOwner: unitOwner,
+      app: app, userID: userID, groupID: groupID, processID: number, place: place,
       session: .process(number, start: 1), isAdmin: isAdmin)
   }
 }
 
 /// A service that a user runs.
 func service(_ name: String, of user: UInt32) -> Peer {
-  Peer(userID: user, groupID: user, processID: 4, unit: Text("\(name).service"), unitOwner: user, isAdmin: false)
+  Peer(
+    userID: user, groupID: user, processID: 4, place: PeerPlace(unit: Text("\(name).service"), owner: user),
+    isAdmin: false)
 }
 
 extension Manifest {

@@ -1,83 +1,207 @@
 import IdentityCore
 import Testing
 
+/// Who a peer is: every unit, with every user, in and outside of containers (protocol, section 2).
 @Suite struct PeerTests {
-  /// Claims on `player.service` for one app and on user 1000 for another.
-  private var claims: AppClaims {
+  /// The users of the table, in the order of its columns.
+  static let users: [(name: String, userID: UInt32)] = [
+    ("root", 0), ("a system user", 101), ("a dynamic user", 61_200), ("alice", 1_000), ("bob", 1_001),
+    ("the user of a manifest", 1_002), ("a sub-uid", 165_536),
+  ]
+
+  /// Alice's sub-uids.
+  static let subordinates = SubordinateUsers(
+    [SubordinateUsers.Range(first: 165_536, count: 65_536, owner: 1_000)].compactMap(\.self))
+
+  /// The manifests, by what they are for.
+  static let claims: AppClaims = {
+    func entry(unit: Text? = nil, container: Text? = nil, _ users: AdmittedUsers = .unnamed, _ ids: [UInt32] = [])
+      -> ManifestSurvey.Entry
+    {
+      var manifest = Manifest("v", unit: unit)
+      (manifest.container, manifest.users) = (container, users)
+      return .init(file: "f", manifest: manifest, userIDs: ids)
+    }
     var claims = AppClaims()
-    var user = Manifest("org.user")
-    user.user = "alice"
-    _ = claims.take([
-      "org.unit": .init(file: "a", manifest: Manifest("org.unit", unit: "player.service")),
-      "org.user": .init(file: "b", manifest: user, userID: 1_000),
+    let (refused, faults) = claims.take([
+      "org.unit": entry(unit: "unit.service"),
+      "org.named": entry(unit: "named.service", .named(["alice", "daemon"]), [1_000, 101]),
+      "org.unknown": entry(unit: "unknown.service", .named(["gone"])),
+      "org.all": entry(unit: "all.service", .everyone),
+      "org.both": entry(unit: "both.service"),
+      "org.both.alice": entry(unit: "both.service", .named(["alice"]), [1_000]),
+      "org.both.all": entry(unit: "both.service", .everyone),
+      "org.user": entry(.named(["user"]), [1_002]), "org.box": entry(container: "box"),
     ])
+    precondition(refused.isEmpty && faults.isEmpty)
     return claims
-  }
+  }()
 
-  private func app(unit: Text?, owner: UInt32? = nil, user: UInt32, _ claims: AppClaims = AppClaims()) -> Text {
+  /// The app of each user in a place: `UID` stands for the user's number.
+  static let table: [(place: PeerPlace, apps: [String])] = [
+    (
+      PeerPlace(),
+      ["user:UID", "user:UID", "user:UID", "user:UID", "user:UID", "org.user", "user:UID"]
+    ),
+    // A service of the system that no manifest names: cron, a pool.
+    (
+      PeerPlace(unit: "cron.service"),
+      [
+        "unit:cron.service", "unit:cron.service:UID", "unit:cron.service", "unit:cron.service:UID",
+        "unit:cron.service:UID", "org.user", "unit:cron.service:UID",
+      ]
+    ),
+    // Unit= alone admits root, system users and the dynamic user.
+    (
+      PeerPlace(unit: "unit.service"),
+      [
+        "org.unit", "org.unit", "org.unit", "unit:unit.service:UID", "unit:unit.service:UID", "org.user",
+        "unit:unit.service:UID",
+      ]
+    ),
+    // Unit= with User= admits these alone, whoever they are.
+    (
+      PeerPlace(unit: "named.service"),
+      [
+        "unit:named.service", "org.named", "unit:named.service", "org.named", "unit:named.service:UID", "org.user",
+        "unit:named.service:UID",
+      ]
+    ),
+    // Users that do not exist are nobody, and not what would count without User=.
+    (
+      PeerPlace(unit: "unknown.service"),
+      [
+        "unit:unknown.service", "unit:unknown.service:UID", "unit:unknown.service", "unit:unknown.service:UID",
+        "unit:unknown.service:UID", "org.user", "unit:unknown.service:UID",
+      ]
+    ),
+    (PeerPlace(unit: "all.service"), [String](repeating: "org.all", count: 7)),
+    // Of three manifests for one unit the one that says most of the user counts.
+    (
+      PeerPlace(unit: "both.service"),
+      ["org.both", "org.both", "org.both", "org.both.alice", "org.both.all", "org.both.all", "org.both.all"]
+    ),
+    // The owner alone is a user's own service; another user there is what it would be outside of it.
+    (
+      PeerPlace(unit: "unit.service", owner: 1_000),
+      ["user:UID", "user:UID", "user:UID", "unit:unit.service@1000", "user:UID", "org.user", "user:UID"]
+    ),
+    (
+      PeerPlace(unit: "web.service", owner: 1_002),
+      ["user:UID", "user:UID", "user:UID", "user:UID", "user:UID", "org.user", "user:UID"]
+    ),
+    (PeerPlace(unit: nil, container: "0123abcd"), [String](repeating: "container:0123abcd", count: 7)),
+    // The owner and its sub-uids alone are a user's own container; another user there is what it would be outside.
+    (
+      PeerPlace(unit: nil, owner: 1_000, container: "0123abcd"),
+      [
+        "user:UID", "user:UID", "user:UID", "container:0123abcd@1000", "user:UID", "org.user",
+        "container:0123abcd@1000",
+      ]
+    ),
+    (PeerPlace(unit: nil, container: "box"), [String](repeating: "org.box", count: 7)),
+    (
+      PeerPlace(unit: nil, owner: 1_000, container: "box"),
+      ["user:UID", "user:UID", "user:UID", "container:box@1000", "user:UID", "org.user", "container:box@1000"]
+    ),
+  ]
+
+  private func peer(_ place: PeerPlace, _ user: UInt32, isAdmin: Bool = true) -> Peer {
     Peer(
-      userID: user, groupID: 0, processID: 2, unit: unit, unitOwner: owner, isAdmin: false, claims: claims
-    ).app
+      userID: user, groupID: 0, processID: 2, place: place, isAdmin: isAdmin, claims: Self.claims,
+      subordinates: Self.subordinates)
+  }
+
+  @Test(arguments: table.indices) func `an app is a unit and a user, or a container`(row: Int) {
+    let (place, apps) = Self.table[row]
+    #expect(apps.count == Self.users.count)
+    for (user, expected) in zip(Self.users, apps) {
+      let app = expected.replacing("UID", with: "\(user.userID)")
+      // In other namespaces it is the same app, and no admin.
+      for isContained in [false, true] {
+        let place = PeerPlace(
+          unit: place.unit, owner: place.owner, container: place.container, hasOtherNamespaces: isContained)
+        let peer = peer(place, user.userID)
+        #expect("\(peer.app)" == app, "\(user.name) in \(place)")
+        #expect(peer.isAdmin == (peer.place.container == nil && !isContained))
+        #expect(!self.peer(place, user.userID, isAdmin: false).isAdmin)
+        #expect(peer.app.isUnclaimedApp == app.contains(":"))
+      }
+    }
+  }
+
+  @Test func `no two of the table are one app that no manifest makes one`() {
+    var seen: [Text: [String]] = [:]
+    for (place, _) in Self.table {
+      for user in Self.users {
+        let peer = peer(place, user.userID)
+        guard peer.app.isUnclaimedApp else { continue }
+        // A container is one app whoever runs in it, and a user is one wherever it is outside of services.
+        let key = peer.place.containerName.map { "\($0)" } ?? "\(peer.place.unit ?? "-") \(user.userID)"
+        seen[peer.app, default: []].append(key)
+      }
+    }
+    for (app, keys) in seen {
+      // Root and the dynamic user of a unit are the unit itself.
+      let isUnitItself = keys.allSatisfy { $0.hasSuffix(" 0") || $0.hasSuffix(" 61200") }
+      #expect(Set(keys).count == 1 || isUnitItself, "\(app): \(keys)")
+    }
+  }
+
+  @Test(arguments: [(1, 1), (500, 500), (1_000, 1_000), (0, 1), (60_000, 60_000)] as [(UInt32, UInt32)])
+  func `the first regular user is what the system says, and never root`(said: UInt32, first: UInt32) {
+    let ranges = UserRanges(firstRegular: said)
+    #expect(ranges.isForServices(0) && ranges.isUnitItself(0))
+    #expect(ranges.isForServices(first - 1) && !ranges.isForServices(first))
+    for user in [61_184, 65_519] as [UInt32] { #expect(ranges.isForServices(user) && ranges.isUnitItself(user)) }
+    for user in [61_183, 65_520, 65_534, 4_294_967_294] as [UInt32] { #expect(!ranges.isUnitItself(user)) }
   }
 
   @Test(
     arguments: [
-      ("player.service", nil, 998, "unit:player.service"), ("web.service", 1_000, 1_000, "unit:web.service@1000"),
-      (nil, nil, 1_000, "user:1000"), (nil, nil, 0, "user:0"), (nil, nil, 4_294_967_294, "user:4294967294"),
-      ("web.service", 4_294_967_294, 1, "unit:web.service@4294967294"),
-      ("getty@1000.service", nil, 0, "unit:getty@1000.service"),
-    ] as [(Text?, UInt32?, UInt32, Text)])
-  func `without a manifest a service of the system, a user's service and a user are three kinds of app`(
-    unit: Text?, owner: UInt32?, user: UInt32, expected: Text
+      (PeerPlace(), "uid:1000"), (PeerPlace(unit: "unit.service"), "unit:unit.service"),
+      (PeerPlace(unit: "web.service", owner: 1_000), "unit:web.service@1000"),
+      (PeerPlace(unit: "web.service", owner: 1_001), "uid:1000"),
+      (PeerPlace(unit: nil, container: "box"), "container:box"),
+    ] as [(PeerPlace, Text)])
+  func `the history names a container, a service by its unit, and anybody else by the user`(
+    place: PeerPlace, author: Text
   ) {
-    #expect(app(unit: unit, owner: owner, user: user) == expected)
-    #expect(expected.isUnclaimedApp)
-  }
-
-  @Test(
-    arguments: [
-      ("player.service", nil, 998, "org.unit"), (nil, nil, 1_000, "org.user"),
-      ("other.service", nil, 1_000, "org.user"), ("player.service", nil, 1_000, "org.unit"),
-      ("Player.service", nil, 998, "unit:Player.service"), (nil, nil, 998, "user:998"),
-    ] as [(Text?, UInt32?, UInt32, Text)])
-  func `a manifest claims its unit before one claims the user`(
-    unit: Text?, owner: UInt32?, user: UInt32, expected: Text
-  ) {
-    #expect(app(unit: unit, owner: owner, user: user, claims) == expected)
-  }
-
-  @Test func `a user's own service has never the claim on a unit, only the one on its user`() {
-    #expect(app(unit: "player.service", owner: 1_001, user: 1_001, claims) == "unit:player.service@1001")
-    #expect(app(unit: "player.service", owner: 1_000, user: 1_000, claims) == "org.user")
-  }
-
-  @Test(
-    arguments: [
-      (nil, nil, "uid:1000"), ("player.service", nil, "unit:player.service"),
-      ("web.service", 1_000, "unit:web.service@1000"),
-    ] as [(Text?, UInt32?, Text)])
-  func `the history names a service by its unit and anybody else by the user, whatever the app`(
-    unit: Text?, owner: UInt32?, author: Text
-  ) {
-    let peer = Peer(
-      userID: 1_000, groupID: 0, processID: 2, unit: unit, unitOwner: owner, isAdmin: false, claims: claims)
-    #expect(peer.author == author)
+    #expect(peer(place, 1_000).author == author)
   }
 
   @Test func `a peer that was handed over is who it was`() {
+    let place = PeerPlace(unit: "unit.service", hasOtherNamespaces: true)
     let peer = Peer(
-      app: "org.unit", userID: 998, groupID: 997, processID: 5, unit: "player.service", unitOwner: nil,
-      session: .process(5, start: 77), isAdmin: false)
+      app: "org.unit", userID: 0, groupID: 997, processID: 5, place: place, session: .process(5, start: 77),
+      isAdmin: false)
     let before = Peer(
-      userID: 998, groupID: 997, processID: 5, unit: "player.service", session: .process(5, start: 77), isAdmin: false,
-      claims: claims)
+      userID: 0, groupID: 997, processID: 5, place: place, session: .process(5, start: 77), isAdmin: true,
+      claims: Self.claims)
     #expect(peer == before)
+  }
+
+  @Test(
+    arguments: [
+      ("unit:web.service@1000", 1_000), ("unit:cron.service:1000", 1_000), ("container:0123abcd@1000", 1_000),
+      ("unit:cron.service", nil), ("unit:getty@1000.service", nil), ("container:42", nil), ("user:1000", nil),
+      ("org.example@7", nil), ("unit:getty@1.service:7", 7),
+    ] as [(Text, UInt32?)])
+  func `an app without a manifest belongs to the user in its name`(app: Text, owner: UInt32?) {
+    #expect(app.owner == owner)
   }
 }
 
 @Suite struct ClaimTests {
-  private func entry(_ file: String, unit: Text? = nil, user: UInt32? = nil) -> ManifestSurvey.Entry {
-    .init(file: file, manifest: Manifest("v", unit: unit), userID: user)
+  private let ranges = UserRanges()
+
+  private func entry(
+    _ file: String, unit: Text? = nil, container: Text? = nil, users: [UInt32] = [], all: Bool = false
+  ) -> ManifestSurvey.Entry {
+    var manifest = Manifest("v", unit: unit)
+    manifest.container = container
+    manifest.users = all ? .everyone : users.isEmpty ? .unnamed : .named(users.map { Text("u\($0)") })
+    return .init(file: file, manifest: manifest, userIDs: users)
   }
 
   @Test func `two manifests for one unit are named with both files, and neither is served`() {
@@ -88,16 +212,41 @@ import Testing
     ])
     #expect(refused == ["a", "b"])
     #expect(faults == ["/etc/a.app and /usr/b.app both say Unit=p.service: neither is served"])
-    #expect(claims.app(unit: "p.service", userID: 7) == nil)
-    #expect(claims.app(unit: "q.service", userID: 7) == "c")
+    #expect(claims.app(unit: "p.service", userID: 0, ranges) == nil)
+    #expect(claims.app(unit: "q.service", userID: 0, ranges) == "c")
   }
 
-  @Test func `two manifests for one user are named with both files, and neither is served`() {
+  @Test func `manifests that say the same of a user, of a unit and its users, or of a container conflict`() {
+    for (first, second, said) in [
+      (entry("/a", users: [7]), entry("/b", users: [6, 7]), "User=7"),
+      (entry("/a", unit: "p.service", users: [7, 8]), entry("/b", unit: "p.service", users: [8, 7]), nil),
+      (
+        entry("/a", unit: "p.service", all: true), entry("/b", unit: "p.service", all: true),
+        "Unit=p.service and User=*"
+      ),
+      (entry("/a", container: "box"), entry("/b", container: "box"), "Container=box"),
+    ] as [(ManifestSurvey.Entry, ManifestSurvey.Entry, String?)] {
+      var claims = AppClaims()
+      let (refused, faults) = claims.take(["a": first, "b": second])
+      #expect(refused == ["a", "b"])
+      #expect(faults.count == 1)
+      if let said { #expect(faults == ["/a and /b both say \(said): neither is served"]) }
+      #expect(claims == AppClaims())
+    }
+  }
+
+  @Test func `manifests for one unit and different users are several apps`() {
     var claims = AppClaims()
-    let (refused, faults) = claims.take(["a": entry("/a.app", user: 7), "b": entry("/b.app", user: 7)])
-    #expect(refused == ["a", "b"])
-    #expect(faults == ["/a.app and /b.app both say User=7: neither is served"])
-    #expect(claims.app(unit: nil, userID: 7) == nil)
+    let entries =
+      [
+        "a": entry("/a", unit: "p.service"), "b": entry("/b", unit: "p.service", users: [1_000]),
+        "c": entry("/c", unit: "p.service", users: [1_001, 33]), "d": entry("/d", unit: "p.service", all: true),
+        "e": entry("/e", users: [1_000]),
+      ] as [Text: ManifestSurvey.Entry]
+    #expect(claims.take(entries) == ([], []))
+    for (user, app) in [(0, "a"), (1_000, "b"), (1_001, "c"), (33, "c"), (34, "a"), (1_002, "d")] as [(UInt32, Text)] {
+      #expect(claims.app(unit: "p.service", userID: user, ranges) == app)
+    }
   }
 
   @Test func `of three manifests for one unit none is served`() {
@@ -109,18 +258,19 @@ import Testing
     #expect(faults.count == 2)
   }
 
-  @Test func `an app that is refused for its unit has no claim on its user either`() {
+  @Test func `an app that is refused for one user has no claim on its others either`() {
     var claims = AppClaims()
-    _ = claims.take(["a": entry("/a", unit: "p.service", user: 7), "b": entry("/b", unit: "p.service")])
-    #expect(claims.app(unit: nil, userID: 7) == nil)
+    _ = claims.take(["a": entry("/a", users: [7, 8]), "b": entry("/b", users: [7])])
+    #expect(claims.app(userID: 8) == nil)
   }
 
-  @Test func `a unit that one app claims and a user that another claims are no conflict`() {
+  @Test func `two names of one user are no conflict`() {
     var claims = AppClaims()
-    #expect(claims.take(["a": entry("/a", unit: "p.service"), "b": entry("/b", user: 7)]) == ([], []))
+    #expect(claims.take(["a": entry("/a", users: [7, 7])]) == ([], []))
+    #expect(claims.app(userID: 7) == "a")
   }
 
-  @Test func `a manifest without a unit and a known user claims nothing`() {
+  @Test func `a manifest without a unit, a container and a known user claims nothing`() {
     var claims = AppClaims()
     #expect(claims.take(["a": entry("/a"), "b": entry("/b")]) == ([], []))
     #expect(claims == AppClaims())

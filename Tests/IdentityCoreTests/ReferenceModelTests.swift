@@ -13,7 +13,7 @@ private struct Actor {
     self.real = real
     model = ReferenceModel.Peer(
       app: "\(real.app)", user: Int(real.userID),
-      author: real.unit == nil ? "uid:\(real.userID)" : "unit:\(real.unitName)",
+      author: real.place.unit == nil ? "uid:\(real.userID)" : "unit:\(real.unitName)",
       isAdmin: real.isAdmin)
   }
 
@@ -31,14 +31,15 @@ private struct Actor {
 }
 
 extension Peer {
-  fileprivate var unitName: String { "\(unit ?? "")\(unitOwner.map { "@\($0)" } ?? "")" }
+  fileprivate var unitName: String { "\(place.unit ?? "")\(place.owner.map { "@\($0)" } ?? "")" }
 }
 
 /// One life of several apps, beside the model.
 private struct Session {
   private static let cast: [Actor] = [
     root, Peer(userID: 1_003, groupID: 4, processID: 6, isAdmin: true), peer("org.a"), peer("org.b"), peer("org.c"),
-    peer("org.d"), Peer(userID: 997, groupID: 997, processID: 7, unit: "plain.service", isAdmin: false), alice, bob,
+    peer("org.d"),
+    Peer(userID: 997, groupID: 997, processID: 7, place: PeerPlace(unit: "plain.service"), isAdmin: false), alice, bob,
     service("one", of: 1_000), service("two", of: 1_000), service("one", of: 1_001),
   ].map { Actor($0) }
   private static let groups = ["org.shared", "org.media", "org.none"]

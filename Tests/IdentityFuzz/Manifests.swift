@@ -29,7 +29,13 @@ final class ManifestTarget: FuzzTarget {
     try Self.require(Set(manifest.accessGroups).count == manifest.accessGroups.count, "a group stands there twice")
     try Self.require(manifest.accessGroups.count <= 64, "\(manifest.accessGroups.count) groups")
     if let unit = manifest.unit { try Self.require("\(unit)".hasSuffix(".service"), "unit \(unit)") }
-    if let user = manifest.user {
+    if let container = manifest.container {
+      try Self.require(container.isPlainName && manifest.unit == nil, "container \(container)")
+      try Self.require(manifest.users == .unnamed, "a container with users")
+    }
+    try Self.require(manifest.users != .everyone || manifest.unit != nil, "everyone without a unit")
+    try Self.require(manifest.users.names.count <= 64, "\(manifest.users.names.count) users")
+    for user in manifest.users.names {
       // A number, or nothing, would be another user than the one that is meant.
       let isNumber = user.bytes.allSatisfy { (0x30...0x39).contains($0) }
       try Self.require(!isNumber && !user.bytes.contains(0x2f), "user \(user)")

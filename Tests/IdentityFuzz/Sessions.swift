@@ -93,8 +93,8 @@ struct World {
 
   private func peer(_ app: Text, _ user: UInt32, isAdmin: Bool = false) -> Peer {
     Peer(
-      app: app, userID: user, groupID: user, processID: 1, unit: nil, unitOwner: nil,
-      session: .process(launches, start: 1), isAdmin: isAdmin)
+      app: app, userID: user, groupID: user, processID: 1, place: PeerPlace(), session: .process(launches, start: 1),
+      isAdmin: isAdmin)
   }
 
   private func groups(of peer: Peer) -> Set<Text> {

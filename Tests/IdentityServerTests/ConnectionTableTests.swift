@@ -11,11 +11,16 @@ private func descriptor() throws -> Descriptor { try Folder(path: "/").open("pro
 
 extension ConnectionTable {
   /// The share of a user that has one.
-  fileprivate func user(_ userID: UInt32) -> UserShare? { allUsers.first { $0.userID == userID } }
+  fileprivate func user(_ userID: UInt32) -> PrincipalShare? { allUsers.first { $0.principal == .user(userID) } }
+
+  /// Why a user gets no more connections.
+  fileprivate func refusal(of user: UInt32, usesReserve: Bool = false, _ limits: Limits) -> Refusal? {
+    refusal(of: HeldPeer(peer(user), .user(user), usesReserve: usesReserve), limits)
+  }
 
   /// Takes a connection in; there is nothing to do about a new user.
   fileprivate func insert(_ descriptor: consuming Descriptor, peer: Peer) throws -> Connection {
-    insert(descriptor, peer: HeldPeer(peer), Limits())
+    insert(descriptor, peer: HeldPeer(peer, .user(peer.userID)), Limits())
   }
 }
 
@@ -98,13 +103,13 @@ extension ConnectionTable {
     let table = ConnectionTable()
     var processes = PeerProcessTable()
     let first = try table.insert(descriptor(), peer: peer(1))
-    #expect(processes.held(HeldPeer(peer(1))) !== first.held)
+    #expect(processes.held(HeldPeer(peer(1), .user(1))) !== first.held)
     processes.insert(try descriptor(), .init(peer(1)), first)
-    #expect(processes.held(HeldPeer(peer(1))) === first.held)
+    #expect(processes.held(HeldPeer(peer(1), .user(1))) === first.held)
     let another = Peer(userID: 1, groupID: 3, processID: 2, isAdmin: false)
-    #expect(processes.held(HeldPeer(another)).peer == another)
+    #expect(processes.held(HeldPeer(another, .user(1))).peer == another)
     processes.remove(first.token, of: .init(peer(1)))
-    #expect(processes.held(HeldPeer(peer(1))) !== first.held)
+    #expect(processes.held(HeldPeer(peer(1), .user(1))) !== first.held)
   }
 
   @Test func `removing a connection twice counts once`() throws {
@@ -133,21 +138,47 @@ extension ConnectionTable {
     #expect(table.refusal(of: 0, limits) != nil)
   }
 
+  @Test func `one who has some gets no more than its share of what the others leave, and never the reserve`() throws {
+    let table = ConnectionTable()
+    var limits = Limits()
+    limits.connections = 116
+    limits.connectionsPerUser = 100
+    limits.reservePercent = 20
+    // A hundred are everybody's, and 80 of them without the reserve.
+    for _ in 0..<80 {
+      #expect(table.refusal(of: 1, limits) == nil)
+      _ = try table.insert(descriptor(), peer: peer(1))
+    }
+    #expect(table.refusal(of: 1, limits) == .busy("uid 1 has 80 connections, which is all it may have now"))
+    #expect(table.refusal(of: 1, usesReserve: true, limits) == nil)
+    // Whoever has none gets its first, and then a half of what is left without the reserve: nothing.
+    #expect(table.refusal(of: 2, limits) == nil)
+    _ = try table.insert(descriptor(), peer: peer(2))
+    #expect(table.refusal(of: 2, limits) != nil)
+    // A half of the 20 that are left with it.
+    for _ in 1..<10 {
+      #expect(table.refusal(of: 2, usesReserve: true, limits) == nil)
+      _ = try table.insert(descriptor(), peer: peer(2))
+    }
+    #expect(table.refusal(of: 2, usesReserve: true, limits) != nil)
+    #expect(table.refusal(of: 0, limits) == nil)
+  }
+
   @Test func `a user is known as long as it has a connection or a change under way`() throws {
     let table = ConnectionTable()
     let first = try table.insert(descriptor(), peer: peer(1))
     let second = try table.insert(descriptor(), peer: peer(1))
-    #expect(first.user === second.user && !table.isShared)
+    #expect(first.share === second.share && !table.isShared)
     _ = try table.insert(descriptor(), peer: peer(2))
     #expect(table.isShared)
-    first.user.changes = 1
+    first.share.changes = 1
     table.remove(first)
     table.remove(second)
-    #expect(table.user(1) === first.user)
-    table.finishChange(of: 1)
+    #expect(table.user(1) === first.share)
+    table.finishChange(of: .user(1))
     #expect(table.user(1) == nil && !table.isShared)
     // It is somebody new when it comes again.
-    #expect(try table.insert(descriptor(), peer: peer(1)).user !== first.user)
+    #expect(try table.insert(descriptor(), peer: peer(1)).share !== first.share)
   }
 
   @Test
@@ -159,7 +190,7 @@ extension ConnectionTable {
     limits.changesPerUser = 2
     limits.outputPerUser = 100
     for (user, isBounded) in [(1, true), (0, false)] as [(UInt32, Bool)] {
-      let share = UserShare(user, limits)
+      let share = PrincipalShare(.user(user), limits)
       share.changes = 1
       share.output = 99
       #expect(share.hasRoom)

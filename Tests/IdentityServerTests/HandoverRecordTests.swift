@@ -16,7 +16,9 @@ import Testing
     var generator = SeededGenerator(1)
     let records = (0..<200).map { _ in HandoverRecord.random(&generator) }
     let has: [(HandoverRecord) -> Bool] = [
-      { $0.peer.unit != nil }, { $0.peer.unitOwner != nil }, { $0.peer.session != nil }, { $0.peer.isAdmin },
+      { $0.peer.place.unit != nil }, { $0.peer.place.owner != nil },
+      { $0.peer.place.container != nil }, { $0.peer.place.hasOtherNamespaces }, { $0.peer.session != nil },
+      { $0.peer.isAdmin },
       { $0.subscription != nil }, { $0.subscription?.lag != nil }, { $0.hasEnded }, { $0.isClosing },
       { !$0.input.isEmpty }, { !$0.output.isEmpty },
     ]
@@ -34,7 +36,8 @@ import Testing
         let record = HandoverRecord(
           inode: number,
           peer: Peer(
-            app: "", userID: half, groupID: ~half, processID: Int32(bitPattern: half), unit: "", unitOwner: half,
+            app: "", userID: half, groupID: ~half, processID: Int32(bitPattern: half),
+            place: PeerPlace(unit: "", owner: half),
             session: session, isAdmin: number == 0))
         #expect(HandoverRecord(record.bytes) == record)
       }
@@ -86,10 +89,11 @@ import Testing
     for bytes: [UInt8] in [[0xff], [97, 0, 97], [0xc3]] {
       let app = Text(trusted: bytes)
       record.peer = Peer(
-        app: app, userID: 1, groupID: 1, processID: 1, unit: nil, unitOwner: nil, session: nil, isAdmin: false)
+        app: app, userID: 1, groupID: 1, processID: 1, place: PeerPlace(), session: nil, isAdmin: false)
       #expect(HandoverRecord(record.bytes) == nil)
       record.peer = Peer(
-        app: "a", userID: 1, groupID: 1, processID: 1, unit: app, unitOwner: nil, session: nil, isAdmin: false)
+        app: "a", userID: 1, groupID: 1, processID: 1, place: PeerPlace(unit: app),
+        session: nil, isAdmin: false)
       #expect(HandoverRecord(record.bytes) == nil)
     }
   }
@@ -148,8 +152,10 @@ extension HandoverRecord {
       inode: number(),
       peer: Peer(
         app: text(), userID: UInt32(truncatingIfNeeded: number()), groupID: UInt32(truncatingIfNeeded: number()),
-        processID: Int32(truncatingIfNeeded: number()), unit: maybe(text()),
-        unitOwner: maybe(UInt32(truncatingIfNeeded: number())),
+        processID: Int32(truncatingIfNeeded: number()),
+        place: PeerPlace(
+          unit: maybe(text()), owner: maybe(UInt32(truncatingIfNeeded: number())), container: maybe(text()),
+          hasOtherNamespaces: generator.once(in: 2)),
         session: sessions.randomElement(using: &generator) ?? nil,
         isAdmin: generator.once(in: 2)),
       subscription: maybe(Subscription(starts: starts, place: place, lag: lag)), hasEnded: generator.once(in: 2),

@@ -9,7 +9,7 @@ import Testing
     Job(
       connection: ConnectionToken(slot: number, generation: 0), work: .registry(.get(.device, app: nil)), verb: 0,
       started: 0,
-      peer: Peer(userID: user, groupID: 1, processID: 2, isAdmin: false), isShared: true)
+      peer: Peer(userID: user, groupID: 1, processID: 2, isAdmin: false), principal: .user(user), isShared: true)
   }
 
   private func queue(_ counts: [UInt32: Int]) -> JobQueue {

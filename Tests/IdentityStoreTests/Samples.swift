@@ -71,7 +71,7 @@ let fullApp = App(
   manifest: {
     var manifest = Manifest(vendor: "com.example")
     manifest.unit = "example.service"
-    manifest.user = "example"
+    manifest.users = .named(["example"])
     manifest.accessGroups = ["com.example.shared", "com.example.files", "é"]
     manifest.deviceBinding = .app
     manifest.versionOrder = .linux

@@ -13,7 +13,7 @@ import Testing
 
   private static let manifest: Manifest = {
     var manifest = Manifest(vendor: "org.example")
-    manifest.user = "daemon"
+    manifest.users = .named(["daemon"])
     manifest.accessGroups = ["org.example.shared", "org.example.files"]
     manifest.deviceBinding = .app
     manifest.versionOrder = .linux

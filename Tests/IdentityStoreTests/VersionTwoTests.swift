@@ -46,7 +46,7 @@ import Testing
 
   private static let manifest: Manifest = {
     var manifest = Manifest(vendor: "org.example")
-    manifest.user = "nobody"
+    manifest.users = .named(["nobody"])
     manifest.accessGroups = ["org.example.shared"]
     manifest.deviceBinding = .app
     return manifest

@@ -46,17 +46,23 @@ private let item = Item(
   @Test func `a bare answer is OK`() { #expect(lines(.done) == ["OK", ""]) }
 
   @Test func `whoami says what the kernel said`() {
-    let peer = Peer(userID: 998, groupID: 997, processID: 42, unit: "a\\x2db.service", isAdmin: false)
+    let unit = PeerPlace(unit: "a\\x2db.service")
+    let escaped = "\"unit:a\\\\x2db.service:998\""
+    let peer = Peer(userID: 998, groupID: 997, processID: 42, place: unit, isAdmin: false)
     #expect(
       lines(.whoami(peer, vendor: peer.app, groups: [])) == [
-        "OK \"unit:a\\\\x2db.service\" uid=998 gid=997 pid=42 unit=\"a\\\\x2db.service\" vendor=\"unit:a\\\\x2db.service\" admin=no",
-        "",
+        "OK \(escaped) uid=998 gid=997 pid=42 unit=\"a\\\\x2db.service\" vendor=\(escaped) admin=no", "",
       ])
+    let contained = Peer(
+      userID: 0, groupID: 0, processID: 42, place: PeerPlace(unit: nil, container: "box"), isAdmin: true)
+    #expect(
+      lines(.whoami(contained, vendor: "v", groups: []))
+        == ["OK container:box uid=0 gid=0 pid=42 container=box vendor=v admin=no", ""])
   }
 
   @Test func `whoami says what the manifest says, and the groups in one word`() {
     let peer = Peer(
-      app: "org.a", userID: 0, groupID: 0, processID: 1, unit: nil, unitOwner: nil, session: nil, isAdmin: true)
+      app: "org.a", userID: 0, groupID: 0, processID: 1, place: PeerPlace(), session: nil, isAdmin: true)
     #expect(
       lines(.whoami(peer, vendor: "org.v", groups: ["org.v.shared", "org.v.media"])).first
         == "OK org.a uid=0 gid=0 pid=1 vendor=org.v groups=org.v.shared,org.v.media admin=yes")

@@ -102,7 +102,7 @@ import Testing
   @Test func `the manual describes every setting`() throws {
     let page = try Tree.text("packaging/man/identityd.conf.5")
     let table = try Tree.text("Sources/identityd/ConfigurationKey.swift")
-    for match in table.matches(of: /(?:name: |policy\(|number\("[A-Za-z]+", )"([A-Za-z]+)"/) {
+    for match in table.matches(of: /(?:name: |(?:choice|number|size)\("[A-Za-z]+", )"([A-Za-z]+)"/) {
       #expect(page.contains(match.1), "\(match.1)")
     }
   }

@@ -145,9 +145,13 @@ extension Plan {
 }
 
 extension Text {
-  /// The user whose service this app without a manifest is; nil for any other.
-  var owner: UInt32? {
-    guard isUnclaimedApp, let mark = bytes.lastIndex(of: UInt8(ascii: "@")) else { return nil }
+  /// The user to whom an app without a manifest belongs by its name: `unit:NAME@UID`, `unit:NAME:UID`, `container:ID@UID`.
+  /// Nil for any other. The name of a service ends with `.service`, so that of a system's own service is none of these.
+  package var owner: UInt32? {
+    let isUnit = bytes.starts(with: "unit:".utf8)
+    guard isUnit || bytes.starts(with: "container:".utf8),
+      let mark = bytes.lastIndex(where: { $0 == UInt8(ascii: "@") || isUnit && $0 == UInt8(ascii: ":") })
+    else { return nil }
     return UInt32(String(decoding: bytes[(mark + 1)...], as: UTF8.self))
   }
 }

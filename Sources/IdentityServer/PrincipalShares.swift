@@ -1,12 +1,12 @@
 import IdentityCore
 import LinuxSystem
 
-/// What one user has of the daemon: its connections, and how much is held for them.
+/// What one principal has of the daemon: its connections, and how much is held for them.
 ///
-/// Users take turns, each with a list of its own of connections that have something to do: so one with a thousand of them
+/// Principals take turns, each with a list of its own of connections that have something to do: so one with a thousand of them
 /// is one of those who wait, as is one with a single connection.
-final class UserShare {
-  let userID: UInt32
+final class PrincipalShare {
+  let principal: Principal
   /// The bounds in force.
   var limits: Limits
 
@@ -26,8 +26,8 @@ final class UserShare {
   /// How much longer than its time the last turn was, in microseconds.
   var overdraft: UInt64 = 0
 
-  init(_ userID: UInt32, _ limits: Limits) {
-    self.userID = userID
+  init(_ principal: Principal, _ limits: Limits) {
+    self.principal = principal
     self.limits = limits
   }
 
@@ -39,7 +39,7 @@ final class UserShare {
 
   /// Whether its connections may have more under way than one request each. Root is trusted, and very different services
   /// are root.
-  var hasRoom: Bool { userID == 0 || (changes < limits.changesPerUser && output < limits.outputPerUser) }
+  var hasRoom: Bool { principal.isTrusted || (changes < limits.changesPerUser && output < limits.outputPerUser) }
 }
 
 /// Connections in the order of their turns.
@@ -72,7 +72,7 @@ final class TokenQueue {
   }
 }
 
-/// All connections by their token, and the users behind them.
+/// All connections by their token, and the principals behind them.
 final class ConnectionTable {
   private let slots = Slots<Connection?>(repeating: nil, count: 64)
   private let generations = Slots<UInt32>(repeating: 0, count: 64)
@@ -83,9 +83,9 @@ final class ConnectionTable {
   private var used = 0
 
   /// All that are known, by number.
-  private var users: [UInt32: UserShare] = [:]
+  private var shares: [Principal: PrincipalShare] = [:]
   /// The one that connected last. It is known even when nothing is held for it: who connects once often does so again.
-  private var latest: UserShare?
+  private var latest: PrincipalShare?
   /// How many of them have something here.
   private var present = 0 {
     didSet {
@@ -110,33 +110,42 @@ final class ConnectionTable {
   var all: [Connection] { (0..<slots.count).compactMap { slots[$0] } }
 
   /// How many of them all subscribed.
-  var subscribers: Int { users.values.reduce(0) { $0 + $1.subscribers.count } }
+  var subscribers: Int { shares.values.reduce(0) { $0 + $1.subscribers.count } }
 
   /// Tells of each user; what that does makes no other come or go.
-  func forEachUser(_ body: (UserShare) -> Void) { for user in users.values where user.isPresent { body(user) } }
+  func forEachUser(_ body: (PrincipalShare) -> Void) { for user in shares.values where user.isPresent { body(user) } }
 
-  /// All users.
-  var allUsers: [UserShare] { users.values.filter(\.isPresent) }
+  /// How many principals have something here.
+  var presentPrincipals: Int { present }
+
+  /// All that are present.
+  var allUsers: [PrincipalShare] { shares.values.filter(\.isPresent) }
 
   /// Puts other bounds in force.
-  func use(_ limits: Limits) { for user in users.values { user.limits = limits } }
+  func use(_ limits: Limits) { for user in shares.values { user.limits = limits } }
 
-  /// Why this user gets no more connections; nil when there is room.
-  func refusal(of userID: UInt32, _ limits: Limits) -> Refusal? {
-    if userID != 0, share(of: userID)?.connections ?? 0 >= limits.connectionsPerUser {
-      return .busy("uid \(userID) has \(limits.connectionsPerUser) connections, which is all it may have")
-    }
-    let open = userID == 0 ? limits.connections : limits.connections - limits.reservedConnections
-    return count >= open ? .busy("there are \(count) connections, which is all there may be") : nil
+  /// Why this peer gets no more connections; nil when there is room.
+  ///
+  /// What is kept in reserve is for system users, and for those who have none yet.
+  func refusal(of peer: HeldPeer, _ limits: Limits) -> Refusal? {
+    let principal = peer.principal
+    let open = principal.isTrusted ? limits.connections : limits.connections - limits.reservedConnections
+    guard count < open else { return .busy("there are \(count) connections, which is all there may be") }
+    guard !principal.isTrusted, let own = share(of: principal)?.connections, own > 0 else { return nil }
+    let shared = peer.usesReserve ? open : limits.withoutReserve(open)
+    let most = min(
+      limits.connectionsPerUser, FairShare.most(of: shared, usedByOthers: count - own, others: present - 1))
+    guard own >= most else { return nil }
+    return .busy("\(principal) has \(own) connections, which is all it may have now")
   }
 
   /// Makes place for a connection.
   func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
-    let user = share(of: held.userID) ?? UserShare(held.userID, limits)
+    let user = share(of: held.principal) ?? PrincipalShare(held.principal, limits)
     become(latest: user)
     let slot = takePlace()
     let connection = Connection(
-      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, user: user)
+      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, share: user)
     slots[slot] = connection
     change(user) { $0.connections += 1 }
     count += 1
@@ -152,12 +161,12 @@ final class ConnectionTable {
     free[freeCount] = slot
     freeCount += 1
     count -= 1
-    change(connection.user) { $0.connections -= 1 }
+    change(connection.share) { $0.connections -= 1 }
   }
 
   /// The writer is done with a change that this user asked for.
-  func finishChange(of userID: UInt32) {
-    if let user = share(of: userID) { change(user) { $0.changes -= 1 } }
+  func finishChange(of principal: Principal) {
+    if let user = share(of: principal) { change(user) { $0.changes -= 1 } }
   }
 
   private func takePlace() -> Int {
@@ -174,26 +183,26 @@ final class ConnectionTable {
     return used - 1
   }
 
-  private func share(of userID: UInt32) -> UserShare? {
-    if let latest, latest.userID == userID { return latest }
-    return users[userID]
+  private func share(of principal: Principal) -> PrincipalShare? {
+    if let latest, latest.principal == principal { return latest }
+    return shares[principal]
   }
 
-  private func become(latest user: UserShare) {
+  private func become(latest user: PrincipalShare) {
     guard user !== latest else { return }
-    if let latest, !latest.isPresent { users[latest.userID] = nil }
-    users[user.userID] = user
+    if let latest, !latest.isPresent { shares[latest.principal] = nil }
+    shares[user.principal] = user
     latest = user
   }
 
   /// Changes what is held for a user. It is known until its last change is done: that counts, whoever has closed what.
-  private func change(_ user: UserShare, _ body: (UserShare) -> Void) {
+  private func change(_ user: PrincipalShare, _ body: (PrincipalShare) -> Void) {
     let wasPresent = user.isPresent
     body(user)
     guard user.isPresent != wasPresent else { return }
     present += wasPresent ? -1 : 1
     // What it took too much of, it took from those who were there.
     user.overdraft = 0
-    if wasPresent, user !== latest { users[user.userID] = nil }
+    if wasPresent, user !== latest { shares[user.principal] = nil }
   }
 }

@@ -5,57 +5,70 @@ import TestSupport
 import Testing
 
 /// What is known of a control group is true of that group alone.
-@Suite(.serialized, .enabled(if: Peer.canBeMade, "no control group can be made here")) struct PeerUnitsTests {
+@Suite(.serialized, .enabled(if: Peer.canBeMade, "no control group can be made here")) struct PeerGroupsTests {
   private let name = controlGroupName()
   private func group(_ unit: String) -> String { "system.slice/\(name)-\(unit)" }
 
   @Test func `a group that is known is not looked up again`() throws {
-    let units = PeerUnits(atMost: 4)
+    let groups = PeerGroups(atMost: 4)
     let peer = try Peer(in: group("a.service"))
     let number = try Peer.number(of: group("a.service"))
-    let found = try #require(try units.look(up: peer.socket, in: number))
-    #expect(found.name == "\(name)-a.service")
-    #expect(units.count == 1)
+    let found = try groups.look(up: peer.socket, in: number)
+    #expect(found.unit?.name == "\(name)-a.service")
+    #expect(groups.count == 1)
     // No look-up works with what is no socket.
-    #expect(try units.look(up: -1, in: number) == found)
-    #expect(throws: SystemdError.self) { _ = try units.look(up: -1, in: number + 1) }
-    #expect(throws: SystemdError.self) { _ = try units.look(up: -1, in: nil) }
-    #expect(units.count == 1)
+    #expect(try groups.look(up: -1, in: number) == found)
+    #expect(throws: SystemdError.self) { _ = try groups.look(up: -1, in: number + 1) }
+    #expect(throws: SystemdError.self) { _ = try groups.look(up: -1, in: nil) }
+    #expect(groups.count == 1)
   }
 
   @Test func `that a group is no service's is known too`() throws {
-    let units = PeerUnits(atMost: 4)
+    let groups = PeerGroups(atMost: 4)
     let peer = try Peer(in: group("a.scope"))
     let number = try Peer.number(of: group("a.scope"))
-    #expect(try units.look(up: peer.socket, in: number) == nil)
-    #expect(units.count == 1)
-    #expect(try units.look(up: -1, in: number) == nil)
+    #expect(try groups.look(up: peer.socket, in: number).unit == nil)
+    #expect(groups.count == 1)
+    #expect(try groups.look(up: -1, in: number).unit == nil)
+  }
+
+  @Test func `a container's group is known as that, and its own container is none to a daemon in one`() throws {
+    let id = String(repeating: "0123456789abcdef", count: 4)
+    let path = "system.slice/\(name)/docker-\(id).scope/init"
+    let peer = try Peer(in: path)
+    let number = try Peer.number(of: path)
+    for group in [number, nil] {
+      let found = try PeerGroups(atMost: 4).look(up: peer.socket, in: group)
+      #expect((found.unit, found.container?.name) == (nil, id))
+    }
+    let own = PeerGroups(atMost: 4, own: ContainerScope(group: "/docker/\(id)"))
+    #expect(try own.look(up: peer.socket, in: number).container == nil)
   }
 
   @Test func `a kernel that does not tell the group has each peer looked up`() throws {
-    let units = PeerUnits(atMost: 4)
+    let groups = PeerGroups(atMost: 4)
     let peer = try Peer(in: group("a.service"))
-    #expect(try units.look(up: peer.socket, in: nil)?.name == "\(name)-a.service")
-    #expect(units.count == 0)
+    #expect(try groups.look(up: peer.socket, in: nil).unit?.name == "\(name)-a.service")
+    #expect(groups.count == 0)
   }
 
   @Test func `what was found by another group than the kernel told is not kept`() throws {
-    let units = PeerUnits(atMost: 4)
+    let groups = PeerGroups(atMost: 4)
     let peer = try Peer(in: group("a.service"))
     let first = try Peer.number(of: group("a.service"))
     // As where the process goes to another group between the kernel's word and the look-up.
     try peer.move(to: group("b.service"))
-    #expect(try units.look(up: peer.socket, in: first)?.name == "\(name)-b.service")
+    #expect(try groups.look(up: peer.socket, in: first).unit?.name == "\(name)-b.service")
     // The root of the hierarchies, where the kernel has every process that is in none of its groups.
-    for root in [1, 2] as [UInt64] { _ = try units.look(up: peer.socket, in: root) }
-    #expect(units.count == 0)
+    for root in [1, 2] as [UInt64] { _ = try groups.look(up: peer.socket, in: root) }
+    #expect(groups.count == 0)
     let second = try Peer.number(of: group("b.service"))
-    #expect(try units.look(up: peer.socket, in: second)?.name == "\(name)-b.service")
-    #expect(units.count == 1)
+    #expect(try groups.look(up: peer.socket, in: second).unit?.name == "\(name)-b.service")
+    #expect(groups.count == 1)
   }
 
   @Test func `a group that is made again under a name is another one`() throws {
-    let units = PeerUnits(atMost: 1_000)
+    let groups = PeerGroups(atMost: 1_000)
     var numbers: Set<UInt64> = []
     for round in 0..<20 {
       let unit = round % 3 == 2 ? "a.scope" : "a.service"
@@ -64,20 +77,20 @@ import Testing
       #expect(numbers.insert(number).inserted)
       let process = try PeerCredentials.processDescriptor(number: peer.processID)
       if let told = ProcessFacts.controlGroup(of: process) { #expect(told == number) }
-      let found = try units.look(up: peer.socket, in: number)
-      #expect(found?.name == (unit == "a.scope" ? nil : "\(name)-a.service"))
+      let found = try groups.look(up: peer.socket, in: number)
+      #expect(found.unit?.name == (unit == "a.scope" ? nil : "\(name)-a.service"))
     }
-    #expect(units.count == 20)
+    #expect(groups.count == 20)
   }
 
   @Test func `no more are kept than the bound, and each is found again`() throws {
-    let units = PeerUnits(atMost: 2)
+    let groups = PeerGroups(atMost: 2)
     let peers = try ["a", "b", "c", "d", "e"].map { try (unit: $0, peer: Peer(in: group("\($0).service"))) }
     for (unit, peer) in peers + peers {
       let number = try Peer.number(of: group("\(unit).service"))
-      #expect(try units.look(up: peer.socket, in: number)?.name == "\(name)-\(unit).service")
-      #expect(try units.look(up: -1, in: number)?.name == "\(name)-\(unit).service")
-      #expect((1...2).contains(units.count))
+      #expect(try groups.look(up: peer.socket, in: number).unit?.name == "\(name)-\(unit).service")
+      #expect(try groups.look(up: -1, in: number).unit?.name == "\(name)-\(unit).service")
+      #expect((1...2).contains(groups.count))
     }
   }
 }

@@ -1,0 +1,179 @@
+import Testing
+
+/// An app is a unit and a user: whoever runs jobs for several keeps them apart.
+extension SystemTests {
+  /// Two people, and the numbers of both.
+  private func people(_ system: Container) async throws -> (ann: String, ben: String) {
+    let numbers = try await system.shell(
+      """
+      for name in ann ben; do
+        getent passwd "$name" >/dev/null || useradd --create-home "$name"
+        id --user "$name"
+      done
+      """)
+    let lines = numbers.split(separator: "\n").map(String.init)
+    return (try #require(lines.first), try #require(lines.last))
+  }
+
+  /// What a job writes down: who it is, and whether it can keep a secret and read that of an app that came before.
+  private static let job = """
+    #!/bin/sh
+    exec >"/tmp/job.$(id --user --name)" 2>&1
+    identityctl whoami | cut --delimiter=' ' --fields=1
+    identityctl item read service=job account=first
+    identityctl item put service=job account=first "data=$(id --user --name | base64)"
+    identityctl item delete service=job account=other
+    """
+
+  /// The apps that ran the job, by their users. Expects that each found nothing of another's.
+  private func jobs(_ system: Container, _ users: [String]) async throws -> [String: String] {
+    var apps: [String: String] = [:]
+    for user in users {
+      let text = try await system.shell(
+        """
+        tries=0
+        until [ "$(cat /tmp/job.\(user) 2>&1 | wc --lines)" -ge 4 ]; do
+          tries=$((tries + 1))
+          [ $tries -lt 300 ] || break
+          sleep 0.1
+        done
+        cat /tmp/job.\(user)
+        """)
+      let lines = text.split(separator: "\n").map(String.init)
+      apps[user] = lines.first
+      #expect(lines.count == 4 && lines[1].contains("not-found"), "\(user): \(text)")
+    }
+    return apps
+  }
+
+  private func prepareJobs(_ system: Container) async throws {
+    try await system.write(Self.job, to: "/usr/local/bin/job")
+    try await system.shell("chmod 755 /usr/local/bin/job; rm -f /tmp/job.*")
+  }
+
+  @Test(arguments: Container.suites)
+  func `jobs of cron are their users', and none reads or deletes what another keeps`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let (ann, ben) = try await people(system)
+    try await prepareJobs(system)
+    try await system.shell(
+      """
+      for user in ann ben; do echo '@reboot /usr/local/bin/job' | crontab -u "$user" -; done
+      echo '@reboot root /usr/local/bin/job' >/etc/cron.d/job
+      # What was there before the boot is run when cron starts for the first time in it.
+      rm -f /run/crond.reboot
+      systemctl restart cron.service
+      """)
+    let apps = try await jobs(system, ["ann", "ben", "root"])
+    #expect(
+      apps == ["ann": "unit:cron.service:\(ann)", "ben": "unit:cron.service:\(ben)", "root": "unit:cron.service"])
+    try await system.shell("rm /etc/cron.d/job; for user in ann ben; do crontab -u $user -r; done")
+  }
+
+  @Test(arguments: Container.suites)
+  func `jobs of at are their users'`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let (ann, ben) = try await people(system)
+    try await prepareJobs(system)
+    try await system.shell(
+      """
+      systemctl start atd.service
+      for user in ann ben; do setpriv --reuid=$user --regid=$user --init-groups sh -c 'cd /; echo job | at now' 2>&1; done
+      echo job | at now 2>&1
+      """)
+    let apps = try await jobs(system, ["ann", "ben", "root"])
+    #expect(apps == ["ann": "unit:atd.service:\(ann)", "ben": "unit:atd.service:\(ben)", "root": "unit:atd.service"])
+  }
+
+  @Test(arguments: Container.suites)
+  func `a unit that is run as one user and then as another is two apps`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let (ann, ben) = try await people(system)
+    try await prepareJobs(system)
+    for user in ["ann", "ben", "root"] {
+      try await system.shell("systemd-run --quiet --wait --collect --unit=job --uid=\(user) /usr/local/bin/job")
+    }
+    let apps = try await jobs(system, ["ann", "ben", "root"])
+    #expect(apps == ["ann": "unit:job.service:\(ann)", "ben": "unit:job.service:\(ben)", "root": "unit:job.service"])
+  }
+
+  @Test(arguments: Container.suites)
+  func `sudo in a user's service is as outside of it`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let (ann, ben) = try await people(system)
+    let told = try await system.shell(
+      """
+      echo 'ann ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/ann
+      loginctl enable-linger ann
+      systemctl start user@\(ann).service
+      systemd-run --quiet --wait --pipe --collect --uid=ann --setenv=XDG_RUNTIME_DIR=/run/user/\(ann) \\
+        systemd-run --user --quiet --wait --pipe --collect --unit=web sh -euc '
+          identityctl whoami
+          sudo identityctl item put service=s account=root data=eA== >&2
+          sudo identityctl whoami
+          sudo -u ben identityctl whoami
+          identityctl item read service=s account=root 2>&1 || true'
+      rm /etc/sudoers.d/ann
+      """)
+    let lines = told.split(separator: "\n").map(String.init)
+    #expect(lines.count == 4)
+    #expect(
+      lines.prefix(3).map { $0.prefix { $0 != " " } } == ["unit:web.service@\(ann)", "user:0", "user:\(ben)"], "\(told)"
+    )
+    #expect(lines[1].hasSuffix("admin=yes") && !lines[1].contains("unit="))
+    #expect(lines.last?.contains("not-found") == true)
+  }
+
+  @Test(arguments: Container.suites)
+  func `a dynamic user is its unit, also when it has another number the next time`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    var users: Set<String> = []
+    var installations: Set<String> = []
+    for name in ["first", "second", "third"] {
+      let told = try await system.shell(
+        """
+        systemd-run --quiet --wait --pipe --collect --unit=dynamic --property=DynamicUser=yes --property=User=\(name) \\
+          sh -euc 'id --user; identityctl whoami; identityctl get installation'
+        """)
+      let lines = told.split(separator: "\n").map(String.init)
+      #expect(lines.count == 3 && lines[1].hasPrefix("unit:dynamic.service "), "\(told)")
+      users.insert(lines[0])
+      installations.insert(lines[2])
+    }
+    #expect(users.count == 3 && installations.count == 1)
+  }
+
+  @Test(arguments: Container.suites)
+  func `a pool that starts as root and works as several users is several apps, which manifests can name`(suite: String)
+    async throws
+  {
+    let system = try await Container.ready(suite)
+    let (ann, ben) = try await people(system)
+    let ask = """
+      systemd-run --quiet --wait --pipe --collect --unit=pool sh -euc '
+        for user in root www-data ann ben; do
+          setpriv --reuid=$user --regid=$user --init-groups identityctl whoami | cut --delimiter=" " --fields=1
+        done'
+      """
+    #expect(
+      try await system.shell(ask).split(separator: "\n")
+        == ["unit:pool.service", "unit:pool.service:33", "unit:pool.service:\(ann)", "unit:pool.service:\(ben)"])
+    try await system.write("[App]\nUnit=pool.service", to: "\(Container.manifests)/org.pool.app")
+    try await system.write("[App]\nUnit=pool.service\nUser=ann", to: "\(Container.manifests)/org.pool.ann.app")
+    try await system.shell(
+      """
+      tries=0
+      until [ "$(identityctl app list | grep --count org.pool)" = 2 ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ]
+        sleep 0.1
+      done
+      """)
+    #expect(
+      try await system.shell(ask).split(separator: "\n")
+        == ["org.pool", "org.pool", "org.pool.ann", "unit:pool.service:\(ben)"])
+    // Outside of the unit a manifest with Unit= makes nobody anything.
+    let outside = "systemd-run --quiet --scope --uid=ann identityctl whoami | cut --delimiter=' ' --fields=1"
+    #expect(try await system.shell(outside) == "user:\(ann)")
+  }
+}
