@@ -68,27 +68,34 @@ package struct Peer: Equatable, Sendable {
   package let session: SessionAnchor?
   /// Whether it is root or in `AdminGroup=`, and not contained.
   package let isAdmin: Bool
+  /// Whether it is in `MonitorGroup=` or the daemon's own user, and not contained.
+  package let isMonitor: Bool
+
+  /// Whether it may read all rows of `status` and `stats`. A peer that may not is told of the daemon's health alone.
+  package var mayMonitor: Bool { isAdmin || isMonitor }
 
   /// Takes over what the kernel and the control group say.
   ///
   /// - Parameters:
   ///   - isAdmin: whether the user is one, outside of containers.
+  ///   - isMonitor: whether the user is a monitor, outside of containers.
   ///   - claims: the manifests'.
   package init(
     userID: UInt32, groupID: UInt32, processID: Int32, place: PeerPlace = PeerPlace(), session: SessionAnchor? = nil,
-    isAdmin: Bool, claims: AppClaims = AppClaims(), ranges: UserRanges = UserRanges(),
+    isAdmin: Bool, isMonitor: Bool = false, claims: AppClaims = AppClaims(), ranges: UserRanges = UserRanges(),
     subordinates: SubordinateUsers = SubordinateUsers()
   ) {
     let place = place.counting(for: userID, subordinates)
     self.init(
       app: Self.app(of: place, userID, claims, ranges), userID: userID, groupID: groupID, processID: processID,
-      place: place, session: session, isAdmin: isAdmin && !place.isContained)
+      place: place, session: session, isAdmin: isAdmin && !place.isContained,
+      isMonitor: isMonitor && !place.isContained)
   }
 
   /// Takes over what an earlier daemon found out about a connection that it handed over.
   package init(
     app: Text, userID: UInt32, groupID: UInt32, processID: Int32, place: PeerPlace, session: SessionAnchor?,
-    isAdmin: Bool
+    isAdmin: Bool, isMonitor: Bool = false
   ) {
     self.app = app
     self.userID = userID
@@ -97,6 +104,7 @@ package struct Peer: Equatable, Sendable {
     self.place = place
     self.session = session
     self.isAdmin = isAdmin
+    self.isMonitor = isMonitor
   }
 
   /// The rules of the protocol's section 2, in their order.

@@ -25,7 +25,7 @@ final class HandoverMemory {
 
   fileprivate static let magic: UInt64 = 0x6964_656e_7469_7479
   /// The form of the records and of the words; a daemon that knows another one takes nothing over.
-  fileprivate static let version: UInt64 = 1
+  fileprivate static let version: UInt64 = 2
   private static let firstSlotWord = 8
   private static let wordsPerSlot = 4
   /// Room for the longest line, the most output that may wait, and ten thousand UUIDs behind it. A longer list that a

@@ -49,6 +49,7 @@ struct HandoverRecord: Equatable {
       writer.append(inode)
     }
     writer.append(peer.isAdmin ? 1 : 0)
+    writer.append(peer.isMonitor ? 1 : 0)
     writer.append(subscription == nil ? 0 : 1)
     if let subscription {
       for start in subscription.starts { writer.append(UInt64(bitPattern: start)) }
@@ -72,9 +73,10 @@ extension HandoverRecord {
     var reader = RecordReader(bytes)
     guard let inode = reader.number(), let app = reader.text(), let user: UInt32 = reader.exact(),
       let group: UInt32 = reader.exact(), let process: UInt32 = reader.exact(), let unit = reader.optionalText(),
-      let owner = reader.optionalNumber(), let container = reader.optionalText(), let hasOtherNamespaces = reader.flag(),
+      let owner = reader.optionalNumber(), let container = reader.optionalText(),
+      let hasOtherNamespaces = reader.flag(),
       let session = reader.session(), let isAdmin = reader.flag(),
-      let subscribes = reader.flag()
+      let isMonitor = reader.flag(), let subscribes = reader.flag()
     else { return nil }
     var subscription: Subscription?
     if subscribes {
@@ -94,9 +96,9 @@ extension HandoverRecord {
       peer: Peer(
         app: app, userID: user, groupID: group, processID: Int32(bitPattern: process),
         place: PeerPlace(
-          unit: unit.value, owner: placeOwner, container: container.value, 
+          unit: unit.value, owner: placeOwner, container: container.value,
           hasOtherNamespaces: hasOtherNamespaces),
-        session: session.value, isAdmin: isAdmin),
+        session: session.value, isAdmin: isAdmin, isMonitor: isMonitor),
       subscription: subscription, hasEnded: hasEnded, isClosing: isClosing, input: input, output: output)
   }
 }

@@ -20,7 +20,15 @@ struct PeerFacts {
   /// What follows from the control group, as it counts for its user.
   let unit: PeerUnit?
   let session: SessionAnchor?
-  let isAdmin: Bool
+  let rights: PeerRights
+}
+
+/// What a peer's user and groups allow it, unless it is contained.
+struct PeerRights: Equatable {
+  /// See ``Peer/isAdmin``.
+  var isAdmin: Bool
+  /// See ``Peer/isMonitor``.
+  var isMonitor: Bool
 }
 
 /// What the machine and the administrator say of peers.
@@ -29,6 +37,10 @@ struct AttestationRules {
   let unnamedUser: UInt32?
   /// The group of `AdminGroup=`.
   private(set) var adminGroup: UInt32?
+  /// The group of `MonitorGroup=`.
+  private(set) var monitorGroup: UInt32?
+  /// The user of the daemon: that user can read the state itself.
+  let ownUser = Accounts.ownUserID
   /// What becomes of a container that no manifest admits.
   private(set) var containers = ContainerPolicy.own
   /// Which users are regular ones.
@@ -61,6 +73,7 @@ struct AttestationRules {
   /// Puts settings in force.
   mutating func use(_ settings: ServerSettings) {
     adminGroup = settings.adminGroup
+    monitorGroup = settings.monitorGroup
     containers = settings.containers
     ranges = settings.userRanges
   }
@@ -95,10 +108,10 @@ struct PeerAttestation: ~Copyable {
       let number = ProcessFacts.controlGroup(of: process)
       // Each process has an inode of its own since Linux 6.9, and those that tell the control group are of 6.13.
       let inode = try number == nil ? nil : process.inode()
-      let isAdmin = try Self.isAdmin(credentials, of: socket, adminGroup: rules.adminGroup)
+      let rights = try Self.rights(credentials, of: socket, by: rules)
       let attested: AttestedPeer
       if let latest, let facts = latest.facts, facts.credentials == credentials, facts.group == number,
-        facts.inode == inode, facts.isAdmin == isAdmin,
+        facts.inode == inode, facts.rights == rights,
         try facts.session == Self.session(of: credentials.processID, inode, in: facts.unit)
       {
         attested = latest
@@ -113,8 +126,8 @@ struct PeerAttestation: ~Copyable {
         let session = try Self.session(of: credentials.processID, inode, in: unit)
         let peer = Peer(
           userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID, place: place,
-          session: session, isAdmin: isAdmin, claims: rules.claims, ranges: rules.ranges,
-          subordinates: rules.subordinates)
+          session: session, isAdmin: rights.isAdmin, isMonitor: rights.isMonitor, claims: rules.claims,
+          ranges: rules.ranges, subordinates: rules.subordinates)
         if let container = place.containerName, rules.containers == .deny, peer.app.isUnclaimedApp {
           throw Refusal.denied(
             app: peer.app, userID: peer.userID,
@@ -123,7 +136,7 @@ struct PeerAttestation: ~Copyable {
         var facts: PeerFacts?
         if let number, let inode, rules.groups.isKnown(number) {
           facts = .init(
-            credentials: credentials, group: number, inode: inode, unit: unit, session: session, isAdmin: isAdmin)
+            credentials: credentials, group: number, inode: inode, unit: unit, session: session, rights: rights)
         }
         attested = AttestedPeer(facts: facts, held: rules.held(peer))
       }
@@ -156,12 +169,20 @@ struct PeerAttestation: ~Copyable {
     return try ProcessFacts.startTime(of: processID).map { .process(processID, start: $0) }
   }
 
-  private static func isAdmin(
-    _ credentials: PeerCredentials, of socket: borrowing Descriptor, adminGroup: UInt32?
-  ) throws(SystemError) -> Bool {
-    if credentials.userID == 0 { return true }
-    guard let adminGroup else { return false }
-    if credentials.groupID == adminGroup { return true }
-    return try PeerCredentials.groups(of: socket).contains(adminGroup)
+  private static func rights(
+    _ credentials: PeerCredentials, of socket: borrowing Descriptor, by rules: borrowing AttestationRules
+  ) throws(SystemError) -> PeerRights {
+    if credentials.userID == 0 { return PeerRights(isAdmin: true, isMonitor: false) }
+    let isOwn = credentials.userID == rules.ownUser
+    guard rules.adminGroup != nil || rules.monitorGroup != nil else {
+      return PeerRights(isAdmin: false, isMonitor: isOwn)
+    }
+    let groups = try PeerCredentials.groups(of: socket)
+    func isMember(of group: UInt32?) -> Bool {
+      guard let group else { return false }
+      return credentials.groupID == group || groups.contains(group)
+    }
+    return PeerRights(
+      isAdmin: isMember(of: rules.adminGroup), isMonitor: isOwn || isMember(of: rules.monitorGroup))
   }
 }

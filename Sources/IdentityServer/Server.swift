@@ -12,6 +12,8 @@ package struct ServerSettings: Equatable, Sendable {
   package var pollMicroseconds: UInt64 = 0
   /// The group of `AdminGroup=`, resolved.
   package var adminGroup: UInt32?
+  /// The group of `MonitorGroup=`, resolved; nil for nobody.
+  package var monitorGroup: UInt32?
   /// What becomes of a container that no manifest admits.
   package var containers = ContainerPolicy.own
   /// Which users are regular ones.

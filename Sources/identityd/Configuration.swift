@@ -11,6 +11,8 @@ struct Configuration: Equatable {
   /// Empty for the usual ones.
   var appDirectories: [String] = []
   var adminGroup: String?
+  /// Nil for nobody.
+  var monitorGroup: String? = usualMonitorGroup
   var containers = ContainerPolicy.own
   var limits = Limits()
   var pollMicroseconds = 0
@@ -20,6 +22,9 @@ struct Configuration: Equatable {
   private static let usualAppDirectories = [
     "/etc/identityd/apps.d", "/run/identityd/apps.d", "/usr/local/lib/identityd/apps.d", "/usr/lib/identityd/apps.d",
   ]
+
+  /// The packages make it. By hand there often is none, which is no mistake.
+  private static let usualMonitorGroup = "identityd-monitor"
 
   /// A configuration, and what in it was not understood.
   struct Loaded {
@@ -65,11 +70,12 @@ struct Configuration: Equatable {
     return Loaded(configuration: configuration, warnings: warnings)
   }
 
-  /// What the loop has to know of it.
+  /// What the loop has to know of it, and what of that is in doubt.
   ///
-  /// - Throws: where the group is not known to the name service.
-  func serverSettings() throws(ConfigurationFailure) -> ServerSettings {
+  /// - Throws: where the group of admins is not known to the name service.
+  func serverSettings() throws(ConfigurationFailure) -> (settings: ServerSettings, warnings: [String]) {
     var settings = ServerSettings()
+    var warnings: [String] = []
     settings.limits = limits
     settings.pollMicroseconds = UInt64(pollMicroseconds)
     settings.appDirectories = appDirectories.isEmpty ? Self.usualAppDirectories : appDirectories
@@ -81,17 +87,34 @@ struct Configuration: Equatable {
     } catch {
       throw ConfigurationFailure(place: "UID_MIN of login.defs", reason: "\(error)")
     }
-    guard let adminGroup else { return settings }
+    settings.monitorGroup = monitors(&warnings)
+    guard let adminGroup else { return (settings, warnings) }
     do {
       guard let number = try Accounts.groupID(named: adminGroup) else {
         throw ConfigurationFailure(place: "[Access] AdminGroup=\(adminGroup)", reason: "there is no such group")
       }
       settings.adminGroup = number
-      return settings
+      return (settings, warnings)
     } catch let failure as ConfigurationFailure {
       throw failure
     } catch {
       throw ConfigurationFailure(place: "[Access] AdminGroup=\(adminGroup)", reason: "\(error)")
+    }
+  }
+
+  /// The number of the group of monitors. No such group, or no answer of the name service, means nobody: that is no reason
+  /// to keep everybody else waiting.
+  private func monitors(_ warnings: inout [String]) -> UInt32? {
+    guard let monitorGroup else { return nil }
+    do {
+      let number = try Accounts.groupID(named: monitorGroup)
+      if number == nil, monitorGroup != Self.usualMonitorGroup {
+        warnings.append("[Access] MonitorGroup=\(monitorGroup): there is no such group; it has no members")
+      }
+      return number
+    } catch {
+      warnings.append("[Access] MonitorGroup=\(monitorGroup): \(error); it has no members until the next reload")
+      return nil
     }
   }
 }

@@ -10,7 +10,7 @@ struct ConfigurationKey: Sendable {
   let name: String
   /// What a value may be, for people.
   let allowed: String
-  /// Takes a value in; false where it is not allowed. An empty value means the default.
+  /// Takes a value in; false where it is not allowed. An empty value means the default, but for a group.
   let set: @Sendable (inout Configuration, String) -> Bool
 
   static let all: [ConfigurationKey] = [
@@ -26,6 +26,11 @@ struct ConfigurationKey: Sendable {
     },
     ConfigurationKey(section: "Access", name: "AdminGroup", allowed: "the name of a group") { result, value in
       result.adminGroup = value.isEmpty ? nil : value
+      return !value.contains(" ")
+    },
+    ConfigurationKey(section: "Access", name: "MonitorGroup", allowed: "the name of a group") { result, value in
+      // Not the default, as elsewhere: there has to be a way to say that nobody is meant.
+      result.monitorGroup = value.isEmpty ? nil : value
       return !value.contains(" ")
     },
     choice("Access", "Containers", \.containers),

@@ -74,7 +74,8 @@ enum Daemon {
     _ options: Options, _ locations: Locations
   ) throws(ConfigurationFailure) -> (Configuration.Loaded, ServerSettings) {
     let loaded = try Configuration.load(file: options.configurationFile, folders: locations.configurationFolders)
-    return (loaded, try loaded.configuration.serverSettings())
+    let (settings, warnings) = try loaded.configuration.serverSettings()
+    return (Configuration.Loaded(configuration: loaded.configuration, warnings: loaded.warnings + warnings), settings)
   }
 
   // MARK: Serve

@@ -189,6 +189,7 @@ import Testing
     ("[Loop]\nPollMicroseconds=1001\n", "identityd.conf:2", "0 to 1000"),
     ("[Apps]\nDirectories=relative\n", "identityd.conf:2", "absolute paths"),
     ("[Access]\nAdminGroup=no-such-group-here\n", "AdminGroup=no-such-group-here", "no such group"),
+    ("[Access]\nMonitorGroup=two words\n", "identityd.conf:2", "the name of a group"),
     ("nonsense\n", "identityd.conf:1", "neither [Section] nor Name=value"),
     ("[Limits]\nConnections=32\nReservedConnections=32\n", "[Limits]", "more than the 32 reserved"),
   ])

@@ -106,10 +106,10 @@ import Testing
     ),
   ]
 
-  private func peer(_ place: PeerPlace, _ user: UInt32, isAdmin: Bool = true) -> Peer {
+  private func peer(_ place: PeerPlace, _ user: UInt32, isAdmin: Bool = true, isMonitor: Bool = false) -> Peer {
     Peer(
-      userID: user, groupID: 0, processID: 2, place: place, isAdmin: isAdmin, claims: Self.claims,
-      subordinates: Self.subordinates)
+      userID: user, groupID: 0, processID: 2, place: place, isAdmin: isAdmin, isMonitor: isMonitor,
+      claims: Self.claims, subordinates: Self.subordinates)
   }
 
   @Test(arguments: table.indices) func `an app is a unit and a user, or a container`(row: Int) {
@@ -124,7 +124,13 @@ import Testing
         let peer = peer(place, user.userID)
         #expect("\(peer.app)" == app, "\(user.name) in \(place)")
         #expect(peer.isAdmin == (peer.place.container == nil && !isContained))
-        #expect(!self.peer(place, user.userID, isAdmin: false).isAdmin)
+        let other = self.peer(place, user.userID, isAdmin: false)
+        #expect(!other.isAdmin && !other.mayMonitor)
+        // An admin may monitor the daemon, and a monitor is no admin.
+        #expect(peer.mayMonitor == peer.isAdmin)
+        let monitor = self.peer(place, user.userID, isAdmin: false, isMonitor: true)
+        #expect(!monitor.isAdmin)
+        #expect(monitor.mayMonitor == peer.isAdmin, "\(user.name) in \(place)")
         #expect(peer.app.isUnclaimedApp == app.contains(":"))
       }
     }
@@ -177,7 +183,7 @@ import Testing
       isAdmin: false)
     let before = Peer(
       userID: 0, groupID: 997, processID: 5, place: place, session: .process(5, start: 77), isAdmin: true,
-      claims: Self.claims)
+      isMonitor: true, claims: Self.claims)
     #expect(peer == before)
   }
 

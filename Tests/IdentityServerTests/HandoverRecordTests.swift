@@ -18,7 +18,7 @@ import Testing
     let has: [(HandoverRecord) -> Bool] = [
       { $0.peer.place.unit != nil }, { $0.peer.place.owner != nil },
       { $0.peer.place.container != nil }, { $0.peer.place.hasOtherNamespaces }, { $0.peer.session != nil },
-      { $0.peer.isAdmin },
+      { $0.peer.isAdmin }, { $0.peer.isMonitor },
       { $0.subscription != nil }, { $0.subscription?.lag != nil }, { $0.hasEnded }, { $0.isClosing },
       { !$0.input.isEmpty }, { !$0.output.isEmpty },
     ]
@@ -38,7 +38,7 @@ import Testing
           peer: Peer(
             app: "", userID: half, groupID: ~half, processID: Int32(bitPattern: half),
             place: PeerPlace(unit: "", owner: half),
-            session: session, isAdmin: number == 0))
+            session: session, isAdmin: number == 0, isMonitor: number > 0))
         #expect(HandoverRecord(record.bytes) == record)
       }
     }
@@ -157,7 +157,7 @@ extension HandoverRecord {
           unit: maybe(text()), owner: maybe(UInt32(truncatingIfNeeded: number())), container: maybe(text()),
           hasOtherNamespaces: generator.once(in: 2)),
         session: sessions.randomElement(using: &generator) ?? nil,
-        isAdmin: generator.once(in: 2)),
+        isAdmin: generator.once(in: 2), isMonitor: generator.once(in: 2)),
       subscription: maybe(Subscription(starts: starts, place: place, lag: lag)), hasEnded: generator.once(in: 2),
       isClosing: generator.once(in: 2), input: maybe(bytes(100)) ?? [], output: maybe(bytes(100)) ?? [])
   }
