@@ -114,7 +114,7 @@ extension Server {
         .append(to: &connection.output)
     case .check(let text): Reply.check(text).append(to: &connection.output)
     case .status: status(for: connection.peer).append(to: &connection.output)
-    case .stats(ofApps: false): statistics.append(to: &connection.output)
+    case .stats(ofApps: false): statistics(for: connection.peer).append(to: &connection.output)
     case .stats(ofApps: true): statisticsOfApps(for: connection).append(to: &connection.output)
     case .derived(let identifier): try derive(identifier, for: connection.peer).append(to: &connection.output)
     case .subscribe(let topics, let since, let snapshot):

@@ -4,7 +4,18 @@ import LinuxSystem
 
 extension Server {
   /// `stats`: a row a series, in the order of the table of metrics.
-  var statistics: Reply {
+  func statistics(for peer: Peer) -> Reply {
+    let sharesDevice = registry.may(peer, see: .sharing)
+    var reply = Reply()
+    for sample in samples where sample.metric.audience.includes(peer, sharesDevice: sharesDevice) {
+      sample.append(to: &reply)
+    }
+    reply.ok()
+    return reply
+  }
+
+  /// Everything that was counted and measured.
+  private var samples: [MetricSample] {
     let now = Clock.monotonicMicroseconds
     let states = stateCounts
     let log = logBacklog()
@@ -38,10 +49,7 @@ extension Server {
       MetricSample(.logQueue, log.waiting),
       MetricSample(.logDropped, log.lost),
     ]
-    var reply = Reply()
-    for sample in samples { sample.append(to: &reply) }
-    reply.ok()
-    return reply
+    return samples
   }
 
   /// What came at all, by verb and outcome.
@@ -70,15 +78,15 @@ extension Server {
     }
   }
 
-  /// `stats apps=yes`: the apps that ask most, or have asked; whoever is no admin sees its own.
+  /// `stats apps=yes`: the apps that ask most, or have asked; a peer that may not monitor the daemon sees its own app.
   func statisticsOfApps(for asking: Connection) -> Reply {
     var apps: [Text: AppStatistics] = [:]
     let own = asking.peer.app
-    let isAdmin = asking.peer.isAdmin
-    for (app, requests) in measurements.requestsOfApps where isAdmin || app == own {
+    let seesAll = asking.peer.mayMonitor
+    for (app, requests) in measurements.requestsOfApps where seesAll || app == own {
       apps[app, default: AppStatistics(app: app)].requests += requests
     }
-    for connection in connections.all where isAdmin || connection.peer.app == own {
+    for connection in connections.all where seesAll || connection.peer.app == own {
       apps[connection.peer.app, default: AppStatistics(app: connection.peer.app)].count(connection)
     }
     // The one that asks is not counted before it is answered.

@@ -5,59 +5,64 @@ import LinuxSystem
 import Systemd
 
 extension Server {
-  /// `status`: a row a value. Where things are is told to admins, and to whoever runs the daemon as its own user.
+  /// `status`: a row a value, in the order of the table of rows.
   func status(for peer: Peer) -> Reply {
-    var reply = Reply()
     let uptime = (Clock.monotonicMicroseconds - startedMonotonic) / 1_000_000
-    let rows: [(String, Reply.Value)] = [
-      ("version", .string(Version.program)),
-      ("protocol", .number(Version.lineProtocol)),
-      ("pid", .number(Int64(ProcessGuard.processID))),
-      ("started", .time(started)),
-      ("uptime", .number(Int64(clamping: uptime))),
-      ("boot", lifetimes.boot.map(Reply.Value.uuid) ?? .string("unknown")),
-      ("socket", .string(socketPath)),
-      ("store", .string(condition.name)),
-      ("connections", .number(Int64(connections.count))),
-      ("subscribers", .number(Int64(connections.subscribers))),
-      ("last-event", .number(events.last)),
-      ("kept-events", .number(events.last - events.oldest)),
-      ("apps", .number(Int64(registry.apps.count))),
-      ("manifests", .number(Int64(registry.apps.count - registry.apps.withoutManifest))),
-      ("installations", .number(Int64(registry.scopes.count { $0.level == .installation }))),
-      ("vendors", .number(Int64(registry.scopes.count { $0.level == .vendor }))),
-      ("devices", .number(Int64(registry.devices.count))),
-      ("device-origin", .string(registry[.device]?.origin.rawValue ?? "none")),
-      ("items", .number(Int64(registry.items.total.items))),
-      ("item-bytes", .number(Int64(registry.items.total.bytes))),
-      ("tokens", .number(Int64(registry.tokens.count))),
-      ("key", .string(registry.itemFault == nil ? keySource?.rawValue ?? "unavailable" : "unavailable")),
-      ("fleet", .string("none")),
-    ]
-    for (name, value) in rows { append(name, value, to: &reply) }
-    if let suspicion = registry.machine?.suspicion {
-      append("suspect", .string("\(suspicion.cause.rawValue) \(suspicion.since)"), to: &reply)
-    }
-    if let fault = registry.itemFault { append("key-reason", .string(fault), to: &reply) }
-    if registry.isSealed { append("sealed", .yesOrNo(true), to: &reply) }
-    if let refusal = condition.refusal { append("store-reason", .string(refusal.text), to: &reply) }
-    for fault in manifestFaults.prefix(Self.shownFaults) { append("manifest-fault", .string(fault), to: &reply) }
-    if manifestFaults.count > Self.shownFaults {
-      append("manifest-faults", .number(Int64(manifestFaults.count)), to: &reply)
-    }
-    if peer.isAdmin || peer.userID == Accounts.ownUserID {
-      append("state-directory", .string(stateDirectory), to: &reply)
-      for folder in settings.appDirectories { append("manifest-folder", .string(folder), to: &reply) }
-    }
-    reply.ok()
-    return reply
+    var rows = StatusRows(for: peer, sharesDevice: registry.may(peer, see: .sharing))
+    rows.add(.version, .string(Version.program))
+    rows.add(.lineProtocol, .number(Version.lineProtocol))
+    rows.add(.process, .number(Int64(ProcessGuard.processID)))
+    rows.add(.started, .time(started))
+    rows.add(.uptime, .number(Int64(clamping: uptime)))
+    rows.add(.boot, lifetimes.boot.map(Reply.Value.uuid) ?? .string("unknown"))
+    rows.add(.socket, .string(socketPath))
+    rows.add(.store, .string(condition.name))
+    rows.add(.connections, .number(Int64(connections.count)))
+    rows.add(.subscribers, .number(Int64(connections.subscribers)))
+    rows.add(.lastEvent, .number(events.last))
+    rows.add(.keptEvents, .number(events.last - events.oldest))
+    rows.add(.apps, .number(Int64(registry.apps.count)))
+    rows.add(.manifests, .number(Int64(registry.apps.count - registry.apps.withoutManifest)))
+    rows.add(.installations, .number(Int64(registry.scopes.count { $0.level == .installation })))
+    rows.add(.vendors, .number(Int64(registry.scopes.count { $0.level == .vendor })))
+    rows.add(.devices, .number(Int64(registry.devices.count)))
+    rows.add(.deviceOrigin, .string(registry[.device]?.origin.rawValue ?? "none"))
+    rows.add(.items, .number(Int64(registry.items.total.items)))
+    rows.add(.itemBytes, .number(Int64(registry.items.total.bytes)))
+    rows.add(.tokens, .number(Int64(registry.tokens.count)))
+    rows.add(.key, .string(registry.itemFault == nil ? keySource?.rawValue ?? "unavailable" : "unavailable"))
+    rows.add(.fleet, .string("none"))
+    rows.add(.suspect, (registry.machine?.suspicion).map { .string("\($0.cause.rawValue) \($0.since)") })
+    rows.add(.keyReason, registry.itemFault.map { .string($0) })
+    rows.add(.sealed, registry.isSealed ? .yesOrNo(true) : nil)
+    rows.add(.storeReason, (condition.refusal?.text).map { .string($0) })
+    for fault in manifestFaults.prefix(Self.shownFaults) { rows.add(.manifestFault, .string(fault)) }
+    rows.add(.manifestFaults, manifestFaults.isEmpty ? nil : .number(Int64(manifestFaults.count)))
+    rows.add(.stateDirectory, .string(stateDirectory))
+    for folder in settings.appDirectories { rows.add(.manifestFolder, .string(folder)) }
+    rows.reply.ok()
+    return rows.reply
   }
 
   /// All of them are in the journal.
   private static var shownFaults: Int { 16 }
+}
 
-  private func append(_ name: String, _ value: Reply.Value, to reply: inout Reply) {
+/// The rows that one peer is told of.
+private struct StatusRows {
+  var reply = Reply()
+  private let told: [RowAudience]
+
+  init(for peer: Peer, sharesDevice: Bool) {
+    told = RowAudience.allCases.filter { $0.includes(peer, sharesDevice: sharesDevice) }
+  }
+
+  /// Adds a row. A value that the peer is not told of is not looked up: counting all identifiers takes time.
+  ///
+  /// - Parameter value: nil where there is nothing to tell.
+  mutating func add(_ row: StatusRow, _ value: @autoclosure () -> Reply.Value?) {
+    guard told.contains(row.audience), let value = value() else { return }
     reply.row()
-    reply.attribute(name, value)
+    reply.attribute(row.name, value)
   }
 }

@@ -28,20 +28,27 @@ package struct Metric: Equatable, Sendable {
   package let unit: Unit?
   /// What tells its series apart, in the order they are written; none where there is one series.
   package let labels: [String]
+  /// Who is told.
+  package let audience: RowAudience
   /// What it tells, in one sentence.
   package let summary: String
 
-  private init(_ name: String, _ kind: Kind, unit: Unit? = nil, labels: [String] = [], _ summary: String) {
+  private init(
+    _ name: String, _ kind: Kind, unit: Unit? = nil, labels: [String] = [], audience: RowAudience = .monitors,
+    _ summary: String
+  ) {
     self.name = name
     self.kind = kind
     self.unit = unit
     self.labels = labels
+    self.audience = audience
     self.summary = summary
   }
 }
 
 extension Metric {
-  package static let build = Metric("build-info", .gauge, labels: ["version"], "Always 1; the label tells the version.")
+  package static let build = Metric(
+    "build-info", .gauge, labels: ["version"], audience: .everybody, "Always 1; the label tells the version.")
   package static let start = Metric("start-time-seconds", .gauge, unit: .seconds, "When the daemon began, since 1970.")
   package static let uptime = Metric("uptime-seconds", .gauge, unit: .seconds, "How long the daemon runs.")
   package static let requests = Metric(
@@ -62,7 +69,8 @@ extension Metric {
   package static let commitChanges = Metric("commit-changes", .histogram, "How many changes a transaction had.")
   package static let storeBytes = Metric(
     "store-bytes", .gauge, unit: .bytes, "The size of the store with its log, as of the last commit.")
-  package static let storeWritable = Metric("store-writable", .gauge, "1 where changes are possible, else 0.")
+  package static let storeWritable = Metric(
+    "store-writable", .gauge, audience: .everybody, "1 where changes are possible, else 0.")
   package static let connections = Metric(
     "connections", .gauge, labels: ["state"],
     "Connections by state: 'idle', 'working' (on a request), 'sending' (what the client has not read), 'ending'."

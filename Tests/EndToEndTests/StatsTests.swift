@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
-  func `an admin sees all apps, and anybody else its own`() throws {
+  func `an admin is told of all apps, and a user who may not monitor the daemon of its own`() throws {
     let daemon = try DaemonUnderTest().start()
     let other = try OtherUser(1_234, of: daemon)
     for _ in 0..<4 { #expect(try other.ask("ping") == "OK\n") }
@@ -113,7 +113,7 @@ import Testing
     #expect(all.last == "OK \(all.count - 1)")
     #expect(all.count > 2)
     #expect(try other.ask("stats apps=yes") == "* user:1234 connections=1 subscribers=0 requests=5\nOK 1\n")
-    #expect(try other.ask("stats").contains("* requests="))
+    #expect(try other.ask("ping") == "OK\n")
     try other.end()
     // What it asked stays known when it is gone.
     let deadline = Clock.monotonicMicroseconds + UInt64(patience) * 1_000_000

@@ -15,6 +15,11 @@ import Testing
     }
   }
 
+  @Test func `everybody is told of the release and whether changes are possible, and only monitors of the rest`() {
+    #expect(Metric.all.filter { $0.audience == .everybody } == [.build, .storeWritable])
+    #expect(Metric.all.filter { $0.audience == .sharingMonitors }.isEmpty)
+  }
+
   @Test func `a histogram counts each value up to the first bound that is not below it`() {
     var histogram = Histogram(.amounts)
     for value in [0, 1, 2, 3, 5, 1_000, 1_001] { histogram.add(UInt64(value)) }

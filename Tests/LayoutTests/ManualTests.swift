@@ -42,14 +42,42 @@ import Testing
 
   /// The list of metrics in mdoc(7).
   private var metrics: String {
-    var text = ".Bl -tag -width Ds\n"
-    for metric in Metric.all {
+    lists(Metric.all, of: "metrics", \.audience) { metric in
       let labels = metric.labels.isEmpty ? "" : " Pq Va \(metric.labels.joined(separator: " , "))"
-      text += ".It Va \(escaped(metric.name))\(labels)\n\(metric.kind.rawValue.capitalized).\n"
-      text += escaped(metric.summary).replacing(". ", with: ".\n") + "\n"
+      let kind = metric.kind.rawValue.capitalized
+      return ".It Va \(escaped(metric.name))\(labels)\n\(kind).\n\(sentences(metric.summary))"
     }
-    return text + ".El\n"
   }
+
+  /// The list of the rows of `status` in mdoc(7).
+  private var statusRows: String {
+    lists(StatusRow.all, of: "rows", \.audience) { row in
+      ".It Va \(escaped(row.name))\n\(sentences(row.summary))"
+    }
+  }
+
+  /// A list for each audience, with who that is above it.
+  private func lists<Element>(
+    _ elements: [Element], of noun: String, _ audience: (Element) -> RowAudience, _ entry: (Element) -> String
+  ) -> String {
+    var text = ""
+    for reader in RowAudience.allCases {
+      let own = elements.filter { audience($0) == reader }
+      guard !own.isEmpty else { continue }
+      let readers =
+        switch reader {
+        case .everybody: "Every peer is told of these \(noun):"
+        case .monitors: "Only a peer that may monitor the daemon is told of these \(noun):"
+        case .sharingMonitors:
+          "Only such a peer is told of these \(noun), and only if it is an admin or its app shares the device identifier:"
+        }
+      text += "\(readers)\n.Bl -tag -width Ds\n\(own.map(entry).joined()).El\n.Pp\n"
+    }
+    return String(text.dropLast(".Pp\n".count))
+  }
+
+  /// A line for each sentence.
+  private func sentences(_ text: String) -> String { escaped(text).replacing(". ", with: ".\n") + "\n" }
 
   @Test(arguments: ["packaging/man/identityctl.1", "packaging/man/identityd-protocol.7"])
   func `the manual lists the verbs as the table has them`(path: String) throws {
@@ -58,6 +86,10 @@ import Testing
 
   @Test func `the manual lists the metrics as the table has them`() throws {
     try compare(metrics, with: "METRICS", in: "packaging/man/identityd-protocol.7")
+  }
+
+  @Test func `the manual lists the rows of status as the table has them, and who is told of each`() throws {
+    try compare(statusRows, with: "STATUS", in: "packaging/man/identityd-protocol.7")
   }
 
   @Test func `the manual lists the checks as their table has them`() throws {

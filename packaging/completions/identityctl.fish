@@ -8,8 +8,8 @@ set -g __identityctl_commands \
     'hello;;;Say which daemon this is and which protocol it speaks.' \
     'help;-...;;List the verbs, or those that begin with VERB.' \
     'whoami;;;Say who the daemon takes the peer for, by the kernel\'s word.' \
-    'status;;;Show the daemon\'s state, a row a value.' \
-    'stats;;apps=yes;Show what the daemon has counted and measured; apps=yes: of the apps, to an admin of all.' \
+    'status;;;Show the daemon\'s state, a row a value; most rows are for admins and members of MonitorGroup=.' \
+    'stats;;apps=yes;Show what was counted and measured; apps=yes: by app; most is for admins and MonitorGroup= alone.' \
     'seal;;;Prepare a golden image: every identifier ends, and the next start is a first one.' \
     'quit;;;Answer, then close the connection.' \
     'get uuid;;count=- version=4|7;Make fresh UUIDs: version 4 at random, version 7 strictly ascending over all callers.' \

@@ -6,7 +6,8 @@ extension IdentityRequest where Answer == IdentityPeer {
 }
 
 extension IdentityRequest where Answer == [String: String] {
-  /// The daemon's state, by the names that identityd(8) lists.
+  /// The daemon's state, by the names that identityd-protocol(7) lists: its health, and to a program that may monitor the
+  /// daemon the rest.
   public static var status: IdentityRequest {
     IdentityRequest(.question("status")) { (fields) throws(IdentityError) in
       let rows = try fields.map { (row) throws(IdentityError) in row.values }

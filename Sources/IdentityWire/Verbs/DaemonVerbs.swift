@@ -27,13 +27,15 @@ extension Verb {
     ) { (_) throws(Refusal) in .local(.whoami) },
 
     Verb(
-      words: "status", kind: .local, summary: "Show the daemon's state, a row a value.",
+      words: "status", kind: .local,
+      summary:
+        "Show the daemon's state, a row a value; most rows are for admins and members of MonitorGroup=.",
       examples: [.init("status", "* version=\(Version.program)", "…", "OK")]
     ) { (_) throws(Refusal) in .local(.status) },
 
     Verb(
       words: "stats", attributes: [.init("apps", "yes")], kind: .local,
-      summary: "Show what the daemon has counted and measured; apps=yes: of the apps, to an admin of all.",
+      summary: "Show what was counted and measured; apps=yes: by app; most is for admins and MonitorGroup= alone.",
       examples: [
         .init("stats", "* build-info=1 version=\(Version.program)", "…", "* log-dropped=0", "OK"),
         .init("stats apps=yes", "* <word> connections=1 subscribers=0 requests=<number>", "OK 1"),

@@ -1,0 +1,188 @@
+import Foundation
+import IdentityWire
+import TestSupport
+import Testing
+
+/// Who is told what by `status` and `stats`: each row goes to its audience, which the tables of rows name.
+@Suite(.enabled(if: isRoot, "acting as other users needs root")) struct AudienceTests {
+  private let other = 4_711
+  /// The group `tty`, of Debian's base-passwd.
+  private let tty = 5
+  private let all = Set(RowAudience.allCases)
+  private let daemon: DaemonUnderTest
+  private var apps: String { daemon.folder.appending(path: "apps.d").path }
+
+  init() throws { daemon = try DaemonUnderTest() }
+
+  /// Starts the daemon with one app that shares the device identifier, one that does not, and one manifest at fault.
+  private func start(_ access: String = "MonitorGroup=tty") throws {
+    try FileManager.default.createDirectory(
+      atPath: apps, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    let manifests = [
+      "org.example.shares": "User=mail", "org.example.own": "User=daemon\nDeviceIdentifier=app",
+      "org.example.vendors": "User=bin\nDeviceIdentifier=vendor", "org.example.wrong": "User=news\nColour=red",
+    ]
+    for (id, text) in manifests {
+      try Data("[App]\nVendor=org.example\n\(text)\n".utf8).write(to: URL(filePath: "\(apps)/\(id).app"))
+    }
+    try daemon.start(configuration: "[Apps]\nDirectories=\(apps)\n[Access]\n\(access)\n")
+    // The family of a job is a series once there was such a job.
+    _ = try daemon.uuid("get device")
+  }
+
+  /// The names of the rows of an answer, in order.
+  private func names(_ answer: [String]) throws -> [String] {
+    try #require(answer.last == "OK")
+    return try answer.dropLast().map { row in
+      try #require(row.hasPrefix("* "), "\(row)")
+      return String(row.dropFirst(2).prefix { $0 != "=" })
+    }
+  }
+
+  /// The rows of `status` that are there now, by the table, for some audiences.
+  private func rows(_ audiences: Set<RowAudience>) -> [String] {
+    let absent = ["suspect", "key-reason", "sealed", "store-reason"]
+    return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)
+  }
+
+  /// Expects a peer to be told what is for these audiences, and nothing else.
+  private func expect(_ peer: PeerConnection, _ audiences: Set<RowAudience>) throws {
+    var told: [String] = []
+    for name in try names(peer.ask("status")) where told.last != name { told.append(name) }
+    #expect(told == rows(audiences))
+    let metrics = Metric.all.filter { audiences.contains($0.audience) }.map(\.name)
+    var counted: [String] = []
+    for name in try names(peer.ask("stats")) where counted.last != name { counted.append(name) }
+    #expect(counted == metrics)
+  }
+
+  // MARK: Kinds of peers
+
+  @Test func `a row goes to its audience: to root and members all, to any other user the health`() throws {
+    try start()
+    try expect(try PeerConnection(0, of: daemon), all)
+    try expect(try PeerConnection(other, group: tty, of: daemon), all)
+    try expect(try PeerConnection(other, of: daemon), [.everybody])
+    // As a supplementary group too.
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    let member = try run(
+      ["setpriv", "--reuid=\(other)", "--regid=\(other)", "--groups=\(tty)", program, "status"],
+      environment: ["IDENTITYD_SOCKET": daemon.socket])
+    #expect(member.output.contains("item-bytes=0\n"), "\(member)")
+  }
+
+  @Test func `a member is told of all apps, and is no admin`() throws {
+    try start()
+    let peer = try PeerConnection(other, group: tty, of: daemon)
+    #expect(try peer.ask("whoami")[0].hasSuffix("admin=no"))
+    #expect(try peer.ask("stats apps=yes").contains { $0.hasPrefix("* user:0 ") })
+    #expect(try peer.ask("get installation app=org.example.own")[0].hasPrefix("ERR denied "))
+    #expect(try peer.ask("seal")[0].hasPrefix("ERR denied "))
+    let stranger = try PeerConnection(other, of: daemon)
+    #expect(try stranger.ask("stats apps=yes").filter { $0.hasPrefix("* ") }.count == 1)
+  }
+
+  @Test func `an app with a device identifier of its own is never told of the boot`() throws {
+    try start()
+    for (user, app, isTold) in [(8, "shares", true), (1, "own", false), (2, "vendors", false)] {
+      let member = try PeerConnection(user, group: tty, of: daemon)
+      #expect(try member.ask("whoami")[0].hasPrefix("OK org.example.\(app) "))
+      try expect(member, isTold ? all : [.everybody, .monitors])
+      try expect(try PeerConnection(user, of: daemon), [.everybody])
+    }
+  }
+
+  @Test func `faults of manifests are counted for everybody, and named for monitors`() throws {
+    try start()
+    let stranger = try PeerConnection(other, of: daemon).ask("status")
+    #expect(stranger.contains("* manifest-faults=1"))
+    #expect(!stranger.contains { $0.contains("org.example") })
+    let named = try daemon.client().ask("status").filter { $0.hasPrefix("* manifest-fault=") }
+    #expect(named.count == 1 && named[0].contains("org.example.wrong.app:4"), "\(named)")
+  }
+
+  @Test func `the daemon's own user may monitor it, outside of containers`() throws {
+    try FileManager.default.setAttributes([.ownerAccountID: other], ofItemAtPath: daemon.folder.path)
+    let asOther = ["setpriv", "--reuid=\(other)", "--regid=\(other)", "--clear-groups"]
+    try daemon.start(through: asOther)
+    func status(_ wrapper: [String]) throws -> String {
+      try run(asOther + wrapper + ["socat", "-t", "10", "-", "UNIX-CONNECT:\(daemon.socket)"], input: "status\n").output
+    }
+    #expect(try status([]).contains("* state-directory=\(daemon.state.path)\n"))
+    let contained = try status(["unshare", "--user", "--map-root-user"])
+    #expect(contained.contains("* store=ok\n"), "\(contained)")
+    #expect(try names(contained.split(separator: "\n").map(String.init)) == ["version", "protocol", "store", "key"])
+  }
+
+  // MARK: The setting
+
+  @Test(arguments: ["", "MonitorGroup=", "MonitorGroup=no-such-group-here"])
+  func `without such a group there are no members, and the daemon serves`(access: String) throws {
+    try start(access)
+    try expect(try PeerConnection(other, group: tty, of: daemon), [.everybody])
+    try expect(try PeerConnection(0, of: daemon), all)
+    let isNamed = access.hasSuffix("here")
+    if isNamed { try daemon.waitForLog("[Access] MonitorGroup=no-such-group-here: there is no such group") }
+    #expect(daemon.log.contains("MonitorGroup") == isNamed, "\(daemon.log)")
+  }
+
+  @Test func `a reload puts another group in force, for connections that come after it`() throws {
+    try start("")
+    let before = try PeerConnection(other, group: tty, of: daemon)
+    try expect(before, [.everybody])
+    try daemon.configure("[Apps]\nDirectories=\(apps)\n[Access]\nMonitorGroup=tty\n")
+    kill(daemon.process.processIdentifier, SIGHUP)
+    try daemon.waitForLog("The configuration was loaded.")
+    try expect(before, [.everybody])
+    try expect(try PeerConnection(other, group: tty, of: daemon), all)
+  }
+
+  // MARK: What is not told
+
+  @Test func `what an app is told does not depend on what other apps store`() throws {
+    try start()
+    let stranger = try PeerConnection(other, of: daemon)
+    let (root, neighbour) = (try daemon.client(), try PeerConnection(other + 1, of: daemon))
+    var asked = 0
+    func told() throws -> [String] {
+      let answers = try ["status", "stats", "stats apps=yes"].map { try stranger.ask($0) }
+      asked += answers.count
+      // Of its own it is told: of each of its requests, this one included.
+      #expect(answers[2] == ["* user:\(other) connections=1 subscribers=0 requests=\(asked)", "OK 1"])
+      return answers[0] + answers[1]
+    }
+    var subscribers: [PeerConnection] = []
+    let before = try told()
+    let bytes = try root.statusValue("item-bytes")
+    for (step, length) in [1, 17, 4_000].enumerated() {
+      let data = Data(repeating: 0x78, count: length).base64EncodedString()
+      for line in [
+        "get installation", "get vendor", "item put service=s account=a data=\(data)",
+        "item put service=s account=b\(step) label=\(String(repeating: "l", count: step + 1)) data=\(data)",
+        "version report 1.\(step)", "token put fcm token\(step)",
+      ] {
+        #expect(try root.ask(line)[0].hasPrefix("OK"), "\(line)")
+        #expect(try neighbour.ask(line)[0].hasPrefix("OK"), "\(line)")
+        #expect(try told() == before, "after \(line)")
+      }
+      #expect(try root.ask("account set account\(step)") == ["OK"])
+      subscribers.append(try PeerConnection(other + 1, of: daemon))
+      #expect(try subscribers[step].ask("subscribe")[0].hasPrefix("OK"))
+      #expect(try told() == before)
+    }
+    #expect(try root.ask("item delete service=s account=a")[0].hasPrefix("OK"))
+    #expect(try told() == before)
+    #expect(try root.statusValue("item-bytes") != bytes)
+  }
+
+  @Test func `the figures for monitoring say why they are few`() throws {
+    try start()
+    let few = try identityctl(daemon, "stats", "--prometheus", asUser: other)
+    #expect(few.status == 0)
+    #expect(few.errors.contains("only of its health") && few.errors.contains("MonitorGroup="), "\(few.errors)")
+    let samples = few.output.split(separator: "\n").filter { !$0.hasPrefix("#") }
+    let names = samples.map { $0.prefix { $0 != " " && $0 != "{" } }
+    #expect(names == ["identityd_build_info", "identityd_store_writable"])
+    #expect(try identityctl(daemon, "stats", "--prometheus").errors == "")
+  }
+}
