@@ -55,12 +55,15 @@ package struct TopLayout {
 
   private func summary(_ before: TopSample?, _ now: TopSample, _ notice: String?) -> [Line] {
     let version = now.figures.first { $0.metric == .build }?["version"].map { "\($0)" } ?? "?"
-    let uptime = now.number(.uptime).map(Self.duration) ?? "?"
-    let title = "identityd \(version)  up \(uptime)  q quits"
+    // A user who may not monitor the daemon is told of its health and of the own app.
+    let uptime = now.number(.uptime).map { "up \(Self.duration($0))" } ?? "figures are for admins and MonitorGroup="
+    let title = "identityd \(version)  \(uptime)  q quits"
     func state(_ name: Text) -> String { Self.whole(now.number(.connections) { $0["state"] == name }) }
     let isOK: (MetricSample) -> Bool = { $0["outcome"] == "ok" }
     let requests = rate(before, now) { $0.number(.requests) }
-    let refused = rate(before, now) { $0.number(.requests) { !isOK($0) } ?? 0 }
+    let refused = rate(before, now) { sample in
+      sample.number(.requests).map { _ in sample.number(.requests) { !isOK($0) } ?? 0 }
+    }
     let commits = rate(before, now) { $0.number(.commits, where: isOK) }
     let failed = Self.whole(now.number(.commits) { !isOK($0) })
     let store = now.number(.storeBytes).map(Self.bytes) ?? "-"

@@ -41,6 +41,14 @@ package struct Examination: Sendable {
   static let systemStateDirectory = "/var/lib/identityd"
   /// Why a check that needs the daemon's word is skipped.
   static let unreached = "the daemon was not reached, see socket"
+
+  /// Why a check is skipped that needs a row of `status` which this user is not told of.
+  ///
+  /// - Parameter what: the subject of the row, as a clause.
+  static func untold(_ what: String) -> String {
+    "\(what), the daemon tells admins and members of MonitorGroup= alone; ask as root"
+  }
+
   /// How long one answer, or a program that is asked, is waited for.
   static let patienceSeconds: UInt64 = 10
 
@@ -151,6 +159,12 @@ struct DaemonAnswers: Equatable, Sendable {
     else { return }
     let event = try? connection.nextEvent(Examination.patience)
     lastEvent = event?.attributes.first { $0.name == "time" }.flatMap { Timestamp(parsing: $0.value) }
+  }
+
+  /// Whether `status` has a row that is not for everybody. A user who sees one sees them all.
+  var hasAllRows: Bool {
+    let all = Set(StatusRow.all.filter { $0.audience != .everybody }.map(\.name))
+    return status.contains { all.contains($0.name) }
   }
 
   /// The first row of `status` of a name.

@@ -38,7 +38,13 @@ extension Program {
       return status(of: answer)
     }
     // What a later daemon counts besides is left out.
-    let text = MetricText(format).text(answer.rows.compactMap { MetricSample($0) })
+    let samples = answer.rows.compactMap { MetricSample($0) }
+    if !samples.contains(where: { $0.metric.audience != .everybody }) {
+      complain(
+        "the daemon tells this user only of its health; for all figures, join the group of MonitorGroup=, see identityd.conf(5)"
+      )
+    }
+    let text = MetricText(format).text(samples)
     if let file {
       try withFileFailures {
         try SignalWatch.run(SignalWatch.ending, leave: { file.discard() }) {

@@ -49,6 +49,20 @@ import Testing
     #expect(text.hasSuffix("one\ntwo"))
   }
 
+  @Test func `who is told of the health alone sees a dash for each figure`() throws {
+    func sample(_ second: UInt64) throws -> TopSample {
+      TopSample(
+        moment: second * 1_000_000,
+        figures: [MetricSample(.build, 1, "0.1.0"), MetricSample(.storeWritable, 1)],
+        apps: try [TopSample.App(row("* a connections=1 subscribers=0 requests=\(second)"))].compactMap { $0 })
+    }
+    let text = text(TopLayout(columns: 80, lines: 24), try sample(1), try sample(3))
+    #expect(text.hasPrefix("identityd 0.1.0  figures are for admins and MonitorGroup=  q quits"))
+    #expect(text.contains("requests/s -  refused/s -  events -"))
+    #expect(text.contains("commits/s -  failed -  store -, writable"))
+    #expect(text.split(separator: "\n").map { $0.split(separator: " ") }.contains(["a", "1", "0", "1.0"]))
+  }
+
   @Test func `percentiles are those of the time between, beside those of all`() throws {
     let before = try sample(1, requests: 0, turns: [900_000])
     let now = try sample(2, requests: 0, turns: [900_000] + [UInt64](repeating: 15, count: 98) + [700, 700])

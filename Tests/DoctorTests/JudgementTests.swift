@@ -154,7 +154,33 @@ import Testing
     #expect(mends(facts.finding) == ["sudo identityctl renew device"])
   }
 
+  @Test func `a doubt that the daemon keeps from this user is not looked at, and no alarm`() {
+    let told = [("store", "ok"), ("items", "0")]
+    for (answers, result) in [(Array(told.prefix(1)), Finding.Result.skipped), (told, .ok)] {
+      let examination = examination(.answered, answers)
+      func finding(_ content: MachineIDFacts.Content) -> Finding {
+        let isUntold = examination.answers?.hasAllRows == false
+        return MachineIDFacts(content: content, restart: examination.restart, isUntold: isUntold).finding
+      }
+      #expect(finding(.good).result == result)
+      #expect(finding(.good).reason?.hasSuffix("ask as root") ?? false == (result == .skipped))
+      // What the file itself shows fails all the same.
+      #expect(finding(.missing).result == .failed)
+    }
+  }
+
   // MARK: manifests
+
+  @Test func `faults that the daemon does not name are counted, and root is to ask`() {
+    func finding(_ faults: [String], _ count: String?) -> Finding {
+      ManifestFacts(faults: faults, faultCount: count, isSystem: true).finding
+    }
+    #expect(finding([], nil).result == .ok)
+    #expect(finding([], "1").faults.map(\.cause).first?.hasPrefix("1 fault is in the manifests: which, ") == true)
+    #expect(finding([], "20").faults.map(\.cause).first?.hasPrefix("20 faults are in the manifests: ") == true)
+    #expect(mends(finding([], "20")) == ["sudo identityctl check"])
+    #expect(finding(["/etc/a.app: it says nothing"], "1").faults.count == 1)
+  }
 
   @Test(
     arguments: [

@@ -40,10 +40,30 @@ import Testing
     let found = try daemon.diagnosis(asUser: other)
     #expect(found.ok)
     #expect(try found["peer"].facts["admin"] == "no")
-    for name in ["space", "permissions"] { #expect(try found[name].cause?.contains("admins alone") == true) }
-    #expect(try daemon.client().statusValue("state-directory") == daemon.state.path)
-    let status = try identityctl(daemon, "status", asUser: other).output
-    #expect(!status.contains("state-directory") && !status.contains("manifest-folder"))
+    for name in ["space", "permissions", "machine-id"] {
+      #expect(try found[name].result == "skipped")
+      let cause = try #require(try found[name].cause)
+      #expect(cause.hasSuffix("the daemon tells admins and members of MonitorGroup= alone; ask as root"), "\(cause)")
+    }
+    for name in ["key", "store", "versions"] { #expect(try found[name].result == "ok") }
+  }
+
+  @Test func `who is no admin is told that a manifest is at fault, and root is told which`() throws {
+    let daemon = try DaemonUnderTest()
+    try manifest("org.example.a", "[App]\nVendor=org.example\nUser=daemon\nVersionOrder=round\n", daemon)
+    try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
+    let found = try daemon.diagnosis(asUser: other)
+    let manifests = try found["manifests"]
+    #expect(!found.ok && manifests.result == "failed")
+    #expect(manifests.cause?.hasPrefix("1 fault is in the manifests: which, the daemon tells admins") == true)
+    #expect(!"\(found)".contains("org.example.a"))
+    #expect(manifests.facts["faults"] == "1")
+    let command = try #require(manifests.mend)
+    #expect(command == "sudo identityctl --socket=\(daemon.socket) check")
+    let asked = try run(
+      ["bash", "-c", "sudo() { \"$@\"; }; \(command)"],
+      environment: ["PATH": "\(DaemonUnderTest.binaries.path):/usr/bin:/bin"])
+    #expect(asked.status == 8 && asked.output.contains("org.example.a.app:4"), "\(asked)")
   }
 
   @Test func `the daemon's own user is told where the state is`() throws {

@@ -22,6 +22,19 @@ import Testing
     try terminal.expectEnd("status 0")
   }
 
+  @Test(.enabled(if: isRoot, "acting as another user needs root"))
+  func `a user who may not monitor the daemon sees its health, and the own app`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let asOther = "setpriv --reuid=4711 --regid=4711 --clear-groups"
+    let terminal = try Tmux(daemon, "\(asOther) \(Self.program) top --interval=0.2")
+    let shown = try terminal.wait { $0.contains("user:4711") }
+    #expect(shown.contains("figures are for admins and MonitorGroup=  q quits"), "\(shown)")
+    #expect(shown.contains("requests/s -") && shown.contains("store -, writable"), "\(shown)")
+    #expect(!shown.contains("user:0"))
+    try terminal.type("q")
+    try terminal.expectEnd("status 0")
+  }
+
   @Test(arguments: [("INT", 130), ("TERM", 143), ("HUP", 129), ("C-c", 130)])
   func `however it is ended, it leaves the terminal as it was`(signal: String, status: Int) throws {
     let daemon = try DaemonUnderTest().start()

@@ -17,6 +17,8 @@ struct MachineIDFacts: Sendable {
   /// The rows `device-origin`, `suspect` and `sealed` of `status`.
   var origin: String?
   var suspicion: String?
+  /// Whether the daemon was asked, and keeps these rows from this user.
+  var isUntold = false
 }
 
 extension MachineIDFacts {
@@ -31,6 +33,7 @@ extension MachineIDFacts {
     restart = examination.restart
     origin = examination.answers?["device-origin"]
     suspicion = examination.answers?["suspect"]
+    isUntold = examination.answers?.hasAllRows == false
   }
 
   private static var content: Content {
@@ -61,6 +64,7 @@ extension MachineIDFacts {
   var finding: Finding {
     Finding(
       [fault, doubt].compactMap { $0 },
+      skipped: isUntold ? Examination.untold("whether this may be a copy of another machine") : nil,
       facts: facts(("file", Self.path), ("state", state), ("device-origin", origin), ("suspect", suspicion)))
   }
 

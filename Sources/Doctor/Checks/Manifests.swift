@@ -11,6 +11,10 @@ struct ManifestFacts: Sendable {
 
   /// The rows `manifest-fault` of `status`; nil where the daemon was not reached.
   var faults: [String]?
+  /// The row `manifest-faults`, which everybody is told of; nil where nothing is wrong.
+  var faultCount: String?
+  /// Shows the names of the faults.
+  var ask = Remedy.root("identityctl", "check")
   /// The folders that were looked at and are there, and the manifests in them.
   var places: [Place] = []
   /// Whether it is the system's daemon: its manifests are root's.
@@ -26,7 +30,9 @@ extension ManifestFacts {
   /// Looks.
   init(_ examination: Examination) {
     isSystem = examination.isSystem
+    if !isSystem { ask = .root("identityctl", "--socket=\(examination.socketPath)", "check") }
     faults = examination.answers?.all("manifest-fault")
+    faultCount = examination.answers?["manifest-faults"]
     let said = examination.answers?.all("manifest-folder") ?? []
     for folder in said.isEmpty ? Self.usualFolders : said {
       places.append(Place(path: folder, status: (try? PathStatus.of(folder)) ?? nil))
@@ -41,11 +47,18 @@ extension ManifestFacts {
   /// What that means.
   var finding: Finding {
     let folders = places.filter { $0.status?.kind == .folder }.map(\.path)
-    let found = (faults ?? []).map(fault) + places.flatMap(rightsFaults)
+    let found = (faults ?? []).map(fault) + [untoldFault].compactMap { $0 } + places.flatMap(rightsFaults)
     return Finding(
       found, skipped: faults == nil ? Examination.unreached : nil,
       facts: facts(
-        ("folders", folders.joined(separator: " ")), ("faults", faults.map { "\($0.count)" })))
+        ("folders", folders.joined(separator: " ")), ("faults", faults.map { faultCount ?? "\($0.count)" })))
+  }
+
+  /// Of faults that the daemon does not name to this user.
+  private var untoldFault: Finding.Fault? {
+    guard let faults, faults.isEmpty, let faultCount else { return nil }
+    let count = faultCount == "1" ? "1 fault is" : "\(faultCount) faults are"
+    return .failure(Examination.untold("\(count) in the manifests: which"), ask)
   }
 
   private func fault(_ text: String) -> Finding.Fault {

@@ -87,7 +87,7 @@ extension PermissionFacts {
   }
 
   private var reason: String? {
-    guard let stateDirectory else { return "where the state is, the daemon tells admins alone" }
+    guard let stateDirectory else { return Examination.untold("where the state is") }
     guard state != nil else { return "\(stateDirectory) is not there, or may not be looked at" }
     return files == nil ? "only root and the daemon may look into the state directory" : nil
   }

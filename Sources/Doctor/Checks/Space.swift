@@ -7,7 +7,7 @@ struct SpaceFacts: Sendable {
   /// What is free there; nil where that may not be asked.
   var space: FileSystemSpace?
   /// Why it may not be asked.
-  var reason = "where the state is, the daemon tells admins alone"
+  var reason = Examination.untold("where the state is")
 
   /// Below these a write may be refused any moment: the log of the store alone takes as much as 4 MiB.
   static let failing = (bytes: UInt64(16) << 20, files: UInt64(32))
