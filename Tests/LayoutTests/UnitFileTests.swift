@@ -24,4 +24,20 @@ import Testing
       #expect(service.contains(setting), "\(setting)")
     }
   }
+
+  @Test func `the metrics are written without rights, by the owner of their folder and a member of the group`() throws {
+    let folder = "/var/lib/prometheus/node-exporter"
+    let metrics = try settings("systemd/identityd-metrics.service")
+    for setting in [
+      "User=prometheus", "SupplementaryGroups=identityd-monitor", "CapabilityBoundingSet=", "AmbientCapabilities=",
+      "NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateNetwork=yes", "ConditionPathIsDirectory=\(folder)",
+    ] {
+      #expect(metrics.contains(setting), "\(setting)")
+    }
+    #expect(metrics.filter { $0.hasPrefix("ReadWritePaths=") } == ["ReadWritePaths=-\(folder)"])
+    // One group: that of the unit, of the packages and of the configuration.
+    #expect(try Tree.lines("systemd/identityd.sysusers").contains { $0.hasPrefix("g       identityd-monitor ") })
+    #expect(try Tree.lines("packaging/identityd.conf").contains("#MonitorGroup=identityd-monitor"))
+    #expect(try Tree.text("Sources/identityd/Configuration.swift").contains("\"identityd-monitor\""))
+  }
 }

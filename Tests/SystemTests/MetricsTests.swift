@@ -3,6 +3,15 @@ import Testing
 
 /// The timer that writes the figures for node_exporter.
 extension SystemTests {
+  /// Where the figures go.
+  static let metricsFolder = "/var/lib/prometheus/node-exporter"
+  /// Makes the folder and its owner, as Debian's prometheus-node-exporter does.
+  static let prometheus = """
+    getent passwd prometheus >/dev/null ||
+      useradd --system --home-dir /var/lib/prometheus --shell /usr/sbin/nologin prometheus
+    install --directory --owner=prometheus --group=prometheus /var/lib/prometheus \(metricsFolder)
+    """
+
   @Test(arguments: Container.suites)
   func `the timer of the metrics is off as shipped, and writes a file for the textfile collector`(
     suite: String
@@ -12,11 +21,10 @@ extension SystemTests {
     let verified = try await system.attempt(
       "systemd-analyze verify --man=no identityd-metrics.service identityd-metrics.timer")
     #expect(verified.status == 0, "\(verified.errors)")
-    // As Debian's prometheus-node-exporter has it.
-    let folder = "/var/lib/prometheus/node-exporter"
+    let folder = Self.metricsFolder
     try await system.shell(
       """
-      install --directory --owner=daemon --group=daemon \(folder)
+      \(Self.prometheus)
       identityctl get device
       systemctl enable --now identityd-metrics.timer
       """)
@@ -38,22 +46,65 @@ extension SystemTests {
     #expect(Int(parsed.output.trimmingCharacters(in: .newlines)) ?? 0 > 50, "\(parsed.errors)\(text)")
     #expect(
       try await system.shell("stat --format='%a %U' \(folder)/identityd.prom; ls \(folder)")
-        == "644 root\nidentityd.prom")
+        == "644 prometheus\nidentityd.prom")
     #expect(try await system.property("Result", of: "identityd-metrics.service") == "success")
+    // In tenths: it fails above 0.5.
     try await system.shell(
-      "systemd-analyze security --offline=true --no-pager --threshold=20 identityd-metrics.service")
+      "systemd-analyze security --offline=true --no-pager --threshold=5 identityd-metrics.service")
     try await system.shell("systemctl disable --now identityd-metrics.timer; rm -r /var/lib/prometheus")
   }
 
   @Test(arguments: Container.suites)
-  func `without a folder for the metrics their unit fails and says why`(suite: String) async throws {
+  func `without a folder for the metrics their unit is skipped`(suite: String) async throws {
     let system = try await Container.ready(suite)
+    let unit = "identityd-metrics.service"
+    try await system.shell("[ ! -e \(Self.metricsFolder) ]; systemctl start \(unit)")
+    #expect(try await system.property("ConditionResult", of: unit) == "no")
+    #expect(try await system.property("ActiveState", of: unit) == "inactive")
+  }
+
+  @Test(arguments: Container.suites)
+  func `the unit of the metrics writes to no file that its user could not write`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let (unit, folder, victim) = ("identityd-metrics.service", Self.metricsFolder, "/etc/metrics-victim")
+    func start() async throws -> Bool {
+      try await system.attempt("systemctl reset-failed \(unit) || true; systemctl start \(unit)").status == 0
+    }
+    func isUntouched() async throws -> Bool {
+      try await system.shell("cat \(victim); stat --format='%U %a' \(victim); find /etc -name 'identityd.prom*'")
+        == "before\nroot 644"
+    }
+    try await system.shell("\(Self.prometheus)\necho before >\(victim)")
+    #expect(try await start())
+
+    // A link in the place of the file.
+    try await system.shell("ln --symbolic --force \(victim) \(folder)/identityd.prom")
     let before = try await system.now()
-    #expect(try await system.attempt("systemctl start identityd-metrics.service").status != 0)
+    #expect(try await !start())
     try await system.shell("journalctl --sync")
-    let said = try await system.shell(
-      "journalctl --quiet --since=\(before) --output=cat --unit=identityd-metrics.service")
-    #expect(said.contains("identityctl: create a file in /var/lib/prometheus/node-exporter"), "\(said)")
-    try await system.shell("systemctl reset-failed identityd-metrics.service")
+    let said = try await system.shell("journalctl --quiet --since=\(before) --output=cat --unit=\(unit)")
+    #expect(said.contains("\(folder)/identityd.prom"), "\(said)")
+    #expect(try await isUntouched())
+
+    // A link in the place of the folder: its own folder is the user's too.
+    try await system.shell("mv \(folder) \(folder).real; ln --symbolic /etc \(folder)")
+    #expect(try await !start())
+    #expect(try await isUntouched())
+    try await system.shell("rm \(folder); mv \(folder).real \(folder)")
+
+    // Links that come and go.
+    try await system.shell(
+      """
+      systemd-run --quiet --unit=metrics-attack --uid=prometheus --working-directory=\(folder) /bin/sh -c '
+        while :; do
+          ln -s \(victim) link; mv -T link identityd.prom; touch plain; mv -T plain identityd.prom
+        done'
+      """)
+    var isWritten = false
+    for _ in 0..<20 where try await start() { isWritten = true }
+    #expect(isWritten)
+    #expect(try await isUntouched())
+    try await system.shell(
+      "systemctl stop metrics-attack.service; systemctl reset-failed; rm -r /var/lib/prometheus \(victim)")
   }
 }

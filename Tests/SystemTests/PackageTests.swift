@@ -110,7 +110,7 @@ extension SystemTests {
     let system = try await Container.ready(suite)
     let before = try await system.identifiers()
     try await system.shell(Container.purge)
-    try await system.shell("! getent passwd identityd && ! getent group identityd")
+    try await system.shell("! getent passwd identityd && ! getent group identityd && ! getent group identityd-monitor")
     #expect(
       try await system.shell(
         "find /etc /usr /var/lib /run -name '*identityd*' -not -name 'identityd-test*'") == "")

@@ -72,12 +72,12 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `the README's timer collects figures`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    // As the package prometheus-node-exporter makes it.
-    try await system.shell("mkdir -p /var/lib/prometheus/node-exporter")
+    try await system.shell(Self.prometheus)
     try await system.shell(try Readme().commands(of: "metrics").joined(separator: "\n"))
     #expect(try await system.property("ActiveState", of: "identityd-metrics.timer") == "active")
     try await system.shell("systemctl start identityd-metrics.service; systemctl disable --now identityd-metrics.timer")
     #expect(try await system.property("Result", of: "identityd-metrics.service") == "success")
+    try await system.shell("[ -s \(Self.metricsFolder)/identityd.prom ]; rm -r /var/lib/prometheus")
   }
 
   @Test(arguments: Container.suites)

@@ -1,0 +1,62 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Figures written into a folder that belongs to another user.
+@Suite(.enabled(if: isRoot, "a folder of another user needs root")) struct MetricsFolderTests {
+  /// Puts links to a file in the places of the figures and of their drafts, and ordinary files again, without an end.
+  private static let attack = """
+    import os, sys
+    os.chdir(sys.argv[1])
+    def place(name, target):
+      if target: os.symlink(target, "placed")
+      else: open("placed", "w").close()
+      os.rename("placed", name)
+    print("ready", flush=True)
+    while True:
+      for target in sys.argv[2], None:
+        place("identityd.prom", target)
+        for draft in os.listdir("."):
+          if draft.endswith(".new"): place(draft, target)
+    """
+
+  @Test func `who owns the folder cannot lead what root writes to a file of root's`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let theirs = try TemporaryFolder()
+    let own = try TemporaryFolder()
+    try own.write("file", "before")
+    try own.setMode("file", 0o600)
+    try FileManager.default.setAttributes([.ownerAccountID: 4_711], ofItemAtPath: theirs.path)
+    let before = try FileManager.default.attributesOfItem(atPath: own["file"])
+
+    let attacker = Process()
+    let output = Pipe()
+    attacker.executableURL = URL(filePath: "/usr/bin/setpriv")
+    attacker.arguments = [
+      "--reuid=4711", "--regid=4711", "--clear-groups", "/usr/bin/python3", "-c", Self.attack, theirs.path, own["file"],
+    ]
+    attacker.standardOutput = output
+    try attacker.runUnmasked()
+    defer {
+      attacker.terminate()
+      attacker.waitUntilExit()
+    }
+    // Its first byte says that it has begun; the rest may come apart from that.
+    try #require(!output.fileHandleForReading.availableData.isEmpty)
+
+    // The link is met before the figures are written, and the ordinary file: each comes often.
+    var (written, refused) = (0, 0)
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while written < 50 || refused < 50, Date() < deadline {
+      let result = try identityctl(daemon, "stats", "--prometheus", "--output=\(theirs["identityd.prom"])")
+      if result.status == 0 { written += 1 } else { refused += 1 }
+      try #require(try own.text("file") == "before", "after \(written) and \(refused)")
+    }
+    #expect(written >= 50 && refused >= 50, "\(written) written, \(refused) refused")
+    let after = try FileManager.default.attributesOfItem(atPath: own["file"])
+    for key in [FileAttributeKey.systemFileNumber, .posixPermissions, .ownerAccountID, .modificationDate] {
+      #expect("\(before[key] ?? "")" == "\(after[key] ?? "")", "\(key)")
+    }
+    #expect(try own.names() == ["file"])
+  }
+}
