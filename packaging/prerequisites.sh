@@ -8,7 +8,7 @@ readonly BUILD_PACKAGES=(
   libinih-dev libsodium-dev libsqlite3-dev libsystemd-dev
 )
 readonly TEST_PACKAGES=(
-  bash-completion bubblewrap build-essential debhelper faketime fish lintian mandoc rpm shellcheck zsh
+  bash-completion bubblewrap build-essential curl debhelper faketime fish lintian mandoc rpm shellcheck zsh
   e2fsprogs fuse3 gdb git libnbd-bin nbdkit netcat-openbsd python3 python3-prometheus-client socat sqlite3 strace
   mmdebstrap systemd systemd-container tmux util-linux valgrind
 )
