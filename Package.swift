@@ -26,6 +26,10 @@ let lean: [LinkerSetting] = [
     ], .when(configuration: .release))
 ]
 
+/// C: glibc checks the sizes that the compiler can tell, which takes one that optimises. Defences that take options of the
+/// compiler would be unsafe flags here, so packaging/prerequisites.sh passes them.
+let hardened: [CSetting] = [.define("_FORTIFY_SOURCE", to: "3", .when(configuration: .release))]
+
 /// What comes from outside, whatever it may be: with libFuzzer's main for packaging/fuzz, else as tests of what that kept.
 let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
 let fuzzDependencies: [Target.Dependency] = [
@@ -55,7 +59,7 @@ let package = Package(
   ],
   targets: [
     // C: module maps, and what glibc's Swift module hides.
-    .target(name: "CLinux"),
+    .target(name: "CLinux", cSettings: hardened),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),

@@ -98,6 +98,18 @@ disable() {
   [ ${#units[@]} -eq 0 ] || as_root systemctl --quiet "$3" disable "${units[@]}" >&2
 }
 
+# The compiler's defences for code in C, as SwiftPM passes them on: a stack that grows touches each page, so that it cannot
+# leap over the guard page; a buffer on it that overflows is noticed before the return; and a jump through a pointer or a
+# return lands only where it may, on processors that see to it.
+harden_c() {
+  local options=(-fstack-clash-protection -fstack-protector-strong)
+  case $(uname --machine) in
+    x86_64) options+=(-fcf-protection=full) ;;
+    aarch64) options+=(-mbranch-protection=standard) ;;
+  esac
+  printf -- '-Xcc\n%s\n' "${options[@]}"
+}
+
 # Builds the programs as they are shipped, and prints the directory they are in. The same tree and toolchain give the same
 # programs: debugging symbols, which no package has, and what the compiler notes for its own next run are left out, since
 # they are another thing each time.
@@ -106,6 +118,7 @@ build_release() {
     --configuration release --static-swift-stdlib --disable-local-rpath
     -debug-info-format none -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
   )
+  mapfile -t -O ${#arguments[@]} arguments < <(harden_c)
   swift build "${arguments[@]}" --product identityd >&2 &&
     swift build "${arguments[@]}" --product identityctl >&2 &&
     swift build "${arguments[@]}" --show-bin-path

@@ -158,19 +158,6 @@ struct PackageBuildTests {
     }
   }
 
-  @Test(arguments: ["usr/sbin/identityd", "usr/bin/identityctl"])
-  func `a program takes libraries from the system alone, and what it calls is looked up once and locked`(
-    program: String
-  ) async throws {
-    for package in [debs.daemon, debs.client] { try await bash("dpkg-deb --extract '\(package)' \"$SCRATCH\"") }
-    let facts = try await bash("readelf --wide --dynamic --program-headers \"$SCRATCH/\(program)\"")
-    #expect(!facts.contains(#/\((RPATH|RUNPATH|TEXTREL)\)/#))
-    #expect(facts.contains(#/Flags: NOW PIE/#))
-    #expect(facts.contains("GNU_RELRO"))
-    let stack = try #require(facts.split(separator: "\n").first { $0.contains("GNU_STACK") })
-    #expect(stack.contains(" RW ") && !stack.contains("RWE"))
-  }
-
   private func query(_ format: String, _ rpm: String) async throws -> String {
     try await bash("rpm --query --package --queryformat \"$FORMAT\" '\(rpm)'", ["FORMAT": format])
   }
