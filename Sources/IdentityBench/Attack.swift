@@ -17,6 +17,11 @@ struct Attack {
     case deaf
     /// Connections that come, ask once, and go.
     case connects
+    /// Requests without end of many users that are subordinate to one.
+    case subordinates
+
+    /// How many users make it.
+    var users: UInt32 { self == .subordinates ? 300 : 1 }
   }
 
   /// As many as the daemon takes of one user, all but a few.
@@ -53,6 +58,7 @@ struct Attack {
         return connection
       }
       try flood(deaf + [try Flooding(socket, requests("item put service=s account=a data=c2VjcmV0", 128))])
+    case .subordinates: try flood((0..<3).map { _ in requests("get device", 500) })
     case .connects:
       while true {
         let connection = try Connection(to: socket)

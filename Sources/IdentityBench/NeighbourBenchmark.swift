@@ -9,6 +9,8 @@ struct NeighbourBenchmark {
   private static let limit = 2.0
   private static let quietUser: UInt32 = 65_001
   private static let hostileUser: UInt32 = 65_002
+  /// The first of the users that are subordinate to the hostile one.
+  private static let firstSubordinate: UInt32 = 200_000
   /// Requests of the quiet user in each round.
   private static let requests = 300
   /// How long an attack has before anything is measured, in microseconds.
@@ -40,19 +42,25 @@ struct NeighbourBenchmark {
     var changes = reads
     for _ in 0..<rounds {
       // A new one each time: one that was attacked is still busy with what the last attack has sent.
-      let daemon = try MeasuredServer.identityd(settings: "[Log]\nLevel=err\n", guardian: guardian)
+      let daemon = try MeasuredServer.identityd(
+        settings: "[Log]\nLevel=err\n", guardian: guardian, wrapper: try wrapper(kind))
       try daemon.start()
       reads.usual += try times("get device", daemon)
       changes.usual += try times(Self.change, daemon)
-      let attacker = Part.process(as: Self.hostileUser, "attack", daemon.socket, kind.rawValue)
-      try attacker.run()
-      try guardian.watch(attacker.processIdentifier)
+      let users = kind.users == 1 ? [Self.hostileUser] : (0..<kind.users).map { Self.firstSubordinate + $0 }
+      let attackers = users.map { Part.process(as: $0, "attack", daemon.socket, kind.rawValue) }
+      for attacker in attackers {
+        try attacker.run()
+        try guardian.watch(attacker.processIdentifier)
+      }
       usleep(Self.approach)
       reads.other += try times("get device", daemon)
       changes.other += try times(Self.change, daemon)
-      guard attacker.isRunning else { throw Failure("the attack \(kind.rawValue) ended by itself") }
-      kill(attacker.processIdentifier, SIGKILL)
-      attacker.waitUntilExit()
+      guard attackers.allSatisfy(\.isRunning) else { throw Failure("the attack \(kind.rawValue) ended by itself") }
+      for attacker in attackers {
+        kill(attacker.processIdentifier, SIGKILL)
+        attacker.waitUntilExit()
+      }
       try daemon.stop()
     }
     return [
@@ -62,6 +70,15 @@ struct NeighbourBenchmark {
       Figure("\(kind.rawValue): change, median", .microseconds, changes.map(\.median)),
       Figure("\(kind.rawValue): change, 99th percentile", .microseconds, changes.map { $0.percentile(0.99) }),
     ]
+  }
+
+  /// Gives the daemon a file of subordinate users of its own, where the attack takes some.
+  private func wrapper(_ kind: Attack.Kind) throws -> [String] {
+    guard kind.users > 1 else { return [] }
+    let file = guardian.folder.appending(path: "subuid").path
+    try Data("\(Self.hostileUser):\(Self.firstSubordinate):65536\n".utf8).write(to: URL(filePath: file))
+    let script = #"mount --bind "$0" /etc/subuid && exec "$@""#
+    return ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", script, file]
   }
 
   private static let change = "item put service=quiet account=a data=c2VjcmV0"

@@ -3,10 +3,14 @@ package struct AppTable: Equatable, Sendable {
   private var apps = DividedDictionary<Text, App>()
   /// How many manifests name a vendor.
   private var vendors = DividedDictionary<Text, Int>()
-  /// Each user's own services.
-  private var services = DividedDictionary<UInt32, Set<Text>>()
+  /// The apps of each principal that is charged for all of its apps together.
+  private var charged = DividedDictionary<Holder, Set<Text>>()
+  /// How many principals have such apps.
+  private(set) var principals = 0
   /// How many have no manifest.
   package private(set) var withoutManifest = 0
+  /// Which users are subordinate to which.
+  private var subordinates = SubordinateUsers()
 
   /// There is none.
   init() {}
@@ -36,8 +40,21 @@ package struct AppTable: Equatable, Sendable {
     return app.manifest == nil
   }
 
-  /// A user's own services.
-  func services(of user: UInt32) -> Set<Text> { services[user] ?? [] }
+  /// The apps that a holder is charged for, as far as these are installed.
+  func apps(of holder: Holder) -> Set<Text> {
+    switch holder {
+    case .app(let id): contains(id) ? [id] : []
+    case .principal: charged[holder] ?? []
+    }
+  }
+
+  /// Charges the holders anew.
+  mutating func use(_ subordinates: SubordinateUsers) {
+    self.subordinates = subordinates
+    charged = DividedDictionary()
+    principals = 0
+    for id in apps.keys { charge(id, isInstalled: true) }
+  }
 
   /// Takes an app in, in the place of one with the same ID.
   mutating func store(_ app: App, as id: Text) { exchange(app, at: id) }
@@ -49,11 +66,18 @@ package struct AppTable: Equatable, Sendable {
     let before = apps.exchange(app, forKey: id)
     if let before { count(before, -1) }
     if let app { count(app, 1) }
-    guard (before == nil) != (app == nil), let user = id.owner else { return }
-    var ids = services(of: user)
-    services[user] = nil
-    if app == nil { ids.remove(id) } else { ids.insert(id) }
-    if !ids.isEmpty { services[user] = ids }
+    if (before == nil) != (app == nil) { charge(id, isInstalled: app != nil) }
+  }
+
+  private mutating func charge(_ id: Text, isInstalled: Bool) {
+    let holder = Holder(of: id, subordinates)
+    guard case .principal = holder else { return }
+    var ids = apps(of: holder)
+    if ids.isEmpty { principals += 1 }
+    // The only reference, so that nothing is copied.
+    charged[holder] = nil
+    if isInstalled { ids.insert(id) } else { ids.remove(id) }
+    if ids.isEmpty { principals -= 1 } else { charged[holder] = ids }
   }
 
   private mutating func count(_ app: App, _ step: Int) {

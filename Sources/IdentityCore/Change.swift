@@ -8,12 +8,20 @@ package indirect enum Change: Equatable, Sendable {
   case appUpdated(Text, App)
   /// An app was uninstalled.
   case appUninstalled(Text)
+  /// An installed app without a manifest was used.
+  case appUsed(Text, AppUse, isFirst: Bool)
+  /// An app went of which it was known when it was used.
+  case appUseForgotten(Text)
+  /// The daemon began another day.
+  case dayBegan(AppUse, isFirst: Bool)
   /// An identifier came into force; what its scope had before went out of it.
   case identifierMade(Identifier)
   /// An identifier of the past became known from a backup.
   case identifierRemembered(Identifier)
   /// A scope has no identifier any more.
   case identifierEnded(Scope, Identifier.End)
+  /// The history let go of an identifier that had ended.
+  case identifierForgotten(NumberedIdentifier)
   /// A device identifier may be another machine's too, and was kept.
   case deviceSuspected(Scope, Cause)
   /// What the daemon knows of the machine under it.

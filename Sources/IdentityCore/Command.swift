@@ -70,6 +70,8 @@ package indirect enum RegistryCommand: Equatable, Sendable {
   case apps
   /// Uninstall an app that has no manifest.
   case forget(app: Text)
+  /// Uninstall apps without a manifest and without items that meet a condition, or tell which ones these are.
+  case forgetMatching(AppCondition, dryRun: Bool)
   /// The account's name.
   case account
   /// Another name for the account, or none.
@@ -95,7 +97,8 @@ package indirect enum RegistryCommand: Equatable, Sendable {
   package var isListing: Bool {
     switch self {
     case .history, .apps, .devices, .item(.find), .version(.history), .token(.list): true
-    case .get, .renew, .resolve, .migrate, .forget, .account, .setAccount, .putDevice, .removeDevice, .seal,
+    case .get, .renew, .resolve, .migrate, .forget, .forgetMatching, .account, .setAccount, .putDevice, .removeDevice,
+      .seal,
       .migrateFromItem, .item, .version, .token:
       false
     }

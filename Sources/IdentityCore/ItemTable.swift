@@ -39,7 +39,11 @@ package struct ItemTable: Equatable, Sendable {
   }
 
   private var groups = DividedDictionary<Text, DividedDictionary<ItemKey, HeldItem>>()
-  private var usages = DividedDictionary<Text, Usage>()
+  private var usages = DividedDictionary<Holder, Usage>()
+  /// How many of the holders are principals.
+  private(set) var principals = 0
+  /// Which users are subordinate to which.
+  private var subordinates = SubordinateUsers()
   /// All of them together.
   package private(set) var total = Usage()
   /// The number of the item that was added last.
@@ -90,6 +94,9 @@ package struct ItemTable: Equatable, Sendable {
   /// Every item of a group, in no order.
   func items(in group: Text) -> some Sequence<HeldItem> { (groups[group] ?? .init()).values }
 
+  /// Whether a group has no item.
+  func isEmpty(group: Text) -> Bool { !groups.contains(group) }
+
   /// Every item, in no order.
   var held: some Sequence<HeldItem> { groups.values.lazy.flatMap(\.values) }
 
@@ -97,7 +104,16 @@ package struct ItemTable: Equatable, Sendable {
   package var all: some Sequence<Item> { held.lazy.map(\.item) }
 
   /// What the holder of a quota uses.
-  func usage(of holder: Text) -> Usage { usages[holder] ?? Usage() }
+  func usage(of holder: Holder) -> Usage { usages[holder] ?? Usage() }
+
+  /// Charges the holders anew.
+  mutating func use(_ subordinates: SubordinateUsers) {
+    self.subordinates = subordinates
+    total = Usage()
+    usages = DividedDictionary()
+    principals = 0
+    for held in held { charge(held.item.owner) { $0.add(held.item) } }
+  }
 
   /// Takes an item in, in the place of one with the same key.
   mutating func store(_ item: Item) {
@@ -128,16 +144,14 @@ package struct ItemTable: Equatable, Sendable {
   /// Changes what the holder of an app's quota uses, and what all use.
   private mutating func charge(_ app: Text, _ change: (inout Usage) -> Void) {
     change(&total)
-    usages.update(app.quotaHolder) { usage in
+    let holder = Holder(of: app, subordinates)
+    let step = usages.update(holder) { usage in
+      let before = usage
       var new = usage ?? Usage()
       change(&new)
       usage = new.items == 0 ? nil : new
+      return (usage == nil ? 0 : 1) - (before == nil ? 0 : 1)
     }
+    if case .principal = holder { principals += step }
   }
-}
-
-extension Text {
-  /// Who is charged for what this app stores: the app, but all of a user's own services together, whose names are the
-  /// user's choice.
-  var quotaHolder: Text { owner.map { Text("services of uid \($0)") } ?? self }
 }

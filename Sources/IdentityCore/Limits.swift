@@ -46,12 +46,10 @@ package enum Bound {
   package static let eventsLookedAt = 256
   /// Subscribers that get their events in a turn of their user: as long as they take, the next requests wait.
   package static let subscribersPerTurn = 8
-  /// Apps without a manifest that one user's own services may be: their names are the user's choice.
-  package static let appsPerUser = 256
-  /// Apps without a manifest in all: users are cheap where containers make them.
-  package static let unclaimedApps = 16_384
-  /// Identifiers of one scope that an app may bring about by itself: their history is kept for good.
-  package static let identifiersPerScope = 1_000
+  /// Apps that are uninstalled together, and identifiers that the history lets go of together: others wait for it.
+  package static let forgottenTogether = 512
+  /// How often the store learns which apps were used, in milliseconds; it learns of each once a day.
+  package static let useMilliseconds = 900_000
   /// Devices of one account.
   package static let devices = 4_096
   /// The longest name that is stored (an account's, a device's, an app's), in bytes.
@@ -194,10 +192,22 @@ package struct Limits: Equatable, Sendable {
   package var items = 1_000_000
   /// Their size together, in bytes; an app that was forgotten leaves its items.
   package var itemBytes = 4_294_967_296
-  /// Items that one app may have; a user's own services have as many together.
+  /// Items that an app may have that has a manifest or is a system service.
   package var itemsPerApp = 1_000
-  /// The size of an app's items together, in bytes: secrets, and all that is said of them, which is held in memory.
+  /// The size of such an app's items together, in bytes: secrets, and all that is said of them, which is held in memory.
   package var itemBytesPerApp = 4_194_304
+  /// Items that the other apps of one principal may have together.
+  package var itemsPerUser = 4_000
+  /// The size of these together, in bytes.
+  package var itemBytesPerUser = 16_777_216
+  /// Apps without a manifest in all.
+  package var apps = 16_384
+  /// Apps without a manifest that one principal may be: their names are its choice.
+  package var appsPerUser = 1_024
+  /// Identifiers of apps without a manifest that the history keeps once these apps were forgotten.
+  package var history = 100_000
+  /// The same of one principal: an app may forget itself as often as it likes.
+  package var historyPerUser = 1_000
 
   /// The bounds as shipped.
   package init() {}

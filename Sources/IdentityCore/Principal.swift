@@ -71,14 +71,71 @@ package struct SubordinateUsers: Equatable, Sendable {
   }
 }
 
-/// How much of something there is for one, where all shall have some: at most 1/n of what the others leave, with n the number
-/// of those who have some and the one that asks (dbus-broker(1) accounts so).
+/// How much of something there is for one, where all shall have some: at most 1/n of what the others leave, where n is one
+/// more than the number of those who have some, the one that asks included (dbus-broker(1) accounts so).
 package enum FairShare {
   /// - Parameters:
   ///   - total: how much there is in all.
   ///   - used: how much the others have.
   ///   - others: how many they are.
   package static func most(of total: Int, usedByOthers used: Int, others: Int) -> Int {
-    max(0, total - used) / (others + 1)
+    max(0, total - used) / (others + 2)
+  }
+}
+
+/// Identifies an account that is charged for stored state: an app alone, or a principal for all of its apps together.
+package enum Holder: Hashable, Sendable, CustomStringConvertible {
+  /// An app that a package or root brought: one with a manifest, a system service, root outside of services.
+  case app(Text)
+  /// A principal whose apps have no manifest: it may have as many of these as it likes.
+  case principal(Principal)
+
+  /// The holder of what an app stores.
+  package init(of app: Text, _ subordinates: SubordinateUsers) {
+    guard let principal = Principal(app: app, subordinates), !principal.isTrusted else {
+      self = .app(app)
+      return
+    }
+    self = .principal(principal)
+  }
+
+  /// As errors name it.
+  package var description: String {
+    switch self {
+    case .app(let app): "\(app)"
+    case .principal(let principal): "\(principal)"
+    }
+  }
+}
+
+extension Principal {
+  /// The principal of an app without a manifest, by the form of its name; nil for any other app, and for a system service.
+  package init?(app: Text, _ subordinates: SubordinateUsers) {
+    if let user = app.owner ?? app.user {
+      self = .user(subordinates.owner(of: user))
+    } else if app.bytes.starts(with: "container:".utf8) {
+      self = .container(Text(trusted: Array(app.bytes.dropFirst("container:".utf8.count))))
+    } else {
+      return nil
+    }
+  }
+}
+
+extension Text {
+  /// The user whose service or container an app without a manifest is by its name: `unit:NAME@UID`, `unit:NAME:UID`,
+  /// `container:ID@UID`. Nil for any other. The name of a service ends with `.service`, so that of a system service is none
+  /// of these.
+  package var owner: UInt32? {
+    let isUnit = bytes.starts(with: "unit:".utf8)
+    guard isUnit || bytes.starts(with: "container:".utf8),
+      let mark = bytes.lastIndex(where: { $0 == UInt8(ascii: "@") || isUnit && $0 == UInt8(ascii: ":") })
+    else { return nil }
+    return UInt32(String(decoding: bytes[(mark + 1)...], as: UTF8.self))
+  }
+
+  /// The user that an app without a manifest is by its name: `user:UID`. Nil for any other.
+  fileprivate var user: UInt32? {
+    guard bytes.starts(with: "user:".utf8) else { return nil }
+    return UInt32(String(decoding: bytes.dropFirst("user:".utf8.count), as: UTF8.self))
   }
 }

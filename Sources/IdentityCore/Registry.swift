@@ -2,14 +2,14 @@
 package struct Registry: Equatable, Sendable {
   /// The installed apps by their ID.
   package private(set) var apps = AppTable()
-  /// Every stored identifier there ever was, oldest first.
-  package private(set) var history = DividedArray<Identifier>()
-  /// The place in `history` of the identifier that is in force.
-  private var current = DividedDictionary<Scope, Int>()
-  /// The last place in `history` of a value.
-  private var lastPlace = DividedDictionary<UUID, Int>()
-  /// For a place in `history` the one before with the same value, where there is one.
-  private var placeBefore = DividedDictionary<Int, Int>()
+  /// When each app without a manifest was used last.
+  private var uses = DividedDictionary<Text, AppUse>()
+  /// The newest day of the daemon; nil before the first was recorded.
+  package private(set) var day: AppUse?
+  /// Every stored identifier that is known.
+  package private(set) var history = History()
+  /// Which users are subordinate to which.
+  package private(set) var subordinates = SubordinateUsers()
   /// The devices of the account, in the order they were added.
   package private(set) var devices: [ListedDevice] = []
   /// The account's name.
@@ -33,22 +33,31 @@ package struct Registry: Equatable, Sendable {
   package init() {}
 
   /// The identifier of a scope that is in force.
-  package subscript(_ scope: Scope) -> Identifier? { current[scope].map { history[$0] } }
-
-  /// The value of the identifier of a scope that is in force.
-  func value(of scope: Scope) -> UUID? { current[scope].map { history[$0].value } }
+  package subscript(_ scope: Scope) -> Identifier? { history[scope] }
 
   /// Every scope that has an identifier, in the order they came into force.
-  package var scopes: [Scope] { current.sorted { $0.value < $1.value }.map(\.key) }
+  package var scopes: [Scope] { history.scopes }
 
   /// Every identifier that had this value, oldest first.
-  package func identifiers(valued value: UUID) -> [Identifier] {
-    sequence(first: lastPlace[value]) { $0.map { placeBefore[$0] } }.prefix { $0 != nil }.compactMap { $0 }
-      .reversed().map { history[$0] }
-  }
+  package func identifiers(valued value: UUID) -> [Identifier] { history.identifiers(valued: value) }
+
+  /// When an app was used last; nil where that was not recorded yet.
+  package func use(of app: Text) -> AppUse? { uses[app] }
 
   /// How many identifiers a scope has had.
-  package func count(of scope: Scope) -> Int { history.lazy.filter { $0.scope == scope }.count }
+  package func count(of scope: Scope) -> Int { history.identifiers(of: scope).count }
+
+  /// Which account is charged for what an app stores.
+  func holder(of app: Text) -> Holder { Holder(of: app, subordinates) }
+
+  /// Says which users are subordinate to which: holders are charged anew.
+  package mutating func use(_ subordinates: SubordinateUsers) {
+    guard subordinates != self.subordinates else { return }
+    self.subordinates = subordinates
+    apps.use(subordinates)
+    items.use(subordinates)
+    history.use(subordinates)
+  }
 }
 
 // MARK: - Changes
@@ -67,30 +76,22 @@ extension Registry {
   package mutating func restore(_ apps: [(Text, App)]) { self.apps = AppTable(apps) }
 
   /// Takes in the history that was read back from the store, in order.
-  package mutating func restore(_ identifiers: [Identifier]) {
-    current = DividedDictionary(minimumCapacity: identifiers.count)
-    lastPlace = DividedDictionary(minimumCapacity: identifiers.count)
-    for identifier in identifiers { restore(identifier) }
-  }
-
-  /// Takes in an identifier of the past.
-  private mutating func restore(_ identifier: Identifier) {
-    let place = history.count
-    if let before = lastPlace.exchange(place, forKey: identifier.value) { placeBefore[place] = before }
-    if identifier.end == nil { current[identifier.scope] = place }
-    history.append(identifier)
-  }
+  package mutating func restore(_ identifiers: [NumberedIdentifier]) { history = History(identifiers) }
 
   /// Takes in a change that was decided, or read back from the store.
   package mutating func apply(_ change: Change) {
     switch change {
     case .appInstalled(let id, let app), .appUpdated(let id, let app): apps.store(app, as: id)
     case .appUninstalled(let id): apps.remove(id)
+    case .appUsed(let id, let use, isFirst: _): uses[id] = use
+    case .appUseForgotten(let id): uses[id] = nil
+    case .dayBegan(let new, isFirst: _): day = new
     case .identifierMade(let identifier):
-      end(identifier.scope, .init(time: identifier.created, cause: identifier.cause))
-      restore(identifier)
-    case .identifierRemembered(let identifier): restore(identifier)
-    case .identifierEnded(let scope, let how): end(scope, how)
+      history.end(identifier.scope, .init(time: identifier.created, cause: identifier.cause))
+      history.append(identifier)
+    case .identifierRemembered(let identifier): history.append(identifier)
+    case .identifierEnded(let scope, let how): history.end(scope, how)
+    case .identifierForgotten(let forgotten): history.remove(forgotten.number)
     case .deviceSuspected: break
     case .machineRecorded(let record): machine = record
     case .accountSet(let name): account = name
@@ -109,11 +110,6 @@ extension Registry {
 
   /// Takes in the items that were read back from the store.
   package mutating func restore(_ items: [Item]) { self.items = ItemTable(items) }
-
-  private mutating func end(_ scope: Scope, _ how: Identifier.End) {
-    guard let place = current.removeValue(forKey: scope) else { return }
-    history[place].end = how
-  }
 
   private mutating func replace(_ value: UUID, with device: ListedDevice) {
     guard let place = place(ofListed: value) else { return }
@@ -158,10 +154,17 @@ extension Registry {
     case .resolve(let value): return try resolve(value, for: peer)
     case .migrate(let level, let value, let named, let commits, let forces):
       let migration = try migration(level, to: value, app: try app(named: named, by: peer), peer, forces: forces)
-      return commits && migration.changes ? nil : migration.reply(commits: commits)
+      guard migration.changes else { return migration.reply(commits: commits) }
+      // Whether there is room for a new app depends on the limits, which decisions know.
+      return commits || migration.installs(in: self) ? nil : migration.reply(commits: false)
     case .apps: return appRows(for: peer)
     case .forget(let id):
       try mayForget(id, peer)
+      return nil
+    case .forgetMatching:
+      guard peer.isAdmin else {
+        throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to forget apps by unused= and app=")
+      }
       return nil
     case .account:
       _ = try app(named: nil, by: peer)
@@ -198,9 +201,11 @@ extension Registry {
     switch command {
     case .get(let level, let named): return try make(level, app: try app(named: named, by: peer), context)
     case .renew(let level, let named, _): return try renew(level, app: try app(named: named, by: peer), context)
-    case .migrate(let level, let value, let named, _, let forces):
-      return try migrate(level, to: value, app: try app(named: named, by: peer), forces: forces, context)
-    case .forget(let id): return Decision(changes: uninstallation(of: id, at: context.now), reply: .done)
+    case .migrate(let level, let value, let named, let commits, let forces):
+      return try migrate(
+        level, to: value, app: try app(named: named, by: peer), commits: commits, forces: forces, context)
+    case .forget(let id): return Decision(changes: uninstallation(of: id, context), reply: .done)
+    case .forgetMatching(let condition, let dryRun): return forget(condition, dryRun: dryRun, context)
     case .setAccount(let name): return Decision(changes: accountChanges(to: name), reply: .done)
     case .devices: return try listOwnDevice(context)
     case .putDevice(let value, let name, let seen):

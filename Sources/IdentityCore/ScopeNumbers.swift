@@ -6,13 +6,9 @@ package struct ScopeNumbers: Sendable {
   package init() {}
 
   /// The numbers of those identifiers that are in force.
-  ///
-  /// - Parameter numbers: of the identifiers, in the same order.
-  package init(inForce identifiers: [Identifier], _ numbers: [Int64]) {
-    self.numbers = DividedDictionary(minimumCapacity: identifiers.count)
-    for (identifier, number) in zip(identifiers, numbers) where identifier.end == nil {
-      self.numbers[identifier.scope] = number
-    }
+  package init(inForce identifiers: [NumberedIdentifier]) {
+    numbers = DividedDictionary(minimumCapacity: identifiers.count)
+    for entry in identifiers where entry.identifier.end == nil { numbers[entry.identifier.scope] = entry.number }
   }
 
   /// The number of a scope.

@@ -10,6 +10,29 @@ package struct Timestamp: Hashable, Comparable, Sendable {
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 }
 
+/// A day of UTC.
+package struct Day: Hashable, Comparable, Sendable {
+  /// Days since 1970-01-01; negative before it.
+  package let number: Int64
+
+  /// Makes the day that many days after 1970-01-01.
+  package init(number: Int64) { self.number = number }
+
+  /// The day of a moment.
+  package init(of moment: Timestamp) {
+    number = moment.milliseconds.flooredQuotientAndRemainder(dividingBy: 86_400_000).0
+  }
+
+  /// Its first moment; nil beyond the years that a timestamp can be written in.
+  package var start: Timestamp? {
+    let (milliseconds, overflows) = number.multipliedReportingOverflow(by: 86_400_000)
+    return overflows ? nil : Timestamp(milliseconds: milliseconds)
+  }
+
+  /// Orders by time.
+  package static func < (left: Day, right: Day) -> Bool { left.number < right.number }
+}
+
 // MARK: - RFC 3339
 
 extension Timestamp {

@@ -64,6 +64,7 @@ extension Server {
     if let refusal = connections.refusal(of: attested.peer.held, settings.limits) { throw refusal }
     if attested.peer.held !== latestPeer?.held {
       attested.peer.held = processes.held(attested.peer.held)
+      noteUse(by: attested.peer.held.peer)
       latestPeer = attested.peer
     }
     return attested

@@ -11,6 +11,8 @@ final class AppFolders {
   private let survey: ([String]) -> Void
   private let warn: (String) -> Void
   private var folders: [String]
+  /// Further files that are read with each look.
+  private let files: [String]
   /// What was said of folders that cannot be watched: once, not at each look.
   private var said: Set<String> = []
   private var sources: [EventSource] = []
@@ -22,14 +24,17 @@ final class AppFolders {
   /// Starts watching. The first look is not its own: it comes before anybody is served.
   ///
   /// - Parameters:
+  ///   - files: paths of further files that are read with each look.
   ///   - survey: has the folders read.
   ///   - warn: tells of a folder that cannot be watched.
   init(
-    _ folders: [String], loop: EventLoop, clock: @escaping () -> UInt64, survey: @escaping ([String]) -> Void,
+    _ folders: [String], files: [String] = [], loop: EventLoop, clock: @escaping () -> UInt64,
+    survey: @escaping ([String]) -> Void,
     warn: @escaping (String) -> Void
   ) throws(SystemdError) {
     self.loop = loop
     self.folders = folders
+    self.files = files
     self.clock = clock
     self.survey = survey
     self.warn = warn
@@ -67,10 +72,16 @@ final class AppFolders {
     settling?.arm(after: min(pause, latest > now ? latest - now : 0))
   }
 
-  /// Watches every folder; for one that is not there, the nearest folder above it for the name that leads there.
+  /// Watches every folder; for one that is not there, the nearest folder above it for the name that leads there. Of a file
+  /// the folder is watched for its name, because most programs put another file in its place.
   private func watch() {
     sources = []
     for folder in folders { watch(folder, for: nil) }
+    for file in files {
+      let parts = file.split(separator: "/")
+      guard let name = parts.last else { continue }
+      watch("/" + parts.dropLast().joined(separator: "/"), for: String(name))
+    }
   }
 
   private func watch(_ path: String, for name: String?) {

@@ -65,6 +65,7 @@ package enum LogEvent: Sendable {
   case itemsOpened
   case secretDamaged(String)
   case keyRotated(KeySource)
+  case unusedForgotten(Int, days: Int)
   case manifestFault(String)
   case manifestsInOrder
   case connectionsTakenOver(Int, closed: Int)
@@ -148,6 +149,10 @@ package enum LogEvent: Sendable {
       make(.info, "a39a97467e6e44669648256c00b19d26", "\(app) is installed.", [("IDENTITYD_APP", "\(app)")])
     case .appUninstalled(let app):
       make(.info, "9da229fef1c24ebe824d403660cb465f", "\(app) is uninstalled.", [("IDENTITYD_APP", "\(app)")])
+    case .unusedForgotten(let count, let days):
+      make(
+        .notice, "6a2f0c1be3d64f1f8d0c9b7a3e58d214",
+        "\(count) apps were uninstalled that were not used for \(days) days ([Apps] ForgetUnused=).")
     case .configurationLoaded: make(.info, "5bc309105b5d4354b2a50ae729fa5b14", "The configuration was loaded.")
     case .configurationWarning(let text): make(.warning, "bd40656b5a1d4218b7427108d1dad62d", text)
     case .configurationRefused(let text):

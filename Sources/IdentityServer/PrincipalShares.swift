@@ -115,8 +115,8 @@ final class ConnectionTable {
   /// Tells of each user; what that does makes no other come or go.
   func forEachUser(_ body: (PrincipalShare) -> Void) { for user in shares.values where user.isPresent { body(user) } }
 
-  /// How many principals have something here.
-  var presentPrincipals: Int { present }
+  /// How many principals subscribed.
+  var subscribedPrincipals: Int { shares.values.count { $0.subscribers.count > 0 } }
 
   /// All that are present.
   var allUsers: [PrincipalShare] { shares.values.filter(\.isPresent) }

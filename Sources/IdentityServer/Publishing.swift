@@ -41,7 +41,7 @@ extension Server {
     let shared = connection.held.usesReserve ? limits.subscribers : limits.withoutReserve(limits.subscribers)
     let most = min(
       limits.subscribersPerUser,
-      FairShare.most(of: shared, usedByOthers: subscribers - own, others: connections.presentPrincipals - 1))
+      FairShare.most(of: shared, usedByOthers: subscribers - own, others: connections.subscribedPrincipals - 1))
     guard own < most else {
       throw .limit(
         "\(user.principal) has \(own) subscribers, which is all it may have now ([Limits] SubscribersPerUser=)")

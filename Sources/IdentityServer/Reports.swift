@@ -67,6 +67,7 @@ extension Server {
       case .systemUnknown(let reason): say(.systemUnknown(reason))
       case .secretFault(let item, let refusal): sayFault(of: item, refusal)
       case .keyRotated(let source): say(.keyRotated(source))
+      case .unusedForgotten(let count, let days): say(.unusedForgotten(count, days: days))
       case .closing(let reason): say(.storeNotClosed(reason))
       }
     }
@@ -80,6 +81,8 @@ extension Server {
 
   private func take(_ survey: WriterReport.Survey) {
     attestation.claims = survey.claims
+    attestation.subordinates = survey.subordinates
+    registry.use(survey.subordinates)
     for fault in survey.faults where !manifestFaults.contains(fault) { say(.manifestFault(fault)) }
     if survey.faults.isEmpty, !manifestFaults.isEmpty { say(.manifestsInOrder) }
     manifestFaults = survey.faults
@@ -98,7 +101,8 @@ extension Server {
     case .appUninstalled(let app): say(.appUninstalled(app))
     case .sealed: say(.sealed)
     case .version(.reported(.system, let report)) where report.state != .unchanged: say(.systemChanged(report))
-    case .identifierMade, .identifierRemembered, .identifierEnded, .appUpdated, .deviceSuspected, .accountSet,
+    case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUpdated, .appUsed,
+      .appUseForgotten, .dayBegan, .deviceSuspected, .accountSet,
       .deviceListed, .deviceDescribed, .deviceReplaced, .deviceUnlisted, .itemStored, .itemDeleted, .version,
       .tokenStored, .tokenDeleted:
       break
@@ -110,7 +114,9 @@ extension Change {
   /// Whether it may change what the service manager shows; see ``PublishedStatus``.
   fileprivate var isShown: Bool {
     switch self {
-    case .tokenStored, .tokenDeleted, .itemStored, .itemDeleted, .version: false
+    case .tokenStored, .tokenDeleted, .itemStored, .itemDeleted, .version, .appUsed, .appUseForgotten, .dayBegan,
+      .identifierForgotten:
+      false
     default: true
     }
   }

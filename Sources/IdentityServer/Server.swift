@@ -20,6 +20,8 @@ package struct ServerSettings: Equatable, Sendable {
   package var userRanges = UserRanges()
   /// The folders of manifests, most important first.
   package var appDirectories: [String] = []
+  /// After how many days without use an app without a manifest is uninstalled; nil for never.
+  package var forgetUnusedDays: Int?
   /// What becomes of the identifiers on another machine; looked at when the daemon starts.
   package var onMachineChange = MachinePolicy.renew
   /// The same for other hardware under the same machine-id.
@@ -114,6 +116,11 @@ package final class Server {
   var draining: [(token: ConnectionToken, since: UInt64)] = []
   var drainTimer: EventSource?
   var watchdog: Watchdog?
+  var useTimer: EventSource?
+  /// Apps without a manifest with a new connection since the writer was told last.
+  var usedApps: Set<Text> = []
+  /// The writer was told: this is a day on which the daemon ran.
+  var hasRecordedUses = false
 
   // What the next run of the daemon goes on with.
   var memory: HandoverMemory?
@@ -183,7 +190,7 @@ package final class Server {
     sequence.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))
     // Watched first, so that no manifest that comes during the first look is missed.
     appFolders = try AppFolders(
-      settings.appDirectories, loop: loop, clock: { Clock.monotonicMicroseconds },
+      settings.appDirectories, files: sources.files, loop: loop, clock: { Clock.monotonicMicroseconds },
       survey: { [unowned self] in inbox.send(.survey($0)) },
       warn: { [unowned self] in say(.manifestFault($0)) })
     take(writer.begin(settings.appDirectories))

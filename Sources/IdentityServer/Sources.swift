@@ -16,6 +16,7 @@ extension Server {
         inbox.send(.release)
         ProcessMemory.releaseStack()
       })
+    try addUseTimer()
     for signal in [SIGTERM, SIGINT] {
       sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })
     }
@@ -37,6 +38,7 @@ extension Server {
       connections.use(new.limits)
       inbox.send(.limits(new.limits))
       appFolders?.use(new.appDirectories)
+      recordUses()
       say(.configurationLoaded)
       announceReady()
     } else {
@@ -93,6 +95,8 @@ extension Server {
   func finishStop() {
     guard isStopping, connections.count == parked, !hasSentStop else { return }
     hasSentStop = true
+    // A short run counts for no day, and what was used in it neither.
+    if hasRecordedUses { recordUses() }
     inbox.send(.stop)
   }
 

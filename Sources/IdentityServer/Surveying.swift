@@ -8,12 +8,15 @@ extension Writer {
     activity.enterStorage()
     let survey = sources.manifests(folders)
     let (entries, userFaults) = lookUp(registry.manifests(after: survey))
+    let (subordinates, rangeFaults) = sources.subordinates()
     activity.leaveStorage()
     var faults: [String]
     switch survey {
     case .found(_, let found): faults = found + userFaults
     case .unreadable(let reason): faults = ["\(reason): the apps stay as they are"] + userFaults
     }
+    faults += rangeFaults
+    if let subordinates { registry.use(subordinates) }
     let before = registry
     var claims = AppClaims()
     let (refused, conflicts) = claims.take(entries)
@@ -33,7 +36,7 @@ extension Writer {
       claims = AppClaims()
       _ = claims.take(lookUp(before.manifests(after: .unreadable(""))).entries)
     }
-    report.survey = .init(claims: claims, faults: faults.sorted())
+    report.survey = .init(claims: claims, subordinates: registry.subordinates, faults: faults.sorted())
   }
 
   /// Finds the users that manifests name.

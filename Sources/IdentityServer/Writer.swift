@@ -68,6 +68,7 @@ final class Writer {
     while true {
       var report = WriterReport()
       var folders: [String]?
+      var uses: (apps: Set<Text>, forgetUnusedDays: Int?)?
       let messages = inbox.takeAll(waits: queue.isEmpty)
       // A bell that was rung behind what it was for.
       if messages.isEmpty, queue.isEmpty { continue }
@@ -76,6 +77,7 @@ final class Writer {
         case .job(let job): queue.append(job)
         case .survey(let named): folders = named
         case .limits(let new): limits = new
+        case .used(let apps, let days): uses = (apps.union(uses?.apps ?? []), days)
         case .heartbeat(let number): report.heartbeat = number
         case .release:
           store.releaseMemory()
@@ -86,13 +88,14 @@ final class Writer {
       }
       let jobs = queue.take(
         queue.isShared ? min(limits.changesPerCommit, Bound.changesPerSharedCommit) : limits.changesPerCommit)
-      if !jobs.isEmpty || folders != nil {
+      if !jobs.isEmpty || folders != nil || uses != nil {
         healIfDue(&report)
         settle(&report)
         takeSystemIn(&report)
       }
       carryOut(jobs, &report)
       if let folders { survey(folders, &report) }
+      if let uses { record(uses.apps, forgetUnusedDays: uses.forgetUnusedDays, &report) }
       handOverReader(&report)
       let isLast = stops && queue.isEmpty
       if isLast {
@@ -298,7 +301,8 @@ final class Writer {
     let healed = store.heal()
     activity.leaveStorage()
     report.condition = store.condition
-    if let healed {
+    if var healed {
+      healed.use(registry.subordinates)
       registry = healed
       report.registry = healed
       // The one that the loop has is of the files as they were.

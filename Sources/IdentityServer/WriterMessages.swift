@@ -25,7 +25,8 @@ final class Job: Sendable {
   let isShared: Bool
 
   init(
-    connection: ConnectionToken, work: Work, verb: Int, started: UInt64, peer: Peer, principal: Principal, isShared: Bool
+    connection: ConnectionToken, work: Work, verb: Int, started: UInt64, peer: Peer, principal: Principal,
+    isShared: Bool
   ) {
     self.connection = connection
     self.work = work
@@ -44,6 +45,8 @@ enum WriterMessage: Sendable {
   case survey([String])
   /// These bounds hold from now on.
   case limits(Limits)
+  /// These apps were used. Those that were not for so many days are uninstalled; nil for none.
+  case used(Set<Text>, forgetUnusedDays: Int?)
   /// To be answered in the next report.
   case heartbeat(UInt64)
   /// Give back what only the start needed.
@@ -98,6 +101,8 @@ struct WriterReport: Sendable {
   struct Survey: Sendable {
     /// Who is which app now.
     let claims: AppClaims
+    /// Which users are subordinate to which.
+    let subordinates: SubordinateUsers
     /// What is wrong, each with its file.
     let faults: [String]
   }
@@ -157,6 +162,8 @@ enum WriterNotice: Equatable, Sendable {
   case secretFault(Item, Refusal)
   /// The data key is wrapped in another master key.
   case keyRotated(KeySource)
+  /// So many apps were uninstalled, because they were not used for so many days.
+  case unusedForgotten(Int, days: Int)
   /// The store could not be closed as it should; everything acknowledged is on disk.
   case closing(String)
 }
@@ -184,17 +191,25 @@ package struct WriterSources: Sendable {
   package let manifests: @Sendable ([String]) -> ManifestSurvey
   /// Looks users up.
   package let userIDs: @Sendable (Set<Text>) -> UserIDs
+  /// Files that are read with each look at the manifests' folders.
+  package let files: [String]
+  /// Reads which users are subordinate to which, and what is wrong with that; nil where it cannot be read.
+  package let subordinates: @Sendable () -> (users: SubordinateUsers?, faults: [String])
   /// Reads which system runs.
   package let system: @Sendable () -> System
 
   /// Names the sources.
   package init(
     machine: @escaping @Sendable () -> Machine, manifests: @escaping @Sendable ([String]) -> ManifestSurvey,
-    userIDs: @escaping @Sendable (Set<Text>) -> UserIDs, system: @escaping @Sendable () -> System
+    userIDs: @escaping @Sendable (Set<Text>) -> UserIDs, files: [String] = [],
+    subordinates: @escaping @Sendable () -> (users: SubordinateUsers?, faults: [String]),
+    system: @escaping @Sendable () -> System
   ) {
     self.machine = machine
     self.manifests = manifests
     self.userIDs = userIDs
+    self.files = files
+    self.subordinates = subordinates
     self.system = system
   }
 }

@@ -23,7 +23,7 @@ extension Store {
     try writing.append(.head, try marks.head(at: now))
     if let account = registry.account { try writing.append(.account, [.text(account.bytes)]) }
     for (id, app) in registry.apps.sorted(by: { $0.key < $1.key }) { try writing.append(.app, app.columns(id: id)) }
-    for (place, identifier) in registry.history.enumerated() {
+    for (place, identifier) in registry.history.all.enumerated() {
       try writing.append(.identifier, identifier.columns(number: Int64(place) + 1))
     }
     for (place, device) in registry.devices.enumerated() {

@@ -78,6 +78,7 @@ final class Tables: Sendable {
   let report: TableStatements
   let claim: TableStatements
   let token: TableStatements
+  let use: TableStatements
 
   init(_ database: borrowing Database) throws(DatabaseError) {
     store = TableStatements(.store, database)
@@ -94,6 +95,7 @@ final class Tables: Sendable {
     report = TableStatements(.report, database)
     claim = TableStatements(.claim, database)
     token = TableStatements(.token, database)
+    use = TableStatements(.use, database)
   }
 }
 
@@ -166,6 +168,9 @@ struct Edit {
     case .appInstalled(let id, let app): try insert(app.columns(id: id), tables.app, authenticator)
     case .appUpdated(let id, let app): try replace(app.columns(id: id), tables.app, authenticator)
     case .appUninstalled(let id): try remove(.text(id.bytes), tables.app, authenticator)
+    case .appUsed(let id, let use, let isFirst): try store(use, of: id, isFirst: isFirst, authenticator)
+    case .appUseForgotten(let id): try remove(.text(id.bytes), tables.use, authenticator)
+    case .dayBegan(let use, let isFirst): try store(use, of: AppUse.daemon, isFirst: isFirst, authenticator)
     case .identifierMade(let identifier): try make(identifier, authenticator)
     case .identifierRemembered(let identifier):
       ledger.identifiers += 1
@@ -173,6 +178,7 @@ struct Edit {
     case .identifierEnded(let scope, let end):
       guard ledger.inForce[scope] != nil else { throw .impossible("end an identifier that is not in force") }
       try self.end(scope, end, authenticator)
+    case .identifierForgotten(let forgotten): try forget(forgotten, authenticator)
     case .deviceSuspected: break
     case .machineRecorded(let record):
       ledger.settings.machine = record
@@ -219,6 +225,27 @@ struct Edit {
     else { throw .unproven(Table.identifier.name, key) }
     identifier.end = how
     try insert(identifier.columns(number: number), tables.identifier, authenticator)
+  }
+
+  private mutating func forget(_ forgotten: NumberedIdentifier, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError)
+  {
+    let key = Value.integer(forgotten.number)
+    guard Identifier(columns: try remove(key, tables.identifier, authenticator)) == forgotten.identifier else {
+      throw .unproven(Table.identifier.name, key)
+    }
+  }
+
+  // MARK: Uses
+
+  private mutating func store(
+    _ use: AppUse, of id: Text, isFirst: Bool, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    if isFirst {
+      try insert(use.columns(of: id), tables.use, authenticator)
+    } else {
+      try replace(use.columns(of: id), tables.use, authenticator)
+    }
   }
 
   // MARK: Devices

@@ -30,9 +30,14 @@ extension Store {
     _ authenticator: borrowing Authenticator, _ keys: inout StoreKeys, at now: Timestamp
   ) throws {
     guard files != nil else { throw DatabaseError.noConnection }
-    if reading.version == VersionThree.version {
+    switch reading.version {
+    case VersionFour.version:
+      try files?.database.addUses(to: reading, authenticator)
+      return
+    case VersionThree.version:
       try files?.database.addVersions(to: reading, authenticator)
       return
+    default: break
     }
     let key = try keys.freshDataKey(of: reading.store, at: now, in: directory.folder)
     if reading.version == VersionOne.version {

@@ -51,6 +51,7 @@ struct Reading {
       try part.readItems(database, authenticator, sealing, upTo: thread?.lastBefore)
     }
     if version > VersionThree.version { try readVersions(database, authenticator, &found) }
+    if version > VersionFour.version { try readUses(database, authenticator, &found) }
     if let thread { part.append(try thread.part()) }
     found.take(part.rows)
     events = part.events
@@ -171,20 +172,33 @@ extension Reading {
   private mutating func readIdentifiers(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
   ) throws(DatabaseError) {
-    var identifiers: [Identifier] = []
-    var numbers: [Int64] = []
+    var identifiers: [NumberedIdentifier] = []
     try read(.identifier, database, authenticator, &found) { _, row in
       var columns = RowReader(row)
-      guard let number = columns.number(), number > numbers.last ?? 0 else { return false }
+      guard let number = columns.number(), number > identifiers.last?.number ?? 0 else { return false }
       columns = RowReader(row)
       guard let identifier = Identifier(reading: &columns) else { return false }
-      identifiers.append(identifier)
-      numbers.append(number)
+      identifiers.append(NumberedIdentifier(number: number, identifier: identifier))
       return true
     }
     registry.restore(identifiers)
-    ledger.identifiers = numbers.last ?? 0
-    ledger.inForce = ScopeNumbers(inForce: identifiers, numbers)
+    ledger.identifiers = identifiers.last?.number ?? 0
+    ledger.inForce = ScopeNumbers(inForce: identifiers)
+  }
+
+  private mutating func readUses(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
+  ) throws(DatabaseError) {
+    try read(.use, database, authenticator, &found) { reading, row in
+      let columns = row.values
+      guard let id = columns[0].asText, let use = AppUse(columns: columns) else { return false }
+      if id == AppUse.daemon {
+        reading.registry.apply(.dayBegan(use, isFirst: true))
+      } else {
+        reading.registry.apply(.appUsed(id, use, isFirst: true))
+      }
+      return true
+    }
   }
 
   private mutating func take(setting row: borrowing RowBytes) -> Bool {

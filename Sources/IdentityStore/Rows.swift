@@ -76,6 +76,19 @@ extension Manifest {
   }
 }
 
+extension AppUse {
+  /// Stands for the daemon itself in the place of an app's name: no app has an empty one.
+  static let daemon: Text = ""
+
+  /// A row of `app_use`.
+  func columns(of id: Text) -> [Value] { [.text(id.bytes), .integer(day), .integer(date.number)] }
+
+  init?(columns: [Value]) {
+    guard let day = columns[1].number, let date = columns[2].number else { return nil }
+    self.init(day: day, date: Day(number: date))
+  }
+}
+
 extension Identifier: ReadRow {
   /// A row of `identifier`.
   ///

@@ -1,7 +1,8 @@
 /// The tables of a store.
 enum Schema {
-  /// The `user_version` that this program writes.
-  static let version: Int64 = 4
+  /// The `user_version` that this program writes. It differs from that of each version before in more than a bit: one that
+  /// turned does not pass for an earlier store.
+  static let version: Int64 = 8
 
   /// Marks the file as an identityd store (sqlite.org/fileformat.html, "application ID"): "IdD" and a 1.
   static let applicationID: Int64 = 0x4964_4401
@@ -86,6 +87,7 @@ enum Schema {
     ) STRICT;
     \(itemTables)
     \(versionTables)
+    \(useTable)
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
     """
@@ -184,6 +186,20 @@ enum Schema {
     ) STRICT;
     CREATE UNIQUE INDEX token_key ON token (app, provider);
     """
+
+  /// Makes the table that came with version 8.
+  ///
+  /// It says when each app without a manifest was used last: on which day of the daemon, and on which of the calendar. An
+  /// empty `id` is the daemon itself.
+  static let useTable = """
+    CREATE TABLE app_use (
+      id TEXT PRIMARY KEY,
+      day INTEGER NOT NULL,
+      date INTEGER NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    """
 }
 
 /// A table whose every row carries its proof in the last column, and whose first column is its key.
@@ -247,6 +263,8 @@ struct Table: Sendable {
       "n", "app", "provider", "token", "environment", "topic", "device", "valid", "created", "changed", "confirmed",
       "revision",
     ], lasting: 3)
+
+  static let use = Table(name: "app_use", columns: ["id", "day", "date", "revision"])
 
   /// The one row of `store`, which holds the digest of all others.
   static let store = Table(

@@ -76,7 +76,7 @@ extension Database {
     try create(
       after: "DROP TABLE app; DROP TABLE identifier; DROP TABLE store;", identity: reading.store,
       created: reading.created, revision: reading.ledger.revision + 1, settings: Settings(), key: key,
-      changes: apps.map { .appInstalled($0.key, $0.value) } + registry.history.map { .identifierMade($0) }
+      changes: apps.map { .appInstalled($0.key, $0.value) } + registry.history.all.map { .identifierMade($0) }
         + registry.devices.map { .deviceListed($0) }, authenticator)
   }
 }

@@ -8,6 +8,6 @@ enum VersionThree {
 extension Database {
   /// Makes a proven store of version 3 one of this version, in one transaction.
   func addVersions(to reading: Reading, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    try extend(reading, by: Schema.versionTables, authenticator) { (_) throws(DatabaseError) in }
+    try extend(reading, by: Schema.versionTables + Schema.useTable, authenticator) { (_) throws(DatabaseError) in }
   }
 }

@@ -10,6 +10,8 @@ struct Configuration: Equatable {
   var onHardwareChange = MachinePolicy.keep
   /// Empty for the usual ones.
   var appDirectories: [String] = []
+  /// 0 for never.
+  var forgetUnusedDays = 0
   var adminGroup: String?
   /// Nil for nobody.
   var monitorGroup: String? = usualMonitorGroup
@@ -82,6 +84,7 @@ struct Configuration: Equatable {
     settings.onMachineChange = onMachineChange
     settings.onHardwareChange = onHardwareChange
     settings.containers = containers
+    settings.forgetUnusedDays = forgetUnusedDays == 0 ? nil : forgetUnusedDays
     do {
       settings.userRanges = UserRanges(firstRegular: try Accounts.firstRegularUser())
     } catch {

@@ -24,6 +24,7 @@ struct ConfigurationKey: Sendable {
       result.appDirectories = paths.isEmpty ? [] : result.appDirectories + paths
       return true
     },
+    number("Apps", "ForgetUnused", 0...100_000, \.forgetUnusedDays),
     ConfigurationKey(section: "Access", name: "AdminGroup", allowed: "the name of a group") { result, value in
       result.adminGroup = value.isEmpty ? nil : value
       return !value.contains(" ")
@@ -50,6 +51,12 @@ struct ConfigurationKey: Sendable {
     size("Limits", "ItemBytes", 1_024...1_099_511_627_776, "1K to 1024G", \.limits.itemBytes),
     number("Limits", "ItemsPerApp", 1...1_000_000, \.limits.itemsPerApp),
     size("Limits", "ItemBytesPerApp", 1_024...1_073_741_824, "1K to 1G", \.limits.itemBytesPerApp),
+    number("Limits", "ItemsPerUser", 1...1_000_000, \.limits.itemsPerUser),
+    size("Limits", "ItemBytesPerUser", 1_024...1_073_741_824, "1K to 1G", \.limits.itemBytesPerUser),
+    number("Limits", "Apps", 0...1_000_000, \.limits.apps),
+    number("Limits", "AppsPerUser", 1...1_000_000, \.limits.appsPerUser),
+    number("Limits", "History", 64...10_000_000, \.limits.history),
+    number("Limits", "HistoryPerUser", 8...1_000_000, \.limits.historyPerUser),
     size("Store", "CheckpointSize", 65_536...1_073_741_824, "64K to 1G", \.store.checkpointSize),
     number("Loop", "PollMicroseconds", 0...1_000, \.pollMicroseconds),
     ConfigurationKey(section: "Log", name: "Level", allowed: LogLevel.allCases.map(\.name).joined(separator: ", ")) {

@@ -25,6 +25,7 @@ enum MachineSources {
       },
       manifests: { ManifestReader.survey($0) },
       userIDs: { ManifestReader.userIDs(of: $0) },
+      files: [SubordinateUserReader.path], subordinates: { SubordinateUserReader.read() },
       system: { system })
   }
 

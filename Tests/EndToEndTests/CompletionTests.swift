@@ -95,7 +95,7 @@ import Testing
     let shell = try InteractiveShell(kind, socket: daemon.socket)
     #expect(try shell.complete("get device app=") == ["get", "device", "app=\(app)"])
     #expect(try shell.complete("get device app=user:") == ["get", "device", "app=\(app)"])
-    #expect(try shell.complete("app forget u") == ["app", "forget", app])
+    #expect(try shell.complete("app forget us") == ["app", "forget", app])
     #expect(try shell.complete("item read group=u") == ["item", "read", "group=\(app)"])
     let other = try InteractiveShell(kind, socket: Self.nowhere)
     for option in ["--socket=\(daemon.socket)", "--socket \(daemon.socket)", "--socket='\(daemon.socket)'"] {
@@ -108,7 +108,7 @@ import Testing
     let silent = try PlayedDaemon { _ in .lines("") }
     // A daemon that does not answer is waited for, a second each time.
     for (socket, lines) in [
-      (Self.nowhere, ["item read service=m", "get device app=u", "item find group=x", "app forget u"]),
+      (Self.nowhere, ["item read service=m", "get device app=u", "item find group=x", "app forget user"]),
       (silent.socket, ["item read service=m"]),
     ] {
       let shell = try InteractiveShell(kind, socket: socket)

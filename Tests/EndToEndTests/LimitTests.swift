@@ -55,9 +55,16 @@ import Testing
 
   @Test func `row 27: all connections are bounded, and the last places are root's`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=32\nReservedConnections=8\n")
-    let answers = try connections(40, daemon) { () throws in #expect(try daemon.ask("ping") == "OK") }
-    #expect(answers.filter { $0 == "OK" }.count == 24)
-    #expect(answers.filter { $0.hasPrefix("ERR busy ") }.count == 16)
+    // One user alone has half of the 22 that are neither in reserve nor root's; others their first ones, up to all 24.
+    let answers = try connections(40, daemon) { () throws in
+      let others = try (0..<13).map { try PeerConnection(70_000 + $0, of: daemon) }
+      for other in others { #expect(try other.ask("ping") == ["OK"]) }
+      let last = try PeerConnection(70_013, of: daemon)
+      #expect(try last.line() == "ERR busy there are 24 connections, which is all there may be")
+      #expect(try daemon.ask("ping") == "OK")
+    }
+    #expect(answers.filter { $0 == "OK" }.count == 11)
+    #expect(answers.filter { $0.hasPrefix("ERR busy ") }.count == 29)
   }
 
   @Test func `row 26: out of descriptors the clients that are there go on, and new ones get in once there is room`()

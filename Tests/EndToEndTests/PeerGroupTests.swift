@@ -4,13 +4,13 @@ import Testing
 
 /// Processes that come in and go out of services (row 36c): each connection has the rights of the service that its process
 /// is in when it is accepted, whatever is known of others.
-@Suite(.enabled(if: canMakeGroups, "control groups can be made by root alone, where libsystemd looks for them"))
+@Suite(.enabled(if: canMakeControlGroups, "control groups can be made by root alone, where libsystemd looks for them"))
 struct PeerGroupTests {
   private let name = controlGroupName()
 
   /// Runs a program in Perl that may enter groups below a folder of this test, which is removed afterwards.
   private func perl(_ daemon: DaemonUnderTest, _ script: String) throws -> [String] {
-    let folder = try #require(groups) + "/\(name).slice"
+    let folder = try #require(controlGroups) + "/\(name).slice"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
     defer {
       // The last process may be on its way out.
@@ -145,14 +145,3 @@ struct PeerGroupTests {
     #expect(heard == ["same", "same", "same", "3"])
   }
 }
-
-/// Where groups can be made: the unified hierarchy, as libsystemd finds it.
-private let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].first {
-  FileManager.default.fileExists(atPath: "\($0)/cgroup.controllers")
-}
-
-private let canMakeGroups: Bool = {
-  guard isRoot, let groups else { return false }
-  let folder = "\(groups)/\(controlGroupName())"
-  return unsafe mkdir(folder, 0o755) == 0 && rmdir(folder) == 0
-}()

@@ -61,7 +61,9 @@ final class RandomSession {
       AdminGroup=tty
       [Limits]
       ItemsPerApp=6
+      ItemsPerUser=6
       ItemBytesPerApp=1K
+      ItemBytesPerUser=1K
 
       """)
   }

@@ -31,7 +31,11 @@ import Testing
       let isSame =
         table.count == plain.count && plain.allSatisfy { table[$0.key] == $0.value }
         && Set(table.keys) == Set(plain.keys) && table.withoutManifest == plain.values.count { $0.manifest == nil }
-        && (1...3).allSatisfy { user in table.services(of: user) == Set(plain.keys.filter { $0.owner == user }) }
+        && (1...3 as ClosedRange<UInt32>).allSatisfy { user in
+          let holder = Holder.principal(.user(user))
+          return table.apps(of: holder) == Set(plain.keys.filter { Holder(of: $0, SubordinateUsers()) == holder })
+        }
+        && table.principals == Set(plain.keys.filter(\.isUnclaimedApp).map { Holder(of: $0, SubordinateUsers()) }).count
         && (Self.ids + ["nobody"]).allSatisfy { vendor in
           table.hasAny(of: vendor) == plain.contains { ($0.value.manifest?.vendor ?? $0.key) == vendor }
         }

@@ -143,7 +143,7 @@ import Testing
     #expect(try life.ask(.forget(app: "user:1000"), as: alice) == ["OK"])
     #expect(life.registry.apps.count == 0)
     #expect(life.registry.scopes == [.device])
-    for identifier in life.registry.history {
+    for identifier in life.registry.history.all {
       #expect(identifier.end?.cause == (identifier.scope == .device ? nil : .uninstalled))
     }
   }
@@ -177,30 +177,13 @@ import Testing
     #expect(Life().refusal(of: .forget(app: "user:1000"), as: alice)?.isNotFound == true)
   }
 
-  @Test(arguments: [Level.installation, .vendor])
-  func `the history is kept for good, so an app can forget itself so often and no oftener`(level: Level) throws {
+  @Test func `a contained peer forgets nothing but itself, whatever its user`() throws {
     var life = Life()
-    for _ in 1..<Bound.identifiersPerScope {
-      try life.ask(.get(level, app: nil), as: alice)
-      try life.ask(.forget(app: "user:1000"), as: alice)
-    }
-    try life.ask(.get(level, app: nil), as: alice)
-    let refusal = Refusal.limit("user:1000 has had 1000 identifiers; an admin may forget it")
-    #expect(life.refusal(of: .forget(app: "user:1000"), as: alice) == refusal)
-    #expect(life.refusal(of: .forget(app: "user:1000"), as: root) == nil)
-  }
-
-  @Test func `row 30: a user whose services take ever new names cannot make the history grow without end`() throws {
-    var life = Life()
-    var rounds = 0
-    while rounds < 4 * Bound.identifiersPerScope {
-      let next = service("s\(rounds)", of: 1_000)
-      guard life.refusal(of: .get(.installation, app: nil), as: next) == nil else { break }
-      try life.ask(.get(.installation, app: nil), as: next)
-      guard life.refusal(of: .forget(app: next.app), as: next) == nil else { break }
-      try life.ask(.forget(app: next.app), as: next)
-      rounds += 1
-    }
-    #expect(rounds <= Bound.identifiersPerScope)
+    try life.ask(.get(.installation, app: nil), as: alice)
+    let inside = Peer(
+      userID: 1_000, groupID: 1_000, processID: 9, place: PeerPlace(unit: nil, container: "box"), isAdmin: false)
+    try life.ask(.get(.installation, app: nil), as: inside)
+    #expect(life.refusal(of: .forget(app: "user:1000"), as: inside)?.isDenied == true)
+    #expect(try life.ask(.forget(app: "container:box"), as: inside) == ["OK"])
   }
 }

@@ -39,7 +39,7 @@ import Testing
     try life.start("m", "h")
     try life.start("n", "h")
     try life.start("m", "h")
-    #expect(life.registry.identifiers(valued: try #require(life.registry.history.first?.value)).count == 1)
+    #expect(life.registry.identifiers(valued: try #require(life.registry.history.all.first?.value)).count == 1)
     #expect(life.spoken(.deviceOfApp("org.a")) == "r1")
   }
 
@@ -128,51 +128,115 @@ import Testing
 }
 
 @Suite struct RoomTests {
-  @Test(arguments: [Level.installation, .vendor])
-  func `row 30: the services of one user can be so many apps and no more, and each that is forgotten makes room`(
-    level: Level
-  ) throws {
+  private static let subordinates = SubordinateUsers(
+    [SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000)].compactMap(\.self))
+
+  /// A life in which a principal may be as many apps.
+  private func life(perUser: Int) -> Life {
     var life = Life()
-    for number in 0..<Bound.appsPerUser { try life.ask(.get(level, app: nil), as: service("s\(number)", of: 1_000)) }
+    life.limits.appsPerUser = perUser
+    return life
+  }
+
+  private func tooMany(_ count: Int) -> Refusal {
+    .limit(
+      "uid 1000 has \(count) apps without a manifest, which is all it may have now ([Limits] Apps=, AppsPerUser=); "
+        + "an admin may remove unused ones by 'app forget unused=DAYS'")
+  }
+
+  @Test(arguments: [Level.installation, .vendor])
+  func `row 30: one user can be so many apps and no more, and each that is forgotten makes room`(level: Level) throws {
+    var life = life(perUser: 8)
+    for number in 0..<8 { try life.ask(.get(level, app: nil), as: service("s\(number)", of: 1_000)) }
     let next = service("next", of: 1_000)
-    let refusal = Refusal.limit("256 services of this user are installed, which is all it may have")
-    #expect(life.refusal(of: .get(level, app: nil), as: next) == refusal)
+    for peer in [next, alice] { #expect(life.refusal(of: .get(level, app: nil), as: peer) == tooMany(8)) }
     #expect(life.refusal(of: .get(level, app: nil), as: service("s0", of: 1_000)) == nil)
     #expect(life.refusal(of: .get(.device, app: nil), as: next) == nil)
-    // Neither another user, nor one whose number ends alike, nor the user itself is meant.
-    for other in [service("next", of: 1_001), service("next", of: 11_000), alice] {
+    // Neither another user, nor one whose number ends alike is meant.
+    for other in [service("next", of: 1_001), service("next", of: 11_000)] {
       #expect(life.refusal(of: .get(level, app: nil), as: other) == nil)
     }
     try life.ask(.forget(app: "unit:s0.service@1000"), as: service("s0", of: 1_000))
     try life.ask(.get(level, app: nil), as: next)
-    #expect(life.registry.apps.count == Bound.appsPerUser)
+    #expect(life.registry.apps.count == 8)
   }
 
-  @Test func `services of the system have no such limit`() throws {
+  @Test func `subordinate users and a user's containers are that user's apps`() throws {
+    var life = life(perUser: 3)
+    life.registry.use(Self.subordinates)
+    let peers = [
+      alice, Peer(userID: 100_007, groupID: 1, processID: 1, isAdmin: false),
+      Peer(
+        userID: 100_008, groupID: 1, processID: 1, place: PeerPlace(unit: nil, owner: 1_000, container: "box"),
+        isAdmin: false, subordinates: Self.subordinates),
+    ]
+    for peer in peers { try life.ask(.get(.installation, app: nil), as: peer) }
+    #expect(life.registry.apps.keys.sorted() == ["container:box@1000", "user:1000", "user:100007"])
+    for next in [Peer(userID: 100_009, groupID: 1, processID: 1, isAdmin: false), service("s", of: 1_000)] {
+      #expect(life.refusal(of: .get(.installation, app: nil), as: next) == tooMany(3))
+    }
+    // Without the range each of them is by itself.
+    life.registry.use(SubordinateUsers())
+    let next = Peer(userID: 100_009, groupID: 1, processID: 1, isAdmin: false)
+    #expect(life.refusal(of: .get(.installation, app: nil), as: next) == nil)
+    #expect(life.refusal(of: .get(.installation, app: nil), as: service("s", of: 1_000)) == nil)
+  }
+
+  @Test func `one principal has at most half, and the rest is shared by those who come later`() throws {
     var life = Life()
-    for number in 0...Bound.appsPerUser {
+    life.limits.apps = 100
+    var counts: [UInt32: Int] = [:]
+    for user in 1_000..<1_004 as Range<UInt32> {
+      var number = 0
+      while life.refusal(of: .get(.installation, app: nil), as: service("s\(number)", of: user)) == nil {
+        try life.ask(.get(.installation, app: nil), as: service("s\(number)", of: user))
+        number += 1
+      }
+      counts[user] = number
+    }
+    // Of 90: a half; a third of 45; a quarter of 30; a fifth of 23.
+    #expect(counts == [1_000: 45, 1_001: 15, 1_002: 7, 1_003: 4])
+    // A user who has nothing yet gets its first app from the reserve, until all is gone.
+    for user in 2_000..<2_029 as Range<UInt32> {
+      try life.ask(.get(.installation, app: nil), as: service("s", of: user))
+    }
+    #expect(life.registry.apps.count == 100)
+    #expect(life.refusal(of: .get(.installation, app: nil), as: service("s", of: 3_000))?.isLimit == true)
+  }
+
+  @Test func `services of the system take from the reserve, and have no bound of their own`() throws {
+    var life = life(perUser: 2)
+    life.limits.apps = 10
+    for number in 0..<10 {
       let system = Peer(
         userID: 0, groupID: 0, processID: 1, place: PeerPlace(unit: Text("s@\(number).service")), isAdmin: false)
       try life.ask(.get(.installation, app: nil), as: system)
     }
-    #expect(life.registry.apps.count == Bound.appsPerUser + 1)
+    #expect(life.registry.apps.count == 10)
   }
 
   @Test func `a migration is refused for want of room in a dry run too`() throws {
-    var life = Life()
-    for number in 0..<Bound.appsPerUser {
-      try life.ask(.get(.installation, app: nil), as: service("s\(number)", of: 1_000))
-    }
+    var life = life(perUser: 4)
+    for number in 0..<4 { try life.ask(.get(.installation, app: nil), as: service("s\(number)", of: 1_000)) }
+    let before = life.registry
     for commits in [true, false] {
       let command = RegistryCommand.migrate(.installation, given(1), app: nil, commits: commits, forces: false)
       #expect(life.refusal(of: command, as: service("next", of: 1_000))?.isLimit == true, "commit=\(commits)")
     }
+    let dryRun = RegistryCommand.migrate(.installation, given(1), app: nil, commits: false, forces: false)
+    #expect(try life.ask(dryRun, as: service("next", of: 1_001)).last?.contains("committed=no") == true)
+    #expect(life.registry == before)
   }
 }
 
 extension Refusal {
   var isNotFound: Bool {
     if case .notFound = self { return true }
+    return false
+  }
+
+  var isDenied: Bool {
+    if case .denied = self { return true }
     return false
   }
 

@@ -43,6 +43,7 @@ import Testing
     var life = Life.withThreeApps()
     try life.ask(.add("s"), as: orgA)
     life.limits.itemBytesPerApp = 20
+    life.limits.itemBytesPerUser = 20
     let last = life.registry.lastEvent
     _ = try? life.ask(command, as: orgA)
     #expect(life.registry.lastEvent == last)

@@ -169,7 +169,7 @@ struct ItemModel {
     }
   }
 
-  private func holder(_ app: Text) -> String { "\(app)".hasSuffix("@1000") ? "all services" : "\(app)" }
+  private func holder(_ app: Text) -> String { "\(app)".hasSuffix("1000") ? "uid 1000" : "\(app)" }
 
   private func requireRoom(for entry: Entry, at place: Int?) throws(Fault) {
     var after = entries

@@ -24,6 +24,8 @@ private enum Step {
     var life = Life()
     life.limits.itemsPerApp = 5
     life.limits.itemBytesPerApp = 150
+    life.limits.itemsPerUser = 5
+    life.limits.itemBytesPerUser = 150
     var model = ItemModel(limits: life.limits)
     var outcomes: [String: Int] = [:]
     for number in 0...2_000 {

@@ -2,18 +2,25 @@ import IdentityCore
 import Testing
 
 private func tooMany(_ holder: String, _ limit: Int = 2) -> Refusal {
-  .limit("\(holder) may have \(limit) items ([Limits] ItemsPerApp=)")
+  .limit(
+    "\(holder) may have \(limit) items now ([Limits] \(isPrincipal(holder) ? "Items=, ItemsPerUser=" : "ItemsPerApp="))"
+  )
 }
 
 private func tooLarge(_ holder: String, _ limit: Int) -> Refusal {
-  .limit("the items of \(holder) may have \(limit) bytes ([Limits] ItemBytesPerApp=)")
+  let settings = isPrincipal(holder) ? "ItemBytes=, ItemBytesPerUser=" : "ItemBytesPerApp="
+  return .limit("the items of \(holder) may have \(limit) bytes now ([Limits] \(settings))")
 }
 
-/// The three apps, where each may have two items.
+private func isPrincipal(_ holder: String) -> Bool { holder.hasPrefix("uid ") }
+
+/// The three apps, where each holder may have two items.
 private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   var life = Life.withThreeApps()
   life.limits.itemsPerApp = items
   life.limits.itemBytesPerApp = bytes
+  life.limits.itemsPerUser = items
+  life.limits.itemBytesPerUser = bytes
   return life
 }
 
@@ -42,9 +49,9 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: .add("s"), as: orgA) == tooMany("org.a"))
   }
 
-  @Test func `each app has its own quota`() throws {
+  @Test func `each app with a manifest and each user has its own quota`() throws {
     var life = life()
-    let peers = [orgA, orgB, alice, bob, root, service("s", of: 1_000), service("s", of: 1_001)]
+    let peers = [orgA, orgB, alice, bob, root, service("s", of: 1_002)]
     for service in ["s", "t"] as [Text] {
       for peer in peers { try life.ask(.add(service), as: peer) }
     }
@@ -52,17 +59,18 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.registry.items.total.items == 2 * peers.count)
   }
 
-  @Test func `a user's own services have one quota together`() throws {
+  @Test func `a user and its services have one quota together`() throws {
     var life = life()
-    try life.ask(.add("s"), as: service("one", of: 1_000))
+    try life.ask(.add("s"), as: alice)
     try life.ask(.add("s"), as: service("two", of: 1_000))
-    for name in ["one", "two", "three"] {
+    for name in ["two", "three"] {
       let peer = service(name, of: 1_000)
-      #expect(life.refusal(of: .add("t"), as: peer) == tooMany("services of uid 1000"))
+      #expect(life.refusal(of: .add("t"), as: peer) == tooMany("uid 1000"))
       #expect(life.refusal(of: .add("s"), as: service(name, of: 1_001)) == nil)
     }
-    #expect(life.refusal(of: .put("s"), as: service("one", of: 1_000)) == nil)
-    try life.ask(.delete("s"), as: service("one", of: 1_000))
+    #expect(life.refusal(of: .add("t"), as: alice) == tooMany("uid 1000"))
+    #expect(life.refusal(of: .put("s"), as: alice) == nil)
+    try life.ask(.delete("s"), as: alice)
     #expect(life.refusal(of: .add("t"), as: service("three", of: 1_000)) == nil)
   }
 
@@ -89,7 +97,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     try life.ask(.add("t", whileInstalled: true), as: alice)
     try life.ask(.forget(app: "user:1000"), as: alice)
     try life.ask(.add("t"), as: alice)
-    #expect(life.refusal(of: .add("u"), as: alice) == tooMany("user:1000"))
+    #expect(life.refusal(of: .add("u"), as: alice) == tooMany("uid 1000"))
   }
 
   @Test(arguments: [0, 1, 2])
@@ -164,14 +172,14 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: command, as: orgA) == nil)
   }
 
-  @Test func `a user's own services have one quota together`() throws {
+  @Test func `a user and its services have one quota of bytes together`() throws {
     var life = life(bytes: 42)
     try life.ask(.add("s", "a", ""), as: service("x", of: 1_000))
     #expect(life.registry.items.total.bytes == 21)
     #expect(
-      life.refusal(of: .add("s", "a", "1"), as: service("y", of: 1_000)) == tooLarge("services of uid 1000", 42))
+      life.refusal(of: .add("s", "a", "1"), as: service("y", of: 1_000)) == tooLarge("uid 1000", 42))
     try life.ask(.add("s", "a", ""), as: service("y", of: 1_000))
-    try life.ask(.add("s", "a", "123456789"), as: alice)
+    try life.ask(.add("s", "a", "123456789"), as: bob)
   }
 
   @Test func `the bounds as shipped hold a thousand items, and 4 MiB`() throws {
@@ -231,7 +239,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     }
     #expect(!life.registry.apps.keys.contains("user:0"))
     #expect(
-      life.refusal(of: .add("t", in: "unit:x.service@1000"), as: root) == tooMany("services of uid 1000"))
+      life.refusal(of: .add("t", in: "unit:x.service@1000"), as: root) == tooMany("uid 1000"))
     try life.ask(.add("t"), as: orgA)
     #expect(life.refusal(of: .add("u", in: "org.a"), as: root) == tooMany("org.a"))
     #expect(life.refusal(of: .put("s", in: "org.a"), as: root) == nil)
@@ -250,5 +258,43 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     try life.ask(.put("s"), as: alice)
     #expect(owner(life, "user:1000") == "user:1000")
     try life.ask(.add("t"), as: root)
+  }
+}
+
+@Suite struct ItemShareTests {
+  private static let subordinates = SubordinateUsers(
+    [SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000)].compactMap(\.self))
+
+  @Test func `subordinate users have no quota beside that of their owner`() throws {
+    var life = Life()
+    life.limits.itemsPerUser = 10
+    life.registry.use(Self.subordinates)
+    for number in 0..<10 as Range<UInt32> {
+      try life.ask(.add("s"), as: Peer(userID: 100_000 + number, groupID: 1, processID: 1, isAdmin: false))
+    }
+    let next = Peer(userID: 100_010, groupID: 1, processID: 1, isAdmin: false)
+    #expect(life.refusal(of: .add("s"), as: next) == tooMany("uid 1000", 10))
+    #expect(life.refusal(of: .add("s"), as: alice) == tooMany("uid 1000", 10))
+    #expect(life.refusal(of: .add("s"), as: bob) == nil)
+    // Forgotten apps leave their items, and these still count.
+    try life.ask(.forget(app: "user:100000"), as: root)
+    #expect(life.refusal(of: .add("s"), as: next) == tooMany("uid 1000", 10))
+  }
+
+  @Test func `one principal has at most half of the items and bytes, and the system gets at the reserve`() throws {
+    var life = Life.withThreeApps()
+    life.limits.items = 20
+    for number in 0..<9 { try life.ask(.add(Text("\(number)")), as: alice) }
+    #expect(life.refusal(of: .add("9"), as: alice) == tooMany("uid 1000", 9))
+    for number in 0..<3 { try life.ask(.add(Text("\(number)")), as: bob) }
+    #expect(life.refusal(of: .add("9"), as: bob)?.isLimit == true)
+    for number in 0..<8 { try life.ask(.add(Text("\(number)")), as: orgA) }
+    #expect(life.refusal(of: .add("9"), as: orgA)?.isLimit == true)
+    life.limits.items = 1_000
+    life.limits.itemBytes = life.registry.items.total.bytes + 100
+    #expect(life.refusal(of: .add("9"), as: alice)?.isLimit == true)
+    #expect(life.refusal(of: .add("9"), as: orgA) == nil)
+    // Less than before is always fine.
+    #expect(life.refusal(of: .put("1", "a", ""), as: alice) == nil)
   }
 }

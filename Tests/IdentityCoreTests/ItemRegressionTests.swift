@@ -49,7 +49,7 @@ import Testing
     try life.ask(.add("s", in: "org.b"), as: orgA)
     #expect(life.item("s", in: "org.b")?.owner == "org.a")
     #expect(life.refusal(of: .add("t"), as: orgB) == nil)
-    #expect(life.refusal(of: .add("t"), as: orgA) == .limit("org.a may have 1 items ([Limits] ItemsPerApp=)"))
+    #expect(life.refusal(of: .add("t"), as: orgA) == .limit("org.a may have 1 items now ([Limits] ItemsPerApp=)"))
   }
 
   @Test func `whoever replaces another app's item is charged for it, and not that app`() throws {

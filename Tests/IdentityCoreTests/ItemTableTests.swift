@@ -23,8 +23,9 @@ private func item(
     for group in Set(plain.keys.map(\.group)) {
       #expect(table.items(in: group).inOrder.map(\.item) == known.filter { $0.key.group == group }, comment)
     }
-    for holder in Set(plain.values.map(\.owner.quotaHolder)) {
-      let charged = plain.values.filter { $0.owner.quotaHolder == holder }
+    let none = SubordinateUsers()
+    for holder in Set(plain.values.map { Holder(of: $0.owner, none) }) {
+      let charged = plain.values.filter { Holder(of: $0.owner, none) == holder }
       let usage = ItemTable.Usage(items: charged.count, bytes: charged.reduce(0) { $0 + $1.size })
       #expect(table.usage(of: holder) == usage, comment)
     }
@@ -34,7 +35,7 @@ private func item(
     let table = ItemTable()
     expect(table, [:])
     #expect(Array(table.items(in: "org.a")) == [])
-    #expect(table.usage(of: "org.a") == ItemTable.Usage())
+    #expect(table.usage(of: .app("org.a")) == ItemTable.Usage())
     #expect(table.lastNumber == 0)
     #expect(table[ItemKey(group: "org.a", service: "s", account: "a")] == nil)
   }
@@ -46,8 +47,8 @@ private func item(
     table.store(first)
     table.store(second)
     expect(table, [second.key: second])
-    #expect(table.usage(of: "org.a") == ItemTable.Usage())
-    #expect(table.usage(of: "org.b") == ItemTable.Usage(items: 1, bytes: 7))
+    #expect(table.usage(of: .app("org.a")) == ItemTable.Usage())
+    #expect(table.usage(of: .app("org.b")) == ItemTable.Usage(items: 1, bytes: 7))
   }
 
   @Test func `items that are taken in together are held as if one came after the other`() {
@@ -76,7 +77,7 @@ private func item(
     table.remove(only.key)
     table.remove(only.key)
     expect(table, [:])
-    #expect(table.usage(of: "org.a") == ItemTable.Usage())
+    #expect(table.usage(of: .app("org.a")) == ItemTable.Usage())
     // Neither the group nor whoever was charged: names are cheap.
     var other = ItemTable()
     let another = item("another-group", "s", number: 1, owner: "org.another")
@@ -87,14 +88,16 @@ private func item(
 
   @Test(
     arguments: [
-      ("org.a", "org.a"), ("user:1000", "user:1000"), ("unit:a.service", "unit:a.service"),
-      ("unit:a@1000.service", "unit:a@1000.service"), ("unit:a.service@1000", "services of uid 1000"),
-      ("unit:b@7.service@1000", "services of uid 1000"), ("unit:a.service@0", "services of uid 0"),
-      ("unit:a.service@4294967295", "services of uid 4294967295"), ("unit:a.service@", "unit:a.service@"),
-      ("org.a@1000", "org.a@1000"),
-    ] as [(Text, Text)])
-  func `a user's own services are charged together, everybody else alone`(app: Text, holder: Text) {
-    #expect(app.quotaHolder == holder)
+      ("org.a", .app("org.a")), ("user:1000", .principal(.user(1_000))), ("unit:a.service", .app("unit:a.service")),
+      ("unit:a@1000.service", .app("unit:a@1000.service")), ("unit:a.service@1000", .principal(.user(1_000))),
+      ("unit:b@7.service@1000", .principal(.user(1_000))), ("unit:a.service@0", .app("unit:a.service@0")),
+      ("unit:a.service:33", .principal(.user(33))), ("user:0", .app("user:0")),
+      ("container:box", .principal(.container("box"))), ("container:box@1000", .principal(.user(1_000))),
+      ("unit:a.service@4294967295", .principal(.user(4_294_967_295))), ("unit:a.service@", .app("unit:a.service@")),
+      ("org.a@1000", .app("org.a@1000")),
+    ] as [(Text, Holder)])
+  func `the apps of a principal are charged together, everybody else alone`(app: Text, holder: Holder) {
+    #expect(Holder(of: app, SubordinateUsers()) == holder)
     var table = ItemTable()
     table.store(item("g", "s", number: 1, owner: app))
     #expect(table.usage(of: holder).items == 1)

@@ -66,7 +66,7 @@ extension Life {
   mutating func restart() {
     var read = Registry()
     read.restore(registry.apps.map { ($0.key, $0.value) })
-    read.restore(Array(registry.history))
+    read.restore(registry.history.numbered)
     for device in registry.devices { read.apply(.deviceListed(device)) }
     if let account = registry.account { read.apply(.accountSet(account)) }
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }

@@ -85,7 +85,7 @@ private enum Happening: CaseIterable {
     let written = life.registry
     var read = Registry()
     read.restore(written.apps.map { ($0.key, $0.value) })
-    read.restore(Array(written.history))
+    read.restore(written.history.numbered)
     for device in written.devices { read.apply(.deviceListed(device)) }
     if let account = written.account { read.apply(.accountSet(account)) }
     if let machine = written.machine { read.apply(.machineRecorded(machine)) }

@@ -55,6 +55,8 @@ private struct Session {
     random = SeededGenerator(seed)
     life.limits.itemsPerApp = 6
     life.limits.itemBytesPerApp = 200
+    life.limits.itemsPerUser = 6
+    life.limits.itemBytesPerUser = 200
     model.itemQuota = (6, 200)
     try changeManifests()
   }

@@ -7,7 +7,7 @@ extension Life {
     var backup = Backup(created: Timestamp(milliseconds: now), isFromHere: fromHere)
     backup.account = registry.account
     backup.apps = Dictionary(uniqueKeysWithValues: registry.apps.map { ($0.key, $0.value) })
-    backup.identifiers = Array(registry.history)
+    backup.identifiers = registry.history.all
     backup.devices = registry.devices
     backup.items = registry.items.all.sorted { $0.number < $1.number }.filter { !$0.isThisDeviceOnly }
       .map { Backup.StoredItem($0, secret($0.key.account)) }
@@ -168,7 +168,7 @@ extension Life {
     let lines = try life.restore(old.backup(fromHere: false))
     #expect(lines.first == "* device clone backup=r1")
     #expect(lines.contains("* app installed app=user:1000"))
-    #expect(life.registry.history.isEmpty)
+    #expect(life.registry.history.all.isEmpty)
     old.now += 1
   }
 

@@ -180,6 +180,7 @@ import Testing
     #expect(try life.ask(.token("p256", "u"), as: bob) == ["OK replaced device=m.device previous=t"])
     try life.ask(.deleteToken("p1"), as: two)
     #expect(try life.ask(.token("x", "t"), as: one) == ["OK created device=m.device"])
+    try life.ask(.deleteToken("x"), as: one)
     #expect(life.refusal(of: .token("x", "t"), as: alice) == nil)
   }
 

@@ -125,7 +125,7 @@ import Testing
     #expect(
       life.refusal(of: .claim("x"), as: two.session(3))
         == .limit("unit:two.service@1000 has as many claims of versions as there may be"))
-    try life.ask(.report("1"), as: alice.session(3))
-    #expect(try life.ask(.claim("x"), as: alice.session(3)) == ["OK first"])
+    try life.ask(.report("1"), as: bob.session(3))
+    #expect(try life.ask(.claim("x"), as: bob.session(3)) == ["OK first"])
   }
 }

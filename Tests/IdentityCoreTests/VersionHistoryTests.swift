@@ -95,7 +95,7 @@ import Testing
         == .limit("unit:three.service@1000 has as many releases of versions as there may be"))
     // It is no bound for anybody else.
     #expect(life.refusal(of: .report("1"), as: service("one", of: 1_001).session(1)) == nil)
-    #expect(life.refusal(of: .report("1"), as: alice.session(1)) == nil)
+    #expect(life.refusal(of: .report("1"), as: bob.session(1)) == nil)
   }
 
   // MARK: Ends

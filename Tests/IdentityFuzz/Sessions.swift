@@ -301,7 +301,7 @@ struct World {
   func checkReadBack() throws(Finding) {
     var read = Registry()
     read.restore(registry.apps.map { ($0.key, $0.value) })
-    read.restore(Array(registry.history))
+    read.restore(registry.history.numbered)
     for device in registry.devices { read.apply(.deviceListed(device)) }
     read.restore(Array(registry.items.all))
     let histories = registry.versions.all
@@ -343,6 +343,8 @@ struct World {
     var limits = Limits()
     limits.itemsPerApp = 4
     limits.itemBytesPerApp = 1_024
+    limits.itemsPerUser = 4
+    limits.itemBytesPerUser = 1_024
     return Context(
       peer: peer, in: surroundings, limits: limits,
       random: { () throws(Refusal) in numbers.next() },

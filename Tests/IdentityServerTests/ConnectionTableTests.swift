@@ -144,23 +144,31 @@ extension ConnectionTable {
     limits.connections = 116
     limits.connectionsPerUser = 100
     limits.reservePercent = 20
-    // A hundred are everybody's, and 80 of them without the reserve.
-    for _ in 0..<80 {
+    // A hundred are everybody's, and 80 of them without the reserve: one alone may have half of these.
+    for _ in 0..<40 {
       #expect(table.refusal(of: 1, limits) == nil)
       _ = try table.insert(descriptor(), peer: peer(1))
     }
-    #expect(table.refusal(of: 1, limits) == .busy("uid 1 has 80 connections, which is all it may have now"))
+    #expect(table.refusal(of: 1, limits) == .busy("uid 1 has 40 connections, which is all it may have now"))
     #expect(table.refusal(of: 1, usesReserve: true, limits) == nil)
-    // Whoever has none gets its first, and then a half of what is left without the reserve: nothing.
-    #expect(table.refusal(of: 2, limits) == nil)
-    _ = try table.insert(descriptor(), peer: peer(2))
+    // A third of the 40 that are left.
+    for _ in 0..<13 {
+      #expect(table.refusal(of: 2, limits) == nil)
+      _ = try table.insert(descriptor(), peer: peer(2))
+    }
     #expect(table.refusal(of: 2, limits) != nil)
-    // A half of the 20 that are left with it.
-    for _ in 1..<10 {
+    // A third of the 60 that are left with the reserve.
+    for _ in 13..<20 {
       #expect(table.refusal(of: 2, usesReserve: true, limits) == nil)
       _ = try table.insert(descriptor(), peer: peer(2))
     }
     #expect(table.refusal(of: 2, usesReserve: true, limits) != nil)
+    // Who has none gets its first one until all are gone.
+    for user in 3..<43 as Range<UInt32> {
+      #expect(table.refusal(of: user, limits) == nil)
+      _ = try table.insert(descriptor(), peer: peer(user))
+    }
+    #expect(table.refusal(of: 43, limits) != nil)
     #expect(table.refusal(of: 0, limits) == nil)
   }
 

@@ -23,7 +23,7 @@ struct EarlierStore {
 
   /// Expects a store of this version with all that was in it, which nothing is to be said of.
   func expectMigrated(_ workspace: Workspace, at place: SourceLocation = #_sourceLocation) throws {
-    #expect(try workspace.sql("PRAGMA user_version") == "4\n", sourceLocation: place)
+    #expect(try workspace.sql("PRAGMA user_version") == "8\n", sourceLocation: place)
     try workspace.withStore { store, content in
       #expect(content.registry == registry, sourceLocation: place)
       #expect(content.condition == .writable, sourceLocation: place)
@@ -49,7 +49,7 @@ struct EarlierStore {
     // The same transaction once more, by a tool that is killed with everything in the log.
     let script =
       "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;\nBEGIN; \(migration.removes)\n"
-      + dump.joined(separator: "\n") + "\nPRAGMA user_version=4; COMMIT;\n.system kill -9 $PPID\n"
+      + dump.joined(separator: "\n") + "\nPRAGMA user_version=8; COMMIT;\n.system kill -9 $PPID\n"
     let file = migrated.root + "/script"
     try Data(script.utf8).write(to: URL(filePath: file))
     // On disk before anything is wrapped in it.

@@ -19,7 +19,7 @@ extension Registry {
   /// Whether everything in this registry stands in the other just so: nothing was made up or changed.
   func isPart(of other: Registry) -> Bool {
     apps.allSatisfy { other.apps[$0.key] == $0.value }
-      && history.allSatisfy { other.history.contains($0) }
+      && history.all.allSatisfy { other.history.all.contains($0) }
       && scopes.allSatisfy { self[$0] == other[$0] }
       && devices.allSatisfy { other.devices.contains($0) }
       && (account == nil || account == other.account)

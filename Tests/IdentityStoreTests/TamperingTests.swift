@@ -217,7 +217,7 @@ import Testing
 
   @Test(arguments: [
     "app", "identifier", "device", "event", "setting", "store", "data_key", "item", "secret", "installed_release",
-    "version_report", "version_claim", "token",
+    "version_report", "version_claim", "token", "app_use",
   ])
   func `a table that is gone is no first start`(table: String) throws {
     let workspace = try Workspace()
@@ -251,7 +251,7 @@ import Testing
       #expect(content.registry.isNothing)
     }
     #expect(try workspace.files()["identityd.db"] == before)
-    try workspace.sql("PRAGMA user_version = 4")
+    try workspace.sql("PRAGMA user_version = 8")
     #expect(try workspace.found().registry == Registry(applying: sample(apps: 4) + life))
   }
 
@@ -269,7 +269,7 @@ import Testing
       #expect(store.commit([deviceMade]) == content.condition)
     }
     #expect(try workspace.files()["identityd.db"] == before)
-    try workspace.sql("PRAGMA user_version = 4")
+    try workspace.sql("PRAGMA user_version = 8")
     #expect(try workspace.found().condition == .writable)
   }
 }

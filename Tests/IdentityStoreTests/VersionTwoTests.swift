@@ -65,7 +65,7 @@ import Testing
     version: 2, registry: registry, events: events,
     migration: (
       "DELETE FROM store;",
-      ["data_key", "item", "secret", "installed_release", "version_report", "version_claim", "token"]
+      ["data_key", "item", "secret", "installed_release", "version_report", "version_claim", "token", "app_use"]
     ))
 
   private static func fixture() throws -> [String: [UInt8]] { try earlier.files() }
@@ -187,6 +187,6 @@ import Testing
     #expect(content.registry.items[known.item.key] == known.item)
     #expect(content.events == Self.events)
     #expect(content.condition == .writable)
-    #expect(try workspace.sql("PRAGMA user_version") == "4\n")
+    #expect(try workspace.sql("PRAGMA user_version") == "8\n")
   }
 }

@@ -10,7 +10,7 @@ import Testing
   /// Every row there has to be: 1 to 54, and those that were put between.
   private static let rows: [String] = (1...54).flatMap { row -> [String] in
     let between: [Int: String] = [
-      20: "bcde", 25: "bcde", 32: "b", 36: "bc", 40: "bcde", 41: "bcde", 42: "bcd",
+      20: "bcde", 25: "bcde", 30: "b", 32: "b", 36: "bcde", 40: "bcde", 41: "bcde", 42: "bcd",
     ]
     return ["\(row)"] + (between[row] ?? "").map { "\(row)\($0)" }
   }

@@ -134,10 +134,12 @@ extension ReferenceModel {
 
   // MARK: Quotas
 
-  /// A user's own services have one quota together.
+  /// The apps of a user that have no manifest have one quota together; root's and the system's have each their own.
   private func holder(_ app: String) -> String {
-    guard isUnclaimed(app), let mark = app.utf8.lastIndex(of: UInt8(ascii: "@")) else { return app }
-    return String(app[mark...])
+    guard isUnclaimed(app), let last = app.split(whereSeparator: { $0 == "@" || $0 == ":" }).last, let user = Int(last),
+      user != 0
+    else { return app }
+    return "uid \(user)"
   }
 
   /// What makes nothing bigger is always allowed.

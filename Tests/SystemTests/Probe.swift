@@ -3,10 +3,13 @@ import TestSupport
 
 /// A real service with a manifest, which asks for every identifier when it is told to, in one and the same session.
 struct Probe {
-  static let levels = ["uuid", "key", "session", "boot", "installation", "vendor", "device"]
+  static let levels = ["uuid", "key", "session", "boot", "installation", "vendor", "device", ownDevice]
+  /// The device identifier of an app whose manifest says `DeviceIdentifier=app`, as the table calls it.
+  private static let ownDevice = "device, an app's own"
 
   let system: Container
   private let name = "probe"
+  private static let alone = "org.example.alone"
   private var manifest: String { "\(Container.manifests)/org.example.probe.app" }
 
   /// Writes the service and its manifest, and launches it.
@@ -33,6 +36,8 @@ struct Probe {
       RuntimeDirectory=probe
       User=daemon
       """, to: "/etc/systemd/system/probe.service")
+    try await system.write(
+      "[App]\nUnit=alone.service\nDeviceIdentifier=app", to: "\(Container.manifests)/\(Self.alone).app")
     try await install()
     try await launch()
   }
@@ -70,12 +75,15 @@ struct Probe {
       rm -f /run/probe/answer; : >/run/probe/ask
       for turn in $(seq 500); do [ -e /run/probe/answer ] && break; sleep 0.02; done
       cat /run/probe/answer
+      # Its manifest may not be read yet.
+      for turn in $(seq 500); do identityctl get device app=\(Self.alone) >/dev/null 2>&1 && break; sleep 0.02; done
+      echo "own $(identityctl get device app=\(Self.alone) 2>&1)"
       """)
     var found: [String: String] = [:]
     for line in answer.split(separator: "\n") {
       let words = line.split(separator: " ", maxSplits: 1).map(String.init)
       guard words.count == 2, UUID(uuidString: words[1]) != nil else { throw Failure("the probe was told: \(answer)") }
-      found[words[0]] = words[1]
+      found[words[0] == "own" ? Self.ownDevice : words[0]] = words[1]
     }
     guard found.count == Self.levels.count else { throw Failure("the probe was told: \(answer)") }
     return found
@@ -84,6 +92,10 @@ struct Probe {
   /// Takes everything away again.
   func remove() async throws {
     try await system.shell(
-      "systemctl stop probe.service; rm -f \(manifest) /etc/systemd/system/probe.service; systemctl daemon-reload")
+      """
+      systemctl stop probe.service
+      rm -f \(manifest) \(Container.manifests)/\(Self.alone).app /etc/systemd/system/probe.service
+      systemctl daemon-reload
+      """)
   }
 }

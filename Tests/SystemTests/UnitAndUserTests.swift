@@ -22,7 +22,8 @@ extension SystemTests {
     identityctl whoami | cut --delimiter=' ' --fields=1
     identityctl item read service=job account=first
     identityctl item put service=job account=first "data=$(id --user --name | base64)"
-    identityctl item delete service=job account=other
+    # Nothing is there that another job stored.
+    identityctl item delete service=job account=other || true
     """
 
   /// The apps that ran the job, by their users. Expects that each found nothing of another's.
@@ -52,7 +53,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `jobs of cron are their users', and none reads or deletes what another keeps`(suite: String) async throws {
+  func `row 36d: jobs of cron are their users', and none reads or deletes what another keeps`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let (ann, ben) = try await people(system)
     try await prepareJobs(system)
@@ -86,7 +87,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a unit that is run as one user and then as another is two apps`(suite: String) async throws {
+  func `row 36d: a unit that is run as one user and then as another is two apps`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let (ann, ben) = try await people(system)
     try await prepareJobs(system)
@@ -120,7 +121,6 @@ extension SystemTests {
     #expect(
       lines.prefix(3).map { $0.prefix { $0 != " " } } == ["unit:web.service@\(ann)", "user:0", "user:\(ben)"], "\(told)"
     )
-    #expect(lines[1].hasSuffix("admin=yes") && !lines[1].contains("unit="))
     #expect(lines.last?.contains("not-found") == true)
   }
 
@@ -136,7 +136,7 @@ extension SystemTests {
           sh -euc 'id --user; identityctl whoami; identityctl get installation'
         """)
       let lines = told.split(separator: "\n").map(String.init)
-      #expect(lines.count == 3 && lines[1].hasPrefix("unit:dynamic.service "), "\(told)")
+      #expect(lines.count == 3 && lines[1] == "unit:dynamic.service", "\(told)")
       users.insert(lines[0])
       installations.insert(lines[2])
     }

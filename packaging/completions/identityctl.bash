@@ -27,7 +27,7 @@ _identityctl_commands=(
   'migrate device;-;item=@account service=@service group=@group app=@app commit=yes force=yes'
   'migrate installation;-;item=@account service=@service group=@group app=@app commit=yes force=yes'
   'app list;;'
-  'app forget;@app;'
+  'app forget;@app;unused=- app=- dry-run=yes'
   'account;;'
   'account set;-;'
   'account clear;;'

@@ -26,7 +26,7 @@ set -g __identityctl_commands \
     'migrate device;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt a device identifier that an earlier system gave out.' \
     'migrate installation;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt an installation identifier that an earlier system gave out.' \
     'app list;;;List the installed apps: an admin sees all, an app those of its vendor.' \
-    'app forget;@app;;Uninstall an app that has no manifest: the app itself may, or an admin.' \
+    'app forget;@app;unused=- app=- dry-run=yes;Uninstall an app that has no manifest, or all such apps without items that nobody uses.' \
     'account;;;Tell the name of the account that this device belongs to, or "".' \
     'account set;-;;Name the account; under another name the list of devices begins anew.' \
     'account clear;;;Belong to no account: this device is alone in the list.' \

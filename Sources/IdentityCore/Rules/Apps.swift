@@ -53,59 +53,60 @@ extension Registry {
     return plan.changes
   }
 
-  /// What ends with an app, and with the vendor's last app the vendor's identifier.
-  func uninstallation(of id: Text, at now: Timestamp) -> [Change] {
+  /// `app forget ID`: what ends with an app, with the vendor's last app also the vendor's identifier, and what the history
+  /// lets go of because of that.
+  func uninstallation(of id: Text, _ context: Context) -> [Change] {
     var plan = Plan(self)
-    plan.uninstall(id, at: now)
-    plan.endIfDeserted(vendor(of: id), at: now)
+    plan.forget(id, at: context.now)
+    plan.trimHistory(of: holder(of: id), context.limits)
     return plan.changes
   }
 
-  /// `app forget ID`.
+  /// Checks whether a peer may uninstall an app.
   ///
-  /// - Throws: `notFound` for an app that is not installed; `conflict` for one with a manifest, which would bring it back;
-  ///   `limit` where the peer has done so too often, because the history is kept for good.
+  /// - Throws: `notFound` for an app that is not installed; `conflict` for one with a manifest, which would bring it back.
   func mayForget(_ id: Text, _ peer: Peer) throws(Refusal) {
     // A service of the user that is gone cannot ask by itself.
-    guard id == peer.app || id.owner == peer.userID || peer.isAdmin else {
+    let isOwn = id == peer.app || id.owner == peer.userID && !peer.place.isContained
+    guard isOwn || peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to forget another app")
     }
     guard let app = apps[id] else { throw .notFound("no such app is installed") }
     guard app.manifest == nil else {
       throw .conflict("\(id) is installed by its manifest: it is uninstalled when that goes")
     }
-    guard peer.isAdmin || remembered(of: id) < Bound.identifiersPerScope else {
-      throw .limit("\(id) has had \(Bound.identifiersPerScope) identifiers; an admin may forget it")
-    }
   }
 
   /// What installs an app that is used for the first time; nil for one that is installed.
-  func firstUse(of id: Text, at now: Timestamp) throws(Refusal) -> Change? {
+  func firstUse(of id: Text, _ context: Context) throws(Refusal) -> Change? {
     guard apps[id] == nil else { return nil }
-    try requireRoom(for: id)
-    return .appInstalled(id, App(installed: now))
+    try requireRoom(for: id, context.limits)
+    return .appInstalled(id, App(installed: context.now))
   }
 
-  /// One more app without a manifest: a user who names services at will must not fill the store.
-  func requireRoom(for id: Text) throws(Refusal) {
+  /// Checks that there is room for one more app without a manifest.
+  ///
+  /// A principal without any may have its first one as long as there is room at all; then it may have its fair share of
+  /// what is not in reserve.
+  private func requireRoom(for id: Text, _ limits: Limits) throws(Refusal) {
     guard id.isUnclaimedApp else { throw .notFound("\(id) is not installed") }
-    guard apps.withoutManifest < Bound.unclaimedApps else {
-      throw .limit("\(Bound.unclaimedApps) apps without a manifest are installed, which is all there may be")
+    let remedy = "an admin may remove unused ones by 'app forget unused=DAYS'"
+    guard apps.withoutManifest < limits.apps else {
+      throw .limit(
+        "\(limits.apps) apps without a manifest are installed, which is all there may be ([Limits] Apps=); \(remedy)")
     }
-    guard let owner = id.owner else { return }
-    guard apps.services(of: owner).count < Bound.appsPerUser else {
-      throw .limit("\(Bound.appsPerUser) services of this user are installed, which is all it may have")
+    let holder = holder(of: id)
+    guard case .principal = holder else { return }
+    let own = apps.apps(of: holder).count
+    let most = min(
+      limits.appsPerUser,
+      FairShare.most(
+        of: limits.withoutReserve(limits.apps), usedByOthers: apps.withoutManifest - own, others: apps.principals - 1))
+    guard own == 0 || own < most else {
+      throw .limit(
+        "\(holder) has \(own) apps without a manifest, which is all it may have now ([Limits] Apps=, AppsPerUser=); "
+          + remedy)
     }
-  }
-
-  /// How many identifiers the history has of an app without a manifest; of a user's service, of all that user's, whose
-  /// names are the user's choice.
-  private func remembered(of id: Text) -> Int {
-    let owner = id.owner
-    return history.lazy.filter { identifier in
-      guard let app = identifier.scope.app ?? identifier.scope.vendor else { return false }
-      return owner == nil ? app == id : app.owner == owner
-    }.count
   }
 
   /// `app list`: an admin sees all, an app those of its vendor.
@@ -121,10 +122,34 @@ extension Registry {
 }
 
 extension Plan {
+  /// An app without a manifest goes, and with the vendor's last app the vendor's identifier.
+  mutating func forget(_ id: Text, at now: Timestamp) {
+    let vendor = registry.vendor(of: id)
+    uninstall(id, at: now)
+    endIfDeserted(vendor, at: now)
+  }
+
+  /// Lets go of the oldest identifiers of forgotten apps where a holder has too many of them, or all together. Some more
+  /// than have to go, because finding the oldest takes a look at all.
+  mutating func trimHistory(of holder: Holder, _ limits: Limits) {
+    let own = registry.history.expendable(of: holder)
+    if own > limits.historyPerUser {
+      drop(own - limits.historyPerUser + limits.historyPerUser / 8, of: holder)
+    }
+    let all = registry.history.expendableCount
+    if all > limits.history { drop(all - limits.history + limits.history / 64, of: nil) }
+  }
+
+  private mutating func drop(_ count: Int, of holder: Holder?) {
+    for oldest in registry.history.oldestExpendable(min(count, Bound.forgottenTogether), of: holder) {
+      add(.identifierForgotten(oldest))
+    }
+  }
+
   /// An app goes, and with it its installation identifier, its tokens, what is known of its versions, and the items that
   /// it added for as long.
   fileprivate mutating func uninstall(_ id: Text, at now: Timestamp) {
-    if registry.items.usage(of: id.quotaHolder).items > 0 {
+    if registry.items.usage(of: registry.holder(of: id)).items > 0 {
       for held in registry.items.held.filter({ $0.item.endsWithInstallation && $0.item.owner == id }).inOrder {
         add(.itemDeleted(held.item))
       }
@@ -134,6 +159,7 @@ extension Plan {
     }
     deleteTokens(of: id)
     forgetVersions(of: .app(id))
+    if registry.use(of: id) != nil { add(.appUseForgotten(id)) }
     add(.appUninstalled(id))
   }
 
@@ -141,17 +167,5 @@ extension Plan {
   fileprivate mutating func endIfDeserted(_ vendor: Text, at now: Timestamp) {
     guard registry[.vendor(vendor)] != nil, !registry.apps.hasAny(of: vendor) else { return }
     add(.identifierEnded(.vendor(vendor), .init(time: now, cause: .uninstalled)))
-  }
-}
-
-extension Text {
-  /// The user to whom an app without a manifest belongs by its name: `unit:NAME@UID`, `unit:NAME:UID`, `container:ID@UID`.
-  /// Nil for any other. The name of a service ends with `.service`, so that of a system's own service is none of these.
-  package var owner: UInt32? {
-    let isUnit = bytes.starts(with: "unit:".utf8)
-    guard isUnit || bytes.starts(with: "container:".utf8),
-      let mark = bytes.lastIndex(where: { $0 == UInt8(ascii: "@") || isUnit && $0 == UInt8(ascii: ":") })
-    else { return nil }
-    return UInt32(String(decoding: bytes[(mark + 1)...], as: UTF8.self))
   }
 }

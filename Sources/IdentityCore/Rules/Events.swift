@@ -38,7 +38,9 @@ extension Registry {
     case .version(.reported(let subject, let report)): news(of: subject, report.release)
     case .tokenStored(let token, let change): news(of: token, change)
     case .tokenDeleted(let token): news(of: token, "deleted")
-    case .version, .appUpdated, .identifierRemembered, .deviceDescribed, .machineRecorded, .sealed: nil
+    case .version, .appUpdated, .appUsed, .appUseForgotten, .dayBegan, .identifierRemembered, .identifierForgotten,
+      .deviceDescribed, .machineRecorded, .sealed:
+      nil
     }
   }
 

@@ -3,7 +3,7 @@ extension Registry {
   /// `get LEVEL` where there is none yet: the app is installed by its first use, and gets its identifier.
   func make(_ level: Level, app id: Text, _ context: Context) throws(Refusal) -> Decision {
     var plan = Plan(self)
-    if level != .device, let change = try firstUse(of: id, at: context.now) { plan.add(change) }
+    if level != .device, let change = try firstUse(of: id, context) { plan.add(change) }
     let identifier = try fresh(scope(level, app: id), cause: .firstUse, context)
     plan.put(identifier)
     return Decision(changes: plan.changes, reply: plan.registry.describe(identifier))
@@ -47,7 +47,7 @@ extension Registry {
   /// `history LEVEL`: which identifier held when, and why it changed.
   func historyRows(of scope: Scope) -> Reply {
     // What came from a backup stands behind what it was before.
-    .rows(history.filter { $0.scope == scope }.sorted { $0.created < $1.created }) { identifier, reply in
+    .rows(history.identifiers(of: scope).sorted { $0.created < $1.created }) { identifier, reply in
       reply.word(.uuid(identifier.value))
       reply.attribute("from", .time(identifier.created))
       reply.attribute("until", (identifier.end?.time).map(Reply.Value.time))

@@ -142,7 +142,7 @@ extension Registry {
     // An admin who fills another app's own group does it for that app.
     let owner = peer.isAdmin && key.group != peer.app && apps[key.group] != nil ? key.group : peer.app
     var changes: [Change] = []
-    if let change = try firstUse(of: owner, at: context.now) { changes.append(change) }
+    if let change = try firstUse(of: owner, context) { changes.append(change) }
     let item = Item(
       key: key, number: before?.number ?? items.lastNumber + 1, edition: try context.random(), owner: owner,
       label: description.label.flatMap { $0.isEmpty ? nil : $0 },
@@ -176,20 +176,51 @@ extension Registry {
     guard item.attributes.count <= Bound.attributesPerItem else {
       throw .limit("an item has at most \(Bound.attributesPerItem) attributes")
     }
-    let holder = item.owner.quotaHolder
-    var usage = items.usage(of: holder)
-    let replaced = before.flatMap { $0.owner.quotaHolder == holder ? $0 : nil }
-    if let replaced { usage.remove(replaced) }
-    usage.add(item)
     guard items.total.items < limits.items || before != nil,
       items.total.bytes + item.size <= limits.itemBytes || item.size <= before?.size ?? 0
     else { throw .limit("all apps together have as many items as there may be ([Limits] Items=, ItemBytes=)") }
-    guard usage.items <= limits.itemsPerApp || replaced != nil else {
-      throw .limit("\(holder) may have \(limits.itemsPerApp) items ([Limits] ItemsPerApp=)")
+    let holder = holder(of: item.owner)
+    var usage = items.usage(of: holder)
+    let replaced = before.flatMap { self.holder(of: $0.owner) == holder ? $0 : nil }
+    if let replaced { usage.remove(replaced) }
+    usage.add(item)
+    let room = room(for: holder, limits)
+    guard usage.items <= room.items || replaced != nil else {
+      throw .limit("\(holder) may have \(room.items) items now ([Limits] \(room.settings.items))")
     }
-    guard usage.bytes <= limits.itemBytesPerApp || item.size <= replaced?.size ?? 0 else {
-      throw .limit("the items of \(holder) may have \(limits.itemBytesPerApp) bytes ([Limits] ItemBytesPerApp=)")
+    guard usage.bytes <= room.bytes || item.size <= replaced?.size ?? 0 else {
+      throw .limit("the items of \(holder) may have \(room.bytes) bytes now ([Limits] \(room.settings.bytes))")
     }
+  }
+
+  /// How many items a holder may have, how long these may be together, and the settings that say so.
+  private struct ItemRoom {
+    var items: Int
+    var bytes: Int
+    let settings: (items: String, bytes: String)
+  }
+
+  /// A principal may have its fair share of what is not in reserve. The reserve is there for its first item.
+  private func room(for holder: Holder, _ limits: Limits) -> ItemRoom {
+    guard case .principal = holder else {
+      return ItemRoom(
+        items: limits.itemsPerApp, bytes: limits.itemBytesPerApp, settings: ("ItemsPerApp=", "ItemBytesPerApp="))
+    }
+    var room = ItemRoom(
+      items: limits.itemsPerUser, bytes: limits.itemBytesPerUser,
+      settings: ("Items=, ItemsPerUser=", "ItemBytes=, ItemBytesPerUser="))
+    let own = items.usage(of: holder)
+    guard own.items > 0 else { return room }
+    let others = items.principals - 1
+    room.items = min(
+      room.items,
+      FairShare.most(
+        of: limits.withoutReserve(limits.items), usedByOthers: items.total.items - own.items, others: others))
+    room.bytes = min(
+      room.bytes,
+      FairShare.most(
+        of: limits.withoutReserve(limits.itemBytes), usedByOthers: items.total.bytes - own.bytes, others: others))
+    return room
   }
 }
 

@@ -7,6 +7,11 @@ struct Migration {
   /// The value that is in force already is no change.
   var changes: Bool { value != previous }
 
+  /// Whether it is an app's first use.
+  func installs(in registry: Registry) -> Bool {
+    scope.level != .device && scope.app.map { registry.apps[$0] == nil } ?? false
+  }
+
   func reply(commits: Bool) -> Reply {
     var reply = Reply()
     reply.ok()
@@ -38,18 +43,19 @@ extension Registry {
     guard scope != .device || !devices.contains(where: { $0.value == value }) else {
       throw .conflict("another device of the account has this identifier")
     }
-    if level != .device, apps[app] == nil { try requireRoom(for: app) }
+    guard level == .device || isInstalledOrUnclaimed(app) else { throw .notFound("\(app) is not installed") }
     return migration
   }
 
-  /// Carries a migration out.
-  func migrate(_ level: Level, to value: UUID, app id: Text, forces: Bool, _ context: Context) throws(Refusal)
-    -> Decision
-  {
+  /// Carries a migration out, or tells what it would come to.
+  func migrate(
+    _ level: Level, to value: UUID, app id: Text, commits: Bool, forces: Bool, _ context: Context
+  ) throws(Refusal) -> Decision {
     guard let peer = context.peer else { throw .unattested }
     let migration = try migration(level, to: value, app: id, peer, forces: forces)
     var plan = Plan(self)
-    if level != .device, let change = try firstUse(of: id, at: context.now) { plan.add(change) }
+    if level != .device, let change = try firstUse(of: id, context) { plan.add(change) }
+    guard commits else { return Decision(reply: migration.reply(commits: false)) }
     plan.put(
       Identifier(
         scope: migration.scope, value: value, created: context.now, origin: .migrated, cause: .migrated,

@@ -105,9 +105,9 @@ extension Registry {
   private func device(forTokenOf app: Text, _ context: Context) throws(Refusal) -> (UUID, [Change]) {
     let installed = apps[app]
     let scope = deviceScope(of: app, installed)
-    if case .some = installed, let device = value(of: scope) { return (device, []) }
+    if case .some = installed, let device = self[scope]?.value { return (device, []) }
     var plan = Plan(self)
-    if let change = try firstUse(of: app, at: context.now) { plan.add(change) }
+    if let change = try firstUse(of: app, context) { plan.add(change) }
     if self[scope] == nil { plan.put(try fresh(scope, cause: .firstUse, context)) }
     guard let device = plan.registry[scope]?.value else { throw .broken("the device has no identifier") }
     return (device, plan.changes)

@@ -166,7 +166,7 @@ extension Registry {
     throws(Refusal) -> Decision
   {
     var plan = Plan(self)
-    if let app = subject.app, let change = try firstUse(of: app, at: context.now) { plan.add(change) }
+    if let app = subject.app, let change = try firstUse(of: app, context) { plan.add(change) }
     let own = versions[subject].report(of: session)
     let report = report(of: release, by: session, of: subject)
     if versions[subject].current?.release != release { try plan.install(release, of: subject, at: context.now) }
@@ -189,8 +189,8 @@ extension Registry {
       state: order(of: subject).state(of: release, after: previous), previous: previous)
   }
 
-  /// The apps that share a bound: a user's own services, whose names are the user's choice; any other app is alone.
-  func sharers(of app: Text) -> Set<Text> { app.owner.map { apps.services(of: $0) } ?? [app] }
+  /// The apps that share a bound with one; see ``Holder``.
+  func sharers(of app: Text) -> Set<Text> { apps.apps(of: holder(of: app)) }
 }
 
 extension Plan {

@@ -10,9 +10,27 @@ extension Verb {
     ) { (_) throws(Refusal) in .registry(.apps) },
 
     Verb(
-      words: "app forget", operands: [.required("ID")], kind: .change,
-      summary: "Uninstall an app that has no manifest: the app itself may, or an admin.",
-      examples: [.init("app forget user:4294967294", "ERR …")]
-    ) { (arguments) throws(Refusal) in .registry(.forget(app: arguments.operands[0])) },
+      words: "app forget", operands: [.optional("ID")],
+      attributes: [.init("unused", "DAYS"), .init("app", "PATTERN"), .init("dry-run", "yes")], kind: .change,
+      summary: "Uninstall an app that has no manifest, or all such apps without items that nobody uses.",
+      examples: [
+        .init("app forget user:4294967294", "ERR …"),
+        .init("app forget unused=90 app=container:* dry-run=yes", "OK 0 left=0"),
+      ]
+    ) { (arguments) throws(Refusal) in
+      let unused = try arguments.number("unused", in: 1...100_000)
+      let pattern = arguments["app"]
+      let dryRun = try arguments.flag("dry-run")
+      guard let id = arguments.operands.first else {
+        guard unused != nil || pattern != nil else {
+          throw arguments.combination("ID is missing, or unused=DAYS or app=PATTERN in its place")
+        }
+        return .registry(.forgetMatching(AppCondition(unused: unused, pattern: pattern), dryRun: dryRun))
+      }
+      guard unused == nil, pattern == nil, !dryRun else {
+        throw arguments.combination("unused=, app= and dry-run= choose among all apps, and ID is given")
+      }
+      return .registry(.forget(app: id))
+    },
   ]
 }

@@ -1,0 +1,103 @@
+import IdentityCore
+import Testing
+
+/// What the history keeps of apps that were forgotten.
+@Suite struct ForgottenHistoryTests {
+  private static let subordinates = SubordinateUsers(
+    [SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000)].compactMap(\.self))
+
+  /// What is read back from the store is what is in force.
+  private func expectSameReadBack(_ life: Life) {
+    var read = Registry()
+    read.restore(life.registry.apps.map { ($0.key, $0.value) })
+    read.restore(life.registry.history.numbered)
+    read.use(life.registry.subordinates)
+    #expect(read.history == life.registry.history)
+  }
+
+  @Test(arguments: [Level.installation, .vendor])
+  func `an app can forget itself as often as it likes, and the oldest identifiers go`(level: Level) throws {
+    var life = Life()
+    life.limits.historyPerUser = 16
+    var first: UUID?
+    for round in 0..<100 {
+      try life.ask(.get(level, app: nil), as: alice)
+      first = first ?? life.registry.history.all.first?.value
+      try life.ask(.forget(app: "user:1000"), as: alice)
+      #expect(life.registry.history.count <= 16, "round \(round)")
+      #expect(life.registry.history.count >= min(round + 1, 13), "round \(round)")
+      expectSameReadBack(life)
+    }
+    let gone = try #require(first)
+    #expect(life.registry.identifiers(valued: gone).isEmpty)
+    #expect(life.refusal(of: .resolve(gone), as: root)?.isNotFound == true)
+  }
+
+  @Test func `row 30: services with ever new names and subordinate users share the bound of their principal`() throws {
+    var life = Life()
+    life.registry.use(Self.subordinates)
+    life.limits.historyPerUser = 16
+    for round in 0..<100 {
+      let peers = [
+        service("s\(round)", of: 1_000),
+        Peer(
+          userID: 100_000 + UInt32(round), groupID: 1, processID: 7, isAdmin: false, subordinates: Self.subordinates),
+      ]
+      for peer in peers {
+        try life.ask(.get(.installation, app: nil), as: peer)
+        try life.ask(.forget(app: peer.app), as: peer)
+      }
+    }
+    #expect(life.registry.history.count <= 16)
+    try life.ask(.get(.installation, app: nil), as: bob)
+    try life.ask(.forget(app: bob.app), as: bob)
+    #expect(life.registry.history.count <= 17)
+  }
+
+  @Test func `all principals together have a bound too`() throws {
+    var life = Life()
+    life.limits.history = 64
+    for round in 0..<200 {
+      let peer = Peer(userID: 2_000 + UInt32(round), groupID: 1, processID: 7, isAdmin: false)
+      try life.ask(.get(.installation, app: nil), as: peer)
+      try life.ask(.forget(app: peer.app), as: peer)
+      #expect(life.registry.history.count <= 64)
+    }
+  }
+
+  @Test func `nothing goes that an admin did, of the device, or of an app with a manifest`() throws {
+    var life = Life()
+    life.limits.historyPerUser = 8
+    life.limits.history = 64
+    life.install(["org.a": Manifest("org.v")])
+    for level in Level.allCases { try life.ask(.get(level, app: nil), as: peer("org.a")) }
+    for _ in 0..<50 {
+      for level in Level.allCases { try life.ask(.renew(level, app: "org.a", dryRun: false), as: root) }
+    }
+    try life.ask(.get(.installation, app: nil), as: alice)
+    for _ in 0..<50 { try life.ask(.renew(.installation, app: "user:1000", dryRun: false), as: root) }
+    life.install([:])
+    let kept = life.registry.history.count
+    #expect(kept == 3 * 51 + 51)
+    for _ in 0..<50 {
+      try life.ask(.forget(app: "user:1000"), as: alice)
+      try life.ask(.get(.installation, app: nil), as: alice)
+    }
+    #expect((kept...kept + 9).contains(life.registry.history.count))
+  }
+
+  @Test func `an identifier that two had is still known of the other`() throws {
+    var life = Life()
+    life.limits.historyPerUser = 8
+    try life.ask(.get(.installation, app: nil), as: alice)
+    let value = try #require(life.registry[.installation("user:1000")]?.value)
+    try life.ask(.migrate(.installation, value, app: nil, commits: true, forces: false), as: bob)
+    try life.ask(.forget(app: "user:1000"), as: alice)
+    for _ in 0..<20 {
+      try life.ask(.get(.installation, app: nil), as: alice)
+      try life.ask(.forget(app: "user:1000"), as: alice)
+    }
+    #expect(life.registry.identifiers(valued: value).map(\.scope) == [.installation(bob.app)])
+    expectSameReadBack(life)
+  }
+}

@@ -1,0 +1,123 @@
+import IdentityCore
+import Testing
+
+/// Apps that nobody uses any more.
+@Suite struct UnusedAppTests {
+  private static let dayLength: Int64 = 86_400_000
+
+  /// What the daemon records in a run of a day.
+  private func live(_ life: inout Life, using used: Set<Text> = [], clock days: Int64 = 1) {
+    life.now += days * Self.dayLength
+    life.take(life.registry.changes(forUsed: used, at: Timestamp(milliseconds: life.now)))
+  }
+
+  private func forget(_ unused: Int?, _ pattern: Text? = nil, dryRun: Bool = false) -> RegistryCommand {
+    .forgetMatching(AppCondition(unused: unused, pattern: pattern), dryRun: dryRun)
+  }
+
+  /// A life with apps that were used today.
+  private func life(_ users: [UInt32] = [1_000, 1_001, 1_002]) throws -> Life {
+    var life = Life()
+    for user in users {
+      try life.ask(.get(.installation, app: nil), as: Peer(userID: user, groupID: 1, processID: 1, isAdmin: false))
+    }
+    live(&life)
+    return life
+  }
+
+  @Test func `an app is unused by the days that the daemon ran since`() throws {
+    var life = try life()
+    for _ in 0..<3 { live(&life, using: ["user:1000"]) }
+    #expect(try life.ask(forget(4, dryRun: true), as: root) == ["OK 0 left=0"])
+    let rows = try life.ask(forget(3, dryRun: true), as: root)
+    #expect(rows.map { String($0.prefix(11)) } == ["* user:1001", "* user:1002", "OK 2 left=0"])
+    #expect(rows[0].contains(" installed=t2 used=t"))
+    #expect(life.registry.apps.count == 3)
+    #expect(try life.ask(forget(3), as: root).last == "OK 2 left=0")
+    #expect(life.registry.apps.keys.sorted() == ["user:1000"])
+    #expect(life.registry[.installation("user:1001")] == nil)
+  }
+
+  @Test(arguments: [1, 400, -400, 100_000] as [Int64])
+  func `time without the daemon, and a clock that jumps, is one day`(days: Int64) throws {
+    var life = try life()
+    live(&life, clock: days)
+    #expect(try life.ask(forget(2, dryRun: true), as: root) == ["OK 0 left=0"])
+    #expect(try life.ask(forget(1, dryRun: true), as: root).count == 4)
+  }
+
+  @Test func `a use on the same day, and an unchanged day, is no change`() throws {
+    var life = try life()
+    let now = Timestamp(milliseconds: life.now)
+    #expect(life.registry.changes(forUsed: ["user:1000", "nobody"], at: now).isEmpty)
+    live(&life, using: ["user:1000"])
+    #expect(life.registry.changes(forUsed: ["user:1000"], at: Timestamp(milliseconds: life.now)).isEmpty)
+    #expect(life.registry.changes(forUsed: ["user:1001"], at: Timestamp(milliseconds: life.now)).count == 1)
+  }
+
+  @Test func `an app that is not known to be unused counts as used`() throws {
+    var life = try life([])
+    for _ in 0..<10 { live(&life) }
+    try life.ask(.get(.installation, app: nil), as: alice)
+    #expect(try life.ask(forget(1, dryRun: true), as: root) == ["OK 0 left=0"])
+    live(&life)
+    #expect(try life.ask(forget(1, dryRun: true), as: root) == ["OK 0 left=0"])
+    live(&life)
+    #expect(try life.ask(forget(1, dryRun: true), as: root).last == "OK 1 left=0")
+  }
+
+  @Test func `apps with a manifest, with items, or with items in their group are left alone`() throws {
+    var life = try life()
+    life.install(["org.a": Manifest("org.v")])
+    try life.ask(.add("s"), as: alice)
+    try life.ask(.add("s", in: "user:1001"), as: root)
+    for _ in 0..<5 { live(&life) }
+    let rows = try life.ask(forget(1, dryRun: true), as: root)
+    // The item in the group of the second counts for it, or for root; both keep it.
+    #expect(rows.map { String($0.prefix(11)) } == ["* user:1002", "OK 1 left=0"])
+    try life.ask(.delete("s"), as: alice)
+    #expect(try life.ask(forget(1), as: root).last == "OK 2 left=0")
+    #expect(life.registry.apps.keys.sorted().contains("user:1001"))
+  }
+
+  @Test(
+    arguments: [
+      ("*", 3), ("user:1000", 1), ("user:100*", 3), ("user:*2", 1), ("*:*0*", 3), ("user:", 0), ("*user", 0), ("", 0),
+      ("**user:1001**", 1), ("user:1000*0", 0), ("u*r:*001", 1),
+    ] as [(Text, Int)])
+  func `a pattern means names, in which a star is any bytes`(pattern: Text, count: Int) throws {
+    var life = try life()
+    #expect(try life.ask(forget(nil, pattern, dryRun: true), as: root).last == "OK \(count) left=0")
+    live(&life)
+    #expect(try life.ask(forget(1, pattern, dryRun: true), as: root).last == "OK \(count) left=0")
+    #expect(try life.ask(forget(2, pattern), as: root).last == "OK 0 left=0")
+  }
+
+  @Test func `so many go together, and the rest with the next request`() throws {
+    var life = try life((0..<600).map { 2_000 + $0 })
+    #expect(try life.ask(forget(nil, "user:*", dryRun: true), as: root).last == "OK 512 left=88")
+    #expect(try life.ask(forget(nil, "user:*"), as: root).last == "OK 512 left=88")
+    #expect(try life.ask(forget(nil, "user:*"), as: root).last == "OK 88 left=0")
+  }
+
+  @Test func `it takes an admin`() throws {
+    let life = try life()
+    #expect(life.refusal(of: forget(nil, "user:1000"), as: alice)?.isDenied == true)
+    #expect(life.refusal(of: forget(1, dryRun: true), as: alice)?.isDenied == true)
+  }
+
+  @Test func `the daemon uninstalls by itself what was not used for so many days`() throws {
+    var life = try life()
+    for _ in 0..<3 { live(&life, using: ["user:1002"]) }
+    #expect(life.registry.removalOfUnused(days: 4, life.context(nil)).isEmpty)
+    life.take(life.registry.removalOfUnused(days: 3, life.context(nil)))
+    #expect(life.registry.apps.keys.sorted() == ["user:1002"])
+  }
+
+  @Test func `an app that goes leaves no day behind`() throws {
+    var life = try life()
+    try life.ask(.forget(app: "user:1000"), as: alice)
+    #expect(life.registry.use(of: "user:1000") == nil)
+    #expect(life.registry.use(of: "user:1001") != nil)
+  }
+}
