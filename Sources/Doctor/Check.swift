@@ -25,7 +25,10 @@ package struct Check: Sendable {
     Check("machine-id", "There is a machine-id, and no other machine is known to have the same.") {
       MachineIDFacts($0).finding
     },
-    Check("manifests", "Every manifest can be used, no two conflict, and nobody but root can change one.") {
+    Check(
+      "manifests",
+      "Every manifest can be used, no two conflict, nobody but root can change one, and each names the users it means."
+    ) {
       ManifestFacts($0).finding
     },
     Check("key", "The key of the items is there, and not in a file beside what it encrypts.") { KeyFacts($0).finding },

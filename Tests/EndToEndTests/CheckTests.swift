@@ -297,6 +297,28 @@ import Testing
     try eventuallyInOrder(daemon)
   }
 
+  @Test(.enabled(if: canMakeControlGroups, "services are made of control groups, by root"))
+  func
+    `a service of several users whose manifest names none of them is a warning, and the editor that is said mends it`()
+    throws
+  {
+    let daemon = try DaemonUnderTest()
+    let unit = "\(controlGroupName()).service"
+    try manifest("org.example.a", "[App]\nVendor=org.example\nUnit=\(unit)\n", daemon)
+    try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
+    let group = try ControlGroup(unit)
+    let first = try SleepingProcess(in: group, as: 1)
+    #expect(try daemon.diagnosis()["manifests"].result == "ok")
+    let second = try SleepingProcess(in: group, as: 2_001)
+    let manifests = try daemon.diagnosis()["manifests"]
+    #expect(manifests.result == "warning")
+    #expect(manifests.cause?.contains("and \(unit) runs as several users (1, 2001)") == true, "\(manifests)")
+    #expect(manifests.mend == "${EDITOR:-vi} \(apps(daemon))/org.example.a.app")
+    try daemon.mend(manifests, editor: "sed -i -e $aUser=daemon")
+    #expect(try daemon.diagnosis()["manifests"].result == "ok")
+    withExtendedLifetime((first, second)) {}
+  }
+
   @Test func `a folder or a manifest that others can change fails, and is closed by what is said`() throws {
     let daemon = try DaemonUnderTest()
     try manifest("org.example.a", "[App]\nVendor=org.example\nUser=daemon\n", daemon)

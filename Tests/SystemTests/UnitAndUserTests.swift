@@ -53,7 +53,9 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 36d: jobs of cron are their users', and none reads or deletes what another keeps`(suite: String) async throws {
+  func `row 36d: jobs of cron are their users', and none reads or deletes what another keeps`(suite: String)
+    async throws
+  {
     let system = try await Container.ready(suite)
     let (ann, ben) = try await people(system)
     try await prepareJobs(system)

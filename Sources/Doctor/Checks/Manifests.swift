@@ -17,6 +17,8 @@ struct ManifestFacts: Sendable {
   var ask = Remedy.root("identityctl", "check")
   /// The folders that were looked at and are there, and the manifests in them.
   var places: [Place] = []
+  /// Manifests that name a service and no user, each with the users that its service runs as, where these are several.
+  var shared: [(path: String, unit: String, users: [UInt32])] = []
   /// Whether it is the system's daemon: its manifests are root's.
   let isSystem: Bool
 }
@@ -34,20 +36,39 @@ extension ManifestFacts {
     faults = examination.answers?.all("manifest-fault")
     faultCount = examination.answers?["manifest-faults"]
     let said = examination.answers?.all("manifest-folder") ?? []
+    var units: [(path: String, unit: String)] = []
     for folder in said.isEmpty ? Self.usualFolders : said {
       places.append(Place(path: folder, status: (try? PathStatus.of(folder)) ?? nil))
       let names = (try? ConfigurationAccess.names(in: folder)) ?? nil
       for name in (names ?? []).prefix(Self.most) where name.hasSuffix(".app") {
         let path = "\(folder)/\(name)"
         places.append(Place(path: path, status: (try? PathStatus.of(path)) ?? nil))
+        if let unit = Self.unitAlone(in: path) { units.append((path, unit)) }
       }
     }
+    let users = UnitUsers.running(in: Set(units.map(\.unit)))
+    shared = units.compactMap { path, unit in
+      users[unit].flatMap { $0.count > 1 ? (path: path, unit: unit, users: $0) : nil }
+    }
+  }
+
+  /// The service that a manifest names, where it names no user.
+  private static func unitAlone(in path: String) -> String? {
+    guard case .bytes(let bytes)? = try? ConfigurationAccess.read(path: path, limit: 65_536) else { return nil }
+    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+    func value(of name: String) -> Substring? {
+      lines.last { $0.hasPrefix("\(name)=") }?.dropFirst(name.utf8.count + 1)
+    }
+    guard value(of: "User") == nil, let unit = value(of: "Unit"), !unit.isEmpty else { return nil }
+    return String(unit)
   }
 
   /// What that means.
   var finding: Finding {
     let folders = places.filter { $0.status?.kind == .folder }.map(\.path)
-    let found = (faults ?? []).map(fault) + [untoldFault].compactMap { $0 } + places.flatMap(rightsFaults)
+    let found =
+      (faults ?? []).map(fault) + [untoldFault].compactMap { $0 } + places.flatMap(rightsFaults)
+      + shared.map(sharingFault)
     return Finding(
       found, skipped: faults == nil ? Examination.unreached : nil,
       facts: facts(
@@ -67,6 +88,14 @@ extension ManifestFacts {
     // Of a folder: what is said of it begins with its path.
     let folder = Self.front(of: text, before: ": ") ?? "/etc/identityd/apps.d"
     return .failure(text, .root("chmod", "u=rwx,go=rx", folder))
+  }
+
+  /// An app is a unit and a user: which of several users is meant has to be said.
+  private func sharingFault(_ path: String, _ unit: String, _ users: [UInt32]) -> Finding.Fault {
+    let numbers = users.map { "\($0)" }.joined(separator: ", ")
+    return .warning(
+      "\(path) names Unit=\(unit) and no User=, and \(unit) runs as several users (\(numbers)): the app is root and system "
+        + "users there; with User= it is only those that are meant", .edit(asRoot: true, [path]))
   }
 
   /// The files that a fault of manifests names: `PATH: …`, `PATH:LINE: …`, or `PATH and PATH both say …`.

@@ -1,0 +1,24 @@
+import Testing
+
+@testable import Doctor
+
+@Suite struct UnitUserTests {
+  @Test(
+    arguments: [
+      ("0::/system.slice/pool.service\n", "pool.service"), ("0::/system.slice/pool.service/worker\n", "pool.service"),
+      ("12:pids:/user.slice\n0::/system.slice/a.slice/b@1.service\n", "b@1.service"), ("0::/init.scope\n", nil),
+      ("0::/user.slice/user-7.slice/user@7.service/app.slice/pool.service\n", nil), ("", nil),
+      ("0::/system.slice/docker-ab.scope\n", nil),
+    ] as [(String, String?)])
+  func `the service of a process is that of the system, as its control group has it`(group: String, unit: String?) {
+    #expect(UnitUsers.unit(in: group) == unit)
+  }
+
+  @Test(
+    arguments: [
+      ("Name:\tsh\nUid:\t1\t2\t3\t4\n", 2), ("Uid:\t0\t0\t0\t0\n", 0), ("Uid:\t7\n", nil), ("Name:\tsh\n", nil),
+    ] as [(String, UInt32?)])
+  func `the user of a process is the effective one`(status: String, user: UInt32?) {
+    #expect(UnitUsers.effectiveUser(in: status) == user)
+  }
+}
