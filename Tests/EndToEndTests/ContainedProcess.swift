@@ -85,6 +85,20 @@ extension DaemonUnderTest {
   func ask(
     _ requests: [String], in group: ControlGroup?, _ namespaces: [String] = Namespaces.container, as user: Int
   ) throws -> [String] {
+    let lines = try lines(after: requests, in: group, namespaces, as: user)
+    guard lines.count(where: { !$0.hasPrefix("*") }) == requests.count else { throw Failure("\(lines)") }
+    return lines
+  }
+
+  /// What a process is told that connects and asks nothing. One that is refused may not be able to write any more, so it does
+  /// not try.
+  func greeting(in group: ControlGroup, as user: Int) throws -> [String] {
+    try lines(after: [], in: group, Namespaces.container, as: user)
+  }
+
+  private func lines(
+    after requests: [String], in group: ControlGroup?, _ namespaces: [String], as user: Int
+  ) throws -> [String] {
     let enters = group == nil ? "" : #"echo $$ >"$0/cgroup.procs" && "#
     var command = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--bounding-set=-all"]
     // Root may make any namespace; a user namespace is made by the user.
@@ -95,10 +109,7 @@ extension DaemonUnderTest {
       ["sh", "-c", #"\#(enters)exec "$@""#, group?.path ?? "sh"] + command
         + ["socat", "-t", "20", "-", "UNIX-CONNECT:\(socket)"],
       input: requests.map { "\($0)\n" }.joined())
-    let lines = result.output.split(separator: "\n").map(String.init)
-    guard result.status == 0, lines.count(where: { !$0.hasPrefix("*") }) == requests.count else {
-      throw Failure("\(result)")
-    }
-    return lines
+    guard result.status == 0 else { throw Failure("\(result)") }
+    return result.output.split(separator: "\n").map(String.init)
   }
 }
