@@ -212,6 +212,19 @@ package struct Limits: Equatable, Sendable {
   /// The bounds as shipped.
   package init() {}
 
-  /// What is left of a total without the reserve.
-  package func withoutReserve(_ total: Int) -> Int { total - total * reservePercent / 100 }
+  /// Computes how much of a resource one principal may have now: its fair share, and no more than the bound of each.
+  ///
+  /// - Parameters:
+  ///   - total: how much there is in all.
+  ///   - bound: the most that any principal may have.
+  ///   - used: how much all have together, `own` included.
+  ///   - own: how much this principal has, which is some.
+  ///   - principals: how many principals have some, this one included.
+  ///   - usesReserve: whether the reserve is shared out too.
+  package func share(
+    of total: Int, atMost bound: Int, used: Int, own: Int, principals: Int, usesReserve: Bool = false
+  ) -> Int {
+    let shared = usesReserve ? total : total - total * reservePercent / 100
+    return min(bound, FairShare.most(of: shared, usedByOthers: used - own, others: principals - 1))
+  }
 }

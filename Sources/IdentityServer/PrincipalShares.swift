@@ -132,9 +132,9 @@ final class ConnectionTable {
     let open = principal.isTrusted ? limits.connections : limits.connections - limits.reservedConnections
     guard count < open else { return .busy("there are \(count) connections, which is all there may be") }
     guard !principal.isTrusted, let own = share(of: principal)?.connections, own > 0 else { return nil }
-    let shared = peer.usesReserve ? open : limits.withoutReserve(open)
-    let most = min(
-      limits.connectionsPerUser, FairShare.most(of: shared, usedByOthers: count - own, others: present - 1))
+    let most = limits.share(
+      of: open, atMost: limits.connectionsPerUser, used: count, own: own, principals: present,
+      usesReserve: peer.usesReserve)
     guard own >= most else { return nil }
     return .busy("\(principal) has \(own) connections, which is all it may have now")
   }

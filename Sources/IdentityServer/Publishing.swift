@@ -38,10 +38,9 @@ extension Server {
       throw .limit("there are \(subscribers) subscribers, which is all there may be ([Limits] Subscribers=)")
     }
     guard own > 0 else { return }
-    let shared = connection.held.usesReserve ? limits.subscribers : limits.withoutReserve(limits.subscribers)
-    let most = min(
-      limits.subscribersPerUser,
-      FairShare.most(of: shared, usedByOthers: subscribers - own, others: connections.subscribedPrincipals - 1))
+    let most = limits.share(
+      of: limits.subscribers, atMost: limits.subscribersPerUser, used: subscribers, own: own,
+      principals: connections.subscribedPrincipals, usesReserve: connection.held.usesReserve)
     guard own < most else {
       throw .limit(
         "\(user.principal) has \(own) subscribers, which is all it may have now ([Limits] SubscribersPerUser=)")

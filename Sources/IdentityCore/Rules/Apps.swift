@@ -98,10 +98,8 @@ extension Registry {
     let holder = holder(of: id)
     guard case .principal = holder else { return }
     let own = apps.apps(of: holder).count
-    let most = min(
-      limits.appsPerUser,
-      FairShare.most(
-        of: limits.withoutReserve(limits.apps), usedByOthers: apps.withoutManifest - own, others: apps.principals - 1))
+    let most = limits.share(
+      of: limits.apps, atMost: limits.appsPerUser, used: apps.withoutManifest, own: own, principals: apps.principals)
     guard own == 0 || own < most else {
       throw .limit(
         "\(holder) has \(own) apps without a manifest, which is all it may have now ([Limits] Apps=, AppsPerUser=); "

@@ -211,15 +211,10 @@ extension Registry {
       settings: ("Items=, ItemsPerUser=", "ItemBytes=, ItemBytesPerUser="))
     let own = items.usage(of: holder)
     guard own.items > 0 else { return room }
-    let others = items.principals - 1
-    room.items = min(
-      room.items,
-      FairShare.most(
-        of: limits.withoutReserve(limits.items), usedByOthers: items.total.items - own.items, others: others))
-    room.bytes = min(
-      room.bytes,
-      FairShare.most(
-        of: limits.withoutReserve(limits.itemBytes), usedByOthers: items.total.bytes - own.bytes, others: others))
+    room.items = limits.share(
+      of: limits.items, atMost: room.items, used: items.total.items, own: own.items, principals: items.principals)
+    room.bytes = limits.share(
+      of: limits.itemBytes, atMost: room.bytes, used: items.total.bytes, own: own.bytes, principals: items.principals)
     return room
   }
 }
