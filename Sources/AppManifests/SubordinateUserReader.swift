@@ -3,7 +3,7 @@ import LinuxSystem
 
 /// Reads which users are subordinate to which: the ranges that newuidmap(1) lets a user take (subuid(5)).
 package enum SubordinateUserReader {
-  /// Where the ranges are.
+  /// The file with the ranges.
   package static let path = "/etc/subuid"
   /// The longest file that is read, in bytes: some 30,000 users.
   private static let longest = 1 << 20

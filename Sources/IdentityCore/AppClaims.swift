@@ -16,7 +16,7 @@ package struct UserRanges: Equatable, Sendable {
   package func isForServices(_ userID: UInt32) -> Bool { userID < firstRegular || isUnitItself(userID) }
 }
 
-/// What becomes of a container that no manifest admits (`Containers=`).
+/// The policy for containers that no manifest admits (`Containers=`).
 package enum ContainerPolicy: String, CaseIterable, Sendable {
   /// It is an app of its own.
   case own

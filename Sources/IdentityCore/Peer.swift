@@ -11,7 +11,7 @@ package enum SessionAnchor: Hashable, Sendable {
   case onlyProcess(Int32, inode: UInt64)
 }
 
-/// Where a process runs, by the kernel's word: its control group and its namespaces.
+/// The control group and the namespaces that a process runs in, by the kernel's word.
 package struct PeerPlace: Equatable, Sendable {
   /// The systemd service, if any.
   package var unit: Text?
@@ -62,7 +62,7 @@ package struct Peer: Equatable, Sendable {
   package let groupID: UInt32
   /// The process that connected. It may be gone by now: never use it to decide anything.
   package let processID: Int32
-  /// Where that process ran.
+  /// The control group and the namespaces of that process when it connected.
   package let place: PeerPlace
   /// Identifies its session. A new anchor means a new session. Nil where that could not be found out.
   package let session: SessionAnchor?
@@ -118,7 +118,7 @@ package struct Peer: Equatable, Sendable {
     return ranges.isUnitItself(userID) ? Text("unit:\(unit)") : Text("unit:\(unit):\(userID)")
   }
 
-  /// Who did something, for the history: `container:ID`, `unit:NAME` in a service, else `uid:N`.
+  /// The author of a change, as the history has it: `container:ID`, `unit:NAME` in a service, else `uid:N`.
   package var author: Text {
     if let name = place.containerName { return Text("container:\(name)") }
     guard let unit = place.unit else { return Text("uid:\(userID)") }

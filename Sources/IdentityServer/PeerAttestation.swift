@@ -17,13 +17,13 @@ struct PeerFacts {
   let group: UInt64
   /// The number that the kernel gives to one process in a boot alone: its namespaces are those that were looked at.
   let inode: UInt64
-  /// What follows from the control group, as it counts for its user.
+  /// The service that the control group stands for, as it counts for the peer's user.
   let unit: PeerUnit?
   let session: SessionAnchor?
   let rights: PeerRights
 }
 
-/// What a peer's user and groups allow it, unless it is contained.
+/// The rights that follow from a peer's user and groups, unless it is contained.
 struct PeerRights: Equatable {
   /// See ``Peer/isAdmin``.
   var isAdmin: Bool
@@ -31,7 +31,7 @@ struct PeerRights: Equatable {
   var isMonitor: Bool
 }
 
-/// What the machine and the administrator say of peers.
+/// The facts and settings by which peers are attested.
 struct AttestationRules {
   /// Nobody is believed to be this user; see ``UserNamespace``. Many are told as that one, so it is none of them.
   let unnamedUser: UInt32?
@@ -41,7 +41,7 @@ struct AttestationRules {
   private(set) var monitorGroup: UInt32?
   /// The user of the daemon: that user can read the state itself.
   let ownUser = Accounts.ownUserID
-  /// What becomes of a container that no manifest admits.
+  /// The policy for containers that no manifest admits.
   private(set) var containers = ContainerPolicy.own
   /// Which users are regular ones.
   private(set) var ranges = UserRanges()
@@ -49,7 +49,7 @@ struct AttestationRules {
   var claims = AppClaims()
   /// Which users are subordinate to which.
   var subordinates = SubordinateUsers()
-  /// What control groups say.
+  /// The services and containers behind control groups.
   let groups: PeerGroups
   /// Those of the daemon.
   let namespaces: ProcessNamespaces

@@ -14,7 +14,7 @@ package struct ServerSettings: Equatable, Sendable {
   package var adminGroup: UInt32?
   /// The group of `MonitorGroup=`, resolved; nil for nobody.
   package var monitorGroup: UInt32?
-  /// What becomes of a container that no manifest admits.
+  /// The policy for containers that no manifest admits.
   package var containers = ContainerPolicy.own
   /// Which users are regular ones.
   package var userRanges = UserRanges()

@@ -32,7 +32,7 @@ package struct AppCondition: Equatable, Sendable {
 }
 
 extension Registry {
-  /// What it takes to record which apps were used.
+  /// The changes that record which apps were used.
   ///
   /// - Parameter used: apps with a connection since the last time.
   package func changes(forUsed used: Set<Text>, at now: Timestamp) -> [Change] {
