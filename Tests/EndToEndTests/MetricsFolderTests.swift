@@ -5,8 +5,10 @@ import Testing
 /// Figures written into a folder that belongs to another user.
 @Suite(.enabled(if: isRoot, "a folder of another user needs root")) struct MetricsFolderTests {
   /// Puts links to a file in the places of the figures and of their drafts, and ordinary files again, without an end.
+  /// Every other time it rests for about as long as a whole run of `identityctl` takes, so that a link stands at the start
+  /// of many runs however the machine shares out its processors.
   private static let attack = """
-    import os, sys
+    import os, random, sys, time
     os.chdir(sys.argv[1])
     def place(name, target):
       if target: os.symlink(target, "placed")
@@ -18,6 +20,7 @@ import Testing
         place("identityd.prom", target)
         for draft in os.listdir("."):
           if draft.endswith(".new"): place(draft, target)
+        if random.random() < 0.5: time.sleep(random.random() * 0.05)
     """
 
   @Test func `who owns the folder cannot lead what root writes to a file of root's`() throws {

@@ -52,8 +52,12 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     let family = try #require(VerbTable.families.first { $0.name == name })
     for example in family.verbs.flatMap(\.examples) {
-      let answer = try daemon.client().ask(example.request)
+      let client = try daemon.client()
+      let answer = try client.ask(example.request)
       #expect(difference(answer, example.reply) == nil, "\(example.request)")
+      // The end of its output tells that the daemon no longer counts the connection.
+      try client.endWriting()
+      _ = try client.rest()
     }
   }
 
