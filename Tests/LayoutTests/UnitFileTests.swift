@@ -1,3 +1,4 @@
+import IdentityCore
 import Testing
 
 /// What the shipped units promise.
@@ -39,5 +40,52 @@ import Testing
     #expect(try Tree.lines("systemd/identityd.sysusers").contains { $0.hasPrefix("g       identityd-monitor ") })
     #expect(try Tree.lines("packaging/identityd.conf").contains("#MonitorGroup=identityd-monitor"))
     #expect(try Tree.text("Sources/identityd/Configuration.swift").contains("\"identityd-monitor\""))
+  }
+
+  /// The most memory that the bounds as shipped allow, in bytes, with rows in their dearest form: as `identityd(8)` and
+  /// <doc:0046-hardening> have it, in the same order.
+  private var bounded: [(what: String, bytes: Int)] {
+    let limits = Limits()
+    let users = limits.connections / limits.connectionsPerUser
+    // An array that grows may take twice what is in it.
+    let buffers = 2 * (limits.lineLength + limits.outputPerConnection)
+    return [
+      ("items", limits.itemBytes + limits.items * 8_192),
+      ("identifiers", (limits.history + 2 * (limits.apps + Bound.manifests)) * 1_024),
+      ("connections", limits.connections * buffers),
+      ("replies that the kernel holds", limits.connections * 212_992),
+      ("backups", (Bound.backups + 2) * Bound.backupLength),
+      ("tokens", Bound.tokens * (Bound.tokenLength + 512)),
+      ("releases and claims", (Bound.releases + Bound.claims) * 256),
+      ("changes", users * limits.changesPerUser * Bound.secretLength),
+      ("events", Bound.eventLogLength + (Bound.keptEvents + Bound.spareEvents) * 1_024),
+      ("log", Bound.logBytes),
+      ("what a restart takes along", Bound.rememberedConnections * 8_192),
+    ]
+  }
+
+  @Test func `the unit allows the memory that all bounds together allow, and little more`() throws {
+    let service = try settings("systemd/identityd.service")
+    let line = try #require(service.first { $0.hasPrefix("MemoryMax=") })
+    let gibibytes = try #require(Int(line.dropFirst("MemoryMax=".count).dropLast()))
+    #expect(line.hasSuffix("G"))
+    let sum = bounded.reduce(0) { $0 + $1.bytes }
+    #expect(sum <= gibibytes << 30, "\(bounded) are \(Double(sum) / 0x1p30) GiB")
+    #expect(sum > (gibibytes << 30) * 4 / 5)
+    // The sum that the manual and the decision show, and the setting.
+    let shown = String(format(sum))
+    for page in [
+      "packaging/man/identityd.8", "Sources/identityd/identityd.docc/Decisions/0046-hardening.md",
+    ] {
+      let text = try Tree.text(page)
+      #expect(text.contains(line) && text.contains("\(shown) GiB"), "\(page) does not say \(line) and \(shown) GiB")
+    }
+    #expect(try Tree.text("packaging/man/identityd.conf.5").contains(line))
+  }
+
+  /// Bytes as gibibytes with one decimal.
+  private func format(_ bytes: Int) -> String {
+    let tenths = (bytes * 10 + 1 << 29) >> 30
+    return "\(tenths / 10).\(tenths % 10)"
   }
 }
