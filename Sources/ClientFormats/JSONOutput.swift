@@ -31,10 +31,6 @@ package struct JSONOutput {
     "{" + attributes.map { "\(string($0.name)):\(string($0.value))" }.joined(separator: ",") + "}"
   }
 
-  /// A JSON string.
-  func string(_ text: Text) -> String {
-    var bytes: [UInt8] = []
-    WordEncoder.append(quoted: Array(format.apply(to: text).utf8), to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
-  }
+  /// A JSON string without hidden characters.
+  func string(_ text: Text) -> String { WordEncoder.quoted(format.apply(to: text)) }
 }

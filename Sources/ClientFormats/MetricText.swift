@@ -62,13 +62,15 @@ package struct MetricText {
   }
 
   /// Both formats know a backslash and an end of line as escapes in a description, and quotes too in the value of a label;
-  /// OpenMetrics has those in a description as well.
+  /// OpenMetrics has those in a description as well. Neither has one for other hidden characters: the value
+  /// then has the letters of their JSON escapes.
   private static func escaped(_ text: String, quotes: Bool) -> String {
     text.unicodeScalars.map { scalar in
       switch scalar {
       case "\\": "\\\\"
       case "\n": "\\n"
       case "\"" where quotes: "\\\""
+      case _ where WordEncoder.isHidden(scalar): "\\\(WordEncoder.escape(of: scalar))"
       default: String(scalar)
       }
     }.joined()

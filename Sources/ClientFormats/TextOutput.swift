@@ -62,9 +62,10 @@ package struct TextOutput {
     return text.prefix(1).uppercased() + String(text.dropFirst().map { $0 == "-" ? " " : $0 })
   }
 
-  /// A value that cannot move the cursor: control characters are shown escaped.
+  /// The value as it is, or as a JSON string if it has hidden characters, which could move the cursor or change the order
+  /// of the words around them.
   func visible(_ value: Text) -> String {
     let text = format.apply(to: value)
-    return text.unicodeScalars.contains(where: WordEncoder.isControl) ? WordEncoder.quoted(text) : text
+    return text.unicodeScalars.contains(where: WordEncoder.isHidden) ? WordEncoder.quoted(text) : text
   }
 }

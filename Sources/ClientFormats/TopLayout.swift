@@ -44,10 +44,13 @@ package struct TopLayout {
     return Array(lines.prefix(height))
   }
 
-  private func line(_ text: String) -> Line { Line(text: String(text.prefix(columns)), isHead: false) }
+  // Much of the text is the daemon's: names of apps and families, the version, why it is busy.
+  private func line(_ text: String) -> Line { Line(text: cut(text), isHead: false) }
+
+  private func cut(_ text: String) -> String { String(WordEncoder.visible(text).prefix(columns)) }
 
   private func head(_ text: String) -> Line {
-    let cut = String(text.prefix(columns))
+    let cut = cut(text)
     return Line(text: cut + String(repeating: " ", count: columns - cut.count), isHead: true)
   }
 
@@ -188,7 +191,7 @@ package struct TopLayout {
   }
 
   private static func padded(_ text: String, _ width: Int) -> String {
-    let cut = text.prefix(max(0, width - 1))
+    let cut = WordEncoder.visible(text).prefix(max(0, width - 1))
     return cut + String(repeating: " ", count: max(0, width - cut.count))
   }
 

@@ -28,11 +28,11 @@ package struct Remedy: Equatable, Sendable {
 
   private static func joined(_ words: [String]) -> String { words.map(quoted).joined(separator: " ") }
 
-  /// A word as bash(1) reads it back: bare, or quoted so that it holds no control character.
+  /// A word as bash(1) reads it back: bare, or quoted so that it holds no hidden character.
   static func quoted(_ word: String) -> String {
     let isBare = !word.isEmpty && word.utf8.allSatisfy(isPlain)
     if isBare { return word }
-    guard word.unicodeScalars.contains(where: WordEncoder.isControl) else {
+    guard word.unicodeScalars.contains(where: WordEncoder.isHidden) else {
       return "'\(word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''"))'"
     }
     var text = "$'"
@@ -40,7 +40,7 @@ package struct Remedy: Equatable, Sendable {
       switch scalar {
       case "'", "\\": text += "\\\(scalar)"
       // bash has \u for characters too, as \x is for bytes.
-      case _ where WordEncoder.isControl(scalar): text += WordEncoder.escape(of: scalar)
+      case _ where WordEncoder.isHidden(scalar): text += WordEncoder.escape(of: scalar)
       default: text.unicodeScalars.append(scalar)
       }
     }

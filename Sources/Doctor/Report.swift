@@ -21,29 +21,16 @@ package struct Report: Sendable {
   package var text: String {
     let width = findings.map(\.name.count).max() ?? 0
     let lines = findings.map { name, finding in
-      let reason = finding.result == .skipped ? "  \(visible(finding.reason ?? ""))" : ""
+      let reason = finding.result == .skipped ? "  \(WordEncoder.visible(finding.reason ?? ""))" : ""
       return "\(name)\(String(repeating: " ", count: width - name.count))  \(finding.result.rawValue)\(reason)\n"
     }
     let faults = findings.flatMap { name, finding in
       finding.faults.map { fault in
-        let head = "\n\(name) \(fault.isWarning ? "warning" : "failed"): \(visible(fault.cause))\n"
+        let head = "\n\(name) \(fault.isWarning ? "warning" : "failed"): \(WordEncoder.visible(fault.cause))\n"
         return head + fault.mend.map { "    \($0.text(for: userID))\n" }.joined()
       }
     }
     return (lines + faults).joined()
-  }
-
-  /// Text that cannot move the cursor: control characters are shown escaped, as JSON has them.
-  private func visible(_ text: String) -> String {
-    var shown = ""
-    for scalar in text.unicodeScalars {
-      if WordEncoder.isControl(scalar) {
-        shown += WordEncoder.escape(of: scalar)
-      } else {
-        shown.unicodeScalars.append(scalar)
-      }
-    }
-    return shown
   }
 
   // MARK: JSON

@@ -37,10 +37,8 @@ package struct DaemonConnection: ~Copyable {
 
     /// Enough to see what it is: whoever sent it may be anybody, and what it goes on with may be a secret.
     private static func beginning(of line: String) -> String {
-      var bytes: [UInt8] = []
-      let isCut = line.utf8.count > Bound.quotedBytes
-      WordEncoder.append(quoted: Array(line.utf8.prefix(Bound.quotedBytes)), to: &bytes)
-      return String(decoding: bytes, as: UTF8.self) + (isCut ? "…" : "")
+      let beginning = String(decoding: line.utf8.prefix(Bound.quotedBytes), as: UTF8.self)
+      return WordEncoder.quoted(beginning) + (line.utf8.count > Bound.quotedBytes ? "…" : "")
     }
   }
 

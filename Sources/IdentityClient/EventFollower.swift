@@ -1,4 +1,5 @@
 package import IdentityCore
+import IdentityWire
 import LinuxSystem
 
 /// Follows the daemon's events over its restarts: each comes once, and none is left out without a word.
@@ -10,10 +11,10 @@ package struct EventFollower: ~Copyable {
     /// The daemon has another store, whose numbers began anew.
     case numberedAnew(after: Int64)
 
-    /// The reason.
+    /// The reason, without hidden characters.
     package var description: String {
       switch self {
-      case .notKept(let text): "\(text)"
+      case .notKept(let text): WordEncoder.visible("\(text)")
       case .numberedAnew(let last): "the daemon has a new store and has never come to event \(last)"
       }
     }

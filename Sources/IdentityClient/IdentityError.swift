@@ -73,8 +73,10 @@ public enum IdentityError: Error, Hashable, Sendable {
 }
 
 extension IdentityError: CustomStringConvertible {
-  /// The cause, in one line.
-  public var description: String {
+  /// The cause, in one line. Invisible characters in the daemon's words are escaped.
+  public var description: String { WordEncoder.visible(text) }
+
+  private var text: String {
     switch self {
     case .refused(let code, let text): "\(text) (\(code))"
     case .unreachable(let path, let reason): "no identityd at \(path) (\(reason))"

@@ -15,25 +15,24 @@ package enum WordEncoder {
 
   /// Appends a JSON string that holds no control character, whatever is in the bytes.
   package static func append(quoted bytes: [UInt8], to output: inout [UInt8]) {
+    append(String(decoding: bytes, as: UTF8.self), to: &output, escaping: isControl)
+  }
+
+  private static func append(
+    _ text: String, to output: inout [UInt8], escaping isEscaped: (Unicode.Scalar) -> Bool
+  ) {
     output.append(UInt8(ascii: "\""))
-    for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
+    for scalar in text.unicodeScalars {
       switch scalar {
       case "\"", "\\": output.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: scalar)])
       case "\n": output.append(contentsOf: "\\n".utf8)
       case "\r": output.append(contentsOf: "\\r".utf8)
       case "\t": output.append(contentsOf: "\\t".utf8)
-      case _ where isControl(scalar): output.append(contentsOf: escape(of: scalar).utf8)
+      case _ where isEscaped(scalar): output.append(contentsOf: escape(of: scalar).utf8)
       default: output.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
       }
     }
     output.append(UInt8(ascii: "\""))
-  }
-
-  /// A text as a JSON string that holds no control character.
-  package static func quoted(_ text: String) -> String {
-    var bytes: [UInt8] = []
-    append(quoted: Array(text.utf8), to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
   }
 
   private static func append(_ bytes: [UInt8], bare: Bool, to output: inout [UInt8]) {
@@ -68,9 +67,44 @@ package enum WordEncoder {
     scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
   }
 
-  /// A control character as JSON has it. Every one is below U+0100, so two digits are enough.
+  /// A control or hidden character as JSON has it. Every one is below U+10000, so four digits are enough.
   package static func escape(of scalar: Unicode.Scalar) -> String {
     let digits = String(scalar.value, radix: 16)
-    return digits.utf8.count < 2 ? "\\u000\(digits)" : "\\u00\(digits)"
+    return "\\u\(String(repeating: "0", count: max(0, 4 - digits.utf8.count)))\(digits)"
+  }
+}
+
+// MARK: - For people
+
+extension WordEncoder {
+  /// Whether a character is invisible, and changes how a terminal shows the text around it or hides in that text.
+  ///
+  /// Hidden are control characters, line and paragraph separators (U+2028, U+2029), bidirectional controls (UAX #9), and
+  /// spaces and joiners without width. U+200C and U+200D are not hidden: Persian, Indic scripts and emoji are spelled with
+  /// them, and they neither move a cursor nor change an order.
+  package static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0x061c, 0x200b, 0x200e, 0x200f, 0x2028...0x202e, 0x2060...0x206f, 0xfeff: true
+    default: isControl(scalar)
+    }
+  }
+
+  /// A text as a JSON string that holds no hidden character.
+  package static func quoted(_ text: String) -> String {
+    var bytes: [UInt8] = []
+    append(text, to: &bytes, escaping: isHidden)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// A text with an escape in the place of each hidden character, and all else as it is: for sentences.
+  ///
+  /// Escaping a text twice is the same as escaping it once.
+  package static func visible(_ text: String) -> String {
+    guard text.unicodeScalars.contains(where: isHidden) else { return text }
+    var shown = ""
+    for scalar in text.unicodeScalars {
+      if isHidden(scalar) { shown += escape(of: scalar) } else { shown.unicodeScalars.append(scalar) }
+    }
+    return shown
   }
 }

@@ -127,6 +127,6 @@ enum Program {
     StandardStream.output.write(text) ? ExitStatus.success : ExitStatus.outputFailed
   }
 
-  /// Says something on standard error.
-  static func complain(_ text: String) { StandardStream.error.write("identityctl: \(text)\n") }
+  /// Writes one line to standard error, without hidden characters: the text may quote the daemon.
+  static func complain(_ text: String) { StandardStream.error.write("identityctl: \(WordEncoder.visible(text))\n") }
 }

@@ -27,6 +27,7 @@ import Testing
     ),
     ("EVENT 3 item changed", "-  3  item changed\n"),
     ("EVENT 4 item \"a\\u001b[1m\" n=\"\\n\" e=\"\"", "-  4  item \"a\\u001b[1m\"  n=\"\\n\" e=\n"),
+    ("EVENT 5 item a n=a\u{202e}b e=\u{feff}", "-  5  item a  n=\"a\\u202eb\" e=\"\\ufeff\"\n"),
     ("EVENT 9223372036854775807 a b c=\"\u{fc}\"", "-  9223372036854775807  a b  c=\u{fc}\n"),
   ])
   func `as text it is one line, the time in front, and nothing in it moves the cursor`(line: String, expected: String)
@@ -44,6 +45,10 @@ import Testing
     (
       "EVENT 4 item a n=\"\\n\\\"\\u001b\" count=3 e=\"\"",
       "{\"sequence\":4,\"topic\":\"item\",\"event\":\"a\",\"attributes\":{\"n\":\"\\n\\\"\\u001b\",\"count\":\"3\",\"e\":\"\"}}\n"
+    ),
+    (
+      "EVENT 5 item a\u{2067}b n=\u{61c}",
+      "{\"sequence\":5,\"topic\":\"item\",\"event\":\"a\\u2067b\",\"attributes\":{\"n\":\"\\u061c\"}}\n"
     ),
   ])
   func `as JSON it is one object, and every value a string`(line: String, expected: String) throws {

@@ -42,6 +42,12 @@ import Testing
         """))
   }
 
+  @Test(arguments: [MetricText.Format.openMetrics, .prometheus])
+  func `a label that cannot be seen as it is holds the escapes letter by letter`(format: MetricText.Format) {
+    let text = MetricText(format).text([MetricSample(.build, 1, "a\u{1b}[2J\u{202e}\u{85}b")])
+    #expect(text.contains("{version=\"a\\\\u001b[2J\\\\u202e\\\\u0085b\"} 1\n"), "\(text)")
+  }
+
   @Test func `Prometheus' own format has the sample's name, no unit and no end`() {
     let text = MetricText(.prometheus).text(samples)
     #expect(text.contains("# TYPE identityd_requests_total counter\n"))

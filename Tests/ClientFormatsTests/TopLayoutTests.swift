@@ -63,6 +63,15 @@ import Testing
     #expect(text.split(separator: "\n").map { $0.split(separator: " ") }.contains(["a", "1", "0", "1.0"]))
   }
 
+  @Test func `what the daemon says is shown with escapes for what cannot be seen`() throws {
+    let name = #"* "a\u001b[2J\u202eb" connections=1 subscribers=0 requests=5"#
+    let lines = TopLayout(columns: 80, lines: 24).lines(
+      nil, try sample(1, requests: 1, apps: [name]), events: [], notice: "busy \u{9b}1m\u{2028}")
+    #expect(lines.contains { $0.text.hasPrefix(#"a\u001b[2J\u202eb "#) }, "\(lines)")
+    #expect(lines.contains { $0.text.hasPrefix(#"busy \u009b1m\u2028 "#) }, "\(lines)")
+    #expect(lines.allSatisfy { $0.text.count <= 80 })
+  }
+
   @Test func `percentiles are those of the time between, beside those of all`() throws {
     let before = try sample(1, requests: 0, turns: [900_000])
     let now = try sample(2, requests: 0, turns: [900_000] + [UInt64](repeating: 15, count: 98) + [700, 700])

@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct ReportTests {
   private let findings: [(name: String, finding: Finding)] = [
-    ("good", Finding(facts: [Finding.Fact("a", "b")])), ("passed-over", Finding(skipped: "nobody\u{1b}[2Jlooks")),
+    ("good", Finding(facts: [Finding.Fact("a", "b")])),
+    ("passed-over", Finding(skipped: "nobody\u{1b}[2J\u{202e}looks")),
     (
       "bad",
       Finding([
@@ -20,7 +21,7 @@ import Testing
     #expect(
       text == """
         good         ok
-        passed-over  skipped  nobody\\u001b[2Jlooks
+        passed-over  skipped  nobody\\u001b[2J\\u202elooks
         bad          failed
 
         bad failed: line\\u000afeed
@@ -31,14 +32,14 @@ import Testing
             sudo id
 
         """)
-    #expect(!text.unicodeScalars.contains { WordEncoder.isControl($0) && $0 != "\n" })
+    #expect(!text.unicodeScalars.contains { WordEncoder.isHidden($0) && $0 != "\n" })
   }
 
   @Test func `root needs no sudo`() {
     #expect(!Report(findings, for: 0).text.contains("sudo"))
   }
 
-  @Test func `JSON is one document with what text has, and no control character`() throws {
+  @Test func `JSON is one document with what text has, and no character that cannot be seen`() throws {
     let report = Report(findings, for: 0)
     let document = try #require(try JSONSerialization.jsonObject(with: Data(report.json.utf8)) as? [String: Any])
     #expect(document["ok"] as? Bool == false)
@@ -47,10 +48,10 @@ import Testing
     #expect(checks.map { $0["result"] as? String } == ["ok", "skipped", "failed"])
     #expect(checks[0]["cause"] is NSNull && checks[0]["mend"] is NSNull)
     #expect(checks[0]["facts"] as? [String: String] == ["a": "b"])
-    #expect(checks[1]["cause"] as? String == "nobody\u{1b}[2Jlooks")
+    #expect(checks[1]["cause"] as? String == "nobody\u{1b}[2J\u{202e}looks")
     #expect(checks[2]["cause"] as? String == "line\nfeed; a \"word\" \u{9b}")
     #expect(checks[2]["mend"] as? String == "rm '/a b' && true && id")
-    #expect(report.json.unicodeScalars.filter(WordEncoder.isControl) == ["\n"])
+    #expect(report.json.unicodeScalars.filter(WordEncoder.isHidden) == ["\n"])
   }
 
   @Test func `warnings and what was skipped fail nothing`() {
@@ -58,7 +59,9 @@ import Testing
     #expect(!Report([("a", Finding([.warning("w"), .failure("f")]))], for: 0).isGood)
   }
 
-  @Test(arguments: ["plain", "two words", "it's", "a\nb", "\u{1b}[1m'\\", "", "$(id)", "`id`", "*", "ä\u{9b}"])
+  @Test(arguments: [
+    "plain", "two words", "it's", "a\nb", "\u{1b}[1m'\\", "", "$(id)", "`id`", "*", "ä\u{9b}", "a\u{2066}b\u{200b}'c",
+  ])
   func `a shell reads every word back as it was`(word: String) throws {
     let process = Process()
     process.executableURL = URL(filePath: "/bin/bash")
@@ -70,7 +73,7 @@ import Testing
     let read = try output.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
     #expect(String(decoding: read, as: UTF8.self) == word)
-    #expect(!Remedy.quoted(word).unicodeScalars.contains(where: WordEncoder.isControl))
+    #expect(!Remedy.quoted(word).unicodeScalars.contains(where: WordEncoder.isHidden))
   }
 
   @Test func `every check has a name of its own, and a summary that is a sentence`() {

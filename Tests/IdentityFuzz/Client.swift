@@ -19,7 +19,7 @@ final class ClientTarget: FuzzTarget {
     }
   }
 
-  /// An answer is shown without anything that could move a cursor, and as JSON in one line.
+  /// An answer is shown without any character that cannot be seen, and as JSON in one line.
   private func answer(_ bytes: [UInt8]) throws(Finding) {
     var rows: [ReplyLine.Content] = []
     for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
@@ -45,8 +45,8 @@ final class ClientTarget: FuzzTarget {
 
   private func requirePlain(_ text: String, lines: Int?) throws(Finding) {
     try require(
-      !text.unicodeScalars.contains { $0 != "\n" && ($0.value < 0x20 || (0x7f...0x9f).contains($0.value)) },
-      "a control character is shown in \(text.debugDescription)")
+      !text.unicodeScalars.contains { $0 != "\n" && WordEncoder.isHidden($0) },
+      "a character that cannot be seen is written in \(text.debugDescription)")
     if let lines {
       try require(text.utf8.count { $0 == 0x0a } == lines, "\(text.debugDescription) is not \(lines) line")
     }

@@ -59,6 +59,18 @@ import Testing
     #expect(expected.isWorthRetrying == ["busy", "no-space", "read-only", "unavailable"].contains(code))
   }
 
+  @Test func `what the daemon says is as it came, and its description can be printed`() async throws {
+    let daemon = try PlayedDaemon { _ in .lines("ERR lat\u{202e}er so\u{1b}[2J\u{2066} it is\n") }
+    let client = IdentityClient(socket: daemon.socket)
+    do {
+      _ = try await client.ask(.whoami)
+      Issue.record("it was refused")
+    } catch {
+      #expect(error == .refused(IdentityError.Code(rawValue: "lat\u{202e}er"), "so\u{1b}[2J\u{2066} it is"))
+      #expect(error.description == #"so\u001b[2J\u2066 it is (lat\u202eer)"#)
+    }
+  }
+
   @Test func `what does not fit into a line is refused and never sent, as it would end the connection`() async throws {
     let daemon = try PlayedDaemon { _ in .lines("OK\n") }
     let client = IdentityClient(socket: daemon.socket)

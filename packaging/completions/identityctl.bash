@@ -120,7 +120,7 @@ _identityctl_read() {
   done
 }
 
-# Asks the daemon, and writes what an attribute says in each row; without one, the first word. What has control characters
+# Asks the daemon, and writes what an attribute says in each row; without one, the first word. What has hidden characters
 # is left out. Says nothing where there is no daemon, and waits for none.
 _identityctl_ask() {
   local name=$1

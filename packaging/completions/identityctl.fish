@@ -137,7 +137,7 @@ function __identityctl_is
     return 1
 end
 
-# Asks the daemon, and writes what an attribute says in each row; without one, the first word. What has control characters
+# Asks the daemon, and writes what an attribute says in each row; without one, the first word. What has hidden characters
 # is left out. Says nothing where there is no daemon, and waits for none.
 function __identityctl_ask --no-scope-shadowing -a name
     if test -z "$name"

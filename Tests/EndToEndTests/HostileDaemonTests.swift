@@ -1,0 +1,176 @@
+import Foundation
+import IdentityWire
+import TestSupport
+import Testing
+
+/// A daemon that puts what cannot be seen into everything it says: nothing of that comes out as it is.
+@Suite struct HostileDaemonTests {
+  private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+  private static let secret = Data([0x1b, 0x5b, 0x32, 0x4a, 0x0a, 0xe2, 0x80, 0xae])
+
+  /// Every character that must not be shown, but NUL, which is in no text, and the end of a line.
+  private static let hidden = (UInt32(1)...0xffff).compactMap(Unicode.Scalar.init).filter {
+    WordEncoder.isHidden($0) && $0 != "\n"
+  }
+
+  /// A word with all of them, as the protocol has it.
+  private static let word: String = {
+    let escapes = hidden.map { WordEncoder.escape(of: $0) }.joined()
+    return "\"w\(escapes)\u{202e}\u{2066}\""
+  }()
+
+  /// As they are: in the code and the text of a refusal there are no escapes.
+  private static let raw = "w\u{202e}" + hidden.map { String($0) }.joined()
+
+  /// What it answers, by what is in it.
+  private static let answers = [
+    "rows": "* \(word) name=\(word) \(word)\n* \(word)\nOK \(word)\n",
+    "properties": "* name=\(word)\n* other=\(word)\nOK\n",
+    "final": "OK \(word) \(word) name=\(word) data=\(secret.base64EncodedString()) other=\(word)\n",
+    "bare": "OK a\u{202e}b name=a\u{2066}b\n",
+    "attributes": "OK name=\(word)\n",
+    "refusal": "ERR \(raw) \(raw)\n",
+    "busy": "ERR busy \(raw)\n",
+    "nonsense": "\(raw)\n",
+  ]
+
+  /// What every verb is asked with: the client sends most of what it is given.
+  private static let requests: [[String]] = VerbTable.verbs.compactMap { verb in
+    // These are commands of the client's own, below.
+    guard !["backup", "restore"].contains(verb.words.split(separator: " ")[0]) else { return nil }
+    return verb.examples[0].request.split(separator: " ").map { String($0).replacing("\"", with: "") }
+  }
+
+  private func expectVisible(_ result: (status: Int32, output: String, errors: String), _ words: [String]) {
+    for scalar in (result.output + result.errors).unicodeScalars where WordEncoder.isHidden(scalar) && scalar != "\n" {
+      let text = (result.output + result.errors).debugDescription
+      Issue.record("\(words): U+\(String(scalar.value, radix: 16)) is shown in \(text)")
+      return
+    }
+  }
+
+  private func run(_ words: [String], _ daemon: PlayedDaemon) throws -> (status: Int32, output: String, errors: String)
+  {
+    try TestSupport.run([Self.program, "--socket=\(daemon.socket)"] + words)
+  }
+
+  @Test(arguments: answers.keys.sorted(), [[], ["--json"]])
+  func `whatever it is asked, its words come out with escapes`(answer: String, options: [String]) throws {
+    let text = try #require(Self.answers[answer])
+    let daemon = try PlayedDaemon { _ in .lines(text) }
+    for words in Self.requests {
+      let result = try run(options + words, daemon)
+      expectVisible(result, words)
+      #expect((result.output + result.errors).contains("u202e"), "\(words) \(result)")
+      guard options == ["--json"], answer != "nonsense" else { continue }
+      #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(result.output.utf8)) }
+    }
+    #expect(daemon.connections == Self.requests.count)
+  }
+
+  @Test(arguments: answers.keys.sorted())
+  func `on a terminal too`(answer: String) throws {
+    let text = try #require(Self.answers[answer])
+    let daemon = try PlayedDaemon { _ in .lines(text) }
+    for words in ["status", "whoami", "item read", "check x", "version compare 1 2"] {
+      let command = "\(Self.program) --socket=\(daemon.socket) \(words)"
+      let result = try TestSupport.run(
+        ["script", "--quiet", "--return", "--command", command, "/dev/null"], environment: ["TERM": "xterm"])
+      // The terminal's own ends of lines.
+      expectVisible((result.status, result.output.replacing("\r\n", with: "\n"), result.errors), [words])
+      #expect(result.output.contains("u202e"), "\(words) \(result)")
+    }
+  }
+
+  @Test(arguments: [[], ["--json"]])
+  func `events come out with escapes, and so does why there are none`(options: [String]) throws {
+    let event = "EVENT 7 \(Self.word) \(Self.word) name=\(Self.word) time=\(Self.word)\n"
+    let daemon = try PlayedDaemon {
+      .lines($0 == "subscribe device" ? "OK 6\n\(event)" : "ERR \(Self.raw) \(Self.raw)\n")
+    }
+    let happened = try run(["wait", "device"] + options, daemon)
+    #expect(happened.status == 0 && happened.output.contains("u202e"), "\(happened)")
+    expectVisible(happened, options)
+    let refused = try run(["wait", "item"] + options, daemon)
+    #expect(refused.status == 9 && refused.errors.contains("u202e"), "\(refused)")
+    expectVisible(refused, options)
+    for (refusal, status) in [("ERR gone \(Self.raw)\n", 20), ("\(Self.raw)\n", 4)] as [(String, Int32)] {
+      let other = try PlayedDaemon { _ in .lines(refusal) }
+      let missed = try run(["wait", "device"] + options, other)
+      #expect(missed.status == status && missed.errors.contains("u202e"), "\(missed)")
+      expectVisible(missed, options)
+    }
+    let full = try PlayedDaemon { _ in .lastLines("ERR busy \(Self.raw)\n") }
+    let busy = try run(["wait", "device", "--timeout=0.5"] + options, full)
+    #expect(busy.status == 6 && busy.errors.contains("u202e"), "\(busy)")
+    expectVisible(busy, options)
+  }
+
+  @Test(arguments: ["--openmetrics", "--prometheus"])
+  func `figures for monitoring come out with escapes`(option: String) throws {
+    let daemon = try PlayedDaemon { _ in
+      .lines("* build-info=1 version=\(Self.word)\n* requests=1 verb=\(Self.word) outcome=\(Self.word)\nOK\n")
+    }
+    let result = try run(["stats", option], daemon)
+    #expect(result.status == 0 && result.output.contains(#"{version="w\\u0001"#), "\(result)")
+    expectVisible(result, [option])
+    let refusing = try PlayedDaemon { _ in .lines("ERR \(Self.raw) \(Self.raw)\n") }
+    let refused = try run(["stats", option], refusing)
+    #expect(refused.status == 9 && refused.errors.contains("u202e"), "\(refused)")
+    expectVisible(refused, [option])
+  }
+
+  @Test(arguments: answers.keys.sorted(), [[], ["--json"]])
+  func `findings that quote it come out with escapes`(answer: String, options: [String]) throws {
+    let text = try #require(Self.answers[answer])
+    let daemon = try PlayedDaemon { request in
+      // What the checks read of it, each with what cannot be seen.
+      let status = [
+        "store", "store-reason", "key", "state-directory", "manifest-fault", "suspect", "clock", "pid",
+        "manifest-folder",
+      ]
+      return switch request {
+      case "hello" where answer == "rows": .lines("OK identityd \(Self.word) protocol=\(Self.word)\n")
+      case "whoami" where answer == "rows": .lines("OK \(Self.word) uid=\(Self.word) admin=\(Self.word)\n")
+      case "status" where answer == "rows": .lines(status.map { "* \($0)=\(Self.word)\n" }.joined() + "OK\n")
+      default: .lines(text)
+      }
+    }
+    let result = try run(["check"] + options, daemon)
+    #expect(result.status == 8, "\(result)")
+    // What the others say is what no finding is about.
+    if ["rows", "refusal", "busy", "nonsense"].contains(answer) {
+      #expect(result.output.contains("u202e"), "\(result)")
+    }
+    expectVisible(result, options)
+    guard options == ["--json"] else { return }
+    #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(result.output.utf8)) }
+  }
+
+  @Test(arguments: answers.keys.sorted())
+  func `so does what goes wrong with a backup`(answer: String) throws {
+    let text = try #require(Self.answers[answer])
+    let daemon = try PlayedDaemon { _ in .lines(text) }
+    let backup = try identityctl(at: daemon.socket, ["backup", "-", "--passphrase-fd=3"])
+    #expect(backup.status != 0 && !backup.errors.isEmpty, "\(backup)")
+    expectVisible(backup, ["backup"])
+    let whole = try PlayedDaemon { _ in .lines("* data=eA==\nOK \(Self.word)\n") }
+    let broken = try identityctl(at: whole.socket, ["backup", "-", "--passphrase-fd=3"])
+    #expect(broken.status == 4 && broken.errors.contains("u202e"), "\(broken)")
+    expectVisible((broken.status, "", broken.errors), ["backup"])
+    let file = daemon.folder.appending(path: "backup")
+    let salt = String(repeating: "0", count: 32)
+    try Data("identityd-backup 1 argon2id ops=1 memory=8192 salt=\(salt)\n".utf8).write(to: file)
+    let restore = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3"])
+    #expect((restore.output + restore.errors).contains("u202e"), "\(restore)")
+    expectVisible(restore, ["restore"])
+  }
+
+  @Test func `the bytes of a secret are written as they are`() throws {
+    let daemon = try PlayedDaemon { _ in .lines(Self.answers["final"] ?? "") }
+    let file = daemon.folder.appending(path: "secret")
+    let result = try identityctl(at: daemon.socket, ["item", "read", "--raw"], shell: "> '\(file.path)'")
+    #expect(result.status == 0, "\(result)")
+    #expect(try Data(contentsOf: file) == Self.secret)
+  }
+}
