@@ -51,6 +51,17 @@ package struct PathStatus: Equatable, Sendable {
     return PathStatus(
       kind, owner: status.st_uid, group: status.st_gid, mode: status.st_mode & 0o7777, size: Int64(status.st_size))
   }
+
+  /// The path that a path leads to when every symbolic link on it is followed (realpath(3)); nil where it leads to nothing.
+  package static func resolved(_ path: String) throws(SystemError) -> String? {
+    guard let target = unsafe realpath(path, nil) else {
+      let code = errno
+      guard code == ENOENT || code == ENOTDIR else { throw SystemError(call: "realpath \(path)", code: code) }
+      return nil
+    }
+    defer { unsafe free(target) }
+    return unsafe String(cString: target)
+  }
 }
 
 /// The room on a file system for those who are not root (statvfs(3)).
