@@ -157,7 +157,7 @@ let package = Package(
       name: "ClientFormatsTests", dependencies: ["ClientFormats", "IdentityClient", "IdentityCore", "IdentityWire"],
       swiftSettings: strict),
     .testTarget(
-      name: "DoctorTests", dependencies: ["Doctor", "IdentityCore", "IdentityWire", "LinuxSystem"],
+      name: "DoctorTests", dependencies: ["Doctor", "IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
       swiftSettings: strict),
     .testTarget(
       name: "LibraryTests", dependencies: ["IdentityClient", "LinuxSystem", "TestSupport"], swiftSettings: strict),

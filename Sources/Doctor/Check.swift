@@ -1,3 +1,5 @@
+package import IdentityClient
+
 /// One thing that `identityctl check` looks at.
 package struct Check: Sendable {
   /// Stable: scripts know it.
@@ -15,7 +17,9 @@ package struct Check: Sendable {
 
   /// All of them, in the order they are shown in: what others need comes first.
   package static let all: [Check] = [
-    Check("socket", "The socket is there, may be used, and a daemon answers on it.") { SocketFacts($0).finding },
+    Check("socket", "The socket is root's, identityd's or the caller's, may be used, and a daemon answers on it.") {
+      SocketFacts($0).finding
+    },
     Check("unit", "systemd knows the units, runs or can start the daemon, and starts it at the next boot too.") {
       UnitFacts($0).finding
     },
@@ -47,9 +51,9 @@ package struct Check: Sendable {
 
   /// Looks at everything.
   ///
-  /// - Parameter socketPath: where the daemon is looked for.
-  package static func examine(_ socketPath: String) -> Report {
-    let examination = Examination(of: socketPath)
+  /// - Parameter socket: where the daemon is looked for, and whose it has to be.
+  package static func examine(_ socket: DaemonSocket) -> Report {
+    let examination = Examination(of: socket)
     return Report(all.map { ($0.name, $0.look(examination)) }, for: examination.userID)
   }
 }

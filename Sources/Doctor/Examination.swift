@@ -11,6 +11,8 @@ package struct Examination: Sendable {
     case answered
     /// The kernel refused the connection, with this value of errno.
     case refused(Int32)
+    /// The daemon may be another user's; nothing was asked.
+    case untrusted(SocketFault)
     /// The daemon, or its queue, has no room for another connection.
     case busy(String)
     /// It took the connection and said nothing in time.
@@ -29,7 +31,7 @@ package struct Examination: Sendable {
   let answers: DaemonAnswers?
 
   /// Whether that is the system's daemon, which systemd starts; others were started by hand.
-  var isSystem: Bool { socketPath == DaemonConnection.systemPath }
+  var isSystem: Bool { socketPath == DaemonSocket.systemPath }
 
   /// The folder with all state, as far as it is known.
   var stateDirectory: String? {
@@ -59,17 +61,18 @@ package struct Examination: Sendable {
   static var patience: Patience { Patience(until: deadline, needsOutput: false, endsOnTime: true) }
 
   /// Asks the daemon.
-  init(of socketPath: String) {
-    self.socketPath = socketPath
+  init(of socket: DaemonSocket) {
+    socketPath = socket.path
     userID = Accounts.ownUserID
     do throws(DaemonConnection.Failure) {
-      answers = try DaemonAnswers(from: socketPath)
+      answers = try DaemonAnswers(from: socket)
       contact = .answered
     } catch {
       answers = nil
       contact =
         switch error {
         case .unreachable(_, let code): .refused(code)
+        case .untrusted(_, let fault): .untrusted(fault)
         case .busy(let why): .busy(why)
         case .timeUp: .silent
         case .closed, .malformed, .outputClosed, .interrupted: .broken("\(error)")
@@ -120,8 +123,8 @@ struct DaemonAnswers: Equatable, Sendable {
   init(status: [(String, String)] = []) { self.status = status.map { Finding.Fact($0, $1) } }
 
   /// Asks.
-  init(from path: String) throws(DaemonConnection.Failure) {
-    var connection = try DaemonConnection(atOnce: path)
+  init(from socket: DaemonSocket) throws(DaemonConnection.Failure) {
+    var connection = try DaemonConnection(atOnce: socket)
     func ask(_ request: String) throws(DaemonConnection.Failure) -> DaemonConnection.Answer {
       var rows: [ReplyLine.Content] = []
       do {

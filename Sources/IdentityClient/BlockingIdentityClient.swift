@@ -4,13 +4,15 @@ import LinuxSystem
 ///
 /// It belongs to one thread at a time. In a task of Swift concurrency, use ``IdentityClient``.
 public struct BlockingIdentityClient: ~Copyable {
-  private let path: String
+  private let daemon: DaemonSocket
   private let timeout: UInt64?
   private var connection: DaemonConnection?
 
-  /// Makes a client; nothing is connected yet. The parameters are those of ``IdentityClient/init(socket:timeout:)``.
-  public init(socket: String? = nil, timeout: Duration? = IdentityClient.defaultTimeout) {
-    path = socket ?? DaemonConnection.defaultPath
+  /// Makes a client; nothing is connected yet. The parameters are those of ``IdentityClient/init(socket:timeout:trust:)``.
+  public init(
+    socket: String? = nil, timeout: Duration? = IdentityClient.defaultTimeout, trust: DaemonTrust = .systemOrOwn
+  ) {
+    daemon = DaemonSocket(socket, trust)
     self.timeout = timeout?.microseconds
   }
 
@@ -35,7 +37,7 @@ public struct BlockingIdentityClient: ~Copyable {
   ///   - topics: none for all.
   ///   - since: the number of the event to begin behind; nil to begin with what happens from now on.
   public func events(topics: EventTopic..., since: Int64? = nil) -> BlockingIdentityEvents {
-    BlockingIdentityEvents(path: path, topics: topics, since: since)
+    BlockingIdentityEvents(of: daemon, topics: topics, since: since)
   }
 
   private mutating func exchange(_ line: RequestLine, _ patience: Patience) throws(DaemonConnection.Failure)
@@ -54,7 +56,7 @@ public struct BlockingIdentityClient: ~Copyable {
   private mutating func exchangeOnce(_ line: RequestLine, _ patience: Patience) throws(DaemonConnection.Failure)
     -> ReceivedAnswer
   {
-    if connection == nil { connection = try DaemonConnection(path: path, patience) }
+    if connection == nil { connection = try DaemonConnection(to: daemon, patience) }
     guard let answer = try connection?.exchange(line, patience) else { throw .closed }
     if answer.isLast { connection = nil }
     return answer
@@ -65,8 +67,8 @@ public struct BlockingIdentityClient: ~Copyable {
 public struct BlockingIdentityEvents: ~Copyable {
   private var follower: EventFollower
 
-  init(path: String, topics: [EventTopic], since: Int64?) {
-    follower = EventFollower(path: path, topics: topics.map(\.rawValue), since: since, tellsBeginning: true)
+  init(of daemon: DaemonSocket, topics: [EventTopic], since: Int64?) {
+    follower = EventFollower(of: daemon, topics: topics.map(\.rawValue), since: since, tellsBeginning: true)
   }
 
   /// Blocks until the next step.

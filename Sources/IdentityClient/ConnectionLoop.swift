@@ -6,7 +6,7 @@ struct ConnectionLoop: ~Copyable {
   /// Requests that may be under way at once; more wait here, where they can still be taken back.
   private static let mostUnderWay = 256
 
-  private let path: String
+  private let daemon: DaemonSocket
   private let bell: Bell
   private let state: Locked<SharedConnection.State>
   private var link: Link?
@@ -20,8 +20,8 @@ struct ConnectionLoop: ~Copyable {
   /// Before this moment no attempt is made, as the daemon had no room.
   private var nextAttempt: UInt64 = 0
 
-  init(path: String, _ bell: Bell, _ state: Locked<SharedConnection.State>) {
-    self.path = path
+  init(to daemon: DaemonSocket, _ bell: Bell, _ state: Locked<SharedConnection.State>) {
+    self.daemon = daemon
     self.bell = bell
     self.state = state
   }
@@ -44,8 +44,8 @@ struct ConnectionLoop: ~Copyable {
   private mutating func connect() {
     guard link == nil, Clock.monotonicMicroseconds >= nextAttempt, state.withLock({ $0.requests.hasUnsent() })
     else { return }
-    do {
-      guard let connected = try UnixSocket.connectAtOnce(to: path) else {
+    do throws(DaemonConnection.Failure) {
+      guard let connected = try daemon.connectAtOnce() else {
         nextAttempt = Clock.monotonicMicroseconds + pause.take(using: &generator)
         return
       }
@@ -54,7 +54,7 @@ struct ConnectionLoop: ~Copyable {
       takesMore = true
       pause.reset()
     } catch {
-      let failure = IdentityError.unreachable(path: path, reason: SystemError.text(of: error.code))
+      let failure = IdentityError(error)
       let callers = state.withLock { $0.requests.failUnsent() }
       for caller in callers { caller.resume(returning: .failure(failure)) }
     }

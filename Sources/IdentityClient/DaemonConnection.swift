@@ -8,6 +8,8 @@ package struct DaemonConnection: ~Copyable {
   package enum Failure: Error, Equatable, CustomStringConvertible {
     /// Nobody listens there, or may be asked: with the value of errno.
     case unreachable(path: String, code: Int32)
+    /// The daemon may be another user's; nothing was sent.
+    case untrusted(path: String, SocketFault)
     /// The daemon has no room for this connection now.
     case busy(String)
     /// The connection ended before the answer was whole.
@@ -26,6 +28,7 @@ package struct DaemonConnection: ~Copyable {
       switch self {
       case .unreachable(let path, let code):
         "no identityd at \(path) (\(SystemError.text(of: code))); start it with 'systemctl start identityd.socket', or name another with --socket"
+      case .untrusted(let path, let fault): "nothing was sent to \(path): \(fault); \(fault.remedy)"
       case .busy(let why): why
       case .closed: "the daemon closed the connection before its answer was whole"
       case .malformed(let line): "the daemon sent a line that is not the protocol: \(Self.beginning(of: line))"
@@ -64,61 +67,26 @@ package struct DaemonConnection: ~Copyable {
   /// (protocol, section 7).
   private static let mostEvents = 65_536
 
-  /// Where the daemon is looked for: `IDENTITYD_SOCKET`, else the system's socket, else the user's own where only that is
-  /// there.
-  package static var defaultPath: String {
-    if let path = Environment["IDENTITYD_SOCKET"] { return path }
-    guard UnixSocket.identity(of: systemPath) == nil, let runtime = Environment["XDG_RUNTIME_DIR"] else {
-      return systemPath
-    }
-    let own = "\(runtime)/identityd/identityd.sock"
-    return UnixSocket.identity(of: own) == nil ? systemPath : own
-  }
-
-  /// Where the daemon of the system listens.
-  package static let systemPath = "/run/identityd/identityd.sock"
-
   /// Connects, waiting where others wait to be let in as well.
-  package init(path: String) throws(Failure) {
-    do {
-      socket = try UnixSocket.connect(to: path)
-    } catch {
-      throw .unreachable(path: path, code: error.code)
-    }
-  }
+  package init(to daemon: DaemonSocket) throws(Failure) { socket = try daemon.connect() }
 
   /// Connects, waiting where others wait to be let in as well, but for no longer than the patience lasts. The connection
   /// is one for ``exchange(_:_:)``.
-  init(path: String, _ patience: Patience) throws(Failure) {
-    do {
-      socket = try Self.connect(path, patience)
-    } catch let failure as Failure {
-      throw failure
-    } catch let error as SystemError {
-      throw .unreachable(path: path, code: error.code)
-    } catch {
-      throw .closed
-    }
-  }
-
-  private static func connect(_ path: String, _ patience: Patience) throws -> Descriptor {
+  init(to daemon: DaemonSocket, _ patience: Patience) throws(Failure) {
     var pause = ReconnectPause()
     var generator = SystemRandomNumberGenerator()
     while true {
-      if let connected = try UnixSocket.connectAtOnce(to: path) { return connected }
+      if let connected = try daemon.connectAtOnce() {
+        socket = connected
+        return
+      }
       try patience.pause(until: Clock.monotonicMicroseconds + pause.take(using: &generator))
     }
   }
 
   /// Connects without any wait, for those who have no time for one.
-  package init(atOnce path: String) throws(Failure) {
-    let connected: Descriptor?
-    do {
-      connected = try UnixSocket.connectAtOnce(to: path)
-    } catch {
-      throw .unreachable(path: path, code: error.code)
-    }
-    guard let connected else { throw .busy("too many wait to be let in") }
+  package init(atOnce daemon: DaemonSocket) throws(Failure) {
+    guard let connected = try daemon.connectAtOnce() else { throw .busy("too many wait to be let in") }
     socket = connected
   }
 

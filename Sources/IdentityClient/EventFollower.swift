@@ -33,7 +33,7 @@ package struct EventFollower: ~Copyable {
     case refused(code: Text, text: Text)
   }
 
-  private let path: String
+  private let daemon: DaemonSocket
   private var position: EventPosition
   private var connection: DaemonConnection?
   private var pause = ReconnectPause()
@@ -53,8 +53,8 @@ package struct EventFollower: ~Copyable {
   ///   - topics: none for all.
   ///   - since: the number of the event to begin behind; nil to begin with what happens from now on.
   ///   - tellsBeginning: whether ``Step/found`` comes as well when events can be had for the first time.
-  package init(path: String, topics: [String], since: Int64?, tellsBeginning: Bool = false) {
-    self.path = path
+  package init(of daemon: DaemonSocket, topics: [String], since: Int64?, tellsBeginning: Bool = false) {
+    self.daemon = daemon
     isLost = tellsBeginning
     position = EventPosition(topics, since: since)
   }
@@ -64,8 +64,8 @@ package struct EventFollower: ~Copyable {
 
   /// Waits for the next step.
   ///
-  /// - Throws: `unreachable` where nobody was there from the beginning, `malformed`, and the end of the patience. A daemon
-  ///   that is gone is no failure once it was reached.
+  /// - Throws: `unreachable` where nobody was there from the beginning, `untrusted` then and later, `malformed`, and the end
+  ///   of the patience. A daemon that is gone is no failure once it was reached.
   package mutating func next(_ patience: Patience) throws(DaemonConnection.Failure) -> Step {
     if let step = nextStep.take() { return step }
     while true {
@@ -75,7 +75,7 @@ package struct EventFollower: ~Copyable {
         if let event = try nextEvent(patience) { return .event(event) }
       } catch {
         switch error {
-        case .malformed, .timeUp, .outputClosed, .interrupted: throw error
+        case .untrusted, .malformed, .timeUp, .outputClosed, .interrupted: throw error
         case .unreachable where !wasReached: throw error
         case .unreachable, .busy, .closed: disconnect()
         }
@@ -90,7 +90,7 @@ package struct EventFollower: ~Copyable {
   private mutating func connect(_ patience: Patience) throws(DaemonConnection.Failure) {
     guard connection == nil else { return }
     if nextAttempt > Clock.monotonicMicroseconds { try patience.pause(until: nextAttempt) }
-    connection = try DaemonConnection(atOnce: path)
+    connection = try DaemonConnection(atOnce: daemon)
     wasReached = true
   }
 

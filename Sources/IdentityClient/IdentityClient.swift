@@ -7,7 +7,7 @@ public final class IdentityClient: Sendable {
   /// How long a request waits for its answer where nothing else is said: as long as a call over D-Bus does.
   public static let defaultTimeout: Duration = .seconds(25)
 
-  private let path: String
+  private let daemon: DaemonSocket
   private let connection: SharedConnection
 
   /// Makes a client; nothing is connected yet.
@@ -16,9 +16,12 @@ public final class IdentityClient: Sendable {
   ///   - socket: the path of the daemon's socket; nil for `IDENTITYD_SOCKET` of the environment, else the system's
   ///     daemon, else the user's own.
   ///   - timeout: how long each request waits for its answer; nil for as long as it takes.
-  public init(socket: String? = nil, timeout: Duration? = defaultTimeout) {
-    path = socket ?? DaemonConnection.defaultPath
-    connection = SharedConnection(path: path, timeout: timeout?.microseconds)
+  ///   - trust: whose daemon the client asks. The client sends nothing to another daemon, also if `socket` names its path.
+  public init(
+    socket: String? = nil, timeout: Duration? = defaultTimeout, trust: DaemonTrust = .systemOrOwn
+  ) {
+    daemon = DaemonSocket(socket, trust)
+    connection = SharedConnection(to: daemon, timeout: timeout?.microseconds)
   }
 
   /// Asks the daemon, and waits for the answer.
@@ -41,7 +44,7 @@ public final class IdentityClient: Sendable {
 
   /// The same, of an array.
   public func events(topics: [EventTopic], since: Int64? = nil) -> IdentityEvents {
-    IdentityEvents(path: path, topics: topics, since: since)
+    IdentityEvents(of: daemon, topics: topics, since: since)
   }
 }
 

@@ -8,6 +8,8 @@ public enum IdentityError: Error, Hashable, Sendable {
   case refused(Code, String)
   /// Nobody listens at this path, or what it takes to connect cannot be had.
   case unreachable(path: String, reason: String)
+  /// The daemon at this path may be another user's, for this reason. Nothing was sent; see ``DaemonTrust``.
+  case untrusted(path: String, reason: String)
   /// The connection ended before the answer. Whether a change was made is not known.
   ///
   /// A question that was under way has been asked once more before this is said.
@@ -67,7 +69,7 @@ public enum IdentityError: Error, Hashable, Sendable {
     switch self {
     case .refused(let code, _): [.busy, .noSpace, .readOnly, .unavailable].contains(code)
     case .unreachable: true
-    case .connectionLost, .brokenAnswer, .timedOut, .cancelled: false
+    case .untrusted, .connectionLost, .brokenAnswer, .timedOut, .cancelled: false
     }
   }
 }
@@ -80,6 +82,7 @@ extension IdentityError: CustomStringConvertible {
     switch self {
     case .refused(let code, let text): "\(text) (\(code))"
     case .unreachable(let path, let reason): "no identityd at \(path) (\(reason))"
+    case .untrusted(let path, let reason): "nothing was sent to \(path): \(reason)"
     case .connectionLost: "the connection to identityd ended before the answer"
     case .brokenAnswer(let what): "identityd sent what is not an answer: \(what)"
     case .timedOut: "identityd did not answer in time"
@@ -93,6 +96,7 @@ extension IdentityError {
     self =
       switch failure {
       case .unreachable(let path, let code): .unreachable(path: path, reason: SystemError.text(of: code))
+      case .untrusted(let path, let fault): .untrusted(path: path, reason: "\(fault)")
       case .busy(let why): .refused(.busy, why)
       case .closed: .connectionLost
       case .malformed: .brokenAnswer("\(failure)")

@@ -5,7 +5,7 @@ import LinuxSystem
 /// Each loop over it has a connection and a thread of its own, from its first step to its end. As many events as
 /// ``bufferedSteps`` are read ahead; whoever is slower than that holds up nobody but itself, and misses nothing as long as
 /// the daemon keeps the events. It ends when the task is cancelled, and throws where there is nothing to go on with: the
-/// daemon was not there from the beginning, or will not send these events.
+/// daemon was not there from the beginning, is not one that may be asked, or will not send these events.
 public struct IdentityEvents: AsyncSequence, Sendable {
   /// What is told.
   public typealias Element = IdentityEventStep
@@ -15,18 +15,18 @@ public struct IdentityEvents: AsyncSequence, Sendable {
   /// How many steps are read ahead at most.
   public static let bufferedSteps = 64
 
-  private let path: String
+  private let daemon: DaemonSocket
   private let topics: [EventTopic]
   private let since: Int64?
 
-  init(path: String, topics: [EventTopic], since: Int64?) {
-    self.path = path
+  init(of daemon: DaemonSocket, topics: [EventTopic], since: Int64?) {
+    self.daemon = daemon
     self.topics = topics
     self.since = since
   }
 
   /// Follows events; connected is at the first step.
-  public func makeAsyncIterator() -> Iterator { Iterator(EventStream(path: path, topics: topics, since: since)) }
+  public func makeAsyncIterator() -> Iterator { Iterator(EventStream(of: daemon, topics: topics, since: since)) }
 
   /// One loop over the events.
   public struct Iterator: AsyncIteratorProtocol {
@@ -80,13 +80,13 @@ final class EventStream: Sendable {
     }
   }
 
-  private let path: String
+  private let daemon: DaemonSocket
   private let topics: [String]
   private let since: Int64?
   private let state = Locked(State())
 
-  init(path: String, topics: [EventTopic], since: Int64?) {
-    self.path = path
+  init(of daemon: DaemonSocket, topics: [EventTopic], since: Int64?) {
+    self.daemon = daemon
     self.topics = topics.map(\.rawValue)
     self.since = since
   }
@@ -104,7 +104,7 @@ final class EventStream: Sendable {
               state.bell = try start()
             } catch {
               state.isOver = true
-              return .failure(.unreachable(path: path, reason: error.description))
+              return .failure(.unreachable(path: daemon.path, reason: error.description))
             }
           }
           state.waiting = caller
@@ -119,8 +119,8 @@ final class EventStream: Sendable {
 
   private func start() throws(SystemError) -> Bell {
     let bell = try Bell()
-    let thread = try Thread(named: "identity-events") { [path, topics, since, state] in
-      var follower = EventFollower(path: path, topics: topics, since: since, tellsBeginning: true)
+    let thread = try Thread(named: "identity-events") { [daemon, topics, since, state] in
+      var follower = EventFollower(of: daemon, topics: topics, since: since, tellsBeginning: true)
       Self.follow(&follower, bell, state)
     }
     thread.detach()

@@ -15,14 +15,14 @@ final class SharedConnection: Sendable {
     var isOver = false
   }
 
-  private let path: String
+  private let daemon: DaemonSocket
   /// How long each request waits, in microseconds.
   private let timeout: UInt64?
   private let state = Locked(State())
 
   /// Nothing is connected, and no thread runs, before the first request.
-  init(path: String, timeout: UInt64?) {
-    self.path = path
+  init(to daemon: DaemonSocket, timeout: UInt64?) {
+    self.daemon = daemon
     self.timeout = timeout
   }
 
@@ -55,7 +55,7 @@ final class SharedConnection: Sendable {
         return nil
       } catch {
         _ = state.requests.finish(ticket)
-        return .unreachable(path: path, reason: error.description)
+        return .unreachable(path: daemon.path, reason: error.description)
       }
     }
     if let failure { caller.resume(returning: .failure(failure)) }
@@ -64,8 +64,8 @@ final class SharedConnection: Sendable {
   /// The thread keeps nothing of this object but what both share, so that it ends when the object does.
   private func start() throws(SystemError) -> Bell {
     let bell = try Bell()
-    let thread = try Thread(named: "identity-client") { [path, state] in
-      var loop = ConnectionLoop(path: path, bell, state)
+    let thread = try Thread(named: "identity-client") { [daemon, state] in
+      var loop = ConnectionLoop(to: daemon, bell, state)
       loop.run()
     }
     thread.detach()

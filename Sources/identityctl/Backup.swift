@@ -20,7 +20,7 @@ extension Program {
     ProcessGuard.ignoreFatalWriteSignals()
     let source = try passphraseSource(line)
     let file = try path == "-" ? nil : replacement(of: path)
-    var connection = try DaemonConnection(path: line.options["socket"] ?? DaemonConnection.defaultPath)
+    var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
     let header = try BackupHeader()
     let key = try key(source, header, for: .make)
     guard let file else {

@@ -6,7 +6,7 @@ import LinuxSystem
 extension Program {
   /// Looks at everything, and writes what was found.
   static func examine(_ line: CommandLine) -> Int32 {
-    let report = Check.examine(line.options["socket"] ?? DaemonConnection.defaultPath)
+    let report = Check.examine(DaemonSocket(line.options["socket"]))
     if line.options["quiet"] == nil {
       let text = line.options["json"] == nil ? report.text : report.json
       guard StandardStream.output.write(text) else { return ExitStatus.outputFailed }

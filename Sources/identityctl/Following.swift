@@ -21,7 +21,7 @@ extension Program {
 private struct Following {
   private let untilFirst: Bool
   private let isQuiet: Bool
-  private let path: String
+  private let daemon: DaemonSocket
   private let topics: [String]
   private let since: Int64?
   private let patience: Patience
@@ -30,7 +30,7 @@ private struct Following {
   init(_ line: CommandLine, untilFirst: Bool) throws {
     self.untilFirst = untilFirst
     isQuiet = line.options["quiet"] != nil
-    path = line.options["socket"] ?? DaemonConnection.defaultPath
+    daemon = DaemonSocket(line.options["socket"])
     topics = Array(line.words.dropFirst())
     if let word = topics.first(where: { WordEncoder.looksLikeAttribute(Array($0.utf8)) }) {
       throw CommandLine.UsageError("'\(word)' is no topic")
@@ -44,7 +44,7 @@ private struct Following {
   }
 
   func run() throws(DaemonConnection.Failure) -> Int32 {
-    var follower = EventFollower(path: path, topics: topics, since: since)
+    var follower = EventFollower(of: daemon, topics: topics, since: since)
     var hasMissed = false
     while true {
       let step: EventFollower.Step

@@ -13,6 +13,7 @@ enum Program {
     /// The answer is no; see ``Predicate``.
     static let no: Int32 = 1
     static let usage: Int32 = 2
+    /// No daemon can be reached, or the daemon may be another user's.
     static let unreachable: Int32 = 3
     /// The daemon's answer broke off, or is not the protocol.
     static let brokenAnswer: Int32 = 4
@@ -58,8 +59,10 @@ enum Program {
       }
     } catch let failure as DaemonConnection.Failure {
       complain("\(failure)")
-      if case .unreachable = failure { return ExitStatus.unreachable }
-      return ExitStatus.brokenAnswer
+      return switch failure {
+      case .unreachable, .untrusted: ExitStatus.unreachable
+      case .busy, .closed, .malformed, .timeUp, .outputClosed, .interrupted: ExitStatus.brokenAnswer
+      }
     } catch let ending as Ending {
       complain(ending.text)
       return ending.status
@@ -79,7 +82,7 @@ enum Program {
     let words = try wordsWithToken(try wordsWithFile(predicate?.words ?? line.words, line), line)
     var request = try request(words, line)
     defer { request.wipe() }
-    var connection = try DaemonConnection(path: line.options["socket"] ?? DaemonConnection.defaultPath)
+    var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
     let answer = try connection.ask(line: request)
     if line.options["raw"] != nil { return try showSecret(answer, to: line) }
     return try show(answer, to: line, format, predicate)

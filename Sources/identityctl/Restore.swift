@@ -18,7 +18,7 @@ extension Program {
     let source = try passphraseSource(line)
     let file = try withFileFailures { try InputFile(path: path) }
     let header = try readHeader(of: file)
-    var connection = try DaemonConnection(path: line.options["socket"] ?? DaemonConnection.defaultPath)
+    var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
     var answer = try begin(key(source, header, for: .open), over: &connection)
     var piece = [UInt8](repeating: 0, count: pieceLength)
     while case .ok = answer.final {

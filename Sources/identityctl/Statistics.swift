@@ -31,7 +31,7 @@ extension Program {
   static func showStatistics(_ line: CommandLine) throws -> Int32 {
     guard let format = try metricFormat(line) else { return try ask(line) }
     let file = try line.options["output"].map { path in try withFileFailures { try FileReplacement(of: path) } }
-    var connection = try DaemonConnection(path: line.options["socket"] ?? DaemonConnection.defaultPath)
+    var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
     let answer = try connection.ask(DaemonConnection.request(["stats"]))
     if case .error(let code, let text) = answer.final {
       complain("\(text) (\(code))")

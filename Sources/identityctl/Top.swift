@@ -17,7 +17,7 @@ extension Program {
     guard StandardStream.output.isTerminal, Environment["TERM"] ?? "dumb" != "dumb", let screen = try TerminalScreen()
     else { throw CommandLine.UsageError("'top' takes a terminal; 'stats' writes the same figures anywhere") }
     var top = Top(
-      path: line.options["socket"] ?? DaemonConnection.defaultPath,
+      daemon: DaemonSocket(line.options["socket"]),
       format: try UUIDFormat(named: line.options["format"] ?? "hyphen"),
       patience: min(interval, 1_000_000))
     // A daemon that is not there at the very beginning is not waited for.
@@ -51,7 +51,7 @@ private struct Top: ~Copyable {
   /// Events that are kept to be shown.
   private static let shownEvents = 64
 
-  private let path: String
+  private let daemon: DaemonSocket
   private let output: EventOutput
   private let patience: UInt64
   private var connection: DaemonConnection?
@@ -60,8 +60,8 @@ private struct Top: ~Copyable {
   private var events: [String] = []
   private var notice: String?
 
-  init(path: String, format: UUIDFormat, patience: UInt64) {
-    self.path = path
+  init(daemon: DaemonSocket, format: UUIDFormat, patience: UInt64) {
+    self.daemon = daemon
     output = EventOutput(format, .text(isColoured: false))
     self.patience = patience
   }
@@ -86,7 +86,7 @@ private struct Top: ~Copyable {
 
   /// Connects, and subscribes from a few events ago on. Where there are too many subscribers, no events are shown.
   private func connect(_ patience: Patience) throws(DaemonConnection.Failure) -> DaemonConnection {
-    var connection = try DaemonConnection(atOnce: path)
+    var connection = try DaemonConnection(atOnce: daemon)
     let answer = try connection.ask(DaemonConnection.request(["subscribe"]), patience)
     if case .ok(let content) = answer.final, let last = content.words.first.flatMap({ Int64("\($0)") }), events.isEmpty
     {
@@ -112,7 +112,10 @@ private struct Top: ~Copyable {
     connection = nil
     notice = "the daemon is gone; what it said last is shown until it is back  q quits"
     if case .busy(let why) = failure { notice = "the daemon is busy (\(why)); trying again  q quits" }
-    if case .malformed = failure { notice = "\(failure)" }
+    switch failure {
+    case .malformed, .untrusted: notice = "\(failure)"
+    default: break
+    }
   }
 
   func lines(_ columns: Int, _ lines: Int) -> [TerminalScreen.Line] {

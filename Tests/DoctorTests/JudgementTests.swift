@@ -1,4 +1,5 @@
 import Glibc
+import IdentityClient
 import IdentityCore
 import LinuxSystem
 import Testing
@@ -40,6 +41,27 @@ import Testing
     #expect(finding.result == .failed)
     #expect(finding.faults.first?.cause.contains(cause) == true, "\(finding)")
     #expect(mends(finding) == [mend])
+  }
+
+  @Test(arguments: [
+    (SocketFault.listener(user: 7), "runs as uid 7", "sudo systemctl restart identityd.socket", "ss -x -l -p src /own"),
+    (
+      .owner(path: "/a", user: 7), "/a belongs to uid 7", "sudo systemctl restart identityd.socket",
+      "ss -x -l -p src /own"
+    ),
+    (.folderOwner(path: "/b", user: 7), "/b belongs to uid 7", "sudo chown root: /b", "ss -x -l -p src /own"),
+    (.openFolder(path: "/c"), "/c is open to all", "sudo chmod +t /c", "sudo chmod +t /c"),
+  ])
+  func `a socket that another user may be behind is asked nothing, and has its own mend`(
+    fault: SocketFault, cause: String, mend: String, ownMend: String
+  ) {
+    for (path, mend) in [(Self.system, mend), ("/own", ownMend)] {
+      let finding = SocketFacts(examination: examination(.untrusted(fault), at: path), place: nil).finding
+      #expect(finding.result == .failed)
+      #expect(finding.faults.first?.cause.hasPrefix("nothing was sent to \(path): ") == true, "\(finding)")
+      #expect(finding.faults.first?.cause.contains(cause) == true, "\(finding)")
+      #expect(mends(finding) == [mend])
+    }
   }
 
   @Test func `what is no socket goes before the socket comes`() {

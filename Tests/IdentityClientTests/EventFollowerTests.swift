@@ -19,7 +19,7 @@ import Testing
   }
 
   private func steps(_ count: Int, topics: [String] = [], since: Int64? = nil) throws -> [EventFollower.Step] {
-    var follower = EventFollower(path: path, topics: topics, since: since)
+    var follower = EventFollower(of: DaemonSocket(path), topics: topics, since: since)
     let patience = Patience(until: Clock.monotonicMicroseconds + 20_000_000, needsOutput: false)
     var steps: [EventFollower.Step] = []
     for _ in 0..<count { steps.append(try follower.next(patience)) }
@@ -82,7 +82,7 @@ import Testing
 
   @Test func `the time counts whether or not the daemon is there`() throws {
     let played = try play([("subscribe", "OK 3\n")])
-    var follower = EventFollower(path: path, topics: [], since: nil)
+    var follower = EventFollower(of: DaemonSocket(path), topics: [], since: nil)
     let deadline = Clock.monotonicMicroseconds + 200_000
     let patience = Patience(until: deadline, needsOutput: false)
     #expect(try follower.next(patience) == .lost(.closed))

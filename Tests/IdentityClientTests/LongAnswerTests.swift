@@ -38,7 +38,7 @@ import Testing
   @Test func `a row is handed on before the next has come`() throws {
     let isWanted = DispatchSemaphore(value: 0)
     try play(["* a\n", "* b x=1\n", "OK 2\n"], isWanted: isWanted)
-    var connection = try DaemonConnection(path: path)
+    var connection = try DaemonConnection(to: DaemonSocket(path))
     var rows: [ReplyLine.Content] = []
     let final = try connection.ask(line: request) { row in
       rows.append(row)
@@ -51,7 +51,7 @@ import Testing
 
   @Test func `a refusal is the final line, behind rows too`() throws {
     try play(["* a\nERR internal broken\n"])
-    var connection = try DaemonConnection(path: path)
+    var connection = try DaemonConnection(to: DaemonSocket(path))
     var count = 0
     let final = try connection.ask(line: request) { _ in count += 1 }
     #expect(final == .error(code: "internal", text: "broken"))
@@ -60,7 +60,7 @@ import Testing
 
   @Test func `events between the rows are kept for whoever waits for them`() throws {
     try play(["EVENT 4 a b\n* a\nEVENT 5 a b\nOK 1\n"])
-    var connection = try DaemonConnection(path: path)
+    var connection = try DaemonConnection(to: DaemonSocket(path))
     _ = try connection.ask(line: request) { _ in }
     #expect(try connection.nextEvent(.endless).sequence == 4)
     #expect(try connection.nextEvent(.endless).sequence == 5)
@@ -68,7 +68,7 @@ import Testing
 
   @Test func `what the taker throws ends it`() throws {
     try play(["* a\n* b\nOK 2\n"])
-    var connection = try DaemonConnection(path: path)
+    var connection = try DaemonConnection(to: DaemonSocket(path))
     var count = 0
     #expect(throws: Enough.self) {
       _ = try connection.ask(line: request) { _ in
@@ -85,7 +85,7 @@ import Testing
     ] as [(String, DaemonConnection.Failure)])
   func `an answer that is not whole is a failure`(answer: String, failure: DaemonConnection.Failure) throws {
     try play([answer])
-    var connection = try DaemonConnection(path: path)
+    var connection = try DaemonConnection(to: DaemonSocket(path))
     #expect(throws: failure) { _ = try connection.ask(line: request) { _ in } }
   }
 

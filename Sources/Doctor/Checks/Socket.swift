@@ -1,4 +1,5 @@
 import Glibc
+import IdentityClient
 import LinuxSystem
 
 /// What there is to know about the socket.
@@ -51,6 +52,7 @@ extension SocketFacts {
       let remove = Remedy.command(asRoot: examination.isSystem, ["rm", "-r", path])
       return .failure("\(path) is no socket", remove, start("restart"))
     case .refused(EACCES): return denial
+    case .untrusted(let fault): return .failure("nothing was sent to \(path): \(fault)", mend(fault))
     case .refused(let code):
       return .failure("\(path): \(SystemError.text(of: code))", .anybody("identityctl", "--socket=PATH", "check"))
     }
@@ -59,6 +61,16 @@ extension SocketFacts {
   private func start(_ verb: String) -> Remedy {
     examination.isSystem
       ? .root("systemctl", verb, "identityd.socket") : .anybody("identityd", "--socket=\(examination.socketPath)")
+  }
+
+  private func mend(_ fault: SocketFault) -> Remedy {
+    switch fault {
+    case .openFolder(let folder): .root("chmod", "+t", folder)
+    case .folderOwner(let folder, _) where examination.isSystem: .root("chown", "root:", folder)
+    case .owner where examination.isSystem, .listener where examination.isSystem: start("restart")
+    // Whether the owner is meant to have a daemon there, only people know.
+    case .owner, .listener, .folderOwner: .anybody("ss", "-x", "-l", "-p", "src", examination.socketPath)
+    }
   }
 
   private var denial: Finding.Fault {
