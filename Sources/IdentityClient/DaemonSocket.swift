@@ -19,11 +19,13 @@ package struct DaemonSocket: Hashable, Sendable {
   package static let systemPath = "/run/identityd/identityd.sock"
 
   /// The path of `IDENTITYD_SOCKET`, else the system's socket, else the user's own where only that is there.
+  ///
+  /// Root has no daemon of its own, and can inherit the `XDG_RUNTIME_DIR` of another user.
   package static var defaultPath: String {
     if let path = Environment["IDENTITYD_SOCKET"] { return path }
-    guard UnixSocket.identity(of: systemPath) == nil, let runtime = Environment["XDG_RUNTIME_DIR"] else {
-      return systemPath
-    }
+    guard Accounts.ownUserID != 0, UnixSocket.identity(of: systemPath) == nil,
+      let runtime = Environment["XDG_RUNTIME_DIR"]
+    else { return systemPath }
     let own = "\(runtime)/identityd/identityd.sock"
     return UnixSocket.identity(of: own) == nil ? systemPath : own
   }

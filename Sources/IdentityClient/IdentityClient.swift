@@ -14,7 +14,7 @@ public final class IdentityClient: Sendable {
   ///
   /// - Parameters:
   ///   - socket: the path of the daemon's socket; nil for `IDENTITYD_SOCKET` of the environment, else the system's
-  ///     daemon, else the user's own.
+  ///     daemon, else the user's own, which root has none of.
   ///   - timeout: how long each request waits for its answer; nil for as long as it takes.
   ///   - trust: whose daemon the client asks. The client sends nothing to another daemon, also if `socket` names its path.
   public init(

@@ -136,6 +136,23 @@ import Testing
     #expect(try daemon.diagnosis()["socket"].result == "ok")
   }
 
+  // MARK: Where it is looked for
+
+  @Test func `root looks for no daemon in XDG_RUNTIME_DIR, and others do`() throws {
+    let daemon = try PlayedDaemon { _ in .lines("OK\n") }
+    let link = "mkdir \"$0/identityd\" && ln -s ../socket \"$0/identityd/identityd.sock\""
+    #expect(try run(["sh", "-c", link, daemon.folder.path]).status == 0)
+    // No daemon of the system is seen.
+    let hidden = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /run && exec \"$@\"", "-"]
+    let environment = ["XDG_RUNTIME_DIR": daemon.folder.path, "IDENTITYD_SOCKET": ""]
+    let root = try run(hidden + [program, "ping"], environment: environment)
+    #expect(root.status == 3)
+    #expect(root.errors.contains("no identityd at /run/identityd/identityd.sock"), "\(root)")
+    #expect(daemon.requests == [])
+    #expect(try run(hidden + setpriv + [program, "ping"], environment: environment).status == 0)
+    #expect(daemon.requests == ["ping"])
+  }
+
   // MARK: Owners without a number
 
   @Test(arguments: ["", "mount -t proc -o subset=pid proc /proc && "])
