@@ -60,6 +60,7 @@ struct Attack {
       try flood(deaf + [try Flooding(socket, requests("item put service=s account=a data=c2VjcmV0", 128))])
     case .subordinates: try flood((0..<3).map { _ in requests("get device", 500) })
     case .connects:
+      try sayBegun()
       while true {
         let connection = try Connection(to: socket)
         try connection.ask(Array("ping\n".utf8), replies: 1)
@@ -67,11 +68,17 @@ struct Attack {
     }
   }
 
+  /// Tells the process that started this one that the attack begins.
+  private func sayBegun() throws {
+    guard StandardStream.output.write("begun\n") else { throw Failure("standard output takes nothing") }
+  }
+
   private func requests(_ line: String, _ count: Int) -> String { String(repeating: "\(line)\n", count: count) }
 
   private func flood(_ texts: [String]) throws { try flood(try texts.map { try Flooding(socket, $0) }) }
 
   private func flood(_ connections: [Flooding]) throws {
+    try sayBegun()
     var waiting = connections.map { pollfd(fd: $0.socket.number, events: $0.events, revents: 0) }
     while true {
       guard unsafe poll(&waiting, nfds_t(waiting.count), -1) >= 0 else { throw Failure("poll: \(errno)") }
