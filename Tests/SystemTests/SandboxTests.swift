@@ -106,7 +106,7 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `the memory of the daemon is bounded`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    #expect(try await system.property("MemoryMax") == "\(24 << 30)")
+    #expect(try await system.property("MemoryMax") == "\(20 << 30)")
     #expect(try await system.property("MemorySwapMax") == "0")
   }
 }

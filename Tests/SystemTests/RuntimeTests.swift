@@ -1,0 +1,150 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Containers of podman and docker, with an image that is made of the system they run on.
+extension SystemTests {
+  /// The release with the runtimes; see `packaging/container`.
+  private static let runtimeSuites = Container.suites.filter { $0 == "trixie" }
+  private static let person = "carl"
+
+  /// A way to start a container, and the user that its process is outside of it.
+  struct ContainerStart: CustomTestStringConvertible, Sendable {
+    let command: String
+    /// Who starts it, and is the user: root, or the person.
+    var isRootless = false
+    /// The user; nil for the one that starts it.
+    var user: String?
+
+    var testDescription: String { (isRootless ? "rootless " : "") + command }
+  }
+
+  /// With the folder of the socket. The control groups of the tests have no controllers, so nothing is limited.
+  private static let starts: [ContainerStart] = [
+    .init(command: "podman run"),
+    .init(command: "podman run --runtime=runc"),
+    .init(command: "podman run --user=33", user: "33"),
+    .init(command: "podman run --uidmap=0:300000:1000", user: "300000"),
+    .init(command: "podman run --cgroup-manager=cgroupfs"),
+    // It has the namespaces of the host, and every right. Its control group tells.
+    .init(command: "podman run --privileged --pid=host --cgroupns=host --userns=host"),
+    .init(command: "podman run", isRootless: true),
+    .init(command: "podman run --userns=keep-id", isRootless: true),
+    .init(command: "docker run"),
+    .init(command: "docker run --user=33", user: "33"),
+    .init(command: "docker run --privileged --pid=host --cgroupns=host"),
+  ]
+
+  /// Makes an image of `identityctl` and a shell, for each runtime that is asked, and a person who may run containers.
+  ///
+  /// - Returns: the person's user.
+  private func prepareImage(_ system: Container) async throws -> String {
+    // No control group has a controller here, and overlayfs does not go on top of another.
+    try await system.write("[containers]\npids_limit=0\nnetns=\"none\"", to: "/etc/containers/containers.conf")
+    try await system.write(
+      """
+      [storage]
+      driver="vfs"
+      graphroot="/var/lib/containers/storage"
+      runroot="/run/containers/storage"
+      """, to: "/etc/containers/storage.conf")
+    try await system.write(
+      #"{ "bridge": "none", "iptables": false, "ip6tables": false, "storage-driver": "vfs" }"#,
+      to: "/etc/docker/daemon.json")
+    return try await system.shell(
+      """
+      if ! [ -e /image.tar ]; then
+        cd "$(mktemp --directory)"
+        chmod 755 .
+        mkdir -p etc proc sys dev tmp run usr/bin usr/lib usr/lib64
+        ln -s usr/bin usr/lib usr/lib64 .
+        for program in /usr/bin/dash /usr/bin/cat /usr/bin/sleep /usr/bin/identityctl; do
+          for file in $program $(ldd $program | grep --only-matching '/[^ ]*'); do
+            mkdir -p ".$(dirname "$file")"
+            cp --dereference --no-clobber --update=none "$file" ".$file"
+          done
+        done
+        mv usr/bin/dash usr/bin/sh
+        tar --create --file=/image.tar .
+        # A user namespace has a /proc of its own only where a whole one is seen.
+        mkdir /run/whole-proc
+        mount -t proc proc /run/whole-proc
+        podman import --quiet /image.tar local/probe
+        systemctl start docker.service
+        docker import /image.tar local/probe
+        useradd --create-home --shell=/bin/sh \(Self.person)
+        loginctl enable-linger \(Self.person)
+        systemd-run --user --machine=\(Self.person)@ --quiet --wait --pipe podman import --quiet /image.tar local/probe
+      fi >&2
+      id --user \(Self.person)
+      """)
+  }
+
+  @Test(arguments: runtimeSuites)
+  func `row 36e: containers of podman and docker are strangers, whoever starts them`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let person = try await prepareImage(system)
+    for start in Self.starts {
+      let wrapper = start.isRootless ? "systemd-run --user --machine=\(Self.person)@ --quiet --wait --pipe" : ""
+      let answers = try await system.shell(
+        """
+        \(wrapper) \(start.command) --rm --network=none --volume=/run/identityd:/run/identityd local/probe /bin/sh -c '
+          identityctl --json whoami
+          identityctl item put service=s account=a data=eA==
+          identityctl --json item find group=user:0 service=s || true
+          identityctl --json renew device || true'
+        """
+      ).split(separator: "\n").map(String.init)
+      try #require(answers.count == 4, "\(start): \(answers)")
+      let peer = try system.answer(answers[0])
+      let name = try #require(peer.attributes["container"], "\(start): \(answers)")
+      let words = name.split(separator: "@", omittingEmptySubsequences: false).map(String.init)
+      #expect(words[0].count == 64 && words[0].allSatisfy(\.isHexDigit), "\(start): \(answers)")
+      #expect(words.dropFirst() == (start.isRootless ? [person] : []), "\(start): \(answers)")
+      #expect(peer.words == ["container:\(name)"], "\(start)")
+      #expect(peer.attributes["admin"] == "no", "\(start)")
+      #expect(peer.attributes["uid"] == start.user ?? (start.isRootless ? person : "0"), "\(start)")
+      #expect(answers[1] == "created", "\(start)")
+      for refused in answers[2...] { #expect(refused.contains(#""code":"denied""#), "\(start): \(refused)") }
+    }
+  }
+
+  @Test(arguments: runtimeSuites)
+  func `row 36e: a quadlet is the service that it is, and no admin`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let person = try await prepareImage(system)
+    let quadlet = """
+      [Container]
+      Image=localhost/local/probe
+      Volume=/run/identityd:/run/identityd
+      Exec=identityctl --json whoami
+      [Service]
+      Type=oneshot
+      """
+    try await system.write(quadlet, to: "/etc/containers/systemd/web.container")
+    try await system.write(quadlet, to: "/etc/containers/systemd/users/\(person)/web.container")
+    try await system.write(
+      "[App]\nUnit=web.service\nUser=root", to: "\(Container.manifests)/org.example.web.app")
+    let services = [
+      (options: "", unit: "_SYSTEMD_UNIT", app: "org.example.web", uid: "0"),
+      (
+        options: "--user --machine=\(Self.person)@", unit: "_SYSTEMD_USER_UNIT", app: "unit:web.service@\(person)",
+        uid: person
+      ),
+    ]
+    for (options, unit, app, uid) in services {
+      let text = try await system.shell(
+        """
+        systemctl \(options) daemon-reload
+        systemctl \(options) start web.service
+        journalctl --sync
+        # podman's driver of logs has it there twice.
+        journalctl --quiet --output=cat \(unit)=web.service | grep '^{' | uniq
+        """)
+      let peer = try system.answer(text)
+      #expect(peer.words == [app], "\(text)")
+      #expect(peer.attributes["uid"] == uid && peer.attributes["admin"] == "no", "\(text)")
+    }
+    try await system.shell("rm --recursive /etc/containers/systemd; systemctl daemon-reload")
+  }
+}
