@@ -5,21 +5,52 @@ import LinuxSystem
 package enum SubordinateUserReader {
   /// The file with the ranges.
   package static let path = "/etc/subuid"
+  /// The file that tells whether there is another source.
+  private static let switchPath = "/etc/nsswitch.conf"
   /// The longest file that is read, in bytes: some 30,000 users.
   private static let longest = 1 << 20
 
-  /// Reads the file.
+  /// Reads the file, and asks the name service where nsswitch.conf(5) names it as the source of `subid`.
   ///
+  /// A directory service tells the ranges of one owner at a time: SSSD has no answer to who the owner of a number is.
+  ///
+  /// - Parameter owners: the users whose ranges the name service is asked for.
   /// - Returns: the ranges, nil where the file cannot be read; and what is wrong, each with its line.
-  package static func read(path: String = path) -> (users: SubordinateUsers?, faults: [String]) {
+  package static func read(owners: Set<UInt32>) -> (users: SubordinateUsers?, faults: [String]) {
     do {
-      guard case .bytes(let bytes) = try ConfigurationAccess.read(path: path, limit: longest) else {
-        return (SubordinateUsers(), [])
+      var (ranges, faults) = try readFile()
+      let isByOwner = try hasNameService()
+      if isByOwner {
+        do { ranges += try ask(owners) } catch { faults.append("\(switchPath): subid: \(error); \(path) alone counts") }
       }
-      return parse(String(decoding: bytes, as: UTF8.self), of: path, look: Accounts.userID(named:))
+      var users = SubordinateUsers(ranges)
+      users.isByOwner = isByOwner
+      return (users, faults)
     } catch {
       return (nil, ["\(error): subordinate users are charged as they were before"])
     }
+  }
+
+  private static func readFile() throws(SystemError) -> (ranges: [SubordinateUsers.Range], faults: [String]) {
+    guard case .bytes(let bytes) = try ConfigurationAccess.read(path: path, limit: longest) else { return ([], []) }
+    return parse(String(decoding: bytes, as: UTF8.self), of: path, look: Accounts.userID(named:))
+  }
+
+  private static func hasNameService() throws(SystemError) -> Bool {
+    guard case .bytes(let bytes) = try ConfigurationAccess.read(path: switchPath, limit: longest) else { return false }
+    return SubordinateRanges.hasOtherSource(String(decoding: bytes, as: UTF8.self))
+  }
+
+  private static func ask(_ owners: Set<UInt32>) throws(SystemError) -> [SubordinateUsers.Range] {
+    var ranges: [SubordinateUsers.Range] = []
+    for owner in owners {
+      guard let name = try Accounts.userName(of: owner) else { continue }
+      for (first, count) in try SubordinateRanges.of(owner: name) {
+        guard let first = UInt32(exactly: first), let count = UInt32(exactly: count) else { continue }
+        if let range = SubordinateUsers.Range(first: first, count: count, owner: owner) { ranges.append(range) }
+      }
+    }
+    return ranges
   }
 
   /// Reads the lines of a file: `OWNER:FIRST:COUNT`, the owner by name or number.
@@ -29,7 +60,7 @@ package enum SubordinateUserReader {
   /// - Parameter look: the number of a user; nil where there is no such user.
   static func parse(
     _ text: String, of path: String, look: (String) throws(SystemError) -> UInt32?
-  ) -> (users: SubordinateUsers, faults: [String]) {
+  ) -> (ranges: [SubordinateUsers.Range], faults: [String]) {
     var ranges: [SubordinateUsers.Range] = []
     var faults: [String] = []
     var known: [Substring: UInt32] = [:]
@@ -53,6 +84,6 @@ package enum SubordinateUserReader {
         faults.append("\(path):\(number + 1): \(error)")
       }
     }
-    return (SubordinateUsers(ranges), faults)
+    return (ranges, faults)
   }
 }

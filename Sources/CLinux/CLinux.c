@@ -1,11 +1,15 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <link.h>
 #include <malloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -251,6 +255,43 @@ void clinux_release_stack(void) {
 }
 
 int clinux_name_thread(pthread_t thread, const char *name) { return pthread_setname_np(thread, name); }
+
+// shadow/subid.h. The library is no dependency: few machines have another source than /etc/subuid.
+struct subid_range {
+    unsigned long start;
+    unsigned long count;
+};
+static int (*subid_get_uid_ranges)(const char *owner, struct subid_range **ranges);
+// free() before libsubid 5.
+static void (*subid_free)(void *) = free;
+
+static void load_libsubid(void) {
+    void *library = dlopen("libsubid.so.5", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) library = dlopen("libsubid.so.4", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) return;
+    // Without this it writes to standard error.
+    bool (*subid_init)(const char *program, FILE *log);
+    *(void **)&subid_init = dlsym(library, "subid_init");
+    if (subid_init != NULL) subid_init("identityd", NULL);
+    void *own_free = dlsym(library, "subid_free");
+    if (own_free != NULL) *(void **)&subid_free = own_free;
+    *(void **)&subid_get_uid_ranges = dlsym(library, "subid_get_uid_ranges");
+}
+
+int clinux_subordinate_ranges(const char *owner, struct clinux_user_range *ranges, int room) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_libsubid);
+    if (subid_get_uid_ranges == NULL) {
+        errno = ENOSYS;
+        return -1;
+    }
+    struct subid_range *found = NULL;
+    int count = subid_get_uid_ranges(owner, &found);
+    for (int place = 0; place < count && place < room; place++)
+        ranges[place] = (struct clinux_user_range){.first = found[place].start, .count = found[place].count};
+    subid_free(found);
+    return count < 0 ? 0 : count;
+}
 
 int clinux_next_option(int count, char **arguments, const char *const *names, const int *takes, int options, int *next,
                        const char **value) {

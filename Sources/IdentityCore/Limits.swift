@@ -90,6 +90,8 @@ package enum Bound {
   package static let peerGroups = 1_024
   /// Connections that a restart keeps; the shipped unit allows as many descriptors.
   package static let rememberedConnections = 16_384
+  /// Users whose ranges of subordinate users are asked about, where the name service knows them by their owner.
+  package static let rangeOwners = 4_096
   /// How long after its start the daemon gives back what only that needed, in milliseconds: those who waited for it are
   /// answered first.
   package static let releaseMemoryMilliseconds = 500

@@ -49,6 +49,9 @@ package struct SubordinateUsers: Equatable, Sendable {
 
   /// By their numbers, and none within another.
   private var ranges: [Range] = []
+  /// Whether there is a source that tells the ranges of one owner at a time. Ranges of owners that it was not asked about
+  /// are missing.
+  package var isByOwner = false
 
   /// Takes ranges in. Of two that have users in common the one with the smaller numbers counts.
   package init(_ ranges: [Range] = []) {

@@ -65,9 +65,21 @@ extension Server {
     if attested.peer.held !== latestPeer?.held {
       attested.peer.held = processes.held(attested.peer.held)
       noteUse(by: attested.peer.held.peer)
+      askForRanges(of: attested.peer)
       latestPeer = attested.peer
     }
     return attested
+  }
+
+  /// Has the writer ask which users are subordinate to the one in whose slice the peer is, where nobody asked before. The
+  /// answer counts for later connections.
+  ///
+  /// Not about the peer's own user: a user with 65,536 subordinate ones would have the name service asked as often.
+  private func askForRanges(of peer: AttestedPeer) {
+    guard attestation.subordinates.isByOwner, let user = peer.sliceUser, attestation.isRegular(user),
+      rangeOwners.count < Bound.rangeOwners, rangeOwners.insert(user).inserted
+    else { return }
+    inbox.send(.rangeOwner(user))
   }
 
   /// Says why before the connection closes. A fresh socket has room for one line.

@@ -8,6 +8,8 @@ struct AttestedPeer {
   /// Nil where there was more to it, as on a kernel that says less.
   let facts: PeerFacts?
   var held: HeldPeer
+  /// The user in whose slice it is.
+  let sliceUser: UInt32?
 }
 
 /// What is found out of whoever connects, each time anew. Where it is the same of another one, that is the same peer.
@@ -69,6 +71,9 @@ struct AttestationRules {
       peer, Principal(of: peer, subordinates),
       usesReserve: !peer.place.isContained && ranges.isForServices(peer.userID))
   }
+
+  /// Whether a user is there for no services.
+  func isRegular(_ user: UInt32) -> Bool { !ranges.isForServices(user) }
 
   /// Puts settings in force.
   mutating func use(_ settings: ServerSettings) {
@@ -138,7 +143,7 @@ struct PeerAttestation: ~Copyable {
           facts = .init(
             credentials: credentials, group: number, inode: inode, unit: unit, session: session, rights: rights)
         }
-        attested = AttestedPeer(facts: facts, held: rules.held(peer))
+        attested = AttestedPeer(facts: facts, held: rules.held(peer), sliceUser: group.user)
       }
       guard try PeerCredentials.isAlive(process.number) else { throw Refusal.unattested }
       peer = attested

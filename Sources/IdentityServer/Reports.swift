@@ -72,6 +72,10 @@ extension Server {
       }
     }
     if let settled = report.isSettled { isSettled = settled }
+    if let subordinates = report.subordinates {
+      attestation.subordinates = subordinates
+      registry.use(subordinates)
+    }
     if let survey = report.survey { take(survey) }
     measurements.take(report)
     if let new = report.condition { condition = new }
@@ -81,8 +85,6 @@ extension Server {
 
   private func take(_ survey: WriterReport.Survey) {
     attestation.claims = survey.claims
-    attestation.subordinates = survey.subordinates
-    registry.use(survey.subordinates)
     for fault in survey.faults where !manifestFaults.contains(fault) { say(.manifestFault(fault)) }
     if survey.faults.isEmpty, !manifestFaults.isEmpty { say(.manifestsInOrder) }
     manifestFaults = survey.faults

@@ -65,6 +65,8 @@ package final class Server {
   var lastProcess: Descriptor?
   /// Who connected last.
   var latestPeer: AttestedPeer?
+  /// Users whose ranges of subordinate users the writer was asked to find.
+  var rangeOwners: Set<UInt32> = []
   var entropy = Entropy()
   var sequence = UUIDSequence()
 

@@ -8,15 +8,13 @@ extension Writer {
     activity.enterStorage()
     let survey = sources.manifests(folders)
     let (entries, userFaults) = lookUp(registry.manifests(after: survey))
-    let (subordinates, rangeFaults) = sources.subordinates()
     activity.leaveStorage()
     var faults: [String]
     switch survey {
     case .found(_, let found): faults = found + userFaults
     case .unreadable(let reason): faults = ["\(reason): the apps stay as they are"] + userFaults
     }
-    faults += rangeFaults
-    if let subordinates { registry.use(subordinates) }
+    faults += readSubordinates(&report)
     let before = registry
     var claims = AppClaims()
     let (refused, conflicts) = claims.take(entries)
@@ -36,7 +34,22 @@ extension Writer {
       claims = AppClaims()
       _ = claims.take(lookUp(before.manifests(after: .unreadable(""))).entries)
     }
-    report.survey = .init(claims: claims, subordinates: registry.subordinates, faults: faults.sorted())
+    report.survey = .init(claims: claims, faults: faults.sorted())
+  }
+
+  /// Reads which users are subordinate to which.
+  ///
+  /// - Returns: what is wrong with that.
+  @discardableResult
+  func readSubordinates(_ report: inout WriterReport) -> [String] {
+    activity.enterStorage()
+    let (users, faults) = sources.subordinates(rangeOwners)
+    activity.leaveStorage()
+    if let users {
+      registry.use(users)
+      report.subordinates = users
+    }
+    return faults
   }
 
   /// Finds the users that manifests name.

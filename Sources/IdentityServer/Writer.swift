@@ -23,6 +23,8 @@ final class Writer {
   private var limits: Limits
   /// The secrets of items that were changed in the batch in flight, by edition.
   private var uncommitted: [UUID: SealedSecret] = [:]
+  /// Users whose ranges of subordinate users are asked for.
+  private(set) var rangeOwners: Set<UInt32> = []
   private var entropy = Entropy()
   private var lastHealing: UInt64?
   /// The loop has what it reads secrets with, as far as it can be had.
@@ -69,6 +71,7 @@ final class Writer {
       var report = WriterReport()
       var folders: [String]?
       var uses: (apps: Set<Text>, forgetUnusedDays: Int?)?
+      let knownOwners = rangeOwners.count
       let messages = inbox.takeAll(waits: queue.isEmpty)
       // A bell that was rung behind what it was for.
       if messages.isEmpty, queue.isEmpty { continue }
@@ -76,6 +79,7 @@ final class Writer {
         switch message {
         case .job(let job): queue.append(job)
         case .survey(let named): folders = named
+        case .rangeOwner(let user): rangeOwners.insert(user)
         case .limits(let new): limits = new
         case .used(let apps, let days): uses = (apps.union(uses?.apps ?? []), days)
         case .heartbeat(let number): report.heartbeat = number
@@ -93,6 +97,8 @@ final class Writer {
         settle(&report)
         takeSystemIn(&report)
       }
+      // First: the jobs may be those of users whose owner is found out now. What is wrong, each survey tells.
+      if rangeOwners.count > knownOwners { readSubordinates(&report) }
       carryOut(jobs, &report)
       if let folders { survey(folders, &report) }
       if let uses { record(uses.apps, forgetUnusedDays: uses.forgetUnusedDays, &report) }

@@ -43,6 +43,8 @@ enum WriterMessage: Sendable {
   case job(Job)
   /// Compare the manifests in these folders, most important first, with the installed apps.
   case survey([String])
+  /// Ask whether users are subordinate to this one.
+  case rangeOwner(UInt32)
   /// These bounds hold from now on.
   case limits(Limits)
   /// These apps were used. Those that were not for so many days are uninstalled; nil for none.
@@ -101,8 +103,6 @@ struct WriterReport: Sendable {
   struct Survey: Sendable {
     /// Who is which app now.
     let claims: AppClaims
-    /// Which users are subordinate to which.
-    let subordinates: SubordinateUsers
     /// What is wrong, each with its file.
     let faults: [String]
   }
@@ -133,6 +133,8 @@ struct WriterReport: Sendable {
   var condition: StoreCondition?
   /// The manifests were looked at.
   var survey: Survey?
+  /// Which users are subordinate to which; nil where nobody looked.
+  var subordinates: SubordinateUsers?
   /// Whether the start is done, and questions may be answered from the committed registry; nil where nothing changed.
   var isSettled: Bool?
   /// The transactions there were, in order.
@@ -193,8 +195,9 @@ package struct WriterSources: Sendable {
   package let userIDs: @Sendable (Set<Text>) -> UserIDs
   /// Files that are read with each look at the manifests' folders.
   package let files: [String]
-  /// Reads which users are subordinate to which, and what is wrong with that; nil where it cannot be read.
-  package let subordinates: @Sendable () -> (users: SubordinateUsers?, faults: [String])
+  /// Reads which users are subordinate to which, and what is wrong with that; nil where it cannot be read. The users are
+  /// those to ask about where a source has to be asked about each.
+  package let subordinates: @Sendable (Set<UInt32>) -> (users: SubordinateUsers?, faults: [String])
   /// Reads which system runs.
   package let system: @Sendable () -> System
 
@@ -202,7 +205,7 @@ package struct WriterSources: Sendable {
   package init(
     machine: @escaping @Sendable () -> Machine, manifests: @escaping @Sendable ([String]) -> ManifestSurvey,
     userIDs: @escaping @Sendable (Set<Text>) -> UserIDs, files: [String] = [],
-    subordinates: @escaping @Sendable () -> (users: SubordinateUsers?, faults: [String]),
+    subordinates: @escaping @Sendable (Set<UInt32>) -> (users: SubordinateUsers?, faults: [String]),
     system: @escaping @Sendable () -> System
   ) {
     self.machine = machine

@@ -20,6 +20,14 @@ package enum Accounts {
       { record -> UInt32 in unsafe record.pw_uid })
   }
 
+  /// The name of a user; nil where there is no such user (getpwuid_r(3)).
+  package static func userName(of number: UInt32) throws(SystemError) -> String? {
+    try unsafe look(
+      "getpwuid \(number)", passwd(),
+      { record, room, count, found in unsafe getpwuid_r(number, record, room, count, found) },
+      { record -> String? in unsafe record.pw_name.map { unsafe String(cString: $0) } }) ?? nil
+  }
+
   /// The first number of a regular user: `UID_MIN` of login.defs(5); 1000 where nothing says so.
   package static func firstRegularUser() throws(SystemError) -> UInt32 {
     // Distributions that keep their own settings below /usr have an empty /etc.

@@ -7,15 +7,26 @@ package struct PeerGroup: Equatable, Sendable {
   package let unit: PeerUnit?
   /// The container; nil outside of one, and in a service.
   package let container: ContainerScope?
+  /// The user in whose slice it is (`user-UID.slice`, user@.service(5)); nil outside of these.
+  package let user: UInt32?
 
   /// Looks up the peer of a connected Unix socket; see ``PeerUnit/look(up:)``.
   ///
   /// - Parameter own: the container that the daemon is in, which is no other world to it.
   static func look(up socket: Int32, path: String?, own: ContainerScope?) throws(SystemdError) -> PeerGroup {
+    let user = path.flatMap { Self.user(ofSlice: $0) }
     if let container = path.flatMap({ ContainerScope(group: $0) }), container != own {
-      return PeerGroup(unit: nil, container: container)
+      return PeerGroup(unit: nil, container: container, user: user)
     }
-    return PeerGroup(unit: try PeerUnit.look(up: socket), container: nil)
+    return PeerGroup(unit: try PeerUnit.look(up: socket), container: nil, user: user)
+  }
+
+  private static func user(ofSlice path: String) -> UInt32? {
+    let parts = path.split(separator: "/").prefix(2)
+    guard parts.count == 2, parts[0] == "user.slice", parts[1].hasPrefix("user-"), parts[1].hasSuffix(".slice") else {
+      return nil
+    }
+    return UInt32(parts[1].dropFirst("user-".count).dropLast(".slice".count))
   }
 }
 

@@ -147,4 +147,72 @@ extension SystemTests {
     }
     try await system.shell("rm --recursive /etc/containers/systemd; systemctl daemon-reload")
   }
+
+  /// A source of ranges as a directory service brings one (libsubid(3), `subid:` of nsswitch.conf(5)): like that of SSSD it
+  /// knows the ranges of an owner, and not the owner of a number.
+  private static let rangeSource = """
+    #include <stdbool.h>
+    #include <stdlib.h>
+    #include <string.h>
+    enum status { success, unknown_user, error_connection, error };
+    struct range { unsigned long start, count; };
+    enum { first = 3000000, count = 65536 };
+    static bool is_known(const char *owner) { return strcmp(owner, "\(person)") == 0; }
+    enum status shadow_subid_has_any_range(const char *owner, int type, bool *result) {
+      *result = is_known(owner);
+      return success;
+    }
+    enum status shadow_subid_has_range(const char *owner, unsigned long start, unsigned long length, int type,
+                                       bool *result) {
+      *result = is_known(owner) && start >= first && start + length <= first + count;
+      return success;
+    }
+    enum status shadow_subid_list_owner_ranges(const char *owner, int type, struct range **ranges, int *length) {
+      if (!is_known(owner)) return unknown_user;
+      *ranges = malloc(sizeof(struct range));
+      **ranges = (struct range){ first, count };
+      *length = 1;
+      return success;
+    }
+    enum status shadow_subid_find_subid_owners(unsigned long id, int type, unsigned **owners, int *length) {
+      return error;
+    }
+    void shadow_subid_free(void *result) { free(result); }
+    """
+
+  @Test(arguments: runtimeSuites)
+  func `row 30b: subordinate users that a directory service knows are their owner's`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let person = try await prepareImage(system)
+    let folder = try TemporaryFolder()
+    try folder.write("source.c", Self.rangeSource)
+    let compiled = try await run(
+      URL(filePath: "/usr/bin/cc"), ["-shared", "-fPIC", "-o", folder["source.so"], folder["source.c"]])
+    try #require(compiled.status == 0, "\(compiled.errors)")
+    try await system.copy(URL(filePath: folder["source.so"]), to: "/usr/lib/libsubid_directory.so")
+    let user = "systemd-run --user --machine=\(Self.person)@ --quiet --wait --pipe"
+    try await system.shell(
+      """
+      for file in subuid subgid nsswitch.conf; do cp /etc/$file /root/$file; done
+      sed -i '/^\(Self.person):/d' /etc/subuid /etc/subgid
+      echo 'subid: directory' >>/etc/nsswitch.conf
+      systemctl restart identityd.service
+      \(user) podman system migrate
+      """)
+    try await eventually("the owner is known") {
+      let text = try await system.shell(
+        """
+        \(user) podman run --rm --user=33 --volume=/run/identityd:/run/identityd local/probe identityctl --json whoami
+        """)
+      let peer = try system.answer(text)
+      #expect(peer.attributes["uid"] == "3000032", "\(text)")
+      return peer.attributes["container"]?.hasSuffix("@\(person)") == true
+    }
+    try await system.shell(
+      """
+      for file in subuid subgid nsswitch.conf; do mv /root/$file /etc/$file; done
+      systemctl restart identityd.service
+      \(user) podman system migrate
+      """)
+  }
 }

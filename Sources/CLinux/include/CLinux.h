@@ -93,6 +93,15 @@ void clinux_release_memory(void);
 void clinux_release_stack(void);
 /// pthread_setname_np(): shows in ps and top; at most 15 bytes.
 int clinux_name_thread(pthread_t thread, const char *name);
+/// Users with numbers in a row.
+struct clinux_user_range {
+    unsigned long first;
+    unsigned long count;
+};
+/// subid_get_uid_ranges() of shadow's libsubid, which is loaded at the first call and asks the source that nsswitch.conf
+/// names for `subid`. Returns how many ranges the owner has, of which at most `room` were written; 0 also where the source
+/// knows no such owner or does not answer, which the library does not tell apart; -1 with ENOSYS where there is no library.
+int clinux_subordinate_ranges(const char *owner, struct clinux_user_range *ranges, int room);
 /// One option of getopt_long(), and where its state lives in one place: `names` are the long options, `takes` whether each
 /// takes a value. Returns the place of the option found, -1 at the end, -2 for one that is unknown or ambiguous, -3 for one
 /// that lacks its value or has one too many. Words that are no options are moved behind the options. `*next` is where
