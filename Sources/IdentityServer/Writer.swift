@@ -325,6 +325,8 @@ extension RegistryCommand {
   fileprivate var mayChange: Bool {
     switch self {
     case .item(.read), .migrateFromItem(_, _, app: _, commits: false, forces: _): false
+    case .renew(_, app: _, dryRun: true), .forgetMatching(_, dryRun: true): false
+    case .migrate(_, _, app: _, commits: false, forces: _): false
     case .version(.preview), .version(.state), .version(.history), .token(.get), .token(.list): false
     default: true
     }

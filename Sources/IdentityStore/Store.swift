@@ -58,8 +58,8 @@ extension Store {
   /// - Returns: nil when they are; else what the store can do from now on. Nothing of the batch is then in force. Only
   ///   where the file was taken away in the very moment of the commit may the next rewrite bring it into force after all.
   package mutating func commit(_ changes: [RecordedChange]) -> StoreCondition? {
-    guard condition == .writable else { return condition }
     guard !changes.isEmpty else { return nil }
+    guard condition == .writable else { return condition }
     do {
       try commit { (edit, authenticator) throws(DatabaseError) in
         try edit.apply(changes, authenticator)

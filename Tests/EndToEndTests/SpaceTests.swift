@@ -112,6 +112,11 @@ import Testing
     try Fault.inject("pwrite64:error=EROFS", into: daemon) { () throws in
       #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
       #expect(try daemon.client().statusValue("store") == "read-only")
+      // What would change is told all the same.
+      for dryRun in ["renew device", "app forget app=*", "app forget unused=1"] {
+        let answer = try daemon.client().ask("\(dryRun) dry-run=yes").last ?? ""
+        #expect(answer.hasPrefix("OK"), "\(dryRun): \(answer)")
+      }
       #expect(try daemon.uuid("get device") == device)
     }
     try daemon.eventually("get installation")
