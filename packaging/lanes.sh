@@ -113,8 +113,9 @@ readonly ADDRESS_TESTS=(
 # Tests that run code with threads in their own process.
 readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests)
 
-# End-to-end suites that run plain alone: shells that complete commands, and counts of what a request costs.
-readonly PLAIN_SUITES='\.(Completion|RequestCost)Tests/'
+# End-to-end suites that run plain alone: shells that complete commands, counts of what a request costs, and those that run
+# a client hundreds of times for its output.
+readonly PLAIN_SUITES='\.(Check|CheckState|Completion|ExampleClient|HostileDaemon|RequestCost)Tests/'
 
 # Suites that keep several threads of the daemon or of the client busy at once.
 readonly THREADED_SUITES=(
