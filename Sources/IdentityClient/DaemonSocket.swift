@@ -1,6 +1,6 @@
 import LinuxSystem
 
-/// Where a client looks for the daemon, and whose that daemon has to be.
+/// The address of a daemon, and the users whose daemon a client accepts there.
 package struct DaemonSocket: Hashable, Sendable {
   /// The path of the socket.
   package let path: String
@@ -15,7 +15,7 @@ package struct DaemonSocket: Hashable, Sendable {
     self.trust = trust
   }
 
-  /// Where the daemon of the system listens.
+  /// The socket of the system's daemon.
   package static let systemPath = "/run/identityd/identityd.sock"
 
   /// The path of `IDENTITYD_SOCKET`, else the system's socket, else the user's own where only that is there.

@@ -24,7 +24,7 @@ package enum SocketFault: Equatable, Sendable, CustomStringConvertible {
 
   private static let stranger = "who is neither root nor identityd nor the caller"
 
-  /// What to do about the fault.
+  /// The remedy, for the user.
   package var remedy: String {
     switch self {
     case .listener, .owner, .folderOwner: "ask as that user, or name another socket with --socket"

@@ -1,7 +1,7 @@
 import IdentityCore
 import LinuxSystem
 
-/// What one principal has of the daemon: its connections, and how much is held for them.
+/// The share of one principal: its connections, and the memory and the work that is held for them.
 ///
 /// Principals take turns, each with a list of its own of connections that have something to do: so one with a thousand of them
 /// is one of those who wait, as is one with a single connection.
@@ -126,7 +126,7 @@ final class ConnectionTable {
 
   /// Why this peer gets no more connections; nil when there is room.
   ///
-  /// What is kept in reserve is for system users, and for those who have none yet.
+  /// The reserve is for system users, and for principals without a connection.
   func refusal(of peer: HeldPeer, _ limits: Limits) -> Refusal? {
     let principal = peer.principal
     let open = principal.isTrusted ? limits.connections : limits.connections - limits.reservedConnections

@@ -28,7 +28,7 @@ package struct Metric: Equatable, Sendable {
   package let unit: Unit?
   /// What tells its series apart, in the order they are written; none where there is one series.
   package let labels: [String]
-  /// Who is told.
+  /// The peers that are told.
   package let audience: RowAudience
   /// What it tells, in one sentence.
   package let summary: String

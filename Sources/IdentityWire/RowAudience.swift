@@ -1,6 +1,6 @@
 package import IdentityCore
 
-/// Who is told of a row of `status`, or of a metric of `stats`.
+/// The peers that are told of a row of `status`, or of a metric of `stats`.
 ///
 /// A total tells one peer of the others: it grew by the length of another app's secret. So a row is for monitors unless its
 /// declaration says otherwise.

@@ -4,9 +4,9 @@
 package struct StatusRow: Equatable, Sendable {
   /// In lower case, its words with hyphens between.
   package let name: String
-  /// Who is told.
+  /// The peers that are told.
   package let audience: RowAudience
-  /// What it tells, in sentences for the manual.
+  /// The meaning of the row, in sentences for the manual.
   package let summary: String
 
   private init(_ name: String, audience: RowAudience = .monitors, _ summary: String) {

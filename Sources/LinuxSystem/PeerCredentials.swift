@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// What the kernel says of the process at the other end of a Unix socket: the one that connected, as it was at that moment,
+/// The kernel's word about the process at the other end of a Unix socket: the one that connected, as it was at that moment,
 /// or on the side that connected the one that listens, as it was at its listen(2).
 package struct PeerCredentials: Equatable, Sendable {
   /// Its number; by now it may name another process, or be 0 where the peer is in a foreign process namespace.

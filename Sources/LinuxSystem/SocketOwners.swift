@@ -6,7 +6,7 @@ package struct SocketOwners: Equatable, Sendable {
   package struct Place: Equatable, Sendable {
     /// The path of the socket, or of a symbolic link to it.
     package let path: String
-    /// What stands at the path, no link followed.
+    /// The status of the path itself, no link followed.
     package let status: PathStatus
     /// The path of the folder.
     package let folderPath: String

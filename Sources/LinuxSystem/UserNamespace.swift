@@ -10,7 +10,7 @@ package enum UserNamespace {
     let mapped = stride(from: 2, to: map.count, by: 3).reduce(0) { $0 + map[$1] }
     // All but the last, which is nobody's.
     guard mapped < Int(UInt32.max) else { return nil }
-    // What the kernel begins with, where /proc shows processes alone (`subset=pid`, proc(5)).
+    // The kernel's default, where /proc shows processes alone (`subset=pid`, proc(5)).
     return try numbers(in: "/proc/sys/kernel/overflowuid")?.first.flatMap { UInt32(exactly: $0) } ?? 65_534
   }
 
