@@ -271,7 +271,11 @@ func readPair(_ line: String) throws -> String {
       "REPLACE INTO secret SELECT n.value, s.edition, s.sealed FROM secret s, json_each('[1,2]') n WHERE s.n = 3",
     "both are cut": "UPDATE secret SET sealed = substr(sealed, 1, length(sealed) - 1) WHERE n < 3",
     "both are empty": "UPDATE secret SET sealed = x'' WHERE n < 3",
-    "both are edited": "UPDATE secret SET sealed = CAST(x'00' || substr(sealed, 2) AS BLOB) WHERE n < 3",
+    "both are edited":
+      """
+    UPDATE secret SET sealed =
+    CAST(iif(substr(sealed, 1, 1) = x'00', x'01', x'00') || substr(sealed, 2) AS BLOB) WHERE n < 3
+    """,
   ]
 
   /// A daemon whose store was edited while it was stopped: the items a1 and a2 are damaged, a3 is not.
