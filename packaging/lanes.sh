@@ -32,15 +32,29 @@ step() {
 # --- Lanes: beside each other, since most tests wait more than they work --------------------------------------------
 
 declare -A lanes=()
+# The processes of lanes that mostly wait.
+waiting=()
 : >"$logs/times"
-# More lanes than this at once cost more processor time for the same tests.
+# More lanes than this at once cost more processor time for the same tests. Those that mostly wait do not count.
 most_lanes=$((2 * $(nproc) + 1))
 
-# Starts a lane as soon as there are few enough. Its output goes into a log, which is shown if the lane fails.
+# Starts a lane as soon as there are few enough.
 lane() {
+  while [ "$(jobs -rp | grep --count --invert-match --line-regexp --fixed-strings "${waiting[@]/#/--regexp=}" \
+    --regexp=none)" -ge "$most_lanes" ]; do sleep 0.2; done
+  begin_lane "$@"
+}
+
+# Starts a lane that mostly waits, for a network or for containers.
+waiting_lane() {
+  begin_lane "$@"
+  waiting+=("${lanes[$1]}")
+}
+
+# Starts a lane: begin_lane NAME COMMAND [ARG]... Its output goes into a log, which is shown if the lane fails.
+begin_lane() {
   local name=$1
   shift
-  while [ "$(jobs -rp | wc -l)" -ge "$most_lanes" ]; do sleep 0.2; done
   say "$name: started after $SECONDS s"
   (
     started=$SECONDS
