@@ -41,7 +41,9 @@ extension SystemTests {
     let before = try await system.now()
     try await system.shell("kill -STOP \(daemon)")
     try await replacement(of: daemon, on: system)
-    #expect(try await system.journal(since: before).contains { $0.contains("Watchdog timeout") })
+    try await eventually("the journal has it") {
+      try await system.journal(since: before).contains { $0.contains("Watchdog timeout") }
+    }
     #expect(try await system.identifiers() == identifiers)
   }
 

@@ -21,7 +21,7 @@ extension SystemTests {
     // Before 253 systemd cannot wait for the reload itself.
     try await eventually("the group is known") { try await isAdmin(system) == "yes" }
     #expect(try await system.property("MainPID") == daemon)
-    #expect(try await !system.journal(since: before, Self.loaded).isEmpty)
+    try await eventually("the journal has it") { try await !system.journal(since: before, Self.loaded).isEmpty }
 
     try await system.shell("rm \(Container.configurations)/admin.conf; systemctl reload identityd.service")
     try await eventually("the group is forgotten") { try await isAdmin(system) == "no" }
@@ -53,7 +53,9 @@ extension SystemTests {
     let bad = "\(Container.configurations)/bad.conf"
     try await system.write("[Access]\nAdminGroup=\n[Limits]\nConnections=many", to: bad)
     #expect(try await system.attempt("systemctl reload identityd.service").status != 0)
-    #expect(try await system.journal(since: before).contains { $0.contains("\(bad):4: ") })
+    try await eventually("the journal has it") {
+      try await system.journal(since: before).contains { $0.contains("\(bad):4: ") }
+    }
     #expect(try await isAdmin(system) == "yes")
     #expect(try await system.property("MainPID") == daemon)
     #expect(try await system.property("ActiveState") == "active")
@@ -72,7 +74,9 @@ extension SystemTests {
     try await eventually("the status text says so") {
       try await system.property("StatusText").hasPrefix("Configuration refused")
     }
-    #expect(try await system.journal(since: before, "--priority=err").contains { $0.contains("\(bad):2: ") })
+    try await eventually("the journal has it") {
+      try await system.journal(since: before, "--priority=err").contains { $0.contains("\(bad):2: ") }
+    }
     try await system.shell("rm \(bad); systemctl reload identityd.service")
     try await eventually("and takes it back") { try await system.property("StatusText").hasPrefix("Serving; ") }
   }
@@ -97,7 +101,9 @@ extension SystemTests {
     let before = try await system.now()
     try await system.write("[Limits]\nConnexions=5", to: "\(Container.configurations)/odd.conf")
     try await system.shell("systemctl restart identityd.service")
-    #expect(try await system.journal(since: before, "--priority=warning").contains { $0.contains("odd.conf:2: ") })
+    try await eventually("the journal has it") {
+      try await system.journal(since: before, "--priority=warning").contains { $0.contains("odd.conf:2: ") }
+    }
   }
 
   @Test(arguments: Container.suites)
