@@ -142,10 +142,12 @@ readonly THREADED_SUITES=(
 readonly PURE_TESTS='^(Identity(Core|Wire|Client)|ClientFormats|Doctor|Layout)Tests\.'
 
 # Options of every debug build. Line tables are left out: they take a fifth of the time, and a report names functions. CI
-# builds each tree once, so it compiles modules as a whole, which takes a sixth less than what a next build could go on with.
+# builds each tree once, so it compiles modules as a whole, which takes a sixth less than what a next build could go on with,
+# and optimises those that the tests keep busy.
 debug_options=(-Xswiftc -gnone)
 if [ "${CI:-}" = true ]; then
-  debug_options+=(-Xswiftc -whole-module-optimization -Xswiftc -Onone -Xswiftc -num-threads -Xswiftc 2)
+  debug_options+=(-Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc 2)
+  export IDENTITYD_OPTIMIZED=1
 fi
 readonly debug_options
 
