@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <link.h>
+#include <linux/magic.h>
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/timex.h>
 #include <sys/un.h>
@@ -188,6 +190,29 @@ int clinux_punch_hole(int descriptor, off_t offset, off_t length) {
     return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
 }
 
+long clinux_cached_pages(int descriptor, size_t length) {
+    if (length == 0) return 0;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t pages = (length + page - 1) / page;
+    void *start = mmap(NULL, length, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (start == MAP_FAILED) return -1;
+    unsigned char *states = malloc(pages);
+    int failed = states == NULL || mincore(start, length, states) != 0;
+    int code = errno;
+    long cached = 0;
+    for (size_t place = 0; !failed && place < pages; place++) cached += states[place] & 1;
+    free(states);
+    munmap(start, length);
+    errno = code;
+    return failed ? -1 : cached;
+}
+
+int clinux_is_in_memory(int descriptor) {
+    struct statfs system;
+    if (fstatfs(descriptor, &system) != 0) return -1;
+    return system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+}
+
 void *clinux_map_shared(int descriptor, size_t length) {
     void *start = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     return start == MAP_FAILED ? NULL : start;
@@ -206,7 +231,7 @@ static int set_lock(int descriptor, short type) {
     return fcntl(descriptor, F_OFD_SETLK, &whole);
 }
 
-int clinux_lock(int descriptor) { return set_lock(descriptor, F_WRLCK); }
+int clinux_lock(int descriptor, int is_shared) { return set_lock(descriptor, is_shared ? F_RDLCK : F_WRLCK); }
 
 int clinux_unlock(int descriptor) { return set_lock(descriptor, F_UNLCK); }
 
@@ -214,6 +239,10 @@ int clinux_open(const char *path, int flags, mode_t mode) { return open(path, fl
 
 int clinux_openat(int folder, const char *path, int flags, mode_t mode) {
     return openat(folder, path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+}
+
+int clinux_openat_direct(int folder, const char *path) {
+    return openat(folder, path, O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 }
 
 ssize_t clinux_random(void *bytes, size_t count) { return getrandom(bytes, count, 0); }

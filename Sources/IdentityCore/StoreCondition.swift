@@ -8,6 +8,8 @@ package enum StoreCondition: Equatable, Sendable {
   case unwritable(String)
   /// Something in it is not what this daemon wrote: what is proven is served, and nothing is changed or made up.
   case damaged(String)
+  /// The disk did not let it be read: nothing of it is served, and nothing is changed or made up.
+  case unreadable(String)
 
   /// The answer to a change; nil where changes are possible.
   package var refusal: Refusal? {
@@ -16,6 +18,7 @@ package enum StoreCondition: Equatable, Sendable {
     case .full: .noSpace
     case .unwritable(let why): .readOnly("the store cannot be written now: \(why)")
     case .damaged(let why): .broken("the store is damaged: \(why)")
+    case .unreadable(let why): .unavailable("the store could not be read: \(why)")
     }
   }
 
@@ -26,6 +29,7 @@ package enum StoreCondition: Equatable, Sendable {
     case .full: "no-space"
     case .unwritable: "read-only"
     case .damaged: "damaged"
+    case .unreadable: "read-error"
     }
   }
 }

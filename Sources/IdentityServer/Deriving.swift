@@ -25,7 +25,10 @@ struct Lifetimes: Sendable {
   ///
   /// - Throws: `unavailable` where what it is computed from is not known: none is made up in its place.
   func identifier(_ kind: String, _ parts: [[UInt8]]) throws(Refusal) -> UUID {
-    guard let derivation else { throw .unavailable("the store's key is missing, so nothing can be derived") }
+    guard let derivation else {
+      throw .unavailable(
+        "nothing can be derived without the store's key; store-reason of 'status' says why it is not known")
+    }
     guard let boot else { throw .unavailable("the kernel does not tell its boot ID") }
     return derivation.identifier(kind, [boot.bytes, Array("\(initStart ?? 0)".utf8)] + parts)
   }

@@ -49,6 +49,8 @@ package final class Server {
   // What is answered from.
   var registry: Registry
   var condition: StoreCondition
+  /// What the start read the store from.
+  let storeSource: DiskReading.Source
   /// The start is done, and questions are answered from the registry here. Before, the writer has to see them.
   var isSettled = false
   var events: EventLog
@@ -171,6 +173,7 @@ package final class Server {
     let content = store.takeContent()
     registry = content.registry
     condition = content.condition
+    storeSource = content.source
     events = EventLog(content.events, last: content.registry.lastEvent)
     lifetimes = Lifetimes(store.derivation)
     surroundings = lifetimes.surroundings

@@ -36,6 +36,7 @@ extension Server {
     rows.add(.keyReason, registry.itemFault.map { .string($0) })
     rows.add(.sealed, registry.isSealed ? .yesOrNo(true) : nil)
     rows.add(.storeReason, (condition.refusal?.text).map { .string($0) })
+    rows.add(.storeSource, storeSource == .cache ? .string("cache") : nil)
     for fault in manifestFaults.prefix(Self.shownFaults) { rows.add(.manifestFault, .string(fault)) }
     rows.add(.manifestFaults, manifestFaults.isEmpty ? nil : .number(Int64(manifestFaults.count)))
     rows.add(.stateDirectory, .string(stateDirectory))

@@ -15,6 +15,8 @@ extension LogEvent {
     case .condition(.writable): say(.notice, "The store can be written again.")
     case .condition(.full): say(.error, "The disk is full: changes are refused until there is room.")
     case .condition(.unwritable(let why)): say(.error, "Changes are refused until the store was written anew: \(why).")
+    case .condition(.unreadable(let why)):
+      say(.error, "The store could not be read, and nothing of it is served: \(why).")
     case .condition(.damaged(let why)): say(.error, "The store is damaged, and only what is proven is served: \(why).")
     }
   }

@@ -142,7 +142,10 @@ final class Writer {
       let renews = changes.contains { if case .identifierMade = $0 { true } else { false } }
       isSettled = isMachineRecorded || !renews
       // A damaged store is served as far as it is proven: nothing in it can be changed, whatever the machine is.
-      if case .damaged = store.condition { isSettled = true }
+      switch store.condition {
+      case .damaged, .unreadable: isSettled = true
+      case .writable, .full, .unwritable: break
+      }
     } catch {
       isSettled = false
     }
@@ -297,7 +300,7 @@ final class Writer {
 
   private func healIfDue(_ report: inout WriterReport) {
     switch store.condition {
-    case .writable, .damaged: return
+    case .writable, .damaged, .unreadable: return
     case .full, .unwritable: break
     }
     let now = Clock.monotonicMicroseconds

@@ -14,9 +14,14 @@ struct Authenticator: ~Copyable, Sendable {
     self.key = key
   }
 
+  /// The key, for its file; to be wiped.
+  var keyBytes: [UInt8] {
+    unsafe key.withBytes { unsafe Array(UnsafeBufferPointer(start: $0, count: Self.length)) }
+  }
+
   /// Another one with the same key; nil where there is no memory to lock.
   func copy() -> Authenticator? {
-    var bytes = unsafe key.withBytes { unsafe Array(UnsafeBufferPointer(start: $0, count: Self.length)) }
+    var bytes = keyBytes
     return Authenticator(key: &bytes)
   }
 

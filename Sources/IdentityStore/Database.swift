@@ -84,15 +84,28 @@ struct Database: ~Copyable, Sendable {
   ///
   /// The VFS "unix-excl" locks the file for this process and keeps the index of the log in its memory: no other process
   /// can write, and there is no shared-memory file that could be cut under a running daemon (which would kill it).
-  init(path: String, create: Bool) throws(DatabaseError) {
+  ///
+  /// On a disk that is mounted read-only neither is possible in that way, nor needed: there the connection takes no locks,
+  /// and has the index in memory because it is the only one by its own word (sqlite.org/wal.html, "Use of WAL Without
+  /// Shared-Memory").
+  ///
+  /// - Parameter readOnly: whether the disk is mounted so.
+  init(path: String, create: Bool, readOnly: Bool = false) throws(DatabaseError) {
     _ = Self.settled
     _ = Self.hasNoSparePages
     var connection: OpaquePointer?
-    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | (create ? SQLITE_OPEN_CREATE : 0)
-    let code = unsafe sqlite3_open_v2(path, &connection, flags, "unix-excl")
+    let access = readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0)
+    let flags = access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    let code = unsafe sqlite3_open_v2(path, &connection, flags, readOnly ? "unix-none" : "unix-excl")
     guard code == SQLITE_OK, let connection = unsafe connection else {
       unsafe sqlite3_close(connection)
       throw DatabaseError(action: "open", code: code)
+    }
+    let exclusive = "PRAGMA locking_mode = EXCLUSIVE"
+    let outcome = unsafe readOnly ? sqlite3_exec(connection, exclusive, nil, nil, nil) : SQLITE_OK
+    guard outcome == SQLITE_OK else {
+      unsafe sqlite3_close(connection)
+      throw DatabaseError(action: exclusive, code: outcome)
     }
     self.connection = unsafe Connection(adopting: connection)
     // A foreign process may hold a lock for a moment; the bound keeps the writer answering. Neither these nor the

@@ -36,6 +36,7 @@ extension Opening {
     }
     let draft = try directory.folder.open(Store.draftName, flags: O_RDWR)
     try draft.synchronize(name: Store.draftName)
+    if let lost = try DiskReading.read(Store.draftName, in: directory.folder)?.lostWrite { throw lost }
   }
 
   /// Nothing, but on a machine where a store was sealed: that nothing may be derived from its machine-id has to be known

@@ -20,8 +20,8 @@ package final class ItemReader: Sendable {
     case failed(String)
   }
 
-  init(path: String, _ sealing: ItemSealing) throws(DatabaseError) {
-    let database = try Database(path: path, create: false)
+  init(path: String, readOnly: Bool, _ sealing: ItemSealing) throws(DatabaseError) {
+    let database = try Database(path: path, create: false, readOnly: readOnly)
     try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
     let finding = database.prepare(SecretStatements.selection)
     // It reads on where the files are lost.

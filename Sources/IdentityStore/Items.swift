@@ -24,7 +24,7 @@ extension Store {
   /// writer can read them too.
   package func makeItemReader() -> ItemReader? {
     guard files != nil, let sealing else { return nil }
-    return try? ItemReader(path: path, sealing)
+    return try? ItemReader(path: path, readOnly: directory.isReadOnly, sealing)
   }
 
   /// The secret of an item, as it is committed.
@@ -75,6 +75,8 @@ extension Store {
     else { throw .unavailable("the key of the items is missing") }
     do {
       let next = try nextMaster(after: current)
+      // The key that was just made is one of them.
+      keyFiles = try KeyFiles(in: directory.folder)
       let key = dataKey.wrapped(in: next, of: identity, created: now)
       // Before the commit: one that fails behind its sync may be found on disk when the store is written anew.
       keys.ring.take(next)
@@ -85,6 +87,8 @@ extension Store {
       _ = try? files?.database.checkpointIfFree()
       // It is done; what cannot be tidied up now is at the next start.
       try? KeyRing.settle(next, in: directory.folder)
+      keyFiles = try KeyFiles(in: directory.folder)
+      measure()
       return next.source
     } catch let refusal as Refusal {
       throw refusal

@@ -16,7 +16,7 @@ extension Store {
   ) throws -> Reading {
     try migrate(reading, &files, in: directory, authenticator, &keys, at: now)
     files = nil
-    let database = try connect("\(directory.folder.path)/\(fileName)", options)
+    let database = try connect("\(directory.folder.path)/\(fileName)", options, readOnly: false)
     let migrated = try Reading(database, authenticator, keys)
     guard migrated.damage.isEmpty, migrated.ledger.revision == reading.ledger.revision + 1 else {
       throw SystemError(call: "the migrated store reads back differently", code: EIO)

@@ -22,15 +22,24 @@ extension Store {
     let handedOver = KeyRing(&credentials)
     let path = "\(directory.folder.path)/\(fileName)"
     do {
+      let disk = try StartReading(in: directory.folder)
+      if let reason = disk.failure {
+        var opening = Opening(
+          path: path, options: options, now: now, machine: machine, key: try .unknown(),
+          keys: try StoreKeys(handedOver, in: directory.folder), disk: disk, notices: [])
+        opening.cannotRead(reason)
+        return try opening.opened(directory)
+      }
       try refuseNewer(in: directory, path: path)
       var notices: [StoreNotice] = []
       let key = try StoreKey.read(in: directory.folder)
       var keys = try StoreKeys(handedOver, in: directory.folder)
-      try finishRewrite(in: directory, key, keys, now: now, &notices)
+      if !directory.isReadOnly { try finishRewrite(in: directory, key, keys, now: now, &notices) }
       let found = try Found(in: directory)
       let isKnown = key.isKnown
       var opening = Opening(
-        path: path, options: options, now: now, machine: machine, key: key, keys: keys, notices: notices)
+        path: path, options: options, now: now, machine: machine, key: key, keys: keys, disk: disk,
+        notices: notices)
       if found.isFirstStart {
         notices += try setMasterKeysAside(in: directory, now)
       } else {
@@ -43,7 +52,8 @@ extension Store {
       let aside = isKnown ? nil : asideName(StoreKey.fileName, now)
       let fresh = try StoreKey.create(in: directory.folder, aside: aside)
       opening = Opening(
-        path: path, options: options, now: now, machine: machine, key: fresh, keys: keys, notices: notices)
+        path: path, options: options, now: now, machine: machine, key: fresh, keys: keys, disk: disk,
+        notices: notices)
       try opening.create(in: directory, identity: identity)
       return try opening.opened(directory)
     } catch let failure as StoreFailure {
@@ -54,8 +64,10 @@ extension Store {
   }
 
   /// Opens a connection and settles how it writes.
-  static func connect(_ path: String, _ options: Options) throws(DatabaseError) -> Database {
-    let database = try Database(path: path, create: false)
+  ///
+  /// - Parameter readOnly: whether it is expected that nothing can be written.
+  static func connect(_ path: String, _ options: Options, readOnly: Bool) throws(DatabaseError) -> Database {
+    let database = try Database(path: path, create: false, readOnly: readOnly)
     try database.execute(
       "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA secure_delete = ON")
     guard try database.text("PRAGMA journal_mode = WAL") == "wal" else {
@@ -70,7 +82,7 @@ extension Store {
     let limit = max(Options().checkpointSize, options.checkpointSize / 4 * 5)
     try database.execute("PRAGMA journal_size_limit = \(limit)")
     // SQLite falls back to a read-only descriptor without a word (SQLITE_READONLY is 8).
-    guard !database.isReadOnly else { throw DatabaseError(action: "open for writing", code: 8) }
+    guard readOnly || !database.isReadOnly else { throw DatabaseError(action: "open for writing", code: 8) }
     return database
   }
 
@@ -135,7 +147,11 @@ struct Opening: ~Copyable {
   var keys: StoreKeys
   let marks: MachineMarks
   let fingerprint: MachineFingerprint
+  let disk: StartReading
   var isSealedHere = false
+  /// Whether something that this store wrote is proven by the key: its own row, or a witness. Nothing may be derived from
+  /// another store's.
+  private var isKeyProven = false
   var files: OpenFiles?
   var reading = Reading()
   var condition = StoreCondition.writable
@@ -143,9 +159,10 @@ struct Opening: ~Copyable {
 
   init(
     path: String, options: Store.Options, now: Timestamp, machine: MachineMarks, key: consuming StoreKey,
-    keys: StoreKeys, notices: [StoreNotice]
+    keys: StoreKeys, disk: StartReading, notices: [StoreNotice]
   ) {
     self.path = path
+    self.disk = disk
     self.options = options
     self.now = now
     marks = machine
@@ -158,7 +175,10 @@ struct Opening: ~Copyable {
 
   /// The store that was found or made.
   consuming func opened(_ directory: consuming StateDirectory) throws(SystemError) -> Store {
-    let latest = try directory.folder.open(Witness.latestFileName, flags: O_RDWR | O_CREAT, mode: 0o600)
+    // Where nothing can be written there is no commit that it could tell of.
+    let latest =
+      directory.isReadOnly
+      ? nil : try directory.folder.open(Witness.latestFileName, flags: O_RDWR | O_CREAT, mode: 0o600)
     // All of it was read, and little of that is written again soon.
     files?.database.releaseMemory()
     var registry = reading.registry
@@ -167,12 +187,13 @@ struct Opening: ~Copyable {
     }
     let content = StoreContent(
       registry: registry, events: reading.events, fingerprint: fingerprint, isSealedHere: isSealedHere,
-      condition: condition, notices: notices)
-    let derivation = try key.derivation()
+      condition: condition, notices: notices, source: disk.source)
+    let derivation = isKeyProven || reading.store != .zero ? try key.derivation() : nil
+    let keyFiles = try KeyFiles(in: directory.folder)
     return Store(
       directory: directory, authenticator: key.authenticator, identity: reading.store, created: reading.created,
       options: options, marks: marks, keys: keys, dataKey: reading.unwrapped?.key, files: files, ledger: reading.ledger,
-      derivation: derivation, latest: latest, found: content, condition: condition)
+      derivation: derivation, latest: latest, keyFiles: keyFiles, found: content, condition: condition)
   }
 
   // MARK: Later starts
@@ -182,6 +203,7 @@ struct Opening: ~Copyable {
     guard key.isKnown else {
       return damaged("its key, \(StoreKey.fileName), is missing or damaged: nothing in it can be proven")
     }
+    isKeyProven = [found.witness, found.latest].contains { $0.flatMap { Witness($0, key.authenticator) } != nil }
     guard let database = found.database else {
       return damaged("the database is gone, though \(Witness.fileName) says that there was one")
     }
@@ -190,7 +212,9 @@ struct Opening: ~Copyable {
     }
     do {
       try readTwice(in: directory)
-    } catch let error as DatabaseError where error.saysDamaged {
+    } catch let error as DatabaseError where error.saysDamaged || error.isAboutContent {
+      // A read that fails looks the same to SQLite. What was read whole, from end to end, is judged by its content.
+      if let reason = try StartReading(in: directory.folder).failure { return cannotRead(reason) }
       return try setAside(in: directory, found, "\(error)")
     }
     if let first = reading.damage.first {
@@ -198,6 +222,13 @@ struct Opening: ~Copyable {
       return damaged(first + (rest > 0 ? ", and \(rest) more" : ""))
     }
     try compare(with: found, in: directory)
+    if condition == .writable {
+      if directory.isReadOnly {
+        cannotWrite("\(Store.readOnly)")
+      } else if let lost = disk.lostWrite {
+        cannotWrite("something that was written before this start is not on the disk (\(lost))")
+      }
+    }
     guard condition == .writable, !isSealed else { return }
     try migrate(in: directory)
     if condition == .writable { settle(found, in: directory) }
@@ -222,7 +253,7 @@ struct Opening: ~Copyable {
   private mutating func readTwice(in directory: borrowing StateDirectory) throws {
     do {
       try read(in: directory)
-    } catch let error as DatabaseError where error.saysDamaged {
+    } catch let error as DatabaseError where error.saysDamaged || error.isAboutContent {
       reading = Reading()
       try read(in: directory)
     }
@@ -230,9 +261,9 @@ struct Opening: ~Copyable {
 
   /// Reads the store on a new connection, which stays open.
   mutating func read(in directory: borrowing StateDirectory) throws {
-    let database = try Store.connect(path, options)
+    let database = try Store.connect(path, options, readOnly: directory.isReadOnly)
     try Store.refuse(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
-    reading = try Reading(database, key.authenticator, keys, path: path)
+    reading = try Reading(database, key.authenticator, keys, path: directory.isReadOnly ? nil : path)
     files = try OpenFiles(database, version: reading.version, in: directory)
   }
 
@@ -244,6 +275,7 @@ struct Opening: ~Copyable {
       return
     }
     guard let known = Witness(content, key.authenticator) else {
+      guard !directory.isReadOnly else { return }
       let aside = Store.asideName(Witness.fileName, now)
       try directory.folder.rename(Witness.fileName, to: aside)
       notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
@@ -271,6 +303,7 @@ struct Opening: ~Copyable {
     do {
       try files?.database.checkpoint()
       if found.witness != witness { try writeWitness(in: directory) }
+      if !key.hasChecksum { try StoreKey.write(key.authenticator, in: directory.folder) }
       try forgetSealed(in: directory)
       if let master = reading.unwrapped?.master { try KeyRing.settle(master, in: directory.folder) }
     } catch {
@@ -290,6 +323,19 @@ struct Opening: ~Copyable {
 
   // MARK: Damage
 
+  /// Nothing is believed, and nothing is touched.
+  mutating func cannotRead(_ reason: String) {
+    files = nil
+    reading = Reading()
+    condition = .unreadable("\(reason); look at the disk, then restart identityd")
+    notices.append(.condition(condition))
+  }
+
+  private mutating func cannotWrite(_ reason: String) {
+    condition = .unwritable(reason)
+    notices.append(.condition(condition))
+  }
+
   private mutating func damaged(_ reason: String) {
     condition = .damaged("\(path): \(reason)")
     notices.append(.condition(condition))
@@ -307,6 +353,7 @@ struct Opening: ~Copyable {
   private mutating func setAside(in directory: borrowing StateDirectory, _ found: Found, _ reason: String) throws {
     files = nil
     reading = Reading()
+    guard !directory.isReadOnly else { return damaged(reason) }
     // Without a witness the next start would take the empty place for a first start.
     if found.witness == nil { try writeWitness(in: directory) }
     let aside = Store.asideName(Store.fileName, now)

@@ -6,17 +6,23 @@ import LinuxSystem
 // either the old file with its log, or a whole new file: "rewritten" is the name that only a synced and proven one gets.
 extension Store {
   static let draftName = "identityd.db.draft"
-  private static let rewrittenName = "identityd.db.rewritten"
+  static let rewrittenName = "identityd.db.rewritten"
 
   /// Writes the store anew after a commit failed, so that changes are possible again.
   ///
   /// The writer's own registry may be ahead of the disk after a failure: the one returned takes its place.
   /// - Returns: what the store holds now, or nil when it still cannot be written; ``condition`` then says why.
   package mutating func heal() -> Registry? {
-    if case .damaged = condition { return nil }
+    switch condition {
+    case .damaged, .unreadable: return nil
+    case .writable, .full, .unwritable: break
+    }
     do {
+      // Nothing that is written elsewhere, or without the lock, would last.
+      guard !directory.isReadOnly else { throw Self.readOnly }
+      guard try directory.folder.isInPlace() else { throw moved }
       let registry = try rewrite()
-      condition = .writable
+      try restoreKeys()
       return registry
     } catch {
       condition = StoreCondition(after: error)
@@ -24,11 +30,42 @@ extension Store {
     }
   }
 
+  static let readOnly = SystemError(
+    call: "write to the file system of the store, which is mounted read-only: remount it, then restart identityd",
+    code: EROFS)
+
+  /// Writes the keys anew that are not there any more as they were. What is in their places is set aside.
+  private mutating func restoreKeys() throws {
+    condition = .writable
+    defer { measure() }
+    let found = try KeyFiles(in: directory.folder)
+    let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
+    if found.store != keyFiles.store {
+      try setAside(StoreKey.fileName, now)
+      try StoreKey.write(authenticator, in: directory.folder)
+    }
+    if needsMasterFile, found.master != keyFiles.master {
+      try setAside(MasterKey.fileName, now)
+      keyFiles = try KeyFiles(in: directory.folder)
+      // What was in the file is not known any more, only what it opened.
+      _ = try rotateKey(at: now)
+    }
+    keyFiles = try KeyFiles(in: directory.folder)
+  }
+
+  private func setAside(_ name: String, _ now: Timestamp) throws(SystemError) {
+    guard try directory.folder.status(of: name) != nil else { return }
+    try directory.folder.rename(name, to: Self.asideName(name, now))
+    try directory.folder.synchronize()
+  }
+
   private mutating func rewrite() throws -> Registry {
     // Without a connection an earlier attempt got beyond this step.
     if files != nil, try directory.folder.status(of: Self.rewrittenName) == nil {
       do {
         try writeDraft()
+        // One that only the page cache has would be believed here, and be gone after a power cut.
+        if let lost = try DiskReading.read(Self.draftName, in: directory.folder)?.lostWrite { throw lost }
       } catch {
         // What it took of a full disk is everybody's.
         try? Self.removeDraft(in: directory)
@@ -42,11 +79,12 @@ extension Store {
     // From here on the old file must not be written: the new one is the store.
     files = nil
     try Self.finishRewrite(in: directory)
-    let database = try Self.connect(path, options)
+    let database = try Self.connect(path, options, readOnly: false)
     var reading = try Reading(database, authenticator, keys)
     try requireAcknowledged(reading, "the rewritten store")
     try database.checkpoint()
     files = try OpenFiles(database, version: reading.version, in: directory)
+    measure()
     // One that could not be migrated at the start.
     if reading.version < Schema.version {
       reading = try Self.migrated(

@@ -23,6 +23,8 @@ package enum StateDirectoryFailure: Error, CustomStringConvertible {
 /// The folder that holds all state, locked for one daemon.
 package struct StateDirectory: ~Copyable, Sendable {
   let folder: Folder
+  /// Whether its file system is mounted read-only: the lock is shared then, with others that only read.
+  let isReadOnly: Bool
   private let lock: FileLock
 
   private static let lockName = "lock"
@@ -35,7 +37,8 @@ package struct StateDirectory: ~Copyable, Sendable {
       try Folder.create(path: path, mode: 0o700)
       let folder = try Folder(path: path)
       // Who holds it comes first: that is the more useful answer to somebody who starts a second daemon as root.
-      let known = try knownLock(folder)
+      var isReadOnly = false
+      let known = try knownLock(folder, &isReadOnly)
       let (owner, mode) = try folder.ownerAndMode()
       guard owner == Accounts.ownUserID else {
         throw StateDirectoryFailure.unsafe(
@@ -46,9 +49,11 @@ package struct StateDirectory: ~Copyable, Sendable {
           path: path, reason: "others may enter it (mode \(String(mode, radix: 8))); run 'chmod 0700 \(path)'")
       }
       let lock = try lock(known, in: folder)
-      try lock.file.truncate(name: lockName)
-      _ = try lock.file.write(Array("pid \(ProcessGuard.processID)\n".utf8))
-      return StateDirectory(folder: folder, lock: lock)
+      if !isReadOnly {
+        try lock.file.truncate(name: lockName)
+        _ = try lock.file.write(Array("pid \(ProcessGuard.processID)\n".utf8))
+      }
+      return StateDirectory(folder: folder, isReadOnly: isReadOnly, lock: lock)
     } catch let failure as StateDirectoryFailure {
       throw failure
     } catch let error as SystemError {
@@ -61,12 +66,15 @@ package struct StateDirectory: ~Copyable, Sendable {
   /// Takes the lock that is there already.
   ///
   /// - Returns: nil where there is none, or none that is ours to open: the check of the owner says why.
-  private static func knownLock(_ folder: borrowing Folder) throws -> FileLock? {
+  private static func knownLock(_ folder: borrowing Folder, _ isReadOnly: inout Bool) throws -> FileLock? {
     guard try folder.status(of: lockName) != nil else { return nil }
     do {
       return try take(try folder.open(lockName, flags: O_RDWR), in: folder)
     } catch let error as SystemError where error.code == EACCES {
       return nil
+    } catch let error as SystemError where error.code == EROFS {
+      isReadOnly = true
+      return try take(try folder.open(lockName, flags: O_RDONLY), in: folder, isShared: true)
     }
   }
 
@@ -75,8 +83,11 @@ package struct StateDirectory: ~Copyable, Sendable {
     return try take(try folder.open(lockName, flags: O_RDWR | O_CREAT, mode: 0o600), in: folder)
   }
 
-  private static func take(_ file: consuming Descriptor, in folder: borrowing Folder) throws -> FileLock {
-    guard let lock = try FileLock(of: file, name: "\(folder.path)/\(lockName)") else { throw held(folder) }
+  private static func take(_ file: consuming Descriptor, in folder: borrowing Folder, isShared: Bool = false) throws
+    -> FileLock
+  {
+    let lock = try FileLock(of: file, name: "\(folder.path)/\(lockName)", isShared: isShared)
+    guard let lock else { throw held(folder) }
     return lock
   }
 

@@ -25,14 +25,18 @@ package struct Store: ~Copyable, Sendable {
   /// Computes identifiers with a key of its own, on any thread; nil where the store's key is not known, because nothing
   /// may be derived then.
   package let derivation: IdentifierDerivation?
-  /// The witness of the last commit; see ``Witness/latestFileName``.
-  let latest: Descriptor
+  /// The witness of the last commit; see ``Witness/latestFileName``. Nil where nothing can be written.
+  let latest: Descriptor?
+  /// The files of the keys.
+  var keyFiles: KeyFiles
   /// What was found at start, until somebody takes it.
   var found: StoreContent?
   /// What can be done now.
   package internal(set) var condition: StoreCondition
-  /// How large the database and its log were when they were looked at last, in bytes.
-  package private(set) var size: Int64 = 0
+  /// How long the database and its log were when they were looked at last, in bytes.
+  private(set) var lengths = (file: Int64(0), log: Int64(0))
+  /// How large both were together, in bytes.
+  package var size: Int64 { lengths.file + lengths.log }
 
   /// What an administrator can set in `[Store]`.
   package struct Options: Equatable, Sendable {
@@ -76,7 +80,8 @@ extension Store {
   mutating func commit(
     _ body: (inout Edit, borrowing Authenticator) throws(DatabaseError) -> Void
   ) throws {
-    try requireOwnFiles()
+    try requireOwnKeys()
+    try requireOwnFiles(behind: lengths)
     let next = try files?.commit(identity: identity, created: created, after: ledger, sealing, authenticator) {
       (edit) throws(DatabaseError) in try body(&edit, authenticator)
     }
@@ -95,7 +100,7 @@ extension Store {
   /// What keeps the store in order behind a commit: the log written back, the witnesses told.
   private mutating func maintain() {
     do {
-      try latest.overwrite(with: Witness(store: identity, revision: ledger.revision).bytes(authenticator))
+      try latest?.overwrite(with: Witness(store: identity, revision: ledger.revision).bytes(authenticator))
       if files?.database.logSize ?? 0 > Int64(options.checkpointSize) { try files?.database.writeBackLog() }
       if ledger.revision % Self.witnessInterval == 0 { try writeWitness() }
     } catch {
@@ -106,13 +111,37 @@ extension Store {
   /// How many transactions may pass before the witness is told: it costs two syncs of its own.
   private static var witnessInterval: Int64 { 1_024 }
 
-  /// Fails when a file was deleted or replaced under the daemon: what is committed to it would be gone at the next start.
-  private mutating func requireOwnFiles() throws(SystemError) {
+  /// Fails when a file was deleted, replaced or cut short under the daemon: what is committed to it would be gone at the
+  /// next start.
+  ///
+  /// - Parameter lengths: how long the files have to be at least: nobody else writes to them.
+  private mutating func requireOwnFiles(behind lengths: (file: Int64, log: Int64) = (0, 0)) throws(SystemError) {
     guard let file = try directory.folder.status(of: Self.fileName),
       let log = try directory.folder.status(of: Self.logName),
       files?.writes(to: file, log: log) == true
     else { throw SystemError(call: "\(path) or its log was replaced or deleted under the daemon", code: ESTALE) }
-    size = file.size + log.size
+    guard file.size >= lengths.file, log.size >= lengths.log else {
+      throw SystemError(call: "\(path) or its log was cut short under the daemon", code: ESTALE)
+    }
+    self.lengths = (file.size, log.size)
+  }
+
+  /// Fails when what the next start needs besides was taken away under the daemon: a key, or the state directory itself.
+  private func requireOwnKeys() throws(SystemError) {
+    guard try directory.folder.isInPlace() else { throw moved }
+    let found = try KeyFiles(in: directory.folder)
+    guard found.store == keyFiles.store, !needsMasterFile || found.master == keyFiles.master else {
+      throw SystemError(
+        call: "\(StoreKey.fileName) or \(MasterKey.fileName) in \(folderPath) was replaced or deleted under the daemon",
+        code: ESTALE)
+    }
+  }
+
+  /// Whether the next start opens items by a master key in a file that is there. One that is missing may come at any time.
+  var needsMasterFile: Bool { dataKey != nil && ledger.wrappedKey?.source == .file }
+
+  var moved: SystemError {
+    SystemError(call: "\(folderPath) was moved away under the daemon: move it back", code: ESTALE)
   }
 
   /// Gives back what is kept of the file to have it at hand.
@@ -120,8 +149,8 @@ extension Store {
 
   /// Looks how large the database and its log are, which each commit does by itself.
   package mutating func measure() {
-    let sizes = [Self.fileName, Self.logName].map { ((try? directory.folder.status(of: $0)) ?? nil)?.size ?? 0 }
-    size = sizes.reduce(0, +)
+    func length(_ name: String) -> Int64 { ((try? directory.folder.status(of: name)) ?? nil)?.size ?? 0 }
+    lengths = (length(Self.fileName), length(Self.logName))
   }
 
   func writeWitness() throws(SystemError) {
@@ -151,11 +180,24 @@ extension Store {
     defer { files = nil }
     guard condition == .writable else { return nil }
     do {
+      try requireOwnFiles(behind: lengths)
       try files?.database.checkpoint()
       try writeWitness()
       return nil
     } catch {
       return "\(error)"
     }
+  }
+}
+
+/// The files of the keys as they are in the state directory: others in their places would open nothing at the next start.
+struct KeyFiles: Equatable, Sendable {
+  let store: FileStatus?
+  /// The master key, and the one that is about to take its place.
+  let master: [FileStatus?]
+
+  init(in folder: borrowing Folder) throws(SystemError) {
+    store = try folder.status(of: StoreKey.fileName)
+    master = [try folder.status(of: MasterKey.fileName), try folder.status(of: MasterKey.nextFileName)]
   }
 }

@@ -1,4 +1,5 @@
 package import IdentityCore
+package import LinuxSystem
 
 /// Why a store cannot be opened at all. Everything else is a ``StoreCondition``: the daemon serves what it can.
 package enum StoreFailure: Error, CustomStringConvertible {
@@ -51,10 +52,12 @@ package final class StoreContent: Sendable {
   package let condition: StoreCondition
   /// What an operator should read, in order.
   package let notices: [StoreNotice]
+  /// What the reads of the start saw.
+  package let source: DiskReading.Source
 
   init(
     registry: Registry, events: [Event], fingerprint: MachineFingerprint, isSealedHere: Bool,
-    condition: StoreCondition, notices: [StoreNotice]
+    condition: StoreCondition, notices: [StoreNotice], source: DiskReading.Source = .disk
   ) {
     self.registry = registry
     self.events = events
@@ -62,5 +65,6 @@ package final class StoreContent: Sendable {
     self.isSealedHere = isSealedHere
     self.condition = condition
     self.notices = notices
+    self.source = source
   }
 }

@@ -1,9 +1,10 @@
+import CSodium
 import Glibc
 import IdentityCore
 import LinuxSystem
 
-/// The key of the proofs, and the file it is kept in: 64 hexadecimal digits and a line feed, mode 0600, made at the first
-/// start.
+/// The key of the proofs, and the file it is kept in, mode 0600, made at the first start. One line of text:
+/// `identityd-key 1 <key> <checksum>`, both in hexadecimal digits.
 ///
 /// It guards against damage and against files from elsewhere, not against somebody who can read the state directory.
 struct StoreKey: ~Copyable {
@@ -12,6 +13,8 @@ struct StoreKey: ~Copyable {
   let authenticator: Authenticator
   /// Whether it is the key of this store, or one that proves nothing that is stored.
   let isKnown: Bool
+  /// Whether the file has the key's checksum, which those of earlier versions lack.
+  let hasChecksum: Bool
 
   /// Reads the key. Where the file is missing or holds something else, the key is one that proves nothing.
   static func read(in folder: borrowing Folder) throws(SystemError) -> StoreKey {
@@ -19,10 +22,18 @@ struct StoreKey: ~Copyable {
     if var text = try Witness.read(fileName, in: folder) {
       let parsed = parse(text)
       text.wipe()
-      if var key = parsed { return StoreKey(authenticator: try authenticator(&key), isKnown: true) }
+      if var parsed {
+        return StoreKey(
+          authenticator: try authenticator(&parsed.key), isKnown: true, hasChecksum: parsed.hasChecksum)
+      }
     }
+    return try unknown()
+  }
+
+  /// A key that proves nothing.
+  static func unknown() throws(SystemError) -> StoreKey {
     var key = try random()
-    return StoreKey(authenticator: try authenticator(&key), isKnown: false)
+    return StoreKey(authenticator: try authenticator(&key), isKnown: false, hasChecksum: false)
   }
 
   /// Makes a key for a new store and stores it.
@@ -33,10 +44,38 @@ struct StoreKey: ~Copyable {
   static func create(in folder: borrowing Folder, aside: String?) throws(SystemError) -> StoreKey {
     if let aside, try folder.status(of: fileName) != nil { try folder.rename(fileName, to: aside) }
     var key = try random()
-    var text = hexadecimalLine(key)
+    let authenticator = try authenticator(&key)
+    try write(authenticator, in: folder)
+    return StoreKey(authenticator: authenticator, isKnown: true, hasChecksum: true)
+  }
+
+  /// Stores a key, in the place of what is there.
+  static func write(_ authenticator: borrowing Authenticator, in folder: borrowing Folder) throws(SystemError) {
+    var key = authenticator.keyBytes
+    defer { key.wipe() }
+    var text = line(key)
     defer { text.wipe() }
     try folder.replace(fileName, with: text, mode: 0o600)
-    return StoreKey(authenticator: try authenticator(&key), isKnown: true)
+  }
+
+  private static let head = Array("identityd-key 1 ".utf8)
+
+  private static func line(_ key: [UInt8]) -> [UInt8] {
+    var text: [UInt8] = []
+    text.reserveCapacity(Witness.longestLength)
+    text += head
+    text.append(hexadecimal: key)
+    text.append(UInt8(ascii: " "))
+    text.append(hexadecimal: checksum(key))
+    text.append(UInt8(ascii: "\n"))
+    return text
+  }
+
+  private static func checksum(_ key: [UInt8]) -> [UInt8] {
+    let whole = keyedHash(key, key: Array("identityd key checksum".utf8))
+    // libsodium leaves the last of what it hashed on the stack.
+    sodium_stackzero(4_096)
+    return Array(whole.prefix(16))
   }
 
   /// Makes a key of its own for computed identifiers; nil where this is not the key of the store.
@@ -59,24 +98,43 @@ struct StoreKey: ~Copyable {
     return key
   }
 
-  private static func parse(_ text: [UInt8]) -> [UInt8]? {
-    guard text.count == 2 * Authenticator.length + 1, text.last == UInt8(ascii: "\n") else { return nil }
-    var key: [UInt8] = []
-    key.reserveCapacity(Authenticator.length)
-    for index in stride(from: 0, to: 2 * Authenticator.length, by: 2) {
-      guard let high = hexadecimalDigit(text[index]), let low = hexadecimalDigit(text[index + 1]) else { return nil }
-      key.append(high << 4 | low)
+  /// - Returns: nil for what is no key, or not the one that its checksum is of.
+  private static func parse(_ text: [UInt8]) -> (key: [UInt8], hasChecksum: Bool)? {
+    let digits = 2 * Authenticator.length
+    // As versions up to 0.1 wrote it: the digits and a line feed.
+    if text.count == digits + 1 {
+      guard text.last == UInt8(ascii: "\n"), let key = bytes(text[..<digits]) else { return nil }
+      return (key, false)
     }
-    return key
+    guard text.starts(with: head), var key = bytes(text.dropFirst(head.count).prefix(digits)) else { return nil }
+    var whole = line(key)
+    defer { whole.wipe() }
+    guard whole == text else {
+      key.wipe()
+      return nil
+    }
+    return (key, true)
+  }
+
+  private static func bytes(_ digits: ArraySlice<UInt8>) -> [UInt8]? {
+    guard digits.count == 2 * Authenticator.length else { return nil }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Authenticator.length)
+    for index in stride(from: digits.startIndex, to: digits.endIndex, by: 2) {
+      guard let high = hexadecimalDigit(digits[index]), let low = hexadecimalDigit(digits[index + 1]) else {
+        return nil
+      }
+      bytes.append(high << 4 | low)
+    }
+    return bytes
   }
 }
 
 /// Two digits a byte, lower case, and a line feed: for keys, of which no string may be left in memory.
 func hexadecimalLine(_ bytes: [UInt8]) -> [UInt8] {
-  let digits = Array("0123456789abcdef".utf8)
   var line: [UInt8] = []
   line.reserveCapacity(2 * bytes.count + 1)
-  for byte in bytes { line += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
+  line.append(hexadecimal: bytes)
   line.append(UInt8(ascii: "\n"))
   return line
 }

@@ -20,7 +20,7 @@ struct Witness: Equatable {
   let revision: Int64
 
   /// More bytes than there are in a line of this form.
-  private static let longestLength = 256
+  static let longestLength = 256
 
   /// The content of the file.
   func bytes(_ authenticator: borrowing Authenticator) -> [UInt8] {

@@ -26,7 +26,7 @@ extension StatusRow {
   package static let socket = StatusRow("socket", "The path of the socket that the daemon listens on.")
   package static let store = StatusRow(
     "store", audience: .everybody,
-    "'ok', 'no-space', 'read-only' or 'damaged'; identityd(8) says what each means. Changes are possible with 'ok' alone."
+    "'ok', 'no-space', 'read-only', 'read-error' or 'damaged'; identityd(8) says what each means. Changes are possible with 'ok' alone."
   )
   package static let connections = StatusRow("connections", "How many connections there are, this one included.")
   package static let subscribers = StatusRow("subscribers", "How many connections subscribed to events.")
@@ -58,6 +58,10 @@ extension StatusRow {
   package static let sealed = StatusRow("sealed", audience: .everybody, "Only where the store is sealed: 'yes'.")
   package static let storeReason = StatusRow(
     "store-reason", audience: .everybody, "Only where 'store' is not 'ok': why, as the answer to a change has it.")
+  package static let storeSource = StatusRow(
+    "store-source",
+    "Only where the start could not read the store from the disk itself, because its file system keeps what was read: 'cache'. After a failed write the cache can have what the disk does not have."
+  )
   package static let manifestFault = StatusRow(
     "manifest-fault", "Something that is wrong with a manifest. A row each, the first 16.")
   package static let manifestFaults = StatusRow(
@@ -71,6 +75,6 @@ extension StatusRow {
     version, lineProtocol, process, started, uptime, boot, socket, store, connections, subscribers, lastEvent,
     keptEvents,
     apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens, key, fleet, suspect,
-    keyReason, sealed, storeReason, manifestFault, manifestFaults, stateDirectory, manifestFolder,
+    keyReason, sealed, storeReason, storeSource, manifestFault, manifestFaults, stateDirectory, manifestFolder,
   ]
 }

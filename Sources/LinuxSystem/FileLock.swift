@@ -10,11 +10,12 @@ package struct FileLock: ~Copyable, Sendable {
 
   /// Takes the lock.
   ///
+  /// - Parameter isShared: whether others may share it, which is all that a file open for reading can have.
   /// - Returns: nil when another open file holds it.
-  package init?(of file: consuming Descriptor, name: String) throws(SystemError) {
+  package init?(of file: consuming Descriptor, name: String, isShared: Bool = false) throws(SystemError) {
     let number = file.number
     do {
-      try system("lock \(name)") { clinux_lock(number) }
+      try system("lock \(name)") { clinux_lock(number, isShared ? 1 : 0) }
     } catch  where error.code == EAGAIN || error.code == EACCES {
       return nil
     }

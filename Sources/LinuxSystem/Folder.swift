@@ -62,6 +62,25 @@ package struct Folder: ~Copyable, Sendable {
       adopting: try system("open \(path)/\(name)") { unsafe clinux_openat(number, name, flags, mode) })
   }
 
+  /// Opens a file in the folder to read it around the page cache (O_DIRECT, open(2)).
+  func openAroundCache(_ name: String) throws(SystemError) -> Descriptor {
+    let number = descriptor.number
+    return Descriptor(adopting: try system("open \(path)/\(name)") { unsafe clinux_openat_direct(number, name) })
+  }
+
+  /// Whether the path that the folder was opened by leads to it still.
+  package func isInPlace() throws(SystemError) -> Bool {
+    var (own, found) = (stat(), stat())
+    let number = descriptor.number
+    try system("fstat \(path)") { unsafe fstat(number, &own) }
+    do {
+      try system("stat \(path)") { unsafe stat(path, &found) }
+    } catch  where [ENOENT, ENOTDIR, ELOOP].contains(error.code) {
+      return false
+    }
+    return own.st_dev == found.st_dev && own.st_ino == found.st_ino
+  }
+
   /// Makes an empty file; one that is there already is refused.
   package func create(_ name: String, mode: UInt32) throws(SystemError) {
     _ = try open(name, flags: O_WRONLY | O_CREAT | O_EXCL, mode: mode)
@@ -131,6 +150,8 @@ package struct FileStatus: Equatable, Sendable {
   package let inode: UInt64
   /// Its length in bytes.
   package let size: Int64
+  /// When its content was written last, in nanoseconds: a new file may get the number of one that is gone.
+  private let modified: Int64
   private let type: mode_t
 
   /// Whether it is a regular file.
@@ -153,6 +174,7 @@ package struct FileStatus: Equatable, Sendable {
     device = UInt64(status.st_dev)
     inode = UInt64(status.st_ino)
     size = Int64(status.st_size)
+    modified = Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
     type = status.st_mode & S_IFMT
   }
 }

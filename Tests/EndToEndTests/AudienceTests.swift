@@ -41,7 +41,7 @@ import Testing
 
   /// The rows of `status` that are there now, by the table, for some audiences.
   private func rows(_ audiences: Set<RowAudience>) -> [String] {
-    let absent = ["suspect", "key-reason", "sealed", "store-reason"]
+    let absent = ["suspect", "key-reason", "sealed", "store-reason", "store-source"]
     return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)
   }
 

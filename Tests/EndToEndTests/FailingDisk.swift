@@ -82,6 +82,12 @@ final class FailingDisk {
     try must(["mount", "-o", "loop", rest.path, place.path])
   }
 
+  /// Unmounts and mounts it, as an orderly reboot does.
+  func remount() throws {
+    try must(["umount", place.path])
+    try must(["mount", device, place.path])
+  }
+
   /// Takes everything down.
   func remove() {
     _ = try? run(["umount", "--lazy", place.path])

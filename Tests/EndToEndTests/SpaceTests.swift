@@ -93,17 +93,34 @@ import Testing
     #expect(try daemon.client().statusValue("store") == "ok")
   }
 
-  @Test func `row 20: a disk that is mounted read-only refuses the start, and says why`() throws {
-    let daemon = try DaemonUnderTest().start()
-    let device = try daemon.uuid("get device")
-    daemon.end()
+  @Test func `row 20: a first start on a file system that is mounted read-only is refused, and says why`() throws {
+    let daemon = try DaemonUnderTest()
     let folder = daemon.state.path
-    let mount = "mount --bind \(folder) \(folder) && mount -o remount,bind,ro \(folder) && exec \"$@\""
-    try daemon.launch(through: ["unshare", "--mount", "sh", "-c", mount, "-"])
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    let mount = #"mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@""#
+    try daemon.launch(through: ["unshare", "--mount", "sh", "-c", mount, folder])
     #expect(daemon.exitStatus() == 73)
     #expect(daemon.log.contains("\(folder)/lock: Read-only file system"), "\(daemon.log)")
-    try daemon.start()
+  }
+
+  @Test(arguments: [SIGTERM, SIGKILL])
+  func `row 20: on a file system that is mounted read-only what is stored is served`(signal: Int32) throws {
+    let daemon = try DaemonUnderTest().start()
+    let (device, installation) = (try daemon.uuid("get device"), try daemon.uuid("get installation"))
+    #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
+    daemon.end(with: signal)
+    let mount = #"mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@""#
+    try daemon.start(through: ["unshare", "--mount", "sh", "-c", mount, daemon.state.path])
+    #expect(try daemon.client().statusValue("store") == "read-only")
     #expect(try daemon.uuid("get device") == device)
+    #expect(try daemon.uuid("get installation") == installation)
+    #expect(try daemon.client().ask("item read service=s account=a")[0].hasPrefix("OK data=eA=="))
+    for _ in 0..<2 { #expect(try daemon.ask("item delete account=a").hasPrefix("ERR read-only ")) }
+    daemon.end()
+    try daemon.start()
+    #expect(try daemon.client().statusValue("store") == "ok")
+    #expect(try daemon.ask("item delete account=a") == "OK 1")
   }
 
   @Test func `row 20: a disk that turns read-only under the daemon is said to be, and reads go on`() throws {

@@ -89,6 +89,62 @@ import Testing
     "strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", "inject=pwrite64:error=ENOSPC",
   ]
 
+  /// Starts the daemon with a fault in its own system calls on the database.
+  private func start(_ daemon: DaemonUnderTest, _ fault: String) throws {
+    let call = fault.split(separator: ":")[0]
+    try daemon.start(
+      through: [
+        "strace", "-f", "-o", "/dev/null", "-e", "trace=\(call)", "-e", "inject=\(fault)", "-P",
+        daemon.state.appending(path: "identityd.db").path,
+      ])
+  }
+
+  /// Ends a daemon that runs under strace.
+  private func endTraced(_ daemon: DaemonUnderTest) throws {
+    kill(try #require(Int32(try daemon.client().statusValue("pid") ?? "")), SIGKILL)
+    daemon.process.waitUntilExit()
+  }
+
+  @Test func `row 5: a disk that cannot be read for a moment at a start costs that moment`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    daemon.end()
+    try start(daemon, "pread64:error=EIO:when=1..3")
+    #expect(try daemon.client().statusValue("store") == "ok")
+    #expect(try daemon.uuid("get device") == device)
+    try endTraced(daemon)
+    #expect(try !FileManager.default.contentsOfDirectory(atPath: daemon.state.path).contains { $0.contains("damaged") })
+  }
+
+  @Test func `row 5: a disk that cannot be read at a start has nothing renamed, and nothing is made up`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    daemon.end()
+    let names = try FileManager.default.contentsOfDirectory(atPath: daemon.state.path).sorted()
+    try start(daemon, "pread64:error=EIO")
+    #expect(try daemon.client().statusValue("store") == "read-error")
+    for request in ["get device", "get session", "item put service=s account=a data=eA=="] {
+      let answer = try daemon.ask(request)
+      #expect(answer.hasPrefix("ERR unavailable "), "\(request): \(answer)")
+    }
+    try endTraced(daemon)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: daemon.state.path).sorted() == names)
+    try daemon.start()
+    #expect(try daemon.uuid("get device") == device)
+  }
+
+  @Test func `row 3: a start that learns of a lost write has the store written anew before it takes changes`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    daemon.end()
+    try start(daemon, "fsync:error=EIO:when=1")
+    #expect(try daemon.client().statusValue("store") == "read-only")
+    #expect(try daemon.uuid("get device") == device)
+    _ = try eventually(daemon, "get installation")
+    try daemon.waitForLog("The store was written anew")
+    try endTraced(daemon)
+  }
+
   @Test func `row 7: reads are served while the disk takes its time`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")

@@ -57,7 +57,7 @@ import Testing
       return try workspace.read("store.key")
     }
     #expect(keys[0] != keys[1])
-    #expect(keys[0].count == 65)
+    #expect(keys[0].count == 114)
   }
 
   @Test(arguments: ["link", "fifo", "folder"])

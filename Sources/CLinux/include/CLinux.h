@@ -64,19 +64,26 @@ int clinux_seal(int descriptor);
 int clinux_is_sealed(int descriptor);
 /// fallocate() with FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE.
 int clinux_punch_hole(int descriptor, off_t offset, off_t length);
+/// How many pages of a file's front the page cache has (mincore()), or -1.
+long clinux_cached_pages(int descriptor, size_t length);
+/// Whether a file's pages live in the page cache alone, as those of tmpfs do: 1 or 0, or -1.
+int clinux_is_in_memory(int descriptor);
 /// mmap() of a file's front, shared, to read and write: NULL where it fails.
 void *clinux_map_shared(int descriptor, size_t length);
 /// One atomic load, and one atomic store that neither what comes before it nor what comes after it can pass.
 uint64_t clinux_load_word(const uint64_t *word);
 void clinux_store_word(uint64_t *word, uint64_t value);
 
-/// An open file description lock on the whole file: 0, or -1 with EAGAIN when another holds it.
-int clinux_lock(int descriptor);
+/// An open file description lock on the whole file, which others may share where asked: 0, or -1 with EAGAIN when another
+/// holds it.
+int clinux_lock(int descriptor, int is_shared);
 /// Frees that lock, for whoever has the same open file: 0, or -1.
 int clinux_unlock(int descriptor);
 /// open() with O_CLOEXEC | O_NOFOLLOW added.
 int clinux_open(const char *path, int flags, mode_t mode);
 int clinux_openat(int folder, const char *path, int flags, mode_t mode);
+/// open() of a file to be read around the page cache (O_DIRECT).
+int clinux_openat_direct(int folder, const char *path);
 /// pipe2() with O_CLOEXEC.
 int clinux_pipe(int *reading, int *writing);
 /// posix_spawn_file_actions_addclosefrom_np().

@@ -58,7 +58,7 @@ extension StoreFacts {
     switch state {
     case "no-space":
       return .failure("\(reason): make room, and the next change makes it good", .anybody("df", "-h", folder))
-    case "read-only": return .failure(reason, .root("journalctl", "--dmesg", "--priority=warning"))
+    case "read-only", "read-error": return .failure(reason, .root("journalctl", "--dmesg", "--priority=warning"))
     default:
       if reason.contains("store.key") { return restore("store.key", reason, folder) }
       return restore(nil, reason, folder)
