@@ -1,3 +1,4 @@
+import IdentityCore
 import LinuxSystem
 
 /// A client of identityd for programs without Swift concurrency: each call blocks the thread until the answer is there.
@@ -36,8 +37,9 @@ public struct BlockingIdentityClient: ~Copyable {
   /// - Parameters:
   ///   - topics: none for all.
   ///   - since: the number of the event to begin behind; nil to begin with what happens from now on.
-  public func events(topics: EventTopic..., since: Int64? = nil) -> BlockingIdentityEvents {
-    BlockingIdentityEvents(of: daemon, topics: topics, since: since)
+  ///   - epoch: the epoch of that number, as ``IdentityEventStep/following(after:epoch:)`` told it; nil if it was not kept.
+  public func events(topics: EventTopic..., since: Int64? = nil, epoch: String? = nil) -> BlockingIdentityEvents {
+    BlockingIdentityEvents(of: daemon, topics: topics, since: since, epoch: epoch)
   }
 
   private mutating func exchange(_ line: RequestLine, _ patience: Patience) throws(DaemonConnection.Failure)
@@ -67,8 +69,9 @@ public struct BlockingIdentityClient: ~Copyable {
 public struct BlockingIdentityEvents: ~Copyable {
   private var follower: EventFollower
 
-  init(of daemon: DaemonSocket, topics: [EventTopic], since: Int64?) {
-    follower = EventFollower(of: daemon, topics: topics.map(\.rawValue), since: since, tellsBeginning: true)
+  init(of daemon: DaemonSocket, topics: [EventTopic], since: Int64?, epoch: String?) {
+    follower = EventFollower(
+      of: daemon, topics: topics.map(\.rawValue), since: since, epoch: epoch.map { Text($0) }, tellsBeginning: true)
   }
 
   /// Blocks until the next step.
@@ -82,7 +85,7 @@ public struct BlockingIdentityEvents: ~Copyable {
     } catch {
       throw IdentityError(error)
     }
-    if let told = IdentityEventStep(step, last: follower.last) { return told }
+    if let told = IdentityEventStep(step, last: follower.last, epoch: follower.epoch) { return told }
     guard case .refused(let code, let text) = step else { throw .brokenAnswer("there is no event") }
     throw IdentityError(code: code, text: text)
   }

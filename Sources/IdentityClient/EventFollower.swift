@@ -52,15 +52,20 @@ package struct EventFollower: ~Copyable {
   /// - Parameters:
   ///   - topics: none for all.
   ///   - since: the number of the event to begin behind; nil to begin with what happens from now on.
+  ///   - epoch: the epoch of that number; nil where it is not known.
   ///   - tellsBeginning: whether ``Step/found`` comes as well when events can be had for the first time.
-  package init(of daemon: DaemonSocket, topics: [String], since: Int64?, tellsBeginning: Bool = false) {
+  package init(
+    of daemon: DaemonSocket, topics: [String], since: Int64?, epoch: Text? = nil, tellsBeginning: Bool = false
+  ) {
     self.daemon = daemon
     isLost = tellsBeginning
-    position = EventPosition(topics, since: since)
+    position = EventPosition(topics, since: since, epoch: epoch)
   }
 
   /// The number behind which events come next; nil as long as that is not known.
   package var last: Int64? { position.last }
+  /// The epoch of that number; nil as long as that is not known.
+  package var epoch: Text? { position.epoch }
 
   /// Waits for the next step.
   ///

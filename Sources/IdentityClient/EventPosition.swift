@@ -31,16 +31,24 @@ struct EventPosition {
   private let topics: [String]
   /// The last event seen, or known to have happened before; nil where that is not known.
   private(set) var last: Int64?
+  /// The epoch that its number is of; nil where that is not known.
+  private(set) var epoch: Text?
   private var hasFollowed = false
 
-  init(_ topics: [String], since: Int64?) {
+  init(_ topics: [String], since: Int64?, epoch: Text? = nil) {
     self.topics = topics
     last = since
+    self.epoch = epoch
   }
 
   /// What to ask the daemon on a fresh connection.
   var request: [UInt8] {
-    DaemonConnection.request(["subscribe"] + topics + (last.map { ["since=\($0)"] } ?? []))
+    var words = ["subscribe"] + topics
+    if let last {
+      words.append("since=\(last)")
+      if let epoch { words.append("epoch=\(epoch)") }
+    }
+    return DaemonConnection.request(words)
   }
 
   mutating func take(_ answer: DaemonConnection.Answer) -> Subscribed {
@@ -49,6 +57,7 @@ struct EventPosition {
       guard let sequence = content.words.first.flatMap({ Int64($0.description) }) else { return .malformed }
       // Behind `since=` nothing is passed over before it has come, whatever number the daemon names.
       if last == nil { last = sequence }
+      epoch = content["epoch"]
       hasFollowed = true
       return .following
     case .error(code: "gone", let text) where last != nil:

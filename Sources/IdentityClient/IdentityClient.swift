@@ -38,13 +38,14 @@ public final class IdentityClient: Sendable {
   /// - Parameters:
   ///   - topics: none for all.
   ///   - since: the number of the event to begin behind; nil to begin with what happens from now on.
-  public func events(topics: EventTopic..., since: Int64? = nil) -> IdentityEvents {
-    events(topics: topics, since: since)
+  ///   - epoch: the epoch of that number, as ``IdentityEventStep/following(after:epoch:)`` told it; nil if it was not kept.
+  public func events(topics: EventTopic..., since: Int64? = nil, epoch: String? = nil) -> IdentityEvents {
+    events(topics: topics, since: since, epoch: epoch)
   }
 
   /// The same, of an array.
-  public func events(topics: [EventTopic], since: Int64? = nil) -> IdentityEvents {
-    IdentityEvents(of: daemon, topics: topics, since: since)
+  public func events(topics: [EventTopic], since: Int64? = nil, epoch: String? = nil) -> IdentityEvents {
+    IdentityEvents(of: daemon, topics: topics, since: since, epoch: epoch)
   }
 }
 

@@ -50,7 +50,7 @@ public enum IdentityError: Error, Hashable, Sendable {
     public static let conflict = Code(rawValue: "conflict")
     /// A quota of the app or user is used up.
     public static let limit = Code(rawValue: "limit")
-    /// Events from that sequence number are no longer kept.
+    /// Events from that sequence number are no longer kept, or the number is of another epoch.
     public static let gone = Code(rawValue: "gone")
     /// Too many connections of this user, or overloaded.
     public static let busy = Code(rawValue: "busy")
@@ -62,6 +62,9 @@ public enum IdentityError: Error, Hashable, Sendable {
     public static let unavailable = Code(rawValue: "unavailable")
     /// A fault of the daemon; it is in the journal.
     public static let `internal` = Code(rawValue: "internal")
+    /// The disk failed at the end of the change. A restart of the daemon may find the change done, or not: ask for the value
+    /// before the change is repeated.
+    public static let unknown = Code(rawValue: "unknown")
   }
 
   /// Whether the same request may succeed a little later, and nothing was changed by this one.

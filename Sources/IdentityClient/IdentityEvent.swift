@@ -58,8 +58,11 @@ public struct IdentityEvent: Hashable, Sendable {
 public enum IdentityEventStep: Hashable, Sendable {
   /// Events come from here on: at the beginning, and again whenever the daemon was gone and is back.
   ///
-  /// - Parameter after: the number that the next event is behind; nil where that is not known.
-  case following(after: Int64?)
+  /// - Parameters:
+  ///   - after: the number that the next event is behind; nil where that is not known.
+  ///   - epoch: the word that tells this number from the same one of a store that was restored or replaced since. Keep both
+  ///     to go on later.
+  case following(after: Int64?, epoch: String?)
   /// Something happened.
   case event(IdentityEvent)
   /// The daemon is gone, for this reason, and is looked for until it is back. Nothing is lost by that.
@@ -69,11 +72,11 @@ public enum IdentityEventStep: Hashable, Sendable {
   case gap(String)
 
   /// - Returns: nil where the daemon will not send the events.
-  init?(_ step: EventFollower.Step, last: Int64?) {
+  init?(_ step: EventFollower.Step, last: Int64?, epoch: Text?) {
     switch step {
     case .event(let event): self = .event(IdentityEvent(event))
     case .lost(let failure): self = .interrupted(IdentityError(failure))
-    case .found: self = .following(after: last)
+    case .found: self = .following(after: last, epoch: epoch.map { "\($0)" })
     case .missed(let why): self = .gap(why.description)
     case .refused: return nil
     }

@@ -1,3 +1,4 @@
+import IdentityCore
 import LinuxSystem
 
 /// Events as they happen, over restarts of the daemon: each once, in order, and none left out without a word.
@@ -18,15 +19,19 @@ public struct IdentityEvents: AsyncSequence, Sendable {
   private let daemon: DaemonSocket
   private let topics: [EventTopic]
   private let since: Int64?
+  private let epoch: String?
 
-  init(of daemon: DaemonSocket, topics: [EventTopic], since: Int64?) {
+  init(of daemon: DaemonSocket, topics: [EventTopic], since: Int64?, epoch: String?) {
     self.daemon = daemon
     self.topics = topics
     self.since = since
+    self.epoch = epoch
   }
 
   /// Follows events; connected is at the first step.
-  public func makeAsyncIterator() -> Iterator { Iterator(EventStream(of: daemon, topics: topics, since: since)) }
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(EventStream(of: daemon, topics: topics, since: since, epoch: epoch))
+  }
 
   /// One loop over the events.
   public struct Iterator: AsyncIteratorProtocol {
@@ -83,12 +88,14 @@ final class EventStream: Sendable {
   private let daemon: DaemonSocket
   private let topics: [String]
   private let since: Int64?
+  private let epoch: Text?
   private let state = Locked(State())
 
-  init(of daemon: DaemonSocket, topics: [EventTopic], since: Int64?) {
+  init(of daemon: DaemonSocket, topics: [EventTopic], since: Int64?, epoch: String?) {
     self.daemon = daemon
     self.topics = topics.map(\.rawValue)
     self.since = since
+    self.epoch = epoch.map { Text($0) }
   }
 
   deinit { _ = state.withLock { $0.end() } }
@@ -119,8 +126,8 @@ final class EventStream: Sendable {
 
   private func start() throws(SystemError) -> Bell {
     let bell = try Bell()
-    let thread = try Thread(named: "identity-events") { [daemon, topics, since, state] in
-      var follower = EventFollower(of: daemon, topics: topics, since: since, tellsBeginning: true)
+    let thread = try Thread(named: "identity-events") { [daemon, topics, since, epoch, state] in
+      var follower = EventFollower(of: daemon, topics: topics, since: since, epoch: epoch, tellsBeginning: true)
       Self.follow(&follower, bell, state)
     }
     thread.detach()
@@ -132,7 +139,7 @@ final class EventStream: Sendable {
     while waitForRoom(bell, state) {
       do throws(DaemonConnection.Failure) {
         let step = try follower.next(patience)
-        if let told = IdentityEventStep(step, last: follower.last) {
+        if let told = IdentityEventStep(step, last: follower.last, epoch: follower.epoch) {
           deliver(told, state)
         } else if case .refused(let code, let text) = step {
           return fail(IdentityError(code: code, text: text), state)

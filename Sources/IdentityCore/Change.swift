@@ -48,6 +48,8 @@ package indirect enum Change: Equatable, Sendable {
   case tokenDeleted(Token)
   /// The store was sealed: nothing may follow, and the next start is a first one.
   case sealed
+  /// Event numbers are those of another epoch from now on: what was known of them before is no guide.
+  case epochBegan(UUID)
 }
 
 /// What happened to an item that is there afterwards, as its event is named.

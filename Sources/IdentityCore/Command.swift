@@ -31,7 +31,7 @@ package enum LocalCommand: Equatable, Sendable {
   /// An identifier that is computed and stored nowhere.
   case derived(DerivedIdentifier)
   /// Events of these topics from now on, or from after a number on.
-  case subscribe(Set<Topic>, since: Int64?, snapshot: Bool)
+  case subscribe(Set<Topic>, since: EventNumber?, snapshot: Bool)
   /// No more events of these topics.
   case unsubscribe(Set<Topic>)
   /// How one version stands to another.

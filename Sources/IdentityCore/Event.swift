@@ -84,3 +84,17 @@ package struct Event: Equatable, Sendable {
     self.audience = audience
   }
 }
+
+/// Where somebody has come in the events.
+package struct EventNumber: Equatable, Sendable {
+  /// The number of the last event that is known.
+  package let sequence: Int64
+  /// The epoch it is of; nil where that was not kept.
+  package let epoch: Text?
+
+  /// Puts both together.
+  package init(_ sequence: Int64, epoch: Text? = nil) {
+    self.sequence = sequence
+    self.epoch = epoch
+  }
+}

@@ -26,6 +26,10 @@ package struct Registry: Equatable, Sendable {
   package private(set) var versions = VersionTable()
   /// The push tokens.
   package private(set) var tokens = TokenTable()
+  /// The records that are not known to be current; none where the store is whole.
+  package private(set) var unproven: Records = []
+  /// The answer to what would need them.
+  private var unprovenRefusal = Refusal.broken("the store is damaged")
   /// The number of the last event.
   package private(set) var lastEvent: Int64 = 0
 
@@ -105,7 +109,33 @@ extension Registry {
     case .tokenStored(let token, _): tokens.store(token)
     case .tokenDeleted(let token): tokens.remove(token)
     case .sealed: isSealed = true
+    case .epochBegan: break
     }
+  }
+
+  /// Says which records are not known to be current, and lets go of those of whole kinds.
+  ///
+  /// - Parameter incomplete: kinds of which some records are missing. The others are known to be current, and stay.
+  package mutating func doubt(_ kinds: Records, incomplete: Records) {
+    unproven = kinds.union(incomplete)
+    unprovenRefusal = .broken("the store is damaged")
+    if kinds.contains(.events) { lastEvent = 0 }
+    if kinds.contains(.settings) { (account, machine, isSealed) = (nil, nil, false) }
+    if kinds.contains(.apps) { apps = AppTable() }
+    if kinds.contains(.uses) { (uses, day) = (DividedDictionary(), nil) }
+    if kinds.contains(.identifiers) { history = History() }
+    if kinds.contains(.devices) { devices = [] }
+    if kinds.contains(.items) { items = ItemTable() }
+    if kinds.contains(.versions) { versions = VersionTable() }
+    if kinds.contains(.tokens) { tokens = TokenTable() }
+  }
+
+  /// Says what requests hear that need what is not known to be current.
+  package mutating func explain(_ refusal: Refusal) { if !unproven.isEmpty { unprovenRefusal = refusal } }
+
+  /// - Throws: where records of these kinds are not known to be current.
+  package func requireProof(of kinds: Records) throws(Refusal) {
+    guard unproven.isDisjoint(with: kinds) else { throw unprovenRefusal }
   }
 
   /// Takes in the items that were read back from the store.
@@ -138,6 +168,15 @@ struct Plan {
 extension Registry {
   /// Answers from what is there; nil when the answer takes a change first, which ``decide(_:_:)`` makes.
   package func answer(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
+    -> Reply?
+  {
+    unproven.isEmpty
+      ? try answerFromAll(command, for: peer, in: surroundings)
+      : try answerFromProven(command, for: peer, in: surroundings)
+  }
+
+  /// The same, where nothing is missing that the answer depends on.
+  func answerFromAll(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
     -> Reply?
   {
     switch command {

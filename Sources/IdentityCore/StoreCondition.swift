@@ -33,3 +33,17 @@ package enum StoreCondition: Equatable, Sendable {
     }
   }
 }
+
+extension Refusal {
+  /// The answer to a change that may have come to the disk although its commit failed.
+  package static func uncertain(_ condition: StoreCondition) -> Refusal {
+    let why =
+      switch condition {
+      case .unwritable(let why), .damaged(let why), .unreadable(let why): why
+      case .writable, .full: condition.name
+      }
+    return .unknown(
+      "the disk failed at the end of the change (\(why)): a restart may find it done; ask for the value before you repeat it"
+    )
+  }
+}

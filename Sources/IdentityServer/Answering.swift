@@ -110,6 +110,7 @@ extension Server {
     case .help(let words): try VerbTable.help(words).append(to: &connection.output)
     case .whoami:
       let app = connection.peer.app
+      try registry.requireRecord(of: app)
       Reply.whoami(connection.peer, vendor: registry.vendor(of: app), groups: registry.accessGroups(of: app))
         .append(to: &connection.output)
     case .check(let text): Reply.check(text).append(to: &connection.output)

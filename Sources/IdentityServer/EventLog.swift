@@ -21,11 +21,23 @@ struct EventLog {
   private var size = 0
   /// The number of the last event that ever happened.
   private(set) var last: Int64
+  /// The epoch that all numbers are of.
+  private(set) var epoch: UUID
+  /// The same as text.
+  private(set) var epochText: Text
 
   /// Takes in the events that were kept.
-  init(_ events: [Event], last: Int64) {
+  init(_ events: [Event], last: Int64, epoch: UUID = .zero) {
     self.last = last
+    self.epoch = epoch
+    epochText = Text(epoch)
     for event in events { append(event) }
+  }
+
+  /// Numbers are of another epoch from now on.
+  mutating func begin(_ epoch: UUID) {
+    self.epoch = epoch
+    epochText = Text(epoch)
   }
 
   /// The number before that of the oldest event that is kept.

@@ -6,8 +6,14 @@ import Systemd
 // The way of events: from a commit to whoever subscribed.
 extension Server {
   /// `subscribe`: the answer, and from then on events.
-  func subscribe(_ topics: Set<Topic>, since: Int64?, snapshot: Bool, _ connection: Connection) throws(Refusal) {
+  func subscribe(_ topics: Set<Topic>, since number: EventNumber?, snapshot: Bool, _ connection: Connection)
+    throws(Refusal)
+  {
+    // Without them the last number is not known either.
+    try registry.requireProof(of: .events)
+    let since = number?.sequence
     if let since {
+      if let epoch = number?.epoch, epoch != events.epochText { throw .anotherEpoch(events.epoch) }
       guard since <= events.last else {
         throw .badArgument(
           verb: "subscribe",
@@ -15,10 +21,12 @@ extension Server {
       }
       guard since >= events.oldest else { throw .gone(since: since, oldest: events.oldest) }
     }
+    if snapshot { try registry.requireProof(forSnapshotOf: topics) }
     if !connection.isSubscribed { try requireRoomToSubscribe(connection) }
     var reply = snapshot ? registry.snapshot(of: topics, for: connection.peer) : Reply()
     reply.ok()
     reply.word(.number(since ?? events.last))
+    reply.attribute("epoch", .text(events.epochText))
     reply.append(to: &connection.output)
     if !connection.isSubscribed {
       connection.subscription = Subscription(at: since ?? events.last)

@@ -108,6 +108,7 @@ extension Server {
       .deviceListed, .deviceDescribed, .deviceReplaced, .deviceUnlisted, .itemStored, .itemDeleted, .version,
       .tokenStored, .tokenDeleted:
       break
+    case .epochBegan(let epoch): events.begin(epoch)
     }
   }
 }

@@ -174,7 +174,7 @@ package final class Server {
     registry = content.registry
     condition = content.condition
     storeSource = content.source
-    events = EventLog(content.events, last: content.registry.lastEvent)
+    events = EventLog(content.events, last: content.registry.lastEvent, epoch: content.epoch)
     lifetimes = Lifetimes(store.derivation)
     surroundings = lifetimes.surroundings
     secretMemory = try store.makeSecretMemory()

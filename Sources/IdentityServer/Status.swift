@@ -19,14 +19,19 @@ extension Server {
     rows.add(.store, .string(condition.name))
     rows.add(.connections, .number(Int64(connections.count)))
     rows.add(.subscribers, .number(Int64(connections.subscribers)))
-    rows.add(.lastEvent, .number(events.last))
-    rows.add(.keptEvents, .number(events.last - events.oldest))
+    let knowsEvents = !registry.unproven.contains(.events)
+    rows.add(.lastEvent, knowsEvents ? .number(events.last) : nil)
+    rows.add(.epoch, knowsEvents ? .text(events.epochText) : nil)
+    rows.add(.keptEvents, knowsEvents ? .number(events.last - events.oldest) : nil)
     rows.add(.apps, .number(Int64(registry.apps.count)))
     rows.add(.manifests, .number(Int64(registry.apps.count - registry.apps.withoutManifest)))
     rows.add(.installations, .number(Int64(registry.scopes.count { $0.level == .installation })))
     rows.add(.vendors, .number(Int64(registry.scopes.count { $0.level == .vendor })))
     rows.add(.devices, .number(Int64(registry.devices.count)))
-    rows.add(.deviceOrigin, .string(registry[.device]?.origin.rawValue ?? "none"))
+    rows.add(
+      .deviceOrigin,
+      .string(
+        registry[.device]?.origin.rawValue ?? (registry.unproven.contains(.identifiers) ? "unknown" : "none")))
     rows.add(.items, .number(Int64(registry.items.total.items)))
     rows.add(.itemBytes, .number(Int64(registry.items.total.bytes)))
     rows.add(.tokens, .number(Int64(registry.tokens.count)))
@@ -36,6 +41,7 @@ extension Server {
     rows.add(.keyReason, registry.itemFault.map { .string($0) })
     rows.add(.sealed, registry.isSealed ? .yesOrNo(true) : nil)
     rows.add(.storeReason, (condition.refusal?.text).map { .string($0) })
+    rows.add(.unproven, registry.unproven.isEmpty ? nil : .string(registry.unproven.text))
     rows.add(.storeSource, storeSource == .cache ? .string("cache") : nil)
     for fault in manifestFaults.prefix(Self.shownFaults) { rows.add(.manifestFault, .string(fault)) }
     rows.add(.manifestFaults, manifestFaults.isEmpty ? nil : .number(Int64(manifestFaults.count)))

@@ -49,7 +49,7 @@ extension Writer {
       let context = context(for: peer)
       let decision = try registry.restoration(
         of: try store.content(of: upload), adoptsDevice: adoptsDevice, context)
-      if !dryRun, let refusal = commit(record(decision.changes, at: context.now), &report)?.refusal { throw refusal }
+      if !dryRun, let refusal = commit(record(decision.changes, at: context.now), &report) { throw refusal }
       return .success(.init(reply: decision.reply))
     } catch {
       registry = before

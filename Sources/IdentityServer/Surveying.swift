@@ -25,7 +25,7 @@ extension Writer {
       if !changes.isEmpty {
         try refuseUnwritable()
         guard !registry.isSealed else { throw .unavailable("the store is sealed") }
-        if let refusal = commit(record(changes, at: now), &report)?.refusal { throw refusal }
+        if let refusal = commit(record(changes, at: now), &report) { throw refusal }
       }
     } catch {
       faults.append("the apps cannot be brought in line with their manifests: \(error.text)")

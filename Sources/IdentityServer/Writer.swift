@@ -191,7 +191,7 @@ final class Writer {
     if failure == nil { self.registry = consume registry }
     forgetUncommitted()
     // A change that is not on disk is refused, whatever was decided.
-    if let refusal = failure?.refusal { outcomes = outcomes.map { $0.refused(refusal) } }
+    if let failure { outcomes = outcomes.map { $0.refused(failure) } }
     // Most often there are no others, and then nothing is copied.
     report.outcomes = report.outcomes.isEmpty ? outcomes : report.outcomes + outcomes
   }
@@ -228,11 +228,13 @@ final class Writer {
   /// Writes changes in one transaction. They are in the report once they are on disk, and only then.
   ///
   /// - Returns: nil when they are; else nothing of them is in force, and the caller takes them back out of this registry.
-  func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> StoreCondition? {
+  func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> Refusal? {
     let before = store.condition
     activity.enterStorage()
     let started = Clock.monotonicMicroseconds
-    let failure = store.commit(recorded)
+    let failure = store.commit(recorded).flatMap { condition in
+      store.isLastCommitUncertain ? .uncertain(condition) : condition.refusal
+    }
     activity.leaveStorage()
     if !recorded.isEmpty {
       let taken = Clock.monotonicMicroseconds - started

@@ -73,6 +73,14 @@ struct Authenticator: ~Copyable, Sendable {
 struct Proof: Equatable, Sendable {
   fileprivate var words: SIMD4<UInt64> = .zero
 
+  /// Takes bytes as they stand in a row; nil for what is no proof.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.count == Authenticator.length else { return nil }
+    unsafe withMutableBytes { unsafe $0.copyBytes(from: bytes) }
+  }
+
+  init() {}
+
   fileprivate mutating func withMutableBytes(_ body: (UnsafeMutableRawBufferPointer) -> Void) {
     unsafe Swift.withUnsafeMutableBytes(of: &words, body)
   }
@@ -125,4 +133,10 @@ struct Digest: Equatable, Sendable {
   }
 
   private mutating func combine(_ other: Proof) { proof.words ^= other.words }
+
+  /// Appends the number of rows, the least significant byte first, and their proof.
+  func append(to bytes: inout OutputSpan<UInt8>) {
+    bytes.append(number: UInt64(bitPattern: count))
+    unsafe proof.withBytes { unsafe bytes.append($0) }
+  }
 }

@@ -18,7 +18,7 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
   /// - Parameter code: of the call to SQLite just before. It tells a full disk from any failed write, but not a full quota:
   ///   that is in errno still, because what SQLite does behind a failed write is to take back, in memory.
   init(action: String, justNow code: Int32) {
-    let isOverQuota = code & 0xff == SQLITE_IOERR && errno == EDQUOT
+    let isOverQuota = code == SQLITE_IOERR | 3 << 8 && errno == EDQUOT
     self.init(action: action, code: isOverQuota ? SQLITE_FULL : code)
   }
 

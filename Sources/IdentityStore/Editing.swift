@@ -1,104 +1,5 @@
 import IdentityCore
 
-/// The statements of one table.
-final class TableStatements: Sendable {
-  let table: Table
-  private let finding: Statement
-  private let insertion: Statement
-  private let replacement: Statement
-  private let removal: Statement
-
-  init(_ table: Table, _ database: borrowing Database) {
-    self.table = table
-    finding = database.prepare(table.finding)
-    insertion = database.prepare(table.insertion)
-    replacement = database.prepare(table.replacement)
-    removal = database.prepare(table.removal)
-  }
-
-  /// Adds a row, and its proof behind its columns.
-  ///
-  /// - Returns: the proof.
-  func insert(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> Proof {
-    let proof = authenticator.proof(of: row)
-    row.append(proof)
-    try insertion.run(row)
-    return proof
-  }
-
-  /// Writes a row in the place of the one with its key, which has to be there. What tells one row of the table from another
-  /// stays as it is, so no index is touched.
-  ///
-  /// - Returns: the proof.
-  func replace(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> Proof {
-    let proof = authenticator.proof(of: row)
-    row.append(proof)
-    try replacement.run(row)
-    return proof
-  }
-
-  /// Finds a row that has to be there, as it was written.
-  ///
-  /// - Parameter row: takes its columns.
-  /// - Returns: its proof.
-  func find(_ key: Value, into row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError)
-    -> Proof
-  {
-    try finding.bind(key)
-    defer { finding.reset() }
-    guard try finding.step(), let proof = authenticator.proof(ofRowIn: finding, of: table, into: &row), row.key == key
-    else { throw .unproven(table.name, key) }
-    return proof
-  }
-
-  /// Finds a row that has to be there as this process wrote it: what is the same, its proof included, is proven.
-  func find(_ row: borrowing RowBytes, at key: Int64) throws(DatabaseError) {
-    try finding.bind(.integer(key))
-    defer { finding.reset() }
-    guard try finding.step(), finding.holds(row) else { throw .unproven(table.name, .integer(key)) }
-  }
-
-  /// Removes a row that was found.
-  func remove(_ key: Value) throws(DatabaseError) { try removal.run([key]) }
-}
-
-/// The statements of every table.
-final class Tables: Sendable {
-  let store: TableStatements
-  let setting: TableStatements
-  let app: TableStatements
-  let identifier: TableStatements
-  let device: TableStatements
-  let event: TableStatements
-  let oldEvents: OldEventStatement
-  let dataKey: TableStatements
-  let item: TableStatements
-  let secret: SecretStatements
-  let release: TableStatements
-  let report: TableStatements
-  let claim: TableStatements
-  let token: TableStatements
-  let use: TableStatements
-
-  init(_ database: borrowing Database) throws(DatabaseError) {
-    store = TableStatements(.store, database)
-    setting = TableStatements(.setting, database)
-    app = TableStatements(.app, database)
-    identifier = TableStatements(.identifier, database)
-    device = TableStatements(.device, database)
-    event = TableStatements(.event, database)
-    oldEvents = OldEventStatement(database)
-    dataKey = TableStatements(.dataKey, database)
-    item = TableStatements(.item, database)
-    secret = try SecretStatements(database)
-    release = TableStatements(.release, database)
-    report = TableStatements(.report, database)
-    claim = TableStatements(.claim, database)
-    token = TableStatements(.token, database)
-    use = TableStatements(.use, database)
-  }
-}
-
 /// A transaction in the making: changes become edits of rows, and the ledger follows.
 ///
 /// Every row that is replaced or removed is read and proven first. One that is not there as it was written fails the
@@ -201,6 +102,7 @@ struct Edit {
     case .sealed:
       ledger.settings.isSealed = true
       try replace(ledger.settings.columns, tables.setting, authenticator)
+    case .epochBegan(let epoch): begin(epoch)
     }
   }
 
@@ -320,11 +222,14 @@ struct Edit {
     guard try tables.oldEvents.remove(before: first) == old.reduce(0, { $0 + $1.count }) else {
       throw .unproven(Table.event.name, .integer(ledger.firstEvent))
     }
-    for block in old { ledger.digest.remove(block) }
+    for block in old { ledger.digests[.event].remove(block) }
     ledger.firstEvent = first
   }
 
   // MARK: Rows
+
+  /// Begins another epoch of event numbers.
+  mutating func begin(_ epoch: UUID) { ledger.epoch = epoch }
 
   /// Writes the row of `setting` of a new store.
   mutating func begin(_ settings: Settings, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
@@ -366,7 +271,7 @@ struct Edit {
     write(content, table)
     row.append(ledger.revision)
     let proof = try table.insert(&row, authenticator)
-    ledger.digest.add(proof)
+    ledger.digests[table.table].add(proof)
     return proof
   }
 
@@ -374,7 +279,7 @@ struct Edit {
   mutating func remove(_ key: Value, _ table: TableStatements, _ authenticator: borrowing Authenticator)
     throws(DatabaseError) -> [Value]
   {
-    ledger.digest.remove(try table.find(key, into: &found, authenticator))
+    ledger.digests[table.table].remove(try table.find(key, into: &found, authenticator))
     try table.remove(key)
     return found.values
   }
@@ -387,8 +292,8 @@ struct Edit {
     write(content, table)
     row.append(ledger.revision)
     guard row.begins(like: found, columns: table.table.lasting) else { throw .unproven(table.table.name, content.key) }
-    ledger.digest.remove(proof)
-    ledger.digest.add(try table.replace(&row, authenticator))
+    ledger.digests[table.table].remove(proof)
+    ledger.digests[table.table].add(try table.replace(&row, authenticator))
   }
 
   private mutating func write(_ content: some StoredRow, _ table: TableStatements) {

@@ -94,7 +94,7 @@ extension Store {
       throw refusal
     } catch {
       condition = StoreCondition(after: error)
-      throw condition.refusal ?? .broken("\(error)")
+      throw error is UncertainCommit ? .uncertain(condition) : condition.refusal ?? .broken("\(error)")
     }
   }
 

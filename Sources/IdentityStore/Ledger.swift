@@ -1,4 +1,5 @@
 import IdentityCore
+import LinuxSystem
 
 /// What is committed, as far as the next commit has to know it beforehand.
 ///
@@ -13,7 +14,9 @@ struct Ledger: Sendable {
   /// The number of the transaction; a new store has 0.
   var revision: Int64 = 0
   /// Of all rows but the store's own.
-  var digest = Digest()
+  var digests = TableDigests()
+  /// Tells event numbers of this store from those that it gave out before it was set back, or restored.
+  var epoch = UUID.zero
   /// What stands in the one row of `setting`.
   var settings = Settings()
   /// The data key of items; nil in a store of an earlier version.
@@ -40,9 +43,75 @@ struct Ledger: Sendable {
     row.append(identity)
     row.append(created)
     row.append(revision)
-    row.append(digest.count)
-    row.append(digest.proof)
+    row.append(digests.total.count)
+    digests.append(to: &row)
     row.append(lastEvent)
+    row.append(epoch)
+  }
+}
+
+extension UUID {
+  /// Draws a random one.
+  static func fresh() throws(DatabaseError) -> UUID {
+    var bytes = [UInt8](repeating: 0, count: 16)
+    do {
+      try Entropy.fill(&bytes)
+    } catch {
+      // SQLITE_IOERR: the kernel refused.
+      throw DatabaseError(action: "draw an epoch: \(error)", code: 10)
+    }
+    return UUID(
+      high: RowBytes.number(at: 0, in: bytes), low: RowBytes.number(at: 8, in: bytes)
+    ).stamped(version: 4)
+  }
+}
+
+/// A digest for each table, so that damage to one leaves no doubt about the others.
+struct TableDigests: Sendable {
+  private var digests = InlineArray<12, Digest>(repeating: Digest())
+
+  /// Of no row.
+  init() {}
+
+  /// How many bytes they are in the store's own row: of each table the number of its rows and their proof.
+  private static let length = 12 * (8 + Authenticator.length)
+
+  /// Reads them back; nil for bytes that are none.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.count == Self.length else { return nil }
+    for place in digests.indices {
+      let start = place * (8 + Authenticator.length)
+      guard
+        let digest = Digest(
+          count: Int64(bitPattern: RowBytes.number(at: start, in: bytes)),
+          bytes: Array(bytes[(start + 8)..<(start + 8 + Authenticator.length)]))
+      else { return nil }
+      digests[place] = digest
+    }
+  }
+
+  func append(to row: inout RowBytes) {
+    row.append(.blob, count: Self.length) { bytes in
+      for place in digests.indices { digests[place].append(to: &bytes) }
+    }
+  }
+
+  /// That of one table, which has a place.
+  subscript(_ table: Table) -> Digest {
+    get { digests[table.place ?? 0] }
+    set { digests[table.place ?? 0] = newValue }
+  }
+
+  /// Of all tables together.
+  var total: Digest {
+    var total = Digest()
+    for place in digests.indices { total.add(digests[place]) }
+    return total
+  }
+
+  /// Counts rows in that were counted elsewhere.
+  mutating func add(_ other: TableDigests) {
+    for place in digests.indices { digests[place].add(other.digests[place]) }
   }
 }
 

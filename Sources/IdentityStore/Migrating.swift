@@ -31,6 +31,9 @@ extension Store {
   ) throws {
     guard files != nil else { throw DatabaseError.noConnection }
     switch reading.version {
+    case VersionEight.version:
+      try files?.database.addDigests(to: reading, authenticator)
+      return
     case VersionFour.version:
       try files?.database.addUses(to: reading, authenticator)
       return
@@ -55,12 +58,16 @@ extension Database {
     _ body: (inout Edit) throws(DatabaseError) -> Void
   ) throws(DatabaseError) {
     try transaction { () throws(DatabaseError) in
-      try execute("\(tables) PRAGMA user_version = \(Schema.version);", as: "make the tables of this version")
+      // What stands in the store's own row was proven when it was read.
+      try execute(
+        "DROP TABLE store; \(Schema.storeTable) \(tables) PRAGMA user_version = \(Schema.version);",
+        as: "make the tables of this version")
       var next = reading.ledger
       next.revision += 1
+      next.epoch = try .fresh()
       var edit = Edit(try Tables(self), next, nil)
       try body(&edit)
-      try edit.finish(identity: reading.store, created: reading.created, after: reading.ledger, authenticator)
+      try edit.finish(identity: reading.store, created: reading.created, after: nil, authenticator)
     }
   }
 }

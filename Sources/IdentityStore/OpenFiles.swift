@@ -39,25 +39,34 @@ struct OpenFiles: ~Copyable, Sendable {
 
   /// Writes in one transaction, synced when this returns: what `body` does, and the store's own row.
   ///
+  /// - Throws: ``UncertainCommit`` where all was written but perhaps not synced, else a `DatabaseError`.
+  ///
   /// - Parameter sealing: nil where the key of items is missing.
   /// - Returns: what is committed then.
   func commit(
     identity: UUID, created: Timestamp, after ledger: Ledger, _ sealing: ItemSealing?,
     _ authenticator: borrowing Authenticator, _ body: (inout Edit) throws(DatabaseError) -> Void
-  ) throws(DatabaseError) -> Ledger {
-    guard let tables else { throw .noConnection }
+  ) throws -> Ledger {
+    guard let tables else { throw DatabaseError.noConnection }
     var next = ledger
     next.revision += 1
     var edit = Edit(tables, consume next, sealing)
     try begin.run()
-    do {
+    // Where the rollback fails too, the rewrite reads what was committed before: an open transaction is not in it.
+    do throws(DatabaseError) {
       try body(&edit)
       try edit.finish(identity: identity, created: created, after: ledger, authenticator)
-      try end.run()
     } catch {
-      // Where the rollback fails too, the rewrite reads what was committed before: an open transaction is not in it.
       try? rollback.run([])
       throw error
+    }
+    do throws(DatabaseError) {
+      try end.run()
+    } catch {
+      try? rollback.run([])
+      // The frame that ends a commit comes last, and found no room.
+      if error.isFull { throw error }
+      throw UncertainCommit(cause: error)
     }
     return edit.ledger
   }
@@ -69,6 +78,14 @@ struct OpenFiles: ~Copyable, Sendable {
   func copy(into path: String) throws(DatabaseError) {
     try database.prepare("VACUUM INTO ?1").run([.text(path)])
   }
+}
+
+/// A commit failed so late that the disk may have all of it: a start that finds it there brings it into force. A rewrite
+/// leaves it out.
+///
+/// Nothing can settle that at once: a word on it would have to be written to the disk that has just failed to take one.
+struct UncertainCommit: Error {
+  let cause: any Error
 }
 
 extension Database {
@@ -86,6 +103,7 @@ extension Database {
       try execute(preparation + Schema.creation, as: "make the tables")
       var ledger = Ledger()
       ledger.revision = revision
+      ledger.epoch = try .fresh()
       var edit = Edit(try Tables(self), ledger, nil)
       try edit.begin(settings, authenticator)
       try edit.wrap(key, authenticator)

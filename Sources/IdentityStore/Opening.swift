@@ -131,7 +131,7 @@ struct Found {
   init(in directory: borrowing StateDirectory) throws {
     database = try directory.folder.status(of: Store.fileName)
     witness = try Witness.read(Witness.fileName, in: directory.folder)
-    latest = try Witness.read(Witness.latestFileName, in: directory.folder)
+    latest = try LatestWitness.read(in: directory.folder)
   }
 
   /// Neither a database nor a witness.
@@ -175,18 +175,17 @@ struct Opening: ~Copyable {
 
   /// The store that was found or made.
   consuming func opened(_ directory: consuming StateDirectory) throws(SystemError) -> Store {
-    // Where nothing can be written there is no commit that it could tell of.
-    let latest =
-      directory.isReadOnly
-      ? nil : try directory.folder.open(Witness.latestFileName, flags: O_RDWR | O_CREAT, mode: 0o600)
+    let latest = openLatest(in: directory)
     // All of it was read, and little of that is written again soon.
     files?.database.releaseMemory()
     var registry = reading.registry
+    if let refusal = condition.refusal { registry.explain(refusal) }
     if files == nil || reading.version < VersionThree.version {
       registry.itemFault = "items cannot be used as long as the store cannot be: \(condition.name)"
     }
     let content = StoreContent(
-      registry: registry, events: reading.events, fingerprint: fingerprint, isSealedHere: isSealedHere,
+      registry: registry, events: reading.events, epoch: reading.ledger.epoch, fingerprint: fingerprint,
+      isSealedHere: isSealedHere,
       condition: condition, notices: notices, source: disk.source)
     let derivation = isKeyProven || reading.store != .zero ? try key.derivation() : nil
     let keyFiles = try KeyFiles(in: directory.folder)
@@ -196,19 +195,41 @@ struct Opening: ~Copyable {
       derivation: derivation, latest: latest, keyFiles: keyFiles, found: content, condition: condition)
   }
 
+  /// Where nothing can be written there is no commit that it could tell of.
+  private mutating func openLatest(in directory: borrowing StateDirectory) -> LatestWitness? {
+    guard condition == .writable else { return nil }
+    do {
+      return try LatestWitness(
+        Witness(store: reading.store, revision: reading.ledger.revision), key.authenticator, in: directory.folder)
+    } catch {
+      cannotWrite("\(error)")
+      return nil
+    }
+  }
+
   // MARK: Later starts
 
   /// Reads what stands there, and names what is wrong with it. A sealed store is only read.
   mutating func load(_ found: Found, in directory: borrowing StateDirectory) throws {
     guard key.isKnown else {
-      return damaged("its key, \(StoreKey.fileName), is missing or damaged: nothing in it can be proven")
+      return reject("its key, \(StoreKey.fileName), is missing or damaged: nothing in it can be proven")
     }
-    isKeyProven = [found.witness, found.latest].contains { $0.flatMap { Witness($0, key.authenticator) } != nil }
+    let latest = found.latest.flatMap { LatestWitness.newest(in: $0, key.authenticator) }
+    let witness = found.witness.flatMap { Witness($0, key.authenticator) }
+    isKeyProven = latest != nil || witness != nil
     guard let database = found.database else {
-      return damaged("the database is gone, though \(Witness.fileName) says that there was one")
+      return reject("the database is gone, though \(Witness.fileName) says that there was one")
     }
     guard database.size > 0 else {
       return try setAside(in: directory, found, "the database is empty")
+    }
+    guard try !LogExamination(of: Store.logName, in: directory.folder).isDamaged else {
+      return reject(
+        """
+        \(Store.logName) is damaged in its middle, and changes that were acknowledged are behind that: restore a backup, \
+        or remove \(Store.logName), \(Witness.fileName) and \(LatestWitness.fileName) from \(directory.folder.path) to \
+        go back to what was before it
+        """)
     }
     do {
       try readTwice(in: directory)
@@ -221,7 +242,7 @@ struct Opening: ~Copyable {
       let rest = reading.damage.count - 1
       return damaged(first + (rest > 0 ? ", and \(rest) more" : ""))
     }
-    try compare(with: found, in: directory)
+    try compare(with: found, witness, latest, in: directory)
     if condition == .writable {
       if directory.isReadOnly {
         cannotWrite("\(Store.readOnly)")
@@ -231,7 +252,7 @@ struct Opening: ~Copyable {
     }
     guard condition == .writable, !isSealed else { return }
     try migrate(in: directory)
-    if condition == .writable { settle(found, in: directory) }
+    if condition == .writable { settle(found, isWitnessed: isKeyProven, in: directory) }
   }
 
   /// Brings a store of an earlier version to this one. Where the disk refuses, what was read is served.
@@ -267,14 +288,15 @@ struct Opening: ~Copyable {
     files = try OpenFiles(database, version: reading.version, in: directory)
   }
 
-  private mutating func compare(with found: Found, in directory: borrowing StateDirectory) throws {
-    // A power cut may have torn the latest one: then it says nothing.
-    if let latest = found.latest, let known = Witness(latest, key.authenticator) { compare(with: known, in: directory) }
-    guard let content = found.witness else {
+  private mutating func compare(
+    with found: Found, _ witness: Witness?, _ latest: Witness?, in directory: borrowing StateDirectory
+  ) throws {
+    if let latest { compare(with: latest, in: directory) }
+    guard found.witness != nil else {
       notices.append(.witnessRenewed(reason: "it was missing"))
       return
     }
-    guard let known = Witness(content, key.authenticator) else {
+    guard let known = witness else {
       guard !directory.isReadOnly else { return }
       let aside = Store.asideName(Witness.fileName, now)
       try directory.folder.rename(Witness.fileName, to: aside)
@@ -287,7 +309,7 @@ struct Opening: ~Copyable {
 
   private mutating func compare(with known: Witness, in directory: borrowing StateDirectory) {
     guard condition == .writable else { return }
-    let names = "\(Witness.fileName) and \(Witness.latestFileName)"
+    let names = "\(Witness.fileName) and \(LatestWitness.fileName)"
     let remedy = "restore the latest copy, or remove \(names) from \(directory.folder.path) to accept this one"
     if known.store != .zero, known.store != reading.store {
       reject("it is not the store that was here before; \(remedy)")
@@ -299,9 +321,13 @@ struct Opening: ~Copyable {
   }
 
   /// Writes the log back: a failed write before a crash may have left blocks in it that do not survive a power cut.
-  private mutating func settle(_ found: Found, in directory: borrowing StateDirectory) {
+  ///
+  /// - Parameter isWitnessed: whether a witness says which revision was reached. Without one the store may be an older copy,
+  ///   and its next event numbers may have been given out before: they are of another epoch then.
+  private mutating func settle(_ found: Found, isWitnessed: Bool, in directory: borrowing StateDirectory) {
     do {
       try files?.database.checkpoint()
+      if !isWitnessed { try beginEpoch() }
       if found.witness != witness { try writeWitness(in: directory) }
       if !key.hasChecksum { try StoreKey.write(key.authenticator, in: directory.folder) }
       try forgetSealed(in: directory)
@@ -312,6 +338,14 @@ struct Opening: ~Copyable {
     }
   }
 
+  private mutating func beginEpoch() throws {
+    let epoch = try UUID.fresh()
+    let next = try files?.commit(
+      identity: reading.store, created: reading.created, after: reading.ledger, nil, key.authenticator
+    ) { $0.begin(epoch) }
+    if let next { reading.ledger = next }
+  }
+
   /// What the witness is to say.
   private var witness: [UInt8] {
     Witness(store: reading.store, revision: reading.ledger.revision).bytes(key.authenticator)
@@ -319,50 +353,5 @@ struct Opening: ~Copyable {
 
   func writeWitness(in directory: borrowing StateDirectory) throws(SystemError) {
     try directory.folder.replace(Witness.fileName, with: witness, mode: 0o600)
-  }
-
-  // MARK: Damage
-
-  /// Nothing is believed, and nothing is touched.
-  mutating func cannotRead(_ reason: String) {
-    files = nil
-    reading = Reading()
-    condition = .unreadable("\(reason); look at the disk, then restart identityd")
-    notices.append(.condition(condition))
-  }
-
-  private mutating func cannotWrite(_ reason: String) {
-    condition = .unwritable(reason)
-    notices.append(.condition(condition))
-  }
-
-  private mutating func damaged(_ reason: String) {
-    condition = .damaged("\(path): \(reason)")
-    notices.append(.condition(condition))
-  }
-
-  /// An authentic store that must not pass for the current one: nothing in it is served.
-  private mutating func reject(_ reason: String) {
-    files = nil
-    reading.registry = Registry()
-    reading.events = []
-    damaged(reason)
-  }
-
-  /// Renames a database that SQLite cannot read, with its log, for somebody to look at.
-  private mutating func setAside(in directory: borrowing StateDirectory, _ found: Found, _ reason: String) throws {
-    files = nil
-    reading = Reading()
-    guard !directory.isReadOnly else { return damaged(reason) }
-    // Without a witness the next start would take the empty place for a first start.
-    if found.witness == nil { try writeWitness(in: directory) }
-    let aside = Store.asideName(Store.fileName, now)
-    if try directory.folder.status(of: Store.logName) != nil {
-      try directory.folder.rename(Store.logName, to: aside + "-wal")
-    }
-    try directory.folder.rename(Store.fileName, to: aside)
-    try directory.folder.synchronize()
-    notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
-    damaged("\(reason); it was set aside as \(aside)")
   }
 }

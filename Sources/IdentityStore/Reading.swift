@@ -14,15 +14,17 @@ struct Reading {
   private(set) var unwrapped: (key: DataKey, master: MasterKey)?
   /// What is not as this daemon wrote it; empty when everything is.
   var damage: [String] = []
+  /// Of all rows, in a store of an earlier version, which has no digest for each table.
+  private var total: Digest?
 
   /// Nothing was read.
   init() {}
 
   /// Reads and proves every row.
   ///
-  /// A row without a valid proof is named and left out, and so is the store's own. Where every row proves and all the
-  /// same they are not those that the digest counts, one may be of an earlier time, and nobody can say which: nothing is
-  /// then served of a store whose rows change.
+  /// A row without a valid proof is named and left out. Where the rows of a table are not those that its digest counts, one
+  /// may be of an earlier time, and nobody can say which: nothing of that table is then served. Without the store's own row
+  /// there is no digest, and nothing is served at all (Decisions/0048).
   ///
   /// - Parameter path: that of the database, where some of it may be read on another thread.
   init(
@@ -34,7 +36,8 @@ struct Reading {
       return
     }
     var found = ProvenRows()
-    try readStore(.store, database, authenticator)
+    let isCounted = try readStore(
+      version == Schema.version ? .store : VersionEight.store, database, authenticator)
     if version > VersionTwo.version { try readDataKey(database, authenticator, &found, keys) }
     let sealing = sealing(keys)
     var thread: ReadingThread?
@@ -58,14 +61,25 @@ struct Reading {
     ledger.eventBlocks = part.eventBlocks
     registry.restore(part.items)
     damage += found.damage
-    let missing = cutEvents()
-    guard damage.isEmpty else { return }
-    if let missing { damage.append(missing) }
-    guard found.digest != ledger.digest else { return }
-    nameWrongRows(found.digest)
-    registry = Registry()
-    registry.itemFault = "the store is damaged"
-    events = []
+    if let missing = cutEvents(), damage.isEmpty { damage.append(missing) }
+    judge(found, isCounted: isCounted)
+  }
+
+  /// Lets go of what may be of an earlier time.
+  mutating func judge(_ found: ProvenRows, isCounted: Bool) {
+    var inDoubt: Records = isCounted ? [] : .all
+    if let total, !found.isCurrent(by: total) {
+      nameWrongRows(of: nil, found.digests.total, total)
+      inDoubt = .all
+    } else if total == nil, isCounted {
+      for table in Table.proven where !found.isCurrent(table, by: ledger.digests[table]) {
+        nameWrongRows(of: table.name, found.digests[table], ledger.digests[table])
+        inDoubt.formUnion(table.records)
+      }
+    }
+    if total != nil { ledger.digests = found.digests }
+    registry.doubt(inDoubt, incomplete: found.incomplete.subtracting(.events))
+    if inDoubt.contains(.events) { events = [] }
   }
 
   /// Reads a closed file. One that is no database of this schema is damaged, too.
@@ -99,36 +113,53 @@ extension Reading {
   }
 
   /// Reads the store's own row.
+  ///
+  /// - Returns: whether there is one that proves.
   mutating func readStore(_ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator)
-    throws(DatabaseError)
+    throws(DatabaseError) -> Bool
   {
     let statement = database.prepare(table.selection)
     guard try statement.step() else {
       damage.append("its own row is missing")
-      return
+      return false
     }
     var row = RowBytes()
     let values = statement.values(table.columns.count)
     guard authenticator.proof(ofRowIn: statement, of: table, into: &row) != nil,
       let store = values[1].uuid, let created = values[2].time, let revision = values[3].number,
-      let count = values[4].number, case .blob(let bytes) = values[5], let digest = Digest(count: count, bytes: bytes)
+      take(digests: values)
     else {
       damage.append("its own row is not authentic")
-      return
+      return false
     }
     self.store = store
     self.created = created
     ledger.revision = revision
-    ledger.digest = digest
     ledger.lastEvent = values.dropFirst(6).first?.number ?? 0
+    ledger.epoch = values.dropFirst(7).first?.uuid ?? .zero
+    return true
   }
 
-  /// Says that the rows are proven, and not those that the digest counts.
-  mutating func nameWrongRows(_ found: Digest) {
+  private mutating func take(digests values: [Value]) -> Bool {
+    guard let count = values[4].number, case .blob(let bytes) = values[5] else { return false }
+    if version == Schema.version {
+      guard let digests = TableDigests(bytes) else { return false }
+      ledger.digests = digests
+    } else {
+      guard let digest = Digest(count: count, bytes: bytes) else { return false }
+      total = digest
+    }
+    return true
+  }
+
+  /// Says that the proven rows of a table, or of all, are not those that the digest counts.
+  private mutating func nameWrongRows(of table: String?, _ found: Digest, _ expected: Digest) {
+    let (holder, rows) =
+      table.map { ("table \($0)", "the \(found.count) rows of \($0)") } ?? ("it", "its \(found.count) rows")
     damage.append(
-      found.count == ledger.digest.count
-        ? "its \(found.count) rows are proven, and some are not those it should hold"
-        : "it holds \(found.count) proven rows and should hold \(ledger.digest.count)")
+      found.count == expected.count
+        ? "\(rows) are proven, and some are not those it should hold"
+        : "\(holder) holds \(found.count) proven rows and should hold \(expected.count)")
   }
 
   /// Reads the data key. Where no master key opens it the items are there all the same, and not to be used.

@@ -131,9 +131,33 @@ struct PartReading: Sendable {
 /// Rows that were read, whether they prove or not.
 struct ProvenRows: Sendable {
   /// Of those that do.
-  private(set) var digest = Digest()
+  private(set) var digests = TableDigests()
+  /// Of those that do not: by the proofs that stand in them, and by those that their columns make.
+  private var stored = TableDigests()
+  private var computed = TableDigests()
+  /// Where there are rows that do not.
+  private(set) var incomplete: Records = []
   /// What is not as this daemon wrote it.
   private(set) var damage: [String] = []
+
+  /// Whether the proven rows of a table are those that it should have, and none is of an earlier time.
+  ///
+  /// Where only columns are damaged, the proofs that stand in all rows are still those that the digest counts. Where only
+  /// proofs are, the columns make them. Where rows were only added, those that prove are enough.
+  func isCurrent(_ table: Table, by digest: Digest) -> Bool {
+    Self.isCurrent(digests[table], stored[table], computed[table], digest)
+  }
+
+  /// The same of all tables together.
+  func isCurrent(by total: Digest) -> Bool { Self.isCurrent(digests.total, stored.total, computed.total, total) }
+
+  private static func isCurrent(_ proven: Digest, _ stored: Digest, _ computed: Digest, _ digest: Digest) -> Bool {
+    [Digest(), stored, computed].contains { others in
+      var all = proven
+      all.add(others)
+      return all == digest
+    }
+  }
 
   /// Reads a table row by row.
   ///
@@ -149,15 +173,21 @@ struct ProvenRows: Sendable {
     while try statement.step() {
       guard let proof = authenticator.proof(ofRowIn: statement, of: table, into: &row), take(row, proof) else {
         damage.append("a row of \(table.name) (\(Self.label(row.values))) is not authentic")
+        incomplete.formUnion(table.records)
+        computed[table].add(authenticator.proof(of: row))
+        if let proof = statement.blob(Int32(table.columns.count)).flatMap({ Proof($0) }) { stored[table].add(proof) }
         continue
       }
-      digest.add(proof)
+      digests[table].add(proof)
     }
   }
 
   /// Takes others in.
   mutating func take(_ other: ProvenRows) {
-    digest.add(other.digest)
+    digests.add(other.digests)
+    stored.add(other.stored)
+    computed.add(other.computed)
+    incomplete.formUnion(other.incomplete)
     damage += other.damage
   }
 

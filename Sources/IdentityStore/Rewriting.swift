@@ -158,6 +158,7 @@ extension StoreCondition {
   /// What a failure leaves possible: a full disk is a condition of its own, because an operator can mend it.
   init(after error: any Error) {
     switch error {
+    case let error as UncertainCommit: self.init(after: error.cause)
     case let error as DatabaseError where error.isFull: self = .full
     case let error as SystemError where error.code == ENOSPC || error.code == EDQUOT: self = .full
     default: self = .unwritable("\(error)")

@@ -205,7 +205,7 @@ struct RowBytes: Sendable {
 extension OutputSpan<UInt8> {
   /// Appends eight bytes, the least significant first.
   @inline(__always)
-  fileprivate mutating func append(number: UInt64) {
+  mutating func append(number: UInt64) {
     unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append($0) }
   }
 
@@ -215,7 +215,7 @@ extension OutputSpan<UInt8> {
 
   /// Appends bytes, for which there has to be room.
   @inline(__always)
-  fileprivate mutating func append(_ other: UnsafeRawBufferPointer) {
+  mutating func append(_ other: UnsafeRawBufferPointer) {
     guard let source = other.baseAddress else { return }
     unsafe withUnsafeMutableBufferPointer { buffer, count in
       precondition(other.count <= buffer.count - count)

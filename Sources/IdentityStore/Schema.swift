@@ -1,8 +1,10 @@
+import IdentityCore
+
 /// The tables of a store.
 enum Schema {
   /// The `user_version` that this program writes. It differs from that of each version before in more than a bit: one that
   /// turned does not pass for an earlier store.
-  static let version: Int64 = 8
+  static let version: Int64 = 13
 
   /// Marks the file as an identityd store (sqlite.org/fileformat.html, "application ID"): "IdD" and a 1.
   static let applicationID: Int64 = 0x4964_4401
@@ -14,16 +16,7 @@ enum Schema {
   /// a `vendor` of NULL. Scopes are told apart with a BLOB in place of NULL, because no text equals one.
   static var creation: String {
     """
-    CREATE TABLE store (
-      only INTEGER PRIMARY KEY CHECK (only = 1),
-      id TEXT NOT NULL,
-      created TEXT NOT NULL,
-      revision INTEGER NOT NULL,
-      row_count INTEGER NOT NULL,
-      digest BLOB NOT NULL,
-      last_event INTEGER NOT NULL,
-      proof BLOB NOT NULL
-    ) STRICT;
+    \(storeTable)
     CREATE TABLE setting (
       only INTEGER PRIMARY KEY CHECK (only = 1),
       account TEXT,
@@ -92,6 +85,21 @@ enum Schema {
     PRAGMA user_version = \(version);
     """
   }
+
+  /// Makes the table of the store's own row, as it is since version 13: `digest` is ``TableDigests``.
+  static let storeTable = """
+    CREATE TABLE store (
+      only INTEGER PRIMARY KEY CHECK (only = 1),
+      id TEXT NOT NULL,
+      created TEXT NOT NULL,
+      revision INTEGER NOT NULL,
+      row_count INTEGER NOT NULL,
+      digest BLOB NOT NULL,
+      last_event INTEGER NOT NULL,
+      epoch TEXT NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    """
 
   /// Makes the tables that came with version 3.
   ///
@@ -209,13 +217,19 @@ struct Table: Sendable {
   let columns: [String]
   /// How many of them, from the first one on, stay as they are as long as there is the row.
   let lasting: Int
+  /// Where its digest stands in the store's own row; nil for that row's own table.
+  let place: Int?
+  /// What cannot be relied on where its rows are not proven.
+  let records: Records
   /// Its name as it stands before the values of each row; see ``RowBytes``.
   let head: [UInt8]
 
-  init(name: String, columns: [String], lasting: Int = 1) {
+  init(name: String, columns: [String], lasting: Int = 1, place: Int?, of records: Records) {
     self.name = name
     self.columns = columns
     self.lasting = lasting
+    self.place = place
+    self.records = records
     head = RowBytes(behind: name).bytes
   }
 
@@ -224,52 +238,62 @@ struct Table: Sendable {
     columns: [
       "only", "account", "machine_recorded", "machine", "hardware", "suspicion", "suspected", "spent_machine", "sealed",
       "revision",
-    ])
+    ], place: 0, of: .settings)
   static let app = Table(
     name: "app",
     columns: [
       "id", "vendor", "unit", "user", "access_groups", "device_identifier", "version_order", "installed", "revision",
-    ])
+    ], place: 1, of: .apps)
   static let identifier = Table(
     name: "identifier",
     columns: [
       "n", "level", "app", "vendor", "value", "origin", "created", "cause", "author", "ended", "end_cause", "revision",
-    ])
-  static let device = Table(name: "device", columns: ["n", "value", "name", "seen", "added", "revision"])
+    ], place: 2, of: .identifiers)
+  static let device = Table(
+    name: "device", columns: ["n", "value", "name", "seen", "added", "revision"], place: 3, of: .devices)
   static let event = Table(
-    name: "event", columns: ["sequence", "time", "topic", "name", "audience", "attributes", "revision"])
+    name: "event", columns: ["sequence", "time", "topic", "name", "audience", "attributes", "revision"], place: 4,
+    of: .events)
 
-  static let dataKey = Table(name: "data_key", columns: ["only", "master", "source", "created", "sealed", "revision"])
+  static let dataKey = Table(
+    name: "data_key", columns: ["only", "master", "source", "created", "sealed", "revision"], place: 5, of: .items)
   static let item = Table(
     name: "item",
     columns: [
       "n", "access_group", "service", "account", "owner", "edition", "this_device_only", "ends_with_installation",
       "secret_length", "created", "modified", "description", "revision",
-    ], lasting: 4)
+    ], lasting: 4, place: 6, of: .items)
 
   static let release = Table(
     name: "installed_release",
-    columns: ["n", "app", "distribution", "version", "build", "installed", "last", "revision"], lasting: 2)
+    columns: ["n", "app", "distribution", "version", "build", "installed", "last", "revision"], lasting: 2,
+    place: 7, of: .versions)
   static let report = Table(
     name: "version_report",
     columns: [
       "n", "app", "session", "state", "distribution", "version", "build", "previous_distribution", "previous_version",
       "previous_build", "revision",
-    ])
-  static let claim = Table(name: "version_claim", columns: ["n", "app", "version", "name", "revision"])
+    ], place: 8, of: .versions)
+  static let claim = Table(
+    name: "version_claim", columns: ["n", "app", "version", "name", "revision"], place: 9, of: .versions)
   static let token = Table(
     name: "token",
     columns: [
       "n", "app", "provider", "token", "environment", "topic", "device", "valid", "created", "changed", "confirmed",
       "revision",
-    ], lasting: 3)
+    ], lasting: 3, place: 10, of: .tokens)
 
-  static let use = Table(name: "app_use", columns: ["id", "day", "date", "revision"])
+  static let use = Table(name: "app_use", columns: ["id", "day", "date", "revision"], place: 11, of: .apps)
 
-  /// The one row of `store`, which holds the digest of all others.
+  /// The one row of `store`, which holds the digests of all others.
   static let store = Table(
-    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event"],
-    lasting: 3)
+    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event", "epoch"],
+    lasting: 3, place: nil, of: .all)
+
+  /// Every other table, each at its ``place``.
+  static let proven = [
+    setting, app, identifier, device, event, dataKey, item, release, report, claim, token, use,
+  ]
 
   /// Adds a row: its columns and its proof.
   var insertion: String {

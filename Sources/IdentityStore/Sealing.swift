@@ -23,7 +23,7 @@ extension Opening {
     try directory.folder.remove(MasterKey.fileName)
     try directory.folder.remove(MasterKey.nextFileName)
     try directory.folder.remove(Witness.fileName)
-    try directory.folder.remove(Witness.latestFileName)
+    try directory.folder.remove(LatestWitness.fileName)
     try directory.folder.synchronize()
     try directory.folder.remove(Store.fileName)
     try directory.folder.synchronize()
@@ -53,7 +53,7 @@ extension Opening {
   /// Removes everything that was set aside or left by others beside the files of the store.
   private func removeCopies(in directory: borrowing StateDirectory) throws(SystemError) {
     let own = [
-      Store.fileName, Store.logName, StoreKey.fileName, MasterKey.fileName, Witness.fileName, Witness.latestFileName,
+      Store.fileName, Store.logName, StoreKey.fileName, MasterKey.fileName, Witness.fileName, LatestWitness.fileName,
     ]
     for name in try ConfigurationAccess.names(in: directory.folder.path) ?? [] where !own.contains(name) {
       guard own.contains(where: { name.hasPrefix($0 + ".") || name.hasPrefix($0 + "-") }) else { continue }

@@ -46,7 +46,7 @@ extension Store {
   /// All files whose content a start believes, the database and its log first: a start that cannot read these needs no key.
   fileprivate static let fileNames = [
     fileName, logName, rewrittenName, StoreKey.fileName, MasterKey.fileName, MasterKey.nextFileName, Witness.fileName,
-    Witness.latestFileName,
+    LatestWitness.fileName,
   ]
 }
 

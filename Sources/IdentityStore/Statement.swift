@@ -198,7 +198,7 @@ struct Statement: ~Copyable, Sendable {
     return unsafe Array(UnsafeBufferPointer(start: start, count: count))
   }
 
-  private func blob(_ column: Int32) -> [UInt8]? {
+  func blob(_ column: Int32) -> [UInt8]? {
     let count = unsafe Int(sqlite3_column_bytes(statement, column))
     guard let start = unsafe sqlite3_column_blob(statement, column) else { return count == 0 ? [] : nil }
     return unsafe Array(UnsafeRawBufferPointer(start: start, count: count))

@@ -25,14 +25,16 @@ package struct Store: ~Copyable, Sendable {
   /// Computes identifiers with a key of its own, on any thread; nil where the store's key is not known, because nothing
   /// may be derived then.
   package let derivation: IdentifierDerivation?
-  /// The witness of the last commit; see ``Witness/latestFileName``. Nil where nothing can be written.
-  let latest: Descriptor?
+  /// The witness of the last commit; nil where nothing can be written.
+  let latest: LatestWitness?
   /// The files of the keys.
   var keyFiles: KeyFiles
   /// What was found at start, until somebody takes it.
   var found: StoreContent?
   /// What can be done now.
   package internal(set) var condition: StoreCondition
+  /// Whether the last commit failed, and a start could find it on the disk all the same; see ``UncertainCommit``.
+  package private(set) var isLastCommitUncertain = false
   /// How long the database and its log were when they were looked at last, in bytes.
   private(set) var lengths = (file: Int64(0), log: Int64(0))
   /// How large both were together, in bytes.
@@ -59,9 +61,10 @@ package struct Store: ~Copyable, Sendable {
 extension Store {
   /// Writes changes and their events in one transaction and returns once they are on disk for good.
   ///
-  /// - Returns: nil when they are; else what the store can do from now on. Nothing of the batch is then in force. Only
-  ///   where the file was taken away in the very moment of the commit may the next rewrite bring it into force after all.
+  /// - Returns: nil when they are; else what the store can do from now on. Nothing of the batch is then in force, and nothing
+  ///   of it will be unless ``isLastCommitUncertain``.
   package mutating func commit(_ changes: [RecordedChange]) -> StoreCondition? {
+    isLastCommitUncertain = false
     guard !changes.isEmpty else { return nil }
     guard condition == .writable else { return condition }
     do {
@@ -71,6 +74,7 @@ extension Store {
       }
       return nil
     } catch {
+      isLastCommitUncertain = error is UncertainCommit
       condition = StoreCondition(after: error)
       return condition
     }
@@ -92,7 +96,7 @@ extension Store {
       maintain()
     } catch {
       // What is committed is on disk, so this is a failure of the next commit, as long as the files are not gone.
-      guard error.code != ESTALE else { throw error }
+      guard error.code != ESTALE else { throw UncertainCommit(cause: error) }
       condition = StoreCondition(after: error)
     }
   }
@@ -100,8 +104,11 @@ extension Store {
   /// What keeps the store in order behind a commit: the log written back, the witnesses told.
   private mutating func maintain() {
     do {
-      try latest?.overwrite(with: Witness(store: identity, revision: ledger.revision).bytes(authenticator))
-      if files?.database.logSize ?? 0 > Int64(options.checkpointSize) { try files?.database.writeBackLog() }
+      try latest?.take(Witness(store: identity, revision: ledger.revision), authenticator)
+      if files?.database.logSize ?? 0 > Int64(options.checkpointSize) {
+        try files?.database.writeBackLog()
+        try latest?.synchronize()
+      }
       if ledger.revision % Self.witnessInterval == 0 { try writeWitness() }
     } catch {
       condition = StoreCondition(after: error)
@@ -167,7 +174,8 @@ extension Store {
     let content =
       found
       ?? StoreContent(
-        registry: Registry(), events: [], fingerprint: MachineFingerprint(machine: nil, hardware: nil),
+        registry: Registry(), events: [], epoch: ledger.epoch,
+        fingerprint: MachineFingerprint(machine: nil, hardware: nil),
         isSealedHere: false, condition: condition, notices: [])
     found = nil
     return content

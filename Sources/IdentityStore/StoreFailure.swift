@@ -44,6 +44,8 @@ package final class StoreContent: Sendable {
   package let registry: Registry
   /// The events that are kept, oldest first, without a gap up to the last one.
   package let events: [Event]
+  /// The epoch of their numbers.
+  package let epoch: UUID
   /// The machine as it is now; without any mark where the store's key is not known.
   package let fingerprint: MachineFingerprint
   /// The store before this one was sealed on a machine with this very machine-id.
@@ -56,11 +58,12 @@ package final class StoreContent: Sendable {
   package let source: DiskReading.Source
 
   init(
-    registry: Registry, events: [Event], fingerprint: MachineFingerprint, isSealedHere: Bool,
+    registry: Registry, events: [Event], epoch: UUID, fingerprint: MachineFingerprint, isSealedHere: Bool,
     condition: StoreCondition, notices: [StoreNotice], source: DiskReading.Source = .disk
   ) {
     self.registry = registry
     self.events = events
+    self.epoch = epoch
     self.fingerprint = fingerprint
     self.isSealedHere = isSealedHere
     self.condition = condition

@@ -6,11 +6,13 @@ import LinuxSystem
 enum VersionOne {
   static let version: Int64 = 1
 
-  fileprivate static let app = Table(name: "app", columns: ["id", "vendor", "installed", "revision"])
+  fileprivate static let app = Table(
+    name: "app", columns: ["id", "vendor", "installed", "revision"], place: 1, of: .apps)
   fileprivate static let identifier = Table(
-    name: "identifier", columns: ["level", "app", "value", "created", "origin", "revision"])
+    name: "identifier", columns: ["level", "app", "value", "created", "origin", "revision"], place: 2,
+    of: .identifiers)
   fileprivate static let store = Table(
-    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest"])
+    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest"], place: nil, of: .all)
 
   /// A row of `identifier`, and what tells when it came into force.
   fileprivate struct Stored {
@@ -62,9 +64,9 @@ extension Reading {
     if let device = registry[.device] {
       registry.apply(.deviceListed(ListedDevice(value: device.value, added: device.created)))
     }
-    try readStore(VersionOne.store, database, authenticator)
+    let isCounted = try readStore(VersionOne.store, database, authenticator)
     damage += found.damage
-    if damage.isEmpty, found.digest != ledger.digest { nameWrongRows(found.digest) }
+    judge(found, isCounted: isCounted)
   }
 }
 

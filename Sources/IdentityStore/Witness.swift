@@ -9,11 +9,6 @@ import LinuxSystem
 struct Witness: Equatable {
   static let fileName = "witness"
 
-  /// The same line once more, written over itself behind every commit and not synced. It survives whatever a kill leaves,
-  /// so that a damaged log, which SQLite takes for a shorter one, is noticed. After a power cut it may be behind, or torn,
-  /// and then it says nothing: it never runs ahead of the disk.
-  static let latestFileName = "witness.latest"
-
   /// The store it belongs to; ``UUID/zero`` where only that there was one is known.
   let store: UUID
   /// The store had reached this revision; it may have gone further since.

@@ -18,6 +18,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
   case readOnly = "read-only"
   case unavailable
   case `internal`
+  case unknown
 
   /// The exit status of `identityctl` for this answer: stable, and listed in its manual.
   package var exitStatus: Int32 {
@@ -38,6 +39,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case .readOnly: 23
     case .unavailable: 24
     case .internal: 25
+    case .unknown: 26
     }
   }
 }
@@ -56,12 +58,13 @@ extension Refusal {
     case .exists: .exists
     case .conflict: .conflict
     case .limit: .limit
-    case .gone: .gone
+    case .gone, .anotherEpoch: .gone
     case .busy: .busy
     case .unavailable: .unavailable
     case .noSpace: .noSpace
     case .readOnly: .readOnly
     case .broken: .internal
+    case .unknown: .unknown
     }
   }
 
@@ -83,11 +86,14 @@ extension Refusal {
     case .conflict(let why): why
     case .limit(let why): why
     case .gone(let since, let oldest): "events after \(since) are not all kept; those after \(oldest) are"
+    case .anotherEpoch(let epoch):
+      "the events are of epoch \(epoch) and were numbered anew; read the current values, then subscribe without since="
     case .busy(let why): why
     case .unavailable(let why): why
     case .noSpace: "the disk is full; nothing was changed"
     case .readOnly(let why): why
     case .broken(let why): why
+    case .unknown(let why): why
     }
   }
 

@@ -31,6 +31,10 @@ extension StatusRow {
   package static let connections = StatusRow("connections", "How many connections there are, this one included.")
   package static let subscribers = StatusRow("subscribers", "How many connections subscribed to events.")
   package static let lastEvent = StatusRow("last-event", "The number of the last event.")
+  package static let epoch = StatusRow(
+    "epoch",
+    "A random word that all event numbers belong to. It changes with the first start, a restore, and where an older copy of the store was accepted."
+  )
   package static let keptEvents = StatusRow("kept-events", "How many events are kept.")
   package static let apps = StatusRow("apps", "How many apps are installed.")
   package static let manifests = StatusRow("manifests", "How many apps are installed by a manifest.")
@@ -40,7 +44,7 @@ extension StatusRow {
   package static let devices = StatusRow("devices", "How many devices are listed.")
   package static let deviceOrigin = StatusRow(
     "device-origin",
-    "Where the device identifier that apps share came from: 'machine', 'random', 'migrated', 'restored' or, without one, 'none'."
+    "Where the device identifier that apps share came from: 'machine', 'random', 'migrated', 'restored' or, without one, 'none'; 'unknown' where a damaged store does not say."
   )
   package static let items = StatusRow("items", "How many items there are.")
   package static let itemBytes = StatusRow(
@@ -58,6 +62,10 @@ extension StatusRow {
   package static let sealed = StatusRow("sealed", audience: .everybody, "Only where the store is sealed: 'yes'.")
   package static let storeReason = StatusRow(
     "store-reason", audience: .everybody, "Only where 'store' is not 'ok': why, as the answer to a change has it.")
+  package static let unproven = StatusRow(
+    "store-unproven",
+    "Only with 'store=damaged': the kinds of records that are not all proven. Requests about these are refused, unless a proven record answers them; counts of them are too low."
+  )
   package static let storeSource = StatusRow(
     "store-source",
     "Only where the start could not read the store from the disk itself, because its file system keeps what was read: 'cache'. After a failed write the cache can have what the disk does not have."
@@ -73,8 +81,9 @@ extension StatusRow {
   /// All of them, in the order of the answer.
   package static let all = [
     version, lineProtocol, process, started, uptime, boot, socket, store, connections, subscribers, lastEvent,
-    keptEvents,
-    apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens, key, fleet, suspect,
-    keyReason, sealed, storeReason, storeSource, manifestFault, manifestFaults, stateDirectory, manifestFolder,
+    epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens, key,
+    fleet, suspect,
+    keyReason, sealed, storeReason, unproven, storeSource, manifestFault, manifestFaults, stateDirectory,
+    manifestFolder,
   ]
 }

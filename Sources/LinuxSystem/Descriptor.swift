@@ -45,6 +45,25 @@ package struct Descriptor: ~Copyable, Sendable {
 }
 
 extension Descriptor {
+  /// Fills the array with what the file has from `offset` on.
+  ///
+  /// - Returns: how many bytes there were; fewer than there is room for at the end of the file alone.
+  package func read(into bytes: inout [UInt8], at offset: Int) throws(SystemError) -> Int {
+    let number = number
+    var filled = 0
+    while filled < bytes.count {
+      let got = try system("pread") {
+        unsafe bytes.withUnsafeMutableBytes { buffer in
+          let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+          return unsafe pread(number, rest.baseAddress, rest.count, off_t(offset + filled))
+        }
+      }
+      guard got > 0 else { break }
+      filled += got
+    }
+    return filled
+  }
+
   /// Writes the bytes over what the file has from `offset` on, whole.
   package func overwrite(with bytes: [UInt8], at offset: Int = 0) throws(SystemError) {
     let number = number

@@ -22,7 +22,7 @@ package struct DiskReading: Equatable, Sendable {
   /// How much is read at a time, in bytes: a multiple of what O_DIRECT asks for (open(2)).
   private static let chunk = 1 << 20
   /// How often, and after how many microseconds, pages that are being written are looked at again.
-  private static let looks = 40
+  private static let looks = 4
   private static let pause: UInt32 = 5_000
 
   /// Reads a whole regular file.
@@ -53,11 +53,15 @@ package struct DiskReading: Equatable, Sendable {
       // The kernel tells each failed write once. What is on the disk now is what counts.
       lostWrite = error
     }
-    let isDropped = try Self.drop(file, name, length)
     var buffered = try AlignedBuffer(Self.chunk)
-    guard isDropped else {
-      source = try Self.isSame(file, name, length, in: folder, &buffered) ? .disk : .cache
-      return
+    if try !Self.drop(file, name, length) {
+      // Some file systems never let go of pages, as overlayfs on tmpfs. The disk is read around the cache there, and only
+      // where that is not possible either it is worth to wait for pages that somebody has in use.
+      if try Self.isSame(file, name, length, in: folder, &buffered) { return }
+      guard try Self.dropPatiently(file, name, length) else {
+        source = .cache
+        return
+      }
     }
     var place = 0
     while place < length {
@@ -72,11 +76,17 @@ package struct DiskReading: Equatable, Sendable {
   /// - Returns: whether none is left.
   private static func drop(_ file: borrowing Descriptor, _ name: String, _ length: Int) throws(SystemError) -> Bool {
     let number = file.number
-    for look in 0..<looks {
-      // Whether it does anything is seen below.
-      _ = posix_fadvise(number, 0, 0, POSIX_FADV_DONTNEED)
-      if try system("mincore \(name)", { clinux_cached_pages(number, length) }) == 0 { return true }
-      if look < looks - 1 { usleep(pause) }
+    // Whether it does anything is seen below.
+    _ = posix_fadvise(number, 0, 0, POSIX_FADV_DONTNEED)
+    return try system("mincore \(name)", { clinux_cached_pages(number, length) }) == 0
+  }
+
+  private static func dropPatiently(_ file: borrowing Descriptor, _ name: String, _ length: Int) throws(SystemError)
+    -> Bool
+  {
+    for _ in 0..<looks {
+      usleep(pause)
+      if try drop(file, name, length) { return true }
     }
     return false
   }

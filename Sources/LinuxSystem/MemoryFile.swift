@@ -57,18 +57,7 @@ package struct MemoryFile: ~Copyable, Sendable {
   package func read(count: Int, at offset: Int) throws(SystemError) -> [UInt8] {
     // No more room than there are bytes, whatever the caller asks for.
     var bytes = [UInt8](repeating: 0, count: max(0, min(count, try length() - max(0, offset))))
-    let number = descriptor.number
-    var filled = 0
-    while filled < bytes.count {
-      let got = try system("pread") {
-        unsafe bytes.withUnsafeMutableBytes { buffer in
-          let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-          return unsafe pread(number, rest.baseAddress, rest.count, off_t(offset + filled))
-        }
-      }
-      if got == 0 { break }
-      filled += got
-    }
+    let filled = try descriptor.read(into: &bytes, at: offset)
     return Array(bytes.prefix(filled))
   }
 

@@ -12,7 +12,7 @@ import Testing
     let another = try PeerConnection(65_533, of: daemon)
     #expect(try another.ask("ping") == ["OK"])
     let reader = try PeerConnection(65_534, of: daemon)
-    #expect(try reader.ask("subscribe item").first?.hasPrefix("OK ") == true)
+    #expect(try reader.subscribe("item").first?.hasPrefix("OK ") == true)
     try reader.send(["get uuid count=10000", "get uuid count=10000 version=7", "get uuid count=1", "ping"])
     let writer = try PeerConnection(65_534, of: daemon)
     for number in 0..<20 {

@@ -41,7 +41,7 @@ import Testing
 
   /// The rows of `status` that are there now, by the table, for some audiences.
   private func rows(_ audiences: Set<RowAudience>) -> [String] {
-    let absent = ["suspect", "key-reason", "sealed", "store-reason", "store-source"]
+    let absent = ["suspect", "key-reason", "sealed", "store-reason", "store-unproven", "store-source"]
     return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)
   }
 
@@ -167,7 +167,7 @@ import Testing
       }
       #expect(try root.ask("account set account\(step)") == ["OK"])
       subscribers.append(try PeerConnection(other + 1, of: daemon))
-      #expect(try subscribers[step].ask("subscribe")[0].hasPrefix("OK"))
+      #expect(try subscribers[step].subscribe()[0].hasPrefix("OK"))
       #expect(try told() == before)
     }
     #expect(try root.ask("item delete service=s account=a")[0].hasPrefix("OK"))

@@ -71,7 +71,7 @@ import Testing
       #expect(try daemon.uuid("get device") == device)
       #expect(try daemon.uuid("get installation") == installation)
       let replay = try daemon.client()
-      #expect(try replay.ask("subscribe item since=0")[0].hasPrefix("OK "))
+      #expect(try replay.subscribe("item since=0")[0].hasPrefix("OK "))
       for round in times.indices { #expect(try replay.line()?.contains(" account=a\(round) ") == true, "\(round)") }
     }
     daemon.end()

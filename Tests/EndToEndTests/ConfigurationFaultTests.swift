@@ -116,7 +116,7 @@ import Testing
     let process = daemon.process.processIdentifier
     let client = try daemon.client()
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe item")[0].hasPrefix("OK "))
+    #expect(try subscriber.subscribe("item")[0].hasPrefix("OK "))
     let storm = Process()
     storm.executableURL = URL(filePath: "/usr/bin/perl")
     storm.arguments = [

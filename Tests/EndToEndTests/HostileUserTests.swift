@@ -89,7 +89,7 @@ import Testing
     for user in users { #expect(try user.ask("subscribe").hasPrefix("OK ")) }
     let late = try OtherUser(65_528, of: daemon)
     #expect(try late.ask("subscribe").hasPrefix("ERR limit there are 6 subscribers"))
-    #expect(try daemon.client().ask("subscribe").last?.hasPrefix("OK ") == true)
+    #expect(try daemon.client().subscribe().last?.hasPrefix("OK ") == true)
   }
 
   @Test func `row 21: a line may be no longer than the limit that is set`() throws {

@@ -96,7 +96,7 @@ func readPair(_ line: String) throws -> String {
   @Test(
     .enabled(if: isRoot, "attaching to the daemon needs root"),
     arguments: [
-      ("fdatasync:error=EIO", "read-only"), ("pwrite64:error=EIO", "read-only"), ("pwrite64:error=ENOSPC", "no-space"),
+      ("fdatasync:error=EIO", "unknown"), ("pwrite64:error=EIO", "unknown"), ("pwrite64:error=ENOSPC", "no-space"),
     ])
   func `row 3: what cannot be written is refused, what was acknowledged stays, and later changes work`(
     fault: String, code: String
@@ -119,18 +119,23 @@ func readPair(_ line: String) throws -> String {
       #expect(try client.statusValue("items") == "2")
       #expect(try client.statusValue("last-event") == last)
     }
+    // Behind a commit that failed none is tried.
+    func expectRefused(_ answer: String) {
+      #expect(
+        answer.hasPrefix("ERR \(code) ") || code == "unknown" && answer.hasPrefix("ERR read-only "), "\(answer)")
+    }
     try Fault.inject(fault, into: daemon) { () throws in
       for request in [
         "item put service=s account=a1 data=\(pair(9)) label=\(pair(9))", "item add service=s account=a3 data=eA==",
         "item update service=s account=a1 label=x", "item update service=s account=a2 data=eA==",
         "item delete service=s",
       ] {
-        #expect(try client.ask(request)[0].hasPrefix("ERR \(code) "), "\(request)")
+        expectRefused(try client.ask(request)[0])
         try expectUnchanged()
       }
       // One that is refused takes those with it that were sent before it was.
       try client.send((3..<40).map { "item put service=s account=a\($0) data=eA==\n" }.joined())
-      for _ in 3..<40 { #expect(try client.answer()[0].hasPrefix("ERR \(code) ")) }
+      for _ in 3..<40 { expectRefused(try client.answer()[0]) }
       try expectUnchanged()
     }
     try expectUnchanged()

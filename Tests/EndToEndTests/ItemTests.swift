@@ -213,7 +213,7 @@ import Testing
     #expect(try player.ask("item update service=s account=a label=x group=org.example.shared") == "OK\n")
     #expect(try player.ask("item delete service=s group=org.example.shared") == "OK 1\n")
     #expect(try player.ask("item add service=s account=private data=\(data)") == "OK\n")
-    let events = try daemon.client().ask("subscribe item since=0")
+    let events = try daemon.client().subscribe("item since=0")
     #expect(events.last?.hasPrefix("OK ") == true)
     let told = try editor.quit()
     for name in ["added", "updated", "deleted"] {

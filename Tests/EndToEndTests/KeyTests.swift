@@ -165,7 +165,7 @@ extension DaemonUnderTest {
     for signal in [SIGTERM, SIGKILL] {
       try daemon.start()
       let client = try daemon.client()
-      #expect(try client.ask("subscribe")[0].hasPrefix("OK "))
+      #expect(try client.subscribe()[0].hasPrefix("OK "))
       for request in [
         "item add service=s account=n data=eA==", "item put service=s account=a1 data=eA==",
         "item read service=s account=a1", "item read service=s account=none", "item find", "item find group=*",

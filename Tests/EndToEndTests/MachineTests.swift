@@ -74,7 +74,7 @@ import Testing
     try daemon.waitForLog("machine-changed")
     let subscriber = try daemon.client()
     let number = last.dropFirst("* last-event=".count)
-    #expect(try subscriber.ask("subscribe device since=\(number)") == ["OK \(number)"])
+    #expect(try subscriber.subscribe("device since=\(number)") == ["OK \(number)"])
     let changed = "device changed value=\(after.device) previous=\(before.device) cause=machine-changed time="
     #expect(try subscriber.line()?.contains(changed) == true)
     // Once, not at each start.
@@ -121,7 +121,7 @@ import Testing
     try start(machine: 1, hardware: 2)
     #expect(try identifiers() == before)
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe device since=0") == ["OK 0"])
+    #expect(try subscriber.subscribe("device since=0") == ["OK 0"])
     _ = try subscriber.line()
     let suspect = "device suspect value=\(before.device) cause=hardware-changed time="
     #expect(try subscriber.line()?.contains(suspect) == true)

@@ -64,7 +64,7 @@ import Testing
   @Test func `an app is installed when its manifest appears, and uninstalled when it disappears`() throws {
     try start()
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe") == ["OK 1"])
+    #expect(try subscriber.subscribe() == ["OK 1"])
     try write("[App]\nVendor=org.example\nUser=daemon\nAccessGroups=org.example.shared org.example.media\n", "player")
     #expect(try subscriber.line()?.hasPrefix("EVENT 2 app installed app=player vendor=org.example time=") == true)
     let answer = try ask("--json", "whoami", as: daemonUser)

@@ -50,7 +50,7 @@ import Testing
       environment: ["IDENTITYD_SOCKET": daemon.socket])
     #expect(denied.status == 15)
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe since=3") == ["OK 3"])
+    #expect(try subscriber.subscribe("since=3") == ["OK 3"])
     #expect(
       try daemon.ask("migrate device \(old) commit=yes force=yes")
         == "OK \(old) changed=yes committed=yes previous=\(before)")

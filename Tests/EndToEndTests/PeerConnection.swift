@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 
 /// A connection of a process of its own, as any user, that is kept over many requests.
-final class PeerConnection {
+final class PeerConnection: LineAsking {
   private let process = Process()
   private let input = Pipe()
   private let output = Pipe()

@@ -75,7 +75,7 @@ final class RandomSession {
     try daemon.start()
     // The system's version is told first; what it is, only this system can say.
     let client = try daemon.client()
-    guard try client.ask("subscribe since=0") == ["OK 0"], let first = try client.line() else {
+    guard try client.subscribe("since=0") == ["OK 0"], let first = try client.line() else {
       throw Failure("there was no first event")
     }
     worlds[0].model.tellOfSystem(first)
@@ -162,7 +162,7 @@ final class RandomSession {
     let listener = try connect(listening)
     self.listener = listener
     let since = random.once(in: 3) ? 0 : heard[listening, default: 0]
-    let answer = try listener.connection.ask("subscribe since=\(since)")
+    let answer = try listener.connection.subscribe("since=\(since)")
     guard answer == ["OK \(since)"] else { throw Failure("\(listener.peer.app) subscribes since \(since): \(answer)") }
     heard[listening] = since
     // What came between is told by the rights of now, and each event once.
@@ -214,7 +214,7 @@ final class RandomSession {
     listener = nil
     for place in Self.users.indices {
       let (connection, peer) = try connect(place)
-      var lines = try connection.ask("subscribe since=0")
+      var lines = try connection.subscribe("since=0")
       try connection.send(["quit"])
       try connection.endWriting()
       while let line = try connection.line() { lines.append(line) }

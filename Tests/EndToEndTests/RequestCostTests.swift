@@ -95,7 +95,7 @@ import Testing
     let subscribers = 400
     let each = try added(20 * subscribers, of: [5, 25]) { daemon, changes in
       let waiting = try (0..<subscribers).map { _ in try daemon.client() }
-      for client in waiting { #expect(try client.ask("subscribe token").last?.hasPrefix("OK ") == true) }
+      for client in waiting { #expect(try client.subscribe("token").last?.hasPrefix("OK ") == true) }
       let client = try daemon.client()
       for change in 0..<changes {
         #expect(try client.ask("token put fcm token-\(change)").last?.hasPrefix("OK ") == true)

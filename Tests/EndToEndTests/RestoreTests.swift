@@ -36,7 +36,7 @@ import Testing
     }
     // Where this device has no identifier, asking for them would make one.
     if told["history device"] != ["OK 0"] { told["devices"] = try client.ask("devices") }
-    told["snapshot"] = try daemon.client().ask("subscribe snapshot=yes")
+    told["snapshot"] = try daemon.client().subscribe("snapshot=yes")
     for row in told["item find group=*"] ?? [] where row.hasPrefix("* ") {
       let words = row.split(separator: " ").dropFirst().prefix(3).joined(separator: " ")
       told[words] = try client.ask("item read \(words)")
@@ -57,7 +57,7 @@ import Testing
   private func events(_ daemon: DaemonUnderTest, since: String) throws -> [String] {
     let client = try daemon.client()
     let last = try #require(try client.statusValue("last-event"))
-    #expect(try client.ask("subscribe since=\(since)") == ["OK \(since)"])
+    #expect(try client.subscribe("since=\(since)") == ["OK \(since)"])
     var told: [String] = []
     while last != since, let words = try client.line()?.split(separator: " ") {
       told.append(words.dropFirst(2).filter { !$0.hasPrefix("time=") }.joined(separator: " "))
@@ -104,7 +104,7 @@ import Testing
     #expect(try daemon.restore(backup, "dry-run=yes") == rows)
     #expect(try told(daemon) == empty)
     let listening = try daemon.client()
-    #expect(try listening.ask("subscribe") == ["OK 1"])
+    #expect(try listening.subscribe() == ["OK 1"])
     #expect(try daemon.restore(backup) == rows)
     #expect(try listening.line()?.contains(" app installed app=\(app) ") == true)
     #expect(

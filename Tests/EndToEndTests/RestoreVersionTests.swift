@@ -52,7 +52,7 @@ import Testing
     #expect(try daemon.ask("version history") == "OK 0")
     #expect(try daemon.ask("token list") == "OK 0")
     let listening = try daemon.client()
-    #expect(try listening.ask("subscribe version token")[0].hasPrefix("OK "))
+    #expect(try listening.subscribe("version token")[0].hasPrefix("OK "))
     #expect(try daemon.restore(backup) == restored)
     var news: [String] = []
     for _ in 0..<3 { news.append(try #require(try listening.line())) }

@@ -127,6 +127,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try Fault.inject("pwrite64:error=EROFS", into: daemon) { () throws in
+      #expect(try daemon.ask("get installation").hasPrefix("ERR unknown "))
       #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
       #expect(try daemon.client().statusValue("store") == "read-only")
       // What would change is told all the same.

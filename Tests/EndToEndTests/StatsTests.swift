@@ -82,7 +82,7 @@ import Testing
     let client = try daemon.client()
     let others = try (0..<3).map { _ in try daemon.client() }
     for other in others { #expect(try other.ask("ping") == ["OK"]) }
-    #expect(try others[0].ask("subscribe")[0].hasPrefix("OK"))
+    #expect(try others[0].subscribe()[0].hasPrefix("OK"))
     let samples = try samples(client)
     // The readiness test of the harness may not be gone yet.
     #expect(number(samples, .connections, "idle") ?? 0 >= 4)

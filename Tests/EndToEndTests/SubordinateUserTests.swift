@@ -57,7 +57,7 @@ struct SubordinateUserTests {
       #expect(try refused.line()?.hasPrefix("ERR busy uid 2001 has 20 connections") == true)
     }
     #expect(try first(daemon, 2_002, "ping") == "OK")
-    let answers = try held.prefix(6).map { try $0.ask("subscribe device").last?.prefix(9) }
+    let answers = try held.prefix(6).map { try $0.subscribe("device").last?.prefix(9) }
     #expect(answers.filter { $0?.hasPrefix("OK") == true }.count <= 4)
     #expect(answers.last == "ERR limit")
     #expect(try first(daemon, 2_002, "subscribe device").hasPrefix("OK"))

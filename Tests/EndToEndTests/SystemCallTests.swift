@@ -119,7 +119,7 @@ private let tellsGroups =
       at: daemon.folder.appending(path: "apps"), withIntermediateDirectories: true)
     try daemon.start(through: tracing, configuration: settings)
     let subscriber = try daemon.client()
-    _ = try subscriber.ask("subscribe")
+    _ = try subscriber.subscribe()
     let client = try daemon.client()
     for request in [
       "get device", "get installation", "get vendor", "get session", "get boot", "get key k", "get uuid count=10000",

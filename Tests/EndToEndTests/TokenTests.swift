@@ -115,7 +115,7 @@ import Testing
   @Test func `row 42c: neither an event nor the log nor an error text has the token`() throws {
     let daemon = try DaemonUnderTest().start(["--log-level=debug"])
     let subscriber = try daemon.client()
-    #expect(try subscriber.ask("subscribe token") == ["OK 1"])
+    #expect(try subscriber.subscribe("token") == ["OK 1"])
     let secret = "dGhlIHRva2Vu:APA91bHun4MxP5egoKMwt2KZFBaFUH"
     for request in [
       "token put fcm \(secret)", "token put fcm \(secret)2", "token invalidate fcm \(secret)2", "token delete fcm",
@@ -140,7 +140,7 @@ import Testing
     #expect(events[1].hasSuffix(events[2].split(separator: " ").last ?? "-"))
     _ = try daemon.ask("token put fcm \(secret)")
     #expect(try subscriber.line()?.contains(" token created ") == true)
-    let snapshot = try subscriber.ask("subscribe token snapshot=yes").first { $0.hasPrefix("*") }
+    let snapshot = try subscriber.subscribe("token snapshot=yes").first { $0.hasPrefix("*") }
     #expect(snapshot == "* token app=\(app) provider=fcm device=\(device) fingerprint=\(hash)")
     daemon.end()
     #expect(!daemon.log.contains("APA91"))
@@ -152,7 +152,7 @@ import Testing
     for provider in ["fcm", "apns"] { _ = try daemon.ask("token put \(provider) t") }
     let before = try daemon.uuid("get device")
     let subscriber = try daemon.client()
-    _ = try subscriber.ask("subscribe token")
+    _ = try subscriber.subscribe("token")
     let listed = try daemon.client().ask("token list")
     let after = try daemon.uuid("renew device")
     for provider in ["fcm", "apns"] {
@@ -195,7 +195,7 @@ import Testing
     #expect(try daemon.client().ask("token list") == ["OK 0"])
     // An uninstallation ends them, and tells.
     let subscriber = try daemon.client()
-    _ = try subscriber.ask("subscribe token app")
+    _ = try subscriber.subscribe("token app")
     #expect(try daemon.ask("app forget user:65534") == "OK")
     #expect(try subscriber.line()?.contains(" token deleted app=user:65534 provider=fcm ") == true)
     #expect(try subscriber.line()?.contains(" app uninstalled app=user:65534 ") == true)

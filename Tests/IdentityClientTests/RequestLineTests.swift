@@ -37,8 +37,7 @@ import Testing
   @Test func `every code of the protocol has its name here`() {
     let named: [IdentityError.Code] = [
       .syntax, .tooLong, .unknownVerb, .badArgument, .invalidUUID, .denied, .notFound, .exists, .conflict, .limit,
-      .gone,
-      .busy, .noSpace, .readOnly, .unavailable, .internal,
+      .gone, .busy, .noSpace, .readOnly, .unavailable, .internal, .unknown,
     ]
     #expect(named.map(\.rawValue) == ErrorCode.allCases.map(\.rawValue))
   }

@@ -23,7 +23,7 @@ struct EarlierStore {
 
   /// Expects a store of this version with all that was in it, which nothing is to be said of.
   func expectMigrated(_ workspace: Workspace, at place: SourceLocation = #_sourceLocation) throws {
-    #expect(try workspace.sql("PRAGMA user_version") == "8\n", sourceLocation: place)
+    #expect(try workspace.sql("PRAGMA user_version") == "13\n", sourceLocation: place)
     try workspace.withStore { store, content in
       #expect(content.registry == registry, sourceLocation: place)
       #expect(content.condition == .writable, sourceLocation: place)
@@ -40,16 +40,15 @@ struct EarlierStore {
     let migrated = try Workspace()
     try migrated.restore(try files())
     _ = try migrated.found()
-    var dump = try migrated.sql(([".dump"] + migration.makes).joined(separator: " ")).split(separator: "\n").filter {
-      !["BEGIN TRANSACTION;", "COMMIT;"].contains($0) && !$0.hasPrefix("PRAGMA")
-    }
+    var dump = try migrated.sql(([".dump"] + migration.makes).joined(separator: " ")).split(separator: "\n").filter(
+      Self.isContent)
     if !migration.makes.isEmpty {
-      dump = try migrated.sql(".dump store").split(separator: "\n").filter { $0.hasPrefix("INSERT") } + dump
+      dump = try migrated.sql(".dump store").split(separator: "\n").filter(Self.isContent) + dump
     }
     // The same transaction once more, by a tool that is killed with everything in the log.
     let script =
       "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;\nBEGIN; \(migration.removes)\n"
-      + dump.joined(separator: "\n") + "\nPRAGMA user_version=8; COMMIT;\n.system kill -9 $PPID\n"
+      + dump.joined(separator: "\n") + "\nPRAGMA user_version=13; COMMIT;\n.system kill -9 $PPID\n"
     let file = migrated.root + "/script"
     try Data(script.utf8).write(to: URL(filePath: file))
     // On disk before anything is wrapped in it.
@@ -59,6 +58,10 @@ struct EarlierStore {
     _ = try migrated.run("/bin/sh", "-c", "exec sqlite3 \"$0\" < \"$1\"", migrated.path("identityd.db"), file)
     try migrated.remove("identityd.db-shm")
     return try migrated.files()
+  }
+
+  private static func isContent(_ line: Substring) -> Bool {
+    !["BEGIN TRANSACTION;", "COMMIT;"].contains(line) && !line.hasPrefix("PRAGMA")
   }
 
   /// Expects that a migration which is cut off at any moment leaves either version whole.

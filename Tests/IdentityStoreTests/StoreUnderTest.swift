@@ -116,7 +116,8 @@ extension Registry {
   var isNothing: Bool {
     var registry = self
     registry.itemFault = nil
-    return itemFault != nil && registry == Registry()
+    registry.doubt([], incomplete: [])
+    return unproven == .all && registry == Registry()
   }
 }
 

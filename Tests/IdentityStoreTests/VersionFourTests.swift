@@ -7,7 +7,8 @@ import Testing
 @Suite struct VersionFourTests {
   /// Makes a store of version 4 out of one of this version.
   private func makeEarlier(_ workspace: Workspace) throws {
-    try workspace.sql("DROP TABLE app_use; PRAGMA user_version = 4")
+    try workspace.sql("DROP TABLE app_use")
+    try workspace.setBack(to: 4)
   }
 
   @Test func `row 18: it becomes one of this version, with all that it holds`() throws {

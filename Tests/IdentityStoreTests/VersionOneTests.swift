@@ -142,6 +142,6 @@ import Testing
     let content = try workspace.found()
     #expect(content.registry.apps.count == 3)
     #expect(content.condition == .writable)
-    #expect(try workspace.sql("PRAGMA user_version") == "8\n")
+    #expect(try workspace.sql("PRAGMA user_version") == "13\n")
   }
 }

@@ -104,7 +104,7 @@ import Testing
 
   private static let earlier = EarlierStore(
     version: 3, registry: registry, events: events, items: items,
-    migration: ("DELETE FROM store;", ["installed_release", "version_report", "version_claim", "token", "app_use"]))
+    migration: ("DROP TABLE store;", ["installed_release", "version_report", "version_claim", "token", "app_use"]))
 
   private static func random(
     _ scope: Scope, _ value: Text, _ second: String, _ cause: Cause = .firstUse, by user: Int = 0
@@ -256,6 +256,6 @@ import Testing
       #expect(content.condition == .writable)
       try store.expectOpen(Self.items)
     }
-    #expect(try workspace.sql("PRAGMA user_version") == "8\n")
+    #expect(try workspace.sql("PRAGMA user_version") == "13\n")
   }
 }

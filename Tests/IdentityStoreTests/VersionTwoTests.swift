@@ -64,7 +64,7 @@ import Testing
   private static let earlier = EarlierStore(
     version: 2, registry: registry, events: events,
     migration: (
-      "DELETE FROM store;",
+      "DROP TABLE store;",
       ["data_key", "item", "secret", "installed_release", "version_report", "version_claim", "token", "app_use"]
     ))
 
@@ -187,6 +187,6 @@ import Testing
     #expect(content.registry.items[known.item.key] == known.item)
     #expect(content.events == Self.events)
     #expect(content.condition == .writable)
-    #expect(try workspace.sql("PRAGMA user_version") == "8\n")
+    #expect(try workspace.sql("PRAGMA user_version") == "13\n")
   }
 }

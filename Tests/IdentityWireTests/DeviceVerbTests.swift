@@ -72,11 +72,12 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
         "subscribe \(Topic.allCases.map(\.rawValue).joined(separator: " "))",
         .subscribe(all, since: nil, snapshot: false)
       ),
-      ("subscribe since=0", .subscribe(all, since: 0, snapshot: false)),
-      ("subscribe app SINCE=0044", .subscribe([.app], since: 44, snapshot: false)),
-      ("subscribe since=9223372036854775807", .subscribe(all, since: .max, snapshot: false)),
+      ("subscribe since=0", .subscribe(all, since: EventNumber(0), snapshot: false)),
+      ("subscribe app SINCE=0044", .subscribe([.app], since: EventNumber(44), snapshot: false)),
+      ("subscribe since=9223372036854775807", .subscribe(all, since: EventNumber(.max), snapshot: false)),
+      ("subscribe since=4 epoch=w", .subscribe(all, since: EventNumber(4, epoch: "w"), snapshot: false)),
       ("subscribe snapshot=yes", .subscribe(all, since: nil, snapshot: true)),
-      ("subscribe vendor snapshot=no since=3", .subscribe([.vendor], since: 3, snapshot: false)),
+      ("subscribe vendor snapshot=no since=3", .subscribe([.vendor], since: EventNumber(3), snapshot: false)),
       ("unsubscribe", .unsubscribe(all)), ("unsubscribe item token", .unsubscribe([.item, .token])),
     ] as [(String, LocalCommand)])
   func `events have commands`(line: String, expected: LocalCommand) throws {
@@ -99,7 +100,8 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
   }
 
   @Test(arguments: [
-    "subscribe snapshot=1", "subscribe snapshot=\"\"", "subscribe since=1 since=2", "subscribe topic=device",
+    "subscribe snapshot=1", "subscribe snapshot=\"\"", "subscribe since=1 since=2", "subscribe epoch=w",
+    "subscribe topic=device",
     "unsubscribe since=1", "unsubscribe snapshot=yes",
   ])
   func `an argument that is wrong is refused`(line: String) {

@@ -68,7 +68,7 @@ import Testing
     ("key rotate", "key rotate"), ("backup", "backup key=BASE64"), ("restore begin", "restore begin key=BASE64"),
     ("restore add", "restore add data=BASE64"), ("restore end", "restore end [dry-run=yes] [adopt-device=yes]"),
     ("migrate device", "migrate device [VALUE] [item=ACCOUNT] [service=S] [group=G] [app=ID] [commit=yes] [force=yes]"),
-    ("subscribe", "subscribe [TOPIC…] [since=SEQ] [snapshot=yes]"),
+    ("subscribe", "subscribe [TOPIC…] [since=SEQ] [epoch=WORD] [snapshot=yes]"),
     ("devices put", "devices put UUID [name=NAME] [seen=TIME]"),
   ])
   func `the usage of a verb is what the manual writes`(words: String, usage: String) throws {

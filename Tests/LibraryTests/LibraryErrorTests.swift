@@ -48,7 +48,7 @@ import Testing
 
   @Test(arguments: [
     "syntax", "too-long", "unknown-verb", "bad-argument", "invalid-uuid", "denied", "not-found", "exists", "conflict",
-    "limit", "gone", "busy", "no-space", "read-only", "unavailable", "internal", "code-of-later",
+    "limit", "gone", "busy", "no-space", "read-only", "unavailable", "internal", "unknown", "code-of-later",
   ])
   func `whatever code the daemon gives is the code that is thrown`(code: String) async throws {
     let daemon = try PlayedDaemon { _ in .lines("ERR \(code) so it is\n") }

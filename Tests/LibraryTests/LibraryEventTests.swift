@@ -10,7 +10,8 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     var events = client.events(topics: .item, .token).makeAsyncIterator()
-    guard case .following(let after)? = try await events.next() else { throw Failure("it does not begin") }
+    guard case .following(let after, let epoch)? = try await events.next() else { throw Failure("it does not begin") }
+    #expect(epoch != nil)
     _ = try await client.ask(.identifier(.device))
     let key = ItemKey(service: "mail", account: "alice")
     try await client.ask(.addItem(key, secret: Secret("1")))
@@ -59,6 +60,22 @@ import Testing
     let (accounts, interruptions) = try await following.value
     #expect(accounts == (0..<(rounds * each)).map(String.init) + ["last"])
     #expect(interruptions > 0)
+  }
+
+  @Test func `a position of another store is a gap, though its number was reached here too`() async throws {
+    let first = try DaemonUnderTest().start()
+    var events = IdentityClient(socket: first.socket).events().makeAsyncIterator()
+    guard case .following(_, let epoch?)? = try await events.next() else { throw Failure("it does not begin") }
+    let second = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: second.socket)
+    _ = try await client.ask(.identifier(.device))
+    var elsewhere = client.events(since: 1, epoch: epoch).makeAsyncIterator()
+    guard case .following? = try await elsewhere.next(), case .gap(let why)? = try await elsewhere.next() else {
+      throw Failure("it goes on")
+    }
+    #expect(why.contains("numbered anew"))
+    var blocking = BlockingIdentityClient(socket: second.socket).events(since: 1, epoch: epoch)
+    guard case .following = try blocking.next(), case .gap = try blocking.next() else { throw Failure("it goes on") }
   }
 
   @Test func `a reader that is slow misses nothing, and no more than so much is read ahead`() async throws {

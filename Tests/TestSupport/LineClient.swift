@@ -52,3 +52,19 @@ package final class Client {
     return lines
   }
 }
+
+/// Takes a line and gives the lines of its answer.
+package protocol LineAsking {
+  func ask(_ request: String) throws -> [String]
+}
+
+extension Client: LineAsking {}
+
+extension LineAsking {
+  /// Sends `subscribe`, and returns the lines of its answer without the epoch, which is another one in each store.
+  package func subscribe(_ words: String = "") throws -> [String] {
+    try ask(words.isEmpty ? "subscribe" : "subscribe \(words)").map { line in
+      line.hasPrefix("OK ") ? line.components(separatedBy: " epoch=")[0] : line
+    }
+  }
+}

@@ -51,7 +51,7 @@ _identityctl_commands=(
   'token list;;stale=- app=@app|*'
   'token invalidate;- -;app=@app'
   'token delete;-;app=@app'
-  'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- snapshot=yes'
+  'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes'
   'unsubscribe;device|installation|vendor|app|devices|account|item|version|token...;'
   'key rotate;;'
   'backup;;key=-'

@@ -50,7 +50,7 @@ set -g __identityctl_commands \
     'token list;;stale=- app=@app|*;List the app\'s push tokens, or those not confirmed for so long; app=* is an admin\'s.' \
     'token invalidate;- -;app=@app;Mark a push token that its provider refuses, as long as it is still the app\'s.' \
     'token delete;-;app=@app;Delete the app\'s push token of a provider.' \
-    'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- snapshot=yes;Send events of these topics, or of all: from now on, or those after SEQ first.' \
+    'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes;Send events of these topics, or of all: from now on, or those after SEQ first.' \
     'unsubscribe;device|installation|vendor|app|devices|account|item|version|token...;;Send no more events of these topics, or of any.' \
     'key rotate;;;Wrap the store\'s data key in another master key.' \
     'backup;;key=-;Tell everything but this-device-only items, encrypted with a key of 32 bytes.' \

@@ -16,13 +16,13 @@ static void put(FILE *text, const char *word) { /* what stands behind NAME=, and
   fputs("\" ", text);
 }
 int main(int count, char **words) {
-  char *line = NULL, *request, *path = getenv("IDENTITYD_SOCKET"), last[24] = "";
+  char *line = NULL, *request, *path = getenv("IDENTITYD_SOCKET"), last[24] = "", epoch[64] = "", other[64];
   size_t room = 0, length, follows = count > 1 && !strcmp(words[1], "follow");
   for (snprintf(last, sizeof last, "%s", follows && count > 2 ? words[2] : ""); ; sleep(1)) {
     struct sockaddr_un address = {AF_UNIX, "/run/identityd/identityd.sock"};
     if (path) strncpy(address.sun_path, path, sizeof address.sun_path - 1);
     FILE *text = open_memstream(&request, &length), *answer = fdopen(socket(AF_UNIX, SOCK_STREAM, 0), "r");
-    if (follows) fprintf(text, "subscribe%s%s", *last ? " since=" : "", last);
+    if (follows) fprintf(text, "subscribe%s%s%s%s", *last ? " since=" : "", last, *epoch ? " " : "", epoch);
     for (int word = 1; word < count && !follows; word++) put(text, words[word]);
     if (fputs("\n", text) < 0 || fclose(text) || !answer) return perror("client"), 3;
     if (!connect(fileno(answer), (void *)&address, sizeof address)) send(fileno(answer), request, length, MSG_NOSIGNAL);
@@ -31,9 +31,9 @@ int main(int count, char **words) {
       if (!follows && *line == '*') fputs(line + 2, stdout);
       if (!follows && *line == 'O') return fputs(line + 3, stdout) < 0 || fflush(stdout) ? 3 : 0;
       if (sscanf(line, "EVENT %*s lag missed=%*s from=%23s", last) == 1) break;
-      if (follows && sscanf(line, "%*s %23s", last) && *line == 'E') fputs(line, stdout), fflush(stdout);
+      if (follows && sscanf(line, "%*s %23s %63s", last, *line == 'O' ? epoch : other) && *line == 'E')
+        fputs(line, stdout), fflush(stdout);
     }
-    fclose(answer), free(request);
-    if (!follows || !*last) return fputs("client: no answer\n", stderr), 3;
+    if (fclose(answer), free(request), !follows || !*last) return fputs("client: no answer\n", stderr), 3;
   }
 }

@@ -19,11 +19,11 @@ def converse(request):
             if kind == "ERR": sys.exit(f"client.py: {content}")
             yield kind, content
 
-follows, last = sys.argv[1:2] == ["follow"], "".join(sys.argv[2:3])
+follows, last, epoch = sys.argv[1:2] == ["follow"], "".join(sys.argv[2:3]), ""
 request = " ".join(map(quoted, sys.argv[1:]))
 while True:
     try:
-        if follows: request = f"subscribe since={last}" if last else "subscribe"
+        if follows: request = f"subscribe since={last} {epoch}".rstrip() if last else "subscribe"
         for kind, content in converse(request):
             if kind == "EVENT" and content.split(" ")[1] == "lag":
                 last = content.rpartition("from=")[2]
@@ -31,6 +31,7 @@ while True:
             if content and (kind == "EVENT" or not follows):
                 print("EVENT " * follows + content, flush=True)
             if kind == "OK" and not follows: sys.exit(0)
+            if kind == "OK": epoch = content.partition(" ")[2]
             last = content.split(" ")[0]
         else: raise ConnectionError("the answer broke off")
     except OSError as error:

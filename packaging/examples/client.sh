@@ -4,7 +4,7 @@
 #   client.sh follow [SEQ]   writes events as they happen, those after SEQ first, and goes on there after a restart
 # Status: 0 for OK, 1 for ERR, 2 for a word that cannot be sent, 3 where there is no daemon or its answer breaks off.
 trap '' PIPE
-socket=${IDENTITYD_SOCKET:-/run/identityd/identityd.sock} request='' last=''
+socket=${IDENTITYD_SOCKET:-/run/identityd/identityd.sock} request='' last='' epoch=''
 say() { echo "client.sh: $*" >&2; }
 # Sends a line and reads what comes: to the final line, or to the end where it subscribes.
 converse() {
@@ -14,18 +14,19 @@ converse() {
   while IFS= read -r line <&3; do
     case $line in
     '* '*) printf '%s\n' "${line#\* }" ;;
-    'EVENT '*' lag '*) last=${line##*from=} && printf 'subscribe since=%s\n' "$last" >&4 ;;
+    'EVENT '*' lag '*) last=${line##*from=} && printf 'subscribe since=%s%s\n' "$last" "$epoch" >&4 ;;
     'EVENT '*) printf '%s\n' "$line" && line=${line#EVENT } last=${line%% *} ;;
     'ERR '*) say "${line#ERR }" && return 1 ;;
     OK*) line=${line#OK} status=0
-      if [[ $1 == subscribe* ]]; then last=${line# }; else printf '%s' "${line:+${line# }$'\n'}" && return 0; fi ;;
+      [[ $1 == subscribe* ]] || { printf '%s' "${line:+${line# }$'\n'}" && return 0; }
+      last=${line# } epoch=${last#"${last%% *}"} last=${last%% *} ;;
     esac
   done
   return "$status"
 }
 if [ "${1:-}" = follow ]; then
   last=${2:-}
-  while converse "subscribe${last:+ since=$last}" || { status=$? && [[ $status = 3 && -n $last ]]; }; do sleep 1; done
+  while converse "subscribe${last:+ since=$last$epoch}" || { status=$? && [[ $status$last = 3?* ]]; }; do sleep 1; done
 else
   for word; do
     [[ $word != *[[:cntrl:]]* ]] || { say "a word with control characters" && exit 2; }

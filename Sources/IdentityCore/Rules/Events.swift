@@ -39,7 +39,7 @@ extension Registry {
     case .tokenStored(let token, let change): news(of: token, change)
     case .tokenDeleted(let token): news(of: token, "deleted")
     case .version, .appUpdated, .appUsed, .appUseForgotten, .dayBegan, .identifierRemembered, .identifierForgotten,
-      .deviceDescribed, .machineRecorded, .sealed:
+      .deviceDescribed, .machineRecorded, .sealed, .epochBegan:
       nil
     }
   }
@@ -119,6 +119,11 @@ extension Registry {
 // MARK: - Snapshot
 
 extension Registry {
+  /// - Throws: where the store is damaged, and something of these topics is not proven.
+  package func requireProof(forSnapshotOf topics: Set<Topic>) throws(Refusal) {
+    try requireProof(of: topics.reduce([]) { $0.union($1.records) })
+  }
+
   /// `subscribe snapshot=yes`: a row for each current value of these topics that the peer may see.
   package func snapshot(of topics: Set<Topic>, for peer: Peer) -> Reply {
     var reply = Reply()
@@ -161,6 +166,21 @@ extension Registry {
     reply.row()
     reply.word(.string(topic.rawValue))
     reply.attributes(attributes)
+  }
+}
+
+extension Topic {
+  /// What a snapshot of it is made of. Apps say who may see an event.
+  fileprivate var records: Records {
+    switch self {
+    case .device, .installation, .vendor: [.identifiers, .apps]
+    case .app: .apps
+    case .devices: .devices
+    case .account: .settings
+    case .item: [.items, .apps]
+    case .version: .versions
+    case .token: .tokens
+    }
   }
 }
 

@@ -17,6 +17,7 @@ extension Registry {
     for stored in backup.items { restoration.bring(stored) }
     for history in backup.versions.all { restoration.bring(history) }
     for token in backup.tokens { restoration.bring(token) }
+    restoration.begin(epoch: try context.random())
     return restoration.decision
   }
 }
@@ -54,6 +55,9 @@ private struct Restoration {
     reply.word(.string(outcome))
     for (name, value) in attributes { reply.attribute(name, value) }
   }
+
+  /// What a subscriber knew of events is no guide to what was restored.
+  mutating func begin(epoch: UUID) { if !plan.changes.isEmpty { plan.add(.epochBegan(epoch)) } }
 
   // MARK: Identifiers
 

@@ -5,17 +5,22 @@ extension Verb {
   static let events: [Verb] = [
     Verb(
       words: "subscribe", operands: [.any("TOPIC")],
-      attributes: [.init("since", "SEQ"), .init("snapshot", "yes")], kind: .local,
+      attributes: [.init("since", "SEQ"), .init("epoch", "WORD"), .init("snapshot", "yes")], kind: .local,
       summary: "Send events of these topics, or of all: from now on, or those after SEQ first.",
       examples: [
-        .init("subscribe", "OK <number>"),
-        .init("subscribe account snapshot=yes", "* account value=\"\"", "OK <number>"),
+        .init("subscribe", "OK <number> epoch=<uuid>"),
+        .init("subscribe account snapshot=yes", "* account value=\"\"", "OK <number> epoch=<uuid>"),
       ]
     ) { (arguments) throws(Refusal) in
       let since = try arguments.number("since", in: 0...Int.max)
+      let epoch = arguments["epoch"]
+      guard epoch == nil || since != nil else {
+        throw arguments.combination("epoch= goes with since=, which is missing")
+      }
       return .local(
         .subscribe(
-          try topics(arguments), since: since.map { Int64($0) }, snapshot: try arguments.flag("snapshot")))
+          try topics(arguments), since: since.map { EventNumber(Int64($0), epoch: epoch) },
+          snapshot: try arguments.flag("snapshot")))
     },
 
     Verb(

@@ -40,7 +40,7 @@ final class RecordedDaemon {
     client = try daemon.client()
     process = try client?.statusValue("pid").flatMap(Int32.init)
     subscriber = try daemon.client()
-    guard try subscriber?.ask("subscribe").last?.hasPrefix("OK") == true else { throw Failure("no events are told") }
+    guard try subscriber?.subscribe().last?.hasPrefix("OK") == true else { throw Failure("no events are told") }
   }
 
   /// Ends it with a signal, and takes in what it did.
@@ -69,7 +69,7 @@ final class RecordedDaemon {
     let deadline = Date(timeIntervalSinceNow: patience)
     var answer = try ask(request)
     // On a disk that fails, a store is written anew at most once a second.
-    while answer.hasPrefix("ERR read-only "), Date() < deadline {
+    while answer.hasPrefix("ERR read-only ") || answer.hasPrefix("ERR unknown "), Date() < deadline {
       usleep(50_000)
       answer = try ask(request)
     }

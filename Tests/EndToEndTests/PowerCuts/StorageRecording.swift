@@ -58,7 +58,7 @@ struct StorageRecording {
 
   /// Says nothing of the state directory: not traced. Reading does not change a file, and no call here opens one.
   private static let uninteresting =
-    "newfstatat,fstat,flock,statfs,access,readlink,read,pread64,lseek,getdents64,brk,mprotect,munmap,madvise,mlock,munlock,"
+    "newfstatat,fstat,flock,statfs,fstatfs,fadvise64,mincore,access,readlink,read,pread64,lseek,getdents64,brk,mprotect,munmap,madvise,mlock,munlock,"
     + "mremap,getrandom,rt_sigaction,rt_sigprocmask,rt_sigreturn,sigaltstack,signalfd4,epoll_create1,epoll_ctl,epoll_wait,"
     + "poll,futex,eventfd2,timerfd_create,timerfd_settime,getpid,gettid,geteuid,getuid,prctl,prlimit64,arch_prctl,"
     + "set_tid_address,set_robust_list,rseq,sched_getaffinity,sched_yield,clock_nanosleep,inotify_init1,inotify_add_watch,"
@@ -139,8 +139,9 @@ struct StorageRecording {
     case ("recvfrom", .connection(let from)), ("recvmsg", .connection(let from)):
       from.receive(call.arguments[1].bytes ?? [])
     case ("mmap", _):
-      // A private or a read-only mapping changes no file.
-      guard case .file? = call.arguments[4].number.flatMap({ open[$0] }) else { return }
+      // A read-only mapping changes no file.
+      guard case .file? = call.arguments[4].number.flatMap({ open[$0] }), call.arguments[2].text.contains("WRITE")
+      else { return }
       throw Failure("a file of the state directory is mapped")
     // The lock, a socket, /dev/null, standard error, another file.
     case ("write", nil), ("pwrite64", nil), ("ftruncate", nil), ("sendto", nil), ("recvfrom", nil): return

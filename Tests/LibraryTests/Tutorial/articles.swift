@@ -29,14 +29,16 @@ private func errors(_ client: IdentityClient, key: ItemKey) async -> Secret? {
 }
 
 private func position(_ client: IdentityClient, store: Store) async throws {
-  for try await step in client.events(topics: .token, since: store.lastSequence) {
+  for try await step in client.events(topics: .token, since: store.lastSequence, epoch: store.epoch) {
     switch step {
     case .event(let event):
       try await store.apply(event)
       store.lastSequence = event.sequence
     case .gap:
       try await store.replace(with: client.ask(.tokens()))
-    case .following, .interrupted:
+    case .following(_, let epoch):
+      store.epoch = epoch
+    case .interrupted:
       continue
     }
   }
@@ -44,6 +46,7 @@ private func position(_ client: IdentityClient, store: Store) async throws {
 
 private final class Store {
   var lastSequence: Int64? = nil
+  var epoch: String? = nil
   func apply(_ event: IdentityEvent) async throws { log("\(event.sequence)") }
   func replace(with tokens: [PushToken]) async throws { log("\(tokens.count)") }
 }

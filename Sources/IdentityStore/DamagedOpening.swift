@@ -1,0 +1,50 @@
+import IdentityCore
+import LinuxSystem
+
+// A start that cannot serve all of what it found.
+extension Opening {
+  /// Nothing is believed, and nothing is touched.
+  mutating func cannotRead(_ reason: String) {
+    files = nil
+    reading = Reading()
+    reading.registry.doubt(.all, incomplete: [])
+    condition = .unreadable("\(reason); look at the disk, then restart identityd")
+    notices.append(.condition(condition))
+  }
+
+  mutating func cannotWrite(_ reason: String) {
+    condition = .unwritable(reason)
+    notices.append(.condition(condition))
+  }
+
+  mutating func damaged(_ reason: String) {
+    condition = .damaged("\(path): \(reason)")
+    notices.append(.condition(condition))
+  }
+
+  /// Nothing in it is served: it cannot be proven, or must not pass for the current one.
+  mutating func reject(_ reason: String) {
+    files = nil
+    reading.registry = Registry()
+    reading.registry.doubt(.all, incomplete: [])
+    reading.events = []
+    damaged(reason)
+  }
+
+  /// Renames a database that SQLite cannot read, with its log, for somebody to look at.
+  mutating func setAside(in directory: borrowing StateDirectory, _ found: Found, _ reason: String) throws {
+    files = nil
+    reading = Reading()
+    guard !directory.isReadOnly else { return reject(reason) }
+    // Without a witness the next start would take the empty place for a first start.
+    if found.witness == nil { try writeWitness(in: directory) }
+    let aside = Store.asideName(Store.fileName, now)
+    if try directory.folder.status(of: Store.logName) != nil {
+      try directory.folder.rename(Store.logName, to: aside + "-wal")
+    }
+    try directory.folder.rename(Store.fileName, to: aside)
+    try directory.folder.synchronize()
+    notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
+    reject("\(reason); it was set aside as \(aside)")
+  }
+}

@@ -1,0 +1,117 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What a damaged store answers: each line of the table in Decisions/0048.
+@Suite(.enabled(if: isRoot, "it takes an admin")) struct DamagedAnswerTests {
+  /// Damage, the requests that it leaves without an answer, and the value of `store-unproven`.
+  struct Damage: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let sql: String
+    let refused: Set<String>
+    let unproven: String?
+
+    init(_ testDescription: String, _ sql: String, refused: Set<String>, unproven: String?) {
+      self.testDescription = testDescription
+      self.sql = sql
+      self.refused = refused
+      self.unproven = unproven
+    }
+  }
+
+  /// Every question about what is stored.
+  private static let questions = [
+    "get device", "get installation", "get vendor", "history device", "history installation", "resolve DEVICE",
+    "renew device dry-run=yes", "app list", "account", "devices", "item read service=s account=a1",
+    "item read service=s account=a2", "item find", "item find group=*", "version state", "version history",
+    "token get apns", "token get fcm", "token list", "whoami", "subscribe", "subscribe since=0",
+    "subscribe account snapshot=yes", "subscribe item snapshot=yes", "subscribe token snapshot=yes",
+    "subscribe device snapshot=yes", "subscribe version snapshot=yes", "subscribe devices snapshot=yes",
+  ]
+  private static let ofIdentifiers: Set = [
+    "get device", "get installation", "get vendor", "history device", "history installation", "resolve DEVICE",
+    "renew device dry-run=yes", "subscribe device snapshot=yes",
+  ]
+  private static let ofItems: Set = [
+    "item read service=s account=a1", "item read service=s account=a2", "item find", "item find group=*",
+    "subscribe item snapshot=yes",
+  ]
+  private static let ofTokens: Set = ["token get apns", "token get fcm", "token list", "subscribe token snapshot=yes"]
+  private static let ofEvents = Set(questions.filter { $0.hasPrefix("subscribe") })
+
+  private static let damages: [Damage] = [
+    Damage(
+      "the account", "UPDATE setting SET account = 'x'", refused: ["account", "subscribe account snapshot=yes"],
+      unproven: "settings"),
+    Damage(
+      "an identifier", "UPDATE identifier SET value = upper(value) WHERE level = 'installation'",
+      refused: ofIdentifiers.subtracting(["get device", "get vendor"]), unproven: "identifiers"),
+    Damage(
+      "an identifier that is gone", "DELETE FROM identifier WHERE level = 'vendor'",
+      refused: ofIdentifiers.union(["devices"]), unproven: "identifiers"),
+    Damage(
+      "a device that is gone", "DELETE FROM device WHERE n = 2",
+      refused: ["devices", "subscribe devices snapshot=yes"],
+      unproven: "devices"),
+    Damage(
+      "an item", "UPDATE item SET owner = 'x' WHERE account = 'a1'",
+      refused: ofItems.subtracting(["item read service=s account=a2"]), unproven: "items"),
+    Damage("an item that is gone", "DELETE FROM item WHERE account = 'a1'", refused: ofItems, unproven: "items"),
+    Damage(
+      "a version", "UPDATE installed_release SET version = '9' WHERE app NOT NULL",
+      refused: ["version state", "version history", "subscribe version snapshot=yes"], unproven: "versions"),
+    Damage(
+      "a token", "UPDATE token SET token = 'x' WHERE provider = 'fcm'",
+      refused: ofTokens.subtracting(["token get apns"]),
+      unproven: "push tokens"),
+    Damage(
+      "a token that is gone", "DELETE FROM token WHERE provider = 'fcm'", refused: ofTokens, unproven: "push tokens"),
+    Damage(
+      "an app", "UPDATE app SET installed = '2020-01-01T00:00:00.000Z'",
+      refused: ofIdentifiers.union(ofItems).union(["app list", "whoami"]), unproven: "apps"),
+    Damage("an event that is gone", "DELETE FROM event WHERE sequence = 2", refused: ofEvents, unproven: "events"),
+    Damage(
+      "the store's own row", "DELETE FROM store", refused: Set(questions),
+      unproven: "settings, apps, uses of apps, identifiers, devices, items, versions, push tokens, events"),
+  ]
+
+  @Test(arguments: damages) func `what is proven is answered as before, and all else refused with the reason`(
+    damage: Damage
+  ) throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    let device = try daemon.uuid("get device")
+    for request in [
+      "get installation", "get vendor", "account set alice", "devices put 11111111-1111-4111-8111-111111111111",
+      "item put service=s account=a1 data=eA==", "item put service=s account=a2 data=eA==", "version report 1.0",
+      "token put apns abc", "token put fcm def", "devices",
+    ] {
+      try #require(try client.ask(request).last?.hasPrefix("OK") == true, "\(request)")
+    }
+    func ask(_ question: String) throws -> [String] {
+      try daemon.client().ask(question.replacing("DEVICE", with: device))
+    }
+    var answers: [String: [String]] = [:]
+    for question in Self.questions { answers[question] = try ask(question) }
+    let session = try daemon.ask("get session")
+    daemon.end()
+    try daemon.edit(damage.sql)
+    try daemon.start()
+    #expect(try daemon.client().statusValue("store") == "damaged")
+    #expect(
+      try daemon.client().statusValue("store-unproven") == damage.unproven.map { $0.contains(" ") ? "\"\($0)\"" : $0 })
+    for question in Self.questions {
+      let answer = try ask(question)
+      if damage.refused.contains(question) {
+        #expect(answer.last?.hasPrefix("ERR internal the store is damaged: ") == true, "\(question): \(answer)")
+      } else {
+        #expect(answer == answers[question], "\(question)")
+      }
+    }
+    // It follows from the key of the store, which something in it or beside it proves.
+    #expect(try daemon.ask("get session") == session)
+    for change in ["account set bob", "item put service=s account=a9 data=eA==", "token put x y", "renew device"] {
+      #expect(try daemon.ask(change).hasPrefix("ERR internal the store is damaged: "), "\(change)")
+    }
+  }
+}

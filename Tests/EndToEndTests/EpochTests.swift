@@ -1,0 +1,77 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The epoch of event numbers: no number is used twice within one.
+@Suite(.enabled(if: isRoot, "it takes an admin")) struct EpochTests {
+  private func epoch(_ daemon: DaemonUnderTest) throws -> String {
+    let reply = try daemon.ask("subscribe")
+    let word = try #require(reply.split(separator: " ").last?.dropFirst("epoch=".count))
+    #expect(try daemon.client().statusValue("epoch") == String(word))
+    return String(word)
+  }
+
+  @Test func `it stays over restarts and kills, and a subscriber that gives it goes on`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let epoch = try epoch(daemon)
+    try #require(try daemon.ask("account set a") == "OK")
+    for signal in [SIGTERM, SIGKILL] {
+      daemon.end(with: signal)
+      try daemon.start()
+      #expect(try self.epoch(daemon) == epoch)
+      let client = try daemon.client()
+      #expect(try client.ask("subscribe account since=0 epoch=\(epoch)") == ["OK 0 epoch=\(epoch)"])
+      #expect(try client.line()?.contains("account changed value=a ") == true)
+    }
+  }
+
+  @Test func `a number of another epoch is gone, reached or not`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let epoch = try epoch(daemon)
+    for number in [0, 1, 1_000_000] {
+      let reply = try daemon.ask("subscribe since=\(number) epoch=elsewhere")
+      #expect(reply.hasPrefix("ERR gone the events are of epoch \(epoch) "), "\(reply)")
+    }
+  }
+
+  @Test func `a first start, a restore and an accepted older copy begin another`() throws {
+    let daemon = try DaemonUnderTest().start()
+    var epochs = [try epoch(daemon)]
+    try #require(try daemon.ask("account set a") == "OK")
+
+    let backup = daemon.folder.appending(path: "backup")
+    func control(_ words: String...) throws {
+      #expect(try identityctl(at: daemon.socket, words + ["--passphrase-fd=3"]).status == 0)
+    }
+    try control("backup", backup.path)
+    try #require(try daemon.ask("account set b") == "OK")
+    try control("restore", backup.path, "--dry-run")
+    #expect(try epoch(daemon) == epochs[0], "a dry run changes nothing")
+    try control("restore", backup.path)
+    epochs.append(try epoch(daemon))
+
+    daemon.end()
+    let copy = daemon.folder.appending(path: "copy")
+    try FileManager.default.copyItem(at: daemon.state, to: copy)
+    try daemon.start()
+    try #require(try daemon.ask("account set c") == "OK")
+    daemon.end()
+    try FileManager.default.removeItem(at: daemon.state)
+    try FileManager.default.moveItem(at: copy, to: daemon.state)
+    for name in ["witness", "witness.latest"] {
+      try FileManager.default.removeItem(at: daemon.state.appending(path: name))
+    }
+    try daemon.start()
+    #expect(try daemon.client().statusValue("store") == "ok")
+    epochs.append(try epoch(daemon))
+    daemon.end()
+    try daemon.start()
+    #expect(try epoch(daemon) == epochs.last, "it was written")
+
+    daemon.end()
+    try FileManager.default.removeItem(at: daemon.state)
+    try daemon.start()
+    epochs.append(try epoch(daemon))
+    #expect(Set(epochs).count == epochs.count, "\(epochs)")
+  }
+}
