@@ -39,6 +39,7 @@ package struct ItemTable: Equatable, Sendable {
   }
 
   private var groups = DividedDictionary<Text, DividedDictionary<ItemKey, HeldItem>>()
+  private var order = ItemOrder()
   private var usages = DividedDictionary<Holder, Usage>()
   /// How many of the holders are principals.
   private(set) var principals = 0
@@ -78,7 +79,9 @@ package struct ItemTable: Equatable, Sendable {
         owner.usage.add(new.item)
         if let before = places.exchange(new, forKey: new.item.key) {
           used[before.item.owner, default: Usage()].remove(before.item)
+          order.remove(before.item.number)
         }
+        order.store(new)
       }
       groups[group] = places
     }
@@ -97,10 +100,10 @@ package struct ItemTable: Equatable, Sendable {
   /// Whether a group has no item.
   func isEmpty(group: Text) -> Bool { !groups.contains(group) }
 
-  /// Every item, in no order.
-  var held: some Sequence<HeldItem> { groups.values.lazy.flatMap(\.values) }
+  /// Every item, in the order they were added.
+  var held: some Sequence<HeldItem> { order.all }
 
-  /// Every item, in no order.
+  /// Every item, in the order they were added.
   package var all: some Sequence<Item> { held.lazy.map(\.item) }
 
   /// What the holder of a quota uses.
@@ -118,7 +121,10 @@ package struct ItemTable: Equatable, Sendable {
   /// Takes an item in, in the place of one with the same key.
   mutating func store(_ item: Item) {
     lastNumber = max(lastNumber, item.number)
-    let before = exchange(HeldItem(item), at: item.key)
+    let held = HeldItem(item)
+    let before = exchange(held, at: item.key)
+    if let before, before.item.number != item.number { order.remove(before.item.number) }
+    order.store(held)
     charge(item.owner) { $0.add(item) }
     if let before { charge(before.item.owner) { $0.remove(before.item) } }
   }
@@ -126,6 +132,7 @@ package struct ItemTable: Equatable, Sendable {
   /// Lets go of an item.
   mutating func remove(_ key: ItemKey) {
     guard let before = exchange(nil, at: key) else { return }
+    order.remove(before.item.number)
     charge(before.item.owner) { $0.remove(before.item) }
   }
 

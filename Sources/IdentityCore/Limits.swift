@@ -66,6 +66,9 @@ package enum Bound {
   package static let tokenLength = 4_096
   /// Push tokens of one app, whose providers' names are the app's choice; a user's own services have as many together.
   package static let tokensPerApp = 256
+  /// Long answers of one user that are written at a time: each holds all that it will say. Behind these its other
+  /// connections wait.
+  package static let longAnswersAtOnce = 4
   /// Push tokens in all: they are in memory.
   package static let tokens = 65_536
   /// Releases in the history of one app, and of a user's own services together; then the one that was not installed for

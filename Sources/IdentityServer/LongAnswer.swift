@@ -11,8 +11,8 @@ enum LongAnswer {
   case reply(Reply, written: Int)
 
   /// Whether its next piece is only made when the client has read the last one. Others are written whatever the client
-  /// does: so one answer of a user is under way, and not one for each of its connections, and what rests is bytes, which
-  /// the next run of the daemon can go on with.
+  /// does: so few answers of a user are under way (``Bound/longAnswersAtOnce``), and not one for each of its connections, and
+  /// what rests is bytes, which the next run of the daemon can go on with.
   var waitsForReader: Bool {
     switch self {
     case .backup: true

@@ -133,9 +133,11 @@ extension Server {
     let time = turn.microseconds - user.overdraft
     let started = Clock.monotonicMicroseconds
     func isOver() -> Bool { Clock.monotonicMicroseconds - started >= time }
+    // A piece of each long answer, then those that wait: one at least, whatever the pieces took. Any of these may begin
+    // another long answer, which holds all that it will say.
     serve(user.writing.count, isOver) { user.writing.popFirst() }
-    if user.writing.isEmpty {
-      serve(min(user.waiting.count, turn.connections), { isOver() || !user.writing.isEmpty }) {
+    if user.writing.count < Bound.longAnswersAtOnce {
+      serve(min(user.waiting.count, turn.connections), { isOver() || user.writing.count >= Bound.longAnswersAtOnce }) {
         user.waiting.popFirst()
       }
     }

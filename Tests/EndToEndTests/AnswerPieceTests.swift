@@ -51,6 +51,37 @@ import Testing
     #expect(try client.answer()?.first?.hasPrefix("ERR not-found ") == true)
   }
 
+  @Test func `row 29: other connections of the same user come between the pieces of a long list`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: Self.limits)
+    let another = try PeerConnection(65_533, of: daemon)
+    #expect(try another.ask("ping") == ["OK"])
+    let filler = try daemon.client()
+    let label = String(repeating: "l", count: 200)
+    for number in 0..<2_500 { try filler.send("item put service=s account=a\(number) label=\(label) data=QUFB\n") }
+    for _ in 0..<2_500 { #expect(try filler.answer() == ["OK created"]) }
+    // How many were answered while a list of half a megabyte was written. Where they wait for all of it, that is one.
+    let script = """
+      import select, socket, sys
+      def connect():
+          s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); return s
+      most = 0
+      for attempt in range(50):
+          lister, other = connect(), connect()
+          other.sendall(b"ping\\n"); assert other.recv(100) == b"OK\\n"
+          lister.sendall(b"item find service=s\\n"); other.sendall(b"ping\\n")
+          answered, end = 0, b""
+          while not end.endswith(b"\\nOK 2500\\n"):
+              for s in select.select([other, lister], [], [])[0]:
+                  if s is lister: end = (end + s.recv(65536))[-100:]
+                  else: assert s.recv(100) == b"OK\\n"; answered += 1; s.sendall(b"ping\\n")
+          most = max(most, answered)
+          if most > 3: break
+      print(most)
+      """
+    let result = try run(["python3", "-c", script, daemon.socket])
+    #expect(Int(result.output.dropLast()) ?? 0 > 3, "\(result)")
+  }
+
   @Test func `a client that hangs up in a long answer leaves the others theirs`() throws {
     let daemon = try DaemonUnderTest().start()
     for _ in 0..<20 {

@@ -45,9 +45,9 @@ extension Registry {
     switch command {
     case .read(let name): return describe(try item(name, for: peer))
     case .find(let condition, let limit):
-      let found = try matches(condition, for: peer).prefix(limit ?? .max)
+      let found = try matches(condition, for: peer, limit: limit ?? .max)
       guard !found.isEmpty else { throw .notFound("no item meets the condition") }
-      return .rows(Array(found)) { Self.attribute($0.item, to: &$1) }
+      return .rows(found) { Self.attribute($0.item, to: &$1) }
     case .store(let name, _, _, let replaces):
       let key = try key(name, for: peer)
       guard replaces || items[key] == nil else { throw .exists("group \(key.group.shortened) has such an item") }
@@ -61,27 +61,30 @@ extension Registry {
       guard !condition.isEmpty, condition.groups != .all else {
         throw .badArgument(verb: "item delete", .combination("at least one condition is needed, in one group"))
       }
-      guard !(try matches(condition, for: peer).isEmpty) else { throw .notFound("no item meets the condition") }
+      guard !(try matches(condition, for: peer, limit: 1).isEmpty) else {
+        throw .notFound("no item meets the condition")
+      }
       return nil
     }
   }
 
-  /// The items that meet a condition, in the order they were added.
-  private func matches(_ condition: ItemCondition, for peer: Peer) throws(Refusal) -> [HeldItem] {
+  /// The items that meet a condition, in the order they were added, as many as are asked for.
+  private func matches(_ condition: ItemCondition, for peer: Peer, limit: Int = .max) throws(Refusal) -> [HeldItem] {
     let groups: [Text]
     switch condition.groups {
     case .own: groups = [try group(named: nil, for: peer)]
     case .named(let name): groups = [try group(named: name, for: peer)]
     case .all:
       _ = try group(named: nil, for: peer)
-      if peer.isAdmin { return items.held.filter { condition.isMet(by: $0.item) }.inOrder }
+      if peer.isAdmin { return Array(items.held.lazy.filter { condition.isMet(by: $0.item) }.prefix(limit)) }
       groups = usableGroups(of: peer)
     }
     if let service = condition.service, let account = condition.account {
-      return groups.compactMap { items[held: ItemKey(group: $0, service: service, account: account)] }
-        .filter { condition.isMet(by: $0.item) }.inOrder
+      return Array(
+        groups.compactMap { items[held: ItemKey(group: $0, service: service, account: account)] }
+          .filter { condition.isMet(by: $0.item) }.inOrder.prefix(limit))
     }
-    return groups.flatMap { items.items(in: $0).filter { condition.isMet(by: $0.item) } }.inOrder
+    return Array(groups.flatMap { items.items(in: $0).filter { condition.isMet(by: $0.item) } }.inOrder.prefix(limit))
   }
 
   /// The groups that a peer may use, each once: a manifest may list the app's own, or one twice.
@@ -89,7 +92,7 @@ extension Registry {
 
   /// All items that a peer may know of, in the order they were added.
   func visibleItems(to peer: Peer) -> [HeldItem] {
-    if peer.isAdmin { return items.held.inOrder }
+    if peer.isAdmin { return Array(items.held) }
     guard isInstalledOrUnclaimed(peer.app) else { return [] }
     return usableGroups(of: peer).flatMap { Array(items.items(in: $0)) }.inOrder
   }
