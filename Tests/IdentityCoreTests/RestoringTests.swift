@@ -243,8 +243,8 @@ extension Life {
     #expect(try life.restore(old.backup()) == ["* device kept value=m.device backup=m.device", "OK 1"])
     #expect(
       try life.history(.device) == [
-        "* m.device from=t1 until=t5 cause=first-use ended=restored origin=machine by=uid:1000",
-        "* m.device from=t21 cause=first-use origin=machine by=uid:1000", "OK 2",
+        "* m.device from=t21 cause=first-use origin=machine by=uid:1000",
+        "* m.device from=t1 until=t5 cause=first-use ended=restored origin=machine by=uid:1000", "OK 2",
       ])
   }
 

@@ -46,8 +46,8 @@ extension Registry {
 
   /// `history LEVEL`: which identifier held when, and why it changed.
   func historyRows(of scope: Scope) -> Reply {
-    // What came from a backup stands behind what it was before.
-    .rows(history.identifiers(of: scope).sorted { $0.created < $1.created }) { identifier, reply in
+    // In the order of the changes, whatever the clock said.
+    .rows(history.identifiers(of: scope)) { identifier, reply in
       reply.word(.uuid(identifier.value))
       reply.attribute("from", .time(identifier.created))
       reply.attribute("until", (identifier.end?.time).map(Reply.Value.time))
