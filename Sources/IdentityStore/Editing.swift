@@ -271,7 +271,7 @@ struct Edit {
     write(content, table)
     row.append(ledger.revision)
     let proof = try table.insert(&row, authenticator)
-    ledger.digests[table.table].add(proof)
+    ledger.digests.add(proof, at: table.place)
     return proof
   }
 
@@ -279,7 +279,7 @@ struct Edit {
   mutating func remove(_ key: Value, _ table: TableStatements, _ authenticator: borrowing Authenticator)
     throws(DatabaseError) -> [Value]
   {
-    ledger.digests[table.table].remove(try table.find(key, into: &found, authenticator))
+    ledger.digests.remove(try table.find(key, into: &found, authenticator), at: table.place)
     try table.remove(key)
     return found.values
   }
@@ -292,8 +292,8 @@ struct Edit {
     write(content, table)
     row.append(ledger.revision)
     guard row.begins(like: found, columns: table.table.lasting) else { throw .unproven(table.table.name, content.key) }
-    ledger.digests[table.table].remove(proof)
-    ledger.digests[table.table].add(try table.replace(&row, authenticator))
+    ledger.digests.remove(proof, at: table.place)
+    ledger.digests.add(try table.replace(&row, authenticator), at: table.place)
   }
 
   private mutating func write(_ content: some StoredRow, _ table: TableStatements) {

@@ -16,7 +16,9 @@ struct Ledger: Sendable {
   /// Of all rows but the store's own.
   var digests = TableDigests()
   /// Tells event numbers of this store from those that it gave out before it was set back, or restored.
-  var epoch = UUID.zero
+  var epoch = UUID.zero { didSet { epochText = Text(epoch) } }
+  /// The same as it stands in the store's own row.
+  private var epochText = Text(UUID.zero)
   /// What stands in the one row of `setting`.
   var settings = Settings()
   /// The data key of items; nil in a store of an earlier version.
@@ -39,14 +41,19 @@ struct Ledger: Sendable {
 
   /// Appends the columns of the store's own row.
   func append(to row: inout RowBytes, identity: UUID, created: Timestamp) {
-    row.append(1)
-    row.append(identity)
-    row.append(created)
+    if let ownRow {
+      // As they were, without being formatted again.
+      row.append(valuesOf: ownRow, upTo: ownRow.end(ofColumns: Table.store.lasting))
+    } else {
+      row.append(1)
+      row.append(identity)
+      row.append(created)
+    }
     row.append(revision)
-    row.append(digests.total.count)
+    row.append(digests.count)
     digests.append(to: &row)
     row.append(lastEvent)
-    row.append(epoch)
+    row.append(epochText)
   }
 }
 
@@ -102,11 +109,24 @@ struct TableDigests: Sendable {
     set { digests[table.place ?? 0] = newValue }
   }
 
+  /// Counts a row of a table in.
+  mutating func add(_ proof: Proof, at place: Int) { digests[place].add(proof) }
+
+  /// Takes a row of a table out.
+  mutating func remove(_ proof: Proof, at place: Int) { digests[place].remove(proof) }
+
   /// Of all tables together.
   var total: Digest {
     var total = Digest()
     for place in digests.indices { total.add(digests[place]) }
     return total
+  }
+
+  /// How many rows there are in all tables.
+  var count: Int64 {
+    var count: Int64 = 0
+    for place in digests.indices { count += digests[place].count }
+    return count
   }
 
   /// Counts rows in that were counted elsewhere.

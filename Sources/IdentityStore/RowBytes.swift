@@ -193,10 +193,16 @@ struct RowBytes: Sendable {
     }
   }
 
-  /// Whether the first values are the same in both, of the same table.
-  func begins(like other: RowBytes, columns: Int) -> Bool {
+  /// Where that many values end, or all that there are.
+  func end(ofColumns columns: Int) -> Int {
     var end = start
     for _ in 0..<columns where end < bytes.count { end = column(at: end).range.upperBound }
+    return end
+  }
+
+  /// Whether the first values are the same in both, of the same table.
+  func begins(like other: RowBytes, columns: Int) -> Bool {
+    let end = end(ofColumns: columns)
     guard end <= other.bytes.count else { return false }
     return unsafe memcmp(bytes, other.bytes, end) == 0
   }

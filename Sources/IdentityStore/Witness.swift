@@ -26,7 +26,10 @@ struct Witness: Equatable {
     line.reserveCapacity(Self.longestLength)
     line.append(contentsOf: "identityd-witness 1 ".utf8)
     store.append(to: &line)
-    line.append(contentsOf: " \(revision) ".utf8)
+    // Not interpolated, which costs as much as all else of the line: there is one behind each commit.
+    line.append(UInt8(ascii: " "))
+    line.append(contentsOf: String(revision).utf8)
+    line.append(UInt8(ascii: " "))
     unsafe authenticator.proof(of: row).withBytes { unsafe line.append(hexadecimal: $0) }
     line.append(UInt8(ascii: "\n"))
     return line
