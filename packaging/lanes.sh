@@ -64,6 +64,12 @@ begin_lane() {
   lanes[$name]=$!
 }
 
+# Runs a command in a lane of its own, behind what others do.
+at_leisure() {
+  renice --priority 10 "$BASHPID" >/dev/null
+  "$@"
+}
+
 lane_exists() { [ -n "${lanes[$1]:-}" ]; }
 
 # Waits for one lane and prints its result; false if it failed. The end of the run shows what failed in all lanes, so that a
@@ -200,6 +206,7 @@ sanitizer_reports() {
 readonly TRIALS=(
   SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
   ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests LinuxOrderTests LibrarySecrecyTests
+  LogExaminationTests DamageModelTests
 )
 
 # Runs tests of a scratch path. Without `swift test`: several of these at once read files that another one is writing.

@@ -9,8 +9,8 @@ readonly BUILD_PACKAGES=(
 )
 readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish lintian mandoc rpm shellcheck zsh
-  e2fsprogs fuse3 gdb git libnbd-bin nbdkit netcat-openbsd python3 python3-prometheus-client socat sqlite3 strace
-  mmdebstrap systemd systemd-container tmux util-linux valgrind
+  btrfs-progs e2fsprogs fuse3 gdb git libnbd-bin nbdkit netcat-openbsd python3 python3-prometheus-client socat sqlite3 strace
+  mmdebstrap systemd systemd-container tmux util-linux valgrind xfsprogs
 )
 
 readonly BENCH_PACKAGES=(binutils util-linux valgrind)

@@ -1,11 +1,39 @@
 import Foundation
 import TestSupport
 
-/// An ext4 on a disk whose writes can be made to fail, and whose power can be cut.
+/// A file system on a disk whose writes can be made to fail, and whose power can be cut.
 ///
 /// What the disk holds is a file. nbdkit serves it and fails the writes, nbdfuse makes a file of that again, and a loop
-/// device a disk: so it is the kernel's own ext4 and its page cache that meet the error.
+/// device a disk: so it is the kernel's own file system and page cache that meet the error.
 final class FailingDisk {
+  /// What is on the disk.
+  enum FileSystem: String, CaseIterable {
+    case ext4, xfs, btrfs
+
+    fileprivate var size: Int { self == .ext4 ? 64 << 20 : 320 << 20 }
+
+    fileprivate var making: [String] {
+      switch self {
+      case .ext4: ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
+      case .xfs: ["mkfs.xfs", "-q"]
+      case .btrfs: ["mkfs.btrfs", "-q"]
+      }
+    }
+
+    /// A copy of an XFS has the identifier of the one that is still being unmounted.
+    fileprivate var options: [String] { self == .xfs ? ["-o", "nouuid"] : [] }
+
+    /// Those that the kernel and the machine have.
+    static let available: [FileSystem] = {
+      let known = (try? String(contentsOfFile: "/proc/filesystems", encoding: .utf8)) ?? ""
+      return allCases.filter { system in
+        known.split(whereSeparator: \.isWhitespace).contains(Substring(system.rawValue))
+          && (try? TestSupport.run(["which", system.making[0]]).status) == 0
+      }
+    }()
+  }
+
+  private let system: FileSystem
   private let folder: URL
   private let content: URL
   private let place: URL
@@ -16,15 +44,17 @@ final class FailingDisk {
   /// Makes the disk with an empty file system, and mounts that.
   ///
   /// - Parameters:
+  ///   - system: nil for none, and nothing is mounted then.
   ///   - folder: where its own files go, in memory.
   ///   - place: the folder that it is mounted on.
-  init(in folder: URL, mountedOn place: URL) throws {
+  init(_ system: FileSystem? = .ext4, in folder: URL, mountedOn place: URL) throws {
     self.folder = folder
+    self.system = system ?? .ext4
     self.place = place
     content = folder.appending(path: "disk")
     let (socket, mount) = (folder.appending(path: "nbd.socket"), folder.appending(path: "nbd"))
     for made in [place, mount] { try FileManager.default.createDirectory(at: made, withIntermediateDirectories: true) }
-    try must(["truncate", "--size=\(Self.size)", content.path])
+    try must(["truncate", "--size=\(self.system.size)", content.path])
     let errors = ["pwrite", "zero"].flatMap { call in
       ["error-\(call)=EIO", "error-\(call)-rate=100%", "error-\(call)-file=\(failing.path)"]
     }
@@ -34,15 +64,17 @@ final class FailingDisk {
     let file = mount.appending(path: "disk")
     try launch(front, ["nbdfuse", file.path, "--unix", socket.path])
     try wait("nbdfuse") {
-      (try? FileManager.default.attributesOfItem(atPath: file.path))?[.size] as? Int == Self.size
+      (try? FileManager.default.attributesOfItem(atPath: file.path))?[.size] as? Int == self.system.size
     }
     device = try must(["losetup", "--find", "--show", file.path]).trimmingCharacters(in: .newlines)
-    try must(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device])
-    try must(["mount", device, place.path])
+    // A loop device takes a write that was done in part for done. So that none is, each fits into one message.
+    let limit = "/sys/block/\(device.dropFirst("/dev/".count))/queue/max_sectors_kb"
+    try Data("32".utf8).write(to: URL(filePath: limit))
+    guard let system else { return }
+    try must(system.making + [device])
+    try must(["mount"] + system.options + [device, place.path])
     try must(["chmod", "0700", place.path])
   }
-
-  private static let size = 64 << 20
 
   deinit { remove() }
 
@@ -67,7 +99,7 @@ final class FailingDisk {
     kill(server.processIdentifier, SIGSTOP)
     let rest = folder.appending(path: "rest")
     defer { remove() }
-    try FileManager.default.copyItem(at: content, to: rest)
+    try must(["cp", "--sparse=always", content.path, rest.path])
     fails = true
     kill(server.processIdentifier, SIGCONT)
     end()
@@ -79,13 +111,27 @@ final class FailingDisk {
   /// Mounts what the disk held when the power was cut, where it was before.
   func mountAgain() throws {
     guard let rest else { throw Failure("the power was not cut") }
-    try must(["mount", "-o", "loop", rest.path, place.path])
+    if system == .btrfs { _ = try? run(["btrfs", "device", "scan", "--forget"]) }
+    device = try must(["losetup", "--find", "--show", rest.path]).trimmingCharacters(in: .newlines)
+    // What the kernel has of an earlier disk under this name is none of this one.
+    try must(["blockdev", "--flushbufs", device])
+    try must(["mount"] + system.options + [device, place.path])
   }
+
+  /// What a stretch of the disk holds, whatever the kernel has in its cache.
+  func stored(at offset: Int, count: Int) throws -> Data {
+    let file = try FileHandle(forReadingFrom: content)
+    try file.seek(toOffset: UInt64(offset))
+    return try file.read(upToCount: count) ?? Data()
+  }
+
+  /// The disk as a device.
+  var path: String { device }
 
   /// Unmounts and mounts it, as an orderly reboot does.
   func remount() throws {
     try must(["umount", place.path])
-    try must(["mount", device, place.path])
+    try must(["mount"] + system.options + [device, place.path])
   }
 
   /// Takes everything down.

@@ -57,6 +57,7 @@ func eventually(
   let deadline = ContinuousClock.now + limit
   while try await !condition() {
     guard ContinuousClock.now < deadline else { throw Failure("in vain waited for this: \(what)") }
-    try await Task.sleep(for: .milliseconds(20))
+    // A look inside a container takes a tenth of a second of a processor.
+    try await Task.sleep(for: .milliseconds(100))
   }
 }

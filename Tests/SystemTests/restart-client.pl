@@ -27,7 +27,7 @@ sub line {
 
 my ($asker, $changer, $listener) = map { connection() } 1 .. 3;
 print {$listener} "subscribe\n";
-my ($last) = line($listener, 'listener') =~ /^OK (\d+)$/ or die "subscribe was refused\n";
+my ($last) = line($listener, 'listener') =~ /^OK (\d+) epoch=/ or die "subscribe was refused\n";
 my ($questions, $changes, $events) = (0, 0, 0);
 my $tag = int rand 2**31;
 my $uuid;
