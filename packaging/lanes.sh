@@ -64,12 +64,6 @@ begin_lane() {
   lanes[$name]=$!
 }
 
-# Runs a command in a lane of its own, behind what others do.
-at_leisure() {
-  renice --priority 10 "$BASHPID" >/dev/null
-  "$@"
-}
-
 lane_exists() { [ -n "${lanes[$1]:-}" ]; }
 
 # Waits for one lane and prints its result; false if it failed. The end of the run shows what failed in all lanes, so that a
