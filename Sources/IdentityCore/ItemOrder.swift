@@ -15,11 +15,13 @@ struct ItemOrder: Equatable, Sendable {
   mutating func store(_ held: HeldItem) {
     let number = held.item.number
     blocks.update(number / Self.size) { block in
-      // Most often it is the newest.
-      guard let last = block?.last else { return block = [held] }
-      guard last.item.number >= number else { return block?.append(held) ?? () }
-      let place = block?.firstIndex { $0.item.number >= number } ?? 0
-      if block?[place].item.number == number { block?[place] = held } else { block?.insert(held, at: place) }
+      var items = block.take() ?? []
+      if let place = items.lastIndex(where: { $0.item.number <= number }) {
+        if items[place].item.number == number { items[place] = held } else { items.insert(held, at: place + 1) }
+      } else {
+        items.insert(held, at: 0)
+      }
+      block = items
     }
   }
 

@@ -29,7 +29,7 @@ package enum Refusal: Error, Equatable, Sendable {
   /// Events after this number are no longer kept; the oldest kept one follows `oldest`.
   case gone(since: Int64, oldest: Int64)
   /// The number is of another epoch than the store's, which is this one.
-  case anotherEpoch(UUID)
+  case anotherEpoch(Text)
   /// Nobody can say whether the change is in force.
   case unknown(String)
   /// Too many connections.

@@ -21,24 +21,18 @@ struct EventLog {
   private var size = 0
   /// The number of the last event that ever happened.
   private(set) var last: Int64
-  /// The epoch that all numbers are of.
-  private(set) var epoch: UUID
-  /// The same as text.
-  private(set) var epochText: Text
+  /// The epoch of all sequence numbers, as text.
+  private(set) var epoch: Text
 
   /// Takes in the events that were kept.
   init(_ events: [Event], last: Int64, epoch: UUID = .zero) {
     self.last = last
-    self.epoch = epoch
-    epochText = Text(epoch)
+    self.epoch = Text(epoch)
     for event in events { append(event) }
   }
 
   /// Numbers are of another epoch from now on.
-  mutating func begin(_ epoch: UUID) {
-    self.epoch = epoch
-    epochText = Text(epoch)
-  }
+  mutating func begin(_ epoch: UUID) { self.epoch = Text(epoch) }
 
   /// The number before that of the oldest event that is kept.
   var oldest: Int64 { last - Int64(count) }

@@ -13,7 +13,7 @@ extension Server {
     try registry.requireProof(of: .events)
     let since = number?.sequence
     if let since {
-      if let epoch = number?.epoch, epoch != events.epochText { throw .anotherEpoch(events.epoch) }
+      if let epoch = number?.epoch, epoch != events.epoch { throw .anotherEpoch(events.epoch) }
       guard since <= events.last else {
         throw .badArgument(
           verb: "subscribe",
@@ -26,7 +26,7 @@ extension Server {
     var reply = snapshot ? registry.snapshot(of: topics, for: connection.peer) : Reply()
     reply.ok()
     reply.word(.number(since ?? events.last))
-    reply.attribute("epoch", .text(events.epochText))
+    reply.attribute("epoch", .text(events.epoch))
     reply.append(to: &connection.output)
     if !connection.isSubscribed {
       connection.subscription = Subscription(at: since ?? events.last)

@@ -21,7 +21,7 @@ extension Server {
     rows.add(.subscribers, .number(Int64(connections.subscribers)))
     let knowsEvents = !registry.unproven.contains(.events)
     rows.add(.lastEvent, knowsEvents ? .number(events.last) : nil)
-    rows.add(.epoch, knowsEvents ? .text(events.epochText) : nil)
+    rows.add(.epoch, knowsEvents ? .text(events.epoch) : nil)
     rows.add(.keptEvents, knowsEvents ? .number(events.last - events.oldest) : nil)
     rows.add(.apps, .number(Int64(registry.apps.count)))
     rows.add(.manifests, .number(Int64(registry.apps.count - registry.apps.withoutManifest)))

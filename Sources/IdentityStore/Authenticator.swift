@@ -103,9 +103,9 @@ struct Digest: Equatable, Sendable {
 
   /// Reads it back; nil for bytes that are none.
   init?(count: Int64, bytes: [UInt8]) {
-    guard bytes.count == Authenticator.length else { return nil }
+    guard let proof = Proof(bytes) else { return nil }
     self.count = count
-    unsafe proof.withMutableBytes { unsafe $0.copyBytes(from: bytes) }
+    self.proof = proof
   }
 
   /// Counts a row in.

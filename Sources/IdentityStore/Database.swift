@@ -18,7 +18,7 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
   /// - Parameter code: of the call to SQLite just before. It tells a full disk from any failed write, but not a full quota:
   ///   that is in errno still, because what SQLite does behind a failed write is to take back, in memory.
   init(action: String, justNow code: Int32) {
-    let isOverQuota = code == SQLITE_IOERR | 3 << 8 && errno == EDQUOT
+    let isOverQuota = code == DatabaseError.writeFailed && errno == EDQUOT
     self.init(action: action, code: isOverQuota ? SQLITE_FULL : code)
   }
 
@@ -26,6 +26,9 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
     self.action = action
     self.code = code
   }
+
+  /// SQLITE_IOERR_WRITE (sqlite.org/rescode.html), a macro that Swift cannot import.
+  private static let writeFailed = SQLITE_IOERR | 3 << 8
 
   /// There is no connection to the store (SQLITE_MISUSE).
   static let noConnection = DatabaseError(action: "write to the store, which is closed", code: 21)

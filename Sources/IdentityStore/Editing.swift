@@ -271,7 +271,7 @@ struct Edit {
     write(content, table)
     row.append(ledger.revision)
     let proof = try table.insert(&row, authenticator)
-    ledger.digests.add(proof, at: table.place)
+    ledger.digests.add(proof, at: table.table.place)
     return proof
   }
 
@@ -279,7 +279,7 @@ struct Edit {
   mutating func remove(_ key: Value, _ table: TableStatements, _ authenticator: borrowing Authenticator)
     throws(DatabaseError) -> [Value]
   {
-    ledger.digests.remove(try table.find(key, into: &found, authenticator), at: table.place)
+    ledger.digests.remove(try table.find(key, into: &found, authenticator), at: table.table.place)
     try table.remove(key)
     return found.values
   }
@@ -292,8 +292,8 @@ struct Edit {
     write(content, table)
     row.append(ledger.revision)
     guard row.begins(like: found, columns: table.table.lasting) else { throw .unproven(table.table.name, content.key) }
-    ledger.digests.remove(proof, at: table.place)
-    ledger.digests.add(try table.replace(&row, authenticator), at: table.place)
+    ledger.digests.remove(proof, at: table.table.place)
+    ledger.digests.add(try table.replace(&row, authenticator), at: table.table.place)
   }
 
   private mutating func write(_ content: some StoredRow, _ table: TableStatements) {

@@ -59,12 +59,8 @@ struct LatestWitness: ~Copyable, Sendable {
     return newest
   }
 
-  /// Reads the file: nil where it is missing.
+  /// Reads the file as ``Witness/read(_:in:limit:)`` does.
   static func read(in folder: borrowing Folder) throws(SystemError) -> [UInt8]? {
-    do {
-      return try folder.read(fileName, limit: 2 * slotLength)
-    } catch  where error.code == EFBIG {
-      return [0]
-    }
+    try Witness.read(fileName, in: folder, limit: 2 * slotLength)
   }
 }

@@ -103,10 +103,10 @@ struct TableDigests: Sendable {
     }
   }
 
-  /// That of one table, which has a place.
+  /// The digest of one of the ``Table/proven`` tables.
   subscript(_ table: Table) -> Digest {
-    get { digests[table.place ?? 0] }
-    set { digests[table.place ?? 0] = newValue }
+    get { digests[table.place] }
+    set { digests[table.place] = newValue }
   }
 
   /// Counts a row of a table in.

@@ -149,9 +149,8 @@ struct Opening: ~Copyable {
   let fingerprint: MachineFingerprint
   let disk: StartReading
   var isSealedHere = false
-  /// Whether something that this store wrote is proven by the key: its own row, or a witness. Nothing may be derived from
-  /// another store's.
-  private var isKeyProven = false
+  /// Whether the key proves a witness of this store: its revision is then known.
+  private var isWitnessed = false
   var files: OpenFiles?
   var reading = Reading()
   var condition = StoreCondition.writable
@@ -185,9 +184,9 @@ struct Opening: ~Copyable {
     }
     let content = StoreContent(
       registry: registry, events: reading.events, epoch: reading.ledger.epoch, fingerprint: fingerprint,
-      isSealedHere: isSealedHere,
-      condition: condition, notices: notices, source: disk.source)
-    let derivation = isKeyProven || reading.store != .zero ? try key.derivation() : nil
+      isSealedHere: isSealedHere, condition: condition, notices: notices, source: disk.source)
+    // Nothing may be derived with the key of another store.
+    let derivation = isWitnessed || reading.store != .zero ? try key.derivation() : nil
     let keyFiles = try KeyFiles(in: directory.folder)
     return Store(
       directory: directory, authenticator: key.authenticator, identity: reading.store, created: reading.created,
@@ -216,7 +215,7 @@ struct Opening: ~Copyable {
     }
     let latest = found.latest.flatMap { LatestWitness.newest(in: $0, key.authenticator) }
     let witness = found.witness.flatMap { Witness($0, key.authenticator) }
-    isKeyProven = latest != nil || witness != nil
+    isWitnessed = latest != nil || witness != nil
     guard let database = found.database else {
       return reject("the database is gone, though \(Witness.fileName) says that there was one")
     }
@@ -252,7 +251,7 @@ struct Opening: ~Copyable {
     }
     guard condition == .writable, !isSealed else { return }
     try migrate(in: directory)
-    if condition == .writable { settle(found, isWitnessed: isKeyProven, in: directory) }
+    if condition == .writable { settle(found, in: directory) }
   }
 
   /// Brings a store of an earlier version to this one. Where the disk refuses, what was read is served.
@@ -320,11 +319,12 @@ struct Opening: ~Copyable {
     }
   }
 
-  /// Writes the log back: a failed write before a crash may have left blocks in it that do not survive a power cut.
+  /// Makes the store fit for changes.
   ///
-  /// - Parameter isWitnessed: whether a witness says which revision was reached. Without one the store may be an older copy,
-  ///   and its next event numbers may have been given out before: they are of another epoch then.
-  private mutating func settle(_ found: Found, isWitnessed: Bool, in directory: borrowing StateDirectory) {
+  /// The log is written back, because a write that failed before a crash may have left blocks in it that do not survive a
+  /// power cut. Without a witness the store may be an older copy, so its next sequence numbers may already be in use: it
+  /// begins a new epoch.
+  private mutating func settle(_ found: Found, in directory: borrowing StateDirectory) {
     do {
       try files?.database.checkpoint()
       if !isWitnessed { try beginEpoch() }

@@ -217,14 +217,14 @@ struct Table: Sendable {
   let columns: [String]
   /// How many of them, from the first one on, stay as they are as long as there is the row.
   let lasting: Int
-  /// Where its digest stands in the store's own row; nil for that row's own table.
-  let place: Int?
+  /// The index of its digest in the store's own row; ``noPlace`` for the table of that row, which has no digest.
+  let place: Int
   /// What cannot be relied on where its rows are not proven.
   let records: Records
   /// Its name as it stands before the values of each row; see ``RowBytes``.
   let head: [UInt8]
 
-  init(name: String, columns: [String], lasting: Int = 1, place: Int?, of records: Records) {
+  init(name: String, columns: [String], lasting: Int = 1, place: Int, of records: Records) {
     self.name = name
     self.columns = columns
     self.lasting = lasting
@@ -232,6 +232,9 @@ struct Table: Sendable {
     self.records = records
     head = RowBytes(behind: name).bytes
   }
+
+  /// An index beyond the last digest, which traps if it is used.
+  static let noPlace = 12
 
   static let setting = Table(
     name: "setting",
@@ -288,7 +291,7 @@ struct Table: Sendable {
   /// The one row of `store`, which holds the digests of all others.
   static let store = Table(
     name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event", "epoch"],
-    lasting: 3, place: nil, of: .all)
+    lasting: 3, place: noPlace, of: .all)
 
   /// Every other table, each at its ``place``.
   static let proven = [

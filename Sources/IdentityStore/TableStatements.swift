@@ -3,8 +3,6 @@ import IdentityCore
 /// The statements of one table.
 final class TableStatements: Sendable {
   let table: Table
-  /// Where the table's digest stands; see ``Table/place``.
-  let place: Int
   private let finding: Statement
   private let insertion: Statement
   private let replacement: Statement
@@ -12,7 +10,6 @@ final class TableStatements: Sendable {
 
   init(_ table: Table, _ database: borrowing Database) {
     self.table = table
-    place = table.place ?? 0
     finding = database.prepare(table.finding)
     insertion = database.prepare(table.insertion)
     replacement = database.prepare(table.replacement)

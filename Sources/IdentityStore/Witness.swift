@@ -40,12 +40,14 @@ struct Witness: Equatable {
     self.revision = revision
   }
 
-  /// Reads a file of this form: nil where it is missing, its bytes where it holds anything else, too.
+  /// Reads the content of a witness file, which may turn out not to be a witness.
   ///
-  /// A file that is too long to be one counts as one byte of nonsense.
-  static func read(_ name: String, in folder: borrowing Folder) throws(SystemError) -> [UInt8]? {
+  /// - Returns: nil if the file is missing; one zero byte, which is no witness, if the file is longer than `limit` bytes.
+  static func read(
+    _ name: String, in folder: borrowing Folder, limit: Int = longestLength
+  ) throws(SystemError) -> [UInt8]? {
     do {
-      return try folder.read(name, limit: longestLength)
+      return try folder.read(name, limit: limit)
     } catch  where error.code == EFBIG {
       return [0]
     }
