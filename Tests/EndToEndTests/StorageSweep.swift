@@ -179,7 +179,12 @@ final class StorageSweep {
     swept.faults.begin(point.kind.fault, at: point.first, lasting: point.kind.lasts)
     let answer = try swept.ask(requests[index].lines)
     let isDone = answer.hasPrefix("OK")
-    if !isDone { try expectReadsServed(after: answer, point) }
+    if !isDone {
+      try expectReadsServed(after: answer, point)
+    } else if point.kind.fault.isInvisible, point.kind.moment == .request {
+      let condition = try swept.client.statusValue("store") ?? "none"
+      guard condition == "ok" else { throw Failure("not invisible: the store is \(condition)") }
+    }
     let failed = swept.faults.end()
     guard isDone || failed > 0 else { throw Failure("refused without a fault: \(answer)") }
     guard !isDone || !requests[index].isPlain || !swept.faults.leftUnsynced else {
