@@ -3,17 +3,18 @@ import Glibc
 package import IdentityCore
 import LinuxSystem
 
-/// Reads the manifests of apps: `<app id>.app`, one file an app, in the folders that they are installed in.
+/// Reads the manifests of apps: files named `<app id>.app`, one per app, in the manifest folders.
 ///
-/// Of files with one name the most important folder's counts, good or not, and a link to /dev/null in its place means
-/// that there is no such app (systemd-system.conf(5), "configuration directories and precedence").
+/// Of several files with the same name, the one in the most important folder counts, even if it is faulty. A link to
+/// /dev/null in place of the file means that there is no such app (systemd-system.conf(5), "configuration directories
+/// and precedence").
 package enum ManifestReader {
-  /// Looks at every manifest.
+  /// Reads every manifest.
   ///
-  /// A file that cannot be used has an entry without a manifest, so that its app keeps what it had.
+  /// A file that cannot be used gets an entry without a manifest, so that the app keeps its present manifest.
   ///
-  /// - Parameter folders: most important first. One that is not there is empty.
-  /// - Returns: what was found, without the users' numbers (see ``userIDs(of:)``), or why nothing may be concluded.
+  /// - Parameter folders: the folders, most important first. A missing folder counts as empty.
+  /// - Returns: the manifests without user IDs (see ``userIDs(of:)``), or the reason why no conclusion is possible.
   package static func survey(_ folders: [String]) -> ManifestSurvey {
     let files: [(name: Text, path: String)]
     do {
@@ -41,18 +42,18 @@ package enum ManifestReader {
     return .found(entries, faults: faults)
   }
 
-  /// What the name of a manifest ends with.
+  /// The suffix of a manifest's file name.
   private static let suffix = ".app".utf8
 
-  /// The manifests that count, in the order of their names.
+  /// Returns the manifest files that count, sorted by name.
   ///
-  /// Names are told apart by their bytes: as strings, `\u{212A}.app` would pass for `K.app`.
+  /// Names are compared by bytes. As strings, `\u{212A}.app` would pass for `K.app`.
   ///
   /// - Throws: the folder that could not be read, or that holds one manifest too many.
   private static func files(in folders: [String]) throws(ConfigurationFailure) -> [(name: Text, path: String)] {
     var paths: [Text: String] = [:]
     for folder in folders {
-      // Editors leave hidden files behind; systemd passes them over too.
+      // Skips hidden files, which editors leave behind. systemd skips them too.
       for name in try names(in: folder) where name.utf8.first != dot && name.utf8.suffix(4).elementsEqual(suffix) {
         let key = Text(name)
         if paths[key] == nil { paths[key] = "\(folder)/\(name)" }
@@ -66,9 +67,10 @@ package enum ManifestReader {
 
   private static let dot = UInt8(ascii: ".")
 
-  /// The names in a folder; none where there is nothing at all.
+  /// Returns the names in a folder; none if the folder does not exist.
   ///
-  /// A file, or a link that leads nowhere, is something: whoever took it for an empty folder would uninstall the apps.
+  /// A file or a dangling link in place of the folder is an error. Treating it as an empty folder would uninstall
+  /// the apps.
   private static func names(in folder: String) throws(ConfigurationFailure) -> [String] {
     do {
       if let names = try ConfigurationAccess.names(in: folder) { return names }
@@ -82,9 +84,9 @@ package enum ManifestReader {
     throw ConfigurationFailure(place: folder, reason: "this is not a folder")
   }
 
-  /// The settings of one file; nil where it is masked.
+  /// Returns the settings of one file; nil if the file is masked.
   ///
-  /// - Throws: why it cannot be used, and in which line.
+  /// - Throws: the reason why the file cannot be used, with the line.
   private static func settings(ofFile path: String) throws(ConfigurationFailure) -> [Setting]? {
     let content: ConfigurationAccess.Content
     do {
@@ -103,7 +105,8 @@ package enum ManifestReader {
     case .missing: throw ConfigurationFailure(place: path, reason: "this link leads nowhere, or the file has just gone")
     case .bytes(let bytes):
       let settings = try INIFile.parse(bytes, file: path)
-      // What a power cut or a write in place leaves for a moment must not pass for an app that changed its vendor.
+      // A power cut or a write in place can leave an empty file for a moment. Such a file must not pass for a change of
+      // the app's vendor.
       guard !settings.isEmpty else { throw ConfigurationFailure(place: path, reason: "it says nothing") }
       return settings
     }
@@ -113,7 +116,7 @@ package enum ManifestReader {
     (try? ConfigurationAccess.read(path: path, limit: 0)) == .masked
   }
 
-  /// The path as it may stand in a line of a log: a file's name can hold anything but a slash.
+  /// Returns the path without control characters, for a log line. A file name can contain any byte but a slash.
   private static func printable(_ path: String) -> String {
     String(decoding: path.utf8.map { $0 < 0x20 || $0 == 0x7f ? UInt8(ascii: "?") : $0 }, as: UTF8.self)
   }

@@ -1,19 +1,19 @@
 import ConfigurationFiles
 import IdentityCore
 
-/// One setting of a manifest's section `[App]`. The table below is all there are.
+/// A setting in the section `[App]` of a manifest. The table `all` has every setting.
 struct ManifestSetting: Sendable {
-  /// As systemd spells names.
+  /// The name, in the style of systemd.
   let name: String
-  /// What a value may be, for people.
+  /// The allowed values, as a text for people.
   let allowed: String
-  /// Takes a value in; false where it is not allowed. An empty value means the default (systemd.syntax(7)).
+  /// Stores a value and returns whether it is allowed. An empty value means the default (systemd.syntax(7)).
   let set: @Sendable (_ result: inout Manifest, _ value: Text, _ defaults: Manifest) -> Bool
 
-  /// Access groups of one app: every request that names one is compared with them.
+  /// The maximum number of access groups of an app. Every request with a group is compared with all of them.
   static let accessGroups = 64
 
-  /// Users of one app: each is looked up by its name.
+  /// The maximum number of users of an app. Each is looked up by name.
   static let users = 64
 
   static let all: [ManifestSetting] = [
@@ -29,7 +29,7 @@ struct ManifestSetting: Sendable {
       result.container = value.isEmpty ? nil : value
       return value.isEmpty || value.isContainerName
     },
-    // A list: each line adds a user, and an empty value begins it anew.
+    // A list: each line adds a user, and an empty value clears the list.
     ManifestSetting(name: "User", allowed: "\(Text.userNames), at most \(users) of them; or *") { result, value, _ in
       if value.isEmpty {
         result.users = .unnamed
@@ -40,7 +40,7 @@ struct ManifestSetting: Sendable {
       }
       return value.isEmpty || value == "*" || value.isUserName && result.users.names.count <= users
     },
-    // A list: it grows with every line, and an empty value begins it anew.
+    // A list: each line adds groups, and an empty value clears the list.
     ManifestSetting(
       name: "AccessGroups",
       allowed: "up to \(accessGroups) names with spaces between, each \(Text.manifestNames)"
@@ -69,13 +69,13 @@ struct ManifestSetting: Sendable {
 }
 
 extension Manifest {
-  /// What the settings of one file say. Of a setting that is given twice the last counts (systemd.syntax(7)).
+  /// Creates a manifest from the settings of a file. The last value of a repeated setting counts (systemd.syntax(7)).
   ///
   /// - Parameters:
-  ///   - app: the app, which is its own vendor where none is named.
-  ///   - settings: in the order of the file.
-  ///   - ignored: takes what is not known, each with file and line.
-  /// - Throws: the first value that is not allowed, with file, line and what is allowed.
+  ///   - app: the app, which is its own vendor if no vendor is named.
+  ///   - settings: the settings in the order of the file.
+  ///   - ignored: collects unknown settings, each with file and line.
+  /// - Throws: the first value that is not allowed, with file, line and the allowed values.
   init(of app: Text, _ settings: [Setting], ignored: inout [String]) throws(ConfigurationFailure) {
     let defaults = Manifest(vendor: app)
     self = defaults
@@ -98,7 +98,7 @@ extension Manifest {
     }
   }
 
-  /// Settings that exclude each other.
+  /// The fault of settings that exclude each other, if any.
   private var contradiction: String? {
     guard container != nil, unit != nil || users != .unnamed else { return nil }
     return "[App] Container= excludes Unit= and User=: a container has users of its own"

@@ -1,24 +1,26 @@
 import IdentityCore
 
-// What the names in a manifest may be.
+// The syntax of names in a manifest.
 extension Text {
-  /// What ``isManifestName`` takes, for people.
+  /// A description of the names that ``isManifestName`` accepts.
   static let manifestNames =
     "letters, digits, '.', '_' and '-', a letter or digit first, at most \(Bound.nameLength) bytes"
 
-  /// Whether it can be the ID of an app with a manifest, a vendor or an access group. There is no ':' in it, which the
-  /// names of apps without a manifest have.
+  /// Whether the text can be the ID of an app with a manifest, a vendor or an access group.
+  ///
+  /// Such a name has no ":", unlike the IDs of apps without a manifest.
   var isManifestName: Bool {
     guard let first = bytes.first, first.isLetterOrDigit, bytes.count <= Bound.nameLength else { return false }
     return bytes.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
   }
 
-  /// What ``isServiceName`` takes, for people.
+  /// A description of the names that ``isServiceName`` accepts.
   static let serviceNames =
     "the name of a service, as player.service, and of a template's the instance: player@one.service"
 
-  /// Whether a service can have this name (systemd.unit(5)): letters, digits, `:-_.\`, and behind the first `@` the
-  /// instance. A template is no service.
+  /// Whether the text can be the name of a service (systemd.unit(5)).
+  ///
+  /// The name has letters, digits and `:-_.\`. The instance follows the first `@`. A template is not a service.
   var isServiceName: Bool {
     let end = ".service".utf8
     guard bytes.count <= 255, bytes.suffix(end.count).elementsEqual(end) else { return false }
@@ -28,18 +30,18 @@ extension Text {
     return name.allSatisfy { $0.isLetterOrDigit || ":-_.\\@".utf8.contains($0) }
   }
 
-  /// What ``isContainerName`` takes, for people.
+  /// A description of the names that ``isContainerName`` accepts.
   static let containerNames = "the name of a container: letters, digits, '.', '_' and '-', at most 255 bytes"
 
-  /// Whether a control group can tell of a container by this name.
+  /// Whether the text can be the name of a container in a cgroup.
   var isContainerName: Bool {
     !isEmpty && bytes.count <= 255 && bytes.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
   }
 
-  /// What ``isUserName`` takes, for people.
+  /// A description of the names that ``isUserName`` accepts.
   static let userNames = "the name of a user, not a number"
 
-  /// Whether a user can have this name: the rules of useradd(8) with `--badname`.
+  /// Whether the text can be the name of a user, by the rules of useradd(8) with `--badname`.
   var isUserName: Bool {
     guard let first = bytes.first, first != UInt8(ascii: "-"), bytes.count <= 255 else { return false }
     return self != "." && self != ".." && !bytes.allSatisfy(\.isDigit)

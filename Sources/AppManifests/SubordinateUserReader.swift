@@ -1,21 +1,22 @@
 package import IdentityCore
 import LinuxSystem
 
-/// Reads which users are subordinate to which: the ranges that newuidmap(1) lets a user take (subuid(5)).
+/// Reads the ranges of subordinate users that newuidmap(1) lets a user take (subuid(5)).
 package enum SubordinateUserReader {
   /// The file with the ranges.
   package static let path = "/etc/subuid"
-  /// The file that tells whether there is another source.
+  /// The file that names other sources of ranges.
   private static let switchPath = "/etc/nsswitch.conf"
-  /// The longest file that is read, in bytes: some 30,000 users.
+  /// The maximum length of these files, in bytes: room for about 30,000 users.
   private static let longest = 1 << 20
 
-  /// Reads the file, and asks the name service where nsswitch.conf(5) names it as the source of `subid`.
+  /// Reads /etc/subuid, and asks the name service if nsswitch.conf(5) names one as the source of `subid`.
   ///
-  /// A directory service tells the ranges of one owner at a time: SSSD has no answer to who the owner of a number is.
+  /// A name service returns the ranges of one owner at a time. SSSD does not implement the look-up of the owner of a
+  /// user ID.
   ///
-  /// - Parameter owners: the users whose ranges the name service is asked for.
-  /// - Returns: the ranges, nil where the file cannot be read; and what is wrong, each with its line.
+  /// - Parameter owners: the users whose ranges are requested from the name service.
+  /// - Returns: the ranges, or nil if a file cannot be read; and the faults, each with its line.
   package static func read(owners: Set<UInt32>) -> (users: SubordinateUsers?, faults: [String]) {
     do {
       var (ranges, faults) = try readFile()
@@ -53,11 +54,12 @@ package enum SubordinateUserReader {
     return ranges
   }
 
-  /// Reads the lines of a file: `OWNER:FIRST:COUNT`, the owner by name or number.
+  /// Parses the lines of a file: `OWNER:FIRST:COUNT`, with the owner's name or user ID.
   ///
-  /// A range of a name without a user is nobody's: nobody can take it. A line of another form is told and left out.
+  /// A range with an unknown owner's name is skipped, because no user can take it. A line of another form is reported
+  /// and skipped.
   ///
-  /// - Parameter look: the number of a user; nil where there is no such user.
+  /// - Parameter look: returns the ID of a user; nil if there is no such user.
   static func parse(
     _ text: String, of path: String, look: (String) throws(SystemError) -> UInt32?
   ) -> (ranges: [SubordinateUsers.Range], faults: [String]) {
@@ -72,7 +74,7 @@ package enum SubordinateUserReader {
         continue
       }
       do {
-        // A number first: newuidmap(1) takes both.
+        // Tries a number first, because newuidmap(1) accepts both forms.
         guard let owner = try UInt32(parts[0]) ?? known[parts[0]] ?? look(String(parts[0])) else { continue }
         known[parts[0]] = owner
         if let range = SubordinateUsers.Range(first: first, count: count, owner: owner) {

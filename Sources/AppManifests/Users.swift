@@ -2,20 +2,21 @@ package import IdentityCore
 import LinuxSystem
 
 extension ManifestReader {
-  /// The numbers that the kernel shows for users that it cannot name here: all of them would be one app (user_namespaces(7),
-  /// and 65535 for those that keep numbers in 16 bits).
+  /// The IDs that the kernel shows for users without a mapping here. All such users would be one app.
+  ///
+  /// See user_namespaces(7); 65535 is for kernel interfaces with 16-bit user IDs.
   private static let unmappedUsers: ClosedRange<UInt32> = 65_534...65_535
 
-  /// The numbers of the users that manifests name.
+  /// Looks up the IDs of the users that manifests name.
   ///
-  /// - Returns: the numbers, and for every other name why it has none.
+  /// - Returns: the known IDs, and for every other name the reason why it has none.
   package static func userIDs(of names: Set<Text>) -> (known: [Text: UInt32], faults: [Text: String]) {
     userIDs(of: names, look: Accounts.userID(named:))
   }
 
-  /// The same, of any name service.
+  /// Looks up user IDs in any name service.
   ///
-  /// - Parameter look: the number of a user; nil where there is no such user.
+  /// - Parameter look: returns the ID of a user; nil if there is no such user.
   static func userIDs(
     of names: Set<Text>, look: (String) throws(SystemError) -> UInt32?
   ) -> (known: [Text: UInt32], faults: [Text: String]) {

@@ -1,25 +1,26 @@
 import LinuxSystem
 
-/// Finds configuration as systemd does (systemd-system.conf(5), "configuration directories and precedence").
+/// Finds configuration files as systemd does (systemd-system.conf(5), "configuration directories and precedence").
 ///
-/// Of the main file the first folder's counts. Drop-ins `NAME.d/*.conf` of all folders come after it, in the order of
-/// their names; of two with one name the earlier folder's counts, and a link to /dev/null masks the others.
+/// Only the first main file found in the folders is read. The drop-ins `NAME.d/*.conf` of all folders follow, in the
+/// order of their names. If several folders have a drop-in of one name, only the drop-in in the first of these folders
+/// is read. A link to /dev/null there masks the others.
 package struct ConfigurationSearch: Equatable, Sendable {
-  /// The name of the main file: `identityd.conf`.
+  /// The name of the main file, such as `identityd.conf`.
   package let name: String
-  /// The folders, most important first.
+  /// The folders, in descending order of precedence.
   package let folders: [String]
 
-  /// Names what is looked for, and where.
+  /// Creates a search for a main file and its drop-ins.
   package init(name: String, folders: [String]) {
     self.name = name
     self.folders = folders
   }
 
-  /// Everything that is set, least important first, so that the last word on a setting is its value.
+  /// Returns all settings in ascending order of precedence, so that the last one of a name is in force.
   ///
-  /// - Parameter limit: the longest file that is read, in bytes.
-  /// - Throws: the file that could not be read or parsed. One that is not there is no failure.
+  /// - Parameter limit: The maximum length of a file in bytes.
+  /// - Throws: A failure that names the file that cannot be read or parsed. A missing file is not a failure.
   package func settings(limit: Int) throws(ConfigurationFailure) -> [Setting] {
     var settings: [Setting] = []
     for folder in folders {
@@ -32,7 +33,10 @@ package struct ConfigurationSearch: Equatable, Sendable {
     return settings
   }
 
-  /// The settings of one file: nil where it is not there, none where it is masked.
+  /// Returns the settings of one file: nil if the file is missing, none if it is masked.
+  ///
+  /// - Parameter limit: The maximum length of the file in bytes.
+  /// - Throws: A failure that names the file if it cannot be read or parsed.
   package static func settings(ofFile path: String, limit: Int) throws(ConfigurationFailure) -> [Setting]? {
     do {
       switch try ConfigurationAccess.read(path: path, limit: limit) {
@@ -57,7 +61,7 @@ package struct ConfigurationSearch: Equatable, Sendable {
       } catch {
         throw ConfigurationFailure(place: path, reason: "\(error)")
       }
-      // Editors leave hidden files behind; systemd passes them over too.
+      // Hidden files are skipped, because editors leave some behind. systemd skips them too.
       for name in names where name.utf8.first != UInt8(ascii: ".") && name.utf8.suffix(5).elementsEqual(".conf".utf8) {
         if !paths.contains(where: { $0.name == name }) { paths.append((name, "\(path)/\(name)")) }
       }

@@ -3,52 +3,55 @@ import Glibc
 
 /// One `name=value` of a systemd-style file, with its place.
 package struct Setting: Equatable, Sendable {
-  /// The section it stands in, without brackets.
+  /// The section of the setting, without brackets.
   package let section: String
-  /// Left of the `=`.
+  /// The name, left of the `=`.
   package let name: String
-  /// Right of the `=`, without white space around it.
+  /// The value, right of the `=`, without white space around it.
   package let value: String
-  /// Where it stands, for messages.
+  /// The place of the setting, for messages.
   package let place: Place
 }
 
-/// A file and a line in it, counted from 1.
+/// A line of a file.
 package struct Place: Equatable, Sendable, CustomStringConvertible {
   /// The path of the file.
   package let file: String
-  /// The line.
+  /// The number of the line, counted from 1.
   package let line: Int
 
-  /// `/etc/identityd/identityd.conf:7`.
+  /// The place in the form `/etc/identityd/identityd.conf:7`.
   package var description: String { "\(file):\(line)" }
 }
 
-/// A file cannot be used, and why.
+/// The reason why a configuration file cannot be used.
 package struct ConfigurationFailure: Error, Equatable, Sendable, CustomStringConvertible {
-  /// Where; without a line when the whole file is meant.
+  /// The file with the line, or the file alone if the whole file is meant.
   package let place: String
-  /// What is wrong, and what is allowed.
+  /// The fault, and the values that are allowed.
   package let reason: String
 
-  /// Puts a failure together.
+  /// Creates a failure.
   package init(place: String, reason: String) {
     self.place = place
     self.reason = reason
   }
 
-  /// `/etc/identityd/identityd.conf:7: what is wrong`.
+  /// The failure in the form `/etc/identityd/identityd.conf:7: reason`.
   package var description: String { "\(place): \(reason)" }
 }
 
-/// Reads systemd-style INI files with libinih, which does not count lines by itself: the reader that feeds it does.
+/// Parses systemd-style INI files with libinih.
+///
+/// libinih reports no line numbers of settings, so the function that feeds it lines counts them.
 package enum INIFile {
-  /// The longest line libinih takes, its end included, in bytes (INI_MAX_LINE).
+  /// The size of libinih's line buffer in bytes, which holds a line, its line feed and a NUL (INI_MAX_LINE).
   static let longestLine = 200
 
-  /// Parses a file's content.
+  /// Parses the content of a file.
   ///
-  /// - Throws: the first line that is neither a section, a setting, a comment nor blank, or is too long.
+  /// - Throws: A failure if the content is not UTF-8 text. A failure with the line number if a line is too long, or is
+  ///   neither a section, a setting, a comment nor blank.
   package static func parse(_ content: [UInt8], file: String) throws(ConfigurationFailure) -> [Setting] {
     guard !content.contains(0), String(validating: content, as: UTF8.self) != nil else {
       throw ConfigurationFailure(place: file, reason: "this is not UTF-8 text")
@@ -70,7 +73,7 @@ package enum INIFile {
     return state.settings
   }
 
-  /// What goes through libinih's two callbacks.
+  /// The state of a parse, which libinih passes to both callbacks.
   private final class Parse {
     private let lines: [ArraySlice<UInt8>]
     private let file: String
@@ -87,11 +90,11 @@ package enum INIFile {
       unsafe argument.map { unsafe Unmanaged<Parse>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Does as fgets(3) does: one line with its end, and nil when there is none left.
+    /// Writes the next line to the buffer as fgets(3) does; returns nil if there is none.
     func feed(_ buffer: UnsafeMutablePointer<CChar>?, room: Int) -> UnsafeMutablePointer<CChar>? {
       guard let buffer = unsafe buffer, line < lines.count else { return nil }
-      // Without its indentation: libinih takes an indented line for more of the value above it, systemd does not. It is
-      // whatever isspace(3) says, a form feed too.
+      // The indentation is removed, because libinih takes an indented line as the continuation of the previous value,
+      // and systemd does not. Indentation is any white space in the sense of isspace(3), form feed included.
       let bytes = lines[line].drop { $0 == UInt8(ascii: " ") || (0x09...0x0d).contains($0) }
       line += 1
       guard bytes.count + 2 <= min(room, INIFile.longestLine) else {

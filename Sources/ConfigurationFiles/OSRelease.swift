@@ -1,19 +1,19 @@
 package import LinuxSystem
 
-/// What the system says of itself (os-release(5)).
+/// The identification of the operating system (os-release(5)).
 package struct OSRelease: Equatable, Sendable {
-  /// The variables, by their names; of one that is assigned twice the last value counts.
+  /// The values of the variables by name. The last assignment to a variable counts.
   private let values: [String: [UInt8]]
 
-  /// Where it stands, most important first; the first file that is there counts alone.
+  /// The paths of the file in descending order of precedence.
   package static let paths = ["/etc/os-release", "/usr/lib/os-release"]
 
-  /// A file larger than this is none, in bytes.
+  /// The maximum length of the file in bytes.
   private static let limit = 65_536
 
-  /// Reads the file.
+  /// Reads the first file that exists and is not masked; nil if there is none.
   ///
-  /// - Returns: nil where there is none.
+  /// - Throws: The error of reading the file.
   package init?(paths: [String] = paths) throws(SystemError) {
     for path in paths {
       guard case .bytes(let bytes) = try ConfigurationAccess.read(path: path, limit: Self.limit) else { continue }
@@ -23,8 +23,7 @@ package struct OSRelease: Equatable, Sendable {
     return nil
   }
 
-  /// Reads the content of the file: assignments, as a shell has them but without any expansion. What is none is passed
-  /// over.
+  /// Parses the content of the file: shell assignments without any expansion. Other lines are skipped.
   package init(_ bytes: [UInt8]) {
     var values: [String: [UInt8]] = [:]
     for line in bytes.split(separator: UInt8(ascii: "\n")) {
@@ -36,13 +35,14 @@ package struct OSRelease: Equatable, Sendable {
     self.values = values
   }
 
-  /// The value of a variable; nil where it is not assigned, or empty.
+  /// The value of a variable; nil if the variable is missing or empty.
   package subscript(_ name: String) -> [UInt8]? {
     guard let value = values[name], !value.isEmpty else { return nil }
     return value
   }
 
-  /// A value without its quotes: single ones keep what is between them, else a backslash keeps the next byte.
+  /// Removes the quotes and backslashes of a value. Between single quotes a backslash is literal; else it quotes
+  /// the next byte.
   private static func value(_ text: ArraySlice<UInt8>) -> [UInt8] {
     var text = text
     while text.last?.isBlank == true { text.removeLast() }
@@ -57,7 +57,7 @@ package struct OSRelease: Equatable, Sendable {
         isKept = true
         continue
       }
-      // Between double quotes a backslash stands for itself before any other byte.
+      // Between double quotes a backslash is literal before any other byte.
       if isKept, quote == double, !"\"$`\\".utf8.contains(byte) { value.append(UInt8(ascii: "\\")) }
       value.append(byte)
       isKept = false

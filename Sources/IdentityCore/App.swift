@@ -1,73 +1,73 @@
 /// The users that a manifest admits (`User=`).
 package enum AdmittedUsers: Equatable, Sendable {
-  /// It names none: of its unit root, system users and the unit's dynamic user; without a unit nobody.
+  /// No `User=`: with `Unit=`, admits root, system users and the unit's dynamic user. Without `Unit=`, admits nobody.
   case unnamed
-  /// These, by their names.
+  /// The users with these names.
   case named([Text])
-  /// Everyone in its unit.
+  /// Every user in the unit (`User=*`).
   case everyone
 
-  /// The names.
+  /// The names of the admitted users; empty unless the users are named.
   package var names: [Text] { if case .named(let names) = self { names } else { [] } }
 }
 
-/// What a manifest says of an app (protocol, section 2).
+/// The content of an app's manifest (identityd.app(5)).
 package struct Manifest: Equatable, Sendable {
-  /// Which device identifier the app sees.
+  /// The device identifier that an app sees.
   package enum DeviceBinding: String, CaseIterable, Sendable {
-    /// The one that all apps share.
+    /// The identifier that apps share.
     case shared
-    /// One of its vendor's.
+    /// An identifier of the app's vendor.
     case vendor
-    /// One of its own.
+    /// An identifier of the app alone.
     case app
   }
 
-  /// The vendor; an app whose manifest names none is one of its own.
+  /// The vendor. An app whose manifest names no vendor is a vendor of its own.
   package var vendor: Text
-  /// The system service that is the app.
+  /// The name of the system service that is the app.
   package var unit: Text?
-  /// The container that is the app, by the name that its control group has.
+  /// The name of the container that is the app, as it appears in the container's cgroup.
   package var container: Text?
-  /// The users that are the app; with a unit, in that unit alone.
+  /// The users that are the app. With a unit, they are the app in that unit only.
   package var users = AdmittedUsers.unnamed
-  /// The access groups it may use besides its own.
+  /// The access groups that the app may use besides its own.
   package var accessGroups: [Text] = []
-  /// `DeviceIdentifier=`.
+  /// The device identifier that the app sees (`DeviceIdentifier=`).
   package var deviceBinding = DeviceBinding.shared
-  /// `VersionOrder=`.
+  /// The order of the app's versions (`VersionOrder=`).
   package var versionOrder = VersionOrder.numeric
 
-  /// A manifest that says no more than the vendor.
+  /// Creates a manifest with a vendor and otherwise default values.
   package init(vendor: Text) { self.vendor = vendor }
 }
 
-/// An app that is installed.
+/// An installed app.
 package struct App: Equatable, Sendable {
-  /// When it was installed.
+  /// The time of installation.
   package let installed: Timestamp
-  /// What its manifest says; nil for an app that was installed by its first use.
+  /// The manifest; nil for an app that was installed by its first use.
   package var manifest: Manifest?
 
-  /// Puts an app together.
+  /// Creates an app.
   package init(installed: Timestamp, manifest: Manifest? = nil) {
     self.installed = installed
     self.manifest = manifest
   }
 }
 
-/// What a look at the manifests' folders found.
+/// The result of reading the manifest folders.
 package enum ManifestSurvey: Equatable, Sendable {
-  /// What is known of one app's manifest, and the file it stands in.
+  /// The manifest of one app, and the file that contains the manifest.
   package struct Entry: Equatable, Sendable {
     /// The path of the file.
     package let file: String
-    /// What it says; nil where it is faulty.
+    /// The manifest; nil if the file is faulty.
     package let manifest: Manifest?
-    /// The numbers of those users that the manifest names and that exist.
+    /// The user IDs of those users in the manifest that exist.
     package let userIDs: [UInt32]
 
-    /// Puts an entry together.
+    /// Creates an entry.
     package init(file: String, manifest: Manifest?, userIDs: [UInt32] = []) {
       self.file = file
       self.manifest = manifest
@@ -75,8 +75,8 @@ package enum ManifestSurvey: Equatable, Sendable {
     }
   }
 
-  /// Every app that has a manifest, and what is wrong with some of them: each with file and line.
+  /// The entry of every app that has a manifest, and the faults, each with file and line.
   case found([Text: Entry], faults: [String])
-  /// A folder could not be read, and why: nothing may be concluded.
+  /// The reason why a folder could not be read. No conclusion about installed apps is possible.
   case unreadable(String)
 }

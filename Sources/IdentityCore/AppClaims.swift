@@ -1,30 +1,30 @@
-/// Which user numbers belong to people, and which to services.
+/// The ranges of user IDs that belong to people and to services.
 package struct UserRanges: Equatable, Sendable {
-  /// The first number of a regular user: `UID_MIN` of login.defs(5).
+  /// The lowest user ID of a regular user: `UID_MIN` of login.defs(5).
   package let firstRegular: UInt32
 
-  /// The numbers that systemd gives to services with DynamicUser= and takes back (systemd's UIDS-GIDS).
+  /// The user IDs that systemd assigns to services with `DynamicUser=` and reuses later (UIDS-GIDS of systemd).
   package static let dynamic: ClosedRange<UInt32> = 61_184...65_519
 
-  /// Takes the first number of a regular user, which root is not.
+  /// Creates ranges from the lowest user ID of a regular user. Root never counts as a regular user.
   package init(firstRegular: UInt32 = 1_000) { self.firstRegular = max(1, firstRegular) }
 
-  /// Whether a user is root or the dynamic user of the unit that it runs in: both are there for the unit alone.
+  /// Returns whether a user is root or a dynamic user. Both exist only for the unit that they run in.
   package func isUnitItself(_ userID: UInt32) -> Bool { userID == 0 || Self.dynamic.contains(userID) }
 
-  /// Whether a user is there for services: the unit itself, or a system user.
+  /// Returns whether a user exists for services: root, a dynamic user, or a system user.
   package func isForServices(_ userID: UInt32) -> Bool { userID < firstRegular || isUnitItself(userID) }
 }
 
 /// The policy for containers that no manifest admits (`Containers=`).
 package enum ContainerPolicy: String, CaseIterable, Sendable {
-  /// It is an app of its own.
+  /// Treats each container as an app of its own.
   case own
-  /// It is not served.
+  /// Refuses connections from the container.
   case deny
 }
 
-/// Which app a peer is by the manifests: by its unit and its user, by its user alone, or by its container.
+/// The apps that manifests assign to peers, by unit and user, by user alone, or by container.
 package struct AppClaims: Equatable, Sendable {
   private enum Claim: Hashable {
     case container(Text)
@@ -34,7 +34,7 @@ package struct AppClaims: Equatable, Sendable {
     case everyoneInUnit(Text)
     case user(UInt32)
 
-    /// As the manifests say it.
+    /// The settings of a manifest that make the claim.
     var settings: String {
       switch self {
       case .container(let name): "Container=\(name)"
@@ -48,26 +48,27 @@ package struct AppClaims: Equatable, Sendable {
 
   private var apps: [Claim: Text] = [:]
 
-  /// Nobody claims anything.
+  /// Creates an empty table.
   package init() {}
 
-  /// The app of the manifest that admits a container.
+  /// Returns the app whose manifest admits a container.
   package func app(container: Text) -> Text? { apps[.container(container)] }
 
-  /// The app of the manifest with this unit of the system that admits a user. One that names the user goes before one that
-  /// names none, and that before one that names everyone.
+  /// Returns the app whose manifest admits a user in a unit of the system manager.
+  ///
+  /// A manifest that names the user takes precedence over a manifest without `User=`, and that over one with `User=*`.
   package func app(unit: Text, userID: UInt32, _ ranges: UserRanges) -> Text? {
     if let app = apps[.userOfUnit(unit, userID)] { return app }
     if ranges.isForServices(userID), let app = apps[.servicesOfUnit(unit)] { return app }
     return apps[.everyoneInUnit(unit)]
   }
 
-  /// The app of the manifest that names a user and no unit.
+  /// Returns the app whose manifest names a user and no unit.
   package func app(userID: UInt32) -> Text? { apps[.user(userID)] }
 
-  /// Takes the claims of the manifests in. Where two manifests make the same claim, neither has any.
+  /// Adds the claims of manifests. If two manifests make the same claim, all claims of both are dropped.
   ///
-  /// - Returns: the apps that are not served, and for each pair what is wrong, with both files.
+  /// - Returns: the apps that are not served because of a conflict, and a fault with both files for each pair.
   package mutating func take(_ entries: [Text: ManifestSurvey.Entry]) -> (refused: Set<Text>, faults: [String]) {
     var refused: Set<Text> = []
     var faults: [String] = []
@@ -79,7 +80,7 @@ package struct AppClaims: Equatable, Sendable {
           owners[claim] = (app, entry.file)
           continue
         }
-        // One user may have two names.
+        // Two user names can have the same user ID.
         guard other.app != app else { continue }
         refused.formUnion([app, other.app])
         if named.insert(other.app).inserted {

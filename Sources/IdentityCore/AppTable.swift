@@ -1,46 +1,42 @@
-/// The installed apps by their ID, and what has to be known of all of them together.
+/// The installed apps by ID, with counts per vendor and per principal.
 package struct AppTable: Equatable, Sendable {
   private var apps = DividedDictionary<Text, App>()
-  /// How many manifests name a vendor.
+  /// The number of manifests that name a vendor.
   private var vendors = DividedDictionary<Text, Int>()
   /// The apps of each principal that is charged for all of its apps together.
   private var charged = DividedDictionary<Holder, Set<Text>>()
-  /// How many principals have such apps.
+  /// The number of principals with such apps.
   private(set) var principals = 0
-  /// How many have no manifest.
+  /// The number of apps without a manifest.
   package private(set) var withoutManifest = 0
-  /// Which users are subordinate to which.
   private var subordinates = SubordinateUsers()
 
-  /// There is none.
   init() {}
 
-  /// Holds apps with their IDs.
   init(_ apps: [(Text, App)]) {
     self.apps = DividedDictionary(minimumCapacity: apps.count)
     for (id, app) in apps { exchange(app, at: id) }
   }
 
-  /// How many there are.
+  /// The number of installed apps.
   package var count: Int { apps.count }
 
   /// The app with an ID.
   package subscript(id: Text) -> App? { apps[id] }
 
-  /// Whether there is an app with an ID.
   func contains(_ id: Text) -> Bool { apps.contains(id) }
 
-  /// Every ID, in no order.
+  /// All app IDs, in no particular order.
   package var keys: some Sequence<Text> { apps.keys }
 
-  /// Whether a vendor has an app; one without a manifest is a vendor of its own.
+  /// Returns whether a vendor has an app. An app without a manifest is a vendor of its own.
   func hasAny(of vendor: Text) -> Bool {
     if vendors[vendor] != nil { return true }
     guard let app = apps[vendor] else { return false }
     return app.manifest == nil
   }
 
-  /// The apps that a holder is charged for, as far as these are installed.
+  /// Returns the installed apps that a holder is charged for.
   func apps(of holder: Holder) -> Set<Text> {
     switch holder {
     case .app(let id): contains(id) ? [id] : []
@@ -48,7 +44,7 @@ package struct AppTable: Equatable, Sendable {
     }
   }
 
-  /// Charges the holders anew.
+  /// Recomputes which holders are charged, for other subordinate users.
   mutating func use(_ subordinates: SubordinateUsers) {
     self.subordinates = subordinates
     charged = DividedDictionary()
@@ -56,10 +52,9 @@ package struct AppTable: Equatable, Sendable {
     for id in apps.keys { charge(id, isInstalled: true) }
   }
 
-  /// Takes an app in, in the place of one with the same ID.
+  /// Adds an app, or replaces the app with the same ID.
   mutating func store(_ app: App, as id: Text) { exchange(app, at: id) }
 
-  /// Lets go of an app.
   mutating func remove(_ id: Text) { exchange(nil, at: id) }
 
   private mutating func exchange(_ app: App?, at id: Text) {
@@ -74,7 +69,7 @@ package struct AppTable: Equatable, Sendable {
     guard case .principal = holder else { return }
     var ids = apps(of: holder)
     if ids.isEmpty { principals += 1 }
-    // The only reference, so that nothing is copied.
+    // Removes the set from the dictionary, so that the only reference is here and no copy is made.
     charged[holder] = nil
     if isInstalled { ids.insert(id) } else { ids.remove(id) }
     if ids.isEmpty { principals -= 1 } else { charged[holder] = ids }
@@ -91,6 +86,6 @@ package struct AppTable: Equatable, Sendable {
 }
 
 extension AppTable: Sequence {
-  /// Every app with its ID, in no order.
+  /// Iterates over the apps with their IDs, in no particular order.
   package func makeIterator() -> some IteratorProtocol<(key: Text, value: App)> { apps.makeIterator() }
 }

@@ -1,40 +1,40 @@
-/// What a backup holds, once it is proven whole.
+/// The content of a backup that was verified as a whole.
 package struct Backup: Equatable, Sendable {
   /// An item with its secret.
   package struct StoredItem: Equatable, Sendable {
     /// The item.
     package let item: Item
-    /// Its secret.
+    /// The secret of the item.
     package let secret: SealedSecret
 
-    /// Puts both together.
+    /// Creates an item with its secret.
     package init(_ item: Item, _ secret: SealedSecret) {
       self.item = item
       self.secret = secret
     }
   }
 
-  /// When it was made.
+  /// The time the backup was made.
   package var created: Timestamp
-  /// Whether it was made on this hardware; where the hardware does not tell, on a system with this machine-id.
+  /// Whether the backup was made on this hardware. If the hardware has no UUID, the machine-id decides.
   package var isFromHere: Bool
-  /// The account's name.
+  /// The name of the account.
   package var account: Text?
   /// The installed apps.
   package var apps: [Text: App] = [:]
-  /// The history, oldest first.
+  /// The history of identifiers, oldest first.
   package var identifiers: [Identifier] = []
   /// The devices of the account.
   package var devices: [ListedDevice] = []
-  /// The items, those of this device alone left out.
+  /// The items, without those for this device only.
   package var items: [StoredItem] = []
 
-  /// The versions there were.
+  /// The versions of the system and of the apps.
   package var versions = VersionTable()
   /// The push tokens.
   package var tokens: [Token] = []
 
-  /// An empty one.
+  /// Creates an empty backup.
   package init(created: Timestamp, isFromHere: Bool) {
     self.created = created
     self.isFromHere = isFromHere

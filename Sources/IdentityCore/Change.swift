@@ -1,73 +1,75 @@
-/// One thing that happened to the registry: stored, applied to the committed copy, and told in an event.
+/// A mutation of the registry, decided by a rule and committed by the writer.
 ///
-/// On its way it is handed on a dozen times, so it is one reference, and not one to each of its texts.
+/// A change is stored, applied to the committed registry, and published as an event. The enumeration is indirect
+/// because a change is passed on a dozen times: each copy retains one object instead of every text.
 package indirect enum Change: Equatable, Sendable {
-  /// An app was installed: its manifest appeared, or it was used for the first time.
+  /// An app was installed: its manifest appeared, or the app was used for the first time.
   case appInstalled(Text, App)
-  /// The manifest of an installed app says something else now.
+  /// The manifest of an installed app changed.
   case appUpdated(Text, App)
   /// An app was uninstalled.
   case appUninstalled(Text)
-  /// An installed app without a manifest was used.
+  /// An installed app without a manifest was used. `isFirst` is true if no use of the app is recorded yet.
   case appUsed(Text, AppUse, isFirst: Bool)
-  /// An app went of which it was known when it was used.
+  /// The record of an app's last use was removed, because the app is uninstalled.
   case appUseForgotten(Text)
-  /// The daemon began another day.
+  /// The daemon began another day. `isFirst` is true if no day is recorded yet.
   case dayBegan(AppUse, isFirst: Bool)
-  /// An identifier came into force; what its scope had before went out of it.
+  /// An identifier came into force and ended the previous identifier of its scope.
   case identifierMade(Identifier)
-  /// An identifier of the past became known from a backup.
+  /// A past identifier was added to the history from a backup.
   case identifierRemembered(Identifier)
-  /// A scope has no identifier any more.
+  /// The identifier of a scope ended without a successor.
   case identifierEnded(Scope, Identifier.End)
-  /// The history let go of an identifier that had ended.
+  /// An ended identifier was removed from the history.
   case identifierForgotten(NumberedIdentifier)
-  /// A device identifier may be another machine's too, and was kept.
+  /// A device identifier that another machine may have too was kept.
   case deviceSuspected(Scope, Cause)
-  /// What the daemon knows of the machine under it.
+  /// The record of the machine changed.
   case machineRecorded(MachineRecord)
-  /// The account got another name, or none.
+  /// The name of the account was set or removed.
   case accountSet(Text?)
-  /// A device of the account came, at the end of the list.
+  /// A device was added at the end of the account's device list.
   case deviceListed(ListedDevice)
-  /// What is told of a listed device changed.
+  /// The name of a listed device, or the time it was last seen, changed.
   case deviceDescribed(ListedDevice)
-  /// A device took another identifier; its place in the list stays.
+  /// A listed device got another identifier and kept its place in the list.
   case deviceReplaced(previous: UUID, ListedDevice)
-  /// A device left the list.
+  /// A device was removed from the list.
   case deviceUnlisted(UUID)
   /// An item was added or changed.
   case itemStored(Item, SealedSecret, ItemChange)
-  /// An item is no more.
+  /// An item was deleted.
   case itemDeleted(Item)
-  /// Something about the versions of an app or the system.
+  /// The versions of an app or of the system changed.
   case version(VersionChange)
-  /// A push token came or changed.
+  /// A push token was added or changed.
   case tokenStored(Token, TokenChange)
-  /// A push token is no more.
+  /// A push token was deleted.
   case tokenDeleted(Token)
-  /// The store was sealed: nothing may follow, and the next start is a first one.
+  /// The store was sealed. No further change may follow, and the next start is a first start.
   case sealed
-  /// Event numbers are those of another epoch from now on: what was known of them before is no guide.
+  /// A new epoch of event numbers began. A position in the previous epoch means nothing in the new one.
   case epochBegan(UUID)
 }
 
-/// What happened to an item that is there afterwards, as its event is named.
+/// The kind of change of an item that exists afterwards. The raw value is the name of the event.
 package enum ItemChange: String, Sendable {
   case added
   case replaced
   case updated
 }
 
-/// A change with the event that tells of it: both are written in one transaction. It goes from list to list, so it is one
-/// reference.
+/// A change and its event, which are committed in one transaction.
+///
+/// A class, so that moving it from list to list copies one reference.
 package final class RecordedChange: Equatable, Sendable {
-  /// What happened.
+  /// The change.
   package let change: Change
-  /// What is told of it; nil for what is nobody's concern.
+  /// The event; nil if no event is published for the change.
   package let event: Event?
 
-  /// Puts both together.
+  /// Creates a recorded change.
   package init(_ change: Change, event: Event?) {
     self.change = change
     self.event = event
@@ -78,14 +80,14 @@ package final class RecordedChange: Equatable, Sendable {
   }
 }
 
-/// What an answer may need from outside: the registry itself reads no clock, no random source, no file.
+/// The clock and the session lookup that an answer may need. The registry reads no clock, random source or file itself.
 package struct Surroundings: Sendable {
   /// Reads the clock.
   package let now: @Sendable () -> Timestamp
-  /// Tells one session of a peer's app from another.
+  /// Returns a UUID that identifies the session of a peer's app.
   package let session: @Sendable (Peer) throws(Refusal) -> UUID
 
-  /// Puts both together.
+  /// Creates surroundings.
   package init(
     now: @escaping @Sendable () -> Timestamp, session: @escaping @Sendable (Peer) throws(Refusal) -> UUID
   ) {
@@ -94,28 +96,28 @@ package struct Surroundings: Sendable {
   }
 }
 
-/// What a decision may need from outside.
+/// The inputs of a decision, besides the registry and the command.
 package struct Context {
-  /// Who asks; nil where the daemon decides by itself.
+  /// The peer that sent the request; nil if the daemon acts on its own.
   package var peer: Peer?
-  /// What an answer needs.
+  /// The clock and the session lookup.
   package let surroundings: Surroundings
-  /// The clock's time.
+  /// The current time, read once for the whole decision.
   package let now: Timestamp
-  /// Draws a fresh random version 4 UUID.
+  /// Draws a random version 4 UUID.
   package let random: () throws(Refusal) -> UUID
-  /// The device identifier that the machine-id gives for a scope, or nil when there is no usable machine-id.
+  /// Derives the device identifier of a scope from the machine-id; nil without a usable machine-id.
   package let machine: (Scope) throws(Refusal) -> UUID?
-  /// What the administrator allows.
+  /// The limits that the administrator has set.
   package let limits: Limits
-  /// The secret of an item.
+  /// Returns the secret of an item.
   package let secret: (Item) throws(Refusal) -> SealedSecret
-  /// The UUID that the secret of an item says.
+  /// Returns the UUID in the text of a secret.
   package let identifier: (SealedSecret) throws(Refusal) -> UUID
-  /// Tells one token from another where the token itself has no place.
+  /// Returns the fingerprint of a push token, which stands for the token in events.
   package let fingerprint: (Text) -> Text
 
-  /// Puts a context together.
+  /// Creates a context.
   package init(
     peer: Peer?, in surroundings: Surroundings, limits: Limits = Limits(),
     random: @escaping () throws(Refusal) -> UUID, machine: @escaping (Scope) throws(Refusal) -> UUID?,
@@ -134,18 +136,18 @@ package struct Context {
     self.fingerprint = fingerprint
   }
 
-  /// Where nothing can open a secret.
+  /// The refusal of a context that cannot open secrets.
   package static var noSecrets: Refusal { .unavailable("secrets cannot be opened here") }
 }
 
-/// What comes of a command: the changes it takes, and the answer once they are on disk.
+/// The outcome of a command: the changes to commit, and the reply to send afterwards.
 package struct Decision: Equatable, Sendable {
-  /// In order; empty when nothing has to change.
+  /// The changes in order; empty if nothing has to change.
   package var changes: [Change]
-  /// To be sent after the changes are durable.
+  /// The reply, to be sent after the changes are durable.
   package var reply: Reply
 
-  /// Puts a decision together.
+  /// Creates a decision.
   package init(changes: [Change] = [], reply: Reply) {
     self.changes = changes
     self.reply = reply

@@ -1,99 +1,100 @@
-/// What a request asks for, with its arguments checked.
+/// A request with checked arguments.
 package enum Command: Equatable, Sendable {
-  /// Answered by the daemon's loop alone.
+  /// A request that the loop answers alone.
   case local(LocalCommand)
-  /// Answered from the registry, or by a change to it.
+  /// A request that is answered from the registry or by a change to it.
   case registry(RegistryCommand)
-  /// Carried out by the store's owner as a whole.
+  /// A request that the writer carries out on the store as a whole.
   case store(StoreCommand)
 }
 
-/// Requests that the registry has no part in, or only its committed copy.
+/// Requests that do not use the registry, or only its committed copy.
 package enum LocalCommand: Equatable, Sendable {
-  /// Is anybody there?
+  /// `ping`: answers `OK`.
   case ping
-  /// Which daemon, which version, which protocol?
+  /// `hello`: names the daemon, its version and the version of the protocol.
   case hello
-  /// The verbs, or those that begin with these words.
+  /// `help`: lists the verbs that begin with these words, or all verbs.
   case help([Text])
-  /// Answer, then close.
+  /// `quit`: answers, then closes the connection.
   case quit
-  /// What an operator wants to see at a glance.
+  /// `status`: shows the state of the daemon.
   case status
-  /// What was counted and measured: of the daemon, or of the apps that talk to it.
+  /// `stats`: shows the metrics of the daemon, or the request counts of the apps.
   case stats(ofApps: Bool)
-  /// Who does the daemon take me for?
+  /// `whoami`: shows the peer as the daemon attested it.
   case whoami
-  /// Is this text a UUID?
+  /// `check`: tests whether a text is a UUID.
   case check(Text)
-  /// Fresh UUIDs: one when `count` is nil, else rows.
+  /// `get uuid`: generates UUIDs. A nil `count` means a single UUID in the final line instead of rows.
   case uuids(count: Int?, version: UUIDVersion)
-  /// An identifier that is computed and stored nowhere.
+  /// `get key`, `get session`, `get boot`: computes an identifier that is not stored.
   case derived(DerivedIdentifier)
-  /// Events of these topics from now on, or from after a number on.
+  /// `subscribe`: sends events of these topics from now on, and if requested those after an event number first.
   case subscribe(Set<Topic>, since: EventNumber?, snapshot: Bool)
-  /// No more events of these topics.
+  /// `unsubscribe`: sends no more events of these topics.
   case unsubscribe(Set<Topic>)
-  /// How one version stands to another.
+  /// `version compare`: compares two versions.
   case compare(Text, Text, VersionOrder)
-  /// A backup follows, which this key opens.
+  /// `restore begin`: starts an upload of a backup that this key opens.
   case beginRestore(key: SealedSecret)
-  /// A piece of it, in Base64.
+  /// `restore add`: adds a piece of the backup, in Base64.
   case addToRestore(Text)
 }
 
-/// Which derived identifier is asked for.
+/// The derived identifier that a request asks for.
 package enum DerivedIdentifier: Equatable, Sendable {
-  /// One for the session and a name.
+  /// The identifier of a name in the session.
   case key(Text)
-  /// The session's.
+  /// The identifier of the session.
   case session
-  /// The boot's, for the peer's app or the app an admin names.
+  /// The identifier of the boot, for the peer's app or for the app that an admin names.
   case boot(app: Text?)
 }
 
-/// Requests to the registry. An app that is not named is the peer's own.
+/// Requests to the registry. Without an app, the peer's own app is meant.
 ///
-/// One is handed on from queue to queue, so it is one reference, and not one to each of its texts.
+/// The enumeration is indirect because a command is passed from queue to queue: each copy retains one object instead of
+/// every text.
 package indirect enum RegistryCommand: Equatable, Sendable {
-  /// The identifier of a level.
+  /// `get LEVEL`: returns the identifier of a level.
   case get(Level, app: Text?)
-  /// Another identifier in the place of the one of a level.
+  /// `renew LEVEL`: replaces the identifier of a level.
   case renew(Level, app: Text?, dryRun: Bool)
-  /// Which identifiers of a level there were.
+  /// `history LEVEL`: lists the identifiers of a level, including past ones.
   case history(Level, app: Text?)
-  /// Which identifier is this?
+  /// `resolve`: finds an identifier by its value.
   case resolve(UUID)
-  /// Adopt an identifier that an earlier system gave out.
+  /// `migrate LEVEL`: adopts an identifier that an earlier system gave out.
   case migrate(Level, UUID, app: Text?, commits: Bool, forces: Bool)
-  /// The installed apps.
+  /// `app list`: lists the installed apps.
   case apps
-  /// Uninstall an app that has no manifest.
+  /// `app forget ID`: uninstalls an app that has no manifest.
   case forget(app: Text)
-  /// Uninstall apps without a manifest and without items that meet a condition, or tell which ones these are.
+  /// `app forget`: uninstalls or lists the apps without a manifest and without items that meet a condition.
   case forgetMatching(AppCondition, dryRun: Bool)
-  /// The account's name.
+  /// `account`: returns the name of the account.
   case account
-  /// Another name for the account, or none.
+  /// `account set`, `account clear`: changes or removes the name of the account.
   case setAccount(Text?)
-  /// The devices of the account.
+  /// `devices`: lists the devices of the account.
   case devices
-  /// Add a device of the account, or say more of one.
+  /// `devices put`: adds a device of the account, or updates a listed one.
   case putDevice(UUID, name: Text?, seen: Timestamp?)
-  /// Take a device out of the list.
+  /// `devices remove`, `devices forget`: removes a device from the list.
   case removeDevice(UUID)
-  /// Prepare a golden image.
+  /// `seal`: prepares a golden image.
   case seal
-  /// Adopt the identifier that an item's secret says.
+  /// `migrate LEVEL item=`: adopts the identifier in the secret of an item.
   case migrateFromItem(Level, ItemName, app: Text?, commits: Bool, forces: Bool)
-  /// Something about items.
+  /// A request about items.
   case item(ItemCommand)
-  /// Something about versions.
+  /// A request about versions.
   case version(VersionCommand)
-  /// Something about push tokens.
+  /// A request about push tokens.
   case token(TokenCommand)
 
-  /// Whether its answer has a row for each thing there is, and may so be long.
+  /// Whether the answer has a row for each existing element, and so may be long.
   package var isListing: Bool {
     switch self {
     case .history, .apps, .devices, .item(.find), .version(.history), .token(.list): true
@@ -106,30 +107,30 @@ package indirect enum RegistryCommand: Equatable, Sendable {
 }
 
 extension RegistryCommand {
-  /// Whether it always takes a change, and is refused by what decides that as it is by what answers it.
+  /// Whether the command always needs a change, and `decide` makes the same refusals as `answer`.
   var isAlwaysDecided: Bool { if case .token(.put) = self { true } else { false } }
 }
 
-/// Requests about items (protocol, section 4).
+/// Requests about items (identityd-protocol(7), section "ITEMS").
 package enum ItemCommand: Equatable, Sendable {
-  /// Add an item, or replace the one there is.
+  /// `item add`, `item put`: adds an item. With `replaces`, an existing item with the same key is replaced.
   case store(ItemName, SealedSecret, ItemDescription, replaces: Bool)
-  /// The item with its secret.
+  /// `item read`: returns an item with its secret.
   case read(ItemName)
-  /// The items that meet a condition; as many at most.
+  /// `item find`: lists the items that meet a condition, at most `limit` of them.
   case find(ItemCondition, limit: Int?)
-  /// Change what is named.
+  /// `item update`: changes the given properties of an item.
   case update(ItemName, ItemUpdate)
-  /// Delete the items that meet a condition.
+  /// `item delete`: deletes the items that meet a condition.
   case delete(ItemCondition)
 }
 
-/// Requests about the store as a whole, for admins alone.
+/// Requests about the store as a whole, for admins only.
 package enum StoreCommand: Equatable, Sendable {
-  /// Wrap the data key in another master key.
+  /// `key rotate`: wraps the data key in another master key.
   case rotateKey
-  /// Everything there is, encrypted with this key.
+  /// `backup`: returns a backup, encrypted with this key.
   case backup(key: SealedSecret)
-  /// Bring the backup that was handed in into force, or tell what that would change.
+  /// `restore end`: restores the uploaded backup, or reports the changes that a restore would make.
   case restore(dryRun: Bool, adoptsDevice: Bool)
 }

@@ -1,15 +1,15 @@
-/// A device of the account, as the list of devices has it.
+/// An entry of the account's device list.
 package struct ListedDevice: Equatable, Sendable {
-  /// Its device identifier.
+  /// The device identifier.
   package var value: UUID
-  /// What people call it.
+  /// The display name of the device, if known.
   package var name: Text?
-  /// When it was last heard of.
+  /// The time the device was last seen, if known.
   package var seen: Timestamp?
-  /// When it came into the list.
+  /// The time the device was added to the list.
   package let added: Timestamp
 
-  /// Puts a device together.
+  /// Creates a list entry.
   package init(value: UUID, name: Text? = nil, seen: Timestamp? = nil, added: Timestamp) {
     self.value = value
     self.name = name
@@ -18,44 +18,49 @@ package struct ListedDevice: Equatable, Sendable {
   }
 }
 
-/// Marks of the machine, each hashed with a secret of the store; nil for what the machine does not tell.
+/// Keyed digests of the values that identify a machine. The key is a secret of the store.
+///
+/// A digest is nil if the machine does not report the value.
 package struct MachineFingerprint: Equatable, Sendable {
-  /// Of the machine-id.
+  /// The digest of the machine-id.
   package let machine: Text?
-  /// Of the hardware's UUID.
+  /// The digest of the hardware's UUID.
   package let hardware: Text?
 
-  /// Puts a fingerprint together.
+  /// Creates a fingerprint.
   package init(machine: Text?, hardware: Text?) {
     self.machine = machine
     self.hardware = hardware
   }
 }
 
-/// What the daemon remembers of the machine under it.
+/// The stored record of the machine that the daemon runs on.
 package struct MachineRecord: Equatable, Sendable {
-  /// A doubt that was answered by keeping the identifiers.
+  /// A machine change after which the identifiers were kept, although another machine may have them too.
   package struct Suspicion: Equatable, Sendable {
-    /// What changed.
+    /// The kind of change.
     package let cause: Cause
-    /// When that was noticed.
+    /// The time the change was noticed.
     package let since: Timestamp
 
-    /// Puts a suspicion together.
+    /// Creates a suspicion.
     package init(cause: Cause, since: Timestamp) {
       self.cause = cause
       self.since = since
     }
   }
 
-  /// The machine at the last start.
+  /// The fingerprint as of the last start. A value that the machine did not report then keeps its earlier digest.
   package var fingerprint: MachineFingerprint
-  /// What stands in doubt, until the device identifier is another one.
+  /// The open suspicion, if any. A new value of the shared device identifier clears the suspicion.
   package var suspicion: Suspicion?
-  /// The machine-id whose identifiers must not come again, as `fingerprint.machine` has it: a sealed image's own.
+  /// The digest of a machine-id that nothing may be derived from again, comparable with `fingerprint.machine`.
+  ///
+  /// Set for the machine-id of a sealed image, for a machine-id that also exists on other hardware, and after a restore
+  /// that left out the identifiers of another device with this machine-id.
   package var spentMachine: Text?
 
-  /// Puts a record together.
+  /// Creates a record.
   package init(fingerprint: MachineFingerprint, suspicion: Suspicion? = nil, spentMachine: Text? = nil) {
     self.fingerprint = fingerprint
     self.suspicion = suspicion
@@ -63,10 +68,10 @@ package struct MachineRecord: Equatable, Sendable {
   }
 }
 
-/// What becomes of the identifiers when the machine under them is another one.
+/// The policy for the stored identifiers after a change of the machine.
 package enum MachinePolicy: String, CaseIterable, Sendable {
-  /// They are made anew.
+  /// Replaces the identifiers with new ones.
   case renew
-  /// They stay, and the doubt is told.
+  /// Keeps the identifiers and reports a suspicion.
   case keep
 }

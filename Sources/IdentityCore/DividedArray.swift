@@ -1,38 +1,38 @@
-/// An array in pieces, each small: changing one of two copies costs the copy of a piece and not of the whole.
+/// An array in small chunks. A change of one of two copies duplicates only one chunk instead of the whole array.
 package struct DividedArray<Element: Sendable>: RandomAccessCollection, Sendable {
-  /// All of them full but the last.
+  /// The chunks. All but the last are full.
   private var pieces: [[Element]] = []
-  /// How many elements there are.
+  /// The number of elements.
   package private(set) var count = 0
 
-  /// How many elements a piece has.
+  /// The number of elements in a full chunk.
   private static var pieceSize: Int { 128 }
 
-  /// An empty one.
+  /// Creates an empty array.
   package init() {}
 
-  /// Holds these elements.
+  /// Creates an array of these elements.
   package init(_ elements: some Sequence<Element>) {
     for element in elements { append(element) }
   }
 
-  /// Where the first element is.
+  /// The index of the first element.
   package var startIndex: Int { 0 }
-  /// Behind the last element.
+  /// The index after the last element.
   package var endIndex: Int { count }
 
-  /// The element at a place.
+  /// The element at an index.
   package subscript(place: Int) -> Element {
     get { pieces[place / Self.pieceSize][place % Self.pieceSize] }
-    // In place: an element that is a collection itself would be copied otherwise.
+    // Modifies in place, because an element that is itself a collection would be copied otherwise.
     _modify { yield &pieces[place / Self.pieceSize][place % Self.pieceSize] }
   }
 
-  /// Puts an element at the end.
+  /// Appends an element.
   package mutating func append(_ element: Element) {
     if count == pieces.count * Self.pieceSize {
       pieces.append([])
-      // A short array grows by itself.
+      // The first chunk gets no reserved capacity, so that short arrays stay small.
       if count > 0 { pieces[pieces.count - 1].reserveCapacity(Self.pieceSize) }
     }
     pieces[pieces.count - 1].append(element)
@@ -41,11 +41,11 @@ package struct DividedArray<Element: Sendable>: RandomAccessCollection, Sendable
 }
 
 extension DividedArray: Equatable where Element: Equatable {
-  /// Whether both hold the same elements in the same order.
+  /// Returns whether both arrays have the same elements in the same order.
   package static func == (left: Self, right: Self) -> Bool { left.pieces == right.pieces }
 }
 
 extension DividedArray: ExpressibleByArrayLiteral {
-  /// Holds the elements of a literal.
+  /// Creates an array from a literal.
   package init(arrayLiteral elements: Element...) { self.init(elements) }
 }

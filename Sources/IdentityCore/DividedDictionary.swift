@@ -1,20 +1,19 @@
-/// A dictionary in parts, each small: changing one of two copies costs the copy of a part and not of the whole.
+/// A dictionary in small partitions. A change of one of two copies duplicates only one partition instead of all.
 ///
-/// The writer keeps what was committed while it decides the next batch, so every change to a plain dictionary of 100,000
-/// items would copy them all.
+/// The writer keeps the committed registry while it decides the next batch. Each change to a plain dictionary of
+/// 100,000 items would therefore copy all of them.
 struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  /// A power of two of them, or none as long as nothing was put in.
+  /// The partitions: a power of two, or none before the first value.
   private var parts = DividedArray<[Key: Value]>()
-  /// How many values there are.
+  /// The number of values.
   private(set) var count = 0
 
-  /// How many values a part has on average before there are twice as many parts.
+  /// The average number of values per partition above which the number of partitions doubles.
   private static var partSize: Int { 64 }
 
-  /// An empty one.
   init() {}
 
-  /// An empty one with room for that many values.
+  /// Creates an empty dictionary with room for a number of values.
   init(minimumCapacity: Int) {
     if minimumCapacity == 0 { return }
     var places = 1
@@ -22,10 +21,9 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     parts = DividedArray((0..<places).lazy.map { _ in Dictionary(minimumCapacity: minimumCapacity / places) })
   }
 
-  /// The value of a key.
   subscript(key: Key) -> Value? {
     get { parts.isEmpty ? nil : parts[place(of: key)][key] }
-    // In place: a value that is such a dictionary itself would be copied otherwise.
+    // Modifies in place, because a value that is itself such a dictionary would be copied otherwise.
     _modify {
       if parts.isEmpty { parts.append([:]) }
       let place = place(of: key)
@@ -38,15 +36,15 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Whether a key has a value, which is not looked at.
+  /// Returns whether a key has a value, without reading the value.
   func contains(_ key: Key) -> Bool { !parts.isEmpty && parts[place(of: key)].index(forKey: key) != nil }
 
-  /// Looks a value up once, to see and to change it.
+  /// Reads and changes the value of a key with a single look-up.
   mutating func update<Result>(_ key: Key, _ change: (inout Value?) -> Result) -> Result { change(&self[key]) }
 
-  /// Puts a value in the place of the one that a key has, or takes that out.
+  /// Sets or removes the value of a key.
   ///
-  /// - Returns: what the key had.
+  /// - Returns: the previous value.
   mutating func exchange(_ value: Value?, forKey key: Key) -> Value? {
     update(key) { place in
       defer { place = value }
@@ -54,19 +52,19 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Takes a value out.
+  /// Removes and returns the value of a key.
   mutating func removeValue(forKey key: Key) -> Value? { exchange(nil, forKey: key) }
 
-  /// Every key, in no order.
+  /// All keys, in no particular order.
   var keys: some Sequence<Key> { parts.lazy.flatMap(\.keys) }
 
-  /// Every value, in no order.
+  /// All values, in no particular order.
   var values: some Sequence<Value> { parts.lazy.flatMap(\.values) }
 
   private func place(of key: Key) -> Int {
-    // Most tables have few values, and to hash a key costs as much as to look for it.
+    // Most tables are small, and hashing a key costs as much as the look-up.
     if parts.count == 1 { return 0 }
-    // The lower bits choose the place within a part.
+    // Uses the upper bits of the hash, because the dictionary in the partition uses the lower ones.
     return Int(truncatingIfNeeded: UInt(bitPattern: key.hashValue) >> 32) & (parts.count - 1)
   }
 
@@ -78,12 +76,12 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 }
 
 extension DividedDictionary: Sequence {
-  /// Every key with its value, in no order.
+  /// Iterates over the keys and values, in no particular order.
   func makeIterator() -> some IteratorProtocol<(key: Key, value: Value)> { parts.lazy.joined().makeIterator() }
 }
 
 extension DividedDictionary: Equatable where Value: Equatable {
-  /// Whether both hold the same values.
+  /// Returns whether both dictionaries have the same keys and values, in any partitions.
   static func == (left: Self, right: Self) -> Bool {
     left.count == right.count && left.parts.allSatisfy { $0.allSatisfy { right[$0.key] == $0.value } }
   }

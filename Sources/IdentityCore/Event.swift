@@ -1,4 +1,4 @@
-/// What an event is about (protocol, section 7).
+/// The subject of an event (identityd-protocol(7), section "EVENTS").
 package enum Topic: String, CaseIterable, Sendable {
   case device
   case installation
@@ -10,7 +10,7 @@ package enum Topic: String, CaseIterable, Sendable {
   case version
   case token
 
-  /// Its place among all topics.
+  /// The index of the topic among all topics.
   package var index: Int {
     switch self {
     case .device: 0
@@ -25,15 +25,15 @@ package enum Topic: String, CaseIterable, Sendable {
     }
   }
 
-  /// Its name.
+  /// The name of the topic.
   package var text: Text { Self.texts[index] }
 
   private static let texts = allCases.map { Text($0.rawValue) }
 }
 
-/// Who may see an event: whoever could read what it is about.
+/// The peers that may see an event: those that could read the changed value.
 package enum Audience: Hashable, Sendable {
-  /// Everybody who shares the device's own identifier.
+  /// Every app that shares the shared device identifier.
   case sharing
   /// The apps of one vendor.
   case vendor(Text)
@@ -43,36 +43,36 @@ package enum Audience: Hashable, Sendable {
   case group(Text)
 }
 
-/// Something that happened, numbered without a gap.
+/// A published change. Events are numbered without gaps.
 package struct Event: Equatable, Sendable {
-  /// `name=value`, in the order they are written.
+  /// An attribute of an event: `name=value`.
   package struct Attribute: Equatable, Sendable {
-    /// In lower case.
+    /// The name, in lower case.
     package let name: Text
     /// The value as text.
     package let value: Text
 
-    /// Puts an attribute together.
+    /// Creates an attribute.
     package init(_ name: Text, _ value: Text) {
       self.name = name
       self.value = value
     }
   }
 
-  /// Its number; the first is 1.
+  /// The sequence number, from 1.
   package let sequence: Int64
-  /// When it happened.
+  /// The time of the change.
   package let time: Timestamp
-  /// What it is about.
+  /// The subject of the event.
   package let topic: Topic
-  /// What happened: `created`, `changed`, …
+  /// The kind of change: `created`, `changed`, …
   package let name: Text
-  /// The particulars.
+  /// The particulars, in the order in which they are written.
   package let attributes: [Attribute]
-  /// Who may see it.
+  /// The peers that may see the event.
   package let audience: Audience
 
-  /// Puts an event together.
+  /// Creates an event.
   package init(
     sequence: Int64, time: Timestamp, topic: Topic, name: Text, attributes: [Attribute], audience: Audience
   ) {
@@ -85,14 +85,14 @@ package struct Event: Equatable, Sendable {
   }
 }
 
-/// Where somebody has come in the events.
+/// A position in the sequence of events.
 package struct EventNumber: Equatable, Sendable {
-  /// The number of the last event that is known.
+  /// The sequence number of the last event before the position.
   package let sequence: Int64
-  /// The epoch it is of; nil where that was not kept.
+  /// The epoch of the sequence number; nil if the client did not keep it.
   package let epoch: Text?
 
-  /// Puts both together.
+  /// Creates a position.
   package init(_ sequence: Int64, epoch: Text? = nil) {
     self.sequence = sequence
     self.epoch = epoch

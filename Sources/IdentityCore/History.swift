@@ -1,26 +1,24 @@
-/// Every stored identifier there was, and which of them are in force.
+/// Every stored identifier, past and in force.
 package struct History: Equatable, Sendable {
-  /// By their numbers, the first being 1; numbers of those that were let go are missing.
+  /// The identifiers by number, from 1. The numbers of removed identifiers are missing.
   private var identifiers = DividedDictionary<Int64, Identifier>()
-  /// The number of the identifier that is in force.
+  /// The number of the identifier in force for each scope.
   private var current = DividedDictionary<Scope, Int64>()
-  /// The last number of a value.
+  /// The highest number of an identifier with a value.
   private var lastNumber = DividedDictionary<UUID, Int64>()
-  /// For a number the one before it with the same value, where there is one.
+  /// The previous number with the same value, for each number that has one.
   private var numberBefore = DividedDictionary<Int64, Int64>()
-  /// Which users are subordinate to which.
   private var subordinates = SubordinateUsers()
-  /// How many of them may be let go, by the holder that is charged for them.
+  /// The number of expendable identifiers, which the history may drop, by the holder that is charged for them.
   private var expendable = DividedDictionary<Holder, Int>()
-  /// The sum of those.
+  /// The number of expendable identifiers of all holders.
   package private(set) var expendableCount = 0
-  /// The number of the newest.
+  /// The number of the newest identifier.
   package private(set) var last: Int64 = 0
 
-  /// There is none.
   init() {}
 
-  /// Holds identifiers with their numbers, in order.
+  /// Loads identifiers with their numbers, in ascending order.
   init(_ numbered: [NumberedIdentifier]) {
     identifiers = DividedDictionary(minimumCapacity: numbered.count)
     current = DividedDictionary(minimumCapacity: numbered.count)
@@ -31,40 +29,40 @@ package struct History: Equatable, Sendable {
     }
   }
 
-  /// How many there are.
+  /// The number of identifiers.
   package var count: Int { identifiers.count }
 
-  /// The identifier of a scope that is in force.
+  /// The identifier in force for a scope.
   package subscript(scope: Scope) -> Identifier? { current[scope].flatMap { identifiers[$0] } }
 
-  /// Every scope that has an identifier, in the order these came into force.
+  /// Every scope with an identifier in force, in the order in which these identifiers came into force.
   var scopes: [Scope] { current.sorted { $0.value < $1.value }.map(\.key) }
 
-  /// All of them with their numbers, oldest first.
+  /// All identifiers with their numbers, oldest first.
   package var numbered: [NumberedIdentifier] {
     identifiers.sorted { $0.key < $1.key }.map { NumberedIdentifier(number: $0.key, identifier: $0.value) }
   }
 
-  /// All of them, oldest first.
+  /// All identifiers, oldest first.
   package var all: [Identifier] { numbered.map(\.identifier) }
 
-  /// Those of a scope, oldest first.
+  /// Returns the identifiers of a scope, oldest first.
   func identifiers(of scope: Scope) -> [Identifier] {
     identifiers.filter { $0.value.scope == scope }.sorted { $0.key < $1.key }.map(\.value)
   }
 
-  /// Those with a value, oldest first.
+  /// Returns the identifiers with a value, oldest first.
   func identifiers(valued value: UUID) -> [Identifier] {
     sequence(first: lastNumber[value]) { $0.map { numberBefore[$0] } }.prefix { $0 != nil }.compactMap { $0 }
       .reversed().compactMap { identifiers[$0] }
   }
 
-  /// How many of a holder's may be let go.
+  /// Returns the number of a holder's expendable identifiers.
   func expendable(of holder: Holder) -> Int { expendable[holder] ?? 0 }
 
-  /// The oldest ones that may be let go.
+  /// Returns the oldest expendable identifiers.
   ///
-  /// - Parameter holder: only those that it is charged for; nil for anybody's.
+  /// - Parameter holder: the holder that is charged for them; nil for any holder.
   func oldestExpendable(_ count: Int, of holder: Holder?) -> [NumberedIdentifier] {
     let found = identifiers.filter { entry in
       guard let charged = entry.value.holderIfExpendable(subordinates) else { return false }
@@ -75,7 +73,7 @@ package struct History: Equatable, Sendable {
     }
   }
 
-  /// Puts one at the end. Where it has no end, it is in force.
+  /// Appends an identifier. An identifier without an end is in force.
   mutating func append(_ identifier: Identifier) {
     last += 1
     if let before = lastNumber.exchange(last, forKey: identifier.value) { numberBefore[last] = before }
@@ -84,7 +82,7 @@ package struct History: Equatable, Sendable {
     count(identifier, 1)
   }
 
-  /// Ends the one of a scope that is in force.
+  /// Ends the identifier in force for a scope.
   mutating func end(_ scope: Scope, _ how: Identifier.End) {
     guard let number = current.removeValue(forKey: scope), var identifier = identifiers[number] else { return }
     identifier.end = how
@@ -92,7 +90,7 @@ package struct History: Equatable, Sendable {
     count(identifier, 1)
   }
 
-  /// Lets go of one that has ended.
+  /// Removes an ended identifier.
   mutating func remove(_ number: Int64) {
     guard let identifier = identifiers.removeValue(forKey: number) else { return }
     count(identifier, -1)
@@ -106,7 +104,7 @@ package struct History: Equatable, Sendable {
     numberBefore[next] = before
   }
 
-  /// Charges the holders anew.
+  /// Recomputes the counts of expendable identifiers, for other subordinate users.
   mutating func use(_ subordinates: SubordinateUsers) {
     self.subordinates = subordinates
     expendable = DividedDictionary()
@@ -124,14 +122,14 @@ package struct History: Equatable, Sendable {
   }
 }
 
-/// An identifier of the history with its number there.
+/// An identifier with its number in the history.
 package struct NumberedIdentifier: Equatable, Sendable {
-  /// Its place among all there ever were, the first being 1.
+  /// The position among all identifiers ever recorded, from 1.
   package let number: Int64
-  /// The identifier itself.
+  /// The identifier.
   package let identifier: Identifier
 
-  /// Puts both together.
+  /// Creates a numbered identifier.
   package init(number: Int64, identifier: Identifier) {
     self.number = number
     self.identifier = identifier
@@ -139,8 +137,10 @@ package struct NumberedIdentifier: Equatable, Sendable {
 }
 
 extension Identifier {
-  /// Whether the history may let go of it, and whom it is charged to: it was of an app without a manifest, and ended as that
-  /// app was forgotten, which every app may do to itself as often as it likes. Nil for what is kept for good.
+  /// Returns the holder that is charged for an expendable identifier; nil for one that is kept for good.
+  ///
+  /// An identifier is expendable if it belonged to an app without a manifest and ended when the app was forgotten. Any
+  /// app may forget itself as often as it likes.
   fileprivate func holderIfExpendable(_ subordinates: SubordinateUsers) -> Holder? {
     guard end?.cause == .uninstalled, let app = scope.app ?? scope.vendor, app.isUnclaimedApp else { return nil }
     return Holder(of: app, subordinates)

@@ -1,37 +1,37 @@
-/// How long a stored identifier stays the same (protocol, section 3).
+/// The lifetime of a stored identifier (identityd-protocol(7), section "IDENTIFIERS").
 package enum Level: String, CaseIterable, Sendable {
-  /// Until the app is uninstalled and installed again.
+  /// Lasts until the app is uninstalled.
   case installation
-  /// Until the last app of the vendor is uninstalled.
+  /// Lasts until the last app of the vendor is uninstalled.
   case vendor
-  /// Until the system is reset.
+  /// Lasts until the system is reset.
   case device
 }
 
-/// The levels whose identifiers are computed from what lives that long, and stored nowhere.
+/// The lifetime of a derived identifier, which is computed from a value with that lifetime and not stored.
 package enum DerivedLevel: String, Sendable {
-  /// As long as the session, and another for each name.
+  /// Lasts for the session. Each name has another identifier.
   case key
-  /// While the peer's service invocation lives, or its process outside of a service.
+  /// Lasts for the invocation of the peer's service, or outside of a service for the life of the process.
   case session
-  /// Until the next boot, and another for each app.
+  /// Lasts until the next boot. Each app has another identifier.
   case boot
 }
 
-/// Whose identifier it is: at most one is in force for each of these.
+/// The owner of a stored identifier. At most one identifier is in force for each scope.
 package enum Scope: Hashable, Sendable {
-  /// The device's, as all apps see it that have none of their own.
+  /// The device, as seen by all apps without a device identifier of their own.
   case device
-  /// The device's, as the apps of one vendor see it (`DeviceIdentifier=vendor`).
+  /// The device, as seen by the apps of one vendor (`DeviceIdentifier=vendor`).
   case deviceOfVendor(Text)
-  /// The device's, as one app sees it (`DeviceIdentifier=app`).
+  /// The device, as seen by one app (`DeviceIdentifier=app`).
   case deviceOfApp(Text)
-  /// A vendor's.
+  /// A vendor.
   case vendor(Text)
-  /// An app's installation.
+  /// The installation of an app.
   case installation(Text)
 
-  /// The level it belongs to.
+  /// The level of the scope.
   package var level: Level {
     switch self {
     case .device, .deviceOfVendor, .deviceOfApp: .device
@@ -40,7 +40,7 @@ package enum Scope: Hashable, Sendable {
     }
   }
 
-  /// The app that it is bound to, if any.
+  /// The app of the scope, if the scope belongs to an app.
   package var app: Text? {
     switch self {
     case .deviceOfApp(let app), .installation(let app): app
@@ -48,7 +48,7 @@ package enum Scope: Hashable, Sendable {
     }
   }
 
-  /// The vendor that it is bound to, if any.
+  /// The vendor of the scope, if the scope belongs to a vendor.
   package var vendor: Text? {
     switch self {
     case .deviceOfVendor(let vendor), .vendor(let vendor): vendor
@@ -56,7 +56,7 @@ package enum Scope: Hashable, Sendable {
     }
   }
 
-  /// The scope of a level that is bound to this app or vendor; nil where there is none such.
+  /// Creates the scope of a level that belongs to this app or vendor. Returns nil if there is no such scope.
   package init?(_ level: Level, app: Text?, vendor: Text?) {
     switch (level, app, vendor) {
     case (.device, nil, nil): self = .device
@@ -69,19 +69,19 @@ package enum Scope: Hashable, Sendable {
   }
 }
 
-/// Where an identifier came from.
+/// The source of an identifier.
 package enum Origin: String, CaseIterable, Sendable {
-  /// Derived from the machine-id: it comes back after a purge.
+  /// Derived from the machine-id. The same identifier comes back after a purge.
   case machine
   /// Drawn at random.
   case random
-  /// Handed in, from an earlier system.
+  /// Adopted from an earlier system.
   case migrated
   /// Read from a backup.
   case restored
 }
 
-/// Why an identifier came into force, or went out of it.
+/// The reason why an identifier came into force or ended.
 package enum Cause: String, CaseIterable, Sendable {
   case firstUse = "first-use"
   case migrated
@@ -93,38 +93,38 @@ package enum Cause: String, CaseIterable, Sendable {
   case sealed
 }
 
-/// An identifier that was handed out: whose, since when, until when, and why. Together they are the history.
+/// An identifier that was handed out, with its owner, period and cause. All identifiers together form the history.
 package struct Identifier: Equatable, Sendable {
-  /// How one went out of force.
+  /// The end of an identifier.
   package struct End: Equatable, Sendable {
-    /// When.
+    /// The time of the end.
     package let time: Timestamp
-    /// Why.
+    /// The reason for the end.
     package let cause: Cause
 
-    /// Puts an end together.
+    /// Creates an end.
     package init(time: Timestamp, cause: Cause) {
       self.time = time
       self.cause = cause
     }
   }
 
-  /// Whose it is.
+  /// The owner of the identifier.
   package let scope: Scope
-  /// The identifier itself.
+  /// The value of the identifier.
   package let value: UUID
-  /// When it came into force.
+  /// The time the identifier came into force.
   package let created: Timestamp
-  /// Where it came from.
+  /// The source of the identifier.
   package let origin: Origin
-  /// Why it came into force.
+  /// The reason why the identifier came into force.
   package let cause: Cause
-  /// Who brought it about: `uid:N` or `unit:NAME`; nil for the daemon itself.
+  /// The author of the change, as ``Peer/author`` has it; nil if the daemon acted on its own.
   package let author: Text?
-  /// When and why it went out of force; nil while it is in force.
+  /// The end of the identifier; nil while it is in force.
   package var end: End?
 
-  /// Puts an identifier together.
+  /// Creates an identifier.
   package init(
     scope: Scope, value: UUID, created: Timestamp, origin: Origin, cause: Cause, author: Text?, end: End? = nil
   ) {

@@ -1,13 +1,13 @@
-/// The key of an item (protocol, section 4): at most one item has it.
+/// The unique key of an item (identityd-protocol(7), section "ITEMS").
 package struct ItemKey: Hashable, Sendable {
-  /// The access group that the item is in.
+  /// The access group of the item.
   package let group: Text
-  /// What the secret is for.
+  /// The service that the secret is for.
   package let service: Text
-  /// Whose it is there.
+  /// The account at that service.
   package let account: Text
 
-  /// Puts a key together.
+  /// Creates a key.
   package init(group: Text, service: Text, account: Text) {
     self.group = group
     self.service = service
@@ -15,79 +15,80 @@ package struct ItemKey: Hashable, Sendable {
   }
 }
 
-/// A secret as it goes through the daemon: sealed with a key that lives as long as the process.
+/// A secret in transit through the daemon, sealed with a key that exists only as long as the process.
 ///
-/// Nothing but the store's guarded memory ever holds it open, so that no copy of it is left behind in a queue or a freed
-/// array.
+/// A secret is open only in the store's guarded memory, so that no copy of it remains in a queue or a freed array.
 package struct SealedSecret: Equatable, Sendable {
-  /// What only the store can open.
+  /// The ciphertext, which only the store can open.
   package let bytes: [UInt8]
   /// The length of the secret, in bytes.
   package let length: Int
 
-  /// Takes what the store sealed.
+  /// Creates a sealed secret from ciphertext that the store made.
   package init(bytes: [UInt8], length: Int) {
     self.bytes = bytes
     self.length = length
   }
 }
 
-/// Where the secret of a request goes the moment it is read.
+/// Takes in the secret of a request as soon as the parser reads it.
 package protocol SecretIntake {
-  /// Decodes Base64 text (RFC 4648, section 4) in guarded memory and seals what it says.
+  /// Decodes Base64 text (RFC 4648, section 4) in guarded memory and seals the decoded bytes.
   ///
-  /// - Parameter fill: writes the text, at most ``Bound/lineLength`` bytes, and returns how long it is.
+  /// - Parameter fill: writes the text, at most ``Bound/lineLength`` bytes, and returns its length.
   func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret
 }
 
-/// Why a secret was not taken in.
+/// The reason why a secret was not accepted.
 package enum SecretFault: Error, Equatable, Sendable {
   /// The text is not Base64.
   case notBase64
-  /// It is longer than ``Bound/secretLength``.
+  /// The secret is longer than ``Bound/secretLength``.
   case tooLong
 }
 
-/// An item without its secret, which the store alone has.
+/// An item without its secret. Only the store holds the secret.
 package struct Item: Equatable, Sendable {
-  /// `attr.NAME=V`.
+  /// An attribute of an item: `attr.NAME=V`.
   package struct Attribute: Equatable, Sendable {
-    /// In lower case, without `attr.`.
+    /// The name in lower case, without `attr.`.
     package let name: Text
-    /// At least one byte.
+    /// The value, at least one byte.
     package let value: Text
 
-    /// Puts an attribute together.
+    /// Creates an attribute.
     package init(name: Text, value: Text) {
       self.name = name
       self.value = value
     }
   }
 
-  /// What tells one item from another.
+  /// The unique key of the item.
   package let key: ItemKey
-  /// Its place in the store, and in the order in which items were added.
+  /// The row number in the store. Item numbers ascend in the order in which items were added.
   package let number: Int64
-  /// Another one with each change: a secret belongs to one edition of its item.
+  /// A UUID that changes with every change of the item. A stored secret belongs to one edition.
   package var edition: UUID
-  /// The app that added it, or put it in the place of another: it is charged for it.
+  /// The app that is charged for the item: the app that added or last replaced the item.
+  ///
+  /// If an admin puts an item into an installed app's own group, that app is charged.
   package var owner: Text
-  /// What people call it.
+  /// The display name of the item.
   package var label: Text?
-  /// Each name once, in the order of the names.
+  /// The attributes, sorted by name. Each name occurs once.
   package var attributes: [Attribute]
-  /// Backups leave it out.
+  /// Whether backups leave the item out.
   package var isThisDeviceOnly: Bool
-  /// It ends with the installation of its owner.
+  /// Whether the item is deleted when its owner is uninstalled.
   package var endsWithInstallation: Bool
   /// The length of the secret, in bytes.
   package var secretLength: Int
-  /// When it was added.
+  /// The time the item was added.
   package let created: Timestamp
-  /// When it was last changed.
+  /// The time of the last change.
   package var modified: Timestamp
 
-  /// Puts an item together.
+  /// Creates an item.
   package init(
     key: ItemKey, number: Int64, edition: UUID, owner: Text, label: Text?, attributes: [Attribute],
     isThisDeviceOnly: Bool, endsWithInstallation: Bool, secretLength: Int, created: Timestamp, modified: Timestamp
@@ -105,7 +106,7 @@ package struct Item: Equatable, Sendable {
     self.modified = modified
   }
 
-  /// What it counts in its owner's quota, in bytes: the secret, and everything that is said of it.
+  /// The size that counts against the owner's quota, in bytes: the secret, the key, the label and the attributes.
   package var size: Int {
     let described = attributes.reduce(label?.bytes.count ?? 0) { $0 + $1.name.bytes.count + $1.value.bytes.count }
     return secretLength + described + key.group.bytes.count + key.service.bytes.count + key.account.bytes.count
@@ -114,16 +115,16 @@ package struct Item: Equatable, Sendable {
 
 // MARK: - Requests
 
-/// The key that a request names; without a group the app's own is meant.
+/// The key of an item as a request names it. Without a group, the request means the app's own group.
 package struct ItemName: Equatable, Sendable {
   /// The service.
   package let service: Text
   /// The account.
   package let account: Text
-  /// The access group, where one is named.
+  /// The access group, if the request names one.
   package let group: Text?
 
-  /// Puts a name together.
+  /// Creates a name.
   package init(service: Text, account: Text, group: Text?) {
     self.service = service
     self.account = account
@@ -131,18 +132,18 @@ package struct ItemName: Equatable, Sendable {
   }
 }
 
-/// What `item add` and `item put` say of an item.
+/// The properties of an item that `item add` and `item put` set.
 package struct ItemDescription: Equatable, Sendable {
-  /// The label; an empty one is none.
+  /// The label. An empty label means no label.
   package var label: Text?
-  /// The attributes; an empty value is none.
+  /// The attributes. An attribute with an empty value is not stored.
   package var attributes: [Item.Attribute]
-  /// `this-device-only=yes`.
+  /// Whether backups leave the item out (`this-device-only=yes`).
   package var isThisDeviceOnly: Bool
-  /// `lifetime=installation`.
+  /// Whether the item is deleted with its owner (`lifetime=installation`).
   package var endsWithInstallation: Bool
 
-  /// Puts a description together.
+  /// Creates a description.
   package init(
     label: Text? = nil, attributes: [Item.Attribute] = [], isThisDeviceOnly: Bool = false,
     endsWithInstallation: Bool = false
@@ -154,16 +155,16 @@ package struct ItemDescription: Equatable, Sendable {
   }
 }
 
-/// What `item update` changes: what is nil or not named stays.
+/// The changes of an `item update`. A property that is nil or not listed stays as it is.
 package struct ItemUpdate: Equatable, Sendable {
-  /// Another secret.
+  /// The new secret.
   package var secret: SealedSecret?
-  /// Another label; an empty one removes it.
+  /// The new label. An empty label removes the present one.
   package var label: Text?
-  /// Other attributes; an empty value removes one.
+  /// The changed attributes. An empty value removes an attribute.
   package var attributes: [Item.Attribute]
 
-  /// Puts an update together.
+  /// Creates an update.
   package init(secret: SealedSecret? = nil, label: Text? = nil, attributes: [Item.Attribute] = []) {
     self.secret = secret
     self.label = label
@@ -171,30 +172,30 @@ package struct ItemUpdate: Equatable, Sendable {
   }
 }
 
-/// Which items `item find` and `item delete` mean: those that meet every condition.
+/// The condition of an `item find` or `item delete`. An item has to meet every part.
 package struct ItemCondition: Equatable, Sendable {
-  /// Where to look.
+  /// The access groups to search.
   package enum Groups: Equatable, Sendable {
-    /// In the app's own group.
+    /// The app's own group.
     case own
-    /// In this one.
+    /// The group with this name.
     case named(Text)
-    /// In all that the peer may use: `group=*`.
+    /// All groups that the peer may use (`group=*`).
     case all
   }
 
-  /// Where to look.
+  /// The access groups to search.
   package var groups: Groups
-  /// The service.
+  /// The service, if the condition restricts it.
   package var service: Text?
-  /// The account.
+  /// The account, if the condition restricts it.
   package var account: Text?
-  /// The label; an empty one means items without.
+  /// The label, if the condition restricts it. An empty label matches items without a label.
   package var label: Text?
-  /// Attributes; an empty value means items without.
+  /// The attributes to match. An empty value matches items without the attribute.
   package var attributes: [Item.Attribute]
 
-  /// Puts a condition together.
+  /// Creates a condition.
   package init(
     groups: Groups = .own, service: Text? = nil, account: Text? = nil, label: Text? = nil,
     attributes: [Item.Attribute] = []
@@ -206,12 +207,12 @@ package struct ItemCondition: Equatable, Sendable {
     self.attributes = attributes
   }
 
-  /// Whether nothing is said of the items, not even of their group.
+  /// Whether the condition has no part at all, not even a group.
   package var isEmpty: Bool {
     groups == .own && service == nil && account == nil && label == nil && attributes.isEmpty
   }
 
-  /// Whether an item of a group that was looked in is meant.
+  /// Returns whether an item in one of the searched groups meets the condition.
   func isMet(by item: Item) -> Bool {
     if let service, service != item.key.service { return false }
     if let account, account != item.key.account { return false }

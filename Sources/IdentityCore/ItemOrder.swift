@@ -1,17 +1,16 @@
-/// Items in the order they were added, which is that of their numbers.
+/// The items in ascending order of their numbers, which is the order in which they were added.
 ///
-/// They stand in blocks of neighbouring numbers, each small: a change of one of two copies costs the copy of a block, and a
-/// list of all items takes no sorting.
+/// The items are kept in small blocks of adjacent numbers. A change of one of two copies then copies one block only,
+/// and a list of all items needs no sorting.
 struct ItemOrder: Equatable, Sendable {
-  /// How many numbers a block has.
+  /// The span of item numbers in a block.
   private static let size: Int64 = 64
-  /// By the number of the block.
+  /// The blocks by block number: the item number divided by `size`.
   private var blocks = DividedDictionary<Int64, [HeldItem]>()
 
-  /// There is none.
   init() {}
 
-  /// Puts an item in its place, or in that of the one with its number.
+  /// Inserts an item, or replaces the item with the same number.
   mutating func store(_ held: HeldItem) {
     let number = held.item.number
     blocks.update(number / Self.size) { block in
@@ -25,7 +24,7 @@ struct ItemOrder: Equatable, Sendable {
     }
   }
 
-  /// Lets go of an item.
+  /// Removes the item with a number.
   mutating func remove(_ number: Int64) {
     blocks.update(number / Self.size) { block in
       block?.removeAll { $0.item.number == number }
@@ -33,6 +32,6 @@ struct ItemOrder: Equatable, Sendable {
     }
   }
 
-  /// The items in order.
+  /// All items in ascending order of their numbers.
   var all: some Sequence<HeldItem> { blocks.keys.sorted().lazy.flatMap { blocks[$0] ?? [] } }
 }

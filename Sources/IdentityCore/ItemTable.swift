@@ -1,5 +1,6 @@
-/// An item in its place in the table: whoever holds it holds one reference, and not one to each of its texts. So a list
-/// of a thousand takes a tenth of the time.
+/// A reference to an item in the table. Copying the reference retains one object instead of every text of the item.
+///
+/// A list of a thousand items takes a tenth of the time this way.
 final class HeldItem: Equatable, Sendable {
   let item: Item
 
@@ -9,17 +10,17 @@ final class HeldItem: Equatable, Sendable {
 }
 
 extension Sequence<HeldItem> {
-  /// In the order they were added.
+  /// The items in the order in which they were added.
   var inOrder: [HeldItem] { sorted { $0.item.number < $1.item.number } }
 }
 
-/// All items without their secrets, by group and key, and what each app is charged for.
+/// All items without their secrets, by group and key, with the quota usage of each holder.
 package struct ItemTable: Equatable, Sendable {
-  /// What counts against a quota.
+  /// The amounts that count against a quota.
   package struct Usage: Equatable, Sendable {
-    /// How many items.
+    /// The number of items.
     package var items = 0
-    /// Their sizes together, in bytes.
+    /// The total size of the items, in bytes.
     package var bytes = 0
 
     mutating func add(_ item: Item) {
@@ -41,22 +42,20 @@ package struct ItemTable: Equatable, Sendable {
   private var groups = DividedDictionary<Text, DividedDictionary<ItemKey, HeldItem>>()
   private var order = ItemOrder()
   private var usages = DividedDictionary<Holder, Usage>()
-  /// How many of the holders are principals.
+  /// The number of principals among the holders with items.
   private(set) var principals = 0
-  /// Which users are subordinate to which.
   private var subordinates = SubordinateUsers()
-  /// All of them together.
+  /// The usage of all holders together.
   package private(set) var total = Usage()
-  /// The number of the item that was added last.
+  /// The highest number of any item.
   package private(set) var lastNumber: Int64 = 0
 
-  /// There is none.
   init() {}
 
-  /// Holds items as if they were stored one after the other, in a part of the time.
+  /// Loads items in bulk. The result equals storing them one after the other, in a fraction of the time.
   init(_ items: [Item]) {
     var divided: [Text: [HeldItem]] = [:]
-    // Most stand behind one of the same group and the same owner.
+    // Most items follow an item of the same group and the same owner.
     var group: (name: Text, held: [HeldItem]) = ("", [])
     for item in items {
       if item.key.group != group.name {
@@ -94,22 +93,21 @@ package struct ItemTable: Equatable, Sendable {
 
   subscript(held key: ItemKey) -> HeldItem? { groups[key.group]?[key] }
 
-  /// Every item of a group, in no order.
+  /// Returns every item of a group, in no particular order.
   func items(in group: Text) -> some Sequence<HeldItem> { (groups[group] ?? .init()).values }
 
-  /// Whether a group has no item.
   func isEmpty(group: Text) -> Bool { !groups.contains(group) }
 
-  /// Every item, in the order they were added.
+  /// Every item, in the order in which they were added.
   var held: some Sequence<HeldItem> { order.all }
 
-  /// Every item, in the order they were added.
+  /// Every item, in the order in which they were added.
   package var all: some Sequence<Item> { held.lazy.map(\.item) }
 
-  /// What the holder of a quota uses.
+  /// Returns the quota usage of a holder.
   func usage(of holder: Holder) -> Usage { usages[holder] ?? Usage() }
 
-  /// Charges the holders anew.
+  /// Recomputes the usage of each holder, for other subordinate users.
   mutating func use(_ subordinates: SubordinateUsers) {
     self.subordinates = subordinates
     total = Usage()
@@ -118,7 +116,7 @@ package struct ItemTable: Equatable, Sendable {
     for held in held { charge(held.item.owner) { $0.add(held.item) } }
   }
 
-  /// Takes an item in, in the place of one with the same key.
+  /// Adds an item, or replaces the item with the same key.
   mutating func store(_ item: Item) {
     lastNumber = max(lastNumber, item.number)
     let held = HeldItem(item)
@@ -129,16 +127,15 @@ package struct ItemTable: Equatable, Sendable {
     if let before { charge(before.item.owner) { $0.remove(before.item) } }
   }
 
-  /// Lets go of an item.
   mutating func remove(_ key: ItemKey) {
     guard let before = exchange(nil, at: key) else { return }
     order.remove(before.item.number)
     charge(before.item.owner) { $0.remove(before.item) }
   }
 
-  /// Puts an item in the place of a key, or none.
+  /// Stores an item under a key, or removes the item there if `held` is nil.
   ///
-  /// - Returns: the one that was there.
+  /// - Returns: the previous item.
   private mutating func exchange(_ held: HeldItem?, at key: ItemKey) -> HeldItem? {
     groups.update(key.group) { items in
       if items == nil, held != nil { items = .init() }
@@ -148,7 +145,7 @@ package struct ItemTable: Equatable, Sendable {
     }
   }
 
-  /// Changes what the holder of an app's quota uses, and what all use.
+  /// Applies a change to the usage of the app's holder and to the total.
   private mutating func charge(_ app: Text, _ change: (inout Usage) -> Void) {
     change(&total)
     let holder = Holder(of: app, subordinates)

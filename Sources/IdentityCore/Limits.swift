@@ -1,231 +1,268 @@
-/// Every bound of the daemon, with its reason. What `[Limits]` can set is in ``Limits``; the rest is fixed here.
+/// The fixed bounds of the daemon, each with its reason. ``Limits`` holds the bounds that `[Limits]` can set.
 package enum Bound {
-  /// The longest request line, its end included, in bytes (protocol, section 1); ``Limits/lineLength`` is what holds.
+  /// The maximum length of a request line in the protocol, in bytes, with its end. ``Limits/lineLength`` is enforced.
   package static let lineLength = 65_536
-  /// Words in one line: an item may have ``attributesPerItem`` attributes, and a dozen words besides.
+  /// The maximum number of words in a line: ``attributesPerItem`` attributes of an item, and a dozen more words.
   package static let wordsPerLine = 256
-  /// UUIDs one `get uuid` may ask for (protocol, section 3): the reply is 390 kB.
+  /// The maximum number of UUIDs in one `get uuid` (identityd-protocol(7), section "IDENTIFIERS"). The reply is 390 kB.
   package static let uuidsPerRequest = 10_000
-  /// Bytes of a client's own words that an error text repeats, so that no line can be made to grow.
+  /// The number of bytes of a client's word that an error text repeats, so that clients cannot inflate a reply line.
   package static let quotedBytes = 64
-  /// The longest word in a verb's place that an error text repeats, in bytes: no verb is as long.
+  /// The maximum length of a word that an error text repeats in place of a verb, in bytes. No verb is that long.
   package static let shownWordLength = 32
-  /// Bytes still read and thrown away behind the last answer, so that a client that is still sending reads that answer
-  /// and not a reset.
+  /// The maximum number of bytes to read and discard after the last answer.
+  ///
+  /// A client that is still sending then reads that answer instead of getting a connection reset.
   package static let drainedBytes = 4_194_304
-  /// How long a connection may be in that state, in milliseconds; it is looked at that often.
+  /// The maximum time for which input is discarded after the last answer, in milliseconds.
   package static let drainMilliseconds = 1_000
-  /// How long a stop waits for clients to take their last replies, in milliseconds; the shipped unit allows 30 seconds.
+  /// The time for which a stop waits for clients to read their last replies, in milliseconds.
+  ///
+  /// The shipped unit allows 30 seconds for the whole stop.
   package static let stopMilliseconds = 5_000
-  /// Changes that are written in one transaction while there are several users: it takes some three times as long as one
-  /// of a single change, and another user's change waits for it.
+  /// The maximum number of changes in a transaction while several principals are connected.
+  ///
+  /// A transaction of this size takes about three times as long as one with a single change, and the changes of other
+  /// principals wait for it.
   package static let changesPerSharedCommit = 8
-  /// Connections that a stop still takes, which came before it.
+  /// The maximum number of pending connections that a stop still accepts.
   package static let lastAccepts = 256
-  /// How long accepting pauses when the process or the system is out of descriptors or memory, in milliseconds.
+  /// The pause in accepting when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
-  /// How long no further refused connection is logged after one was, in milliseconds.
+  /// The time after a logged refusal in which no further refused connection is logged, in milliseconds.
   package static let refusalLogMilliseconds = 10_000
-  /// How long a store that failed is left alone between two attempts to write it anew, in milliseconds.
+  /// The minimum time between two attempts to rewrite a store that failed, in milliseconds.
   package static let healPauseMilliseconds = 1_000
-  /// How often a client is heard before the kernel is told to refuse descriptors that it sends along: who did not until
-  /// then asks a lot, and sends none.
+  /// The number of reads from a connection after which the kernel is told to refuse descriptors from the client.
+  ///
+  /// A client with that many requests and no descriptor so far is assumed never to send one.
   package static let readingsBeforeRefusal = 1_024
-  /// Events that are kept at least (protocol, section 7), and how many more come together before the oldest go.
+  /// The number of newest events that are always kept (identityd-protocol(7), section "EVENTS").
   package static let keptEvents = 10_000
-  /// See ``keptEvents``: letting go of them costs a write, so it is not done for each.
+  /// The number of events beyond ``keptEvents`` that are dropped together, because dropping costs a write each time.
   package static let spareEvents = 1_024
-  /// Events in memory beyond those that have to be kept, in bytes of all: so that what waits for a slow subscriber is still
-  /// there while others go on.
+  /// The size of the events in memory up to which events beyond ``keptEvents`` stay there, in bytes.
+  ///
+  /// Events that a slow subscriber has not read then remain available while other subscribers go on.
   package static let eventLogLength = 4_194_304
-  /// What may wait for a subscriber before it gets no more, in bytes (protocol, section 7).
+  /// The size of unread events at which a subscriber lags, in bytes (identityd-protocol(7), section "Lag").
   package static let eventsPerSubscriber = 1_048_576
-  /// Events that go to a subscriber in one piece, in bytes: more is fetched when that is read.
+  /// The size of the events that a subscriber gets at a time, in bytes. More follows once the subscriber has read them.
   package static let eventsPerTurn = 16_384
-  /// Kept events that are looked at for a subscriber in one piece: which of them it may see takes time too.
+  /// The number of kept events that are examined for a subscriber at a time. Visibility checks take time too.
   package static let eventsLookedAt = 256
-  /// Subscribers that get their events in a turn of their user: as long as they take, the next requests wait.
+  /// The number of subscribers that get events in one turn of their principal. Later requests wait for all of them.
   package static let subscribersPerTurn = 8
-  /// Apps that are uninstalled together, and identifiers that the history lets go of together: others wait for it.
+  /// The number of apps uninstalled together, and of identifiers dropped together. Other changes wait meanwhile.
   package static let forgottenTogether = 512
-  /// How often the store learns which apps were used, in milliseconds; it learns of each once a day.
+  /// The interval at which the store learns which apps were used, in milliseconds. Each app is recorded once a day.
   package static let useMilliseconds = 900_000
-  /// Devices of one account.
+  /// The maximum number of devices of an account.
   package static let devices = 4_096
-  /// The longest name that is stored (an account's, a device's, an app's), in bytes.
+  /// The maximum length of a stored name, such as that of an account, a device or an app, in bytes.
   package static let nameLength = 255
-  /// The longest secret of an item, in bytes (protocol, section 4).
+  /// The maximum length of an item's secret, in bytes (identityd-protocol(7), section "ITEMS").
   package static let secretLength = 32_768
-  /// The longest label, and the longest value of an item's attribute, in bytes.
+  /// The maximum length of an item's label and of an attribute value, in bytes.
   package static let itemTextLength = 1_024
-  /// The longest name of an item's attribute, in bytes.
+  /// The maximum length of an attribute name of an item, in bytes.
   package static let attributeNameLength = 64
-  /// Attributes of one item.
+  /// The maximum number of attributes of an item.
   package static let attributesPerItem = 64
-  /// The longest push token, in bytes (protocol, section 6).
+  /// The maximum length of a push token, in bytes (identityd-protocol(7), section "PUSH TOKENS").
   package static let tokenLength = 4_096
-  /// Push tokens of one app, whose providers' names are the app's choice; a user's own services have as many together.
+  /// The maximum number of push tokens of an app, or of all apps without a manifest of one principal.
+  ///
+  /// The bound is needed because apps choose the names of providers.
   package static let tokensPerApp = 256
-  /// Long answers of one user that are written at a time: each holds all that it will say. Behind these its other
-  /// connections wait.
+  /// The maximum number of long answers of one principal that are written at a time.
+  ///
+  /// A long answer holds all of its content in memory. The principal's other connections wait behind these answers.
   package static let longAnswersAtOnce = 4
-  /// Push tokens in all: they are in memory.
+  /// The maximum number of push tokens of all apps together. Tokens are held in memory.
   package static let tokens = 65_536
-  /// Releases in the history of one app, and of a user's own services together; then the one that was not installed for
-  /// the longest time goes.
+  /// The maximum number of releases in the history of an app, or of all apps without a manifest of one principal.
+  ///
+  /// Beyond that, the release whose last installation is the longest ago is dropped.
   package static let releasesPerApp = 1_000
-  /// Releases in the histories of all apps: they are in memory.
+  /// The maximum number of releases in all histories together. Releases are held in memory.
   package static let releases = 1_000_000
-  /// Sessions of one app whose report is known, so that each is told the same again: that many of it may live at a time.
+  /// The number of sessions of an app whose reports are kept, so that a repeated report gets the same answer.
+  ///
+  /// That many sessions of an app may be alive at a time.
   package static let sessionsPerApp = 32
-  /// Claims of one app, and of a user's own services together; then the oldest goes that is of another version.
+  /// The maximum number of claims of an app, or of all apps without a manifest of one principal.
+  ///
+  /// Beyond that, the oldest claim of another version is dropped.
   package static let claimsPerApp = 10_000
-  /// Claims of all apps: they are in memory.
+  /// The maximum number of claims of all apps together. Claims are held in memory.
   package static let claims = 1_000_000
-  /// A backup: it is held in memory, whole, when it is made and when it is brought back. In bytes.
+  /// The maximum length of a backup, in bytes. A whole backup is held in memory while it is made or restored.
   package static let backupLength = 268_435_456
-  /// Backups on their way out at a time.
+  /// The maximum number of backups that are sent at a time.
   package static let backups = 8
-  /// What goes out of a backup in one row, in bytes.
+  /// The number of bytes of a backup in one row.
   package static let backupPiece = 24_576
-  /// Control groups of which it is known what they say, so that they are not looked up for each connection; some 100 bytes
-  /// each.
+  /// The number of cached cgroups, so that not every connection needs a look-up. An entry takes about 100 bytes.
   package static let peerGroups = 1_024
-  /// Connections that a restart keeps; the shipped unit allows as many descriptors.
+  /// The maximum number of connections that a restart keeps. The shipped unit allows as many stored descriptors.
   package static let rememberedConnections = 16_384
-  /// Users whose ranges of subordinate users are asked about, where the name service knows them by their owner.
+  /// The maximum number of users for whom a name service that knows ranges by owner is asked for subordinate users.
   package static let rangeOwners = 4_096
-  /// How long after its start the daemon gives back what only that needed, in milliseconds: those who waited for it are
-  /// answered first.
+  /// The time until memory that only the start needed is released, in milliseconds.
+  ///
+  /// Clients that waited for the start are answered first.
   package static let releaseMemoryMilliseconds = 500
-  /// How long a new connection is waited for before its process is watched and the service manager has it to keep, in
-  /// milliseconds: most are gone by then.
+  /// The delay before the service manager stores a new connection and its process is watched, in milliseconds.
+  ///
+  /// Most connections have closed by then.
   package static let settleConnectionMilliseconds = 50
-  /// How long a stop that hands the connections over waits for clients to take their output, in milliseconds.
+  /// The time for which a stop that hands connections over waits for clients to read output, in milliseconds.
   package static let handoverMilliseconds = 250
-  /// How long a stop waits for the service manager to take what it is given, in milliseconds.
+  /// The time for which a stop waits for the service manager to take the stored descriptors, in milliseconds.
   package static let barrierMilliseconds = 2_000
-  /// How long the manifests' folders have to be quiet before they are read, in milliseconds: an upgrade that removes a
-  /// file and writes it again within this time is no reinstallation.
+  /// The time without a change in the manifest folders before they are read, in milliseconds.
+  ///
+  /// An upgrade that removes a file and writes it again within this time is not a reinstallation.
   package static let settleMilliseconds = 250
-  /// How long they may be restless before they are read all the same, in milliseconds.
+  /// The time of continuous change after which the manifest folders are read anyway, in milliseconds.
   package static let restlessMilliseconds = 2_000
-  /// How long until they are read again while something is wrong with them, in milliseconds.
+  /// The time until manifest folders with faults are read again, in milliseconds.
   package static let surveyAgainMilliseconds = 5_000
-  /// Looks at what the kernel has to tell before turns are given: as many as it takes for 16,384 connections.
+  /// The maximum number of polls of the kernel before turns are given: enough for 16,384 connections.
   package static let looksAtOnce = 64
-  /// Connections of the only user that are served before it is looked how long that took: to look costs a tenth of it.
+  /// The number of connections of a sole principal that are served between two reads of the clock.
+  ///
+  /// A read of the clock costs a tenth of serving a connection.
   package static let servedBetweenLooks = 8
-  /// Manifests that are read: each costs memory.
+  /// The maximum number of manifests that are read. Each takes memory.
   package static let manifests = 4_096
-  /// Entries that may wait to be logged: a first look may find that many ``manifests``, and each is an app to tell of.
+  /// The maximum number of waiting log entries. A first survey may find ``manifests`` apps and logs each of them.
   package static let logEntries = 4_352
-  /// Places among ``logEntries`` that only a warning or worse can take, so that it is not lost among what matters less.
+  /// The number of ``logEntries`` reserved for warnings and errors, which less important entries must not displace.
   package static let logReservedEntries = 256
-  /// What may wait to be logged, in bytes: some 400 for each of ``logEntries``.
+  /// The maximum size of waiting log entries, in bytes: about 400 for each of ``logEntries``.
   package static let logBytes = 2_097_152
-  /// Bytes among ``logBytes`` for the same purpose as ``logReservedEntries``.
+  /// The number of ``logBytes`` reserved for warnings and errors.
   package static let logReservedBytes = 131_072
-  /// The longest text in the log, in bytes: a path fits (PATH_MAX), and the journal does not divide it into several
-  /// entries.
+  /// The maximum length of a text in the log, in bytes.
+  ///
+  /// A path (`PATH_MAX`) fits, and the journal does not split a text of this length into several entries.
   package static let logTextLength = 8_192
-  /// How long the end of the process waits for what was logged to be written, in milliseconds.
+  /// The time for which the exit of the process waits for the log to be written, in milliseconds.
   package static let logEndMilliseconds = 1_000
-  /// Apps whose requests are counted beyond their connections: their names are the users' choice, and each takes memory.
+  /// The maximum number of apps whose requests stay counted after their connections end.
+  ///
+  /// Users choose the names of their apps, and each counted app takes memory.
   package static let countedApps = 1_024
-  /// Apps in one answer to `stats apps=yes`: those that ask most.
+  /// The number of apps in an answer to `stats apps=yes`: those with the most requests.
   package static let appsInStats = 64
-  /// Of so many turns one is measured: to look at the clock costs as much as a tenth of one.
+  /// The interval, in turns, at which a turn is measured. A read of the clock costs as much as a tenth of a turn.
   package static let turnsBetweenMeasurements = 64
-  /// A configuration or key file larger than this is not one, in bytes.
+  /// The maximum length of a configuration file, manifest or key file, in bytes.
   package static let fileLength = 1_048_576
 }
 
-/// How much is done before the loop turns to somebody else.
+/// The amount of work that the loop does before it turns to another connection or principal.
 package struct TurnBound: Sendable {
-  /// Requests of one connection, before the others of its user get their turn.
+  /// The number of requests of one connection before the principal's other connections get their turn.
   package let requests: Int
-  /// Connections of one user that are looked at.
+  /// The number of connections of one principal that are served in a turn.
   package let connections: Int
-  /// How long a user's turn may be, in microseconds. It ends between two connections; what it takes beyond that it takes
-  /// from its next, where there are others.
+  /// The length of a principal's turn, in microseconds. A turn ends between two connections.
+  ///
+  /// If several principals are connected, an overrun is deducted from the principal's next turn.
   package let microseconds: UInt64
-  /// Bytes read at a time from a connection.
+  /// The number of bytes read from a connection at a time.
   package let readLength: Int
-  /// How much is made of a long answer, in bytes: the last row may go beyond.
+  /// The size of a piece of a long answer, in bytes. The last row may exceed this size.
   package let pieceLength: Int
 
-  /// While one user is there: so long another one waits to get in.
+  /// The bounds while a single principal is connected. A second principal waits for such a turn to end.
   package static let alone = TurnBound(
     requests: 256, connections: 256, microseconds: 500, readLength: Bound.lineLength,
     pieceLength: 65_536)
-  /// While there are several: each waits for the others' turns. What is read at a time is some hundred requests.
+  /// The bounds while several principals are connected and wait for each other's turns.
+  ///
+  /// One read takes in about a hundred requests.
   package static let shared = TurnBound(
     requests: 16, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192)
 }
 
-/// The bounds that an administrator can set in `[Limits]`.
+/// The bounds that an administrator can set in `[Limits]` (identityd.conf(5)).
 package struct Limits: Equatable, Sendable {
-  /// Connections in all. Each costs a descriptor, and each process that has some one more; the shipped
-  /// unit allows 65,536.
+  /// The maximum number of connections.
+  ///
+  /// Each connection takes a descriptor, and each process with connections takes one more. The shipped unit allows
+  /// 65,536 descriptors.
   package var connections = 4_096
-  /// Connections of one user who is not root: a quarter of all, so that four users are needed to fill the daemon.
+  /// The maximum number of connections of a principal other than root: a quarter of all.
+  ///
+  /// It takes at least four principals to use all connections.
   package var connectionsPerUser = 1_024
-  /// Places among `connections` that only root can take, so that an administrator always gets in.
+  /// The number of `connections` reserved for root, so that an administrator always gets in.
   package var reservedConnections = 16
-  /// The part of connections, subscribers, apps and items that is left to system users, and to those who have nothing yet,
-  /// in percent.
+  /// The percentage of connections, subscribers, apps and items that is held in reserve.
+  ///
+  /// The reserve is for system users, and for principals that hold none yet.
   package var reservePercent = 10
-  /// The longest request line, its end included, in bytes: what the protocol allows. Each connection may hold that much
-  /// of a line that is not at its end.
+  /// The maximum length of a request line, in bytes, line end included. The default is the bound of the protocol.
+  ///
+  /// Each connection may hold an incomplete line of that length.
   package var lineLength = Bound.lineLength
-  /// Changes of one connection that may be at the writer at a time: enough for a pipeline to share its commits.
+  /// The maximum number of a connection's changes at the writer: enough for pipelined changes to share commits.
   package var changesPerConnection = 128
-  /// Changes of one user who is not root that may be at the writer at a time: each may hold a secret, so that is 32 MiB.
+  /// The maximum number of changes at the writer of a principal other than root.
+  ///
+  /// Each change may hold a secret, so the changes take up to 32 MiB.
   package var changesPerUser = 1_024
-  /// Changes that are written in one transaction, where one user alone is there.
+  /// The maximum number of changes in a transaction while a single principal is connected.
   package var changesPerCommit = 512
-  /// Output that may wait for a client before its next requests are left unread, in bytes.
+  /// The size of unread output at which a client's further requests are left unread, in bytes.
   package var outputPerConnection = 262_144
-  /// The same for all connections of one user who is not root: those of 64 clients that do not read.
+  /// The maximum size of unread output of a principal other than root, in bytes: that of 64 clients that do not read.
   package var outputPerUser = 16_777_216
-  /// Subscribers in all. Each is looked at for each event.
+  /// The maximum number of subscribers. Each is visited for each event.
   package var subscribers = 1_024
-  /// Subscribers of one user who is not root: a quarter of all.
+  /// The maximum number of subscribers of a principal other than root: a quarter.
   package var subscribersPerUser = 256
-  /// Items of all apps together: what is said of them is in memory.
+  /// The maximum number of items of all apps together. All of an item but the secret is held in memory.
   package var items = 1_000_000
-  /// Their size together, in bytes; an app that was forgotten leaves its items.
+  /// The maximum size of all items together, in bytes. The items of a forgotten app remain.
   package var itemBytes = 4_294_967_296
-  /// Items that an app may have that has a manifest or is a system service.
+  /// The maximum number of items of an app with a manifest, or of a system service.
   package var itemsPerApp = 1_000
-  /// The size of such an app's items together, in bytes: secrets, and all that is said of them, which is held in memory.
+  /// The maximum size of the items of an app with a manifest, or of a system service, in bytes.
+  ///
+  /// The secrets count, and so does the rest of each item, which is held in memory.
   package var itemBytesPerApp = 4_194_304
-  /// Items that the other apps of one principal may have together.
+  /// The maximum number of items of a principal's apps without a manifest together.
   package var itemsPerUser = 4_000
-  /// The size of these together, in bytes.
+  /// The maximum size of the items of a principal's apps without a manifest together, in bytes.
   package var itemBytesPerUser = 16_777_216
-  /// Apps without a manifest in all.
+  /// The maximum number of apps without a manifest in total.
   package var apps = 16_384
-  /// Apps without a manifest that one principal may be: their names are its choice.
+  /// The maximum number of apps without a manifest of one principal. The principal chooses the names of these apps.
   package var appsPerUser = 1_024
-  /// Identifiers of apps without a manifest that the history keeps once these apps were forgotten.
+  /// The maximum number of identifiers of forgotten apps without a manifest in the history.
   package var history = 100_000
-  /// The same of one principal: an app may forget itself as often as it likes.
+  /// The maximum number of identifiers of a principal's forgotten apps in the history.
+  ///
+  /// The bound is needed because an app may forget itself as often as it likes.
   package var historyPerUser = 1_000
 
-  /// The bounds as shipped.
+  /// Creates the default limits.
   package init() {}
 
-  /// Computes how much of a resource one principal may have now: its fair share, and no more than the bound of each.
+  /// Returns how much of a resource one principal may hold now: its fair share, but no more than the bound for each.
   ///
   /// - Parameters:
-  ///   - total: how much there is in all.
-  ///   - bound: the most that any principal may have.
-  ///   - used: how much all have together, `own` included.
-  ///   - own: how much this principal has, which is some.
-  ///   - principals: how many principals have some, this one included.
-  ///   - usesReserve: whether the reserve is shared out too.
+  ///   - total: the total amount of the resource.
+  ///   - bound: the most that any principal may hold.
+  ///   - used: the amount that all principals hold together, `own` included.
+  ///   - own: the amount that this principal holds, which is more than zero.
+  ///   - principals: the number of principals that hold some, this one included.
+  ///   - usesReserve: whether the principal may use the reserve too.
   package func share(
     of total: Int, atMost bound: Int, used: Int, own: Int, principals: Int, usesReserve: Bool = false
   ) -> Int {

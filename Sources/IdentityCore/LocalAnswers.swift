@@ -1,16 +1,16 @@
-/// The program's version, and the protocol's.
+/// The versions of the program and of the protocol.
 package enum Version {
-  /// Of the daemon, its client and its packages: they are released together.
+  /// The version of the daemon, its client and its packages, which are released together.
   package static let program = "0.1.0"
-  /// The day of that release: a clock that is behind it is wrong.
+  /// The date of the release. A clock that is behind the date is wrong.
   package static let released = "2026-11-21"
-  /// Of the line protocol: `hello` says it.
+  /// The version of the line protocol, as reported by `hello`.
   package static let lineProtocol: Int64 = 1
 }
 
-// The answers that need neither the registry nor the daemon's own state.
+// Answers that need neither the registry nor the state of the daemon.
 extension Reply {
-  /// `hello`: which daemon this is, and which protocol it speaks.
+  /// The answer to `hello`: the name and version of the daemon, and the version of the protocol.
   package static var hello: Reply {
     var reply = Reply()
     reply.ok()
@@ -20,9 +20,9 @@ extension Reply {
     return reply
   }
 
-  /// `whoami`: the peer as the daemon sees it.
+  /// Returns the answer to `whoami`: the peer as the daemon attested it.
   ///
-  /// - Parameter groups: the access groups it may use besides its own.
+  /// - Parameter groups: the access groups that the app may use besides its own.
   package static func whoami(_ peer: Peer, vendor: Text, groups: [Text]) -> Reply {
     var reply = Reply()
     reply.ok()
@@ -39,7 +39,9 @@ extension Reply {
     return reply
   }
 
-  /// `check VALUE`: whether that is a UUID, and its canonical form. The all-zero and all-one UUID are valid here.
+  /// Returns the answer to `check VALUE`: whether the text is a UUID, and its canonical form.
+  ///
+  /// The all-zero and all-one UUIDs are valid here.
   package static func check(_ text: Text) -> Reply {
     var reply = Reply()
     reply.ok()
@@ -52,7 +54,7 @@ extension Reply {
     return reply
   }
 
-  /// `version compare A B`: how the first stands to the second.
+  /// Returns the answer to `version compare A B`: the order of the first version relative to the second.
   package static func compare(_ left: Text, _ right: Text, _ order: VersionOrder) -> Reply {
     .done(.string(order.compare(left, right).rawValue))
   }

@@ -1,34 +1,34 @@
 /// Identifies a session. A new anchor means a new session.
 package enum SessionAnchor: Hashable, Sendable {
-  /// The invocation of its service (`INVOCATION_ID`, systemd.exec(5)).
+  /// The invocation ID of the peer's service (`INVOCATION_ID`, systemd.exec(5)).
   case invocation(UUID)
-  /// The control group of a user's service, by its number: each run has another.
+  /// The cgroup ID of a service of a user's manager. Each run of the service has a new cgroup.
   case controlGroup(UInt64)
-  /// A process outside of any service, by its number and its start in clock ticks since boot (proc(5)).
+  /// The PID of a process outside any service, and its start time in clock ticks since boot (proc(5)).
   case process(Int32, start: UInt64)
-  /// The same, by its number and the one that the kernel gives to one process in a boot alone
-  /// (sd_pidfd_get_inode_id(3)).
+  /// The PID of a process outside any service, and the inode number of its pidfd, which is unique within a
+  /// boot (sd_pidfd_get_inode_id(3)).
   case onlyProcess(Int32, inode: UInt64)
 }
 
-/// The control group and the namespaces that a process runs in, by the kernel's word.
+/// The cgroup and the namespaces of a process, as reported by the kernel.
 package struct PeerPlace: Equatable, Sendable {
-  /// The systemd service, if any.
+  /// The name of the systemd service, if any.
   package var unit: Text?
-  /// The container in whose scope it is, by its ID or name.
+  /// The ID or name of the container whose scope the process is in, if any.
   package var container: Text?
-  /// The user whose manager runs that service or container; nil for the system's.
+  /// The user whose manager runs the service or container; nil for the system manager.
   package var owner: UInt32?
-  /// Whether it is in a PID namespace or a user namespace other than the daemon's.
+  /// Whether the process is in a PID namespace or user namespace other than the daemon's.
   package var hasOtherNamespaces = false
 
-  /// Whether it is in a container's scope or in such a namespace.
+  /// Whether the process is contained: in a container's scope, or in another PID or user namespace.
   package var isContained: Bool { container != nil || hasOtherNamespaces }
 
-  /// Outside of any service and of any container.
+  /// Creates a place outside any service and any container.
   package init() {}
 
-  /// Puts a place together.
+  /// Creates a place.
   package init(unit: Text?, owner: UInt32? = nil, container: Text? = nil, hasOtherNamespaces: Bool = false) {
     self.unit = unit
     self.owner = owner
@@ -36,50 +36,52 @@ package struct PeerPlace: Equatable, Sendable {
     self.hasOtherNamespaces = hasOtherNamespaces
   }
 
-  /// The place as it counts for a user. A user's own service or container says who its owner is, and no more: another user
-  /// in it is what it would be outside (`sudo` in a terminal that is such a service). In a container, users that are
-  /// subordinate to the owner are the owner's.
+  /// Returns the place reduced to the parts that apply to a user.
+  ///
+  /// A user's own service or container identifies only its owner. Any other user inside counts as if outside, for
+  /// example after `sudo` in a terminal that runs as such a service. In a container, the owner's subordinate users
+  /// count as the owner.
   package func counting(for userID: UInt32, _ subordinates: SubordinateUsers) -> PeerPlace {
     guard let owner, owner != userID else { return self }
     if container != nil, subordinates.owner(of: userID) == owner { return self }
     return PeerPlace(unit: nil, hasOtherNamespaces: hasOtherNamespaces)
   }
 
-  /// The name of the container: `ID`, and `ID@UID` for one that a user's manager runs, whose ID may be that user's choice.
+  /// The name of the container: `ID`, or `ID@UID` if a user's manager runs the container. That user may choose the ID.
   package var containerName: Text? {
     guard let container else { return nil }
     return owner.map { Text("\(container)@\($0)") } ?? container
   }
 }
 
-/// Who is at the other end of a connection, by the kernel's word at the time it connected.
+/// The process at the other end of a connection, as attested by the kernel at connect time.
 package struct Peer: Equatable, Sendable {
-  /// The app, by the table of the protocol's section 2.
+  /// The app of the peer, by the table in identityd-protocol(7), section "WHO IS ASKING".
   package let app: Text
-  /// The user, as SO_PEERCRED gave it.
+  /// The user ID from `SO_PEERCRED`.
   package let userID: UInt32
-  /// The group, as SO_PEERCRED gave it.
+  /// The group ID from `SO_PEERCRED`.
   package let groupID: UInt32
-  /// The process that connected. It may be gone by now: never use it to decide anything.
+  /// The PID of the process that connected. The process may have exited since: no decision may depend on this PID.
   package let processID: Int32
-  /// The control group and the namespaces of that process when it connected.
+  /// The cgroup and the namespaces of the process at connect time.
   package let place: PeerPlace
-  /// Identifies its session. A new anchor means a new session. Nil where that could not be found out.
+  /// Identifies the peer's session. A new anchor means a new session. Nil if the anchor could not be determined.
   package let session: SessionAnchor?
-  /// Whether it is root or in `AdminGroup=`, and not contained.
+  /// Whether the peer is root or a member of `AdminGroup=`, and not contained.
   package let isAdmin: Bool
-  /// Whether it is in `MonitorGroup=` or the daemon's own user, and not contained.
+  /// Whether the peer is a member of `MonitorGroup=` or runs as the daemon's user, and is not contained.
   package let isMonitor: Bool
 
-  /// Whether it may read all rows of `status` and `stats`. A peer that may not is told of the daemon's health alone.
+  /// Whether the peer may read all rows of `status` and `stats`. Any other peer learns only about the daemon's health.
   package var mayMonitor: Bool { isAdmin || isMonitor }
 
-  /// Takes over what the kernel and the control group say.
+  /// Creates a peer from the facts that the kernel and the cgroup report.
   ///
   /// - Parameters:
-  ///   - isAdmin: whether the user is one, outside of containers.
-  ///   - isMonitor: whether the user is a monitor, outside of containers.
-  ///   - claims: the manifests'.
+  ///   - isAdmin: whether the user is an admin outside of containers.
+  ///   - isMonitor: whether the user may monitor the daemon outside of containers.
+  ///   - claims: the claims of all manifests.
   package init(
     userID: UInt32, groupID: UInt32, processID: Int32, place: PeerPlace = PeerPlace(), session: SessionAnchor? = nil,
     isAdmin: Bool, isMonitor: Bool = false, claims: AppClaims = AppClaims(), ranges: UserRanges = UserRanges(),
@@ -92,7 +94,7 @@ package struct Peer: Equatable, Sendable {
       isMonitor: isMonitor && !place.isContained)
   }
 
-  /// Takes over what an earlier daemon found out about a connection that it handed over.
+  /// Creates a peer from the facts that an earlier daemon recorded before it handed the connection over.
   package init(
     app: Text, userID: UInt32, groupID: UInt32, processID: Int32, place: PeerPlace, session: SessionAnchor?,
     isAdmin: Bool, isMonitor: Bool = false
@@ -107,7 +109,7 @@ package struct Peer: Equatable, Sendable {
     self.isMonitor = isMonitor
   }
 
-  /// The rules of the protocol's section 2, in their order.
+  /// Returns the app by the first matching rule of identityd-protocol(7), section "WHO IS ASKING".
   private static func app(of place: PeerPlace, _ userID: UInt32, _ claims: AppClaims, _ ranges: UserRanges) -> Text {
     if let name = place.containerName { return claims.app(container: name) ?? Text("container:\(name)") }
     let systemUnit = place.owner == nil ? place.unit : nil
@@ -118,7 +120,9 @@ package struct Peer: Equatable, Sendable {
     return ranges.isUnitItself(userID) ? Text("unit:\(unit)") : Text("unit:\(unit):\(userID)")
   }
 
-  /// The author of a change, as the history has it: `container:ID`, `unit:NAME` in a service, else `uid:N`.
+  /// The author of a change, as recorded in the history.
+  ///
+  /// The form is `container:ID` in a container, `unit:NAME` or `unit:NAME@UID` in a service, and `uid:N` elsewhere.
   package var author: Text {
     if let name = place.containerName { return Text("container:\(name)") }
     guard let unit = place.unit else { return Text("uid:\(userID)") }
@@ -127,6 +131,8 @@ package struct Peer: Equatable, Sendable {
 }
 
 extension Text {
-  /// Whether this names an app without a manifest. The file name of a manifest cannot have such a form.
+  /// Whether the text is the ID of an app without a manifest.
+  ///
+  /// Such an ID contains a colon, which the file name of a manifest cannot contain.
   package var isUnclaimedApp: Bool { bytes.contains(UInt8(ascii: ":")) }
 }

@@ -1,14 +1,16 @@
-/// Whom bounds and turns are charged to (protocol, section 2): whoever makes users or containers at will is one of them.
+/// The user or container that bounds and turns are charged to (identityd.conf(5), section "[Limits]").
+///
+/// A user who creates any number of users or containers remains one principal.
 package enum Principal: Hashable, Sendable, CustomStringConvertible {
-  /// A user, and with it those that are subordinate to it.
+  /// A user, together with its subordinate users.
   case user(UInt32)
-  /// A container, or a service of root's whose processes are contained, by its name.
+  /// A container, or a root service with contained processes, by name.
   case container(Text)
 
-  /// Root outside of containers: very different services are root, and it is trusted.
+  /// Whether the principal is root outside of containers. Root is trusted, and unrelated services run as root.
   package var isTrusted: Bool { self == .user(0) }
 
-  /// As errors name it.
+  /// The name of the principal in error texts.
   package var description: String {
     switch self {
     case .user(let user): "uid \(user)"
@@ -16,11 +18,11 @@ package enum Principal: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The principal of a peer.
+  /// Creates the principal that a peer belongs to.
   package init(of peer: Peer, _ subordinates: SubordinateUsers) {
     let place = peer.place
     if let container = place.container {
-      // The names of a user's own containers are that user's choice.
+      // Users choose the names of their own containers, so the owner is charged.
       self = place.owner.map { .user(subordinates.owner(of: $0)) } ?? .container(container)
     } else if place.isContained, peer.userID == 0 {
       self = .container(place.unit ?? "root")
@@ -30,15 +32,15 @@ package enum Principal: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Which users are subordinate to which (subuid(5)): a user may become any of those that are subordinate to it.
+/// The ranges of subordinate users and their owners (subuid(5)). A user may become any of its subordinate users.
 package struct SubordinateUsers: Equatable, Sendable {
-  /// Users with numbers in a row.
+  /// A contiguous range of user IDs with one owner.
   package struct Range: Equatable, Sendable {
     let first: UInt32
     let last: UInt32
     let owner: UInt32
 
-    /// Nil for none, and for numbers that no user can have.
+    /// Creates a range. Returns nil if the count is zero or the last user ID would overflow.
     package init?(first: UInt32, count: UInt32, owner: UInt32) {
       guard count > 0, first.addingReportingOverflow(count - 1).overflow == false else { return nil }
       self.first = first
@@ -47,13 +49,12 @@ package struct SubordinateUsers: Equatable, Sendable {
     }
   }
 
-  /// By their numbers, and none within another.
+  /// Sorted by user ID, without overlaps.
   private var ranges: [Range] = []
-  /// Whether there is a source that tells the ranges of one owner at a time. Ranges of owners that it was not asked about
-  /// are missing.
+  /// Whether a name service provides ranges too, by one query per owner. Ranges of owners not queried yet are missing.
   package var isByOwner = false
 
-  /// Takes ranges in. Of two that have users in common the one with the smaller numbers counts.
+  /// Creates a table of ranges. Of two overlapping ranges, only the one with the lower user IDs counts.
   package init(_ ranges: [Range] = []) {
     for range in ranges.sorted(by: { ($0.first, $0.last) < ($1.first, $1.last) }) {
       if let last = self.ranges.last, range.first <= last.last { continue }
@@ -61,7 +62,7 @@ package struct SubordinateUsers: Equatable, Sendable {
     }
   }
 
-  /// The user that a user is subordinate to; itself where it is nobody's.
+  /// Returns the owner of a user, or the user itself if the user is not subordinate.
   package func owner(of user: UInt32) -> UInt32 {
     var low = 0
     var high = ranges.count
@@ -74,26 +75,30 @@ package struct SubordinateUsers: Equatable, Sendable {
   }
 }
 
-/// How much of something there is for one, where all shall have some: at most 1/n of what the others leave, where n is one
-/// more than the number of those who have some, the one that asks included (dbus-broker(1) accounts so).
+/// Computes the fair share of a limited resource, as dbus-broker(1) does.
+///
+/// A principal may hold at most 1/n of the amount that the others leave. The divisor n is one more than the number of
+/// principals that hold some, including the requesting principal.
 package enum FairShare {
+  /// Returns the largest amount that one principal may hold.
+  ///
   /// - Parameters:
-  ///   - total: how much there is in all.
-  ///   - used: how much the others have.
-  ///   - others: how many they are.
+  ///   - total: the total amount of the resource.
+  ///   - used: the amount that the other principals hold.
+  ///   - others: the number of other principals that hold some.
   package static func most(of total: Int, usedByOthers used: Int, others: Int) -> Int {
     max(0, total - used) / (others + 2)
   }
 }
 
-/// Identifies an account that is charged for stored state: an app alone, or a principal for all of its apps together.
+/// The party charged for stored state: an app alone, or a principal for all of its apps together.
 package enum Holder: Hashable, Sendable, CustomStringConvertible {
-  /// An app that a package or root brought: one with a manifest, a system service, root outside of services.
+  /// An app that a package or root installed: an app with a manifest, a system service, or root outside of services.
   case app(Text)
-  /// A principal whose apps have no manifest: it may have as many of these as it likes.
+  /// A principal, for its apps without a manifest. A principal can create any number of these apps.
   case principal(Principal)
 
-  /// The holder of what an app stores.
+  /// Creates the holder that is charged for the state of an app.
   package init(of app: Text, _ subordinates: SubordinateUsers) {
     guard let principal = Principal(app: app, subordinates), !principal.isTrusted else {
       self = .app(app)
@@ -102,7 +107,7 @@ package enum Holder: Hashable, Sendable, CustomStringConvertible {
     self = .principal(principal)
   }
 
-  /// As errors name it.
+  /// The name of the holder in error texts.
   package var description: String {
     switch self {
     case .app(let app): "\(app)"
@@ -112,7 +117,9 @@ package enum Holder: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Principal {
-  /// The principal of an app without a manifest, by the form of its name; nil for any other app, and for a system service.
+  /// Creates the principal of an app without a manifest from the form of the app's ID.
+  ///
+  /// Returns nil for any other app, and for a system service.
   package init?(app: Text, _ subordinates: SubordinateUsers) {
     if let user = app.owner ?? app.user {
       self = .user(subordinates.owner(of: user))
@@ -125,9 +132,10 @@ extension Principal {
 }
 
 extension Text {
-  /// The user whose service or container an app without a manifest is by its name: `unit:NAME@UID`, `unit:NAME:UID`,
-  /// `container:ID@UID`. Nil for any other. The name of a service ends with `.service`, so that of a system service is none
-  /// of these.
+  /// The user that owns the service or container in the ID of an app without a manifest, else nil.
+  ///
+  /// The forms are `unit:NAME@UID`, `unit:NAME:UID` and `container:ID@UID`. The ID of a system service matches none of
+  /// these forms, because the name of a service ends with `.service`.
   package var owner: UInt32? {
     let isUnit = bytes.starts(with: "unit:".utf8)
     guard isUnit || bytes.starts(with: "container:".utf8),
@@ -136,7 +144,7 @@ extension Text {
     return UInt32(String(decoding: bytes[(mark + 1)...], as: UTF8.self))
   }
 
-  /// The user that an app without a manifest is by its name: `user:UID`. Nil for any other.
+  /// The user in the ID `user:UID` of an app without a manifest, else nil.
   fileprivate var user: UInt32? {
     guard bytes.starts(with: "user:".utf8) else { return nil }
     return UInt32(String(decoding: bytes.dropFirst("user:".utf8.count), as: UTF8.self))

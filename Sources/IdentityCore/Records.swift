@@ -1,16 +1,16 @@
-/// Kinds of records in the store.
+/// A set of kinds of records in the store.
 package struct Records: OptionSet, Sendable {
-  /// A bit for each kind.
+  /// One bit for each kind.
   package let rawValue: UInt16
 
-  /// Takes the bits as they are.
+  /// Creates a set from its bits.
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
   /// The account, the machine and the seal.
   package static let settings = Records(rawValue: 1 << 0)
   /// The installed apps with their manifests.
   package static let apps = Records(rawValue: 1 << 1)
-  /// When each app was used last.
+  /// The last use of each app.
   package static let uses = Records(rawValue: 1 << 2)
   /// The identifiers and their history.
   package static let identifiers = Records(rawValue: 1 << 3)
@@ -18,13 +18,13 @@ package struct Records: OptionSet, Sendable {
   package static let devices = Records(rawValue: 1 << 4)
   /// The items, and the key of their secrets.
   package static let items = Records(rawValue: 1 << 5)
-  /// The versions of the system and the apps.
+  /// The versions of the system and of the apps.
   package static let versions = Records(rawValue: 1 << 6)
   /// The push tokens.
   package static let tokens = Records(rawValue: 1 << 7)
   /// The events that are kept.
   package static let events = Records(rawValue: 1 << 8)
-  /// All of them.
+  /// All kinds of records.
   package static let all: Records = [settings, apps, uses, identifiers, devices, items, versions, tokens, events]
 
   private static let names: [(Records, String)] = [
@@ -36,16 +36,17 @@ package struct Records: OptionSet, Sendable {
   package var text: String { Self.names.filter { contains($0.0) }.map(\.1).joined(separator: ", ") }
 }
 
-/// The records that an answer is made of (Decisions/0048).
+/// The records that an answer depends on (Decisions/0048).
 struct Basis: Equatable {
-  /// Kinds of which one record is the answer. A record that is found is proven; none found says nothing unless all are.
+  /// Kinds of which a single record is the answer. A record that is found is proven. The absence of a record is an
+  /// answer only if every record of the kind is proven.
   var found: Records = []
-  /// Kinds of which every record counts, the ones that are not there included.
+  /// Kinds of which every record matters, so that all of them have to be proven.
   var whole: Records = []
 }
 
 extension RegistryCommand {
-  /// What the command's answer is made of.
+  /// The records that the answer to the command depends on.
   var basis: Basis {
     switch self {
     case .get: Basis(found: [.apps, .identifiers])
@@ -62,19 +63,20 @@ extension RegistryCommand {
     }
   }
 
-  /// Whose records of ``Basis/found`` are needed of the apps; nil for the peer's own.
+  /// The app whose record the answer needs because the command names the app; nil for the peer's own app.
   fileprivate var named: Text? { if case .get(_, let app) = self { app } else { nil } }
 }
 
 // MARK: - Answers from a damaged store
 
 extension Registry {
-  /// The vendor, the binding and the groups of an app stand in its record.
+  /// Checks that the record of an app is proven. The record holds the vendor, the device binding and the access groups.
   ///
-  /// - Throws: where there is none, and records of apps are missing.
+  /// - Throws: the refusal of requests that need unproven records, if the app has no record and some records of apps
+  ///   are missing.
   package func requireRecord(of app: Text) throws(Refusal) { if apps[app] == nil { try requireProof(of: .apps) } }
 
-  /// Answers as ``answer(_:for:in:)`` does, as far as what was proven allows it.
+  /// Answers like ``answer(_:for:in:)``, but only from records that are proven to be current.
   func answerFromProven(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
     -> Reply?
   {

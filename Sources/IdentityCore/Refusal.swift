@@ -1,50 +1,50 @@
-/// Why a request is not carried out. Its direct caller answers it; nothing else goes wrong with it.
+/// The reason why a request is not carried out. The direct caller answers with it, and the refusal has no other effect.
 package enum Refusal: Error, Equatable, Sendable {
   /// The line does not parse.
   case syntax(SyntaxFault)
-  /// The line is over the limit, in bytes.
+  /// The line is longer than the limit, in bytes.
   case tooLong(limit: Int)
   /// No verb begins with these words.
   case unknownVerb(Text)
-  /// An operand or attribute of this verb is wrong.
+  /// An operand or attribute of the verb is wrong.
   case badArgument(verb: String, ArgumentFault)
-  /// Not a UUID where one is needed, or one that is nobody's identifier.
+  /// The text is not a UUID although one is needed, or is a UUID that cannot be an identifier.
   case invalidUUID(Text)
-  /// The peer may not do that.
+  /// The peer lacks the right for the request.
   case denied(app: Text, userID: UInt32, grant: String)
-  /// The peer was gone before the kernel could say who it was.
+  /// The kernel could not tell who the peer is, for example because the peer was gone too early.
   case unattested
-  /// The peer is of a namespace whose users or processes have no number here, so it cannot be told from others.
+  /// The peer's user or process has no ID in the daemon's namespaces, so the peer cannot be told from others.
   case foreign
-  /// The process that connected has ended: whoever has the connection now is not it.
+  /// The process that connected has ended, and another process holds the connection.
   case orphaned
-  /// Nothing matches.
+  /// Nothing matches the request.
   case notFound(String)
-  /// An item with that key is there already.
+  /// An item with that key exists already.
   case exists(String)
-  /// The state does not allow it.
+  /// The present state does not allow the request.
   case conflict(String)
   /// A quota is used up.
   case limit(String)
-  /// Events after this number are no longer kept; the oldest kept one follows `oldest`.
+  /// The events after `since` are no longer kept. The oldest kept event follows `oldest`.
   case gone(since: Int64, oldest: Int64)
-  /// The number is of another epoch than the store's, which is this one.
+  /// The event number belongs to another epoch. The associated value is the store's epoch.
   case anotherEpoch(Text)
-  /// Nobody can say whether the change is in force.
+  /// The outcome of the change is unknown.
   case unknown(String)
-  /// Too many connections.
+  /// There are too many connections, or the daemon is short of descriptors or memory.
   case busy(String)
-  /// A needed part is not there.
+  /// A required part is unavailable.
   case unavailable(String)
   /// The disk is full, and nothing was changed.
   case noSpace
-  /// The store cannot be written now; reads go on.
+  /// The store cannot be written now. Reads continue.
   case readOnly(String)
-  /// A fault of the daemon or its store; the journal has it.
+  /// The daemon or its store has a fault, which is logged in the journal.
   case broken(String)
 }
 
-/// Why a line does not parse.
+/// The reason why a line does not parse.
 package enum SyntaxFault: Error, Equatable, Sendable {
   case controlCharacter
   case invalidUTF8
@@ -53,22 +53,22 @@ package enum SyntaxFault: Error, Equatable, Sendable {
   case emptyValue
   case tooManyWords
   case noVerb
-  /// A line of HTTP.
+  /// The line is an HTTP request line or header.
   case http
 }
 
-/// What is wrong with an operand or attribute.
+/// The fault of an operand or attribute.
 package enum ArgumentFault: Equatable, Sendable {
   case missingOperand(String)
   case missingAttribute(String)
   case unexpectedOperand(Text)
   case unknownAttribute(Text)
-  /// A word too many for a verb that takes a secret: it may be that secret, so it is not repeated.
+  /// A surplus word for a verb that takes a secret. The word may be the secret, so the error text does not repeat it.
   case unexpectedWord(usage: String)
   case repeatedAttribute(Text)
   case notAllowed(name: String, value: Text, allowed: String)
-  /// The value is a secret, so it is not repeated.
+  /// The value is a secret, so the error text does not repeat it.
   case notBase64(name: String)
-  /// Each may be fine by itself, but they do not go together, or one of them is needed.
+  /// The arguments are valid individually but do not go together, or one of several is required.
   case combination(String)
 }

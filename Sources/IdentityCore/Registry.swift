@@ -1,60 +1,61 @@
-/// The state of the daemon as a value, and its rules. It does no I/O and reads no clock and no random source.
+/// The state of the daemon as a value, with its rules. The registry does no I/O and reads no clock and no
+/// random source.
 package struct Registry: Equatable, Sendable {
-  /// The installed apps by their ID.
+  /// The installed apps by ID.
   package private(set) var apps = AppTable()
-  /// When each app without a manifest was used last.
+  /// The last use of each app without a manifest.
   private var uses = DividedDictionary<Text, AppUse>()
-  /// The newest day of the daemon; nil before the first was recorded.
+  /// The newest day on which the daemon ran; nil before the first day is recorded.
   package private(set) var day: AppUse?
-  /// Every stored identifier that is known.
+  /// The history of stored identifiers, including those in force.
   package private(set) var history = History()
-  /// Which users are subordinate to which.
+  /// The ranges of subordinate users and their owners.
   package private(set) var subordinates = SubordinateUsers()
-  /// The devices of the account, in the order they were added.
+  /// The devices of the account, in the order in which they were added.
   package private(set) var devices: [ListedDevice] = []
-  /// The account's name.
+  /// The name of the account, if any.
   package private(set) var account: Text?
-  /// The machine under the daemon; nil before the first start was recorded.
+  /// The record of the machine; nil before the first start is recorded.
   package private(set) var machine: MachineRecord?
-  /// Nothing may follow: the next start is a first one.
+  /// Whether the store is sealed. A sealed store takes no further change, and the next start is a first start.
   package private(set) var isSealed = false
   /// The items without their secrets.
   package private(set) var items = ItemTable()
-  /// Why no item can be used now; nil where the key of their secrets is there.
+  /// The reason why no item can be used; nil if the key of the secrets is available.
   package var itemFault: String?
-  /// The versions of the system and the apps.
+  /// The versions of the system and of the apps.
   package private(set) var versions = VersionTable()
   /// The push tokens.
   package private(set) var tokens = TokenTable()
-  /// The records that are not known to be current; none where the store is whole.
+  /// The kinds of records that are not all proven to be current; empty if the store is intact.
   package private(set) var unproven: Records = []
-  /// The answer to what would need them.
+  /// The refusal of requests that need unproven records.
   private var unprovenRefusal = Refusal.broken("the store is damaged")
-  /// The number of the last event.
+  /// The sequence number of the last event.
   package private(set) var lastEvent: Int64 = 0
 
-  /// An empty registry: a first boot.
+  /// Creates an empty registry, as at a first start.
   package init() {}
 
-  /// The identifier of a scope that is in force.
+  /// The identifier in force for a scope.
   package subscript(_ scope: Scope) -> Identifier? { history[scope] }
 
-  /// Every scope that has an identifier, in the order they came into force.
+  /// Every scope with an identifier in force, in the order in which these identifiers came into force.
   package var scopes: [Scope] { history.scopes }
 
-  /// Every identifier that had this value, oldest first.
+  /// Returns every identifier that had this value, oldest first.
   package func identifiers(valued value: UUID) -> [Identifier] { history.identifiers(valued: value) }
 
-  /// When an app was used last; nil where that was not recorded yet.
+  /// Returns the last recorded use of an app; nil if none is recorded.
   package func use(of app: Text) -> AppUse? { uses[app] }
 
-  /// How many identifiers a scope has had.
+  /// Returns the number of identifiers that a scope has had.
   package func count(of scope: Scope) -> Int { history.identifiers(of: scope).count }
 
-  /// Which account is charged for what an app stores.
+  /// Returns the holder that is charged for the stored state of an app.
   func holder(of app: Text) -> Holder { Holder(of: app, subordinates) }
 
-  /// Says which users are subordinate to which: holders are charged anew.
+  /// Replaces the ranges of subordinate users, and recomputes which holders are charged.
   package mutating func use(_ subordinates: SubordinateUsers) {
     guard subordinates != self.subordinates else { return }
     self.subordinates = subordinates
@@ -67,22 +68,22 @@ package struct Registry: Equatable, Sendable {
 // MARK: - Changes
 
 extension Registry {
-  /// Takes in a change that was decided, and the number of its event.
+  /// Applies a decided change and takes over the sequence number of its event.
   package mutating func apply(_ recorded: RecordedChange) {
     apply(recorded.change)
     if let event = recorded.event { lastEvent = event.sequence }
   }
 
-  /// Says that events up to this one were read back from the store.
+  /// Notes that the store holds events up to this sequence number.
   package mutating func resume(after event: Int64) { lastEvent = max(lastEvent, event) }
 
-  /// Takes in the apps that were read back from the store.
+  /// Replaces the apps with those read back from the store.
   package mutating func restore(_ apps: [(Text, App)]) { self.apps = AppTable(apps) }
 
-  /// Takes in the history that was read back from the store, in order.
+  /// Replaces the history with the identifiers read back from the store, in order.
   package mutating func restore(_ identifiers: [NumberedIdentifier]) { history = History(identifiers) }
 
-  /// Takes in a change that was decided, or read back from the store.
+  /// Applies a change that was decided or read back from the store.
   package mutating func apply(_ change: Change) {
     switch change {
     case .appInstalled(let id, let app), .appUpdated(let id, let app): apps.store(app, as: id)
@@ -113,9 +114,11 @@ extension Registry {
     }
   }
 
-  /// Says which records are not known to be current, and lets go of those of whole kinds.
+  /// Marks kinds of records as not proven to be current, and discards the records of whole kinds.
   ///
-  /// - Parameter incomplete: kinds of which some records are missing. The others are known to be current, and stay.
+  /// - Parameters:
+  ///   - kinds: the kinds in doubt. All of their records are discarded.
+  ///   - incomplete: kinds of which some records are missing. The remaining records are proven to be current, and stay.
   package mutating func doubt(_ kinds: Records, incomplete: Records) {
     unproven = kinds.union(incomplete)
     unprovenRefusal = .broken("the store is damaged")
@@ -130,15 +133,17 @@ extension Registry {
     if kinds.contains(.tokens) { tokens = TokenTable() }
   }
 
-  /// Says what requests hear that need what is not known to be current.
+  /// Sets the refusal of requests that need unproven records.
   package mutating func explain(_ refusal: Refusal) { if !unproven.isEmpty { unprovenRefusal = refusal } }
 
-  /// - Throws: where records of these kinds are not known to be current.
+  /// Checks that all records of these kinds are proven to be current.
+  ///
+  /// - Throws: the refusal of requests that need unproven records.
   package func requireProof(of kinds: Records) throws(Refusal) {
     guard unproven.isDisjoint(with: kinds) else { throw unprovenRefusal }
   }
 
-  /// Takes in the items that were read back from the store.
+  /// Replaces the items with those read back from the store.
   package mutating func restore(_ items: [Item]) { self.items = ItemTable(items) }
 
   private mutating func replace(_ value: UUID, with device: ListedDevice) {
@@ -146,11 +151,12 @@ extension Registry {
     devices[place] = device
   }
 
-  /// Each is listed once. From the end, where all but this device are taken off one by one.
+  /// Each device is listed once. Searches from the end, because a change of the account removes the other devices one
+  /// by one, last first.
   private func place(ofListed value: UUID) -> Int? { devices.lastIndex { $0.value == value } }
 }
 
-/// Changes that build on each other: each is decided with those before it in force.
+/// A sequence of dependent changes. Each change is decided with the earlier ones already applied.
 struct Plan {
   private(set) var registry: Registry
   private(set) var changes: [Change] = []
@@ -166,7 +172,7 @@ struct Plan {
 // MARK: - Commands
 
 extension Registry {
-  /// Answers from what is there; nil when the answer takes a change first, which ``decide(_:_:)`` makes.
+  /// Answers a command from the present state. Returns nil if the answer needs a change, which ``decide(_:_:)`` makes.
   package func answer(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
     -> Reply?
   {
@@ -175,7 +181,7 @@ extension Registry {
       : try answerFromProven(command, for: peer, in: surroundings)
   }
 
-  /// The same, where nothing is missing that the answer depends on.
+  /// Answers a command on the assumption that no record that matters for the answer is missing.
   func answerFromAll(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
     -> Reply?
   {
@@ -188,13 +194,13 @@ extension Registry {
       guard level == .device || apps[id] != nil else { throw .notFound("\(id) is not installed") }
       return dryRun ? renewalRows(of: scope(level, app: id)) : nil
     case .history(let level, let named):
-      // Only the installation's is still known for an app that is gone: its manifest said whose the others are.
+      // If an app is gone, only its installation scope is still known. The manifest determined its other scopes.
       return historyRows(of: scope(level, app: try app(named: named, by: peer, remembered: level == .installation)))
     case .resolve(let value): return try resolve(value, for: peer)
     case .migrate(let level, let value, let named, let commits, let forces):
       let migration = try migration(level, to: value, app: try app(named: named, by: peer), peer, forces: forces)
       guard migration.changes else { return migration.reply(commits: commits) }
-      // Whether there is room for a new app depends on the limits, which decisions know.
+      // Only a decision knows the limits, and so whether there is room for a new app.
       return commits || migration.installs(in: self) ? nil : migration.reply(commits: false)
     case .apps: return appRows(for: peer)
     case .forget(let id):
@@ -228,7 +234,7 @@ extension Registry {
     }
   }
 
-  /// Decides what a command changes. The caller makes it durable, then applies it and sends the reply.
+  /// Decides the changes of a command. The caller commits the changes, applies them, and then sends the reply.
   package func decide(_ command: RegistryCommand, _ context: Context) throws(Refusal) -> Decision {
     guard let peer = context.peer else { throw .unattested }
     if isSealed || !command.isAlwaysDecided,
@@ -257,7 +263,7 @@ extension Registry {
     case .item(let command): return try decide(command, context)
     case .version(let command): return try decide(command, context)
     case .token(let command): return try decide(command, context)
-    // These are always answered.
+    // `answer` never returns nil for these commands.
     case .history, .resolve, .apps, .account: throw .broken("\(command) was not answered")
     }
   }

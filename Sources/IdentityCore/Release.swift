@@ -1,8 +1,8 @@
-/// Whose versions they are (protocol, section 5: `of=app|os`).
+/// The owner of versions: an app, or the system (identityd-protocol(7), section "VERSIONS", `of=app|os`).
 package enum VersionSubject: Hashable, Sendable {
-  /// The operating system's.
+  /// The operating system.
   case system
-  /// An app's.
+  /// An app.
   case app(Text)
 
   /// The app; nil for the system.
@@ -13,7 +13,7 @@ package enum VersionSubject: Hashable, Sendable {
 }
 
 extension VersionSubject: Comparable {
-  /// The system comes first, then the apps by their names.
+  /// Orders the system before all apps, and apps by ID.
   package static func < (left: VersionSubject, right: VersionSubject) -> Bool {
     guard let other = right.app else { return false }
     return left.app.map { $0 < other } ?? true
@@ -22,14 +22,14 @@ extension VersionSubject: Comparable {
 
 /// A version with its build.
 package struct Release: Hashable, Sendable {
-  /// The distribution, `ID` of os-release(5); nil for an app's.
+  /// The distribution, `ID` of os-release(5); nil for a release of an app.
   package let distribution: Text?
-  /// The version, in whatever form its maker has it.
+  /// The version, in the form that its vendor uses.
   package let version: Text
-  /// The build: opaque, another one is another, and none is before or after.
+  /// The build, an opaque text. Builds are compared for equality only and have no order.
   package let build: Text?
 
-  /// Puts a release together.
+  /// Creates a release.
   package init(distribution: Text? = nil, version: Text, build: Text? = nil) {
     self.distribution = distribution
     self.version = version
@@ -37,30 +37,30 @@ package struct Release: Hashable, Sendable {
   }
 }
 
-/// What a release is, beside the one of the session before.
+/// The relation of a release to the release of the session before.
 package enum VersionState: String, CaseIterable, Sendable {
-  /// There was none before.
+  /// No release was reported before.
   case installed
-  /// It is the same.
+  /// Version and build are the same.
   case unchanged
-  /// The version is the same, and the build another.
+  /// The version is the same and the build differs.
   case updated
   case upgraded
   case downgraded
 }
 
-/// A release of the history.
+/// A release in the history.
 package struct InstalledRelease: Equatable, Sendable {
-  /// Its place in the store, and in the order in which releases were first installed.
+  /// The row number in the store. Release numbers ascend in the order of first installation.
   package let number: Int64
   /// The release.
   package let release: Release
-  /// When it was first reported.
+  /// The time the release was first reported.
   package let installed: Timestamp
-  /// When it was last reported where another had been before.
+  /// The time the release was last reported after another one.
   package var last: Timestamp
 
-  /// Puts both together.
+  /// Creates an entry of the history.
   package init(number: Int64, release: Release, installed: Timestamp, last: Timestamp) {
     self.number = number
     self.release = release
@@ -69,20 +69,20 @@ package struct InstalledRelease: Equatable, Sendable {
   }
 }
 
-/// What a session reported, and what it was told: it is told the same again.
+/// The report of a session, with the answer. A repeated report gets the same answer.
 package struct VersionReport: Equatable, Sendable {
-  /// Its place in the store, and in the order of the reports.
+  /// The row number in the store. Report numbers ascend in the order of the reports.
   package let number: Int64
   /// The session.
   package let session: UUID
-  /// What it reported.
+  /// The reported release.
   package let release: Release
-  /// What that is beside ``previous``.
+  /// The relation of the release to ``previous``.
   package let state: VersionState
-  /// What the session before had; nil for the first.
+  /// The release of the session before; nil for the first report.
   package let previous: Release?
 
-  /// Puts a report together.
+  /// Creates a report.
   package init(number: Int64, session: UUID, release: Release, state: VersionState, previous: Release?) {
     self.number = number
     self.session = session
@@ -94,14 +94,14 @@ package struct VersionReport: Equatable, Sendable {
 
 /// A name that was claimed for a version.
 package struct VersionClaim: Equatable, Sendable {
-  /// Its place in the store, and in the order of the claims.
+  /// The row number in the store. Claim numbers ascend in the order of the claims.
   package let number: Int64
   /// The version.
   package let version: Text
   /// The name.
   package let name: Text
 
-  /// Puts a claim together.
+  /// Creates a claim.
   package init(number: Int64, version: Text, name: Text) {
     self.number = number
     self.version = version
@@ -109,43 +109,43 @@ package struct VersionClaim: Equatable, Sendable {
   }
 }
 
-/// One thing that happened to the versions of an app or the system: each is a row that comes, changes or goes.
+/// A change of an app's or the system's versions: a row that is added, changed or removed.
 package enum VersionChange: Equatable, Sendable {
-  /// A release came for the first time.
+  /// A release was reported for the first time.
   case installed(VersionSubject, InstalledRelease)
-  /// A release of the history came again.
+  /// A release of the history was reported again after another one.
   case reinstalled(VersionSubject, InstalledRelease)
-  /// A session reported, and its release is the current one.
+  /// A session reported a release, which is now the current one.
   case reported(VersionSubject, VersionReport)
   /// A name was claimed.
   case claimed(VersionSubject, VersionClaim)
-  /// A release left the history.
+  /// A release was removed from the history.
   case releaseForgotten(VersionSubject, InstalledRelease)
-  /// What a session was told is not kept any more.
+  /// The report of a session was removed.
   case reportForgotten(VersionSubject, VersionReport)
-  /// A claim is not kept any more.
+  /// A claim was removed.
   case claimForgotten(VersionSubject, VersionClaim)
 }
 
 // MARK: - Requests
 
-/// Requests about versions (protocol, section 5). An app that is not named is the peer's own.
+/// Requests about versions (identityd-protocol(7), section "VERSIONS"). Without an app, the peer's own app is meant.
 package enum VersionCommand: Equatable, Sendable {
-  /// The app runs this release.
+  /// `version report`: reports the release that the app runs.
   case report(Release, app: Text?)
-  /// What would a session that runs this release be told?
+  /// `version report dry-run=yes`: returns the answer to a report without reporting.
   case preview(Release, app: Text?)
-  /// What was reported last, by this session where it has reported.
+  /// `version state`: returns the last report, that of this session if there is one.
   case state(VersionQuestion)
-  /// Every release there was.
+  /// `version history`: lists all releases.
   case history(VersionQuestion)
-  /// Run-once work: am I the first to claim this name for the version?
+  /// `version claim`: claims run-once work of the version. Only the first caller for a name gets `first`.
   case claim(name: Text, app: Text?)
 }
 
-/// Whose versions a question is about.
+/// The owner of the versions that a request asks about.
 package enum VersionQuestion: Equatable, Sendable {
   case system
-  /// The app that is named, else the peer's own.
+  /// The named app, or the peer's own if none is named.
   case app(named: Text?)
 }

@@ -1,14 +1,14 @@
-/// An answer before it is bytes: rows, then the words and attributes of the final `OK`.
+/// An answer before it is encoded: rows, then the words and attributes of the final `OK`.
 package struct Reply: Equatable, Sendable {
-  /// One piece of an answer, in the order it is written.
+  /// A part of an answer. The order of the parts is the order in which they are written.
   package enum Part: Equatable, Sendable {
-    /// Begins a row: what follows belongs to it.
+    /// The start of a row. The parts that follow belong to the row.
     case row
-    /// Begins the final line.
+    /// The start of the final line.
     case final
     /// A positional word.
     case word(Value)
-    /// `name=value`.
+    /// An attribute: `name=value`.
     case attribute(String, Value)
   }
 
@@ -22,21 +22,23 @@ package struct Reply: Equatable, Sendable {
     case yesOrNo(Bool)
   }
 
-  /// Rows of one kind, each made when it is written: a long list is never held as parts.
+  /// Rows of one kind. Each row is made only when it is written, so a long list is never held as parts.
   package struct Rows: Equatable, Sendable {
-    /// How many there are.
+    /// The number of rows.
     package let count: Int
     private let describe: @Sendable (Int, inout Reply) -> Void
 
-    /// - Parameter describe: adds the words and attributes of one of the elements.
+    /// Creates rows.
+    ///
+    /// - Parameter describe: adds the words and attributes of one element to a reply.
     init<Element: Sendable>(_ elements: [Element], _ describe: @escaping @Sendable (Element, inout Reply) -> Void) {
       count = elements.count
       self.describe = { describe(elements[$0], &$1) }
     }
 
-    /// Puts one of the rows in the place of what is in a reply.
+    /// Replaces the parts of a reply with one of the rows.
     ///
-    /// - Parameter index: counted from 0, and less than ``count``.
+    /// - Parameter index: the index of the row, from 0 and less than ``count``.
     package func write(_ index: Int, in reply: inout Reply) {
       reply.parts.removeAll(keepingCapacity: true)
       reply.row()
@@ -54,25 +56,25 @@ package struct Reply: Equatable, Sendable {
     }
   }
 
-  /// Rows that stand before all ``parts``.
+  /// The rows that precede all ``parts``.
   package private(set) var rows: Rows?
 
-  /// The pieces in order, without those of ``rows``.
+  /// The parts in order, without those of ``rows``.
   package private(set) var parts: [Part] = []
 
-  /// The pieces in order, those of ``rows`` first.
+  /// All parts in order, those of ``rows`` first.
   package var allParts: [Part] { (rows?.parts ?? []) + parts }
 
-  /// The item whose secret stands as `data=` right behind the final `OK`; the attributes follow it.
+  /// The item whose secret follows the final `OK` as `data=`, before the attributes.
   package var item: Item?
 
-  /// Starts an empty answer; call ``ok()`` before it is sent.
+  /// Creates an empty answer. Call ``ok()`` before the answer is sent.
   package init() {}
 
-  /// Rows of one kind, and their number.
+  /// Returns a reply with one row per element and the number of rows.
   ///
-  /// - Parameter describe: adds the words and attributes of a row. It is called when the row is written, so it must hold
-  ///   no more than it needs.
+  /// - Parameter describe: adds the words and attributes of a row. The closure lives until the row is written, so it
+  ///   must capture no more than it needs.
   package static func rows<Element: Sendable>(
     _ elements: [Element], _ describe: @escaping @Sendable (Element, inout Reply) -> Void
   ) -> Reply {
@@ -89,10 +91,10 @@ package struct Reply: Equatable, Sendable {
     return reply
   }
 
-  /// Of the parts of an answer to a change.
+  /// The usual number of parts in the answer to a change.
   private static let usualCount = 4
 
-  /// `OK` and one word.
+  /// Returns `OK` with one word.
   package static func done(_ value: Value) -> Reply {
     var reply = done
     reply.word(value)
@@ -108,7 +110,7 @@ package struct Reply: Equatable, Sendable {
   /// Adds a positional word.
   package mutating func word(_ value: Value) { parts.append(.word(value)) }
 
-  /// Adds an attribute; a nil value leaves it out.
+  /// Adds an attribute, unless the value is nil.
   package mutating func attribute(_ name: String, _ value: Value?) {
     if let value { parts.append(.attribute(name, value)) }
   }

@@ -1,11 +1,11 @@
-/// A number for each scope: changing one of two copies costs the copy of a few.
+/// A number for each scope. A change of one of two copies duplicates only a small part.
 package struct ScopeNumbers: Sendable {
   private var numbers = DividedDictionary<Scope, Int64>()
 
-  /// There is none.
+  /// Creates an empty table.
   package init() {}
 
-  /// The numbers of those identifiers that are in force.
+  /// Creates the table of the numbers of those identifiers that are in force.
   package init(inForce identifiers: [NumberedIdentifier]) {
     numbers = DividedDictionary(minimumCapacity: identifiers.count)
     for entry in identifiers where entry.identifier.end == nil { numbers[entry.identifier.scope] = entry.number }
@@ -17,6 +17,6 @@ package struct ScopeNumbers: Sendable {
     set { numbers[scope] = newValue }
   }
 
-  /// Takes the number of a scope out.
+  /// Removes and returns the number of a scope.
   package mutating func removeValue(forKey scope: Scope) -> Int64? { numbers.removeValue(forKey: scope) }
 }

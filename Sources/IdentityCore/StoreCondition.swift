@@ -1,17 +1,17 @@
-/// What the store can do now.
+/// The operations that the store can perform now.
 package enum StoreCondition: Equatable, Sendable {
-  /// Everything.
+  /// Reads and changes are possible.
   case writable
-  /// The disk is full: reads go on, and changes again once there is room.
+  /// The disk is full. Reads continue, and changes resume once there is room.
   case full
-  /// A commit failed: reads go on, and nothing is acknowledged until the store was written anew.
+  /// A commit failed. Reads continue, and no change is acknowledged before the store has been rewritten.
   case unwritable(String)
-  /// Something in it is not what this daemon wrote: what is proven is served, and nothing is changed or made up.
+  /// Part of the content is not as this daemon wrote it. Proven records are served, and none is changed or created.
   case damaged(String)
-  /// The disk did not let it be read: nothing of it is served, and nothing is changed or made up.
+  /// The disk could not be read. No record is served, changed or created.
   case unreadable(String)
 
-  /// The answer to a change; nil where changes are possible.
+  /// The answer to a change; nil if changes are possible.
   package var refusal: Refusal? {
     switch self {
     case .writable: nil
@@ -22,7 +22,7 @@ package enum StoreCondition: Equatable, Sendable {
     }
   }
 
-  /// One word for `status`.
+  /// The value of the `store` row in `status`.
   package var name: String {
     switch self {
     case .writable: "ok"
@@ -35,7 +35,7 @@ package enum StoreCondition: Equatable, Sendable {
 }
 
 extension Refusal {
-  /// The answer to a change that may have come to the disk although its commit failed.
+  /// Returns the answer to a change that may be on disk although its commit failed.
   package static func uncertain(_ condition: StoreCondition) -> Refusal {
     let why =
       switch condition {

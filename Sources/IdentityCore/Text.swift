@@ -1,27 +1,27 @@
-/// Text as the protocol has it: valid UTF-8 without NUL, compared byte by byte.
+/// Text of the protocol: valid UTF-8 without NUL, compared byte by byte.
 ///
-/// Swift's own strings compare by canonical equivalence (`"\u{212A}" == "K"`), which would let one name pass for
-/// another where rights are decided; bytes do not.
+/// Swift strings compare by canonical equivalence (`"\u{212A}" == "K"`), so one name could pass for another in an
+/// access check. A comparison of bytes has no such equivalence.
 package struct Text: Hashable, Sendable {
   /// The UTF-8 bytes.
   package let bytes: [UInt8]
 
-  /// Takes bytes that are known to be valid: they passed the parser, or were written by this program.
+  /// Creates text from bytes that are known to be valid: the parser checked them, or this program wrote them.
   package init(trusted bytes: [UInt8]) { self.bytes = bytes }
 
-  /// Takes bytes of unknown making; nil unless they are valid UTF-8 without NUL.
+  /// Creates text from unchecked bytes. Returns nil unless they are valid UTF-8 without NUL.
   package init?(validating bytes: [UInt8]) {
     guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil else { return nil }
     self.bytes = bytes
   }
 
-  /// Takes a string of this program's own.
+  /// Creates text from a string of this program.
   package init(_ string: String) { bytes = Array(string.utf8) }
 
-  /// Whether there is nothing in it.
+  /// Whether the text has no bytes.
   package var isEmpty: Bool { bytes.isEmpty }
 
-  /// Eight bytes at a time: an array hashes one after the other.
+  /// Hashes eight bytes at a time, whereas an array hashes its elements one by one.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(bytes.count)
     var word: UInt64 = 0
@@ -34,14 +34,14 @@ package struct Text: Hashable, Sendable {
 }
 
 extension Text: ExpressibleByStringLiteral, CustomStringConvertible {
-  /// Makes text from a literal.
+  /// Creates text from a literal.
   package init(stringLiteral value: String) { self.init(value) }
 
-  /// The same text as a Swift string.
+  /// The text as a Swift string.
   package var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 extension Text: Comparable {
-  /// Orders by bytes, as SQLite's BINARY collation does.
+  /// Orders by bytes, like the BINARY collation of SQLite.
   package static func < (left: Text, right: Text) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
 }

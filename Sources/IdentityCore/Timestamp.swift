@@ -1,29 +1,29 @@
-/// A moment: milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
+/// A point in time: milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
 package struct Timestamp: Hashable, Comparable, Sendable {
-  /// Milliseconds since the epoch; negative before it.
+  /// Milliseconds since the epoch; negative before the epoch.
   package let milliseconds: Int64
 
-  /// Makes the moment that many milliseconds after the epoch.
+  /// Creates a timestamp from milliseconds since the epoch.
   package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
   /// Orders by time.
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 }
 
-/// A day of UTC.
+/// A day in UTC.
 package struct Day: Hashable, Comparable, Sendable {
-  /// Days since 1970-01-01; negative before it.
+  /// Days since 1970-01-01; negative before that day.
   package let number: Int64
 
-  /// Makes the day that many days after 1970-01-01.
+  /// Creates a day from the number of days since 1970-01-01.
   package init(number: Int64) { self.number = number }
 
-  /// The day of a moment.
+  /// Creates the day of a point in time.
   package init(of moment: Timestamp) {
     number = moment.milliseconds.flooredQuotientAndRemainder(dividingBy: 86_400_000).0
   }
 
-  /// Its first moment; nil beyond the years that a timestamp can be written in.
+  /// The first moment of the day; nil if it overflows a timestamp.
   package var start: Timestamp? {
     let (milliseconds, overflows) = number.multipliedReportingOverflow(by: 86_400_000)
     return overflows ? nil : Timestamp(milliseconds: milliseconds)
@@ -39,15 +39,15 @@ extension Timestamp {
   /// The length of the RFC 3339 form, in bytes.
   package static let textLength = 24
 
-  /// Appends `2026-11-21T08:39:12.345Z`: UTC, three decimals, always 24 bytes for the years 0 to 9999.
+  /// Appends the RFC 3339 form, like `2026-11-21T08:39:12.345Z`: UTC, three decimals, always 24 bytes.
   ///
-  /// A year outside those is written as the nearest moment inside them.
+  /// A timestamp outside of the years 0 to 9999 is written as the nearest moment inside.
   package func append(to output: inout [UInt8]) {
-    // In one piece: an array is looked at with each byte that it takes by itself.
+    // A single append, because each append checks the array's uniqueness and capacity.
     output.append(addingCapacity: Self.textLength) { append(to: &$0) }
   }
 
-  /// The same, where there is room.
+  /// Appends the RFC 3339 form to a span that has room for it.
   package func append(to text: inout OutputSpan<UInt8>) {
     let clamped = min(max(milliseconds, Self.earliest), Self.latest)
     let (days, rest) = clamped.flooredQuotientAndRemainder(dividingBy: 86_400_000)
@@ -70,10 +70,10 @@ extension Timestamp {
     text.append(UInt8(ascii: "Z"))
   }
 
-  /// Reads exactly the form that `append` writes; nil for anything else.
+  /// Parses exactly the form that `append` writes. Returns nil for anything else.
   package init?(parsing text: Text) { self.init(parsing: text.bytes.span) }
 
-  /// The same, of bytes.
+  /// Parses exactly the form that `append` writes. Returns nil for anything else.
   package init?(parsing bytes: borrowing Span<UInt8>) {
     guard bytes.count == 24 else { return nil }
     guard bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"), bytes[10] == UInt8(ascii: "T"),
@@ -90,7 +90,7 @@ extension Timestamp {
     self.init(milliseconds: seconds * 1_000 + thousandth)
   }
 
-  /// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: what four digits of a year can say.
+  /// The range of a four-digit year: 0000-01-01T00:00:00.000Z to 9999-12-31T23:59:59.999Z.
   private static let earliest: Int64 = -62_167_219_200_000
   private static let latest: Int64 = 253_402_300_799_999
 }
@@ -105,7 +105,7 @@ extension Timestamp: CustomStringConvertible {
 }
 
 extension Span<UInt8> {
-  /// The number that these digits are; nil where one is none.
+  /// Returns the value of these decimal digits, or nil if a byte is not a digit.
   fileprivate func decimal(_ range: Range<Int>) -> Int64? {
     var value: Int64 = 0
     for index in range {
@@ -119,7 +119,8 @@ extension Span<UInt8> {
 
 /// A date of the proleptic Gregorian calendar.
 ///
-/// Counting years from March puts the leap day last, so that the days before a month are a linear formula.
+/// The calculation counts years from March. The leap day is then the last day of a year, and the number of days before
+/// a month is a linear formula.
 private struct CivilDate: Equatable {
   var year: Int64
   var month: Int64
@@ -132,7 +133,7 @@ private struct CivilDate: Equatable {
   }
 
   init(daysSinceEpoch: Int64) {
-    // 719,468 days lie between 0000-03-01 and 1970-01-01; 146,097 days are a cycle of 400 years.
+    // 719,468 days lie between 0000-03-01 and 1970-01-01. A cycle of 400 years has 146,097 days.
     let (cycle, dayOfCycle) = (daysSinceEpoch + 719_468).flooredQuotientAndRemainder(dividingBy: 146_097)
     let yearOfCycle = (dayOfCycle - dayOfCycle / 1_460 + dayOfCycle / 36_524 - dayOfCycle / 146_096) / 365
     let dayOfYear = dayOfCycle - (365 * yearOfCycle + yearOfCycle / 4 - yearOfCycle / 100)
@@ -151,7 +152,7 @@ private struct CivilDate: Equatable {
 }
 
 extension Int64 {
-  /// Division that rounds down, so that the remainder is never negative.
+  /// Divides with rounding down, so that the remainder is never negative.
   fileprivate func flooredQuotientAndRemainder(dividingBy divisor: Int64) -> (Int64, Int64) {
     let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
     return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)

@@ -1,34 +1,34 @@
-/// A push token (protocol, section 6): an app has one of each provider's on this device.
+/// A push token (identityd-protocol(7), section "PUSH TOKENS"). An app has one token per provider on this device.
 ///
-/// It never changes. On its way through the daemon it is handed on a dozen times and then held by both registries, so it
-/// is one reference, and not one to each of its texts.
+/// The object is immutable. The daemon passes a token on a dozen times and then keeps it in both registries, and each
+/// copy of a reference retains one object instead of every text.
 package final class Token: Equatable, Sendable {
-  /// Its place in the store, and in the order in which tokens were first put.
+  /// The row number in the store. Token numbers ascend in the order in which tokens were first put.
   package let number: Int64
-  /// Whose it is.
+  /// The app that has the token.
   package let app: Text
-  /// Who gave it.
+  /// The provider that issued the token.
   package let provider: Text
-  /// The token itself: opaque.
+  /// The token value, which is opaque.
   package let value: Text
-  /// The provider's environment that it is for.
+  /// The provider's environment that the token is for.
   package let environment: Text?
-  /// The provider's topic that it is for.
+  /// The provider's topic that the token is for.
   package let topic: Text?
-  /// The device identifier as the app sees it.
+  /// The device identifier that the app sees.
   package let device: UUID
-  /// Whether no sender said that the provider refuses it.
+  /// Whether the token is valid: no sender has reported that the provider refuses it.
   package let isValid: Bool
-  /// When the app first had a token of this provider's.
+  /// The time the app first had a token of this provider.
   package let created: Timestamp
-  /// When it became what it is now.
+  /// The time the token last changed.
   package let changed: Timestamp
-  /// When the app last said that this is its token.
+  /// The time the app last put this token.
   package let confirmed: Timestamp
-  /// Tells one token from another where the token itself has no place, as in an event.
+  /// Identifies the token in events, which must not contain the token value.
   package let fingerprint: Text
 
-  /// Puts a token together.
+  /// Creates a token.
   package init(
     number: Int64, app: Text, provider: Text, value: Text, environment: Text?, topic: Text?, device: UUID,
     isValid: Bool, created: Timestamp, changed: Timestamp, confirmed: Timestamp, fingerprint: Text
@@ -47,7 +47,7 @@ package final class Token: Equatable, Sendable {
     self.fingerprint = fingerprint
   }
 
-  /// The same token, of which something is another.
+  /// Returns a copy of the token with some properties changed.
   package func with(
     device: UUID? = nil, isValid: Bool? = nil, changed: Timestamp? = nil, confirmed: Timestamp? = nil
   ) -> Token {
@@ -67,31 +67,31 @@ package final class Token: Equatable, Sendable {
   }
 }
 
-/// What happened to a token that is there afterwards.
+/// The kind of change of a token that exists afterwards.
 package enum TokenChange: Equatable, Sendable {
   case created
   case replaced
-  /// It is what it was, and its app said so: nobody is told.
+  /// The app put the same token again. No event is sent.
   case confirmed
   case invalidated
-  /// The device identifier is another one.
+  /// The device identifier changed.
   case rehomed(from: UUID)
 }
 
 // MARK: - Requests
 
-/// What an app says of a token.
+/// The token that an app registers.
 package struct TokenRegistration: Equatable, Sendable {
-  /// Who gave it.
+  /// The provider that issued the token.
   package let provider: Text
-  /// The token itself.
+  /// The token value.
   package let value: Text
-  /// The environment, where the provider has such.
+  /// The environment, if the provider has environments.
   package let environment: Text?
-  /// The topic, where the provider has such.
+  /// The topic, if the provider has topics.
   package let topic: Text?
 
-  /// Puts a registration together.
+  /// Creates a registration.
   package init(provider: Text, value: Text, environment: Text? = nil, topic: Text? = nil) {
     self.provider = provider
     self.value = value
@@ -100,24 +100,24 @@ package struct TokenRegistration: Equatable, Sendable {
   }
 }
 
-/// Requests about push tokens (protocol, section 6). An app that is not named is the peer's own.
+/// Requests about push tokens (identityd-protocol(7), section "PUSH TOKENS"). Without an app, the peer's own is meant.
 package enum TokenCommand: Equatable, Sendable {
-  /// This is the app's token now.
+  /// `token put`: registers a token for the app.
   case put(TokenRegistration, app: Text?)
-  /// The app's token of a provider.
+  /// `token get`: returns the app's token of a provider.
   case get(provider: Text, app: Text?)
-  /// Tokens; where a number of seconds is given, those that were not confirmed for that long.
+  /// `token list`: returns tokens. `stale` is the minimum number of seconds since a token was last confirmed, if given.
   case list(TokenOwners, stale: Int64?)
-  /// The provider refuses this token.
+  /// `token invalidate`: marks a token that the provider refuses.
   case invalidate(provider: Text, value: Text, app: Text?)
-  /// The app has no token of this provider's any more.
+  /// `token delete`: deletes the app's token of a provider.
   case delete(provider: Text, app: Text?)
 }
 
-/// Whose tokens are listed.
+/// The apps whose tokens are listed.
 package enum TokenOwners: Equatable, Sendable {
-  /// The app that is named, else the peer's own.
+  /// The named app, or the peer's own if none is named.
   case app(named: Text?)
-  /// All apps: `app=*`.
+  /// All apps (`app=*`).
   case all
 }

@@ -1,10 +1,10 @@
 /// The push tokens of all apps.
 package struct TokenTable: Equatable, Sendable {
-  /// Those of an app, in the order they were first put: they are few, and looked through.
+  /// The tokens of each app in the order in which they were first put: few enough for a linear search.
   private var apps = DividedDictionary<Text, [Token]>()
-  /// How many there are.
+  /// The number of tokens.
   package private(set) var count = 0
-  /// The number of the token that was first put last.
+  /// The highest number of any token.
   package private(set) var lastNumber: Int64 = 0
 
   /// An app's token of a provider.
@@ -13,16 +13,15 @@ package struct TokenTable: Equatable, Sendable {
     return tokens.place(of: provider).map { tokens[$0] }
   }
 
-  /// An app's tokens, in the order they were first put.
+  /// Returns an app's tokens in the order in which they were first put.
   package func tokens(of app: Text) -> [Token] { apps[app] ?? [] }
 
-  /// How many tokens an app has.
   func count(of app: Text) -> Int { apps[app]?.count ?? 0 }
 
-  /// Every token, in the order they were first put.
+  /// All tokens in the order in which they were first put.
   package var all: [Token] { apps.values.flatMap(\.self).sorted { $0.number < $1.number } }
 
-  /// Takes a token in, in the place of one of the same app and provider.
+  /// Adds a token, or replaces the app's token of the same provider.
   mutating func store(_ token: Token) {
     let isNew = apps.update(token.app) { (tokens: inout [Token]?) in
       let place = tokens?.place(of: token.provider)
@@ -38,7 +37,7 @@ package struct TokenTable: Equatable, Sendable {
     lastNumber = max(lastNumber, token.number)
   }
 
-  /// Lets go of an app's token.
+  /// Removes the token of the same app and provider.
   mutating func remove(_ token: Token) {
     let isGone = apps.update(token.app) { (tokens: inout [Token]?) in
       guard let place = tokens?.place(of: token.provider) else { return false }
@@ -51,6 +50,5 @@ package struct TokenTable: Equatable, Sendable {
 }
 
 extension [Token] {
-  /// Where the one of a provider is.
   fileprivate func place(of provider: Text) -> Int? { indices.first { self[$0].provider == provider } }
 }

@@ -5,19 +5,19 @@ package struct UUID: Hashable, Sendable {
   /// The last eight bytes, most significant first.
   package let low: UInt64
 
-  /// Makes the identifier with exactly these bits.
+  /// Creates a UUID from its bits.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
-  /// All bits zero (RFC 9562, section 5.9): a placeholder, nobody's identifier.
+  /// The all-zero UUID (RFC 9562, section 5.9): a placeholder that is never an identifier.
   package static let zero = UUID(high: 0, low: 0)
 
-  /// All bits one (RFC 9562, section 5.10): nobody's identifier either.
+  /// The all-one UUID (RFC 9562, section 5.10), which is never an identifier either.
   package static let ones = UUID(high: .max, low: .max)
 
-  /// Whether this is one of the two that are nobody's identifier.
+  /// Whether the UUID is all zeros or all ones, and so never an identifier.
   package var isPlaceholder: Bool { self == .zero || self == .ones }
 
   /// The sixteen bytes, most significant first.
@@ -25,7 +25,7 @@ package struct UUID: Hashable, Sendable {
     [high, low].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> UInt64(56 - 8 * $0)) } }
   }
 
-  /// Sets the version and variant bits over 128 random or hashed bits (RFC 9562, sections 4.1 and 4.2).
+  /// Returns random or hashed bits with the version and variant bits set (RFC 9562, sections 4.1 and 4.2).
   package func stamped(version: UInt64) -> UUID {
     UUID(
       high: high & 0xffff_ffff_ffff_0fff | version << 12,
@@ -39,10 +39,9 @@ extension UUID {
   /// The length of the canonical form, in bytes.
   package static let textLength = 36
 
-  /// Reads 32 hexadecimal digits, or 36 characters with hyphens at 8, 13, 18 and 23; either case.
+  /// Parses 32 hexadecimal digits, or 36 characters with hyphens at 8, 13, 18 and 23, in either case.
   ///
-  /// Nothing else is a UUID here: no braces, no `urn:uuid:`, no white space around it.
-  /// Returns nil for anything else.
+  /// Returns nil for any other form: braces, `urn:uuid:` and surrounding white space are rejected.
   package init?(parsing text: borrowing Span<UInt8>) {
     guard text.count == 32 || text.count == Self.textLength else { return nil }
     let hyphenated = text.count == Self.textLength
@@ -59,16 +58,16 @@ extension UUID {
     self.init(high: bits.high, low: bits.low)
   }
 
-  /// Reads a UUID from text; nil when it is none.
+  /// Parses a UUID from text. Returns nil if the text is not a UUID.
   package init?(_ text: Text) { self.init(parsing: text.bytes.span) }
 
   /// Appends the canonical form: 36 bytes, lower case, with hyphens.
   package func append(to output: inout [UInt8]) {
-    // In one piece: an array is looked at with each byte that it takes by itself.
+    // A single append, because each append checks the array's uniqueness and capacity.
     output.append(addingCapacity: Self.textLength) { append(to: &$0) }
   }
 
-  /// The same, where there is room.
+  /// Appends the canonical form to a span that has room for it.
   package func append(to text: inout OutputSpan<UInt8>) {
     Self.append(high >> 32, digits: 8, to: &text)
     text.append(UInt8(ascii: "-"))
@@ -81,7 +80,7 @@ extension UUID {
     Self.append(low, digits: 12, to: &text)
   }
 
-  /// Appends the last digits of a word.
+  /// Appends the low hexadecimal digits of a word.
   @inline(__always)
   private static func append(_ word: UInt64, digits: Int, to text: inout OutputSpan<UInt8>) {
     var shift = UInt64(4 * digits)
@@ -94,7 +93,7 @@ extension UUID {
 }
 
 extension Text {
-  /// The canonical form.
+  /// Creates text in the canonical form.
   package init(_ uuid: UUID) {
     var bytes: [UInt8] = []
     uuid.append(to: &bytes)
@@ -111,7 +110,7 @@ extension UUID: CustomStringConvertible {
   }
 }
 
-/// The value of one hexadecimal digit in either case, or nil.
+/// Returns the value of a hexadecimal digit in either case, or nil.
 package func hexadecimalDigit(_ byte: UInt8) -> UInt8? {
   switch byte {
   case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")

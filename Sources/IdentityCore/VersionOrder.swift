@@ -1,19 +1,19 @@
-/// How two versions are compared (protocol, section 5).
+/// A rule for comparing versions (identityd-protocol(7), section "How versions are ordered").
 package enum VersionOrder: String, CaseIterable, Sendable {
-  /// Fields between dots, each as the number that it begins with.
+  /// Compares the fields between dots by the numbers that they begin with.
   case numeric
-  /// As `systemd-analyze compare-versions` does
+  /// Compares like `systemd-analyze compare-versions`
   /// (uapi-group.org/specifications/specs/version_format_specification).
   case linux
 
-  /// How one version stands to another.
+  /// The relation of a first version to a second one.
   package enum Outcome: String, Sendable {
     case less
     case equal
     case greater
   }
 
-  /// How the first version stands to the second.
+  /// Returns the relation of the first version to the second.
   package func compare(_ left: Text, _ right: Text) -> Outcome {
     switch self {
     case .numeric: Self.compareNumbers(left.bytes, right.bytes)
@@ -25,7 +25,7 @@ package enum VersionOrder: String, CaseIterable, Sendable {
 // MARK: - Numeric
 
 extension VersionOrder {
-  /// Empty fields are none, and those that are missing are 0.
+  /// Compares field by field. Empty fields are skipped, and missing fields count as 0.
   private static func compareNumbers(_ left: [UInt8], _ right: [UInt8]) -> Outcome {
     let dot = UInt8(ascii: ".")
     let (lefts, rights) = (left.split(separator: dot), right.split(separator: dot))
@@ -38,7 +38,7 @@ extension VersionOrder {
     return .equal
   }
 
-  /// Compares numbers of any length: without leading zeros the longer one is greater.
+  /// Compares numbers of any length. Without leading zeros, the longer number is greater.
   private static func compareDigits(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
     let zero = UInt8(ascii: "0")
     let (left, right) = (left.drop { $0 == zero }, right.drop { $0 == zero })
@@ -46,7 +46,7 @@ extension VersionOrder {
     return compareBytes(left, right)
   }
 
-  /// Compares byte by byte; of two that begin alike the longer one is greater.
+  /// Compares byte by byte. If one text is a prefix of the other, the longer one is greater.
   private static func compareBytes(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
     if left.elementsEqual(right) { return .equal }
     return left.lexicographicallyPrecedes(right) ? .less : .greater
@@ -56,26 +56,27 @@ extension VersionOrder {
 // MARK: - Linux
 
 extension VersionOrder {
-  /// Goes through both a segment at a time. Bytes that have no part in a version only separate.
+  /// Compares segment by segment. Bytes that cannot be part of a version only separate segments.
   private static func compareSegments(_ left: [UInt8], _ right: [UInt8]) -> Outcome {
     var (left, right) = (left[...], right[...])
     while true {
       left = left.drop { !$0.isVersionByte }
       right = right.drop { !$0.isVersionByte }
-      // What comes before the version itself, as in 1.2~rc1, is less even than its end.
+      // A pre-release, such as 1.2~rc1, is less than the version itself, whose text ends here.
       if let outcome = skip("~", &left, &right) { return outcome }
       if left.isEmpty || right.isEmpty {
         guard left.isEmpty != right.isEmpty else { return .equal }
         return left.isEmpty ? .less : .greater
       }
-      // A new release of a package is less than a later patch of it, and that less than another point of the version.
+      // In ascending order: a new release of a package ("-"), a later patch ("^"), a further field of the
+      // version (".").
       for mark in ["-", "^", "."] as [Unicode.Scalar] {
         if let outcome = skip(mark, &left, &right) { return outcome }
       }
       let isNumber = left.first?.isDigit == true || right.first?.isDigit == true
       let leftSegment = left.prefix { isNumber ? $0.isDigit : $0.isLetter }
       let rightSegment = right.prefix { isNumber ? $0.isDigit : $0.isLetter }
-      // A number is greater than letters, or nothing, in its place.
+      // A number is greater than letters or an empty segment.
       if isNumber, leftSegment.isEmpty != rightSegment.isEmpty { return leftSegment.isEmpty ? .less : .greater }
       let outcome =
         isNumber ? compareDigits(leftSegment, rightSegment) : compareBytes(leftSegment, rightSegment)
@@ -85,7 +86,7 @@ extension VersionOrder {
     }
   }
 
-  /// Takes a mark off both; where only one begins with it, that one is less.
+  /// Removes a mark from both texts. If only one text begins with the mark, that text is less.
   private static func skip(
     _ mark: Unicode.Scalar, _ left: inout ArraySlice<UInt8>, _ right: inout ArraySlice<UInt8>
   ) -> Outcome? {

@@ -1,18 +1,18 @@
-/// All that is known of the versions of an app, or of the system.
+/// The releases, reports and claims of an app or of the system.
 package struct VersionHistory: Equatable, Sendable {
-  /// Whose they are.
+  /// The app or the system that the history belongs to.
   package let subject: VersionSubject
-  /// First installed first.
+  /// The releases in the order of their first installation.
   package fileprivate(set) var releases: [InstalledRelease] = []
-  /// What the last sessions reported; the last is the current one.
+  /// The reports of the last sessions, oldest first. The last one is current.
   package fileprivate(set) var reports: [VersionReport] = []
-  /// First claimed first.
+  /// The claims, oldest first.
   package fileprivate(set) var claims: [VersionClaim] = []
 
-  /// What was reported last.
+  /// The last report.
   package var current: VersionReport? { reports.last }
 
-  /// When a release was installed; nil for one that is not in the history.
+  /// Returns the entry of a release; nil if the release is not in the history.
   func installed(_ release: Release) -> InstalledRelease? { releases.first { $0.release == release } }
 
   fileprivate var isEmpty: Bool { releases.isEmpty && reports.isEmpty && claims.isEmpty }
@@ -21,29 +21,29 @@ package struct VersionHistory: Equatable, Sendable {
 /// The versions of all apps and of the system.
 package struct VersionTable: Equatable, Sendable {
   private var histories = DividedDictionary<VersionSubject, VersionHistory>()
-  /// How many releases all apps together have.
+  /// The number of releases of all apps together.
   private(set) var releases = 0
-  /// How many claims all apps together have.
+  /// The number of claims of all apps together.
   private(set) var claims = 0
-  /// The number of the release that came last.
+  /// The highest number of any release.
   package private(set) var lastRelease: Int64 = 0
-  /// The number of the last report.
+  /// The highest number of any report.
   package private(set) var lastReport: Int64 = 0
-  /// The number of the last claim.
+  /// The highest number of any claim.
   package private(set) var lastClaim: Int64 = 0
 
-  /// Nothing is known.
+  /// Creates an empty table.
   package init() {}
 
-  /// What is known of an app's versions, or of the system's.
+  /// The history of an app or of the system; empty if nothing is known.
   package subscript(subject: VersionSubject) -> VersionHistory {
     histories[subject] ?? VersionHistory(subject: subject)
   }
 
-  /// Every history there is: the system's, then the apps' by their names.
+  /// All histories: first that of the system, then those of the apps by ID.
   package var all: [VersionHistory] { histories.values.sorted { $0.subject < $1.subject } }
 
-  /// Takes a change in.
+  /// Applies a change.
   package mutating func apply(_ change: VersionChange) {
     switch change {
     case .installed(let subject, let installed):
@@ -73,14 +73,15 @@ package struct VersionTable: Equatable, Sendable {
     }
   }
 
-  /// Takes a row out, looked for from the end: there it costs little, and a history that ends goes from there.
+  /// Removes a row. The search starts at the end, because removing there is cheap and a history is removed from
+  /// the end.
   private static func remove<Row>(from rows: inout [Row], where isMeant: (Row) -> Bool) {
     if let place = rows.lastIndex(where: isMeant) { rows.remove(at: place) }
   }
 
   private mutating func edit(_ subject: VersionSubject, _ body: (inout VersionHistory) -> Void) {
     var history = self[subject]
-    // The only reference, so that nothing is copied.
+    // Removes the history from the dictionary, so that the only reference is here and no copy is made.
     histories[subject] = nil
     body(&history)
     if !history.isEmpty { histories[subject] = history }

@@ -1,7 +1,9 @@
-// Apps and their manifests (protocol, section 2).
+// Apps and their manifests (identityd-protocol(7), section "WHO IS ASKING").
 extension Registry {
-  /// The manifests that are in force once a survey is taken in: those found, and for a faulty one what the app had. A
-  /// survey that failed leaves what there is.
+  /// Returns the manifests in force after a survey.
+  ///
+  /// If a manifest is faulty, the app's present manifest stays in force. If the survey failed, all present
+  /// manifests do.
   package func manifests(after survey: ManifestSurvey) -> [Text: ManifestSurvey.Entry] {
     switch survey {
     case .unreadable:
@@ -20,11 +22,13 @@ extension Registry {
     }
   }
 
-  /// What it takes to have exactly these manifests' apps installed.
+  /// Returns the changes after which exactly the apps with these manifests are installed, besides apps without
+  /// a manifest.
   ///
   /// - Parameters:
-  ///   - survey: what was found. An app whose manifest is there, though faulty, stays installed.
-  ///   - refused: apps whose manifests contradict others: those that are installed stay as they are, others wait.
+  ///   - survey: the result of the survey. An app with a faulty manifest stays installed.
+  ///   - refused: the apps whose manifests conflict. Installed apps keep their present manifests. New apps are
+  ///     not installed.
   package func reconciliation(
     with survey: ManifestSurvey, _ entries: [Text: ManifestSurvey.Entry], refused: Set<Text>, at now: Timestamp
   ) -> [Change] {
@@ -45,16 +49,17 @@ extension Registry {
       guard app.manifest != manifest else { continue }
       left.insert(vendor(of: id))
       plan.add(.appUpdated(id, App(installed: app.installed, manifest: manifest)))
-      // It may see another device identifier now. Where that is not there yet, it is told when it comes.
+      // The app may now see another device identifier. If it does not exist yet, making it moves the tokens.
       plan.rehomeTokens(of: plan.registry.deviceScope(of: id))
     }
-    // At last: one app of a vendor may have taken another's place.
+    // Last, because another app of the vendor may just have been installed.
     for vendor in left.sorted() { plan.endIfDeserted(vendor, at: now) }
     return plan.changes
   }
 
-  /// `app forget ID`: what ends with an app, with the vendor's last app also the vendor's identifier, and what the history
-  /// lets go of because of that.
+  /// `app forget ID`: returns the changes that uninstall an app.
+  ///
+  /// The vendor's identifier ends with the vendor's last app. The history drops old identifiers if it has too many.
   func uninstallation(of id: Text, _ context: Context) -> [Change] {
     var plan = Plan(self)
     plan.forget(id, at: context.now)
@@ -64,9 +69,10 @@ extension Registry {
 
   /// Checks whether a peer may uninstall an app.
   ///
-  /// - Throws: `notFound` for an app that is not installed; `conflict` for one with a manifest, which would bring it back.
+  /// - Throws: `denied` without the right; `notFound` if the app is not installed; `conflict` if the app has a
+  ///   manifest, which would install it again.
   func mayForget(_ id: Text, _ peer: Peer) throws(Refusal) {
-    // A service of the user that is gone cannot ask by itself.
+    // A user may forget the app of its own service, because a removed service cannot send the request itself.
     let isOwn = id == peer.app || id.owner == peer.userID && !peer.place.isContained
     guard isOwn || peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to forget another app")
@@ -77,17 +83,17 @@ extension Registry {
     }
   }
 
-  /// What installs an app that is used for the first time; nil for one that is installed.
+  /// Returns the change that installs an app at its first use; nil if the app is installed.
   func firstUse(of id: Text, _ context: Context) throws(Refusal) -> Change? {
     guard apps[id] == nil else { return nil }
     try requireRoom(for: id, context.limits)
     return .appInstalled(id, App(installed: context.now))
   }
 
-  /// Checks that there is room for one more app without a manifest.
+  /// Checks that there is room for another app without a manifest.
   ///
-  /// A principal without any may have its first one as long as there is room at all; then it may have its fair share of
-  /// what is not in reserve.
+  /// A principal without such apps may have its first one as long as there is any room. Beyond that, a principal may
+  /// have its fair share of the part that is not reserved.
   private func requireRoom(for id: Text, _ limits: Limits) throws(Refusal) {
     guard id.isUnclaimedApp else { throw .notFound("\(id) is not installed") }
     let remedy = "an admin may remove unused ones by 'app forget unused=DAYS'"
@@ -107,7 +113,7 @@ extension Registry {
     }
   }
 
-  /// `app list`: an admin sees all, an app those of its vendor.
+  /// `app list`: lists all apps for an admin, and otherwise the apps of the peer's vendor.
   func appRows(for peer: Peer) -> Reply {
     let visible = apps.filter { may(peer, see: .vendor(vendor(of: $0.key))) }.sorted { $0.key < $1.key }
     return .rows(visible.map { (id: $0.key, vendor: vendor(of: $0.key), app: $0.value) }) { row, reply in
@@ -120,15 +126,16 @@ extension Registry {
 }
 
 extension Plan {
-  /// An app without a manifest goes, and with the vendor's last app the vendor's identifier.
+  /// Uninstalls an app without a manifest. The vendor's identifier ends with the vendor's last app.
   mutating func forget(_ id: Text, at now: Timestamp) {
     let vendor = registry.vendor(of: id)
     uninstall(id, at: now)
     endIfDeserted(vendor, at: now)
   }
 
-  /// Lets go of the oldest identifiers of forgotten apps where a holder has too many of them, or all together. Some more
-  /// than have to go, because finding the oldest takes a look at all.
+  /// Drops the oldest identifiers of forgotten apps if a holder, or all holders together, have too many.
+  ///
+  /// Drops more than necessary, because finding the oldest takes a scan of the whole history.
   mutating func trimHistory(of holder: Holder, _ limits: Limits) {
     let own = registry.history.expendable(of: holder)
     if own > limits.historyPerUser {
@@ -144,8 +151,7 @@ extension Plan {
     }
   }
 
-  /// An app goes, and with it its installation identifier, its tokens, what is known of its versions, and the items that
-  /// it added for as long.
+  /// Uninstalls an app, with its installation identifier, tokens, versions, and items with `lifetime=installation`.
   fileprivate mutating func uninstall(_ id: Text, at now: Timestamp) {
     if registry.items.usage(of: registry.holder(of: id)).items > 0 {
       for held in registry.items.held.filter({ $0.item.endsWithInstallation && $0.item.owner == id }).inOrder {
@@ -161,7 +167,7 @@ extension Plan {
     add(.appUninstalled(id))
   }
 
-  /// A vendor's identifier ends with the vendor's last app.
+  /// Ends the identifier of a vendor that has no app left.
   fileprivate mutating func endIfDeserted(_ vendor: Text, at now: Timestamp) {
     guard registry[.vendor(vendor)] != nil, !registry.apps.hasAny(of: vendor) else { return }
     add(.identifierEnded(.vendor(vendor), .init(time: now, cause: .uninstalled)))

@@ -1,21 +1,23 @@
-// The account and its devices (protocol, section 3, "Devices of one account").
+// The account and its devices (identityd-protocol(7), section "Devices of an account").
 extension Registry {
   var accountReply: Reply {
     .done(account.map(Reply.Value.text) ?? .string(""))
   }
 
-  /// Another account has other devices, and no account none: this one stays alone in the list. The first account takes
-  /// over what is listed.
+  /// Returns the changes that set or remove the account's name.
+  ///
+  /// The first account takes over the listed devices. With another account, or none, only this device stays in
+  /// the list.
   func accountChanges(to name: Text?) -> [Change] {
     let keepsThem = name != nil && (account == nil || account == name)
     let others = keepsThem ? [] : devices.map(\.value).filter { $0 != self[.device]?.value }
-    // The last one first: the others need not move up then.
+    // Last device first, so that the remaining ones need not move up.
     return (name == account ? [] : [.accountSet(name)]) + others.reversed().map { .deviceUnlisted($0) }
   }
 
-  /// `devices`: this device is always among them, so nil where it has no identifier yet.
+  /// `devices`: lists the devices. Returns nil if this device, which is always listed, has no identifier yet.
   ///
-  /// An app with a device identifier of its own sees no other.
+  /// An app with a device identifier of its own sees only this device, by that identifier.
   func deviceRows(for peer: Peer) -> Reply? {
     let scope = deviceScope(of: peer.app)
     guard let own = self[scope] else { return nil }
@@ -29,7 +31,7 @@ extension Registry {
     }
   }
 
-  /// `devices` at its first use.
+  /// `devices` before this device has an identifier: makes the identifier and lists the devices.
   func listOwnDevice(_ context: Context) throws(Refusal) -> Decision {
     guard let peer = context.peer else { throw .unattested }
     var plan = Plan(self)
@@ -38,9 +40,9 @@ extension Registry {
     return Decision(changes: plan.changes, reply: reply)
   }
 
-  /// Whether a device is in the list with nothing new said of it.
+  /// Returns whether a device is listed with this name and time, so that nothing has to change.
   ///
-  /// - Throws: `invalidUUID` for a value that is nobody's identifier; `limit` where the list is full.
+  /// - Throws: `invalidUUID` for a placeholder UUID; `limit` if the device is not listed and the list is full.
   func isListed(_ value: UUID, name: Text?, seen: Timestamp?) throws(Refusal) -> Bool {
     guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
     guard let device = devices.first(where: { $0.value == value }) else {
@@ -61,7 +63,9 @@ extension Registry {
     return .deviceDescribed(device)
   }
 
-  /// - Throws: `notFound` for a device that is not listed; `conflict` for this one.
+  /// Checks that a device can be removed.
+  ///
+  /// - Throws: `notFound` if the device is not listed; `conflict` if it is this device.
   func mayRemove(_ value: UUID) throws(Refusal) {
     guard devices.contains(where: { $0.value == value }) else { throw .notFound("no such device is listed") }
     guard value != self[.device]?.value else { throw .conflict("this device itself is always in the list") }

@@ -1,6 +1,6 @@
-// What is told of a change (protocol, section 7).
+// The events of changes (identityd-protocol(7), section "EVENTS").
 extension Registry {
-  /// A change with its event, numbered behind the last one. Ask before the change is applied.
+  /// Returns a change with its event, which gets the next sequence number. Must be called before the change is applied.
   package func record(_ change: Change, at now: Timestamp) -> RecordedChange {
     guard let news = news(of: change) else { return RecordedChange(change, event: nil) }
     let event = Event(
@@ -65,7 +65,8 @@ extension Registry {
     News(topic: .item, name: name, attributes: attributes(of: item), audience: .group(item.group))
   }
 
-  /// What is new is told beside what was reported last, by whatever session: a subscriber follows one after the other.
+  /// Returns the event of a report, relative to the last report of any session: a subscriber follows all reports
+  /// in order.
   private func news(of subject: VersionSubject, _ release: Release) -> News? {
     let before = versions[subject].current?.release
     let state = order(of: subject).state(of: release, after: before)
@@ -90,7 +91,7 @@ extension Registry {
       topic: .token, name: name, attributes: attributes(of: token, from: previous), audience: .app(token.app))
   }
 
-  /// Never the token itself.
+  /// Returns the attributes of a token's event, which never include the token value.
   private func attributes(of token: Token, from previous: UUID? = nil) -> [Event.Attribute] {
     var attributes: [Event.Attribute] = []
     attributes.reserveCapacity(5)
@@ -119,12 +120,14 @@ extension Registry {
 // MARK: - Snapshot
 
 extension Registry {
-  /// - Throws: where the store is damaged, and something of these topics is not proven.
+  /// Checks that a snapshot of these topics depends only on proven records.
+  ///
+  /// - Throws: the refusal of requests that need unproven records.
   package func requireProof(forSnapshotOf topics: Set<Topic>) throws(Refusal) {
     try requireProof(of: topics.reduce([]) { $0.union($1.records) })
   }
 
-  /// `subscribe snapshot=yes`: a row for each current value of these topics that the peer may see.
+  /// `subscribe snapshot=yes`: returns a row for each current value of these topics that the peer may see.
   package func snapshot(of topics: Set<Topic>, for peer: Peer) -> Reply {
     var reply = Reply()
     for scope in scopes where topics.contains(scope.topic) && may(peer, see: scope.audience) {
@@ -170,7 +173,7 @@ extension Registry {
 }
 
 extension Topic {
-  /// What a snapshot of it is made of. Apps say who may see an event.
+  /// The records that a snapshot of the topic depends on. The records of apps decide which peers may see a value.
   fileprivate var records: Records {
     switch self {
     case .device, .installation, .vendor: [.identifiers, .apps]
@@ -185,7 +188,7 @@ extension Topic {
 }
 
 extension Scope {
-  /// The topic of its events.
+  /// The topic of the events about the scope.
   var topic: Topic {
     switch level {
     case .device: .device
@@ -194,7 +197,7 @@ extension Scope {
     }
   }
 
-  /// Who may see it.
+  /// The peers that may see the identifier of the scope.
   package var audience: Audience {
     switch self {
     case .device: .sharing
@@ -205,11 +208,10 @@ extension Scope {
 }
 
 extension VersionSubject {
-  /// Who may see it.
   fileprivate var audience: Audience { app.map(Audience.app) ?? .sharing }
 }
 
-// The names of attributes that are told most often, each made once.
+// The most frequent attribute names, each created once.
 extension Text {
   fileprivate static let app: Text = "app"
   fileprivate static let provider: Text = "provider"

@@ -1,6 +1,6 @@
-// The rules of stored identifiers: made, renewed, remembered, found again (protocol, section 3).
+// The rules of stored identifiers: get, renew, history, resolve (identityd-protocol(7), section "IDENTIFIERS").
 extension Registry {
-  /// `get LEVEL` where there is none yet: the app is installed by its first use, and gets its identifier.
+  /// `get LEVEL` without an identifier in force: installs the app if this is its first use, and makes the identifier.
   func make(_ level: Level, app id: Text, _ context: Context) throws(Refusal) -> Decision {
     var plan = Plan(self)
     if level != .device, let change = try firstUse(of: id, context) { plan.add(change) }
@@ -9,7 +9,7 @@ extension Registry {
     return Decision(changes: plan.changes, reply: plan.registry.describe(identifier))
   }
 
-  /// `renew LEVEL`: a random identifier takes the place of the one that is there, if any.
+  /// `renew LEVEL`: replaces the identifier, if any, with a random one.
   func renew(_ level: Level, app id: Text, _ context: Context) throws(Refusal) -> Decision {
     let scope = scope(level, app: id)
     var plan = Plan(self)
@@ -28,13 +28,13 @@ extension Registry {
     return Decision(changes: plan.changes, reply: reply)
   }
 
-  /// What is renewed with a scope: with the device's own identifier also those that apps and vendors have in its place.
+  /// Returns the scopes renewed together. With the shared device identifier, those of apps and vendors are renewed too.
   private func renewed(with scope: Scope) -> [Scope] {
     guard scope == .device else { return [scope] }
     return [.device] + scopes.filter { $0 != .device && $0.level == .device }
   }
 
-  /// `renew LEVEL dry-run=yes`: what would change.
+  /// `renew LEVEL dry-run=yes`: lists the identifiers that would be replaced.
   func renewalRows(of scope: Scope) -> Reply {
     .rows(renewed(with: scope).compactMap { self[$0] }) { identifier, reply in
       reply.word(.string(identifier.scope.level.rawValue))
@@ -44,9 +44,9 @@ extension Registry {
     }
   }
 
-  /// `history LEVEL`: which identifier held when, and why it changed.
+  /// `history LEVEL`: lists the identifiers with their periods and the causes of their changes.
   func historyRows(of scope: Scope) -> Reply {
-    // In the order of the changes, whatever the clock said.
+    // The order of the changes, which is independent of the clock.
     .rows(history.identifiers(of: scope)) { identifier, reply in
       reply.word(.uuid(identifier.value))
       reply.attribute("from", .time(identifier.created))
@@ -58,7 +58,9 @@ extension Registry {
     }
   }
 
-  /// `resolve UUID`: what the identifier is or was. What the peer may not read is not told apart from what never was.
+  /// `resolve UUID`: describes a present or past identifier.
+  ///
+  /// An identifier that the peer may not read gives the same answer as an unknown one.
   func resolve(_ value: UUID, for peer: Peer) throws(Refusal) -> Reply {
     let readable = identifiers(valued: value).filter { may(peer, see: $0.scope.audience) }
     guard let identifier = readable.last(where: { $0.end == nil }) ?? readable.last else {
@@ -73,12 +75,12 @@ extension Registry {
     return reply
   }
 
-  /// An identifier for a scope that has none: the device's from the machine-id where there is one, else at random.
+  /// Creates an identifier for a scope: derived from the machine-id for a device if possible, else random.
   ///
-  /// A value that was in force once never comes again: the history says when it ended.
+  /// A value that was in force once is never used again, because the history records its end.
   func fresh(_ scope: Scope, cause: Cause, _ context: Context) throws(Refusal) -> Identifier {
     let derived = scope.level == .device && !isMachineSpent ? try context.machine(scope) : nil
-    // Only this scope's own count: anybody may bring any value along for another.
+    // Only the history of this scope counts, because any app may migrate any value into another scope.
     guard let derived, !identifiers(valued: derived).contains(where: { $0.scope == scope }) else {
       return Identifier(
         scope: scope, value: try context.random(), created: context.now, origin: .random, cause: cause,
@@ -89,7 +91,7 @@ extension Registry {
       author: context.peer?.author)
   }
 
-  /// The answer to `get LEVEL`.
+  /// Returns the answer to `get LEVEL`.
   func describe(_ identifier: Identifier) -> Reply {
     var reply = Reply()
     reply.ok()
@@ -102,7 +104,7 @@ extension Registry {
     return reply
   }
 
-  /// `app=` and `vendor=` of a scope.
+  /// Adds `app=` and `vendor=` of a scope.
   private func attribute(_ scope: Scope, to reply: inout Reply) {
     reply.attribute("app", scope.app.map(Reply.Value.text))
     reply.attribute("vendor", vendor(of: scope).map(Reply.Value.text))
@@ -110,14 +112,14 @@ extension Registry {
 }
 
 extension Plan {
-  /// The device identifier is another one: whatever stood in doubt is settled.
+  /// Clears the suspicion, if any, after the device identifier was replaced.
   mutating func endSuspicion() {
     guard var record = registry.machine, record.suspicion != nil else { return }
     record.suspicion = nil
     add(.machineRecorded(record))
   }
 
-  /// Brings an identifier into force. The device's own has its place in the list of devices.
+  /// Brings an identifier into force. The shared device identifier also replaces the previous one in the device list.
   mutating func put(_ identifier: Identifier) {
     let previous = registry[identifier.scope]?.value
     add(.identifierMade(identifier))
@@ -125,7 +127,7 @@ extension Plan {
     guard identifier.scope == .device else { return }
     let listed = registry.devices.first { $0.value == previous }
     if registry.devices.contains(where: { $0.value == identifier.value }) {
-      // A bridge knew this device by that identifier already, as after a purge.
+      // A program that connects the account's devices may have listed this device by the identifier, as after a purge.
       if let listed { add(.deviceUnlisted(listed.value)) }
     } else if var device = listed {
       device.value = identifier.value

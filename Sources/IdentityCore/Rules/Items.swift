@@ -1,22 +1,24 @@
-// Items and who may use them (protocol, section 4). Their secrets are the store's: the rules only pass them on.
+// Items and the rights to use them (identityd-protocol(7), section "ITEMS").
+//
+// The store holds the secrets. The rules only pass sealed secrets on.
 
 // MARK: - Access groups
 
 extension Registry {
-  /// Whether a peer may use an access group: its app's own, one that its manifest lists, or as an admin any.
+  /// Returns whether a peer may use an access group: its app's own, one in its manifest, or any group for an admin.
   func may(_ peer: Peer, use group: Text) -> Bool {
     peer.isAdmin
       || isInstalledOrUnclaimed(peer.app) && (group == peer.app || accessGroups(of: peer.app).contains(group))
   }
 
-  /// The access group that a request is about: the app's own where none is named.
+  /// Returns the access group that a request means: the app's own if none is named.
   ///
-  /// - Throws: `denied` for a group that the peer may not use, whether or not there is anything in it.
+  /// - Throws: `denied` for a group that the peer may not use, whether or not the group has items.
   func group(named: Text?, for peer: Peer) throws(Refusal) -> Text {
     if let itemFault { throw .unavailable(itemFault) }
     guard let named else { return try app(named: nil, by: peer) }
     guard may(peer, use: named) else {
-      // Its app was uninstalled: that is what it has to hear.
+      // An app lacks access to its own group only if it was uninstalled, which `app(named:by:)` reports.
       if named == peer.app { return try app(named: nil, by: peer) }
       throw .denied(
         app: peer.app, userID: peer.userID,
@@ -29,7 +31,7 @@ extension Registry {
     ItemKey(group: try group(named: name.group, for: peer), service: name.service, account: name.account)
   }
 
-  /// The item of that name, for a peer that may use its group.
+  /// Returns the item with a name, if the peer may use its group.
   func item(_ name: ItemName, for peer: Peer) throws(Refusal) -> Item {
     let key = try key(name, for: peer)
     guard let item = items[key] else { throw .notFound("there is no such item in group \(key.group.shortened)") }
@@ -37,10 +39,10 @@ extension Registry {
   }
 }
 
-// MARK: - Questions
+// MARK: - Queries
 
 extension Registry {
-  /// `item …` where it takes no change; nil where it does.
+  /// Answers `item …` if no change is needed, else returns nil.
   func answer(_ command: ItemCommand, for peer: Peer) throws(Refusal) -> Reply? {
     switch command {
     case .read(let name): return describe(try item(name, for: peer))
@@ -54,10 +56,9 @@ extension Registry {
       return nil
     case .update(let name, let update):
       _ = try item(name, for: peer)
-      // Where nothing is named, nothing changes.
       return update == ItemUpdate() ? .done : nil
     case .delete(let condition):
-      // Never by oversight, and never in more than one group.
+      // Requires a condition, so that nothing is deleted by oversight, and a single group.
       guard !condition.isEmpty, condition.groups != .all else {
         throw .badArgument(verb: "item delete", .combination("at least one condition is needed, in one group"))
       }
@@ -68,7 +69,7 @@ extension Registry {
     }
   }
 
-  /// The items that meet a condition, in the order they were added, as many as are asked for.
+  /// Returns up to `limit` items that meet a condition, in the order in which they were added.
   private func matches(_ condition: ItemCondition, for peer: Peer, limit: Int = .max) throws(Refusal) -> [HeldItem] {
     let groups: [Text]
     switch condition.groups {
@@ -87,17 +88,17 @@ extension Registry {
     return Array(groups.flatMap { items.items(in: $0).filter { condition.isMet(by: $0.item) } }.inOrder.prefix(limit))
   }
 
-  /// The groups that a peer may use, each once: a manifest may list the app's own, or one twice.
+  /// Returns the groups that a peer may use, each once. A manifest may list the app's own group, or a group twice.
   private func usableGroups(of peer: Peer) -> [Text] { Set([peer.app] + accessGroups(of: peer.app)).sorted() }
 
-  /// All items that a peer may know of, in the order they were added.
+  /// Returns all items that a peer may see, in the order in which they were added.
   func visibleItems(to peer: Peer) -> [HeldItem] {
     if peer.isAdmin { return Array(items.held) }
     guard isInstalledOrUnclaimed(peer.app) else { return [] }
     return usableGroups(of: peer).flatMap { Array(items.items(in: $0)) }.inOrder
   }
 
-  /// `item read`: the secret is put in by whoever can open it.
+  /// Returns the answer to `item read`. The server adds the secret.
   private func describe(_ item: Item) -> Reply {
     var reply = Reply()
     reply.ok()
@@ -122,7 +123,7 @@ extension Registry {
 // MARK: - Changes
 
 extension Registry {
-  /// `item …` where it takes a change.
+  /// Decides `item …` if a change is needed.
   func decide(_ command: ItemCommand, _ context: Context) throws(Refusal) -> Decision {
     guard let peer = context.peer else { throw .unattested }
     switch command {
@@ -132,7 +133,7 @@ extension Registry {
     case .delete(let condition):
       let found = try matches(condition, for: peer)
       return Decision(changes: found.map { .itemDeleted($0.item) }, reply: .done(.number(Int64(found.count))))
-    // These are always answered.
+    // `answer` never returns nil for these commands.
     case .read, .find: throw .broken("\(command) was not answered")
     }
   }
@@ -142,7 +143,7 @@ extension Registry {
     _ context: Context
   ) throws(Refusal) -> Decision {
     let before = items[key]
-    // An admin who fills another app's own group does it for that app.
+    // An admin who adds an item to another app's own group acts for that app.
     let owner = peer.isAdmin && key.group != peer.app && apps[key.group] != nil ? key.group : peer.app
     var changes: [Change] = []
     if let change = try firstUse(of: owner, context) { changes.append(change) }
@@ -159,7 +160,7 @@ extension Registry {
   }
 
   private func update(_ item: Item, _ update: ItemUpdate, _ context: Context) throws(Refusal) -> Decision {
-    // Also where it stays the same: it is sealed together with what is said of the item.
+    // An unchanged secret has to be sealed again, because it is sealed together with the item's other properties.
     let secret = if let given = update.secret { given } else { try context.secret(item) }
     var changed = item
     changed.edition = try context.random()
@@ -173,8 +174,11 @@ extension Registry {
     return Decision(changes: [.itemStored(changed, secret, .updated)], reply: .done)
   }
 
-  /// - Throws: `limit`, naming the quota, where the item or its owner would have more than it may. Less than the owner had
-  ///   before is always fine.
+  /// Checks the quotas of an item's owner and of all apps together.
+  ///
+  /// Replacing an item of the same holder by one that is not larger always fits.
+  ///
+  /// - Throws: `limit` with the name of the exceeded quota.
   private func requireRoom(for item: Item, inPlaceOf before: Item?, _ limits: Limits) throws(Refusal) {
     guard item.attributes.count <= Bound.attributesPerItem else {
       throw .limit("an item has at most \(Bound.attributesPerItem) attributes")
@@ -196,14 +200,16 @@ extension Registry {
     }
   }
 
-  /// How many items a holder may have, how long these may be together, and the settings that say so.
+  /// The number and total size of items that a holder may have, and the settings with these bounds.
   private struct ItemRoom {
     var items: Int
     var bytes: Int
     let settings: (items: String, bytes: String)
   }
 
-  /// A principal may have its fair share of what is not in reserve. The reserve is there for its first item.
+  /// Returns the room of a holder. A principal with items may have its fair share of the part that is not reserved.
+  ///
+  /// The reserve is for a principal's first item.
   private func room(for holder: Holder, _ limits: Limits) -> ItemRoom {
     guard case .principal = holder else {
       return ItemRoom(
@@ -223,7 +229,7 @@ extension Registry {
 }
 
 extension Text {
-  /// As far as an error text repeats it: no line can be made to grow by it.
+  /// The text, cut for an error text, so that clients cannot inflate a reply line.
   fileprivate var shortened: String {
     bytes.count > Bound.quotedBytes ? String(decoding: bytes.prefix(Bound.quotedBytes), as: UTF8.self) + "…" : "\(self)"
   }

@@ -1,12 +1,13 @@
-// The machine under the daemon: the same, another, or perhaps another (protocol, section 3).
+// The response to a change of the machine (identityd-protocol(7), section "IDENTIFIERS").
 extension Registry {
-  /// Whether the machine-id is that of a sealed image, from which nothing may be derived again.
+  /// Whether nothing may be derived from the present machine-id any more; see ``MachineRecord/spentMachine``.
   var isMachineSpent: Bool { machine?.spentMachine != nil && machine?.spentMachine == machine?.fingerprint.machine }
 
-  /// Decides at a start what becomes of the identifiers on the machine that was found.
+  /// Returns the changes at a start, by comparing the machine with the recorded one and applying the policies.
   ///
-  /// A mark that the machine does not tell now says nothing, and the one known before stays.
-  /// - Parameter isSealedHere: the store before this one was sealed on a machine with this very machine-id.
+  /// A value that the machine does not report now is not compared, and its earlier digest is kept.
+  ///
+  /// - Parameter isSealedHere: whether the previous store was sealed on a machine with the same machine-id.
   package func changesAtStart(
     on found: MachineFingerprint, isSealedHere: Bool, onMachineChange: MachinePolicy, onHardwareChange: MachinePolicy,
     _ context: Context
@@ -20,7 +21,7 @@ extension Registry {
     record.fingerprint = MachineFingerprint(
       machine: found.machine ?? known.fingerprint.machine, hardware: found.hardware ?? known.fingerprint.hardware)
     let doubt = doubt(on: found, known.fingerprint, onMachineChange, onHardwareChange)
-    // Another hardware has this machine-id too: whatever is derived from it could come twice.
+    // Other hardware has the same machine-id, so a value derived from it could exist twice.
     if let doubt, doubt == (.hardwareChanged, .renew) { record.spentMachine = record.fingerprint.machine }
     guard let (cause, policy) = doubt, !scopes.isEmpty else {
       return record == known ? [] : [.machineRecorded(record)]
@@ -49,7 +50,9 @@ extension Registry {
     return nil
   }
 
-  /// `seal`: every identifier ends, everything that was stored for apps goes, and nothing follows in this store.
+  /// `seal`: returns the changes that end every identifier and delete everything stored for apps.
+  ///
+  /// The sealed store takes no further change.
   func sealing(at now: Timestamp) -> [Change] {
     var plan = Plan(self)
     for scope in scopes { plan.add(.identifierEnded(scope, .init(time: now, cause: .sealed))) }

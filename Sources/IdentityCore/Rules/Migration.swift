@@ -1,13 +1,13 @@
-/// What a migration comes to, before anything is changed.
+/// The outcome of a migration, before anything is changed.
 struct Migration {
   let scope: Scope
   let value: UUID
   let previous: UUID?
 
-  /// The value that is in force already is no change.
+  /// Whether the value differs from the one in force.
   var changes: Bool { value != previous }
 
-  /// Whether it is an app's first use.
+  /// Returns whether the migration is the first use of the app, and so installs it.
   func installs(in registry: Registry) -> Bool {
     scope.level != .device && scope.app.map { registry.apps[$0] == nil } ?? false
   }
@@ -23,12 +23,13 @@ struct Migration {
   }
 }
 
-// `migrate LEVEL VALUE` (protocol, section 3): adopt an identifier that an earlier system gave out.
+// `migrate LEVEL VALUE` adopts an identifier of an earlier system (identityd-protocol(7), section "IDENTIFIERS").
 extension Registry {
-  /// Finds out what a migration comes to. A dry run is refused for what the real one would be.
+  /// Checks a migration and returns its outcome. A dry run is refused for the same reasons as a real one.
   ///
-  /// - Throws: `invalidUUID` for a value that is nobody's identifier; `conflict` where an identifier was handed out
-  ///   already, or the value is another device's; `denied` for `force=yes` by anybody but an admin.
+  /// - Throws: `invalidUUID` for a placeholder UUID; `denied` for `force=yes` without admin rights; `conflict` if
+  ///   an identifier was handed out already, or if the value belongs to another device; `notFound` if the app is
+  ///   not installed.
   func migration(_ level: Level, to value: UUID, app: Text, _ peer: Peer, forces: Bool) throws(Refusal) -> Migration {
     guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
     guard !forces || peer.isAdmin else {
@@ -47,7 +48,7 @@ extension Registry {
     return migration
   }
 
-  /// Carries a migration out, or tells what it would come to.
+  /// Carries out a migration, or returns the outcome of a dry run.
   func migrate(
     _ level: Level, to value: UUID, app id: Text, commits: Bool, forces: Bool, _ context: Context
   ) throws(Refusal) -> Decision {

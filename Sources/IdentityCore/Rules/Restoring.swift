@@ -1,9 +1,10 @@
-// What becomes of a backup that is brought into force.
+// The changes of a restore (identityd-protocol(7), section "What a restore changes").
 extension Registry {
-  /// Decides what a restore changes. What the backup does not know of stays.
+  /// Decides the changes of a restore. Records that are not in the backup stay.
   ///
-  /// Identifiers follow the device, and so do versions and push tokens: from a backup of other hardware they come only
-  /// where this machine is to take the other's place, because otherwise two would answer to them. Items come in any case.
+  /// Identifiers, versions and push tokens belong to a device. From a backup of other hardware, they are restored only
+  /// if this machine is to replace the other one. Otherwise two machines would have the same identifiers. Items are
+  /// always restored.
   package func restoration(of backup: Backup, adoptsDevice: Bool, _ context: Context) throws(Refusal) -> Decision {
     guard !isSealed else { throw .unavailable("the store is sealed: the next start of the daemon is a first one") }
     if let itemFault { throw .unavailable(itemFault) }
@@ -22,10 +23,10 @@ extension Registry {
   }
 }
 
-/// A restore in the making: the changes, and a row for each thing that is said of it.
+/// A restore in progress: the changes, and a row of the answer for each result.
 private struct Restoration {
   private let backup: Backup
-  /// Whether the identifiers come too.
+  /// Whether identifiers, versions and push tokens are restored too.
   private let follows: Bool
   private let now: Timestamp
   private let author: Text?
@@ -56,12 +57,12 @@ private struct Restoration {
     for (name, value) in attributes { reply.attribute(name, value) }
   }
 
-  /// What a subscriber knew of events is no guide to what was restored.
+  /// Begins a new epoch of events, because event positions from before the restore do not cover the restored state.
   mutating func begin(epoch: UUID) { if !plan.changes.isEmpty { plan.add(.epochBegan(epoch)) } }
 
   // MARK: Identifiers
 
-  /// The row that says what becomes of the device identifier.
+  /// Adds the row about the device identifier.
   mutating func tellDevice() {
     let ours = plan.registry[.device]?.value
     let outcome =
@@ -77,10 +78,12 @@ private struct Restoration {
       ("backup", theirs.map(Reply.Value.uuid)))
   }
 
-  /// The device identifier that the backup has.
+  /// The device identifier in force in the backup.
   private var theirs: UUID? { backup.identifiers.last { $0.scope == .device && $0.end == nil }?.value }
 
-  /// A copied machine-id would give this machine the other's identifier all the same: nothing is derived from it then.
+  /// Marks the machine-id as spent if it would give this machine the other device's identifier.
+  ///
+  /// A copied machine-id would otherwise give both machines the same identifier.
   mutating func keepApart(_ context: Context) throws(Refusal) {
     guard !follows, let theirs, plan.registry[.device] == nil, var record = plan.registry.machine,
       try context.machine(.device) == theirs
@@ -89,7 +92,7 @@ private struct Restoration {
     plan.add(.machineRecorded(record))
   }
 
-  /// Apps without a manifest are installed again; the others' manifests come with their packages.
+  /// Installs the apps without a manifest. Apps with a manifest are installed by their packages.
   mutating func installApps() {
     for (id, app) in backup.apps.sorted(by: { $0.key < $1.key }) where app.manifest == nil && id.isUnclaimedApp {
       guard plan.registry.apps[id] == nil else { continue }
@@ -104,7 +107,7 @@ private struct Restoration {
     for identifier in backup.identifiers where identifier.end == nil { bring(identifier) }
   }
 
-  /// The past comes too: what was in force when the backup was made was so until then.
+  /// Adds a past identifier to the history. An identifier in force in the backup ends at the time of the backup.
   private mutating func remember(_ identifier: Identifier) {
     let known = plan.registry.identifiers(valued: identifier.value)
     guard !known.contains(where: { $0.scope == identifier.scope && $0.created == identifier.created }) else { return }
@@ -130,7 +133,9 @@ private struct Restoration {
       ("previous", (before?.value).map(Reply.Value.uuid)), attributes(of: scope))
   }
 
-  /// An installation's identifier needs its app, and a vendor's one of its apps: nothing would ever end it.
+  /// Returns whether the identifier of a scope can be restored.
+  ///
+  /// The identifier of an installation or a vendor needs an installed app, because nothing would ever end it otherwise.
   private func isWanted(_ scope: Scope) -> Bool {
     switch scope {
     case .device, .deviceOfApp, .deviceOfVendor: true
@@ -152,7 +157,7 @@ private struct Restoration {
       tell("account", "changed", ("value", .text(account)))
     }
     describeOwnDevice()
-    // The devices of two accounts are not mixed.
+    // Devices of two different accounts must not be mixed.
     guard backup.account == plan.registry.account else { return }
     for device in backup.devices where !plan.registry.devices.contains(where: { $0.value == device.value }) {
       guard plan.registry.devices.count < Bound.devices else { return }
@@ -161,7 +166,7 @@ private struct Restoration {
     }
   }
 
-  /// What was said of this device in the list comes back with its identifier.
+  /// Restores the name and last-seen time of this device in the list, together with its identifier.
   private mutating func describeOwnDevice() {
     guard let own = plan.registry[.device]?.value, own == theirs, follows,
       let said = backup.devices.first(where: { $0.value == own }),
@@ -176,7 +181,7 @@ private struct Restoration {
   mutating func bring(_ stored: Backup.StoredItem) {
     let theirs = stored.item
     let ours = plan.registry.items[theirs.key]
-    // Its edition tells that it has not changed since.
+    // The same edition means that the item has not changed since the backup.
     guard ours?.edition != theirs.edition else { return }
     guard !theirs.endsWithInstallation || plan.registry.apps[theirs.owner] != nil else {
       return tell(theirs, "skipped", reason: "not installed")
@@ -198,7 +203,7 @@ private struct Restoration {
 
   // MARK: Versions and tokens
 
-  /// What is known here of an app's versions stays; what was before it comes too.
+  /// Adds the backup's versions of an app or of the system to those known here. A last report known here stays current.
   mutating func bring(_ theirs: VersionHistory) {
     guard follows else { return }
     let subject = theirs.subject
@@ -210,7 +215,7 @@ private struct Restoration {
     let before = plan.changes.count
     for installed in theirs.releases { bring(installed, of: subject) }
     for claim in theirs.claims { bring(claim, of: subject) }
-    // Which system runs here, this machine has to say.
+    // Only this machine can tell which system runs here.
     if subject != .system, let report = theirs.current, plan.registry.versions[subject].current == nil {
       let number = plan.registry.versions.lastReport + 1
       plan.add(
@@ -246,14 +251,14 @@ private struct Restoration {
     plan.add(.version(.claimed(subject, VersionClaim(number: number, version: theirs.version, name: theirs.name))))
   }
 
-  /// A token that the app has here is newer.
+  /// Restores a push token, unless the app has one here, which is newer.
   mutating func bring(_ theirs: Token) {
     guard follows, plan.registry.tokens[theirs.app, theirs.provider] == nil else { return }
     let whose: [(String, Reply.Value?)] = [("app", .text(theirs.app)), ("provider", .text(theirs.provider))]
     guard plan.registry.apps[theirs.app] != nil else {
       return tell("token", "skipped", whose[0], whose[1], ("reason", .string("not installed")))
     }
-    // The app may see another device identifier by now. Where that is not there yet, the token moves when it comes.
+    // The app may see another device identifier now. If it does not exist yet, making it moves the token.
     let device = plan.registry[plan.registry.deviceScope(of: theirs.app)]?.value ?? theirs.device
     let tokens = plan.registry.tokens
     guard tokens.count(of: theirs.app) < Bound.tokensPerApp, tokens.count < Bound.tokens else { return }

@@ -1,11 +1,12 @@
-// Who may ask what (protocol, section 2). Whether a verb is for admins alone is in the verb table.
+// Rights of peers (identityd-protocol(7), section "WHO IS ASKING"). The verb table lists the verbs for admins only.
 extension Registry {
-  /// The app a request is about: the peer's own, or the one that it names, which takes an admin and has to be installed.
+  /// Returns the app that a request means: the peer's own, or a named one, which takes admin rights.
   ///
-  /// - Parameter remembered: whether it is enough that the app was installed once.
+  /// - Parameter remembered: whether an app that was once installed is accepted too.
+  /// - Throws: `notFound` if the app is not installed; `denied` if a peer without admin rights names another app.
   package func app(named: Text?, by peer: Peer, remembered: Bool = false) throws(Refusal) -> Text {
     guard let named, named != peer.app else {
-      // The manifest went while the connection stayed: nothing may be made for an app that was uninstalled.
+      // The manifest may have been removed while the connection stayed open. An uninstalled app gets no new state.
       guard peer.app.isUnclaimedApp || remembered || apps.contains(peer.app) else {
         throw .notFound("\(peer.app) is not installed any more")
       }
@@ -20,19 +21,19 @@ extension Registry {
     return named
   }
 
-  /// The vendor of an app; one without a manifest is a vendor of its own.
+  /// Returns the vendor of an app. An app without a manifest is a vendor of its own.
   package func vendor(of app: Text) -> Text { apps[app]?.manifest?.vendor ?? app }
 
-  /// The vendor that is told of a scope: its own, or an installation's app's.
+  /// Returns the vendor to report for a scope: the scope's own, or that of the installed app.
   func vendor(of scope: Scope) -> Text? {
     if case .installation(let app) = scope { return vendor(of: app) }
     return scope.vendor
   }
 
-  /// The access groups an app may use besides its own.
+  /// Returns the access groups that an app may use besides its own.
   package func accessGroups(of app: Text) -> [Text] { apps[app]?.manifest?.accessGroups ?? [] }
 
-  /// The scope of a level for an app.
+  /// Returns the scope of a level for an app.
   func scope(_ level: Level, app: Text) -> Scope {
     switch level {
     case .installation: .installation(app)
@@ -41,10 +42,10 @@ extension Registry {
     }
   }
 
-  /// Whose device identifier an app sees.
+  /// Returns the scope of the device identifier that an app sees.
   package func deviceScope(of app: Text) -> Scope { deviceScope(of: app, apps[app]) }
 
-  /// The same, where the app is known; nil for one that is not installed.
+  /// Returns the scope of the device identifier for an app that was looked up already. A nil `app` means not installed.
   func deviceScope(of id: Text, _ app: App?) -> Scope {
     switch app?.manifest?.deviceBinding {
     case .app?: .deviceOfApp(id)
@@ -53,7 +54,7 @@ extension Registry {
     }
   }
 
-  /// Whether a peer may see what is meant for this audience, by the rights in force now.
+  /// Returns whether a peer may see values for an audience, by its present rights.
   package func may(_ peer: Peer, see audience: Audience) -> Bool {
     if peer.isAdmin { return true }
     let isThere = isInstalledOrUnclaimed(peer.app)
@@ -65,11 +66,16 @@ extension Registry {
     }
   }
 
-  /// Without its manifest an app that was uninstalled would pass for one that shares, and for a vendor of its name.
+  /// Returns whether an app is installed or has no manifest.
+  ///
+  /// Without its manifest, an uninstalled app would otherwise pass for one that shares the device identifier, and for a
+  /// vendor of its name.
   func isInstalledOrUnclaimed(_ app: Text) -> Bool { app.isUnclaimedApp || apps.contains(app) }
 
-  /// Whoever has a device identifier of its own must not learn what all devices' apps have in common: they could be
-  /// linked by it.
+  /// Checks that a peer's app shares the device identifier.
+  ///
+  /// An app with a device identifier of its own must not read a value that all apps of the device share, because apps
+  /// could be linked by that value.
   func requireSharing(_ peer: Peer) throws(Refusal) {
     guard may(peer, see: .sharing) else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "DeviceIdentifier=shared in its manifest")

@@ -1,9 +1,9 @@
-// Push tokens: one of each provider's for an app on this device (protocol, section 6).
+// Push tokens: an app has one token per provider on this device (identityd-protocol(7), section "PUSH TOKENS").
 
-// MARK: - Questions
+// MARK: - Queries
 
 extension Registry {
-  /// `token …` where it takes no change; nil where it does.
+  /// Answers `token …` if no change is needed, else returns nil.
   func answer(_ command: TokenCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply? {
     switch command {
     case .put(_, let named):
@@ -63,7 +63,7 @@ extension Registry {
 // MARK: - Changes
 
 extension Registry {
-  /// `token …` where it takes a change.
+  /// Decides `token …` if a change is needed.
   func decide(_ command: TokenCommand, _ context: Context) throws(Refusal) -> Decision {
     guard let peer = context.peer else { throw .unattested }
     switch command {
@@ -76,7 +76,7 @@ extension Registry {
     case .delete(let provider, let named):
       return Decision(
         changes: [.tokenDeleted(try token(of: provider, try app(named: named, by: peer)))], reply: .done)
-    // These are always answered.
+    // `answer` never returns nil for these commands.
     case .get, .list: throw .broken("the tokens were not answered")
     }
   }
@@ -93,7 +93,7 @@ extension Registry {
       isValid: true, created: before?.created ?? context.now,
       changed: outcome == .confirmed ? before?.changed ?? context.now : context.now, confirmed: context.now,
       fingerprint: same?.fingerprint ?? context.fingerprint(registration.value))
-    // What is only confirmed is no event.
+    // A token that is only confirmed has no event.
     var reply = Reply.done(.text(outcome.eventName ?? .unchanged))
     reply.attribute("device", .uuid(device))
     if let before, same == nil { reply.attribute("previous", .text(before.value)) }
@@ -101,7 +101,7 @@ extension Registry {
     return Decision(changes: changes.isEmpty ? [stored] : changes + [stored], reply: reply)
   }
 
-  /// The device identifier that goes with a token: a sender has to know which device it is. It is made where there is none.
+  /// Returns the device identifier for a token, so that senders know the device. Makes the identifier if there is none.
   private func device(forTokenOf app: Text, _ context: Context) throws(Refusal) -> (UUID, [Change]) {
     let installed = apps[app]
     let scope = deviceScope(of: app, installed)
@@ -124,7 +124,7 @@ extension Registry {
 }
 
 extension Token {
-  /// What becomes of it where its app says this.
+  /// Returns the change that a registration by the app makes to the token.
   fileprivate func outcome(of registration: TokenRegistration) -> TokenChange {
     let isSame =
       isValid && value == registration.value && environment == registration.environment && topic == registration.topic
@@ -133,7 +133,7 @@ extension Token {
 }
 
 extension TokenChange {
-  /// What the event is called; nil for what nobody is told.
+  /// The name of the event; nil if no event is published.
   var eventName: Text? {
     switch self {
     case .created: .created
@@ -145,7 +145,7 @@ extension TokenChange {
   }
 }
 
-// Each made once.
+// The event names, each created once.
 extension Text {
   fileprivate static let created: Text = "created"
   fileprivate static let replaced: Text = "replaced"
@@ -155,7 +155,7 @@ extension Text {
 }
 
 extension Plan {
-  /// The device identifier of a scope is another one: whoever sends to a token has to know it by that.
+  /// Assigns tokens to a new device identifier of a scope. Senders have to know the device by that identifier.
   mutating func rehomeTokens(of scope: Scope) {
     guard let device = registry[scope]?.value else { return }
     let tokens = scope.app.map { registry.tokens.tokens(of: $0) } ?? registry.tokens.all
@@ -164,7 +164,7 @@ extension Plan {
     }
   }
 
-  /// An app has no tokens any more.
+  /// Deletes all tokens of an app.
   mutating func deleteTokens(of app: Text) {
     for token in registry.tokens.tokens(of: app) { add(.tokenDeleted(token)) }
   }

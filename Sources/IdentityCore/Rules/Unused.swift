@@ -1,30 +1,30 @@
-// Apps without a manifest that nobody uses any more (protocol, section 8).
+// Removal of unused apps without a manifest (identityd-protocol(7), section "WHO IS ASKING").
 
-/// When an app was used last, or the daemon began its newest day.
+/// The day of an app's last use, or the newest day of the daemon.
 ///
-/// Days without the daemon do not count: a machine that was off for a month finds every app as it left it, and a clock that
-/// jumps is one day at most.
+/// Days on which the daemon did not run do not count. A machine that was off for a month removes no app, and a clock
+/// that jumps adds at most one day.
 package struct AppUse: Equatable, Sendable {
-  /// How many days the daemon had run by then.
+  /// The number of days on which the daemon ran, up to and including the recorded day.
   package let day: Int64
-  /// The day of the calendar.
+  /// The calendar day.
   package let date: Day
 
-  /// Puts both together.
+  /// Creates a record of a day.
   package init(day: Int64, date: Day) {
     self.day = day
     self.date = date
   }
 }
 
-/// Which apps `app forget` is about.
+/// The condition of `app forget` for several apps.
 package struct AppCondition: Equatable, Sendable {
-  /// Apps that were not used for that many days; nil for any.
+  /// The minimum number of days without use; nil for any.
   package let unused: Int?
-  /// Apps with such a name, in which `*` stands for any number of bytes; nil for any.
+  /// The pattern of the app's ID, in which `*` stands for any number of bytes; nil for any.
   package let pattern: Text?
 
-  /// Puts a condition together.
+  /// Creates a condition.
   package init(unused: Int?, pattern: Text?) {
     self.unused = unused
     self.pattern = pattern
@@ -32,9 +32,9 @@ package struct AppCondition: Equatable, Sendable {
 }
 
 extension Registry {
-  /// The changes that record which apps were used.
+  /// Returns the changes that record the use of apps.
   ///
-  /// - Parameter used: apps with a connection since the last time.
+  /// - Parameter used: the apps that had a connection since the last call.
   package func changes(forUsed used: Set<Text>, at now: Timestamp) -> [Change] {
     guard !isSealed else { return [] }
     var changes: [Change] = []
@@ -43,7 +43,7 @@ extension Registry {
     if today != day { changes.append(.dayBegan(today, isFirst: day == nil)) }
     for (id, app) in apps where app.manifest == nil {
       let use = use(of: id)
-      // One that is not known yet counts as used now, because nothing says that it was not.
+      // An app without a record counts as used now, because there is no evidence that it was unused.
       if use == nil || used.contains(id) && use?.day != today.day {
         changes.append(.appUsed(id, today, isFirst: use == nil))
       }
@@ -51,8 +51,9 @@ extension Registry {
     return changes
   }
 
-  /// Apps that meet a condition, and whose removal takes no item from anybody: these have no manifest, no items, and no item
-  /// is in their access group. By their names.
+  /// Returns the IDs of apps that meet a condition and whose removal deletes no items, in order.
+  ///
+  /// Such an app has no manifest and no items, and no item is in its access group.
   func forgettable(_ condition: AppCondition) -> [Text] {
     let today = day?.day ?? 0
     let candidates = apps.filter { id, app in
@@ -62,13 +63,13 @@ extension Registry {
       }
       return condition.pattern.map { id.matches($0) } ?? true
     }.map(\.key)
-    // A look at all items, unless nobody who is charged for these apps has any.
+    // A scan of all items is needed only if a holder that is charged for one of these apps has items.
     guard candidates.contains(where: { items.usage(of: holder(of: $0)).items > 0 }) else { return candidates.sorted() }
     let owners = Set(items.all.map(\.owner))
     return candidates.filter { !owners.contains($0) }.sorted()
   }
 
-  /// `app forget unused=DAYS app=PATTERN`: what is uninstalled, or would be, and how many are left for the next time.
+  /// `app forget unused=DAYS app=PATTERN`: uninstalls or lists apps, and counts those left for the next request.
   func forget(_ condition: AppCondition, dryRun: Bool, _ context: Context) -> Decision {
     let found = forgettable(condition)
     let now = found.prefix(Bound.forgottenTogether)
@@ -81,7 +82,7 @@ extension Registry {
     return Decision(changes: dryRun ? [] : removal(of: now, context), reply: reply)
   }
 
-  /// `ForgetUnused=`: what uninstalls apps that were not used for so many days, as many as go together.
+  /// `ForgetUnused=`: returns the changes that uninstall apps after so many days without use, for one batch of apps.
   package func removalOfUnused(days: Int, _ context: Context) -> [Change] {
     guard !isSealed else { return [] }
     return removal(
@@ -101,12 +102,12 @@ extension Registry {
 }
 
 extension Text {
-  /// Whether this is of a pattern, in which `*` stands for any number of bytes.
+  /// Returns whether the text matches a pattern, in which `*` stands for any number of bytes.
   func matches(_ pattern: Text) -> Bool {
     let star = UInt8(ascii: "*")
     var place = 0
     var patternPlace = 0
-    // Behind the last star, and how much it stood for: more is tried where the rest does not fit.
+    // The position after the last star, and the end of its match. On a mismatch, the match grows by one byte.
     var retry: (pattern: Int, place: Int)?
     while place < bytes.count {
       if patternPlace < pattern.bytes.count, pattern.bytes[patternPlace] == star {

@@ -1,10 +1,10 @@
-// What versions of the apps and the system ran, and what the one that runs now is beside the one before (protocol,
-// section 5).
+// Versions of apps and of the system, and the relation of each report to the one before (identityd-protocol(7),
+// section "VERSIONS").
 extension VersionOrder {
-  /// What a release is, beside the one before.
+  /// Returns the relation of a release to the previous release.
   func state(of release: Release, after previous: Release?) -> VersionState {
     guard let previous else { return .installed }
-    // Another distribution's versions say nothing of this one's.
+    // Versions of different distributions cannot be compared.
     guard release.distribution == previous.distribution else { return .upgraded }
     switch compare(release.version, previous.version) {
     case .greater: return .upgraded
@@ -14,16 +14,16 @@ extension VersionOrder {
   }
 }
 
-// MARK: - Questions
+// MARK: - Queries
 
 extension Registry {
-  /// How the versions of an app are ordered, or the system's.
+  /// Returns the order of versions for an app or for the system.
   func order(of subject: VersionSubject) -> VersionOrder {
     guard let app = subject.app else { return .linux }
     return apps[app]?.manifest?.versionOrder ?? .numeric
   }
 
-  /// `version …` where it takes no change; nil where it does.
+  /// Answers `version …` if no change is needed, else returns nil.
   func answer(_ command: VersionCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply? {
     switch command {
     case .report(let release, let named):
@@ -57,16 +57,16 @@ extension Registry {
     case .app(let named): return .app(try app(named: named, by: peer))
     case .system:
       _ = try app(named: nil, by: peer)
-      // When this device got which system is told by no other.
+      // The times of system updates are unique to this device, so apps could be linked by them.
       try requireSharing(peer)
       return .system
     }
   }
 
-  /// What the session that asks has reported, else what was reported last.
+  /// Returns the report of the peer's session, or else the last report.
   private func report(of subject: VersionSubject, for peer: Peer, in surroundings: Surroundings) -> VersionReport? {
     let history = versions[subject]
-    // Where the session cannot be told, it has not reported.
+    // A peer whose session cannot be determined has not reported.
     guard subject != .system, let session = try? surroundings.session(peer) else { return history.current }
     return history.report(of: session) ?? history.current
   }
@@ -75,7 +75,7 @@ extension Registry {
     .notFound(subject.app.map { "no version of \($0) was reported" } ?? "the system does not say which version it is")
   }
 
-  /// Whether a name was claimed for a version, in whatever way that is written.
+  /// Returns whether a name is claimed for a version, or for an equal version in another spelling.
   func isClaimed(_ name: Text, for version: Text, of subject: VersionSubject) -> Bool {
     let order = order(of: subject)
     return versions[subject].claims.contains { $0.name == name && order.compare($0.version, version) == .equal }
@@ -88,17 +88,18 @@ extension Registry {
     reply.word(.text(report.release.version))
     reply.attributes(report.release.particulars)
     if report.state != .unchanged { reply.attributes(report.previous?.particulars(before: report.release) ?? []) }
-    // When it last came back is not told: that may be later than the report, which is to be answered alike each time.
+    // The time of the last return to the release is left out. It may be later than the report, whose answer must
+    // not change.
     reply.attribute("installed", (versions[subject].installed(report.release)?.installed).map(Reply.Value.time))
     return reply
   }
 }
 
 extension Release {
-  /// What is told of it behind its version, in an answer or an event.
+  /// The attributes that follow the version in an answer or an event.
   var particulars: [Event.Attribute] { Event.Attribute.given(("build", build), ("id", distribution)) }
 
-  /// What is told of it as the one before another: its distribution only where that was another.
+  /// The attributes of the release as the previous one. The distribution is included only if it differs.
   func particulars(before release: Release) -> [Event.Attribute] {
     Event.Attribute.given(
       ("previous", version), ("previous-build", build),
@@ -107,33 +108,33 @@ extension Release {
 }
 
 extension Event.Attribute {
-  /// Those that have a value.
+  /// Returns the attributes that have a value.
   fileprivate static func given(_ attributes: (Text, Text?)...) -> [Event.Attribute] {
     attributes.compactMap { name, value in value.map { Event.Attribute(name, $0) } }
   }
 }
 
 extension Reply {
-  /// Adds what an event says as well.
+  /// Adds the attributes of an event.
   mutating func attributes(_ attributes: [Event.Attribute]) {
     for attribute in attributes { self.attribute("\(attribute.name)", .text(attribute.value)) }
   }
 }
 
 extension VersionHistory {
-  /// First installed first: what came from a backup stands behind what it was before.
+  /// The releases in the order of their first installation. A restored release may be older than those already here.
   fileprivate var inOrder: [InstalledRelease] {
     releases.sorted { ($0.installed, $0.number) < ($1.installed, $1.number) }
   }
 
-  /// What a session has reported.
+  /// Returns the report of a session.
   func report(of session: UUID) -> VersionReport? { reports.last { $0.session == session } }
 }
 
 // MARK: - Changes
 
 extension Registry {
-  /// `version …` where it takes a change.
+  /// Decides `version …` if a change is needed.
   func decide(_ command: VersionCommand, _ context: Context) throws(Refusal) -> Decision {
     guard let peer = context.peer else { throw .unattested }
     switch command {
@@ -148,20 +149,20 @@ extension Registry {
       let claim = VersionClaim(number: versions.lastClaim + 1, version: report.release.version, name: name)
       plan.add(.version(.claimed(subject, claim)))
       return Decision(changes: plan.changes, reply: .done(.string("first")))
-    // These are always answered.
+    // `answer` never returns nil for these commands.
     case .preview, .state, .history: throw .broken("\(command) was not answered")
     }
   }
 
-  /// Takes in which system runs now: a boot is its session.
+  /// Returns the changes that report the running system. The boot is the session.
   ///
-  /// - Returns: nothing where this boot's report is known already, whatever the system says of itself by now.
+  /// - Returns: no changes if this boot has reported already, even if the system's version has changed since.
   package func systemReport(_ release: Release, boot: UUID, _ context: Context) throws(Refusal) -> [Change] {
     guard !isSealed, versions[.system].report(of: boot) == nil else { return [] }
     return try report(release, of: .system, session: boot, context).changes
   }
 
-  /// A session reports: what it runs is compared with what the session before it had.
+  /// Decides a report. The release is compared with the release of the session before.
   private func report(_ release: Release, of subject: VersionSubject, session: UUID, _ context: Context)
     throws(Refusal) -> Decision
   {
@@ -177,24 +178,27 @@ extension Registry {
     return Decision(changes: plan.changes, reply: plan.registry.describe(report, of: subject))
   }
 
-  /// What a session that reports a release is told.
+  /// Returns the report for a release, which determines the answer to the session.
   private func report(of release: Release, by session: UUID, of subject: VersionSubject) -> VersionReport {
     let history = versions[subject]
     let own = history.report(of: session)
     if let own, own.release == release { return own }
-    // What a session had before, it had before all that it reports.
+    // A session keeps the previous release of its first report in all later reports.
     let previous = own.map(\.previous) ?? history.current?.release
     return VersionReport(
       number: versions.lastReport + 1, session: session, release: release,
       state: order(of: subject).state(of: release, after: previous), previous: previous)
   }
 
-  /// The apps that share a bound with one; see ``Holder``.
+  /// Returns the apps that share a bound with an app; see ``Holder``.
   func sharers(of app: Text) -> Set<Text> { apps.apps(of: holder(of: app)) }
 }
 
 extension Plan {
-  /// A release comes, or comes again; where there are too many, the one goes that was not there for the longest time.
+  /// Adds a release to the history, or updates its entry.
+  ///
+  /// If there are too many releases, drops the one whose last installation is the longest ago, among those that no kept
+  /// report names.
   fileprivate mutating func install(_ release: Release, of subject: VersionSubject, at now: Timestamp) throws(Refusal) {
     if var known = registry.versions[subject].installed(release) {
       known.last = now
@@ -215,7 +219,7 @@ extension Plan {
           InstalledRelease(number: registry.versions.lastRelease + 1, release: release, installed: now, last: now))))
   }
 
-  /// Where there are too many claims, the oldest goes that is of another version.
+  /// Makes room for a claim by removing the oldest claim of another version.
   fileprivate mutating func makeRoomForClaim(of subject: VersionSubject, version: Text) throws(Refusal) {
     guard hasTooMany(Bound.claimsPerApp, Bound.claims, \.claims.count, registry.versions.claims, of: subject) else {
       return
@@ -237,10 +241,10 @@ extension Plan {
     .limit("\(subject.app.map { "\($0) has" } ?? "there are") as many \(what) of versions as there may be")
   }
 
-  /// Nothing is known any more of the versions of an app, or of the system.
+  /// Removes the versions of an app or of the system.
   mutating func forgetVersions(of subject: VersionSubject) {
     let history = registry.versions[subject]
-    // The last one first: taking out the first would move all others each time.
+    // Last row first, because removing the first one would move all others each time.
     for report in history.reports.reversed() { add(.version(.reportForgotten(subject, report))) }
     for installed in history.releases.reversed() { add(.version(.releaseForgotten(subject, installed))) }
     for claim in history.claims.reversed() { add(.version(.claimForgotten(subject, claim))) }
