@@ -25,7 +25,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Debian 12's headers are older than the kernels it may run on.
+// The headers of Debian 12 are older than some kernels that the program may run on.
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -101,7 +101,7 @@ int clinux_pidfd_open(int process) {
     return (int) syscall(SYS_pidfd_open, process, 0);
 }
 
-// <linux/pidfd.h>, in its first form.
+// The first version of the structure in <linux/pidfd.h>.
 struct process_information {
     uint64_t mask, control_group;
     uint32_t process, thread_group, parent, users_and_groups[8];
@@ -171,7 +171,7 @@ int clinux_epoll_wait(int set, struct epoll_event *ready, int room, int millisec
 int clinux_eventfd(int nonblocking) { return eventfd(0, EFD_CLOEXEC | (nonblocking ? EFD_NONBLOCK : 0)); }
 
 int clinux_memory_file(const char *name) {
-    // Where vm.memfd_noexec is 2 no other kind can be made; kernels before 6.3 do not know the flag.
+    // With vm.memfd_noexec=2 the kernel creates no other kind of memory file. Kernels before 6.3 do not know the flag.
     int descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (descriptor < 0 && errno == EINVAL) descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     return descriptor;
@@ -222,7 +222,7 @@ uint64_t clinux_load_word(const uint64_t *word) { return __atomic_load_n(word, _
 
 void clinux_store_word(uint64_t *word, uint64_t value) {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
-    // A release store alone may still be seen after what the next system call does.
+    // Without the fence, the effect of the next system call could become visible before a release store.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -253,7 +253,7 @@ static int release_segments(struct dl_phdr_info *object, size_t size, void *page
     (void) size;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-        // Only what was never written can be had from the file again.
+        // Only the pages of read-only segments can be read from the file again.
         if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;
         uintptr_t first = start & -*(uintptr_t *) page;
@@ -275,9 +275,9 @@ void clinux_release_stack(void) {
     if (pthread_getattr_np(pthread_self(), &attributes)) return;
     if (!pthread_attr_getstack(&attributes, &lowest, &size)) {
         uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
-        // A page further down than this call: madvise() is one too.
+        // One page below this frame, because the call of madvise() needs stack as well.
         uintptr_t used = ((uintptr_t) __builtin_frame_address(0) - page) & -page;
-        // Of the first thread's stack only a part is mapped: there the rest of the range fails, which changes nothing.
+        // Only part of the main thread's stack is mapped. For the unmapped rest madvise() fails, without any effect.
         madvise(lowest, used - (uintptr_t) lowest, MADV_DONTNEED);
     }
     pthread_attr_destroy(&attributes);
@@ -285,20 +285,21 @@ void clinux_release_stack(void) {
 
 int clinux_name_thread(pthread_t thread, const char *name) { return pthread_setname_np(thread, name); }
 
-// shadow/subid.h. The library is no dependency: few machines have another source than /etc/subuid.
+// From shadow/subid.h. The program loads libsubid at run time and does not link to it, because few machines have
+// another source than /etc/subuid.
 struct subid_range {
     unsigned long start;
     unsigned long count;
 };
 static int (*subid_get_uid_ranges)(const char *owner, struct subid_range **ranges);
-// free() before libsubid 5.
+// Before version 5, libsubid has no subid_free() and its callers use free().
 static void (*subid_free)(void *) = free;
 
 static void load_libsubid(void) {
     void *library = dlopen("libsubid.so.5", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) library = dlopen("libsubid.so.4", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return;
-    // Without this it writes to standard error.
+    // Without this call, libsubid writes messages to standard error.
     bool (*subid_init)(const char *program, FILE *log);
     *(void **)&subid_init = dlsym(library, "subid_init");
     if (subid_init != NULL) subid_init("identityd", NULL);
@@ -333,7 +334,7 @@ int clinux_next_option(int count, char **arguments, const char *const *names, co
         table[i].val = 256 + i;
     }
     opterr = 0;
-    if (*next == 0) optind = 0;  // glibc: start anew
+    if (*next == 0) optind = 0;  // glibc: 0 restarts the scan
     int found = getopt_long(count, arguments, ":", table, NULL);
     *next = optind;
     *value = optarg;

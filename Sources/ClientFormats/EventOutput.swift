@@ -2,13 +2,13 @@ package import IdentityClient
 import IdentityCore
 import IdentityWire
 
-/// Writes events, a line each: for people, or for a program as JSON (RFC 8259).
+/// Formats events, one line each: as text for people, or as JSON (RFC 8259) for programs.
 package struct EventOutput {
-  /// What a line looks like.
+  /// The format of a line.
   package enum Style: Equatable, Sendable {
-    /// `TIME  SEQUENCE  TOPIC NAME  name=value …`, in colours where they are wanted.
+    /// `TIME  SEQUENCE  TOPIC NAME  name=value …`, optionally in colour.
     case text(isColoured: Bool)
-    /// `{"sequence":44,"topic":"token","event":"replaced","attributes":{…}}`: the values of the attributes are strings.
+    /// `{"sequence":44,"topic":"token","event":"replaced","attributes":{…}}`. All values of attributes are strings.
     case json
   }
 
@@ -16,14 +16,14 @@ package struct EventOutput {
   private let text: TextOutput
   private let json: JSONOutput
 
-  /// Says how.
+  /// Creates a formatter from the format of UUIDs and the style of lines.
   package init(_ format: UUIDFormat, _ style: Style) {
     self.style = style
     text = TextOutput(format, isForPeople: true)
     json = JSONOutput(format)
   }
 
-  /// The line, with its end.
+  /// Returns the line of an event, with its line feed.
   package func line(_ event: ReceivedEvent) -> String {
     switch style {
     case .json: document(event)
@@ -39,11 +39,12 @@ package struct EventOutput {
   }
 
   private func line(_ event: ReceivedEvent, isColoured: Bool) -> String {
-    /// The codes of ECMA-48, section 8.3.117, which every terminal knows: 1 bold, 2 faint, 36 cyan, 0 as before.
+    /// Wraps a text in codes of ECMA-48, section 8.3.117, which every terminal supports: 1 bold, 2 faint, 36
+    /// cyan, 0 reset.
     func shown(_ text: String, _ code: Int) -> String {
       isColoured && !text.isEmpty ? "\u{1b}[\(code)m\(text)\u{1b}[0m" : text
     }
-    // The time stands in front, and is not said twice.
+    // The time is the first column, so it is left out of the attributes.
     let time = event.attributes.last { $0.name == "time" }
     let others = event.attributes.filter { $0.name != "time" }
     let words = event.words.map(text.visible).joined(separator: " ")

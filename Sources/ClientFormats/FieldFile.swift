@@ -1,19 +1,19 @@
 import IdentityCore
 import IdentityWire
 
-/// A file that an earlier system kept an identifier in: nothing but a UUID, or lines `NAME=value` or `NAME: value`.
+/// A file in which an earlier system kept an identifier: a UUID alone, or lines `NAME=value` or `NAME: value`.
 ///
-/// Blank lines, and what stands behind `#`, count for nothing. A value may stand in quotes.
+/// Blank lines and comments, which begin with `#`, are ignored. A value may be in quotes.
 package struct FieldFile {
-  /// Why a file gives no value.
+  /// The reason why a file yields no UUID.
   package enum Failure: Error, Equatable, Sendable {
-    /// It has no field of that name.
+    /// The file has no field of that name.
     case missing(field: String)
-    /// It has several of that name.
+    /// The file has several fields of that name.
     case ambiguous(field: String, count: Int)
-    /// It has fields, and none was named; these hold a UUID.
+    /// The file has fields and none was named. The names are those of fields that hold a UUID.
     case notChosen([String])
-    /// What it has is no UUID; nil where no field was named.
+    /// The value is not a UUID; `field` is nil if no field was named.
     case notUUID(field: String?)
   }
 
@@ -24,9 +24,9 @@ package struct FieldFile {
 
   private let lines: [ArraySlice<UInt8>]
 
-  /// Takes the content of a file.
+  /// Reads the content of a file.
   package init(_ bytes: [UInt8]) {
-    // A byte order mark is no part of the text (RFC 3629, section 6).
+    // A byte order mark is not part of the text (RFC 3629, section 6).
     let mark: [UInt8] = [0xef, 0xbb, 0xbf]
     let text = bytes.starts(with: mark) ? bytes.dropFirst(mark.count) : bytes[...]
     lines = text.split(separator: UInt8(ascii: "\n")).map { $0.trimmed }.filter {
@@ -34,9 +34,9 @@ package struct FieldFile {
     }
   }
 
-  /// The UUID, as it is written there.
+  /// Returns the UUID as written in the file.
   ///
-  /// - Parameter name: the field it is in, upper and lower case told apart; nil where the file holds nothing else.
+  /// - Parameter name: The name of the field, which is case-sensitive; nil if the file holds only a UUID.
   package func uuid(of name: String?) throws(Failure) -> String {
     guard let name else { return try onlyUUID() }
     let found = fields.filter { name.utf8.elementsEqual($0.name) }
@@ -75,7 +75,7 @@ package struct FieldFile {
       let rest = text[(end + 1)...].trimmed
       if rest.isEmpty || rest.first == UInt8(ascii: "#") { return Array(text[(text.startIndex + 1)..<end]) }
     }
-    // Only behind white space is it a comment.
+    // A `#` begins a comment only after white space, or at the start of the value.
     let comment = text.indices.first { index in
       text[index] == UInt8(ascii: "#") && (index == text.startIndex || text[index - 1].isWhiteSpace)
     }
@@ -86,7 +86,7 @@ package struct FieldFile {
 }
 
 extension FieldFile.Failure {
-  /// What is said to people. Values are not repeated: a file may hold what is nobody's business.
+  /// Returns a message for people without the values of the file, which may be confidential.
   package func text(file: String) -> String {
     let file = WordEncoder.quoted(file)
     return switch self {
@@ -107,7 +107,7 @@ extension UInt8 {
 }
 
 extension ArraySlice<UInt8> {
-  /// Without the white space around it.
+  /// The slice without leading and trailing white space.
   fileprivate var trimmed: ArraySlice<UInt8> {
     guard let first = firstIndex(where: { !$0.isWhiteSpace }), let last = lastIndex(where: { !$0.isWhiteSpace }) else {
       return []

@@ -2,16 +2,17 @@ package import IdentityClient
 import IdentityCore
 import IdentityWire
 
-/// Writes an answer as one JSON document (RFC 8259) and a line feed:
-/// `{"ok":true,"words":[…],"attributes":{…},"rows":[{"words":[…],"attributes":{…}}]}` or
-/// `{"ok":false,"code":"…","text":"…"}`. All values are strings.
+/// Formats an answer as one JSON document (RFC 8259) and a line feed.
+///
+/// The document is `{"ok":true,"words":[…],"attributes":{…},"rows":[{"words":[…],"attributes":{…}}]}` or
+/// `{"ok":false,"code":"…","text":"…"}`. All values but `ok` are strings.
 package struct JSONOutput {
   private let format: UUIDFormat
 
-  /// Says how UUIDs are written.
+  /// Creates a formatter from the format of UUIDs.
   package init(_ format: UUIDFormat) { self.format = format }
 
-  /// The document.
+  /// Returns the document for an answer, with a line feed.
   package func document(_ answer: DaemonConnection.Answer) -> String {
     switch answer.final {
     case .error(let code, let text): return "{\"ok\":false,\"code\":\(string(code)),\"text\":\(string(text))}\n"
@@ -26,11 +27,11 @@ package struct JSONOutput {
     return "\"words\":[\(words)],\"attributes\":\(object(content.attributes))"
   }
 
-  /// Attributes as the members of an object.
+  /// Returns attributes as a JSON object.
   func object(_ attributes: [ReplyLine.Attribute]) -> String {
     "{" + attributes.map { "\(string($0.name)):\(string($0.value))" }.joined(separator: ",") + "}"
   }
 
-  /// A JSON string without hidden characters.
+  /// Returns a JSON string in which hidden characters are escaped.
   func string(_ text: Text) -> String { WordEncoder.quoted(format.apply(to: text)) }
 }

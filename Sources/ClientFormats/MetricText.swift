@@ -1,24 +1,25 @@
 import IdentityCore
 package import IdentityWire
 
-/// Writes samples as text that monitoring reads.
+/// Formats metric samples as text for monitoring systems.
 package struct MetricText {
-  /// Which text.
+  /// The text format.
   package enum Format: Equatable, Sendable {
-    /// OpenMetrics 1.0: https://prometheus.io/docs/specs/om/open_metrics_spec/
+    /// OpenMetrics 1.0 (https://prometheus.io/docs/specs/om/open_metrics_spec/).
     case openMetrics
-    /// Prometheus' own text format, version 0.0.4, which is all that node_exporter's textfile collector reads. The samples
-    /// are the same; a counter's description is under the name of its sample, which OpenMetrics forbids; and neither a unit
-    /// nor an end is known.
+    /// The Prometheus text format, version 0.0.4, the only one that node_exporter's textfile collector reads.
+    ///
+    /// The samples are those of OpenMetrics. The description of a counter is under the name of its sample, which
+    /// OpenMetrics forbids, and there are neither `# UNIT` nor `# EOF` lines.
     case prometheus
   }
 
   private let format: Format
 
-  /// Says which.
+  /// Creates a formatter for a text format.
   package init(_ format: Format) { self.format = format }
 
-  /// The text: metrics in the order of the table, those that have no sample left out.
+  /// Returns the text. Metrics are in the order of ``Metric/all``, and metrics without samples are left out.
   package func text(_ samples: [MetricSample]) -> String {
     var text = ""
     for metric in Metric.all {
@@ -51,7 +52,7 @@ package struct MetricText {
     }
   }
 
-  /// The family of a metric.
+  /// Returns the name of a metric family.
   private static func name(of metric: Metric) -> String {
     "identityd_" + String(metric.name.map { $0 == "-" ? "_" : $0 })
   }
@@ -61,9 +62,11 @@ package struct MetricText {
     return "\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
   }
 
-  /// Both formats know a backslash and an end of line as escapes in a description, and quotes too in the value of a label;
-  /// OpenMetrics has those in a description as well. Neither has one for other hidden characters: the value
-  /// then has the letters of their JSON escapes.
+  /// Escapes a description or a label value.
+  ///
+  /// Both formats escape a backslash and a line feed in a description, and also quotes in a label value. OpenMetrics
+  /// escapes quotes in a description too. Neither format can escape other hidden characters, so the value has the
+  /// letters of their JSON escapes instead.
   private static func escaped(_ text: String, quotes: Bool) -> String {
     text.unicodeScalars.map { scalar in
       switch scalar {

@@ -2,25 +2,25 @@ package import IdentityClient
 import IdentityCore
 import IdentityWire
 
-/// Writes answers as text: with names in front of the values for people, bare words in a pipe.
+/// Formats answers as text: with names before the values for people, as bare words for a pipe.
 package struct TextOutput {
   private let format: UUIDFormat
   private let isForPeople: Bool
 
-  /// Says for whom.
+  /// Creates a formatter from the format of UUIDs and the kind of reader.
   package init(_ format: UUIDFormat, isForPeople: Bool) {
     self.format = format
     self.isForPeople = isForPeople
   }
 
-  /// The text of an answer to these words.
+  /// Returns the text of an answer to the words of a request. The text of an error is empty.
   package func text(_ answer: DaemonConnection.Answer, to words: [String]) -> String {
     guard case .ok(let final) = answer.final else { return "" }
     if !answer.rows.isEmpty { return rows(answer.rows) }
     return isForPeople ? describe(final, to: words) : bare(final)
   }
 
-  /// In a pipe: the positional words, or the attributes of a line that has no others.
+  /// Formats a line for a pipe: the positional words, or the attributes if there are no positional words.
   private func bare(_ content: ReplyLine.Content) -> String {
     if content.words.isEmpty, content.attributes.isEmpty { return "" }
     if content.words.isEmpty {
@@ -31,7 +31,7 @@ package struct TextOutput {
 
   private func rows(_ rows: [ReplyLine.Content]) -> String {
     guard isForPeople else { return rows.map(bare).joined() }
-    // Rows of one attribute each are a list of properties; others are a table.
+    // Rows with one attribute each form a list of properties; other rows form a table.
     if rows.allSatisfy({ $0.words.isEmpty && $0.attributes.count == 1 }) {
       return properties(rows.flatMap(\.attributes))
     }
@@ -47,7 +47,7 @@ package struct TextOutput {
     return (head.isEmpty ? "" : head + "\n") + properties(content.attributes)
   }
 
-  /// As hostnamectl(1) shows them: the names right-aligned before a colon.
+  /// Formats properties as hostnamectl(1) does, with right-aligned names before a colon.
   private func properties(_ attributes: [ReplyLine.Attribute]) -> String {
     let names = attributes.map { label($0.name) }
     let width = (names.map(\.count).max() ?? 0) + 1
@@ -62,8 +62,9 @@ package struct TextOutput {
     return text.prefix(1).uppercased() + String(text.dropFirst().map { $0 == "-" ? " " : $0 })
   }
 
-  /// The value as it is, or as a JSON string if it has hidden characters, which could move the cursor or change the order
-  /// of the words around them.
+  /// Returns a value, as a JSON string if it has hidden characters.
+  ///
+  /// Hidden characters could move the cursor or change the order of the words around them.
   func visible(_ value: Text) -> String {
     let text = format.apply(to: value)
     return text.unicodeScalars.contains(where: WordEncoder.isHidden) ? WordEncoder.quoted(text) : text

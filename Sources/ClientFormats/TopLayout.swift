@@ -1,37 +1,39 @@
 import IdentityCore
 import IdentityWire
 
-/// What `top` shows: a function of what was known before and what is known now, and of the size of the screen.
+/// The layout of `top`: a function of two samples and the size of the screen.
 package struct TopLayout {
-  /// A line, and whether it stands out.
+  /// A line of the screen.
   package struct Line: Equatable, Sendable {
-    /// At most as long as the screen is wide.
+    /// The text, at most as long as the screen is wide.
     package let text: String
-    /// Whether it stands out.
+    /// Whether the line is a heading, which is highlighted.
     package let isHead: Bool
   }
 
-  /// How wide the screen is.
+  /// The width of the screen in characters.
   private let columns: Int
-  /// How many lines it has.
+  /// The height of the screen in lines.
   private let height: Int
 
-  /// Says how large the screen is.
+  /// Creates a layout for a screen of this size.
   package init(columns: Int, lines: Int) {
     self.columns = columns
     height = lines
   }
 
-  /// The lines, no more than there is room for.
+  /// Returns the lines of the screen, at most as many as it has.
   ///
   /// - Parameters:
-  ///   - before: an earlier sample; nil where there is none, and then nothing is shown by the second.
-  ///   - events: lines about what happened, the newest last.
-  ///   - notice: what is to be said instead of how the daemon is, where it is gone.
+  ///   - before: An earlier sample, for rates per second; nil for no rates.
+  ///   - now: The current sample.
+  ///   - events: Lines about events, the newest last.
+  ///   - notice: A message that replaces the title, such as that the daemon is gone; nil for the title.
   package func lines(_ before: TopSample?, _ now: TopSample, events: [String], notice: String?) -> [Line] {
     let before = before.flatMap { $0.isOfSameRun(as: now) ? $0 : nil }
     let fixed = summary(before, now, notice) + latencies(before, now)
-    // A head and at least one line for each of the others; the events have what the apps leave.
+    // The lists of apps and events share the other lines of the screen. Events get the lines that the apps leave, but
+    // at least a third of the shared lines if there are enough events.
     let left = max(0, height - fixed.count)
     let wanted = apps(before, now)
     let forEvents = min(events.count + 1, max(left - wanted.count, left / 3))
@@ -44,7 +46,8 @@ package struct TopLayout {
     return Array(lines.prefix(height))
   }
 
-  // Much of the text is the daemon's: names of apps and families, the version, why it is busy.
+  // Much of the text comes from the daemon (names of apps and families, the version, the reason for `busy`), so hidden
+  // characters are escaped.
   private func line(_ text: String) -> Line { Line(text: cut(text), isHead: false) }
 
   private func cut(_ text: String) -> String { String(WordEncoder.visible(text).prefix(columns)) }
@@ -58,7 +61,7 @@ package struct TopLayout {
 
   private func summary(_ before: TopSample?, _ now: TopSample, _ notice: String?) -> [Line] {
     let version = now.figures.first { $0.metric == .build }?["version"].map { "\($0)" } ?? "?"
-    // A user who may not monitor the daemon is told of its health and of the own app.
+    // A user who may not monitor the daemon gets only the daemon's health and the figures of the user's own app.
     let uptime = now.number(.uptime).map { "up \(Self.duration($0))" } ?? "figures are for admins and MonitorGroup="
     let title = "identityd \(version)  \(uptime)  q quits"
     func state(_ name: Text) -> String { Self.whole(now.number(.connections) { $0["state"] == name }) }
@@ -110,7 +113,9 @@ package struct TopLayout {
 
   private typealias Counts = (count: UInt64, buckets: [MetricSample.Bucket])
 
-  /// What came between the two.
+  /// Returns the counts that a histogram gained since an earlier sample; nil if the two cannot be compared.
+  ///
+  /// A histogram that is missing in the earlier sample has gained all its counts.
   private static func difference(_ before: Counts?, _ now: Counts) -> Counts? {
     guard let before else { return now }
     guard before.buckets.map(\.bound) == now.buckets.map(\.bound), now.count >= before.count else { return nil }
@@ -120,10 +125,10 @@ package struct TopLayout {
     return (now.count - before.count, buckets)
   }
 
-  /// The bound that so many of a hundred are not above.
+  /// Returns the smallest bound that at least this percentage of the values do not exceed.
   private static func percentile(_ percent: UInt64, _ counts: Counts?) -> String {
     guard let counts, counts.count > 0 else { return "-" }
-    // Rounded up: of few values the percentile is one of them.
+    // Rounded up, so that the percentile of few values is one of them.
     let (high, low) = counts.count.multipliedFullWidth(by: percent)
     let wanted = (UInt64(100).dividingFullWidth((high, low)).quotient) + (low % 100 == 0 ? 0 : 1)
     guard let bucket = counts.buckets.first(where: { $0.count >= wanted }) else {
@@ -152,7 +157,7 @@ package struct TopLayout {
 
   // MARK: Figures
 
-  /// How much something grew by the second.
+  /// Returns the growth of a value per second.
   private func rate(_ before: TopSample?, _ now: TopSample, _ value: (TopSample) -> Double?) -> String {
     guard let before, now.moment > before.moment, let old = value(before), let new = value(now) else { return "-" }
     return Self.decimal(max(0, new - old) / (Double(now.moment - before.moment) / 1_000_000))
@@ -168,7 +173,7 @@ package struct TopLayout {
     return "\(tenths / 10).\(tenths % 10)"
   }
 
-  /// A bound of a histogram: 1, 2 or 5 times a power of ten.
+  /// Formats the bound of a histogram, which is 1, 2 or 5 times a power of ten.
   private static func seconds(_ seconds: Double) -> String {
     guard seconds < 1e9 else { return "?" }
     let microseconds = Int64((seconds * 1_000_000).rounded())

@@ -1,20 +1,20 @@
 import IdentityCore
 package import IdentityWire
 
-/// What `top` knows at one moment.
+/// The data that `top` reads from the daemon at one moment.
 package struct TopSample: Equatable, Sendable {
-  /// What one app has of the daemon.
+  /// The usage of the daemon by one app.
   package struct App: Equatable, Sendable {
-    /// Its name.
+    /// The ID of the app.
     package let name: String
-    /// How many connections it has.
+    /// The number of its connections.
     package let connections: Int64
-    /// How many of them subscribed.
+    /// The number of its connections that subscribed to events.
     package let subscribers: Int64
-    /// How many requests it has made since the daemon's start.
+    /// The number of requests since the start of the daemon.
     package let requests: Int64
 
-    /// Reads a row of `stats apps=yes`; nil where it is none.
+    /// Reads a row of `stats apps=yes`; nil if a part is missing.
     package init?(_ row: ReplyLine.Content) {
       func number(_ name: Text) -> Int64? { row[name].flatMap { Int64("\($0)") } }
       guard let name = row.words.first, let connections = number("connections"),
@@ -27,21 +27,21 @@ package struct TopSample: Equatable, Sendable {
     }
   }
 
-  /// When that was, in microseconds of a clock that never steps back.
+  /// The time of the sample, in microseconds of a monotonic clock.
   package let moment: UInt64
-  /// What `stats` told.
+  /// The samples in the answer to `stats`.
   package let figures: [MetricSample]
-  /// What `stats apps=yes` told.
+  /// The rows of the answer to `stats apps=yes`.
   package let apps: [App]
 
-  /// Puts it together.
+  /// Creates a sample.
   package init(moment: UInt64, figures: [MetricSample], apps: [App]) {
     self.moment = moment
     self.figures = figures
     self.apps = apps
   }
 
-  /// The sum of all series of a metric for which this holds; nil where there is none.
+  /// Returns the sum of all series of a metric that meet a condition; nil if there are none.
   func number(_ metric: Metric, where isMeant: (MetricSample) -> Bool = { _ in true }) -> Double? {
     let numbers = figures.filter { $0.metric == metric && isMeant($0) }.compactMap { sample in
       if case .number(let number) = sample.value { Double(number) } else { nil }
@@ -49,13 +49,13 @@ package struct TopSample: Equatable, Sendable {
     return numbers.isEmpty ? nil : numbers.reduce(0, +)
   }
 
-  /// The histogram of a series; nil where there is none.
+  /// Returns the histogram of a series; nil if there is none.
   func histogram(_ metric: Metric, _ label: Text? = nil) -> (count: UInt64, buckets: [MetricSample.Bucket])? {
     let found = figures.first { $0.metric == metric && (label == nil || $0.labels.first?.value == label) }
     guard case .histogram(let count, _, let buckets)? = found?.value else { return nil }
     return (count, buckets)
   }
 
-  /// Whether both are of one and the same run of the daemon, so that what it counts has grown from one to the other.
+  /// Whether both samples come from the same run of the daemon, so that its counters did not restart between them.
   func isOfSameRun(as other: TopSample) -> Bool { number(.start) == other.number(.start) }
 }

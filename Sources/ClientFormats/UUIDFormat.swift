@@ -1,18 +1,18 @@
 import IdentityCore
 package import LinuxSystem
 
-/// How UUIDs are written: `--format`.
+/// The format of UUIDs, as chosen with `--format`.
 package enum UUIDFormat: String, CaseIterable {
-  /// Lower case with hyphens, as they come (RFC 9562).
+  /// Lower case with hyphens, as the daemon writes them (RFC 9562).
   case hyphen
-  /// 32 digits.
+  /// 32 hexadecimal digits in lower case.
   case plain
-  /// `urn:uuid:` before it (RFC 9562, section 4).
+  /// A URN with the prefix `urn:uuid:` (RFC 9562, section 4).
   case urn
   /// Upper case with hyphens.
   case upper
 
-  /// Reads what stands behind `--format`.
+  /// Reads the argument of `--format`.
   package init(named name: String) throws(CommandLine.UsageError) {
     guard let format = UUIDFormat(rawValue: name) else {
       let allowed = Self.allCases.map(\.rawValue).joined(separator: ", ")
@@ -21,7 +21,7 @@ package enum UUIDFormat: String, CaseIterable {
     self = format
   }
 
-  /// Writes a value: another form where it is a UUID in the form the daemon writes, else as it is.
+  /// Returns a value in this format if it is a UUID in the form of the daemon, else unchanged.
   func apply(to text: Text) -> String {
     guard self != .hyphen, text.bytes.count == UUID.textLength, let uuid = UUID(text), "\(uuid)" == "\(text)" else {
       return "\(text)"

@@ -1,20 +1,21 @@
 import CSodium
 package import LinuxSystem
 
-/// The first line of a backup: how the key comes from the passphrase.
+/// The first line of a backup, which says how to derive the key from the passphrase.
 ///
-/// `identityd-backup 1 argon2id ops=<N> memory=<bytes> salt=<32 hex digits>` and a line feed. What follows is the daemon's.
+/// The line is `identityd-backup 1 argon2id ops=<N> memory=<bytes> salt=<32 hex digits>` and a line feed. The daemon's
+/// data follow.
 package struct BackupHeader: Equatable, Sendable {
-  /// Why a line is no header that can be used.
+  /// The reason why a line is not a usable header.
   package enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
-    /// It is nothing of the kind.
+    /// The line is not a header of a backup.
     case notABackup
-    /// Its version is not this one.
+    /// The header has a version that this program does not know.
     case later(version: String)
-    /// It asks for more work or memory than any that was made by this program.
+    /// The header asks for more passes or memory than this program ever uses.
     case tooCostly
 
-    /// What is wrong with the file.
+    /// The fault, as a predicate of the file.
     package var description: String {
       switch self {
       case .notABackup: "is not a backup of identityd"
@@ -25,22 +26,23 @@ package struct BackupHeader: Equatable, Sendable {
     }
   }
 
-  /// The longest line, its end included: what a file has to have within it to be looked at any further.
+  /// The maximum length of the header with its line feed, in bytes. A file without a line feed within it is rejected.
   package static let longestLine = 256
   static let saltLength = 16
-  /// More than libsodium's most careful choice; a file from elsewhere must not keep the machine busy for hours.
+  /// The maximum number of passes, more than libsodium's sensitive level. A foreign file must not keep the machine
+  /// busy for hours.
   static let mostOperations = 10
-  /// See ``mostOperations``; in bytes.
+  /// The maximum memory in bytes, equal to libsodium's sensitive level. See ``mostOperations``.
   static let mostMemory = 1 << 30
-  /// Less than these libsodium does not do.
+  /// The lower bounds that libsodium accepts for Argon2id.
   private static let leastOperations = 1
   private static let leastMemory = 8_192
 
   /// The number of passes over the memory.
   let operations: Int
-  /// The memory that it takes, in bytes.
+  /// The memory that the derivation takes, in bytes.
   let memory: Int
-  /// What makes the same passphrase another key in every backup.
+  /// The salt, which gives each backup another key even with the same passphrase.
   let salt: [UInt8]
 
   init(operations: Int, memory: Int, salt: [UInt8]) {
@@ -49,7 +51,7 @@ package struct BackupHeader: Equatable, Sendable {
     self.salt = salt
   }
 
-  /// One for a new backup: 3 passes over 256 MiB, which takes a second or so and is what libsodium calls moderate.
+  /// Creates the header of a new backup: 3 passes over 256 MiB, libsodium's moderate level, which take about a second.
   package init() throws(SystemError) {
     var salt = [UInt8](repeating: 0, count: Self.saltLength)
     try Entropy.fill(&salt)
@@ -58,7 +60,7 @@ package struct BackupHeader: Equatable, Sendable {
       salt: salt)
   }
 
-  /// Reads a line, its end not among the bytes.
+  /// Reads a header, given without its line feed.
   package init(parsing line: [UInt8]) throws(Fault) {
     let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map {
       String(decoding: $0, as: UTF8.self)
@@ -71,13 +73,13 @@ package struct BackupHeader: Equatable, Sendable {
       let memory = Self.value("memory", words[4]), let salt = Self.salt(words[5])
     else { throw .notABackup }
     self.init(operations: operations, memory: memory, salt: salt)
-    // There is one way to write it, so that nothing is read that would not be written.
+    // Only the canonical form is accepted.
     guard line == self.line.dropLast() else { throw .notABackup }
     guard operations <= Self.mostOperations, memory <= Self.mostMemory else { throw .tooCostly }
     guard operations >= Self.leastOperations, memory >= Self.leastMemory else { throw .notABackup }
   }
 
-  /// The line with its end.
+  /// The header with its line feed.
   package var line: [UInt8] {
     let digits = Array("0123456789abcdef".utf8)
     let text = salt.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }

@@ -1,16 +1,17 @@
 import CSodium
 
-/// A secret in memory of its own, between guard pages, wiped when let go of, and never swapped out where the system can
-/// promise that (libsodium, "secure memory").
+/// A secret in memory of its own, between guard pages and wiped on release (libsodium, "secure memory").
+///
+/// The memory is not swapped out if the system can guarantee that.
 @safe
 struct GuardedBytes: ~Copyable {
   private let memory: UnsafeMutablePointer<UInt8>
-  /// How many bytes there is room for.
+  /// The capacity in bytes.
   let capacity: Int
-  /// How many there are.
+  /// The number of bytes stored.
   private(set) var count = 0
 
-  /// Makes room; nil where there is no memory for it.
+  /// Allocates the memory; nil if there is not enough.
   init?(capacity: Int) {
     guard sodium_init() >= 0, let memory = unsafe sodium_malloc(capacity) else { return nil }
     unsafe self.memory = memory.bindMemory(to: UInt8.self, capacity: capacity)
@@ -19,7 +20,7 @@ struct GuardedBytes: ~Copyable {
 
   deinit { unsafe sodium_free(memory) }
 
-  /// Takes a byte; false where there is no room left.
+  /// Appends a byte; returns false if the capacity is used up.
   mutating func append(_ byte: UInt8) -> Bool {
     guard count < capacity else { return false }
     unsafe memory[count] = byte
@@ -27,13 +28,15 @@ struct GuardedBytes: ~Copyable {
     return true
   }
 
-  /// Lets `body` write all of it, which it does or returns false.
+  /// Lets `body` fill the whole capacity.
+  ///
+  /// - Returns: The result of `body`, which is false if it failed.
   mutating func fill(_ body: (UnsafeMutablePointer<UInt8>) -> Bool) -> Bool {
     guard unsafe body(memory) else { return false }
     count = capacity
     return true
   }
 
-  /// Lends out where the bytes begin.
+  /// Calls `body` with a pointer to the bytes, which is valid only during the call.
   func withBytes<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result { unsafe body(UnsafePointer(memory)) }
 }

@@ -1,19 +1,19 @@
 import CSodium
 package import LinuxSystem
 
-/// What has to be said again to open a backup.
+/// The passphrase of a backup, which is needed again to open it.
 package struct Passphrase: ~Copyable {
-  /// Why there is none, or no key for it.
+  /// The reason why there is no passphrase, or no key derived from it.
   package enum Failure: Error, Equatable, Sendable, CustomStringConvertible {
     case empty
     case tooLong
-    /// It was asked for twice, and was not the same.
+    /// The two passphrases entered at the terminal differ.
     case different
     case unreadable(String)
-    /// Making the key takes more memory than there is.
+    /// The memory does not suffice to derive the key.
     case noMemory
 
-    /// What is wrong.
+    /// The cause, as a sentence without a full stop.
     package var description: String {
       switch self {
       case .empty: "the passphrase is empty"
@@ -25,17 +25,17 @@ package struct Passphrase: ~Copyable {
     }
   }
 
-  /// The longest, in bytes: nobody types as much, and a file that is meant is not read by mistake.
+  /// The maximum length in bytes: more than a person types, and a bound on reading a large file by mistake.
   package static let longest = 1_024
 
   private let bytes: GuardedBytes
 
-  /// Reads up to the end of the line, or of the file. Nothing behind that is taken from it.
+  /// Reads a passphrase up to the end of the line or of the file. Bytes after the line feed stay unread.
   package init(from file: borrowing InputFile) throws(Failure) {
     bytes = try Self.read { take in
       var byte: [UInt8] = [0]
       defer { byte.wipe() }
-      // Byte by byte, so that nothing behind it is gone.
+      // Reads single bytes, so that the data after the passphrase stay in the file.
       for _ in 0...Self.longest {
         guard try file.fill(&byte) == 1, byte[0] != UInt8(ascii: "\n") else { return }
         take(byte[0])
@@ -43,7 +43,7 @@ package struct Passphrase: ~Copyable {
     }
   }
 
-  /// Asks for it at the terminal.
+  /// Asks for a passphrase at the terminal, without echo.
   package init(at terminal: borrowing Terminal, _ prompt: String) throws(Failure) {
     bytes = try Self.read { take in try terminal.readHidden(prompt, take) }
   }
@@ -61,7 +61,7 @@ package struct Passphrase: ~Copyable {
     return bytes
   }
 
-  /// Whether the other is the same.
+  /// Returns whether two passphrases are equal. The comparison takes constant time if the lengths are equal.
   package func matches(_ other: borrowing Passphrase) -> Bool {
     guard bytes.count == other.bytes.count else { return false }
     let count = bytes.count
@@ -70,7 +70,7 @@ package struct Passphrase: ~Copyable {
     }
   }
 
-  /// Makes the key of a backup. This takes as much time and memory as the header says.
+  /// Derives the key of a backup, with as much time and memory as the header says.
   package func key(for header: BackupHeader) throws(Failure) -> BackupKey {
     guard var key = GuardedBytes(capacity: BackupKey.length) else { throw .noMemory }
     let count = UInt64(bytes.count)
@@ -81,7 +81,7 @@ package struct Passphrase: ~Copyable {
           crypto_pwhash_ALG_ARGON2ID13) == 0
       }
     }
-    // The bounds of the header are within libsodium's, so that nothing else can be wrong.
+    // The header's parameters are within libsodium's bounds, so lack of memory is the only possible failure.
     guard isMade else { throw .noMemory }
     return BackupKey(bytes: key)
   }
@@ -89,14 +89,14 @@ package struct Passphrase: ~Copyable {
 
 /// The key of a backup.
 package struct BackupKey: ~Copyable {
-  /// In bytes: what the daemon encrypts with (XChaCha20-Poly1305) takes as many.
+  /// The length in bytes, as the daemon's cipher (XChaCha20-Poly1305) requires.
   package static let length = 32
 
   private let bytes: GuardedBytes
 
   init(bytes: consuming GuardedBytes) { self.bytes = bytes }
 
-  /// Appends it as Base64. The array does not move in memory where it has room for that.
+  /// Appends the key as Base64. The array is not reallocated if it has room for the text and one more byte.
   package func appendBase64(to text: inout [UInt8]) {
     unsafe bytes.withBytes { unsafe Base64.append($0, count: Self.length, to: &text) }
   }

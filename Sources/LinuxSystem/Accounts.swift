@@ -1,10 +1,10 @@
 import Glibc
 
-/// Users and groups by name, through the name service switch.
+/// Look-ups of users and groups through the name service switch.
 ///
-/// Each look-up throws where the name service could not answer, which is not the same as an account that is not there.
+/// A look-up throws if the name service cannot answer. An unknown account is not an error.
 package enum Accounts {
-  /// The number of a group; nil where there is no such group (getgrnam_r(3)).
+  /// Returns the ID of a group, or nil if there is no such group (getgrnam_r(3)).
   package static func groupID(named name: String) throws(SystemError) -> UInt32? {
     try unsafe look(
       "getgrnam \(name)", group(),
@@ -12,7 +12,7 @@ package enum Accounts {
       { record -> UInt32 in unsafe record.gr_gid })
   }
 
-  /// The number of a user; nil where there is no such user (getpwnam_r(3)).
+  /// Returns the ID of a user, or nil if there is no such user (getpwnam_r(3)).
   package static func userID(named name: String) throws(SystemError) -> UInt32? {
     try unsafe look(
       "getpwnam \(name)", passwd(),
@@ -20,7 +20,7 @@ package enum Accounts {
       { record -> UInt32 in unsafe record.pw_uid })
   }
 
-  /// The name of a user; nil where there is no such user (getpwuid_r(3)).
+  /// Returns the name of a user, or nil if there is no such user (getpwuid_r(3)).
   package static func userName(of number: UInt32) throws(SystemError) -> String? {
     try unsafe look(
       "getpwuid \(number)", passwd(),
@@ -28,7 +28,7 @@ package enum Accounts {
       { record -> String? in unsafe record.pw_name.map { unsafe String(cString: $0) } }) ?? nil
   }
 
-  /// The first number of a regular user: `UID_MIN` of login.defs(5); 1000 where nothing says so.
+  /// Returns the first ID of a regular user: `UID_MIN` of login.defs(5), or 1000 if no file sets `UID_MIN`.
   package static func firstRegularUser() throws(SystemError) -> UInt32 {
     // Distributions that keep their own settings below /usr have an empty /etc.
     for path in ["/etc/login.defs", "/usr/etc/login.defs"] {
@@ -41,14 +41,14 @@ package enum Accounts {
     return 1_000
   }
 
-  /// The user this process runs as.
+  /// The effective user of this process.
   package static var ownUserID: UInt32 { geteuid() }
 
-  /// Runs one of the reentrant look-ups with as much room as the record takes, up to a mebibyte.
+  /// Runs a reentrant look-up, and enlarges the buffer up to 1 MiB until the record fits.
   ///
   /// - Parameters:
-  ///   - record: an empty one; its strings live in the room, so `take` reads it before the room goes.
-  /// - Returns: nil where there is no such account.
+  ///   - record: an empty record. Its strings point into the buffer, so `take` copies them before the buffer is freed.
+  /// - Returns: nil if there is no such account.
   private static func look<Record, Value>(
     _ call: @autoclosure () -> String, _ record: Record,
     _ find: (
@@ -72,7 +72,7 @@ package enum Accounts {
         room *= 4
         continue
       }
-      // POSIX lets an unknown account be told by these as well (getpwnam(3), getgrnam(3)).
+      // POSIX allows these codes for an unknown account as well (getpwnam(3), getgrnam(3)).
       if [0, ENOENT, ESRCH, EBADF, EPERM].contains(code) { return value }
       throw SystemError(call: call(), code: code)
     }

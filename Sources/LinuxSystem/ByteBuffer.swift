@@ -1,22 +1,22 @@
 import CLinux
 public import Glibc
 
-/// A fixed number of bytes in memory of their own.
+/// A buffer of fixed size in memory of its own, which avoids Swift's exclusivity checks.
 ///
-/// An array that an object holds is looked at with each use, whether somebody else changes it just then. That costs more
-/// than what is done here, and there is no need for it: nobody else is called while bytes are changed, and those that are
-/// lent out by ``withBytes(first:_:)`` do not change meanwhile.
+/// Swift checks each access to an array that an object holds for exclusivity, which costs more than the operations of
+/// this type. The buffer needs no such check: it calls no other code while bytes change, and the bytes that
+/// ``withBytes(first:_:)`` lends out do not change meanwhile.
 @safe @usableFromInline
 package struct ByteBuffer: ~Copyable {
   @usableFromInline let start: UnsafeMutableRawPointer
-  /// How many there are.
+  /// The size of the buffer, in bytes.
   @usableFromInline package let count: Int
   @usableFromInline let isLent: UnsafeMutablePointer<Bool>
 
-  /// Makes one of zeros. What is never used takes no memory.
+  /// Creates a buffer of zeros. Pages that are never used take no memory.
   package init(count: Int) {
     precondition(count > 0)
-    // Not from the heap: memory that was used before would be overwritten with zeros, all of it.
+    // Not from the heap, because reused heap memory would have to be overwritten with zeros completely.
     let start = unsafe mmap(nil, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard let start = unsafe start, unsafe start != MAP_FAILED else { abort() }
     unsafe self.start = start
@@ -30,7 +30,7 @@ package struct ByteBuffer: ~Copyable {
     unsafe isLent.deallocate()
   }
 
-  /// The place of some bytes that are to be changed.
+  /// Returns the address of bytes that are to be changed. Traps if the range is out of bounds or bytes are lent out.
   @inlinable @inline(__always)
   func place(of first: Int, count length: Int) -> UnsafeMutableRawPointer {
     precondition(first >= 0 && length >= 0 && length <= count - first)
@@ -38,7 +38,7 @@ package struct ByteBuffer: ~Copyable {
     return unsafe start + first
   }
 
-  /// Lends out the bytes at the front.
+  /// Lends the first bytes to `body`, which must not use the buffer itself.
   @inlinable @inline(__always)
   package func withBytes<Result>(first length: Int, _ body: (borrowing Span<UInt8>) -> Result) -> Result {
     let bytes = unsafe UnsafeBufferPointer(
@@ -48,11 +48,11 @@ package struct ByteBuffer: ~Copyable {
     return body(unsafe bytes.span)
   }
 
-  /// Overwrites the bytes at the front with zeros, in a way that no compiler leaves out (explicit_bzero(3)).
+  /// Overwrites the first bytes with zeros. The compiler cannot remove the call (explicit_bzero(3)).
   @inlinable @inline(__always)
   package func wipe(first length: Int) { unsafe explicit_bzero(place(of: 0, count: length), length) }
 
-  /// Puts bytes in the place of those from a place on.
+  /// Copies bytes into the buffer, from an index on.
   package func replace(from first: Int, with bytes: borrowing Span<UInt8>) {
     let target = unsafe place(of: first, count: bytes.count)
     unsafe bytes.withUnsafeBytes { source in
@@ -60,13 +60,13 @@ package struct ByteBuffer: ~Copyable {
     }
   }
 
-  /// Puts some bytes of another buffer in the place of those from a place on.
+  /// Copies bytes of another buffer into this buffer, from an index on.
   @inlinable @inline(__always)
   package func replace(from first: Int, with other: borrowing ByteBuffer, from start: Int, count length: Int) {
     unsafe memcpy(place(of: first, count: length), other.place(of: start, count: length), length)
   }
 
-  /// Whether the bytes from a place on are the same.
+  /// Returns whether the bytes from an index on equal the given bytes.
   @inlinable @inline(__always)
   package func isEqual(to bytes: borrowing Span<UInt8>, at first: Int) -> Bool {
     let own = unsafe place(of: first, count: bytes.count)
@@ -78,9 +78,10 @@ package struct ByteBuffer: ~Copyable {
 }
 
 extension Descriptor {
-  /// Receives from a socket into the front of the buffer what has arrived, as ``read(into:)`` does.
+  /// Receives available bytes from a socket into the front of the buffer, as ``read(into:)`` does.
   ///
-  /// For a socket that ``refuseDescriptors()``: where some come with the bytes all the same, the kernel stops behind them.
+  /// For a socket that has called ``refuseDescriptors()``. If descriptors come with bytes all the same, the
+  /// read ends after those bytes.
   package func receive(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
     let number = number
     let length = min(limit, buffer.count)
@@ -89,10 +90,11 @@ extension Descriptor {
     return try result.available(as: "recv")
   }
 
-  /// Receives from a socket into the front of the buffer what has arrived, as ``read(into:)`` does.
+  /// Receives available bytes from a socket into the front of the buffer, as ``read(into:)`` does,
+  /// and discards descriptors.
   ///
-  /// - Parameter isCut: becomes whether descriptors came with the bytes. They are thrown away, and the kernel stops behind
-  ///   them, so there may be more.
+  /// - Parameter isCut: set to whether descriptors came with the bytes. The read ends after those bytes, so
+  ///   more bytes may be available.
   package func receive(
     into buffer: borrowing ByteBuffer, atMost limit: Int, isCut: inout Bool
   ) throws(SystemError) -> Int? {
@@ -105,7 +107,7 @@ extension Descriptor {
     return try result.available(as: "recvmsg")
   }
 
-  /// Sends what is taken now of the bytes at the front, as ``send(_:from:to:)`` does.
+  /// Sends as many of the first bytes as the socket takes now, as ``send(_:from:to:)`` does.
   package func send(_ buffer: borrowing ByteBuffer, first length: Int) throws(SystemError) -> Int? {
     let number = number
     let place = unsafe buffer.place(of: 0, count: length)

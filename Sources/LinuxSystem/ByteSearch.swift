@@ -1,8 +1,8 @@
 public import Glibc
 
-// What glibc does many bytes at a time, and a loop in Swift one by one. Inlinable: these run once a request.
+// glibc handles many bytes at a time, but a loop in Swift only one. Inlinable, because every request runs this code.
 extension Span<UInt8> {
-  /// The place of the first byte like this one, from a place on (memchr(3)); nil where there is none.
+  /// Returns the index of the first byte equal to `byte`, from `start` on (memchr(3)), or nil if there is none.
   @inlinable @inline(__always)
   package func firstIndex(of byte: UInt8, from start: Int) -> Int? {
     precondition(start >= 0)
@@ -14,7 +14,7 @@ extension Span<UInt8> {
     }
   }
 
-  /// A number that tells most spans apart: its first and its last eight bytes, and how many there are.
+  /// A fast hash of the first eight bytes, the last eight bytes and the length, which tells most spans apart.
   @inlinable @inline(__always)
   package var mark: UInt64 {
     var mark = UInt64(count)

@@ -1,32 +1,32 @@
 import CLinux
 import Glibc
 
-/// A program that is run for what it writes, and for no longer than there is time (posix_spawn(3)).
+/// A program that is run for its output, within a time limit (posix_spawn(3)).
 package enum ChildProcess {
-  /// What came of it.
+  /// The result of a program that has ended.
   package struct Outcome: Equatable, Sendable {
-    /// Its exit status; 128 and the signal's number where a signal ended it.
+    /// The exit status, or 128 plus the number of the signal that ended the program.
     package let status: Int32
-    /// What it wrote to standard output.
+    /// The bytes that the program wrote to standard output.
     package let output: [UInt8]
 
-    /// Puts one together.
+    /// Creates an outcome.
     package init(status: Int32, output: [UInt8]) {
       self.status = status
       self.output = output
     }
   }
 
-  /// Why there is no outcome.
+  /// The reason why there is no outcome.
   package enum Failure: Error, Equatable, CustomStringConvertible {
-    /// It took too long, and was killed.
+    /// The program took too long and was killed.
     case timeUp
-    /// It wrote more than was wanted, and was killed.
+    /// The program wrote more than the limit and was killed.
     case tooLong
-    /// It could not be started or read from.
+    /// The program could not be started, or its output could not be read.
     case system(SystemError)
 
-    /// The cause.
+    /// The reason in words.
     package var description: String {
       switch self {
       case .timeUp: "it did not end in time"
@@ -36,15 +36,16 @@ package enum ChildProcess {
     }
   }
 
-  /// Nothing that the caller's environment says changes what a program does or in which language it answers.
+  /// The environment of every program. The caller's environment affects neither the program's actions nor
+  /// the language of its output.
   private static let environment = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"]
 
-  /// Runs a program without a shell, with nothing to read, and drops what it writes to standard error.
+  /// Runs a program without a shell and without input. Discards standard error.
   ///
   /// - Parameters:
-  ///   - command: the absolute path of the program, and its arguments.
-  ///   - deadline: a moment of ``Clock/monotonicMicroseconds``.
-  ///   - limit: the longest output in bytes.
+  ///   - command: the absolute path of the program, followed by its arguments.
+  ///   - deadline: a time of ``Clock/monotonicMicroseconds``.
+  ///   - limit: the longest output that is accepted, in bytes.
   package static func run(
     _ command: [String], until deadline: UInt64, limit: Int = 65_536
   ) throws(Failure) -> Outcome {
@@ -83,12 +84,12 @@ package enum ChildProcess {
     unsafe posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
     unsafe posix_spawn_file_actions_adddup2(&actions, input.number, STDOUT_FILENO)
     unsafe posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
-    // Whoever started this program may have left it descriptors that are nobody else's.
+    // This process may have inherited descriptors that the child must not get.
     unsafe clinux_close_from_in_child(&actions, STDERR_FILENO + 1)
     var attributes = posix_spawnattr_t()
     unsafe posix_spawnattr_init(&attributes)
     defer { unsafe posix_spawnattr_destroy(&attributes) }
-    // It is to end of the signals that end a program, whatever this one blocks.
+    // The usual signals have to end the child, even if this process blocks them.
     var none = sigset_t()
     unsafe sigemptyset(&none)
     unsafe posix_spawnattr_setsigmask(&attributes, &none)
@@ -128,12 +129,14 @@ package enum ChildProcess {
     }
   }
 
-  /// - Returns: nil where it still runs.
+  /// Collects the exit status of a process.
+  ///
+  /// - Returns: nil if the process is still running.
   private static func reap(_ process: pid_t, flags: Int32) throws(SystemError) -> Int32? {
     var status: Int32 = 0
     let found = try system("waitpid") { unsafe waitpid(process, &status, flags) }
     guard found != 0 else { return nil }
-    // As wait(2) has it: the low seven bits are the signal, the next byte the status.
+    // By wait(2), the low seven bits are the signal, and the next byte is the exit status.
     return status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f
   }
 }

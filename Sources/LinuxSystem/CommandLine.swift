@@ -1,16 +1,18 @@
 import CLinux
 import Glibc
 
-/// The arguments of a program, read by getopt_long(3): long options may be cut short where that is clear, stand anywhere
-/// among the words, and `--` ends them.
+/// The arguments of a program, parsed by getopt_long(3).
+///
+/// Long options may be abbreviated if the abbreviation is unambiguous, and may stand anywhere among the
+/// words. `--` ends the options.
 package struct CommandLine: Equatable, Sendable {
-  /// A long option that a program knows.
+  /// A long option of a program.
   package struct Option: Equatable, Sendable {
-    /// Without its dashes.
+    /// The name, without its dashes.
     package let name: String
-    /// What stands for its value in `--help`; nil where it takes none.
+    /// The placeholder for the value in `--help`; nil if the option takes no value.
     package let value: String?
-    /// What it does, in one line.
+    /// The effect of the option, in one line.
     package let summary: String
 
     /// Declares an option.
@@ -21,21 +23,22 @@ package struct CommandLine: Equatable, Sendable {
     }
   }
 
-  /// An option that is unknown, or whose value is missing or too much.
+  /// An option that is unknown, or whose value is missing or unexpected.
   package struct UsageError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What is wrong.
+    /// The error in words.
     package let description: String
 
-    /// Says what is wrong.
+    /// Creates an error from its description.
     package init(_ description: String) { self.description = description }
   }
 
-  /// The options given, the last of each; those without a value have "".
+  /// The given options with their values. The last use of an option counts. The value of an option
+  /// that takes none is empty.
   package private(set) var options: [String: String] = [:]
-  /// The words, in order.
+  /// The words that are not options, in order.
   package private(set) var words: [String] = []
 
-  /// Reads arguments, the program's own name not among them.
+  /// Parses arguments, which do not include the program's own name.
   package init(_ arguments: [String], _ known: [Option]) throws(UsageError) {
     var failure: UsageError?
     unsafe withCStrings(["program"] + arguments) { vector in
@@ -58,7 +61,7 @@ package struct CommandLine: Equatable, Sendable {
       let found = unsafe clinux_next_option(count, vector, constant, takes, Int32(known.count), &next, &value)
       if found == -1 { break }
       guard found >= 0 else {
-        // Within a cluster of short options getopt has not gone on to the next argument yet.
+        // Within a cluster of short options, getopt has not advanced to the next argument yet.
         let before = unsafe Self.text(vector[Int(max(next, 2)) - 1])
         let here = unsafe next < count ? Self.text(vector[Int(next)]) : ""
         let argument = before.utf8.first == UInt8(ascii: "-") && before != "-" ? before : here
@@ -75,7 +78,7 @@ package struct CommandLine: Equatable, Sendable {
     unsafe pointer.map { unsafe String(cString: $0) } ?? ""
   }
 
-  /// The lines of `--help` that list options.
+  /// Returns the lines of `--help` that list the options.
   package static func help(_ known: [Option]) -> String {
     let heads = known.map { "--\($0.name)" + ($0.value.map { "=\($0)" } ?? "") }
     let width = heads.map(\.count).max() ?? 0
@@ -85,7 +88,7 @@ package struct CommandLine: Equatable, Sendable {
   }
 }
 
-/// Lends out an array of C strings, with the null pointer that ends it.
+/// Calls `body` with an array of C strings that ends with a null pointer.
 func withCStrings(_ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Void) {
   var pointers = unsafe strings.map { unsafe strdup($0) } + [nil]
   defer { for index in unsafe pointers.indices { unsafe free(pointers[index]) } }

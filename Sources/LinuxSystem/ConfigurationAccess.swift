@@ -1,23 +1,23 @@
 import CLinux
 import Glibc
 
-/// Files that an administrator placed: read by path, through symbolic links, as the administrator meant them.
+/// Access to files that an administrator placed, by path and through symbolic links, as the administrator meant them.
 package enum ConfigurationAccess {
-  /// What a path holds.
+  /// The content of a path.
   package enum Content: Equatable, Sendable {
-    /// Nothing is there.
+    /// There is no file.
     case missing
-    /// A link to /dev/null: the file is masked (systemd.unit(5) has the idea).
+    /// The path leads to /dev/null, so the file is masked, as in systemd.unit(5).
     case masked
     case bytes([UInt8])
   }
 
-  /// The number of /dev/null: major 1, minor 3 (Documentation/admin-guide/devices.txt of Linux).
+  /// The device number of /dev/null: major 1, minor 3 (Documentation/admin-guide/devices.txt of Linux).
   private static let nullDevice: dev_t = 1 << 8 | 3
 
   /// Reads a file.
   ///
-  /// - Throws: EFBIG where it is longer than `limit` bytes, EINVAL where it is neither a regular file nor /dev/null.
+  /// - Throws: EFBIG if the file is longer than `limit` bytes, EINVAL if it is neither a regular file nor /dev/null.
   package static func read(path: String, limit: Int) throws(SystemError) -> Content {
     var status = stat()
     do {
@@ -31,7 +31,7 @@ package enum ConfigurationAccess {
     return .bytes(try file.readWhole(limit: limit, name: path))
   }
 
-  /// The names in a folder, in the order of their bytes; nil where there is no folder.
+  /// Returns the names in a folder in byte order, or nil if there is no folder. Leaves out names that are not UTF-8.
   package static func names(in path: String) throws(SystemError) -> [String]? {
     guard let stream = unsafe opendir(path) else {
       if errno == ENOENT || errno == ENOTDIR { return nil }

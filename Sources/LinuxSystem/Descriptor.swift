@@ -1,19 +1,19 @@
 import Glibc
 
-/// A file descriptor with one owner, closed when the owner lets go of it.
+/// A file descriptor with a single owner, closed at the end of the value's lifetime.
 package struct Descriptor: ~Copyable, Sendable {
-  /// The number, for calls that borrow it. It must not be closed or kept.
+  /// The number, for calls that borrow the descriptor. Callers must neither close nor keep the number.
   package let number: Int32
 
-  /// Takes over an open descriptor.
+  /// Takes ownership of an open descriptor.
   package init(adopting number: Int32) { self.number = number }
 
   deinit {
-    // Linux frees the number whatever close() returns, EINTR included, so there is nothing to try again.
+    // Linux frees the number whatever close() returns, EINTR included, so close() must not be repeated.
     _ = close(number)
   }
 
-  /// Gives the number away; whoever takes it closes it.
+  /// Releases ownership of the descriptor. The caller must close it.
   package consuming func release() -> Int32 {
     let number = number
     discard self
@@ -22,7 +22,7 @@ package struct Descriptor: ~Copyable, Sendable {
 
   /// Reads at most `bytes.count` bytes into the front of the array.
   ///
-  /// - Returns: how many; 0 at the end of the stream, nil when nothing is there now (EAGAIN).
+  /// - Returns: the number of bytes; 0 at the end of the stream, nil if nothing is available now (EAGAIN).
   package func read(into bytes: inout [UInt8]) throws(SystemError) -> Int? {
     let number = number
     let result = unsafe bytes.withUnsafeMutableBytes { buffer in
@@ -31,9 +31,9 @@ package struct Descriptor: ~Copyable, Sendable {
     return try result.available(as: "read")
   }
 
-  /// Writes as much of the bytes from `start` on as is taken now.
+  /// Writes as many bytes from `start` on as the descriptor takes now.
   ///
-  /// - Returns: how many; nil when nothing is taken now (EAGAIN).
+  /// - Returns: the number of bytes; nil if the descriptor takes nothing now (EAGAIN).
   package func write(_ bytes: [UInt8], from start: Int = 0) throws(SystemError) -> Int? {
     let number = number
     let result = unsafe bytes.withUnsafeBytes { buffer in
@@ -45,9 +45,9 @@ package struct Descriptor: ~Copyable, Sendable {
 }
 
 extension Descriptor {
-  /// Fills the array with what the file has from `offset` on.
+  /// Fills the array with the bytes of the file from `offset` on.
   ///
-  /// - Returns: how many bytes there were; fewer than there is room for at the end of the file alone.
+  /// - Returns: the number of bytes read. Fewer than the array has room for only at the end of the file.
   package func read(into bytes: inout [UInt8], at offset: Int) throws(SystemError) -> Int {
     let number = number
     var filled = 0
@@ -64,7 +64,7 @@ extension Descriptor {
     return filled
   }
 
-  /// Writes the bytes over what the file has from `offset` on, whole.
+  /// Writes all of the bytes to the file, from `offset` on.
   package func overwrite(with bytes: [UInt8], at offset: Int = 0) throws(SystemError) {
     let number = number
     var written = 0
@@ -79,12 +79,12 @@ extension Descriptor {
   }
 }
 
-/// The outcome of a system call that may have to wait.
+/// The outcome of a system call that can fail because it would block.
 enum Attempt {
   case done(Int)
   case failed(Int32)
 
-  /// The count; nil where the call would have had to wait.
+  /// Returns the count, or nil if the call would have blocked.
   func available(as name: String) throws(SystemError) -> Int? {
     switch self {
     case .done(let count): return count
@@ -94,7 +94,7 @@ enum Attempt {
   }
 }
 
-/// Runs a call until no signal interrupts it.
+/// Runs a call, and repeats it as long as a signal interrupts it.
 func attempt(_ body: () -> Int) -> Attempt {
   while true {
     let count = body()

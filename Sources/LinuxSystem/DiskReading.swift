@@ -1,40 +1,42 @@
 import CLinux
 import Glibc
 
-/// Reads a file from the disk, not from the page cache.
+/// A file's content as read from the disk, not from the page cache.
 ///
-/// After a write that failed, the page cache holds content that the disk does not have, and hands it out as long as the pages
-/// stay there (fsync(2), "Errors"). So the file's pages are written and dropped from the cache, and then the file is read.
+/// After a failed write, the page cache holds content that is not on the disk, and returns that content as long as
+/// the pages stay in the cache (fsync(2), "Errors"). So the file's pages are written back and dropped from the
+/// cache before the file is read.
 package struct DiskReading: Equatable, Sendable {
-  /// The source of what the file's readers see from now on.
+  /// The source from which the file's readers get the content from now on.
   package enum Source: Equatable, Sendable {
     /// The disk.
     case disk
-    /// The page cache, in part at least: the pages could not be dropped, and the disk could not be read around it.
+    /// The page cache, at least in part: the pages could not be dropped, and direct I/O was not possible.
     case cache
   }
 
-  /// See ``Source``.
+  /// The source from which the file's readers get the content from now on.
   package private(set) var source = Source.disk
-  /// The error of fsync(2): something that was written to the file earlier is not on the disk. Nil where all of it is.
+  /// The error of fsync(2), which means that an earlier write to the file is not on the disk. Nil
+  /// if the disk has all writes.
   package private(set) var lostWrite: SystemError?
 
-  /// How much is read at a time, in bytes: a multiple of what O_DIRECT asks for (open(2)).
+  /// The number of bytes read at a time, a multiple of the alignment that O_DIRECT requires (open(2)).
   private static let chunk = 1 << 20
-  /// How often, and after how many microseconds, pages that are being written are looked at again.
+  /// The number of further attempts to drop pages that are being written, and the pause before each in microseconds.
   private static let looks = 4
   private static let pause: UInt32 = 5_000
 
   /// Reads a whole regular file.
   ///
-  /// - Returns: nil where there is no such file.
-  /// - Throws: the error of a read that failed, and that of opening.
+  /// - Returns: nil if there is no regular file with the name.
+  /// - Throws: the error of opening the file or of a failed read.
   package static func read(_ name: String, in folder: borrowing Folder) throws(SystemError) -> DiskReading? {
     let file: Descriptor
     do {
       file = try folder.open(name, flags: O_RDONLY | O_NONBLOCK)
     } catch  where error.code == ENOENT || error.code == ELOOP {
-      // What is no regular file is refused by those who read it, with a better word.
+      // Readers of the file refuse anything but a regular file, with a better error.
       return nil
     }
     let status = try file.status(name: name)
@@ -50,13 +52,13 @@ package struct DiskReading: Equatable, Sendable {
     do {
       try file.synchronize(name: name)
     } catch {
-      // The kernel tells each failed write once. What is on the disk now is what counts.
+      // The kernel reports each failed write once. Only the present content of the disk counts.
       lostWrite = error
     }
     var buffered = try AlignedBuffer(Self.chunk)
     if try !Self.drop(file, name, length) {
-      // Some file systems never let go of pages, as overlayfs on tmpfs. The disk is read around the cache there, and only
-      // where that is not possible either it is worth to wait for pages that somebody has in use.
+      // Some file systems never drop pages, for example overlayfs on tmpfs. So direct I/O is tried first. Waiting for
+      // pages that are in use is only worthwhile if direct I/O is not possible.
       if try Self.isSame(file, name, length, in: folder, &buffered) { return }
       guard try Self.dropPatiently(file, name, length) else {
         source = .cache
@@ -71,12 +73,12 @@ package struct DiskReading: Equatable, Sendable {
     }
   }
 
-  /// Drops the pages of a file.
+  /// Drops the pages of a file from the page cache.
   ///
-  /// - Returns: whether none is left.
+  /// - Returns: whether no page is left.
   private static func drop(_ file: borrowing Descriptor, _ name: String, _ length: Int) throws(SystemError) -> Bool {
     let number = file.number
-    // Whether it does anything is seen below.
+    // posix_fadvise() does not report whether pages were dropped, so the next call counts the pages that are left.
     _ = posix_fadvise(number, 0, 0, POSIX_FADV_DONTNEED)
     return try system("mincore \(name)", { clinux_cached_pages(number, length) }) == 0
   }
@@ -91,10 +93,10 @@ package struct DiskReading: Equatable, Sendable {
     return false
   }
 
-  /// Compares what the page cache has with the disk.
+  /// Compares the page cache with the disk.
   ///
-  /// - Returns: false where the disk cannot be read around the cache.
-  /// - Throws: EIO where they differ.
+  /// - Returns: false if direct I/O is not possible.
+  /// - Throws: EIO if the contents differ.
   private static func isSame(
     _ file: borrowing Descriptor, _ name: String, _ length: Int, in folder: borrowing Folder,
     _ buffered: inout AlignedBuffer
@@ -119,7 +121,7 @@ package struct DiskReading: Equatable, Sendable {
   }
 }
 
-/// Memory as O_DIRECT asks for it.
+/// Memory with the alignment that O_DIRECT requires.
 @safe private struct AlignedBuffer: ~Copyable {
   private let start: UnsafeMutableRawPointer
   private let length: Int
@@ -135,7 +137,7 @@ package struct DiskReading: Equatable, Sendable {
 
   deinit { unsafe free(start) }
 
-  /// Fills it from a place of a file on; fewer bytes come at the file's end alone.
+  /// Fills the buffer from an offset of a file on. Returns fewer bytes only at the end of the file.
   mutating func read(_ file: borrowing Descriptor, at place: Int, _ name: String) throws(SystemError) -> Int {
     let (number, start, length) = unsafe (file.number, start, length)
     return try system("read \(name)") { unsafe pread(number, start, length, off_t(place)) }
@@ -147,7 +149,7 @@ package struct DiskReading: Equatable, Sendable {
 }
 
 extension Descriptor {
-  /// What is known of the open file.
+  /// Returns the status of the open file.
   package func status(name: String) throws(SystemError) -> FileStatus {
     var status = stat()
     let number = number

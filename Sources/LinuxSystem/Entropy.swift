@@ -1,23 +1,23 @@
 import CLinux
 import Glibc
 
-/// Random bytes from the kernel (getrandom(2)), fetched a page at a time.
+/// A reserve of random bytes from the kernel (getrandom(2)), fetched a page at a time.
 ///
-/// Waits until the kernel's generator is initialised, and never makes do with less.
+/// A fetch waits until the kernel's generator is initialized, and never accepts weaker bytes instead.
 package struct Entropy: Sendable {
-  /// Empty before it is needed.
+  /// Empty until the first use.
   private var bytes: [UInt8] = []
   private var used = 0
 
-  /// Makes an empty reserve.
+  /// Creates an empty reserve.
   package init() {}
 
-  /// 64 fresh random bits, handed out once.
+  /// Returns 64 fresh random bits. No bits are returned twice.
   package mutating func next() throws(SystemError) -> UInt64 {
     if used == bytes.count {
       if bytes.isEmpty {
         bytes = [UInt8](repeating: 0, count: 4_096)
-        // Where the kernel gives none, these are none.
+        // If the fetch below fails, no byte of the new array may be used.
         used = bytes.count
       }
       try Self.fill(&bytes)

@@ -1,8 +1,8 @@
 import Glibc
 
-/// The environment of this process, as it was handed over.
+/// The environment variables of this process.
 package enum Environment {
-  /// The value of a variable; nil where it is not set or empty.
+  /// The value of a variable, or nil if the variable is unset or empty.
   package static subscript(_ name: String) -> String? {
     guard let value = unsafe getenv(name) else { return nil }
     let text = unsafe String(cString: value)

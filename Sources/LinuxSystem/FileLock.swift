@@ -1,17 +1,19 @@
 import CLinux
 import Glibc
 
-/// An open file and its lock (F_OFD_SETLK, fcntl(2)), which is freed when the owner lets go of it.
+/// An open file with a lock on it (F_OFD_SETLK, fcntl(2)), released at the end of the value's lifetime.
 ///
-/// It belongs to the open file, so nothing else in the process frees it by closing the same file.
+/// The lock belongs to the open file description. Closing another descriptor of the same file in this process
+/// does not release the lock.
 package struct FileLock: ~Copyable, Sendable {
-  /// The file.
+  /// The locked file.
   package let file: Descriptor
 
-  /// Takes the lock.
+  /// Takes the lock without waiting.
   ///
-  /// - Parameter isShared: whether others may share it, which is all that a file open for reading can have.
-  /// - Returns: nil when another open file holds it.
+  /// - Parameter isShared: whether others may share the lock. A file that is open only for reading
+  ///   allows no other kind of lock.
+  /// - Returns: nil if another open file description holds the lock.
   package init?(of file: consuming Descriptor, name: String, isShared: Bool = false) throws(SystemError) {
     let number = file.number
     do {
@@ -23,7 +25,7 @@ package struct FileLock: ~Copyable, Sendable {
   }
 
   deinit {
-    // Closing alone leaves it held for as long as a child of a fork, until its exec, has the same open file.
+    // Until its exec, a forked child shares the open file description, so closing the file would not release the lock.
     _ = clinux_unlock(file.number)
   }
 }

@@ -1,21 +1,24 @@
 import Glibc
 
-/// A file that takes its place once it is whole: until then what was there stays, and a power cut leaves one or the other.
+/// A file that atomically replaces another once its content is complete.
 ///
-/// All is done by name in the folder that was opened at the beginning, and a symbolic link in the place of the file is
-/// refused: whoever can write to the folder cannot lead the bytes anywhere else (symlink(7)). Links above it are followed.
+/// Until then the old file stays. A power cut leaves either the old file or the new one.
+///
+/// Every step uses a name in the folder that was opened at the start, and a symbolic link in place of the file
+/// is refused. So nobody who can write to the folder can redirect the bytes (symlink(7)). Links in the path
+/// above the file are followed.
 package final class FileReplacement: Sendable {
-  /// The path as it was given, for messages.
+  /// The path as given, for messages.
   package let path: String
   private let folder: Folder
   private let name: String
-  /// What it is written to first.
+  /// The name of the temporary file that takes the bytes first.
   private let draft: String
 
-  /// Looks whether the file can be replaced; nothing is changed yet.
+  /// Checks whether the file can be replaced, without changing anything.
   ///
-  /// - Throws: EISDIR, ELOOP or EINVAL where a folder, a symbolic link or another thing that is no regular file stands there,
-  ///   and why the folder cannot be written.
+  /// - Throws: EISDIR for a folder, ELOOP for a symbolic link, EINVAL for another file that is not regular, ENOENT for
+  ///   an empty path; or the reason why the folder is not writable.
   package init(of path: String) throws(SystemError) {
     let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[path.index(after: $0)...] } ?? path[...]
     guard !name.isEmpty else {
@@ -34,7 +37,7 @@ package final class FileReplacement: Sendable {
 
   private static func writableFolder(_ path: String) throws(SystemError) -> Folder {
     do throws(SystemError) {
-      // A link to the folder is followed.
+      // The dot makes the kernel follow a symbolic link to the folder.
       let folder = try Folder(path: "\(path).")
       try folder.requireWritable()
       return folder
@@ -43,9 +46,9 @@ package final class FileReplacement: Sendable {
     }
   }
 
-  /// Makes the new file beside the old one.
+  /// Creates the temporary file next to the old one.
   ///
-  /// - Parameter mode: who may read it, whatever the process's mask is; this user alone where nothing is said.
+  /// - Parameter mode: the permission bits, regardless of the process's umask. By default only this user has access.
   package func begin(mode: UInt32 = 0o600) throws(SystemError) -> Descriptor {
     let file = try folder.open(draft, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
     let number = file.number
@@ -53,24 +56,24 @@ package final class FileReplacement: Sendable {
     return file
   }
 
-  /// Puts the new file in the place of the old one; after this call it is on disk.
+  /// Moves the new file into the place of the old one. After this call the new file is on disk.
   package func finish(_ file: consuming Descriptor) throws(SystemError) {
     try file.synchronize(name: draft)
-    // A link that took the place of the file meanwhile is replaced itself (rename(2)).
+    // rename(2) replaces a symbolic link that has taken the place of the file meanwhile, without following the link.
     try folder.rename(draft, to: name)
     do {
       try folder.synchronize()
     } catch  where error.code == EINVAL {
-      // Some file systems have no such thing for folders.
+      // Some file systems do not support fsync(2) for folders.
     }
   }
 
-  /// Removes the new file where it has not taken its place.
+  /// Removes the temporary file if it has not replaced the old one.
   package func discard() { try? folder.remove(draft) }
 }
 
 extension Descriptor {
-  /// Writes everything to a file.
+  /// Writes all of the bytes to a file.
   package func writeAll(_ bytes: [UInt8]) throws(SystemError) {
     var written = 0
     while written < bytes.count { written += try write(bytes, from: written) ?? 0 }

@@ -1,15 +1,15 @@
 import CLinux
 import Glibc
 
-/// An open folder: files in it are reached by name from its descriptor, and symbolic links are never followed.
+/// An open folder, whose files are reached by name from its descriptor. Symbolic links are never followed.
 package struct Folder: ~Copyable, Sendable {
-  /// The path it was opened by, for messages.
+  /// The path that the folder was opened with, for messages.
   package let path: String
   private let descriptor: Descriptor
 
-  /// Opens a folder; a symbolic link in its place is refused.
+  /// Opens a folder. Refuses a symbolic link in its place.
   package init(path given: String) throws(SystemError) {
-    // Behind a slash at the end the kernel would follow a link all the same.
+    // With a slash at the end of the path, the kernel would follow a symbolic link in spite of O_NOFOLLOW.
     var trimmed = given[...]
     while trimmed.utf8.count > 1, trimmed.utf8.last == UInt8(ascii: "/") { trimmed.removeLast() }
     let path = String(trimmed)
@@ -18,30 +18,33 @@ package struct Folder: ~Copyable, Sendable {
     self.path = path
   }
 
-  /// Makes the folders of a path that are missing, each with this mode.
+  /// Creates the missing folders of a path, each with the given mode.
   package static func create(path: String, mode: UInt32) throws(SystemError) {
     var made = ""
     for part in path.split(separator: "/", omittingEmptySubsequences: true) {
       let parent = made.isEmpty ? (path.hasPrefix("/") ? "/" : ".") : made
       made += (path.hasPrefix("/") || !made.isEmpty ? "/" : "") + part
       if unsafe mkdir(made, mode) == 0 {
-        // Else all that is ever synced in it could go with its name. A link above it is followed.
+        // Without this sync, a power cut could remove the new folder, with everything synced in it. The dot makes the
+        // kernel follow a symbolic link to the parent.
         try Folder(path: "\(parent)/.").synchronize()
       } else if errno != EEXIST {
         let code = errno
         var status = stat()
-        // A folder above may be closed to us, and there all the same.
+        // mkdir() may be forbidden in a parent folder although the new folder already exists.
         if unsafe stat(made, &status) != 0 { throw SystemError(call: "mkdir \(made)", code: code) }
       }
     }
   }
 
-  /// The path of the folder that a path leads through last, with a slash at its end: a link to it is followed.
+  /// Returns the path of the folder that contains the file at a path, or `./` for a bare name.
+  ///
+  /// The result ends with a slash, so that the kernel follows a symbolic link to the folder.
   package static func path(around path: String) -> String {
     path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? "./"
   }
 
-  /// Owner and permission bits of the folder itself.
+  /// Returns the owner and the permission bits of the folder itself.
   package func ownerAndMode() throws(SystemError) -> (owner: UInt32, mode: UInt32) {
     var status = stat()
     let number = descriptor.number
@@ -49,7 +52,7 @@ package struct Folder: ~Copyable, Sendable {
     return (status.st_uid, status.st_mode & 0o7777)
   }
 
-  /// Looks whether this process may make files in the folder (faccessat(2)).
+  /// Checks whether this process may create files in the folder (faccessat(2)), and throws if not.
   package func requireWritable() throws(SystemError) {
     let number = descriptor.number
     try system("create a file in \(path)") { unsafe faccessat(number, ".", W_OK | X_OK, AT_EACCESS) }
@@ -62,13 +65,13 @@ package struct Folder: ~Copyable, Sendable {
       adopting: try system("open \(path)/\(name)") { unsafe clinux_openat(number, name, flags, mode) })
   }
 
-  /// Opens a file in the folder to read it around the page cache (O_DIRECT, open(2)).
+  /// Opens a file in the folder for reading around the page cache (O_DIRECT, open(2)).
   func openAroundCache(_ name: String) throws(SystemError) -> Descriptor {
     let number = descriptor.number
     return Descriptor(adopting: try system("open \(path)/\(name)") { unsafe clinux_openat_direct(number, name) })
   }
 
-  /// Whether the path that the folder was opened by leads to it still.
+  /// Returns whether the path that the folder was opened with still leads to the folder.
   package func isInPlace() throws(SystemError) -> Bool {
     var (own, found) = (stat(), stat())
     let number = descriptor.number
@@ -81,14 +84,14 @@ package struct Folder: ~Copyable, Sendable {
     return own.st_dev == found.st_dev && own.st_ino == found.st_ino
   }
 
-  /// Makes an empty file; one that is there already is refused.
+  /// Creates an empty file. Refuses to open an existing one.
   package func create(_ name: String, mode: UInt32) throws(SystemError) {
     _ = try open(name, flags: O_WRONLY | O_CREAT | O_EXCL, mode: mode)
   }
 
-  /// Reads a regular file whole; nil where there is none.
+  /// Reads a whole regular file, or returns nil if there is no file.
   ///
-  /// - Throws: EFBIG where it is longer than `limit` bytes, EINVAL where it is no regular file.
+  /// - Throws: EFBIG if the file is longer than `limit` bytes, EINVAL if it is not a regular file.
   package func read(_ name: String, limit: Int) throws(SystemError) -> [UInt8]? {
     do {
       let file = try open(name, flags: O_RDONLY | O_NONBLOCK)
@@ -98,7 +101,7 @@ package struct Folder: ~Copyable, Sendable {
     }
   }
 
-  /// Writes a file so that after a power cut either the old or the new content is there, and after this call the new.
+  /// Replaces a file atomically. A power cut leaves the old or the new content, and after this call only the new.
   package func replace(_ name: String, with bytes: [UInt8], mode: UInt32) throws(SystemError) {
     let draft = name + ".new"
     try remove(draft)
@@ -110,13 +113,13 @@ package struct Folder: ~Copyable, Sendable {
     try synchronize()
   }
 
-  /// Renames a file, replacing what has the new name. Not durable before ``synchronize()``.
+  /// Renames a file, and replaces a file that has the new name. Durable only after ``synchronize()``.
   package func rename(_ name: String, to new: String) throws(SystemError) {
     let number = descriptor.number
     try system("rename \(path)/\(name)") { unsafe renameat(number, name, number, new) }
   }
 
-  /// Removes a file; one that is not there is no failure. Not durable before ``synchronize()``.
+  /// Removes a file. A missing file is no failure. Durable only after ``synchronize()``.
   package func remove(_ name: String) throws(SystemError) {
     let number = descriptor.number
     do {
@@ -126,7 +129,7 @@ package struct Folder: ~Copyable, Sendable {
     }
   }
 
-  /// What a name stands for now; nil where there is nothing.
+  /// Returns the status of a file in the folder without following a symbolic link, or nil if there is no file.
   package func status(of name: String) throws(SystemError) -> FileStatus? {
     var status = stat()
     let number = descriptor.number
@@ -138,26 +141,29 @@ package struct Folder: ~Copyable, Sendable {
     return FileStatus(status)
   }
 
-  /// Makes the names in the folder durable.
+  /// Syncs the names in the folder to disk.
   package func synchronize() throws(SystemError) { try descriptor.synchronize(name: path) }
 }
 
-/// What is known of a file without opening it.
+/// The status of a file (stat(2)).
 package struct FileStatus: Equatable, Sendable {
-  /// The file system and the number in it: together they name one file.
+  /// The device number of the file system. Together with ``inode``, the device number identifies a file.
   package let device: UInt64
-  /// See `device`.
+  /// The inode number in the file system; see ``device``.
   package let inode: UInt64
-  /// Its length in bytes.
+  /// The length in bytes.
   package let size: Int64
-  /// When its content was written last, in nanoseconds: a new file may get the number of one that is gone.
+  /// The time of the last change to the content, in nanoseconds. A new file may get the inode number of a deleted one,
+  /// and the time tells them apart.
   private let modified: Int64
   private let type: mode_t
 
-  /// Whether it is a regular file.
+  /// Whether the file is a regular file.
   package var isRegular: Bool { type == S_IFREG }
 
-  /// Why a file may not be put in its place; nil for a regular file. Another would not be what its name is there for.
+  /// The errno value that says why the file may not be replaced; nil for a regular file.
+  ///
+  /// Anything but a regular file serves another purpose than the file that would replace it.
   var replacementFault: Int32? {
     switch type {
     case S_IFREG: nil
@@ -167,7 +173,7 @@ package struct FileStatus: Equatable, Sendable {
     }
   }
 
-  /// Whether both are one file, whatever is in it.
+  /// Returns whether both are the same file, regardless of the content.
   package func isSame(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 
   init(_ status: stat) {
@@ -180,7 +186,7 @@ package struct FileStatus: Equatable, Sendable {
 }
 
 extension Descriptor {
-  /// Makes the content durable.
+  /// Syncs the content to disk.
   package func synchronize(name: String) throws(SystemError) {
     let number = number
     try system("fsync \(name)") { fsync(number) }
@@ -193,9 +199,9 @@ extension Descriptor {
     try system("fstat \(name)") { unsafe fstat(number, &status) }
     guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError(call: "read \(name)", code: EINVAL) }
     var content: [UInt8] = []
-    // A byte more than there should be, so that the end is seen at once; what the kernel makes up says that it is empty.
+    // Room for all of a small file. Files that the kernel generates report a size of 0, hence the lower bound.
     var chunk = [UInt8](repeating: 0, count: min(max(Int(status.st_size) + 1, 4_096), 65_536))
-    // It may be a key; what is made of the content is the caller's concern.
+    // The content may be a key. Wiping the returned array is up to the caller.
     defer { chunk.wipe() }
     while let count = try read(into: &chunk), count > 0 {
       content.appendWiping(chunk.span.extracting(..<count))
@@ -204,7 +210,7 @@ extension Descriptor {
     return content
   }
 
-  /// Cuts the file to nothing.
+  /// Truncates the file to no bytes.
   package func truncate(name: String) throws(SystemError) {
     let number = number
     try system("ftruncate \(name)") { ftruncate(number, 0) }

@@ -1,12 +1,12 @@
 import Glibc
 
-/// Bytes that a user hands in: a file of any kind, or standard input.
+/// Input from a user: a file of any type, or standard input.
 package struct InputFile: ~Copyable {
-  /// What it is called in messages.
+  /// The name of the input in messages.
   package let name: String
   private let descriptor: Descriptor
 
-  /// Opens a path, through symbolic links; `-` is standard input.
+  /// Opens a path and follows symbolic links. `-` is standard input.
   package init(path: String) throws(SystemError) {
     guard path != "-" else {
       self = try InputFile(descriptor: STDIN_FILENO, named: "standard input")
@@ -21,15 +21,15 @@ package struct InputFile: ~Copyable {
     self.descriptor = descriptor
   }
 
-  /// Reads from a descriptor that was handed over with the program, and leaves it open.
+  /// Reads from a descriptor that the program inherited. The descriptor stays open.
   package init(descriptor number: Int32, named name: String) throws(SystemError) {
     self.name = name
     descriptor = Descriptor(adopting: try system("use \(name)") { fcntl(number, F_DUPFD_CLOEXEC, 3) })
   }
 
-  /// Reads until the array is full or there is nothing more.
+  /// Reads until the array is full or the input ends.
   ///
-  /// - Returns: how many bytes of the array were filled; fewer than it has at the end.
+  /// - Returns: the number of bytes read. Fewer than the array has room for only at the end of the input.
   package func fill(_ bytes: inout [UInt8]) throws(SystemError) -> Int {
     let number = descriptor.number
     var filled = 0
@@ -39,7 +39,7 @@ package struct InputFile: ~Copyable {
         return attempt { unsafe Glibc.read(number, rest.baseAddress, rest.count) }
       }
       guard let count = try result.available(as: "read \(name)") else {
-        // Somebody else may have set it not to block.
+        // Another process may have set the input to be non-blocking.
         _ = try TimedWait.wait(for: number, until: nil)
         continue
       }

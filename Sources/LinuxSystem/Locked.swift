@@ -1,16 +1,16 @@
 public import Glibc
 
-/// A value that one thread at a time can reach.
+/// A value behind a mutex, which one thread at a time can access.
 ///
-/// A POSIX mutex rather than `Synchronization.Mutex`: ThreadSanitizer knows the one and takes everything behind the other
-/// for a race.
+/// ThreadSanitizer knows a POSIX mutex, but not `Synchronization.Mutex`, and takes every access
+/// behind the latter for a race.
 @safe @usableFromInline
 package final class Locked<Value: Sendable>: @unchecked Sendable {
-  // Sendable: the value is touched only between lock and unlock.
+  // Sendable, because code accesses the value only between lock and unlock.
   @usableFromInline var value: Value
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
-  /// Puts the value behind a lock.
+  /// Creates a mutex around the value.
   package init(_ value: Value) {
     self.value = value
     unsafe mutex = .allocate(capacity: 1)
@@ -23,7 +23,7 @@ package final class Locked<Value: Sendable>: @unchecked Sendable {
     unsafe mutex.deallocate()
   }
 
-  /// Runs `body` while no other thread can reach the value. It must not wait for anything.
+  /// Runs `body` with exclusive access to the value. `body` must not wait for anything.
   @inlinable
   package func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
     unsafe pthread_mutex_lock(mutex)

@@ -1,24 +1,24 @@
 import Glibc
 
-/// What a path stands for, learned without opening it (stat(2)).
+/// The status of a path, read without opening the file (stat(2)).
 package struct PathStatus: Equatable, Sendable {
-  /// What kind of file it is.
+  /// The type of a file.
   package enum Kind: String, Sendable {
     case folder, regular, socket, link, other
   }
 
-  /// What kind of file it is.
+  /// The type of the file.
   package let kind: Kind
-  /// The user it belongs to.
+  /// The user that owns the file.
   package let owner: UInt32
-  /// The group it belongs to.
+  /// The group that owns the file.
   package let group: UInt32
-  /// Its permission bits, with the sticky bit and those that set user and group.
+  /// The permission bits, including the sticky bit and the set-user-ID and set-group-ID bits.
   package let mode: UInt32
-  /// Its length in bytes.
+  /// The length in bytes.
   package let size: Int64
 
-  /// Puts one together.
+  /// Creates a status.
   package init(_ kind: Kind, owner: UInt32, group: UInt32, mode: UInt32, size: Int64 = 0) {
     self.kind = kind
     self.owner = owner
@@ -27,10 +27,10 @@ package struct PathStatus: Equatable, Sendable {
     self.size = size
   }
 
-  /// Looks at a path.
+  /// Reads the status of a path.
   ///
-  /// - Parameter followsLink: whether what a symbolic link leads to is meant, and not the link.
-  /// - Returns: nil where there is nothing.
+  /// - Parameter followsLink: whether to return the status of a symbolic link's target instead of the link's own.
+  /// - Returns: nil if there is no file.
   package static func of(_ path: String, followsLink: Bool = true) throws(SystemError) -> PathStatus? {
     var status = stat()
     do {
@@ -52,7 +52,7 @@ package struct PathStatus: Equatable, Sendable {
       kind, owner: status.st_uid, group: status.st_gid, mode: status.st_mode & 0o7777, size: Int64(status.st_size))
   }
 
-  /// The path that a path leads to when every symbolic link on it is followed (realpath(3)); nil where it leads to nothing.
+  /// Returns a path with all symbolic links resolved (realpath(3)), or nil if the path leads to no file.
   package static func resolved(_ path: String) throws(SystemError) -> String? {
     guard let target = unsafe realpath(path, nil) else {
       let code = errno
@@ -64,20 +64,20 @@ package struct PathStatus: Equatable, Sendable {
   }
 }
 
-/// The room on a file system for those who are not root (statvfs(3)).
+/// The free space on a file system for users other than root (statvfs(3)).
 package struct FileSystemSpace: Equatable, Sendable {
-  /// Bytes that are free.
+  /// The number of free bytes.
   package let freeBytes: UInt64
-  /// Files that can still be made; nil where the file system has no bound of its own.
+  /// The number of files that can still be created; nil if the file system has no limit of its own.
   package let freeFiles: UInt64?
 
-  /// Puts one together.
+  /// Creates a value from its parts.
   package init(freeBytes: UInt64, freeFiles: UInt64?) {
     self.freeBytes = freeBytes
     self.freeFiles = freeFiles
   }
 
-  /// Asks the file system that a path is on.
+  /// Reads the free space on the file system that contains a path.
   package init(of path: String) throws(SystemError) {
     var room = statvfs()
     try system("statvfs \(path)") { unsafe statvfs(path, &room) }

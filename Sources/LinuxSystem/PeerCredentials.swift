@@ -1,17 +1,19 @@
 import CLinux
 import Glibc
 
-/// The kernel's word about the process at the other end of a Unix socket: the one that connected, as it was at that moment,
-/// or on the side that connected the one that listens, as it was at its listen(2).
+/// The credentials of the process at the other end of a Unix socket, as the kernel reports them.
+///
+/// For an accepted connection, the process is the one that connected, at the time of its connect(2). For the connecting
+/// side, the process is the one that listens, at the time of its listen(2).
 package struct PeerCredentials: Equatable, Sendable {
-  /// Its number; by now it may name another process, or be 0 where the peer is in a foreign process namespace.
+  /// The process ID. Another process may have the ID by now. 0 if the peer is in a foreign PID namespace.
   package let processID: Int32
-  /// Its effective user.
+  /// The effective user ID.
   package let userID: UInt32
-  /// Its effective group.
+  /// The effective group ID.
   package let groupID: UInt32
 
-  /// SO_PEERCRED (unix(7)).
+  /// Reads the credentials of a socket's peer (SO_PEERCRED, unix(7)).
   package init(of socket: borrowing Descriptor) throws(SystemError) {
     let number = socket.number
     var credentials = clinux_credentials()
@@ -21,10 +23,10 @@ package struct PeerCredentials: Equatable, Sendable {
     groupID = credentials.group
   }
 
-  /// SO_PEERGROUPS: the supplementary groups of the process that connected.
+  /// Returns the supplementary groups of the process that connected (SO_PEERGROUPS).
   package static func groups(of socket: borrowing Descriptor) throws(SystemError) -> [UInt32] {
     let number = socket.number
-    // NGROUPS_MAX is 65,536 (limits.h).
+    // The second size is NGROUPS_MAX (limits.h).
     for room in [64, 65_536] {
       var groups = [UInt32](repeating: 0, count: room)
       do {
@@ -41,11 +43,12 @@ package struct PeerCredentials: Equatable, Sendable {
     return []
   }
 
-  /// A descriptor that stands for the process that connected (SO_PEERPIDFD).
+  /// Returns a pidfd of the process that connected (SO_PEERPIDFD).
   ///
-  /// Before Linux 6.5 the kernel has none for a socket; there it is that of the process which has the number now.
+  /// Before Linux 6.5 the kernel has no pidfd for a socket. There the result is a pidfd of the process
+  /// that has the ID `number` now.
   ///
-  /// - Throws: where the process is gone already (ESRCH, EINVAL) or no descriptor is left.
+  /// - Throws: ESRCH or EINVAL if the process is already gone; the kernel's error if there is no free descriptor.
   package static func processDescriptor(of socket: borrowing Descriptor, number: Int32) throws(SystemError)
     -> Descriptor
   {
@@ -57,12 +60,15 @@ package struct PeerCredentials: Equatable, Sendable {
     }
   }
 
-  /// A descriptor that stands for the process that has a number now (pidfd_open(2)).
+  /// Returns a pidfd of the process that has an ID now (pidfd_open(2)).
   package static func processDescriptor(number: Int32) throws(SystemError) -> Descriptor {
     Descriptor(adopting: try system("pidfd_open") { clinux_pidfd_open(number) })
   }
 
-  /// Whether the process behind such a descriptor still runs: the descriptor becomes readable when it ends (pidfd_open(2)).
+  /// Returns whether the process behind a pidfd is still running. A pidfd becomes readable when its
+  /// process ends (pidfd_open(2)).
+  ///
+  /// - Parameter number: the pidfd.
   package static func isAlive(_ number: Int32) throws(SystemError) -> Bool {
     var poll = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
     return try system("poll") { unsafe Glibc.poll(&poll, 1, 0) } == 0

@@ -1,21 +1,22 @@
 import CLinux
 import Glibc
 
-/// What the kernel tells of other processes.
+/// Facts that the kernel reports about processes.
 package enum ProcessFacts {
-  /// The number of the control group that a process is in, in the unified hierarchy (PIDFD_GET_INFO). The kernel gives no
-  /// number twice in one boot.
+  /// Returns the ID of the cgroup of a process, in the unified hierarchy (PIDFD_GET_INFO).
   ///
-  /// - Parameter process: stands for the process, so no other one can be meant.
-  /// - Returns: nil before Linux 6.13, and where the process has ended.
+  /// The kernel never reuses a cgroup ID within one boot.
+  ///
+  /// - Parameter process: a pidfd, so that no other process can be meant.
+  /// - Returns: nil before Linux 6.13, or if the process has ended.
   package static func controlGroup(of process: borrowing Descriptor) -> UInt64? {
     let descriptor = process.number
     var group: UInt64 = 0
     return unsafe clinux_process_group(descriptor, &group) == 0 ? group : nil
   }
 
-  /// The path of this process's control group in the unified hierarchy, as `/proc/self/cgroup` has it (cgroups(7)); nil
-  /// where it is in none.
+  /// Returns the path of this process's cgroup in the unified hierarchy, as in `/proc/self/cgroup` (cgroups(7)), or
+  /// nil if the process has none.
   package static func ownControlGroup() throws(SystemError) -> String? {
     guard case .bytes(let bytes) = try ConfigurationAccess.read(path: "/proc/self/cgroup", limit: 65_536) else {
       return nil
@@ -24,13 +25,14 @@ package enum ProcessFacts {
     return line.map { String($0.dropFirst(3)) }
   }
 
-  /// When a process was started: field 22 of `/proc/PID/stat`, in clock ticks since boot (proc(5)). Together with its
-  /// number it names one process of this boot.
+  /// Returns the start time of a process in clock ticks since boot, field 22 of `/proc/PID/stat` (proc(5)).
   ///
-  /// - Returns: nil where there is no such process, or none that can be seen from here.
+  /// Process ID and start time together identify one process of a boot.
+  ///
+  /// - Returns: nil if there is no such process, or if the process is not visible to this one.
   package static func startTime(of processID: Int32) throws(SystemError) -> UInt64? {
     let path = "/proc/\(processID)/stat"
-    // The line has 52 numbers and one short name, and comes whole in one read.
+    // The line has 51 short values and one short name, so one read returns the whole line.
     var line = [UInt8](repeating: 0, count: 4_096)
     do throws(SystemError) {
       let file = Descriptor(adopting: try system("open \(path)") { unsafe clinux_open(path, O_RDONLY, 0) })
@@ -40,13 +42,14 @@ package enum ProcessFacts {
       }
       return time
     } catch  where [ENOENT, ESRCH, EACCES, EPERM].contains(error.code) {
-      // ESRCH: it went between the two calls. The last two: /proc is mounted with hidepid=1.
+      // ESRCH means that the process ended between open and read. EACCES and EPERM mean that /proc
+      // is mounted with hidepid=1.
       return nil
     }
   }
 
-  /// The name in parentheses is the process's own choice, blanks and parentheses included, so the fields are counted from
-  /// the last `)`: the state, field 3, comes behind it.
+  /// Returns field 22 of the line. The process chooses the name in parentheses, which may contain blanks and
+  /// parentheses, so the fields are counted from the last `)`, which is followed by field 3, the state.
   private static func startTime(in line: ArraySlice<UInt8>) -> UInt64? {
     guard let close = line.lastIndex(of: UInt8(ascii: ")")) else { return nil }
     let fields = line[(close + 1)...].split(separator: UInt8(ascii: " "))

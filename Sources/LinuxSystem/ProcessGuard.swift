@@ -1,28 +1,30 @@
 import CLinux
 import Glibc
 
-/// What a daemon settles before it does anything else.
+/// Process-wide settings that a daemon makes before it does anything else.
 package enum ProcessGuard {
-  /// Opens descriptors 0, 1 and 2 on /dev/null where they are closed, so that no file or client ever gets their numbers.
+  /// Opens closed descriptors 0, 1 and 2 on /dev/null, so that no file or client gets their numbers.
   package static func openStandardDescriptors() throws(SystemError) {
     for number in Int32(0)...2 where fcntl(number, F_GETFD) == -1 {
       try system("open /dev/null") { unsafe clinux_open("/dev/null", O_RDWR, 0) }
     }
   }
 
-  /// Ignores the signals that would kill the daemon for what a client or a full disk does.
+  /// Ignores SIGPIPE and SIGXFSZ, so that neither a client that disconnects nor a file that grows
+  /// too large kills the daemon.
   package static func ignoreFatalWriteSignals() {
     _ = Glibc.signal(SIGPIPE, SIG_IGN)
     _ = Glibc.signal(SIGXFSZ, SIG_IGN)
   }
 
-  /// Ignores the signals that mean something to other daemons and nothing to this one: by default they kill.
+  /// Ignores SIGUSR1 and SIGUSR2, which kill a process by default. Other daemons use both
+  /// signals, but this one does not.
   package static func ignoreUserSignals() {
     _ = Glibc.signal(SIGUSR1, SIG_IGN)
     _ = Glibc.signal(SIGUSR2, SIG_IGN)
   }
 
-  /// Blocks signals in this thread and those it starts, so that the event loop gets them.
+  /// Blocks signals in this thread and in threads that it starts, so that the event loop receives the signals.
   package static func block(_ signals: [Int32]) {
     var set = sigset_t()
     unsafe sigemptyset(&set)
@@ -30,14 +32,14 @@ package enum ProcessGuard {
     unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
-  /// Makes every file created from here on readable and writable for this user alone.
+  /// Gives only this user access to all files that the process creates from now on.
   package static func restrictNewFiles() { _ = umask(0o077) }
 
-  /// Keeps secrets out of core dumps, and the process from being traced by the same user.
+  /// Prevents core dumps, which would contain secrets, and prevents tracing by the same user.
   package static func forbidDumps() throws(SystemError) {
     try system("prctl PR_SET_DUMPABLE") { clinux_forbid_dumps() }
   }
 
-  /// The number of this process.
+  /// The ID of this process.
   package static var processID: Int32 { getpid() }
 }

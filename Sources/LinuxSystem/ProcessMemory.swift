@@ -1,11 +1,12 @@
 import CLinux
 
-/// The memory of this process.
+/// Ways to return unused memory of this process to the kernel.
 package enum ProcessMemory {
-  /// Gives back what only the start needed. What runs on comes back by itself, a little at a time: of all the code and
-  /// tables of a daemon that answers, that is a fraction.
+  /// Returns memory that only the start needed.
+  ///
+  /// Code and tables that are still in use come back page by page, and a serving daemon uses only a fraction of them.
   package static func release() { clinux_release_memory() }
 
-  /// Gives back what this thread's stack has held deeper down than it stands now.
+  /// Returns the memory that this thread's stack has used below its current depth.
   package static func releaseStack() { clinux_release_stack() }
 }

@@ -1,16 +1,17 @@
 import Glibc
 
-/// Whether other processes are in the namespaces of this one, as far as that can be seen without privilege (namespaces(7)).
+/// The namespaces of this process, to compare with those of others, as far as visible
+/// without privilege (namespaces(7)).
 ///
-/// Which namespace a process is in can be read by its tracers alone (`/proc/PID/ns`, ptrace(2)). Everybody can read how deep
-/// its PID namespace is, and which users its user namespace has.
+/// Only a tracer of a process can read which namespaces the process is in (`/proc/PID/ns`, ptrace(2)). Everybody can
+/// read the depth of its PID namespace and the user ID map of its user namespace.
 package struct ProcessNamespaces: Sendable {
-  /// How many PID namespaces this process has a number in, from that of `/proc` on.
+  /// The number of PID namespaces in which this process has an ID, counted from the namespace of `/proc`.
   private let depth: Int
-  /// The users that this process's namespace has.
+  /// The user ID map of this process's user namespace.
   private let users: [UInt8]
 
-  /// Looks at this process.
+  /// Reads the namespaces of this process.
   package init() throws(SystemError) {
     guard let depth = try Self.depth(in: "/proc/self/status"), let users = try Self.bytes(of: "/proc/self/uid_map")
     else {
@@ -20,22 +21,23 @@ package struct ProcessNamespaces: Sendable {
     self.users = users
   }
 
-  /// Whether a process is in a PID namespace below this one's, or in a user namespace with other users.
+  /// Returns whether a process is in a PID namespace below this process's, or in a user namespace
+  /// with another user ID map.
   ///
-  /// The caller has to make sure that the process lived until after this: one of the files is found by its number.
+  /// The caller must make sure that the process outlives the call, because one of the files is found by process ID.
   ///
   /// - Parameters:
-  ///   - process: stands for the process (pidfd_open(2)).
-  ///   - number: its number.
-  /// - Throws: where the file that tells of the descriptor cannot be read.
+  ///   - process: a pidfd of the process (pidfd_open(2)).
+  ///   - number: the process ID.
+  /// - Throws: the error of reading a file in /proc, unless the file is missing or this process may not read it.
   package func hasOthers(_ process: borrowing Descriptor, number: Int32) throws(SystemError) -> Bool {
     if let depth = try Self.depth(in: "/proc/self/fdinfo/\(process.number)"), depth > self.depth { return true }
-    // Closed to us where /proc is mounted with hidepid=.
+    // This process may not read the file if /proc is mounted with hidepid=.
     guard let users = try Self.bytes(of: "/proc/\(number)/uid_map") else { return false }
     return users != self.users
   }
 
-  /// How many numbers `NSpid:` has (proc_pid_status(5); for the descriptor of a process, proc_pid_fdinfo(5)).
+  /// Returns how many IDs `NSpid:` lists (proc_pid_status(5); for a pidfd, proc_pid_fdinfo(5)).
   private static func depth(in path: String) throws(SystemError) -> Int? {
     guard let bytes = try bytes(of: path) else { return nil }
     let name = Array("NSpid:".utf8)
@@ -43,7 +45,7 @@ package struct ProcessNamespaces: Sendable {
     return line?.dropFirst(name.count).split { $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: " ") }.count
   }
 
-  /// A file of the kernel's, whole; nil where it is not there, or not for us.
+  /// Returns the content of a file in /proc, or nil if there is no file or this process may not read it.
   private static func bytes(of path: String) throws(SystemError) -> [UInt8]? {
     do {
       guard case .bytes(let bytes) = try ConfigurationAccess.read(path: path, limit: 65_536) else { return nil }

@@ -1,27 +1,26 @@
 import CLinux
 import Glibc
 
-/// Puts things in order before a signal ends or stops this process.
+/// Cleanup before a signal ends or stops this process.
 ///
-/// A thread waits for the signals, so what is done then is ordinary code, and no signal comes between two instructions of
-/// anything else.
+/// A thread waits for the signals, so the cleanup is ordinary code, and no signal handler interrupts other code.
 package enum SignalWatch {
-  /// What ends a program that does not ask for anything else.
+  /// The signals that end a program unless it handles them.
   package static let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-  /// And what stops it at its terminal.
+  /// The signals that stop a program from its terminal.
   package static let stopping = [SIGTSTP]
 
-  /// Does nothing by itself and to nobody: it wakes the thread when there is nothing to watch for any more.
+  /// The signal that wakes the thread at the end of the watch. By default a process ignores the signal.
   private static let wake = SIGURG
 
-  /// Runs `body`. A signal that comes meanwhile takes its usual effect once `leave` has put things in order.
+  /// Runs `body`. A signal that comes meanwhile takes its usual effect after `leave` has cleaned up.
   ///
-  /// Signals that this process ignores it goes on to ignore. There must be no other thread, and no other watch.
+  /// The process goes on to ignore signals that it ignores already. There must be no other thread and no other watch.
   ///
   /// - Parameters:
-  ///   - leave: runs on another thread, at the same time as `body`.
-  ///   - comeBack: runs there where the process was stopped and goes on.
-  ///   - tell: runs there for each signal among `told`, which has no other effect.
+  ///   - leave: cleans up. Runs in another thread, concurrently with `body`.
+  ///   - comeBack: runs in that thread when the process continues after a stop.
+  ///   - tell: runs in that thread for each signal in `told`. These signals have no other effect.
   package static func run<Outcome: ~Copyable>(
     _ signals: [Int32], leave: @escaping @Sendable () -> Void, comeBack: @escaping @Sendable () -> Void = {},
     told: [Int32] = [], tell: @escaping @Sendable () -> Void = {}, during body: () throws -> Outcome
@@ -59,23 +58,23 @@ package enum SignalWatch {
     thread.join()
   }
 
-  /// Waits for a signal; nil when there is nothing to watch for any more.
+  /// Waits for a signal. Returns nil at the end of the watch.
   private static func next(of watched: [Int32], _ isDone: Locked<Bool>) -> Int32? {
     var mask = set(of: watched + [wake])
     while true {
       var signal: Int32 = 0
-      // Fails only for a set with numbers that are no signals.
+      // sigwait() fails only for a set with invalid signal numbers.
       guard unsafe sigwait(&mask, &signal) == 0 else { return nil }
       if watched.contains(signal) { return signal }
-      // Anybody may send the one that wakes.
+      // A spurious wake-up is possible, because any process may send the wake signal.
       if isDone.withLock({ $0 }) { return nil }
     }
   }
 
-  /// Lets this thread have the signal: it ends the process, or stops it until it is told to go on.
+  /// Lets the signal act on this thread: it ends the process, or stops the process until it is continued.
   private static func takeEffect(_ signal: Int32) {
     var mask = set(of: [signal])
-    // Where Swift's own tools are installed, the runtime would ask on the terminal what to do about SIGQUIT.
+    // Resets the handler for SIGQUIT: if Swift's own tools are installed, the runtime would prompt on the terminal.
     _ = Glibc.signal(signal, SIG_DFL)
     unsafe pthread_sigmask(SIG_UNBLOCK, &mask, nil)
     raise(signal)

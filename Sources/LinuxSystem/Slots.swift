@@ -1,7 +1,7 @@
-/// Values by their place, in memory of their own.
+/// A growing table of values by index, in memory of its own, which avoids Swift's exclusivity checks.
 ///
-/// An array that an object holds is looked at with each use, whether somebody else changes it just then. Here a value is
-/// taken out or put in as a whole, so there is no need for it.
+/// Swift checks each access to an array that an object holds for exclusivity. The table needs no such check, because an
+/// access reads or replaces a whole value.
 @safe @usableFromInline
 package struct Slots<Value>: ~Copyable {
   @unsafe @usableFromInline struct Memory {
@@ -11,7 +11,7 @@ package struct Slots<Value>: ~Copyable {
 
   @usableFromInline let memory: UnsafeMutablePointer<Memory>
 
-  /// Makes some, all with the same value.
+  /// Creates slots with the same value in each.
   package init(repeating value: Value, count: Int) {
     precondition(count > 0)
     let start = UnsafeMutablePointer<Value>.allocate(capacity: count)
@@ -26,10 +26,10 @@ package struct Slots<Value>: ~Copyable {
     unsafe memory.deallocate()
   }
 
-  /// How many places there are.
+  /// The number of slots.
   @inlinable @inline(__always) package var count: Int { unsafe memory.pointee.count }
 
-  /// The value at a place.
+  /// The value in a slot.
   @inlinable package subscript(_ place: Int) -> Value {
     @inline(__always) get {
       precondition(place >= 0 && place < count)
@@ -37,14 +37,14 @@ package struct Slots<Value>: ~Copyable {
     }
     @inline(__always) nonmutating set {
       precondition(place >= 0 && place < count)
-      // What goes may call others when it ends, who find everything in order.
+      // Releasing the old value may run code that uses the table, so the new value must be stored first.
       let old = unsafe memory.pointee.start[place]
       unsafe memory.pointee.start[place] = newValue
       withExtendedLifetime(old) {}
     }
   }
 
-  /// Makes twice as many places; the new ones have this value.
+  /// Doubles the number of slots. The new slots get the given value.
   package func grow(repeating value: Value) {
     let (old, count) = unsafe (memory.pointee.start, memory.pointee.count)
     let start = UnsafeMutablePointer<Value>.allocate(capacity: 2 * count)

@@ -1,19 +1,19 @@
 import Glibc
 
-/// The users who decide what a connection to a Unix socket leads to.
+/// The users who control where a connection to a Unix socket leads.
 package struct SocketOwners: Equatable, Sendable {
-  /// A name of the socket, with the folder that the name stands in.
+  /// A path of the socket, with the folder that contains it.
   package struct Place: Equatable, Sendable {
     /// The path of the socket, or of a symbolic link to it.
     package let path: String
-    /// The status of the path itself, no link followed.
+    /// The status of the path itself, without following a symbolic link.
     package let status: PathStatus
     /// The path of the folder.
     package let folderPath: String
-    /// The folder itself.
+    /// The status of the folder.
     package let folder: PathStatus
 
-    /// Looks at a path; nil where nothing stands there.
+    /// Reads the status of a path and of its folder. Nil if there is no file.
     init?(_ path: String) throws(SystemError) {
       let around = Folder.path(around: path)
       guard let status = try PathStatus.of(path, followsLink: false), let folder = try PathStatus.of(around) else {
@@ -26,15 +26,16 @@ package struct SocketOwners: Equatable, Sendable {
     }
   }
 
-  /// The effective user of the process that listens, at the moment of its listen(2).
+  /// The effective user of the listening process, at the time of its listen(2).
   package let listener: UInt32
-  /// The path that was connected to; behind a symbolic link the place of the socket as well. None where the socket is gone
-  /// again, as that of a daemon that ends.
+  /// The place of the path that was connected to, and behind a symbolic link also the place of the socket.
+  ///
+  /// Empty if the socket is gone again, as when a daemon ends.
   package let places: [Place]
 
-  /// Looks.
+  /// Reads the owners of a connection.
   ///
-  /// The listener is that of the connection. The places are as they are now.
+  /// The listener is that of the connection itself. The places are as they are at the time of the call.
   package init(of connection: borrowing Descriptor, at path: String) throws(SystemError) {
     listener = try PeerCredentials(of: connection).userID
     guard let place = try Place(path) else {

@@ -1,17 +1,17 @@
 import Glibc
 
-/// Standard output or standard error, written without a buffer.
+/// Standard output or standard error, written without buffering.
 package struct StandardStream: Sendable {
   private let number: Int32
 
-  /// Descriptor 1.
+  /// Standard output, descriptor 1.
   package static let output = StandardStream(number: 1)
-  /// Descriptor 2.
+  /// Standard error, descriptor 2.
   package static let error = StandardStream(number: 2)
 
-  /// Takes the places of the standard streams that are closed, so that no file or socket ever gets their numbers.
+  /// Opens closed standard streams on /dev/null, so that no file or socket gets their numbers.
   ///
-  /// What is written there still fails, and so does reading.
+  /// Writing to such a stream still fails, and so does reading, because /dev/null is opened for the other direction.
   package static func reserve() throws(SystemError) {
     for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) == -1 {
       let flags = number == STDIN_FILENO ? O_WRONLY : O_RDONLY
@@ -19,19 +19,19 @@ package struct StandardStream: Sendable {
     }
   }
 
-  /// Whether a person reads along: it is a terminal.
+  /// Whether the stream is a terminal, so that a person reads the output.
   package var isTerminal: Bool { isatty(number) == 1 }
 
-  /// Writes text whole.
+  /// Writes all of a text.
   ///
-  /// - Returns: false where nobody takes it: the stream is closed, or its disk is full.
+  /// - Returns: false if the write fails, because the stream is closed or its disk is full.
   @discardableResult
   package func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
-  /// Writes bytes whole.
+  /// Writes all of the bytes.
   ///
-  /// - Parameter waits: whether a stream that somebody else has set not to block is waited for when it is full.
-  /// - Returns: false where nobody takes them.
+  /// - Parameter waits: whether to wait for room if another process has set the stream to be non-blocking.
+  /// - Returns: false if the write fails.
   @discardableResult
   package func write(_ bytes: [UInt8], waits: Bool = false) -> Bool {
     var written = 0
@@ -49,11 +49,11 @@ package struct StandardStream: Sendable {
     return true
   }
 
-  /// Writes text where that takes no waiting.
+  /// Writes text if that is possible without waiting.
   ///
-  /// A pipe that has room has room for a page, and a socket that has room has room for a quarter of its buffer.
+  /// A pipe with room has room for a page, and a socket with room has room for a quarter of its buffer.
   ///
-  /// - Parameter length: what is beyond that many bytes is left out.
+  /// - Parameter length: the largest number of bytes to write. The rest of the text is dropped.
   package func writeAtOnce(_ text: String, length: Int = 4_096) {
     if waitForRoom(milliseconds: 0) { write(Array(text.utf8.prefix(length))) }
   }

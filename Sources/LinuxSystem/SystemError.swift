@@ -1,34 +1,34 @@
 import Glibc
 
-/// A system call failed: which, and with what code.
+/// A failed system call with its error code.
 package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The call, and where it helps what it was about: `open /var/lib/identityd`.
+  /// The call, with its object if that helps: `open /var/lib/identityd`.
   package let call: String
-  /// The value of errno.
+  /// The errno value.
   package let code: Int32
 
-  /// Puts an error together.
+  /// Creates an error.
   package init(call: String, code: Int32) {
     self.call = call
     self.code = code
   }
 
-  /// `open /var/lib/identityd: Permission denied`.
+  /// The error in words: `open /var/lib/identityd: Permission denied`.
   package var description: String { "\(call): \(Self.text(of: code))" }
 
-  /// What the C library says of an errno value.
+  /// Returns the C library's text for an errno value.
   package static func text(of code: Int32) -> String {
     guard let text = unsafe strerror(code) else { return "error \(code)" }
     return unsafe String(cString: text)
   }
 }
 
-/// Runs a system call, trying again when a signal interrupts it. Not for `close`, which must not be repeated.
+/// Runs a system call, and repeats it when a signal interrupts it. Not for `close`, which must not be repeated.
 ///
 /// - Parameters:
-///   - name: what to call it in the error.
-///   - body: the call; it returns -1 and sets errno when it fails.
-/// - Throws: the errno value of any other failure.
+///   - name: the name of the call in the error.
+///   - body: the call, which returns -1 and sets errno on failure.
+/// - Throws: the errno value of any failure but EINTR.
 @discardableResult
 package func system<Result: SignedInteger>(
   _ name: @autoclosure () -> String, _ body: () -> Result

@@ -1,21 +1,22 @@
 import Glibc
 
-/// The terminal that this process belongs to: where a person is asked, wherever standard input and output lead.
+/// The controlling terminal of this process, where a person can be asked even if the standard streams are redirected.
 package struct Terminal: ~Copyable {
   private let descriptor: Descriptor
 
-  /// Opens it; nil where the process has none.
+  /// Opens the terminal. Nil if the process has none.
   package init?() {
     let number = unsafe Glibc.open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard number >= 0 else { return nil }
     descriptor = Descriptor(adopting: number)
   }
 
-  /// Asks for a line that is not shown while it is typed.
+  /// Asks for a line that the terminal does not echo.
   ///
-  /// Whatever ends or stops the process meanwhile, short of SIGKILL and SIGSTOP, what is typed after that is shown again.
+  /// If a signal in ``SignalWatch/ending`` or ``SignalWatch/stopping`` arrives meanwhile, echo is turned on again
+  /// before the process ends or stops.
   ///
-  /// - Parameter take: gets the bytes of the line one by one, without its end.
+  /// - Parameter take: gets the bytes of the line one by one, without the line end.
   package func readHidden(_ prompt: String, _ take: (UInt8) -> Void) throws {
     let number = descriptor.number
     var settings = termios()
@@ -39,19 +40,19 @@ package struct Terminal: ~Copyable {
   }
 
   private func readLine(_ take: (UInt8) -> Void) throws(SystemError) {
-    // A byte at a time, so that no copy of the line stays in a buffer.
+    // Reads byte by byte, so that no copy of the line stays in a buffer.
     var byte: [UInt8] = [0]
     defer { byte[0] = 0 }
     while try descriptor.read(into: &byte) == 1, byte[0] != UInt8(ascii: "\n") { take(byte[0]) }
   }
 
-  /// Only then the prompt: who waits for it before typing must not be shown.
+  /// Turns echo off before the prompt appears, because a person who waits for the prompt must not see the input.
   private static func hide(_ hidden: termios, _ prompt: String, _ number: Int32) throws(SystemError) {
     try apply(hidden, to: number)
     try write(prompt, to: number)
   }
 
-  /// What was typed before, and shown, is thrown away.
+  /// Applies settings and discards unread input, such as input that was shown before echo was turned off.
   private static func apply(_ settings: termios, to number: Int32) throws(SystemError) {
     var settings = settings
     try system("tcsetattr /dev/tty") { unsafe tcsetattr(number, TCSAFLUSH, &settings) }

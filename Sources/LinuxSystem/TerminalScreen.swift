@@ -1,17 +1,18 @@
 import Glibc
 
-/// The whole terminal that this process belongs to, for a program that shows what changes: lines on the alternate screen,
-/// no cursor, and keys as they are typed.
+/// The whole controlling terminal, for a program that shows changing content.
 ///
-/// However the process ends or is stopped meanwhile, short of SIGKILL and SIGSTOP, the terminal is left as it was.
+/// The program draws lines on the alternate screen without a cursor, and gets keys as they are typed. If a
+/// signal in ``SignalWatch/ending`` or ``SignalWatch/stopping`` arrives, the terminal is restored before
+/// the process ends or stops.
 package final class TerminalScreen: Sendable {
-  /// What ended a wait.
+  /// The reason why a wait ended.
   package enum News: Equatable, Sendable {
-    /// This key was typed, or this byte of one.
+    /// A key was typed, or one byte of a key's sequence.
     case key(UInt8)
-    /// The terminal has another size, or shows something else: all has to be shown anew.
+    /// The terminal has another size, or shows something else, so everything must be drawn again.
     case changed
-    /// The time is up.
+    /// The deadline has passed.
     case timeUp
     /// The terminal is gone.
     case gone
@@ -19,12 +20,12 @@ package final class TerminalScreen: Sendable {
 
   /// A line to show.
   package struct Line: Equatable, Sendable {
-    /// Nothing but printable ASCII: anything else is shown as a question mark, so that no text can move the cursor.
+    /// The text in printable ASCII. Other characters are shown as question marks, so that no text can move the cursor.
     package let text: String
-    /// Whether it stands out.
+    /// Whether the line is highlighted.
     package let isHead: Bool
 
-    /// Says what it is.
+    /// Creates a line.
     package init(_ text: String, isHead: Bool = false) {
       self.text = text
       self.isHead = isHead
@@ -34,13 +35,13 @@ package final class TerminalScreen: Sendable {
   private let terminal: Descriptor
   private let before: termios
   private let bell: Wakeup
-  /// Whether the screen is this program's now.
+  /// Whether the program has taken over the screen.
   private let isOn = Locked(false)
 
-  /// How long a terminal that takes nothing is waited for, in milliseconds.
+  /// How long to wait for a terminal that accepts no output, in milliseconds.
   private static let patience: Int32 = 500
 
-  /// Opens the terminal; nil where the process has none. Nothing is changed yet.
+  /// Opens the terminal without changing it. Nil if the process has no terminal.
   package init?() throws(SystemError) {
     let number = unsafe Glibc.open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK)
     guard number >= 0 else { return nil }
@@ -51,7 +52,7 @@ package final class TerminalScreen: Sendable {
     bell = try Wakeup(blocking: false)
   }
 
-  /// Runs `body` with the screen to itself.
+  /// Takes over the screen, runs `body`, and restores the screen.
   package func run<Outcome>(during body: () throws -> Outcome) throws -> Outcome {
     try SignalWatch.run(
       SignalWatch.ending + SignalWatch.stopping, leave: { self.leave() }, comeBack: { self.comeBack() },
@@ -63,7 +64,7 @@ package final class TerminalScreen: Sendable {
     }
   }
 
-  /// How many columns and lines it has; 80 and 24 where it does not say.
+  /// The numbers of columns and lines; 80 and 24 if the terminal does not report them.
   package var size: (columns: Int, lines: Int) {
     var size = winsize()
     let number = terminal.number
@@ -71,10 +72,11 @@ package final class TerminalScreen: Sendable {
     return (Int(size.ws_col), Int(size.ws_row))
   }
 
-  /// Shows lines from the top, cut to the size of the screen, in the place of all that was there.
+  /// Replaces the content of the screen with lines from the top, cut to the size of the screen.
   package func show(_ lines: [Line]) {
     let (columns, height) = size
-    // ECMA-48: CUP home, SGR 7 negative, EL to the end of the line, ED to the end of the screen.
+    // ECMA-48: CUP moves the cursor home, SGR 7 is negative image, EL erases to the end of the line, ED
+    // to the end of the screen.
     var text = "\u{1b}[H"
     for (place, line) in lines.prefix(height).enumerated() {
       let shown = Self.printable(line.text, columns)
@@ -91,9 +93,9 @@ package final class TerminalScreen: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Waits for a key, or for a reason to show all anew.
+  /// Waits for a key, or for a reason to draw everything again.
   ///
-  /// - Parameter deadline: a moment of ``Clock/monotonicMicroseconds``.
+  /// - Parameter deadline: a time of ``Clock/monotonicMicroseconds``.
   package func wait(until deadline: UInt64) throws(SystemError) -> News {
     while true {
       switch try TimedWait.wait(for: terminal.number, bell: bell.descriptor.number, until: deadline) {
@@ -116,16 +118,16 @@ package final class TerminalScreen: Sendable {
     }
   }
 
-  // MARK: In and out
+  // MARK: Taking over and restoring the screen
 
   private func enter() {
     isOn.withLock { isOn in
       var settings = before
-      // The keys that end and stop stay what they are; those that halt the output are keys like any other.
+      // The keys that end or stop the program keep their effect. The keys that halt output become ordinary keys.
       settings.c_lflag &= ~tcflag_t(ICANON | ECHO | ECHONL)
       settings.c_iflag &= ~tcflag_t(IXON)
       apply(settings)
-      // xterm's ctlseqs: 1049 is the alternate screen, with the cursor kept; 25 is the cursor.
+      // xterm's ctlseqs: 1049 is the alternate screen, which also saves the cursor. 25 is the cursor.
       write("\u{1b}[?1049h\u{1b}[?25l\u{1b}[2J")
       isOn = true
     }
@@ -145,15 +147,15 @@ package final class TerminalScreen: Sendable {
     bell.ring()
   }
 
-  /// What was typed and not read is thrown away: it was not meant for whoever comes next.
+  /// Applies settings and discards unread input, which was not meant for the next reader of the terminal.
   private func apply(_ settings: termios) {
     var settings = settings
     let number = terminal.number
-    // Fails for a terminal that is gone.
+    // tcsetattr() fails if the terminal is gone.
     _ = attempt { Int(unsafe tcsetattr(number, TCSAFLUSH, &settings)) }
   }
 
-  /// Writes as much as the terminal takes: one that takes nothing holds nobody up, least of all a signal.
+  /// Writes as much as the terminal accepts, and gives up if it accepts nothing, so that no signal is held up.
   private func write(_ text: String) {
     let bytes = Array(text.utf8)
     var written = 0

@@ -1,11 +1,12 @@
 import CLinux
 import Glibc
 
-/// A POSIX thread that runs one function. It is waited for with ``join()``, or left to itself with ``detach()``.
+/// A POSIX thread that runs one function. The owner calls ``join()`` to wait for the thread, or
+/// ``detach()`` to abandon it.
 package struct Thread: ~Copyable {
   private let handle: pthread_t
 
-  /// Starts the thread. What `body` captures belongs to the thread from here on.
+  /// Starts the thread, which owns the captures of `body` from now on.
   package init(named name: String, _ body: sending @escaping () -> Void) throws(SystemError) {
     var handle = pthread_t()
     let box = unsafe Unmanaged.passRetained(Body(body))
@@ -20,7 +21,7 @@ package struct Thread: ~Copyable {
       unsafe box.release()
       throw SystemError(call: "pthread_create", code: code)
     }
-    // The name shows in ps and top; 15 bytes is all the kernel keeps.
+    // The name shows in ps and top. The kernel keeps 15 bytes.
     _ = unsafe clinux_name_thread(handle, String(name.prefix(15)))
     self.handle = handle
   }
@@ -30,7 +31,7 @@ package struct Thread: ~Copyable {
     _ = pthread_join(handle, nil)
   }
 
-  /// Leaves it to itself: it takes its memory along when it ends.
+  /// Detaches the thread, which frees its own memory when it ends.
   package consuming func detach() {
     _ = pthread_detach(handle)
   }

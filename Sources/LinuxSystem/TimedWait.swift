@@ -1,37 +1,37 @@
 import CLinux
 import Glibc
 
-/// Waiting for bytes, but not for ever (poll(2)).
+/// A wait that ends at a deadline (poll(2)).
 package enum TimedWait {
-  /// What ended a wait.
+  /// The reason why a wait ended.
   package enum End: Equatable, Sendable {
-    /// There is something to read, or the end of the stream.
+    /// Data, or the end of the stream, can be read.
     case readable
     /// There is room to write.
     case room
     /// The bell was rung.
     case rung
-    /// Nobody reads standard output any more.
+    /// Standard output has no reader any more.
     case outputClosed
-    /// The time is up.
+    /// The deadline has passed.
     case timeUp
   }
 
-  /// Waits.
+  /// Waits until a descriptor is ready, the bell rings, standard output loses its reader, or the deadline passes.
   ///
   /// - Parameters:
-  ///   - number: a descriptor that there may be something to read from; nil to let time pass.
-  ///   - wantsRoom: whether the wait ends as well when there is room to write to that descriptor.
-  ///   - watchesOutput: whether the wait ends as well when nobody reads standard output any more. A file and a terminal
-  ///     always have a reader.
-  ///   - bell: the descriptor of a ``Wakeup`` that ends the wait when it is rung; it is not reset.
-  ///   - deadline: a moment of ``Clock/monotonicMicroseconds``; nil to wait for as long as it takes.
-  /// - Returns: what ended it; of several at once, a closed output first, then the bell.
+  ///   - number: the descriptor to read from; nil to wait without a descriptor.
+  ///   - wantsRoom: whether room to write to the descriptor ends the wait as well.
+  ///   - watchesOutput: whether the wait ends as well when standard output has no reader any more. A file and a
+  ///     terminal always have a reader.
+  ///   - bell: the descriptor of a ``Wakeup`` that ends the wait when the bell rings. The wait does not reset the bell.
+  ///   - deadline: a time of ``Clock/monotonicMicroseconds``; nil to wait without limit.
+  /// - Returns: the reason. Of several, a closed output comes first, then the bell.
   package static func wait(
     for number: Int32?, wantsRoom: Bool = false, watchesOutput: Bool = false, bell: Int32? = nil,
     until deadline: UInt64?
   ) throws(SystemError) -> End {
-    // A negative number is passed over; a broken pipe is told without being asked for.
+    // poll(2) ignores a negative descriptor, and reports a broken pipe without being asked.
     let events = Int16(wantsRoom ? POLLIN | POLLOUT : POLLIN)
     let input = pollfd(fd: number ?? -1, events: events, revents: 0)
     let output = pollfd(fd: watchesOutput ? STDOUT_FILENO : -1, events: 0, revents: 0)
@@ -52,7 +52,7 @@ package enum TimedWait {
     }
   }
 
-  /// What is left, in the unit of poll(2) and rounded up, so that the last part is not spent in a busy loop.
+  /// Returns the remaining time in milliseconds for poll(2), rounded up to avoid a busy loop at the end.
   private static func milliseconds(until deadline: UInt64?) -> Int32 {
     guard let deadline else { return -1 }
     let now = Clock.monotonicMicroseconds
@@ -63,9 +63,9 @@ package enum TimedWait {
 }
 
 extension UnixSocket {
-  /// Connects where that takes no waiting; the descriptor does not block.
+  /// Connects without waiting. The descriptor is non-blocking.
   ///
-  /// - Returns: nil where as many wait to be accepted as the listener has room for.
+  /// - Returns: nil if the listener's backlog is full.
   package static func connectAtOnce(to path: String) throws(SystemError) -> Descriptor? {
     let socket = Descriptor(adopting: try system("socket") { clinux_unix_stream(1) })
     let number = socket.number

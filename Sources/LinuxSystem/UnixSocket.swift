@@ -3,13 +3,13 @@ import Glibc
 
 /// Unix domain stream sockets in the file system.
 package enum UnixSocket {
-  /// Why a path cannot be listened on.
+  /// The reason why the process cannot listen on a path.
   package enum ListenFailure: Error, CustomStringConvertible {
-    /// Somebody accepts connections there.
+    /// Another process accepts connections there.
     case inUse(path: String)
-    /// Something that is not a socket stands there; it was left alone.
+    /// A file that is not a socket is in the way. The file was left alone.
     case notASocket(path: String)
-    /// The kernel refused.
+    /// A system call failed.
     case system(SystemError)
 
     /// The cause, with the path.
@@ -22,7 +22,7 @@ package enum UnixSocket {
     }
   }
 
-  /// Connects; the descriptor blocks.
+  /// Connects to a path. The descriptor is blocking.
   package static func connect(to path: String) throws(SystemError) -> Descriptor {
     let socket = Descriptor(adopting: try system("socket") { clinux_unix_stream(0) })
     let number = socket.number
@@ -30,12 +30,12 @@ package enum UnixSocket {
     return socket
   }
 
-  /// Listens on a path, replacing a socket there that nobody listens on any more.
+  /// Listens on a path, and replaces a socket that nobody listens on any more.
   ///
-  /// A socket that answers is never taken, and nothing but a socket is ever removed. The mode is set before anybody can
-  /// connect.
+  /// A socket that answers is never replaced, and nothing but a socket is ever removed. The mode is set
+  /// before any client can connect.
   package static func listen(at path: String, mode: UInt32, backlog: Int32) throws(ListenFailure) -> Descriptor {
-    // Between its bind and its listen, the socket of another daemon that starts looks like a stale one.
+    // Between its bind and its listen, the socket of another starting daemon looks stale.
     let turn = lockFolder(of: path)
     let socket = try listenInTurn(at: path, mode: mode, backlog: backlog)
     _ = consume turn
@@ -61,7 +61,7 @@ package enum UnixSocket {
     }
   }
 
-  /// Takes over a listening socket that somebody else made, so that accepting from it does not block.
+  /// Takes over a listening socket that was created elsewhere, and makes it non-blocking.
   package static func adopt(listening number: Int32) throws(SystemError) -> Descriptor {
     let socket = Descriptor(adopting: number)
     let flags = try system("fcntl F_GETFL") { fcntl(number, F_GETFL) }
@@ -69,9 +69,9 @@ package enum UnixSocket {
     return socket
   }
 
-  /// Accepts one connection; the listening socket must not block.
+  /// Accepts one connection. The listening socket must be non-blocking.
   ///
-  /// - Returns: nil when nobody waits, or who waited has gone again.
+  /// - Returns: nil if no client waits, or if the waiting client has gone again.
   package static func accept(on listener: borrowing Descriptor) throws(SystemError) -> Descriptor? {
     let number = listener.number
     let result = attempt { Int(clinux_accept(number)) }
@@ -80,26 +80,27 @@ package enum UnixSocket {
     return Descriptor(adopting: Int32(accepted))
   }
 
-  /// Which file a path stands for, so that it can be told later whether it still is the same.
+  /// Returns the status of the file at a path, to recognize the file later.
   package static func identity(of path: String) -> FileStatus? {
     var status = stat()
     return unsafe lstat(path, &status) == 0 ? FileStatus(status) : nil
   }
 
-  /// Removes a socket, if it still is the one that this process made.
+  /// Removes a socket if it is still the one that this process created.
   package static func remove(_ path: String, ifStill made: FileStatus?) {
     guard let made, identity(of: path) == made else { return }
     _ = unsafe unlink(path)
   }
 
-  /// Whether the descriptor is a Unix stream socket that has, or had, a peer; one that listens is none.
+  /// Returns whether the descriptor is a Unix stream socket that has or had a peer. False for a listening socket.
   package static func isConnectedStream(_ number: Int32) -> Bool { clinux_is_connected_unix_stream(number) == 1 }
 
   /// Waits for a moment until no other daemon is about to listen in this folder.
   ///
-  /// Whoever can read the folder can hold its lock (flock(2)), so it is waited for no longer than a start takes.
+  /// Anybody who can read the folder can hold its lock (flock(2)), so the wait is limited to
+  /// the time that a start takes.
   ///
-  /// - Returns: what holds the lock; nil where it cannot be had.
+  /// - Returns: the descriptor that holds the lock, or nil if the lock is not available.
   private static func lockFolder(of path: String) -> Descriptor? {
     let number = unsafe open(Folder.path(around: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard number >= 0 else { return nil }
@@ -127,7 +128,7 @@ package enum UnixSocket {
       try system("connect \(path)") { unsafe path.withCString { unsafe clinux_connect_path(number, $0) } }
       throw ListenFailure.inUse(path: path)
     } catch let error as SystemError {
-      // EAGAIN: its backlog is full, so somebody listens.
+      // EAGAIN means that the backlog is full, so a process listens.
       if error.code == EAGAIN { throw ListenFailure.inUse(path: path) }
       guard error.code == ECONNREFUSED else { throw error }
     }
@@ -136,7 +137,7 @@ package enum UnixSocket {
 }
 
 extension Descriptor {
-  /// Receives from a socket into the front of the array, as ``read(into:)`` does.
+  /// Receives available bytes from a socket into the front of the array, as ``read(into:)`` does.
   package func receive(into bytes: inout [UInt8]) throws(SystemError) -> Int? {
     let number = number
     let result = unsafe bytes.withUnsafeMutableBytes { buffer in
@@ -145,24 +146,25 @@ extension Descriptor {
     return try result.available(as: "recv")
   }
 
-  /// Has the kernel refuse descriptors that the other side sends along: it gets EPERM (SO_PASSRIGHTS, Linux 6.16). What
-  /// it has sent before may hold some.
+  /// Makes the kernel refuse descriptors that the peer sends. The peer gets EPERM (SO_PASSRIGHTS, Linux 6.16).
   ///
-  /// - Returns: whether the kernel can do that.
+  /// Bytes that the peer has sent before may still carry descriptors.
+  ///
+  /// - Returns: whether the kernel supports the option.
   package func refuseDescriptors() -> Bool { clinux_refuse_descriptors(number) == 0 }
 
-  /// How much has arrived at a socket and was not received yet, in bytes (FIONREAD, unix(7)).
+  /// Returns the number of bytes that have arrived at a socket and were not received yet (FIONREAD, unix(7)).
   package func unread() throws(SystemError) -> Int {
     let number = number
     return Int(try system("ioctl FIONREAD") { clinux_unread(number) })
   }
 
-  /// Sends what is taken now, as ``write(_:from:)`` does, and raises no SIGPIPE when nobody reads.
+  /// Sends as many bytes as the socket takes now, as ``write(_:from:)`` does. Raises no SIGPIPE if there is no reader.
   package func send(_ bytes: [UInt8], from start: Int = 0, to end: Int? = nil) throws(SystemError) -> Int? {
     try send(bytes, from: start, to: end ?? bytes.count, flags: Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
   }
 
-  /// Sends everything, waiting where the socket blocks, and raises no SIGPIPE when nobody reads.
+  /// Sends all of the bytes, and waits if the socket is blocking. Raises no SIGPIPE if there is no reader.
   package func sendAll(_ bytes: [UInt8]) throws(SystemError) {
     var sent = 0
     while sent < bytes.count { sent += try send(bytes, from: sent, to: bytes.count, flags: Int32(MSG_NOSIGNAL)) ?? 0 }
@@ -177,13 +179,13 @@ extension Descriptor {
     return try result.available(as: "send")
   }
 
-  /// Tells the other side that nothing more comes; it can still send.
+  /// Shuts down the writing side. The peer can still send.
   package func shutdownWriting() throws(SystemError) {
     let number = number
     try system("shutdown") { shutdown(number, Int32(SHUT_WR)) }
   }
 
-  /// Ends the connection in both directions for whoever has the socket; one that has no peer is no failure.
+  /// Shuts down both directions, for every holder of the socket. A socket without a peer is no failure.
   package func shutdownBoth() throws(SystemError) {
     let number = number
     do {
@@ -193,8 +195,10 @@ extension Descriptor {
     }
   }
 
-  /// The kernel's number of what is open. For a socket it is the same in every process and for every copy of the
-  /// descriptor, and no other socket has it as long as this one is open somewhere (socket file system, one for all).
+  /// Returns the inode number of the open file.
+  ///
+  /// The inode number of a socket is the same in every process and for every copy of the descriptor. No other socket
+  /// has the number while the socket is open anywhere, because all sockets are in one file system.
   package func inode() throws(SystemError) -> UInt64 {
     var status = stat()
     let number = number

@@ -1,16 +1,17 @@
 import Glibc
 
-/// The user namespace that this process runs in (user_namespaces(7)).
+/// The user namespace of this process (user_namespaces(7)).
 package enum UserNamespace {
-  /// The user as whom the kernel tells of everybody that has no number in this namespace; nil where every user has one.
+  /// Returns the user ID that the kernel reports for every user without an ID in this namespace;
+  /// nil if every user has one.
   package static func unnamedUser() throws(SystemError) -> UInt32? {
-    // Without the file the kernel knows no user namespaces.
+    // A kernel without user namespaces does not have the file.
     guard let map = try numbers(in: "/proc/self/uid_map") else { return nil }
-    // Lines of three: the first user here, the first outside, and how many.
+    // Each line has three numbers: the first ID inside, the first ID outside, and the number of IDs.
     let mapped = stride(from: 2, to: map.count, by: 3).reduce(0) { $0 + map[$1] }
-    // All but the last, which is nobody's.
+    // The highest user ID belongs to no user.
     guard mapped < Int(UInt32.max) else { return nil }
-    // The kernel's default, where /proc shows processes alone (`subset=pid`, proc(5)).
+    // 65534 is the kernel's default, for a /proc that shows only processes (`subset=pid`, proc(5)).
     return try numbers(in: "/proc/sys/kernel/overflowuid")?.first.flatMap { UInt32(exactly: $0) } ?? 65_534
   }
 

@@ -1,24 +1,24 @@
 import CLinux
 import Glibc
 
-/// A bell between two threads (eventfd(2)): rung any number of times, it wakes the other side once.
+/// A bell between two threads (eventfd(2)). Any number of rings wakes the other thread once.
 package struct Wakeup: ~Copyable, Sendable {
-  /// Readable once the bell was rung.
+  /// The descriptor, which is readable after a ring.
   package let descriptor: Descriptor
 
-  /// Makes a bell; `blocking` says whether ``wait()`` waits.
+  /// Creates a bell. `blocking` says whether ``wait()`` waits.
   package init(blocking: Bool) throws(SystemError) {
     descriptor = Descriptor(adopting: try system("eventfd") { clinux_eventfd(blocking ? 0 : 1) })
   }
 
-  /// Rings. A counter that is full already wakes all the same, so EAGAIN is no failure.
+  /// Rings the bell. EAGAIN is no failure, because a full counter also wakes the other thread.
   package func ring() {
     var one: UInt64 = 1
     let number = descriptor.number
     _ = attempt { unsafe Glibc.write(number, &one, 8) }
   }
 
-  /// Waits for the bell, or returns at once where it does not block, and resets it.
+  /// Waits for a ring and resets the bell. A non-blocking bell does not wait.
   package func wait() {
     var count: UInt64 = 0
     let number = descriptor.number

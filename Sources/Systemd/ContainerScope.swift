@@ -1,27 +1,30 @@
-/// The container that a control group belongs to, by the names that runtimes give to theirs.
+/// The container that a cgroup belongs to, recognized by the cgroup names that container runtimes use.
 ///
-/// Only what stands outside of any service counts: a service's container (a quadlet, `systemd-nspawn@`) is that service.
+/// Only a container outside any service counts. A container of a service (a quadlet,
+/// `systemd-nspawn@`) counts as the service.
 package struct ContainerScope: Hashable, Sendable {
   /// The runtime's ID, or the name of a machine or of an LXC container.
   package let id: String
-  /// The user whose manager runs the container: below `user@UID.service` all names are that user's choice. Nil for one of
-  /// the system's.
+  /// The user whose manager runs the container; nil for a container of the system.
+  ///
+  /// Below `user@UID.service` that user chooses all names.
   package let owner: UInt32?
 
-  /// The ID or name; with `@UID` behind it for a container of a user's.
+  /// The ID or name, followed by `@UID` for a user's container.
   package var name: String { owner.map { "\(id)@\($0)" } ?? id }
 
-  /// What runtimes put before a container's ID, in the name of a scope or of a folder of their own.
+  /// The prefixes of a container's ID in the name of a runtime's scope or folder.
   private static let runtimes = ["docker-", "libpod-", "crio-", "cri-containerd-", "nerdctl-"]
-  /// The same before the name of an LXC container. The monitor is a process of the host (lxc.container.conf(5)).
+  /// The prefixes of an LXC container's name. The monitor, a process of the host, is in
+  /// another cgroup (lxc.container.conf(5)).
   private static let linuxContainers = ["lxc.payload."]
-  /// The length of a container's ID in hexadecimal digits.
+  /// The length of a container's ID, in hexadecimal digits.
   private static let idLength = 64
 
-  /// Looks for a container on the way to a control group.
+  /// Finds the container in the path of a cgroup.
   ///
-  /// - Parameter path: the path of the group in its hierarchy, as `/proc/PID/cgroup` has it.
-  /// - Returns: nil where it is a service's, or where no container is on the way.
+  /// - Parameter path: the path of the cgroup in its hierarchy, as in `/proc/PID/cgroup`.
+  /// - Returns: nil if the path leads to a service first, or contains no container.
   package init?(group path: String) {
     var owner: UInt32?
     var folder = Substring()
@@ -53,7 +56,7 @@ package struct ContainerScope: Hashable, Sendable {
     if isScope, name.hasPrefix("machine-") { return safe(unescaped(name.dropFirst("machine-".count))) }
     for prefix in linuxContainers where part.hasPrefix(prefix) { return safe(Array(part.dropFirst(prefix.count).utf8)) }
     if folder == "lxc" || folder == "lxc.payload" { return safe(Array(part.utf8)) }
-    // The driver without systemd makes folders with the bare ID.
+    // The cgroup driver that does not use systemd names the folder after the ID alone.
     let candidate = runtimes.first { name.hasPrefix($0) }.map { name.dropFirst($0.count) } ?? name
     if isID(candidate) { return String(candidate) }
     return folder == "machine.slice" && !part.hasSuffix(".slice") ? safe(unescaped(name)) : nil
@@ -66,7 +69,7 @@ package struct ContainerScope: Hashable, Sendable {
       }
   }
 
-  /// What systemd's escapes in the name of a unit stand for (systemd.unit(5), "string escaping").
+  /// Resolves systemd's escapes in the name of a unit (systemd.unit(5), "string escaping").
   private static func unescaped(_ name: Substring) -> [UInt8] {
     var bytes: [UInt8] = []
     var rest = Array(name.utf8)[...]
@@ -83,7 +86,7 @@ package struct ContainerScope: Hashable, Sendable {
     return bytes
   }
 
-  /// A name that cannot pass for another one: all but letters, digits, `.`, `_` and `-` are escaped.
+  /// Returns a name that cannot be mistaken for another one: all but letters, digits, `.`, `_` and `-` are escaped.
   private static func safe(_ name: [UInt8]) -> String {
     name.map { byte in
       let character = Character(UnicodeScalar(byte))

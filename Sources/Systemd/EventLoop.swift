@@ -1,16 +1,16 @@
 import CSystemd
 import Glibc
 
-/// The process's event loop (sd-event(3)). Everything on it runs in the thread that calls ``run(beside:)``.
+/// The event loop of the process (sd-event(3)). All of its handlers run in the thread that runs the loop.
 @safe package final class EventLoop {
   private let event: OpaquePointer
-  /// Something is to be done, or the wait for it was changed, since ``settle()``.
+  /// Whether a source has become due, or the next wait has changed, since the last ``settle()``.
   private var isDue = true
 
-  /// Readable when something is to be done; see ``run(beside:)``.
+  /// The descriptor that becomes readable when a source is due; see ``run(beside:)``.
   package var descriptor: Int32 { unsafe sd_event_get_fd(event) }
 
-  /// Makes a loop with no sources.
+  /// Creates a loop without sources.
   package init() throws(SystemdError) {
     var event: OpaquePointer?
     try checked("sd_event_new", unsafe sd_event_new(&event))
@@ -20,9 +20,9 @@ import Glibc
 
   deinit { unsafe sd_event_unref(event) }
 
-  /// Waits for its own sources alone until ``exit(status:)``.
+  /// Runs with nothing but its own sources until ``exit(status:)``.
   ///
-  /// - Returns: the status handed to that.
+  /// - Returns: the status passed to ``exit(status:)``.
   package func run() throws(SystemdError) -> Int32 {
     while unsafe sd_event_get_state(event) != Int32(SD_EVENT_FINISHED) {
       try checked("sd_event_run", unsafe sd_event_run(event, UInt64.max))
@@ -32,9 +32,9 @@ import Glibc
 
   /// Runs until ``exit(status:)``.
   ///
-  /// - Parameter other: does what else there is to do. It waits in the loop's place where it is told so, for ``descriptor``
-  ///   among others, and says by ``wake()`` that this can be read (sd_event_prepare(3)).
-  /// - Returns: the status handed to ``exit(status:)``.
+  /// - Parameter other: does the work outside the loop. If its argument is true, `other` waits in place of the loop,
+  ///   for ``descriptor`` among others, and calls ``wake()`` when ``descriptor`` is readable (sd_event_prepare(3)).
+  /// - Returns: the status passed to ``exit(status:)``.
   package func run(beside other: (_ waits: Bool) -> Void) throws(SystemdError) -> Int32 {
     while true {
       if isDue {
@@ -51,10 +51,10 @@ import Glibc
     return status
   }
 
-  /// Something is to be done: its handlers are called before anybody waits again.
+  /// Notes that a source is due, so that its handler runs before the next wait.
   package func wake() { isDue = true }
 
-  /// Calls a handler or two that are due, and gets ready for the next wait where no more are.
+  /// Runs at most two due handlers, and prepares the next wait if no more are due.
   private func settle() throws(SystemdError) {
     isDue = false
     if unsafe sd_event_get_state(event) == Int32(SD_EVENT_ARMED),
@@ -66,22 +66,24 @@ import Glibc
       try checked("sd_event_prepare", unsafe sd_event_prepare(event)) > 0
     {
       try checked("sd_event_dispatch", unsafe sd_event_dispatch(event))
-      // It is not prepared now.
+      // After a dispatch, the loop is not prepared for the next wait.
       isDue = true
     }
   }
 
-  /// Ends ``run(beside:)`` once the handlers of this turn have returned.
+  /// Ends the loop after the handlers of this turn have returned.
   package func exit(status: Int32) {
-    // Fails only for a loop that has ended.
+    // sd_event_exit() fails only for a loop that has ended.
     _ = unsafe sd_event_exit(event, status)
     wake()
   }
 
-  /// Calls `handler` for each change in a folder (sd_event_add_inotify(3)); symbolic links to the folder are followed.
+  /// Calls `handler` for each change in a folder (sd_event_add_inotify(3)). Symbolic links to the folder are followed.
   ///
-  /// It watches what the path stands for now. Reading the folder, or a file in it, is no change.
-  /// - Throws: ENOENT where nothing is there, ENOTDIR where it is no folder.
+  /// The watch stays with the folder that the path leads to now. Reading the folder, or a file in
+  /// the folder, is no change.
+  ///
+  /// - Throws: ENOENT if the path does not exist, ENOTDIR if the path does not lead to a folder.
   package func watch(folder path: String, _ handler: @escaping (FolderChange) -> Void) throws(SystemdError)
     -> EventSource
   {
@@ -92,17 +94,17 @@ import Glibc
     }
   }
 
-  /// Calls `handler` for each of the signal, which has to be blocked in every thread.
+  /// Calls `handler` each time the signal arrives. Every thread has to block the signal.
   package func watch(signal: Int32, _ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
     try unsafe add("sd_event_add_signal", .plain(handler)) { slot, argument in
       unsafe sd_event_add_signal(event, slot, signal, { _, _, argument in unsafe EventSource.fire(argument) }, argument)
     }
   }
 
-  /// Calls `handler` once, that many microseconds from now; ``EventSource/arm(after:)`` sets it again.
+  /// Calls `handler` once, after the given number of microseconds. ``EventSource/arm(after:)`` sets the timer again.
   ///
-  /// - Parameter accuracy: how much later it may be called, in microseconds, so that several timers wake the machine once;
-  ///   0 for 250 ms.
+  /// - Parameter accuracy: how much later the handler may run, in microseconds, so that several timers wake the
+  ///   machine once; 0 for 250 ms.
   package func timer(
     after microseconds: UInt64, accuracy: UInt64 = 0, _ handler: @escaping () -> Void
   ) throws(SystemdError) -> EventSource {
@@ -127,7 +129,7 @@ import Glibc
   }
 }
 
-/// One source of an ``EventLoop``; it ends when the last reference to it goes, which its own handler may let go of.
+/// A source of an ``EventLoop``. The source ends with the last reference to it, which its own handler may release.
 @safe package final class EventSource {
   fileprivate enum Handler {
     case plain(() -> Void)
@@ -135,7 +137,7 @@ import Glibc
   }
 
   private let handler: Handler
-  /// It holds none of its sources: whoever has one has the loop as well.
+  /// Unowned, because the loop holds none of its sources, and the owner of a source holds the loop as well.
   private unowned let loop: EventLoop
   private var source: OpaquePointer?
 
@@ -148,18 +150,21 @@ import Glibc
 
   fileprivate func adopt(_ source: OpaquePointer?) { unsafe self.source = source }
 
-  /// Calls the handler no more until it is armed again.
+  /// Stops calls of the handler until the source is armed again.
   package func disable() { _ = unsafe sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)) }
 
-  /// Sets a timer to fire once more, that many microseconds from now.
+  /// Sets a timer to fire once more, after the given number of microseconds.
   package func arm(after microseconds: UInt64) {
     _ = unsafe sd_event_source_set_time_relative(source, microseconds)
     _ = unsafe sd_event_source_set_enabled(source, Int32(SD_EVENT_ONESHOT))
     loop.wake()
   }
 
-  /// libsystemd holds the source unretained: it is unregistered before the object goes. The handler may let go of the last
-  /// reference, and libsystemd keeps its own part until the handler has returned, so this keeps the object as long.
+  /// Runs the handler of a source.
+  ///
+  /// libsystemd holds the source unretained, which is safe because the source is unregistered before the object is
+  /// freed. The handler may release the last reference. libsystemd keeps its own part until the handler has returned,
+  /// so this function keeps the object alive as long.
   fileprivate static func fire(_ argument: UnsafeMutableRawPointer?, _ change: FolderChange? = nil) -> Int32 {
     guard let argument = unsafe argument else { return 0 }
     withExtendedLifetime(unsafe Unmanaged<EventSource>.fromOpaque(argument).takeUnretainedValue()) { source in

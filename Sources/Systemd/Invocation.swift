@@ -1,19 +1,19 @@
 import Glibc
 
-/// One run of a unit: a 128-bit number that systemd draws each time it starts it (`INVOCATION_ID`, systemd.exec(5)).
+/// One run of a unit: a 128-bit number that systemd draws at each start of the unit (`INVOCATION_ID`, systemd.exec(5)).
 package struct Invocation: Hashable, Sendable {
-  /// The first half, as it is written.
+  /// The first half of the written number.
   package let high: UInt64
-  /// The second half.
+  /// The second half of the written number.
   package let low: UInt64
 
-  /// Puts a number together.
+  /// Creates an invocation from both halves of the number.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
-  /// Reads 32 hexadecimal digits, as systemd writes them; nil for anything else.
+  /// Reads 32 hexadecimal digits, as systemd writes them. Nil for anything else.
   package init?(hexadecimal text: [UInt8]) {
     guard text.count == 32 else { return nil }
     var halves: (high: UInt64, low: UInt64) = (0, 0)
@@ -29,15 +29,16 @@ package struct Invocation: Hashable, Sendable {
     self.init(high: halves.high, low: halves.low)
   }
 
-  /// Reads the symbolic link that the system's manager keeps for each unit that runs, for journald's use; nil where there is
-  /// none, or it cannot be read.
+  /// Reads the symbolic link that the system's manager keeps, for journald's use, for each running unit.
   ///
-  /// It is the unit's run now: a process that outlived the run it belonged to (`KillMode=process`) has it as well.
+  /// Nil if there is no link or the link cannot be read.
+  ///
+  /// The result is the unit's current run, even for a process that has outlived its own run (`KillMode=process`).
   init?(ofSystemUnit name: String) { self.init(link: "/run/systemd/units/invocation:\(name)") }
 
-  /// Reads the target of a symbolic link; nil where it is none, or is not such a number.
+  /// Reads the target of a symbolic link. Nil if there is no link, or if the target is not an invocation's number.
   package init?(link path: String) {
-    // One byte more than fits, so that a longer target is seen to be longer.
+    // One byte more than the number needs, to detect a longer target.
     var target = [CChar](repeating: 0, count: 33)
     let count = unsafe readlink(path, &target, target.count)
     guard count >= 0 else { return nil }

@@ -5,7 +5,8 @@ import Glibc
 package enum Journal {
   private static let socket = "/run/systemd/journal/socket"
 
-  /// Whether standard error goes to the journal, so that native entries take its place (`JOURNAL_STREAM`, systemd.exec(5)).
+  /// Whether standard error goes to the journal, so that native entries can replace
+  /// it (`JOURNAL_STREAM`, systemd.exec(5)).
   package static var isStandardError: Bool {
     guard let variable = unsafe getenv("JOURNAL_STREAM") else { return false }
     var status = stat()
@@ -13,11 +14,11 @@ package enum Journal {
     return unsafe String(cString: variable) == "\(status.st_dev):\(status.st_ino)"
   }
 
-  /// Sends one entry, and waits where the journal is slow to take it.
+  /// Sends one entry, and waits if the journal is slow.
   ///
-  /// - Parameter fields: names in capitals with their values; a value may hold any bytes.
+  /// - Parameter fields: names in capitals with their values. A value may contain any bytes.
   package static func send(_ fields: [(name: String, value: [UInt8])]) throws(SystemdError) {
-    // sd_journal_sendv(3) says that all is well where there is no journal.
+    // sd_journal_sendv(3) reports success if there is no journal.
     try checked("access \(socket)", unsafe access(socket, F_OK) == 0 ? 0 : -errno)
     let entries = fields.map { Array($0.name.utf8) + [UInt8(ascii: "=")] + $0.value }
     let room = entries.reduce(0) { $0 + $1.count }

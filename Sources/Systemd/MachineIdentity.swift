@@ -1,9 +1,9 @@
 import CSystemd
 import Glibc
 
-/// What the machine says of itself (machine-id(5), sd_id128_get_machine(3)).
+/// The IDs of the machine and of its boot (machine-id(5), sd_id128_get_machine(3)).
 package enum MachineIdentity {
-  /// Why there is no usable machine-id: one cause a state of the file.
+  /// The reason why there is no usable machine-id, with one case for each state of the file.
   package enum Failure: Error, Equatable, Sendable, CustomStringConvertible {
     case missing
     case empty
@@ -11,7 +11,7 @@ package enum MachineIdentity {
     case malformed
     case unreadable(Int32)
 
-    /// The cause, as an operator reads it.
+    /// The reason in words, for an operator.
     package var description: String {
       switch self {
       case .missing: "/etc/machine-id is missing"
@@ -33,8 +33,10 @@ package enum MachineIdentity {
     }
   }
 
-  /// 128 bits derived from the machine-id for one application, so that the machine-id itself is told to nobody:
-  /// HMAC-SHA256 keyed with it, over the application's ID (sd_id128_get_machine_app_specific(3)).
+  /// Derives 128 bits from the machine-id for one application, so that the machine-id itself stays secret.
+  ///
+  /// The result is an HMAC-SHA256 over the application's ID, with the machine-id as
+  /// the key (sd_id128_get_machine_app_specific(3)).
   ///
   /// - Parameter application: the application's own ID, both halves most significant byte first.
   package static func derived(for application: (high: UInt64, low: UInt64)) throws(Failure) -> (
@@ -46,9 +48,10 @@ package enum MachineIdentity {
     return halves(of: derived)
   }
 
-  /// The machine-id itself, 16 bytes in the order they are written (machine-id(5) wants it kept confidential).
+  /// Returns the machine-id itself, 16 bytes in the order of the text. machine-id(5) asks to keep
+  /// the machine-id confidential.
   ///
-  /// For nothing but to be hashed together with a secret: it is never told to anybody and never logged.
+  /// The only permitted use is as input of a hash, together with a secret. Never send or log the machine-id.
   package static func machineID() throws(Failure) -> [UInt8] {
     var machine = sd_id128_t()
     let code = unsafe sd_id128_get_machine(&machine)
@@ -56,14 +59,14 @@ package enum MachineIdentity {
     return unsafe withUnsafeBytes(of: &machine) { unsafe Array($0) }
   }
 
-  /// The kernel's ID of this boot.
+  /// Returns the kernel's ID of this boot.
   package static func boot() throws(SystemdError) -> (high: UInt64, low: UInt64) {
     var boot = sd_id128_t()
     try checked("sd_id128_get_boot", unsafe sd_id128_get_boot(&boot))
     return halves(of: boot)
   }
 
-  /// `sd_id128_t` holds its bytes in the order they are written, whatever the machine's own order is.
+  /// `sd_id128_t` holds its bytes in the order of the text on every machine, regardless of the machine's byte order.
   private static func bytes(of id: (high: UInt64, low: UInt64)) -> sd_id128_t {
     sd_id128_t(qwords: (id.high.bigEndian, id.low.bigEndian))
   }

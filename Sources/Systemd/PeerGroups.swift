@@ -1,42 +1,46 @@
-/// What the control groups of peers say, each kept under its number.
+/// A cache of the service or container behind each peer's cgroup, by cgroup ID.
 ///
-/// The kernel gives no number twice in one boot, and a group of the unified hierarchy is never renamed. So what follows
-/// from a group's path is true for its number for good.
+/// The kernel never reuses a cgroup ID within one boot, and a cgroup of the unified hierarchy is never renamed. So a
+/// fact that follows from the path of a cgroup stays true for its ID.
 package final class PeerGroups {
   private var groups: [UInt64: PeerGroup] = [:]
   private let bound: Int
   private let own: ContainerScope?
 
-  /// Knows none, and keeps so many.
+  /// Creates an empty cache.
   ///
-  /// - Parameter own: the container that the daemon is in.
+  /// - Parameters:
+  ///   - bound: the largest number of cgroups in the cache.
+  ///   - own: the container that the daemon is in.
   package init(atMost bound: Int, own: ContainerScope? = nil) {
     self.bound = bound
     self.own = own
   }
 
-  /// How many groups are known.
+  /// The number of cgroups in the cache.
   package var count: Int { groups.count }
 
-  /// Whether what follows from a group is known, and so is the same for whoever is in it.
+  /// Returns whether the cache has a cgroup, so that all processes in the cgroup get the same result.
   package func isKnown(_ number: UInt64) -> Bool { groups[number] != nil }
 
-  /// The service or the container of the peer of a connected Unix socket.
+  /// Returns the service or the container of the peer of a connected Unix socket.
   ///
-  /// Where it has to be looked up that goes by the peer's process number, so the caller has to make sure that the process
-  /// lived until after this.
-  /// - Parameter number: that of the process's control group, by the kernel's word; nil where it does not say.
-  /// - Throws: where the control group could not be read.
+  /// If the cgroup is not in the cache, the look-up goes by the peer's process ID. So the caller must make sure that
+  /// the process outlives the call.
+  ///
+  /// - Parameter number: the ID of the process's cgroup, as the kernel reports it; nil if the
+  ///   kernel does not report it.
+  /// - Throws: an error if the cgroup cannot be read.
   package func look(up socket: Int32, in number: UInt64?) throws(SystemdError) -> PeerGroup {
     if let number, let group = groups[number] { return group }
     let path = try PeerUnit.group(of: socket)
     let group = try PeerGroup.look(up: socket, path: path, own: own)
-    // Kept only where libsystemd went by this very group. It may have gone by one of another hierarchy, the process may
-    // have gone to another one meanwhile, and the number may have become another process's.
+    // Cached only if libsystemd used this very cgroup. libsystemd may have used one of another hierarchy, the process
+    // may have moved to another cgroup meanwhile, and the process ID may belong to another process by now.
     guard let number, let path, try PeerUnit.group(of: socket) == path, PeerUnit.number(ofGroup: path) == number else {
       return group
     }
-    // Who makes groups without end has all looked up again, and nothing else.
+    // A user who creates cgroups without end only causes further look-ups.
     if groups.count >= bound { groups.removeAll(keepingCapacity: true) }
     groups[number] = group
     return group

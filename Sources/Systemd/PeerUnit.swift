@@ -1,18 +1,19 @@
 import CSystemd
 import Glibc
 
-/// What the control group of a connected peer says: the service, or the container, that it runs in.
+/// The service or the container of a connected peer, according to its cgroup.
 package struct PeerGroup: Equatable, Sendable {
-  /// The service; nil outside of one.
+  /// The service; nil outside any service.
   package let unit: PeerUnit?
-  /// The container; nil outside of one, and in a service.
+  /// The container; nil outside any container, in a service, and in the daemon's own container.
   package let container: ContainerScope?
-  /// The user in whose slice it is (`user-UID.slice`, user@.service(5)); nil outside of these.
+  /// The user of the slice that contains the cgroup (`user-UID.slice`, user@.service(5)); nil outside such slices.
   package let user: UInt32?
 
   /// Looks up the peer of a connected Unix socket; see ``PeerUnit/look(up:)``.
   ///
-  /// - Parameter own: the container that the daemon is in, which is no other world to it.
+  /// - Parameter own: the container that the daemon is in. A peer in the same container counts as a
+  ///   peer outside any container.
   static func look(up socket: Int32, path: String?, own: ContainerScope?) throws(SystemdError) -> PeerGroup {
     let user = path.flatMap { Self.user(ofSlice: $0) }
     if let container = path.flatMap({ ContainerScope(group: $0) }), container != own {
@@ -30,33 +31,36 @@ package struct PeerGroup: Equatable, Sendable {
   }
 }
 
-/// The systemd service that a connected peer runs in, by its control group (sd_peer_get_unit(3)).
+/// The systemd service of a connected peer, according to its cgroup (sd_peer_get_unit(3)).
 package struct PeerUnit: Equatable, Sendable {
-  /// Its name with the suffix: `player.service`.
+  /// The name with its suffix: `player.service`.
   package let name: String
-  /// The user whose manager runs it; nil for a service of the system.
+  /// The user whose manager runs the service; nil for a service of the system.
   package let owner: UInt32?
-  /// The number of a user's service's own control group. systemd removes the group when the service ends and makes another
-  /// for its next run, and the kernel gives no number twice in one boot. Nil where it is not known.
+  /// The ID of the own cgroup of a user's service, which identifies a run of the service. Nil for a service of the
+  /// system, or if the ID is not known.
   ///
-  /// Only the system's manager tells others which run it is: a user's keeps that in a folder closed to everybody else.
+  /// systemd removes the cgroup when the service ends and creates another for the next run, and the kernel never reuses
+  /// a cgroup ID within one boot. Only the system's manager publishes the invocation of a service. A user's manager
+  /// keeps the invocation in a folder that is closed to other users.
   package let controlGroup: UInt64?
 
-  /// Which run of a service of the system it is now; nil where that is not known.
+  /// The current run of a service of the system; nil for a user's service, or if the run is not known.
   package var invocation: Invocation? { owner == nil ? Invocation(ofSystemUnit: name) : nil }
 
   /// Looks up the peer of a connected Unix socket.
   ///
-  /// It goes by the peer's process number, so the caller has to make sure that the process lived until after this.
-  /// - Returns: nil where the peer is in no service: in a login session, a scope, or outside of systemd's tree.
-  /// - Throws: where the control group could not be read.
+  /// The look-up goes by the peer's process ID, so the caller must make sure that the process outlives the call.
+  ///
+  /// - Returns: nil if the peer is in no service: in a login session, in a scope, or outside systemd's tree.
+  /// - Throws: an error if the cgroup cannot be read.
   package static func look(up socket: Int32) throws(SystemdError) -> PeerUnit? {
     guard let unit = try unsafe name("sd_peer_get_unit", { unsafe sd_peer_get_unit(socket, $0) }) else { return nil }
     guard unit.utf8.starts(with: "user@".utf8) else {
       guard unit.hasSuffix(".service") else { return nil }
       return PeerUnit(name: unit, owner: nil, controlGroup: nil)
     }
-    // Below user@UID.service the tree is that user's own: the name is as trustworthy as the user.
+    // Below user@UID.service the tree belongs to that user, so the name is only as trustworthy as the user.
     guard let userUnit = try unsafe name("sd_peer_get_user_unit", { unsafe sd_peer_get_user_unit(socket, $0) }),
       userUnit.hasSuffix(".service")
     else { return nil }
@@ -66,44 +70,47 @@ package struct PeerUnit: Equatable, Sendable {
     return PeerUnit(name: userUnit, owner: owner, controlGroup: own.flatMap { number(ofGroup: $0) })
   }
 
-  /// The path of the peer's control group, below its hierarchy.
+  /// Returns the path of the peer's cgroup in its hierarchy.
   static func group(of socket: Int32) throws(SystemdError) -> String? {
     try unsafe name("sd_peer_get_cgroup", { unsafe sd_peer_get_cgroup(socket, $0) })
   }
 
-  /// The number of a control group's folder, in the unified hierarchy, wherever that is (cgroups(7)); nil for what is in
-  /// no such hierarchy.
+  /// Returns the ID of a cgroup: the inode number of its folder in the unified hierarchy, wherever the
+  /// hierarchy is (cgroups(7)).
+  ///
+  /// Nil for a cgroup that is not in the unified hierarchy.
   package static func number(ofGroup path: String) -> UInt64? {
     for hierarchy in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
       var status = stat()
-      // The file is in each group there, and in no other hierarchy.
+      // Every cgroup of the unified hierarchy has this file, and no other hierarchy has it.
       guard unsafe access("\(hierarchy)\(path)/cgroup.controllers", F_OK) == 0 else { continue }
       if unsafe lstat(hierarchy + path, &status) == 0 { return UInt64(status.st_ino) }
     }
     return nil
   }
 
-  /// The control group of a user's unit itself, from that of a process in it, which may be further down where the unit
-  /// divides its group (`Delegate=`, systemd.resource-control(5)).
+  /// Returns the own cgroup of a user's unit, from the cgroup of a process in the unit.
   ///
-  /// - Returns: nil where the unit is not on the way.
+  /// The process may be in a lower cgroup if the unit divides its cgroup (`Delegate=`, systemd.resource-control(5)).
+  ///
+  /// - Returns: nil if the unit is not on the path.
   package static func controlGroup(ofUserUnit unit: String, in group: String) -> String? {
     let parts = group.split(separator: "/")
     guard let manager = parts.firstIndex(where: { $0.hasPrefix("user@") && $0.hasSuffix(".service") }),
-      // systemd puts an underscore before a name that the kernel might take for a file of its own.
+      // systemd puts an underscore before a name that the kernel could use for a file of its own.
       let own = parts[(manager + 1)...].firstIndex(where: { $0 == unit || $0 == "_\(unit)" })
     else { return nil }
     return "/" + parts[...own].joined(separator: "/")
   }
 
-  /// One of libsystemd's look-ups that allocate a name; nil where there is no such unit.
+  /// Calls a function of libsystemd that allocates a name. Returns nil if there is no such unit.
   private static func name(
     _ call: String, _ look: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32
   ) throws(SystemdError) -> String? {
     var name: UnsafeMutablePointer<CChar>?
     let code = unsafe look(&name)
     defer { unsafe free(name) }
-    // Outside of any unit, or on a machine whose control groups are not the ones of systemd.
+    // The process is outside any unit, or systemd does not manage the cgroups of this machine.
     if [-ENXIO, -ENODATA, -ENOMEDIUM, -EUNATCH].contains(code) { return nil }
     try checked(call, code)
     return unsafe name.map { unsafe String(cString: $0) }
