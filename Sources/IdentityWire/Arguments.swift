@@ -1,23 +1,23 @@
 package import IdentityCore
 
-/// The operands and attributes of a request, counted and named as its verb declares them.
+/// The operands and attributes of a request, checked against the declaration of the verb.
 package struct Arguments: Sendable {
   /// The words of the verb, for error texts.
   package let verb: String
-  /// Whether no error text may repeat a word of the request.
+  /// Whether error texts must not repeat any word of the request.
   private let isPrivate: Bool
-  /// The positional words behind the verb.
+  /// The positional words after the verb.
   package let operands: [Text]
   private let attributes: [(name: Text, value: Text)]
   private let secrets: [(name: Text, value: SealedSecret)]
 
-  /// Takes the words behind the verb.
+  /// Checks the words after the verb and seals the secrets among them.
   ///
   /// - Parameters:
-  ///   - count: how many positional words the verb itself took.
-  ///   - intake: seals the secrets, once nothing is wrong with any name.
-  /// - Throws: `badArgument` for an operand too many or too few, and an attribute unknown, missing or given twice; what
-  ///   is wrong with a secret.
+  ///   - count: the number of positional words that belong to the verb.
+  ///   - intake: seals the secrets, after all names have been checked.
+  /// - Throws: `badArgument` for a missing or surplus operand, and for an unknown, missing or repeated attribute.
+  ///   Also the refusal of a secret.
   init(
     _ parser: borrowing WordParser, behind count: Int, of verb: Verb, in line: borrowing Span<UInt8>,
     secrets intake: any SecretIntake
@@ -72,7 +72,7 @@ package struct Arguments: Sendable {
     self.secrets = secrets
   }
 
-  /// Has a secret sealed straight from the line, so that no copy of it is left behind here.
+  /// Seals a secret directly from the line, so that this module keeps no copy of the secret.
   private static func seal(
     _ word: WordParser.Word, named name: Text, of verb: Verb, _ parser: borrowing WordParser,
     in line: borrowing Span<UInt8>, _ intake: any SecretIntake
@@ -91,7 +91,7 @@ package struct Arguments: Sendable {
     } catch {
       result = .failure(error)
     }
-    // Of a part that was sealed in its place nothing is said.
+    // If the value did not fit, `result` is about an empty text and is ignored.
     switch fits ? result : .failure(.tooLong) {
     case .success(let secret): return secret
     case .failure(.notBase64): throw .badArgument(verb: verb.words, .notBase64(name: name.description))
@@ -99,32 +99,32 @@ package struct Arguments: Sendable {
     }
   }
 
-  /// The value of an attribute, or nil where it is not given.
+  /// The value of an attribute, or nil if the attribute is not given.
   package subscript(_ name: String) -> Text? {
     attributes.first { name.utf8.elementsEqual($0.name.bytes) }?.value
   }
 
-  /// The value of an attribute that its verb declares as required.
+  /// Returns the value of an attribute that the verb declares as required.
   package func required(_ name: String) throws(Refusal) -> Text {
     guard let text = self[name] else { throw .badArgument(verb: verb, .missingAttribute(name)) }
     return text
   }
 
-  /// A secret as it was sealed when the line was read, or nil where it is not given.
+  /// Returns a secret, sealed when the line was read, or nil if the attribute is not given.
   package func secret(_ name: String) -> SealedSecret? {
     secrets.first { name.utf8.elementsEqual($0.name.bytes) }?.value
   }
 
-  /// A secret that its verb declares as required.
+  /// Returns a secret that the verb declares as required.
   package func requiredSecret(_ name: String) throws(Refusal) -> SealedSecret {
     guard let secret = secret(name) else { throw .badArgument(verb: verb, .missingAttribute(name)) }
     return secret
   }
 
-  /// A whole number in decimal digits.
+  /// Returns the value of an attribute as a whole number, written in decimal digits.
   ///
-  /// - Returns: nil where the attribute is not given.
-  /// - Throws: `badArgument` for anything but digits, or a number outside of the range.
+  /// - Returns: nil if the attribute is not given.
+  /// - Throws: `badArgument` for anything but digits, or for a number outside the range.
   package func number(_ name: String, in range: ClosedRange<Int>) throws(Refusal) -> Int? {
     guard let text = self[name] else { return nil }
     guard let number = Self.decimal(text), range.contains(number) else {
@@ -133,13 +133,13 @@ package struct Arguments: Sendable {
     return number
   }
 
-  /// What decimal digits say; nil for anything but digits, and for a number that is too large.
+  /// Parses decimal digits. Returns nil for anything but digits, and for a number that is too large.
   static func decimal(_ text: Text) -> Int? {
     let isDecimal = text.bytes.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
     return isDecimal ? Int(text.description) : nil
   }
 
-  /// `name=yes` or `name=no`; no where the attribute is not given.
+  /// Returns the value of an attribute that is `yes` or `no`. A missing attribute counts as no.
   package func flag(_ name: String) throws(Refusal) -> Bool {
     switch self[name] {
     case nil, "no"?: return false
@@ -148,26 +148,26 @@ package struct Arguments: Sendable {
     }
   }
 
-  /// One of the names of a kind, as an operand or a value has it.
+  /// Returns the member of an enumeration that an operand or a value names, in upper or lower case.
   package func choice<Choice: RawRepresentable & CaseIterable>(_ text: Text, named name: String) throws(Refusal)
     -> Choice where Choice.RawValue == String
   {
-    // Byte by byte: Swift's own lower case of U+212A is a 'k'.
+    // Byte by byte, because Swift's own `lowercased()` turns U+212A into a 'k'.
     guard let choice = Choice(rawValue: String(decoding: text.bytes.map(lowercased), as: UTF8.self)) else {
       throw notAllowed(name, text, Choice.allCases.map(\.rawValue).joined(separator: ", "))
     }
     return choice
   }
 
-  /// The operand at a place as a UUID.
+  /// Returns the operand at an index as a UUID.
   ///
-  /// - Throws: `invalidUUID` for anything else, and for what is nobody's identifier.
+  /// - Throws: `invalidUUID` for anything else, and for the all-zero and the all-one UUID, which are no identifiers.
   package func uuid(_ place: Int) throws(Refusal) -> UUID {
     guard let uuid = UUID(operands[place]), !uuid.isPlaceholder else { throw .invalidUUID(operands[place]) }
     return uuid
   }
 
-  /// A name that is stored or shown: at least one byte, and at most ``Bound/nameLength``.
+  /// Returns a name that is stored or shown, after checking its length: 1 to ``Bound/nameLength`` bytes.
   package func name(_ text: Text, named operand: String) throws(Refusal) -> Text {
     guard (1...Bound.nameLength).contains(text.bytes.count) else {
       throw notAllowed(operand, text, "1 to \(Bound.nameLength) bytes")
@@ -175,15 +175,15 @@ package struct Arguments: Sendable {
     return text
   }
 
-  /// Such a name where an attribute has one; nil where it is not given or empty.
+  /// Returns the name in an optional attribute, or nil if the attribute is missing or empty.
   package func optional(_ attribute: String) throws(Refusal) -> Text? {
     guard let given = self[attribute], !given.isEmpty else { return nil }
     return try name(given, named: attribute)
   }
 
-  /// A moment as RFC 3339 has it, in the form the daemon writes.
+  /// Returns the value of an attribute as a time in RFC 3339 form, exactly as the daemon writes times.
   ///
-  /// - Returns: nil where the attribute is not given.
+  /// - Returns: nil if the attribute is not given.
   package func time(_ name: String) throws(Refusal) -> Timestamp? {
     guard let text = self[name] else { return nil }
     guard let time = Timestamp(parsing: text) else {
@@ -192,30 +192,33 @@ package struct Arguments: Sendable {
     return time
   }
 
-  /// The refusal of a value that is not among the allowed ones. Where the verb takes a token, that may be it, in the
-  /// wrong place: then it is not repeated.
+  /// Returns the refusal of a value that is not among the allowed ones.
+  ///
+  /// If the verb takes a token, the value may be that token in the wrong place, so the refusal
+  /// does not repeat the value.
   package func notAllowed(_ name: String, _ value: Text, _ allowed: String) -> Refusal {
     if isPrivate { return combination("\(name) cannot be what is given; allowed: \(allowed)") }
     return .badArgument(verb: verb, .notAllowed(name: name, value: value, allowed: allowed))
   }
 
-  /// The refusal of arguments that do not go together, or where one of several is needed.
+  /// Returns the refusal of arguments that exclude each other, or of which at least one is required.
   package func combination(_ what: String) -> Refusal { .badArgument(verb: verb, .combination(what)) }
 }
 
-// MARK: - Attributes whose names begin alike
+// MARK: - Attributes with a common prefix
 
 extension Arguments {
-  /// `attr.NAME=V`, as often as it is given: the names without what they begin with.
+  /// Returns the attributes whose names begin with a prefix, such as `attr.NAME=V`, without the prefix.
   ///
-  /// - Throws: `limit` where there are more than an item may have, or one is too long for an item.
+  /// - Throws: `limit` for more attributes than an item may have, or for a value that is too long for an item.
   package func named(_ beginning: String) throws(Refusal) -> [Item.Attribute] {
     var found: [Item.Attribute] = []
     for (name, value) in attributes where name.bytes.starts(with: beginning.utf8) {
       guard found.count < Bound.attributesPerItem else {
         throw .limit("an item has at most \(Bound.attributesPerItem) attributes")
       }
-      // The name has no byte that is not allowed in one, and is not long: it needs no quotes.
+      // The parser limits the name to harmless bytes and `Verb.check` limits its length, so the error text needs
+      // no quotes around the name.
       found.append(
         Item.Attribute(
           name: Text(trusted: Array(name.bytes.dropFirst(beginning.utf8.count))),
@@ -224,7 +227,7 @@ extension Arguments {
     return found
   }
 
-  /// What is said of an item, of at most ``Bound/itemTextLength`` bytes.
+  /// Returns a label or an attribute's value, after checking its length: at most ``Bound/itemTextLength`` bytes.
   package func itemText(_ text: Text, named name: String) throws(Refusal) -> Text {
     guard text.bytes.count <= Bound.itemTextLength else {
       throw .limit("\(name) is at most \(Bound.itemTextLength) bytes")
@@ -234,10 +237,10 @@ extension Arguments {
 }
 
 extension Verb {
-  /// The refusal of a word that the verb does not take.
+  /// Returns the refusal of a word that the verb does not take.
   ///
-  /// Where the verb takes a secret or a token, the word may be that, which a client forgot to quote or to name: then it
-  /// is not repeated.
+  /// If the verb takes a secret or a token, the word may be that secret or token, which the client forgot to quote or
+  /// to name. The refusal then does not repeat the word.
   fileprivate func refusal(of fault: @autoclosure () -> ArgumentFault) -> Refusal {
     let takesSecret = attributes.contains(where: \.isSecret) || isPrivate
     return .badArgument(verb: words, takesSecret ? .unexpectedWord(usage: usage) : fault())

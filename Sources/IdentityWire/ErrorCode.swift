@@ -1,6 +1,7 @@
 package import IdentityCore
 
-/// The error codes of the protocol (section 1): for programs, and they never change.
+/// The error codes of the protocol (identityd-protocol(7), section Errors). Programs depend on the
+/// codes, so a code never changes.
 package enum ErrorCode: String, CaseIterable, Sendable {
   case syntax
   case tooLong = "too-long"
@@ -20,7 +21,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
   case `internal`
   case unknown
 
-  /// The exit status of `identityctl` for this answer: stable, and listed in its manual.
+  /// The exit status of `identityctl` for this error code. The status is stable, and identityctl(1) lists it.
   package var exitStatus: Int32 {
     switch self {
     case .syntax: 10
@@ -45,7 +46,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
 }
 
 extension Refusal {
-  /// The one map from refusals to codes.
+  /// The error code of the refusal. This property is the only mapping from refusals to error codes.
   package var code: ErrorCode {
     switch self {
     case .syntax: .syntax
@@ -68,7 +69,7 @@ extension Refusal {
     }
   }
 
-  /// What is said to people: one line without control characters.
+  /// The human-readable text. Names in the text may contain control characters, which ``append(to:)`` escapes.
   package var text: String {
     switch self {
     case .syntax(let fault): fault.text
@@ -97,12 +98,12 @@ extension Refusal {
     }
   }
 
-  /// Appends `ERR code text` with its LF.
+  /// Appends the line `ERR code text` with its LF.
   package func append(to output: inout [UInt8]) {
     output.append(contentsOf: "ERR \(code.rawValue) \(lineText)\n".utf8)
   }
 
-  /// The text with whatever a name in it may hold that has no place on one line written as an escape.
+  /// The text on one line: as a JSON string if a name in the text contains control characters, otherwise unchanged.
   private var lineText: String {
     let text = text
     return text.unicodeScalars.contains(where: WordEncoder.isControl) ? WordEncoder.quoted(text) : text
@@ -141,7 +142,7 @@ extension ArgumentFault {
   }
 }
 
-/// A client's own words inside a text for people: quoted, escaped, and cut to a bound.
+/// Returns a client's own words for an error text: quoted, escaped, and cut to ``Bound/quotedBytes``.
 private func quoted(_ text: Text) -> String {
   var bytes: [UInt8] = []
   let isCut = text.bytes.count > Bound.quotedBytes

@@ -1,15 +1,15 @@
 package import IdentityCore
 
 extension Event {
-  /// Appends `EVENT seq topic name attribute…` with its LF.
+  /// Appends the line `EVENT seq topic name attribute…` with its LF.
   ///
-  /// `time=`, when it happened, comes last: a client that replays events could not know it otherwise.
+  /// The last attribute is `time=`, the time of the event, which a client that replays events could not know otherwise.
   package func append(to output: inout [UInt8]) {
     guard needsNoQuotes else { return appendQuoting(to: &output) }
     let length = attributes.reduce(Self.longestFrame + topic.text.bytes.count + name.bytes.count) {
       $0 + $1.name.bytes.count + $1.value.bytes.count + 2
     }
-    // In one piece: an array is looked at with each byte that it takes by itself.
+    // Appends the line in one piece, because an array checks its storage for each byte that is appended alone.
     output.append(addingCapacity: length) { line in
       line.append(Self.begin)
       line.append(decimal: sequence)
@@ -31,7 +31,7 @@ extension Event {
 
   private static let begin: Text = "EVENT "
   private static let beginTime: Text = " time="
-  /// The length of what is the same in every line, and of the longest number and time.
+  /// The length of the fixed parts of a line, with the longest number and time.
   private static let longestFrame = begin.bytes.count + 20 + 2 + beginTime.bytes.count + Timestamp.textLength + 1
 
   private var needsNoQuotes: Bool {
@@ -58,21 +58,23 @@ extension Event {
     output.append(UInt8(ascii: "\n"))
   }
 
-  /// Appends the line that tells a subscriber what it did not get: `missed` events after number `from`, the last of them
-  /// `sequence`. `subscribe since=FROM` brings them.
+  /// Appends the lag line, which tells a subscriber about the events that it missed.
+  ///
+  /// The subscriber missed `missed` events after number `from`, the last of them with number `sequence`.
+  /// `subscribe since=FROM` replays the missed events.
   package static func appendLag(sequence: Int64, missed: Int64, from: Int64, to output: inout [UInt8]) {
     output.append(contentsOf: "EVENT \(sequence) lag missed=\(missed) from=\(from)\n".utf8)
   }
 }
 
 extension OutputSpan<UInt8> {
-  /// Appends a text, for which there has to be room.
+  /// Appends a text. The span must have enough room.
   @inline(__always)
   fileprivate mutating func append(_ text: Text) {
     for index in text.bytes.indices { append(text.bytes[index]) }
   }
 
-  /// Appends a number that is not negative.
+  /// Appends a number in decimal digits. The number must not be negative.
   fileprivate mutating func append(decimal number: Int64) {
     var power: Int64 = 1
     while number / power >= 10 { power *= 10 }

@@ -1,19 +1,22 @@
-/// Lines of HTTP. A browser or another program that is led to the socket sends its own lines around those of a page
-/// (cross-protocol request forgery), so the connection ends with the first line of HTTP: the page is never carried out.
+/// The recognition of HTTP lines, as a defence against cross-protocol request forgery.
+///
+/// A browser or another program that is directed to the socket sends HTTP lines before the text of a web page. The
+/// connection ends with the first HTTP line, so the daemon never carries out the text of the page.
 package enum HTTPRequest {
-  /// The methods of RFC 9110 and RFC 5789, and the word that HTTP/2 begins with (RFC 9113, section 3.4). In lower case:
-  /// `fetch` of browsers sends `patch` as it is written.
+  /// The methods of RFC 9110 and RFC 5789, and the first word of HTTP/2 (RFC 9113, section 3.4), in lower case.
+  ///
+  /// The comparison ignores case, because `fetch` in browsers sends `patch` as the page writes it.
   private static let methods = [
     "connect", "delete", "get", "head", "options", "patch", "post", "pri", "put", "trace",
   ].map { Array("\($0) ".utf8) }
   private static let version = Array(" HTTP/".utf8)
   private static let host = Array("host:".utf8)
 
-  /// Whether a line that was refused begins a request of HTTP, or is its `Host:` field.
+  /// Returns whether a refused line begins an HTTP request or is a `Host:` field.
   ///
-  /// Only for a line that was refused: `GET key HTTP/1.1` is a request of identityd's own protocol, too.
+  /// Only for refused lines, because `GET key HTTP/1.1` is also a valid request of identityd's own protocol.
   package static func hasLine(_ line: borrowing Span<UInt8>) -> Bool {
-    // As before the first word of any request.
+    // Skips the spaces that any request may begin with.
     var start = 0
     while start < line.count, line[start] == UInt8(ascii: " ") { start += 1 }
     if has(host, at: start, of: line, lowercased) { return true }

@@ -1,13 +1,13 @@
 import IdentityCore
 
-/// One escape of a JSON string (RFC 8259, section 7), a surrogate pair counting as one.
+/// An escape sequence of a JSON string (RFC 8259, section 7). A surrogate pair counts as one sequence.
 struct JSONEscape {
-  /// How many bytes of the line it takes.
+  /// The length of the sequence in the line, in bytes.
   let length: Int
-  /// The character it stands for; never NUL.
+  /// The character that the sequence stands for. Never NUL.
   private let scalar: Unicode.Scalar
 
-  /// Reads the escape whose backslash is at `index`.
+  /// Reads the escape sequence whose backslash is at `index`.
   init(_ line: borrowing Span<UInt8>, at index: Int) throws(SyntaxFault) {
     guard index + 1 < line.count else { throw .brokenQuote }
     switch line[index + 1] {
@@ -37,7 +37,8 @@ struct JSONEscape {
   {
     let first = try codeUnit(line, at: index)
     if let scalar = Unicode.Scalar(first) {
-      // NUL is refused in every value: too many programs would take it for the end (protocol, section 1).
+      // NUL is refused in every value, because too many programs take NUL for the end of a string
+      // (identityd-protocol(7), section Grammar).
       guard scalar.value != 0 else { throw .invalidEscape }
       return (scalar, 6)
     }

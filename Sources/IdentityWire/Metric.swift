@@ -1,36 +1,37 @@
 package import IdentityCore
 
-/// One row of the table of metrics: all there is to know of one but its value.
+/// A row of the table of metrics: everything about a metric but its value.
 ///
-/// The answer to `stats`, its text for other programs, the manual and the tests all read it.
+/// The answer to `stats`, the text that other programs read, the manual and the tests all use the table.
 package struct Metric: Equatable, Sendable {
-  /// How its value is to be read.
+  /// The type of a metric, which tells how to read its value.
   package enum Kind: String, Sendable {
-    /// It only grows, from 0 at the daemon's start.
+    /// A value that only grows, from 0 at the daemon's start.
     case counter
-    /// What is now.
+    /// A current value.
     case gauge
-    /// See ``Histogram``.
+    /// The distribution of many values; see ``Histogram``.
     case histogram
   }
 
-  /// What its value is in. The name ends with it.
+  /// The unit of a metric's value. The name of the metric ends with the unit.
   package enum Unit: String, Sendable {
     case seconds
     case bytes
   }
 
-  /// In lower case, its words with hyphens between.
+  /// The name of the metric: words in lower case, joined by hyphens.
   package let name: String
-  /// How its value is to be read.
+  /// The type of the metric.
   package let kind: Kind
-  /// What its value is in; nil where it is a number of things.
+  /// The unit of the value; nil for a number of things.
   package let unit: Unit?
-  /// What tells its series apart, in the order they are written; none where there is one series.
+  /// The names of the labels that distinguish the series, in the order of the answer. Empty for
+  /// a metric with one series.
   package let labels: [String]
-  /// The peers that are told.
+  /// The peers that may see the metric.
   package let audience: RowAudience
-  /// What it tells, in one sentence.
+  /// The meaning of the metric, in one sentence.
   package let summary: String
 
   private init(
@@ -86,7 +87,7 @@ extension Metric {
   package static let logDropped = Metric(
     "log-dropped", .counter, "Log entries that found no room or could not be written.")
 
-  /// All of them, in the order of the answer.
+  /// All metrics, in the order of the answer.
   package static let all = [
     build, start, uptime, requests, turns, jobs, jobsUnderWay, writerQueue, commits, commitSeconds, commitChanges,
     storeBytes, storeWritable, connections, accepted, refused, subscribers, subscriberLag, events, logQueue, logDropped,
@@ -95,11 +96,11 @@ extension Metric {
 
 /// The value of one series of a metric.
 package struct MetricSample: Equatable, Sendable {
-  /// What tells the series from the others of its metric.
+  /// A label that distinguishes a series from other series of the metric.
   package struct Label: Equatable, Sendable {
-    /// One of ``Metric/labels``.
+    /// The name, one of ``Metric/labels``.
     package let name: String
-    /// Whatever the daemon said.
+    /// The value, which may be any text.
     package let value: Text
   }
 
@@ -107,44 +108,44 @@ package struct MetricSample: Equatable, Sendable {
   package struct Bucket: Equatable, Sendable {
     /// The upper bound, a decimal number.
     package let bound: String
-    /// How many values are at most that.
+    /// The number of values at or below the bound.
     package let count: UInt64
 
-    /// Says both.
+    /// Creates a bucket.
     package init(bound: String, count: UInt64) {
       self.bound = bound
       self.count = count
     }
   }
 
-  /// What came.
+  /// The value of a sample.
   package enum Value: Equatable, Sendable {
     /// A decimal number.
     case number(String)
-    /// How many values came, their sum as a decimal number, and the buckets with ascending bounds.
+    /// The number of values, their sum as a decimal number, and the buckets with ascending bounds.
     case histogram(count: UInt64, sum: String, [Bucket])
   }
 
-  /// What it is a value of.
+  /// The metric that the sample belongs to.
   package let metric: Metric
-  /// In the order of ``Metric/labels``.
+  /// The labels, in the order of ``Metric/labels``.
   package let labels: [Label]
-  /// The value.
+  /// The value of the series.
   package let value: Value
 
-  /// A whole number.
+  /// Creates a sample of a whole number.
   ///
-  /// - Parameter labels: the values of the metric's labels, in their order.
+  /// - Parameter labels: the values of the metric's labels, in the order of ``Metric/labels``.
   package init(_ metric: Metric, _ number: some BinaryInteger, _ labels: String...) {
     self.init(metric, .number("\(number)"), labels)
   }
 
-  /// A time.
+  /// Creates a sample of a time, whose value is in seconds.
   package init(_ metric: Metric, milliseconds: Int64) {
     self.init(metric, .number("\(Double(milliseconds) / 1_000)"), [])
   }
 
-  /// What a histogram has counted.
+  /// Creates a sample of a histogram.
   package init(_ metric: Metric, _ histogram: Histogram, _ labels: String...) {
     let buckets = histogram.cumulative.map { Bucket(bound: $0.bound, count: $0.count) }
     let sum = histogram.scale.shown(histogram.sum)
@@ -157,17 +158,19 @@ package struct MetricSample: Equatable, Sendable {
     self.value = value
   }
 
-  /// The value of a label; nil where the sample has none of that name.
+  /// The value of a label, or nil if the sample has no label with the name.
   package subscript(_ label: String) -> Text? { labels.first { $0.name == label }?.value }
 }
 
-// MARK: - As a row
+// MARK: - Rows
 
 extension MetricSample {
   private static let sum = "sum"
   private static let boundPrefix = "le."
 
-  /// Adds the row: `* name=value`, then the labels, then what a histogram has besides: `sum=`, and `le.BOUND=` for each bucket.
+  /// Adds the sample as a row: `* name=value`, then the labels.
+  ///
+  /// A histogram's row goes on with `sum=`, and with `le.BOUND=` for each bucket.
   package func append(to reply: inout Reply) {
     reply.row()
     switch value {
@@ -180,7 +183,7 @@ extension MetricSample {
     for bucket in buckets { reply.attribute(Self.boundPrefix + bucket.bound, .string("\(bucket.count)")) }
   }
 
-  /// Reads a row; nil where it is of a metric that is not in the table, as that of a later daemon may be, or no such row.
+  /// Reads a row. Nil if the row is malformed, or if its metric is not in the table, as may happen with a later daemon.
   package init?(_ row: ReplyLine.Content) {
     guard let head = row.attributes.first, let metric = Metric.all.first(where: { Text($0.name) == head.name }) else {
       return nil
@@ -206,7 +209,7 @@ extension MetricSample {
     value = .histogram(count: count, sum: sum, buckets)
   }
 
-  /// The text of a finite number; nil where it is none, so that nothing else gets into what other programs read.
+  /// Returns the text of a finite number, otherwise nil, so that only numbers reach the programs that read samples.
   private static func number(_ text: Text) -> String? {
     let text = "\(text)"
     guard let number = Double(text), number.isFinite else { return nil }

@@ -1,18 +1,18 @@
 package import IdentityCore
 
 extension Reply {
-  /// Appends the answer as lines, each with its LF. The secret of ``item`` is left out.
+  /// Appends the answer as lines, each with its LF, but without the secret of ``item``.
   package func append(to output: inout [UInt8]) {
     var written = 0
     _ = append(to: &output, from: &written, upTo: .max)
   }
 
-  /// Appends a piece of the answer. The secret of ``item`` is left out.
+  /// Appends a piece of the answer, without the secret of ``item``.
   ///
   /// - Parameters:
-  ///   - written: how many of its ``rows`` were appended before; it is counted on.
-  ///   - length: how much is to be in the output, in bytes; the last row, and what follows it, may go beyond.
-  /// - Returns: whether that was the end of the answer.
+  ///   - written: the number of ``rows`` appended so far. The call increases the number.
+  ///   - length: the wanted length of the output, in bytes. The last row and the parts after it may exceed the length.
+  /// - Returns: whether the answer is complete.
   package func append(to output: inout [UInt8], from written: inout Int, upTo length: Int) -> Bool {
     if let rows {
       var row = Reply()
@@ -33,12 +33,12 @@ extension Reply {
     output.append(UInt8(ascii: "\n"))
   }
 
-  /// Appends the answer as lines, with the secret of ``item`` as `data=` right behind the final `OK`.
+  /// Appends the answer as lines, with the secret of ``item`` as `data=` directly after the final `OK`.
   ///
-  /// - Parameter data: appends the secret in Base64, and nothing else; it is not called where there is no item.
-  /// - Throws: what `data` throws; nothing is then appended.
+  /// - Parameter data: appends the secret in Base64, and nothing else. Not called if the answer has no item.
+  /// - Throws: the error of `data`. Nothing is appended then.
   package func append(to output: inout [UInt8], data: (inout [UInt8]) throws(Refusal) -> Void) throws(Refusal) {
-    // Rows have no secrets.
+    // Only an item has a secret, and an answer with ``rows`` has no item.
     guard item != nil else { return append(to: &output) }
     let start = output.count
     var isFirst = true
@@ -53,7 +53,7 @@ extension Reply {
         output.removeSubrange(start...)
         throw error
       }
-      // An empty word has to be written as one.
+      // The protocol writes an empty word as a JSON string.
       if output.count == secret { output.append(contentsOf: "\"\"".utf8) }
     }
     output.append(UInt8(ascii: "\n"))
@@ -61,9 +61,9 @@ extension Reply {
 }
 
 extension Reply.Part {
-  /// Appends a piece of an answer, and the end of the line before where it begins another.
+  /// Appends a piece of an answer. If the piece begins a line, ends the previous line first.
   ///
-  /// - Parameter isFirst: whether no line was begun before.
+  /// - Parameter isFirst: whether no line has begun yet.
   @inline(__always)
   fileprivate func append(isFirst: inout Bool, to output: inout [UInt8]) {
     switch self {

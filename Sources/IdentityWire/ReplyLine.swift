@@ -1,36 +1,36 @@
 package import IdentityCore
 
-/// One line of an answer, as a client reads it.
+/// A line from the daemon, as a client reads it.
 package enum ReplyLine: Equatable, Sendable {
-  /// The words of a row or of the final `OK`.
+  /// The words of a row, of the final `OK`, or of an event.
   package struct Content: Equatable, Sendable {
     /// The positional words.
     package var words: [Text] = []
-    /// The attributes in the order they came.
+    /// The attributes, in the order of the line.
     package var attributes: [Attribute] = []
 
-    /// Nothing yet.
+    /// Creates content without words and attributes.
     package init() {}
 
-    /// The value of the first attribute of a name.
+    /// The value of the first attribute with a name, or nil if there is none.
     package subscript(name: Text) -> Text? { attributes.first { $0.name == name }?.value }
   }
 
-  /// `name=value`.
+  /// An attribute, `name=value`.
   package struct Attribute: Equatable, Sendable {
-    /// In lower case.
+    /// The name, in lower case.
     package let name: Text
-    /// Unescaped.
+    /// The value, with its escapes resolved.
     package let value: Text
   }
 
   case row(Content)
   case ok(Content)
   case error(code: Text, text: Text)
-  /// Something that happened: its number, and topic, name and attributes.
+  /// An event: its sequence number, and its topic, name and attributes.
   case event(Int64, Content)
 
-  /// Reads a line without its end; nil when it is not one of the protocol's.
+  /// Reads a line without its line end. Nil if the line does not belong to the protocol.
   package init?(_ bytes: [UInt8]) {
     if bytes.starts(with: "ERR ".utf8) {
       let rest = bytes.dropFirst(4)

@@ -1,20 +1,20 @@
 package import IdentityCore
 
-/// The peers that are told of a row of `status`, or of a metric of `stats`.
+/// The peers that may see a row of `status` or a metric of `stats`.
 ///
-/// A total tells one peer of the others: it grew by the length of another app's secret. So a row is for monitors unless its
-/// declaration says otherwise.
+/// A total reveals something about other apps: it grows by the length of another app's secret. So only monitors may see
+/// a row, unless the declaration of the row says otherwise.
 package enum RowAudience: CaseIterable, Sendable {
-  /// Every peer: the daemon's health, and the protocol.
+  /// Every peer, for rows about the daemon's health and the protocol.
   case everybody
   /// Peers that may monitor the daemon; see ``Peer/mayMonitor``.
   case monitors
-  /// Those of them whose app shares the device identifier: the row tells which machine this is.
+  /// Monitors whose app shares the device identifier, for rows that reveal the identity of the machine.
   case sharingMonitors
 
-  /// Whether a peer is told.
+  /// Returns whether a peer may see the row.
   ///
-  /// - Parameter sharesDevice: whether its app shares the device identifier; an admin counts as if it did.
+  /// - Parameter sharesDevice: whether the peer's app shares the device identifier. True for an admin.
   package func includes(_ peer: Peer, sharesDevice: Bool) -> Bool {
     switch self {
     case .everybody: true

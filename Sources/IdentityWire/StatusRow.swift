@@ -1,10 +1,10 @@
-/// One row of the table of `status`: all there is to know of a row but its value.
+/// A row of the table of `status`: everything about a row but its value.
 ///
-/// The answer to `status`, the manual, `identityctl check` and the tests all read it.
+/// The answer to `status`, the manual, `identityctl check` and the tests all use the table.
 package struct StatusRow: Equatable, Sendable {
-  /// In lower case, its words with hyphens between.
+  /// The name of the row: words in lower case, joined by hyphens.
   package let name: String
-  /// The peers that are told.
+  /// The peers that may see the row.
   package let audience: RowAudience
   /// The meaning of the row, in sentences for the manual.
   package let summary: String
@@ -78,7 +78,7 @@ extension StatusRow {
   package static let manifestFolder = StatusRow(
     "manifest-folder", "A folder that manifests are looked for in. A row each, the most important first.")
 
-  /// All of them, in the order of the answer.
+  /// All rows, in the order of the answer.
   package static let all = [
     version, lineProtocol, process, started, uptime, boot, socket, store, connections, subscribers, lastEvent,
     epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens, key,

@@ -1,19 +1,19 @@
 package import IdentityCore
 
-/// One row of the verb table: all there is to know of a verb but its rule.
+/// A row of the verb table: everything about a verb but its rule.
 ///
-/// Parsing, `help`, the manual, the client and the tests all read it. Each is one reference, because it is looked at with
-/// every request.
+/// Parsing, `help`, the manual, the client and the tests all use the table. Every request looks at a verb, so a verb is
+/// a class, which costs one reference.
 package final class Verb: Sendable {
-  /// A positional word behind the verb.
+  /// A positional word after the verb.
   package struct Operand: Sendable {
-    /// As the manual writes it, in capitals.
+    /// The name in capitals, as the manual writes it.
     package let name: String
-    /// Whether it may be left out.
+    /// Whether the operand may be left out.
     package let isOptional: Bool
-    /// Whether any number of words may follow in its place.
+    /// Whether the operand may be given any number of times.
     package let repeats: Bool
-    /// Whether no error text may repeat it.
+    /// Whether error texts must not repeat the operand.
     package let isPrivate: Bool
 
     private init(_ name: String, isOptional: Bool = false, repeats: Bool = false, isPrivate: Bool = false) {
@@ -23,27 +23,27 @@ package final class Verb: Sendable {
       self.isPrivate = isPrivate
     }
 
-    /// A word that has to be there.
+    /// Declares a required operand.
     package static func required(_ name: String) -> Operand { Operand(name) }
-    /// A word that has to be there, and that no error text repeats.
+    /// Declares a required operand that error texts must not repeat.
     package static func `private`(_ name: String) -> Operand { Operand(name, isPrivate: true) }
-    /// A word that may be left out; no required one comes behind it.
+    /// Declares an operand that may be left out. No required operand may follow.
     package static func optional(_ name: String) -> Operand { Operand(name, isOptional: true) }
-    /// Any number of words, none included.
+    /// Declares an operand that may be given any number of times, or left out.
     package static func any(_ name: String) -> Operand { Operand(name, isOptional: true, repeats: true) }
   }
 
   /// A `name=value` that the verb takes.
   package struct Attribute: Sendable {
-    /// In lower case; where ``suffix`` follows, only how its name begins.
+    /// The name in lower case. If there is a ``suffix``, only the beginning of the name.
     package let name: String
-    /// The rest of the name, which the client chooses, as the manual writes it; nil where ``name`` is all of it.
+    /// The end of the name, which the client chooses, as the manual writes it. Nil if ``name`` is the whole name.
     package let suffix: String?
-    /// What may stand behind the `=`, as the manual writes it.
+    /// The allowed values, as the manual writes them.
     package let value: String
-    /// Whether it has to be there.
+    /// Whether the attribute is required.
     package let isRequired: Bool
-    /// Whether the value is a secret in Base64: it is sealed as soon as it is read, and no error text repeats it.
+    /// Whether the value is a secret in Base64. A secret is sealed as soon as it is read, and no error text repeats it.
     package let isSecret: Bool
 
     /// Declares an attribute.
@@ -51,7 +51,7 @@ package final class Verb: Sendable {
       self.init(name: name, suffix: nil, value: value, isRequired: isRequired, isSecret: isSecret)
     }
 
-    /// Takes everything as it is.
+    /// Creates an attribute from all of its properties.
     private init(name: String, suffix: String?, value: String, isRequired: Bool, isSecret: Bool) {
       self.name = name
       self.suffix = suffix
@@ -60,12 +60,12 @@ package final class Verb: Sendable {
       self.isSecret = isSecret
     }
 
-    /// Declares attributes whose names begin alike: `attr.NAME=V`, any number of them.
+    /// Declares any number of attributes whose names begin with the same prefix, such as `attr.NAME=V`.
     package static func prefixed(_ name: String, _ suffix: String, _ value: String) -> Attribute {
       Attribute(name: name, suffix: suffix, value: value, isRequired: false, isSecret: false)
     }
 
-    /// Declares an attribute that has to be there.
+    /// Declares a required attribute.
     package static func required(_ name: String, _ value: String) -> Attribute {
       Attribute(name, value, isRequired: true)
     }
@@ -75,40 +75,42 @@ package final class Verb: Sendable {
       Attribute(name, "BASE64", isRequired: isRequired, isSecret: true)
     }
 
-    /// Whether an attribute of this name, in lower case, is meant.
+    /// Returns whether this declaration applies to an attribute with the given name, in lower case.
     package func isMeant(by name: some Sequence<UInt8>) -> Bool {
       suffix == nil ? self.name.utf8.elementsEqual(name) : name.starts(with: self.name.utf8)
     }
 
-    /// As the manual writes it: `[count=N]`, `service=S`, `[attr.NAME=V]…`.
+    /// The attribute as the manual writes it: `[count=N]`, `service=S`, `[attr.NAME=V]…`.
     package var usage: String {
       let plain = "\(name)\(suffix ?? "")=\(value)"
       return (isRequired ? plain : "[\(plain)]") + (suffix == nil ? "" : "…")
     }
   }
 
-  /// Who may use the verb.
+  /// The peers that may use a verb.
   package enum Access: String, Sendable {
-    /// Anybody, for the app that it is.
+    /// Every peer, on behalf of its own app.
     case app
-    /// Root, or a member of `AdminGroup=`.
+    /// Admins: root and members of `AdminGroup=`, unless contained.
     case admin
   }
 
-  /// Where a request is carried out.
+  /// The part of the daemon that carries out a request.
   package enum Kind: String, Sendable {
-    /// By the loop alone.
+    /// The loop alone.
     case local
-    /// From the committed registry; at its first use it may take a change.
+    /// The committed registry. The first request may need a change, which the writer commits.
     case question
-    /// By the writer; `OK` says that it is on disk.
+    /// The writer. `OK` means that the change is on disk.
     case change
   }
 
-  /// A request and its answer, shown in the manual and run by the tests. In the answer `<uuid>`, `<time>`, `<number>`
-  /// and `<word>` stand for any such word, and `…` for any further words.
+  /// A request and its answer, shown in the manual and run by the tests.
+  ///
+  /// In the answer, `<uuid>`, `<time>`, `<number>` and `<word>` each stand for any such word. `…` stands for any
+  /// further words, and as a line of its own for any further rows.
   package struct Example: Sendable {
-    /// The request line, without its end.
+    /// The request line, without its line end.
     package let request: String
     /// The lines of the answer.
     package let reply: [String]
@@ -120,23 +122,23 @@ package final class Verb: Sendable {
     }
   }
 
-  /// The words that name it, in lower case with one space between.
+  /// The words of the verb, in lower case with one space between them.
   package let words: String
-  /// The positional words behind it, in order.
+  /// The positional words after the verb, in order.
   package let operands: [Operand]
-  /// The attributes it takes, in any order.
+  /// The attributes that the verb takes, in any order.
   package let attributes: [Attribute]
-  /// Who may use it.
+  /// The peers that may use the verb.
   package let access: Access
-  /// Where it is carried out.
+  /// The part of the daemon that carries out a request.
   package let kind: Kind
-  /// What it does, in one sentence.
+  /// The effect of the verb, in one sentence.
   package let summary: String
-  /// What it looks like.
+  /// Requests with their answers.
   package let examples: [Example]
-  /// Whether no error text may repeat a word of the request.
+  /// Whether error texts must not repeat any word of the request.
   let isPrivate: Bool
-  /// Turns checked arguments into the command.
+  /// Makes the command from checked arguments.
   package let command: @Sendable (Arguments) throws(Refusal) -> Command
 
   /// Declares a verb.
@@ -158,7 +160,7 @@ package final class Verb: Sendable {
   /// The verb with its operands and attributes, as the manual writes it: `get uuid [count=N] [version=4|7]`.
   package var usage: String { Self.usage(of: words, operands, attributes) }
 
-  /// Words with operands and attributes, as the manual writes them.
+  /// Returns words with operands and attributes, as the manual writes them.
   package static func usage(of words: String, _ operands: [Operand], _ attributes: [Attribute]) -> String {
     let operands = operands.map { operand in
       let name = operand.name + (operand.repeats ? "…" : "")

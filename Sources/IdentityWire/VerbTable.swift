@@ -1,25 +1,25 @@
 package import IdentityCore
 
-/// Finds a request's verb in the table, by hash and without a copy.
+/// A hash index that finds the verb of a request without copying any bytes.
 package struct VerbTable: Sendable {
-  /// The verbs by what they are about, in the order of the manual.
+  /// The verbs by subject, in the order of the manual.
   package static let families: [(name: String, verbs: [Verb])] = [
     ("daemon", Verb.daemon), ("identifiers", Verb.identifiers), ("apps", Verb.apps), ("devices", Verb.devices),
     ("items", Verb.items), ("versions", Verb.versions), ("tokens", Verb.tokens), ("events", Verb.events),
     ("store", Verb.store),
   ]
 
-  /// Every verb, in the order of the manual.
+  /// All verbs, in the order of the manual.
   package static let verbs: [Verb] = families.flatMap(\.verbs)
 
-  /// For each of ``verbs`` the place of its family.
+  /// The index of the family in ``families``, for each verb in ``verbs``.
   package static let familyPlaces = families.indices.flatMap { place in families[place].verbs.map { _ in place } }
 
-  /// First words that take LEVEL as their operand (protocol, section 3): an unknown level is a bad argument of the
-  /// verb, not another verb.
+  /// First words that take LEVEL as their operand (identityd-protocol(7), section IDENTIFIERS). An unknown level is a
+  /// bad argument of the verb, not an unknown verb.
   private static let levelVerbs = ["get", "migrate"]
 
-  /// Places of verbs in `verbs`, by hash; open addressing, at most a quarter full.
+  /// Indices into ``verbs`` in a hash table with open addressing, which is at most a quarter full.
   private let slots: [Int]
 
   /// Builds the index.
@@ -35,30 +35,30 @@ package struct VerbTable: Sendable {
     self.slots = slots
   }
 
-  /// Reads a parsed line as a command.
+  /// Makes a command from a parsed line.
   ///
   /// - Parameters:
   ///   - parser: holds the words of `line`.
-  ///   - line: the line without its end.
-  ///   - peer: who asks.
-  ///   - secrets: seals the secrets in the line, which the command then has.
-  /// - Throws: `unknownVerb`, `badArgument`, `limit`, `denied` for a verb that takes an admin, or `syntax` for a line
-  ///   without a positional word.
+  ///   - line: the line without its line end.
+  ///   - peer: the peer that sent the line.
+  ///   - secrets: seals the secrets in the line for the command.
+  /// - Throws: `unknownVerb`, `badArgument`, `limit`, `denied` for a verb that requires an admin, or `syntax` for a
+  ///   line without a positional word.
   package func command(
     _ parser: borrowing WordParser, in line: borrowing Span<UInt8>, by peer: Peer, secrets: any SecretIntake
   ) throws(Refusal) -> Command {
     try command(of: try match(parser, in: line), parser, in: line, by: peer, secrets: secrets)
   }
 
-  /// The verb that a line begins with.
+  /// The verb at the beginning of a line.
   package struct Match: Sendable {
-    /// Its place in ``VerbTable/verbs``.
+    /// The index of the verb in ``VerbTable/verbs``.
     package let place: Int
-    /// How many positional words it takes.
+    /// The number of positional words that belong to the verb.
     let count: Int
   }
 
-  /// Reads a line as a command of its verb; parameters and errors are those of ``command(_:in:by:secrets:)``.
+  /// Makes a command of a known verb from a line. Parameters and errors are those of ``command(_:in:by:secrets:)``.
   package func command(
     of match: Match, _ parser: borrowing WordParser, in line: borrowing Span<UInt8>, by peer: Peer,
     secrets: any SecretIntake
@@ -70,7 +70,7 @@ package struct VerbTable: Sendable {
     return try verb.command(try Arguments(parser, behind: match.count, of: verb, in: line, secrets: secrets))
   }
 
-  /// Finds the verb that a line begins with: the longest match wins.
+  /// Finds the verb at the beginning of a line. The longest match wins.
   ///
   /// - Throws: `unknownVerb`, `badArgument` for an unknown level, or `syntax` for a line without a positional word.
   package func match(_ parser: borrowing WordParser, in line: borrowing Span<UInt8>) throws(Refusal) -> Match {
@@ -127,7 +127,7 @@ package struct VerbTable: Sendable {
   private func unknown(
     _ parser: borrowing WordParser, beginningWith first: WordParser.Word, in line: borrowing Span<UInt8>
   ) -> Refusal {
-    // What is longer than any verb may be a secret that got there by mistake: not even a copy of it is made.
+    // A word that is longer than any verb may be a misplaced secret, so not even a copy of the word is made.
     let words = parser.words.filter { !$0.isAttribute }.prefix(2)
     let operands = words.map { $0.value.count > Bound.shownWordLength ? "…" : parser.text($0, in: line) }
     for head in Self.levelVerbs where matches(head, first, nil, in: line) {
@@ -139,13 +139,13 @@ package struct VerbTable: Sendable {
     return .unknownVerb(operands[0])
   }
 
-  /// FNV-1a: few instructions a byte, and the table is fixed, so nobody can choose collisions.
+  /// FNV-1a takes few instructions per byte. The table is fixed, so nobody can choose collisions.
   private static let seed = 0x4bf2_9ce4_8422_2325
   private static func mixed(_ hash: Int, _ byte: UInt8) -> Int { (hash ^ Int(byte)) &* 0x100_0000_01b3 & .max }
 }
 
 extension VerbTable {
-  /// The verbs whose words begin with these: all for none.
+  /// Returns the verbs whose words begin with the given words, or all verbs if no words are given.
   package static func verbs(beginningWith words: [Text]) -> [Verb] {
     let wanted = words.map { $0.bytes.map(lowercased) }
     return verbs.filter { verb in
@@ -154,9 +154,9 @@ extension VerbTable {
     }
   }
 
-  /// `help [VERB]`: a row a verb.
+  /// Answers `help [VERB]` with a row for each verb.
   ///
-  /// - Throws: `unknownVerb` where no verb begins with the words.
+  /// - Throws: `unknownVerb` if no verb begins with the words.
   package static func help(_ words: [Text]) throws(Refusal) -> Reply {
     let found = verbs(beginningWith: words)
     guard !found.isEmpty else { throw .unknownVerb(Text(words.map(\.description).joined(separator: " "))) }

@@ -1,19 +1,19 @@
-/// Writes words: bare wherever a bare word can serve, else as a JSON string (protocol, section 1).
+/// An encoder of words: bare if possible, otherwise as JSON strings (identityd-protocol(7), section Grammar).
 package enum WordEncoder {
   /// Appends a positional word.
   package static func append(word bytes: [UInt8], to output: inout [UInt8]) {
     append(bytes, bare: isBareWord(bytes), to: &output)
   }
 
-  /// Whether a positional word can be written as it is.
+  /// Returns whether a positional word can be written bare.
   static func isBareWord(_ bytes: [UInt8]) -> Bool { isBare(bytes) && !looksLikeAttribute(bytes) }
 
-  /// Appends the value behind `name=`.
+  /// Appends the value of an attribute, to follow `name=`.
   package static func append(value bytes: [UInt8], to output: inout [UInt8]) {
     append(bytes, bare: isBare(bytes), to: &output)
   }
 
-  /// Appends a JSON string that holds no control character, whatever is in the bytes.
+  /// Appends a JSON string that contains no raw control character, for any bytes.
   package static func append(quoted bytes: [UInt8], to output: inout [UInt8]) {
     append(String(decoding: bytes, as: UTF8.self), to: &output, escaping: isControl)
   }
@@ -39,13 +39,13 @@ package enum WordEncoder {
     if bare { output.append(contentsOf: bytes) } else { append(quoted: bytes, to: &output) }
   }
 
-  /// Whether a value can be written as it is.
+  /// Returns whether a value can be written bare.
   static func isBare(_ bytes: [UInt8]) -> Bool {
     guard !bytes.isEmpty else { return false }
     let bytes = bytes.span
     for index in bytes.indices {
       let byte = bytes[index]
-      // Most are of these two ranges, which have none of the others in them.
+      // Most bytes are in these two ranges, which contain only bytes that can be bare.
       if byte &- 0x23 < 0x5c - 0x23 || byte &- 0x5d < 0x7f - 0x5d { continue }
       if byte <= 0x20 || byte == 0x7f || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return false }
       // U+0080 to U+009F are control characters too.
@@ -54,7 +54,7 @@ package enum WordEncoder {
     return true
   }
 
-  /// Whether a bare word would be read as `name=value`.
+  /// Returns whether a bare word would be read as `name=value`.
   package static func looksLikeAttribute(_ bytes: [UInt8]) -> Bool {
     guard let first = bytes.first, isLetter(first), let end = bytes.firstIndex(where: { !isNameByte($0) }) else {
       return false
@@ -62,26 +62,28 @@ package enum WordEncoder {
     return bytes[end] == UInt8(ascii: "=")
   }
 
-  /// Whether a character could move a terminal's cursor.
+  /// Returns whether a character is a control character, which could move a terminal's cursor.
   package static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
   }
 
-  /// A control or hidden character as JSON has it. Every one is below U+10000, so four digits are enough.
+  /// Returns the JSON escape of a control character or a hidden character. Control and hidden characters are all below
+  /// U+10000, so four digits are enough.
   package static func escape(of scalar: Unicode.Scalar) -> String {
     let digits = String(scalar.value, radix: 16)
     return "\\u\(String(repeating: "0", count: max(0, 4 - digits.utf8.count)))\(digits)"
   }
 }
 
-// MARK: - For people
+// MARK: - Text for people
 
 extension WordEncoder {
-  /// Whether a character is invisible, and changes how a terminal shows the text around it or hides in that text.
+  /// Returns whether a character is invisible and either changes how a terminal shows the text around
+  /// it or hides in that text.
   ///
-  /// Hidden are control characters, line and paragraph separators (U+2028, U+2029), bidirectional controls (UAX #9), and
-  /// spaces and joiners without width. U+200C and U+200D are not hidden: Persian, Indic scripts and emoji are spelled with
-  /// them, and they neither move a cursor nor change an order.
+  /// Hidden characters are control characters, line and paragraph separators (U+2028, U+2029), bidirectional controls
+  /// (UAX #9), and spaces and joiners without width. U+200C and U+200D are not hidden: Persian, Indic scripts and emoji
+  /// need them for spelling, and they neither move a cursor nor change an order.
   package static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x061c, 0x200b, 0x200e, 0x200f, 0x2028...0x202e, 0x2060...0x206f, 0xfeff: true
@@ -89,16 +91,16 @@ extension WordEncoder {
     }
   }
 
-  /// A text as a JSON string that holds no hidden character.
+  /// Returns a text as a JSON string that contains no hidden character.
   package static func quoted(_ text: String) -> String {
     var bytes: [UInt8] = []
     append(text, to: &bytes, escaping: isHidden)
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// A text with an escape in the place of each hidden character, and all else as it is: for sentences.
+  /// Returns a text with each hidden character escaped and everything else unchanged, for use in sentences.
   ///
-  /// Escaping a text twice is the same as escaping it once.
+  /// The function is idempotent.
   package static func visible(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isHidden) else { return text }
     var shown = ""

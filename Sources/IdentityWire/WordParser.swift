@@ -1,32 +1,32 @@
 package import IdentityCore
 
-/// Splits one line into words without copying any of it (protocol, section 1).
+/// A parser that splits a line into words without copying any bytes (identityd-protocol(7), section Grammar).
 ///
-/// One parser serves a whole connection after another: its table of words keeps its memory, so that parsing allocates
-/// nothing once it is warm.
+/// One parser can serve any number of connections in turn. The table of words keeps its memory, so parsing allocates
+/// nothing once the table has grown.
 package struct WordParser: Sendable {
-  /// One word of a line, as ranges of the line's bytes.
+  /// A word of a line, as ranges of the line's bytes.
   package struct Word: Equatable, Sendable {
-    /// The attribute's name; empty for a positional word.
+    /// The attribute's name. Empty for a positional word.
     package let name: Range<Int>
-    /// The value, without the quotes around it.
+    /// The value, without surrounding quotes.
     package let value: Range<Int>
-    /// Whether the value is a JSON string that holds an escape, so that it has to be decoded.
+    /// Whether the value is a JSON string with an escape, which has to be decoded.
     package let isEscaped: Bool
 
-    /// Whether this is `name=value`.
+    /// Whether the word is an attribute, `name=value`.
     package var isAttribute: Bool { !name.isEmpty }
   }
 
-  /// The words of the line parsed last.
+  /// The words of the line that was parsed last.
   package private(set) var words: [Word] = []
 
-  /// Makes a parser with no words.
+  /// Creates a parser without words.
   package init() {}
 
-  /// Parses a line without its end.
+  /// Parses a line without its line end.
   ///
-  /// - Throws: what is wrong with the line; ``words`` is then not to be used.
+  /// - Throws: the fault in the line. ``words`` must not be used then.
   package mutating func parse(_ line: borrowing Span<UInt8>) throws(SyntaxFault) {
     words.removeAll(keepingCapacity: true)
     var isASCII = true
@@ -60,7 +60,7 @@ package struct WordParser: Sendable {
     return Word(name: name, value: start..<index, isEscaped: false)
   }
 
-  /// The range of `name` where the word at `start` begins with `name=`; empty where it does not.
+  /// Returns the range of `name` if the word at `start` begins with `name=`, otherwise an empty range.
   private func attributeName(_ line: borrowing Span<UInt8>, at start: Int) -> Range<Int> {
     guard isLetter(line[start]) else { return start..<start }
     var index = start + 1
@@ -68,7 +68,7 @@ package struct WordParser: Sendable {
     return index < line.count && line[index] == UInt8(ascii: "=") ? start..<index : start..<start
   }
 
-  /// Parses a JSON string (RFC 8259, section 7), which ends its word.
+  /// Parses a JSON string (RFC 8259, section 7), which has to end its word.
   private func parseQuoted(
     _ line: borrowing Span<UInt8>, named name: Range<Int>, at index: inout Int, isASCII: inout Bool
   ) throws(SyntaxFault) -> Word {
@@ -93,7 +93,7 @@ package struct WordParser: Sendable {
     return Word(name: name, value: value, isEscaped: isEscaped)
   }
 
-  /// Checks a line that has bytes above 0x7f: valid UTF-8, and none of the control characters U+0080 to U+009F.
+  /// Checks a line with bytes above 0x7f: valid UTF-8, and no control characters from U+0080 to U+009F.
   private func validate(_ line: borrowing Span<UInt8>) throws(SyntaxFault) {
     guard (try? UTF8Span(validating: copy line)) != nil else { throw .invalidUTF8 }
     for index in 0..<(line.count - 1) where line[index] == 0xc2 && line[index + 1] < 0xa0 { throw .controlCharacter }
@@ -101,10 +101,10 @@ package struct WordParser: Sendable {
 }
 
 extension WordParser {
-  /// The text of a word's value, its escapes resolved.
+  /// Returns the value of a word with its escapes resolved.
   package func text(_ word: Word, in line: borrowing Span<UInt8>) -> Text {
     var bytes: [UInt8] = []
-    // Swift 6.3 writes into the storage that all empty arrays share where nothing is appended to one.
+    // In Swift 6.3, appending nothing to an empty array writes to the storage that all empty arrays share.
     if word.value.isEmpty { return Text(trusted: bytes) }
     guard word.isEscaped else {
       bytes.append(addingCapacity: word.value.count) { text in
@@ -126,9 +126,10 @@ extension WordParser {
     return Text(trusted: bytes)
   }
 
-  /// Writes a word's value, its escapes resolved, without a copy of it anywhere else: it may be a secret.
+  /// Copies the value of a word, with its escapes resolved, directly to the output. The value may be a secret,
+  /// so no other copy is made.
   ///
-  /// - Returns: how long it is; nil where it does not fit, and only a part of it was written.
+  /// - Returns: the length of the value, or nil if the value does not fit. Only a part of the value is written then.
   func copyValue(of word: Word, in line: borrowing Span<UInt8>, to output: inout MutableSpan<UInt8>) -> Int? {
     var length = 0
     var index = word.value.lowerBound
@@ -150,7 +151,7 @@ extension WordParser {
     return length
   }
 
-  /// The name of an attribute in lower case: keys are case-insensitive.
+  /// Returns the name of an attribute in lower case, because names are case-insensitive.
   package func name(_ word: Word, in line: borrowing Span<UInt8>) -> Text {
     var bytes: [UInt8] = []
     for index in word.name { bytes.append(lowercased(line[index])) }

@@ -1,7 +1,7 @@
 import IdentityCore
 
 extension Verb {
-  /// The verbs about apps (protocol, section 8).
+  /// The verbs about apps (identityd-protocol(7), sections WHO IS ASKING and VERBS).
   static let apps: [Verb] = [
     Verb(
       words: "app list", kind: .question,

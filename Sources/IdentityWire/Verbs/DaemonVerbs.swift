@@ -1,7 +1,7 @@
 import IdentityCore
 
 extension Verb {
-  /// The verbs about the daemon and the connection (protocol, sections 2 and 8).
+  /// The verbs about the daemon and the connection (identityd-protocol(7), sections WHO IS ASKING and VERBS).
   static let daemon: [Verb] = [
     Verb(
       words: "ping", kind: .local, summary: "Answer, and do nothing else.",

@@ -1,7 +1,7 @@
 import IdentityCore
 
 extension Verb {
-  /// The verbs about the account and its devices (protocol, sections 3 and 8).
+  /// The verbs about the account and its devices (identityd-protocol(7), section Devices of an account).
   static let devices: [Verb] = [
     Verb(
       words: "account", kind: .question, summary: "Tell the name of the account that this device belongs to, or \"\".",

@@ -1,7 +1,7 @@
 import IdentityCore
 
 extension Verb {
-  /// The verbs about events (protocol, section 7).
+  /// The verbs about events (identityd-protocol(7), section EVENTS).
   static let events: [Verb] = [
     Verb(
       words: "subscribe", operands: [.any("TOPIC")],
@@ -30,7 +30,7 @@ extension Verb {
     ) { (arguments) throws(Refusal) in .local(.unsubscribe(try topics(arguments))) },
   ]
 
-  /// The topics that are named; all where none is.
+  /// Returns the topics that the operands name, or all topics if there are no operands.
   private static func topics(_ arguments: Arguments) throws(Refusal) -> Set<Topic> {
     var topics: Set<Topic> = []
     for operand in arguments.operands { topics.insert(try arguments.choice(operand, named: "TOPIC")) }

@@ -1,7 +1,7 @@
 import IdentityCore
 
 extension Verb {
-  /// The verbs about identifiers (protocol, section 3).
+  /// The verbs about identifiers (identityd-protocol(7), section IDENTIFIERS).
   static let identifiers: [Verb] = [
     Verb(
       words: "get uuid", attributes: [.init("count", "N"), .init("version", "4|7")], kind: .local,

@@ -1,7 +1,7 @@
 import IdentityCore
 
 extension Verb {
-  /// The verbs about items (protocol, section 4).
+  /// The verbs about items (identityd-protocol(7), section ITEMS).
   static let items: [Verb] = [
     storing(
       "item add", "Add an item: a secret under the key of group, service and account.",
@@ -59,7 +59,7 @@ extension Verb {
     },
   ]
 
-  /// What the names of an item's own attributes begin with.
+  /// The prefix of the names of an item's own attributes.
   fileprivate static let attributePrefix = "attr."
 
   /// The attributes that name an item.
@@ -67,10 +67,10 @@ extension Verb {
     .required("service", "S"), .required("account", "A"), .init("group", "G"),
   ]
 
-  /// The attributes that say something of an item.
+  /// The attributes that describe an item.
   private static let described: [Attribute] = [.init("label", "L"), .prefixed(attributePrefix, "NAME", "V")]
 
-  /// `item add`, and `item put`, which takes the same words.
+  /// Declares `item add` or `item put`, which take the same words.
   private static func storing(_ words: String, _ summary: String, _ example: Example, replaces: Bool) -> Verb {
     Verb(
       words: words,
@@ -91,25 +91,25 @@ extension Verb {
 }
 
 extension Arguments {
-  /// The name of one item.
+  /// Returns the name of one item.
   ///
-  /// - Parameter account: the attribute that says whose it is.
+  /// - Parameter account: the name of the attribute with the account.
   func itemName(account: String = "account") throws(Refusal) -> ItemName {
     ItemName(
       service: try name(try required("service"), named: "service"),
       account: try name(try required(account), named: account), group: try group())
   }
 
-  /// The access group, where one is named.
+  /// Returns the access group, or nil if the request names none.
   private func group() throws(Refusal) -> Text? {
     guard let given = self["group"] else { return nil }
     guard given != "*" else { throw notAllowed("group", given, "the name of one group, as * is for 'item find' alone") }
     return try name(given, named: "group")
   }
 
-  /// Which items are meant.
+  /// Returns the condition that selects items.
   ///
-  /// - Parameter inAnyGroup: whether `group=*` may be said.
+  /// - Parameter inAnyGroup: whether `group=*` is allowed.
   fileprivate func condition(inAnyGroup: Bool) throws(Refusal) -> ItemCondition {
     let looksEverywhere = inAnyGroup && self["group"] == "*"
     let groups: ItemCondition.Groups =
@@ -124,13 +124,13 @@ extension Arguments {
     return try name(given, named: attribute)
   }
 
-  /// What people call the item; an empty label is kept as such.
+  /// Returns the label, or nil if none is given. An empty label stays an empty label.
   fileprivate func label() throws(Refusal) -> Text? {
     guard let given = self["label"] else { return nil }
     return try itemText(given, named: "label")
   }
 
-  /// As many items at most; nil for all.
+  /// Returns the largest number of items to list, or nil for all items.
   fileprivate func limit() throws(Refusal) -> Int? {
     switch self["limit"] {
     case nil, "all"?: return nil
@@ -141,7 +141,7 @@ extension Arguments {
     }
   }
 
-  /// Whether `lifetime=installation` is given, its only value.
+  /// Returns whether `lifetime=installation` is given. No other value is allowed.
   fileprivate func endsWithInstallation() throws(Refusal) -> Bool {
     switch self["lifetime"] {
     case nil: return false

@@ -1,7 +1,8 @@
 import IdentityCore
 
 extension Verb {
-  /// The verbs about the store as a whole, for admins.
+  /// The verbs about the store as a whole, for admins (identityd-protocol(7), sections BACKUP AND
+  /// RESTORE and The master key).
   static let store: [Verb] = [
     Verb(
       words: "key rotate", access: .admin, kind: .change,
@@ -22,7 +23,7 @@ extension Verb {
     ) { (arguments) throws(Refusal) in .local(.beginRestore(key: try arguments.requiredSecret("key"))) },
 
     Verb(
-      // A backup is encrypted, so that this is no secret.
+      // A backup is encrypted, so a piece of a backup is not a secret.
       words: "restore add", attributes: [.required("data", "BASE64")], access: .admin, kind: .local,
       summary: "Hand in the next piece of the backup, as a row of it says it.",
       examples: [.init("restore add data=AAAA", "ERR conflict …")]
@@ -38,6 +39,6 @@ extension Verb {
     },
   ]
 
-  /// 32 bytes of zeros, which is no key to use.
+  /// A key of 32 zero bytes, for the examples only.
   private static let exampleKey = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 }

@@ -1,7 +1,7 @@
 import IdentityCore
 
 extension Verb {
-  /// The verbs about push tokens (protocol, section 6).
+  /// The verbs about push tokens (identityd-protocol(7), section PUSH TOKENS).
   static let tokens: [Verb] = [
     Verb(
       words: "token put", operands: [provider, token],
@@ -58,7 +58,7 @@ extension Verb {
     },
   ]
 
-  /// A client may take the one for the other.
+  /// A client may confuse provider and token, so error texts repeat neither of them.
   private static let provider = Operand.private("PROVIDER")
   private static let token = Operand.private("TOKEN")
 

@@ -1,7 +1,7 @@
 import IdentityCore
 
 extension Verb {
-  /// The verbs about versions (protocol, section 5).
+  /// The verbs about versions (identityd-protocol(7), section VERSIONS).
   static let versions: [Verb] = [
     Verb(
       words: "version report", operands: [.required("VERSION")],
@@ -64,18 +64,18 @@ extension Verb {
     },
   ]
 
-  /// The attributes that say whose versions are meant.
+  /// The attributes that select the versions of an app or of the system.
   private static let whose: [Attribute] = [.init("of", "app|os"), .init("app", "ID")]
 }
 
-/// `of=`.
+/// The values of the attribute `of=`.
 private enum VersionOwner: String, CaseIterable {
   case app
   case os
 }
 
 extension Arguments {
-  /// Whose versions are meant.
+  /// Returns the owner of the versions in question: an app or the system.
   fileprivate func versionQuestion() throws(Refusal) -> VersionQuestion {
     guard let text = self["of"] else { return .app(named: self["app"]) }
     let owner: VersionOwner = try choice(text, named: "of")
