@@ -1,19 +1,20 @@
 import IdentityCore
 
-/// What a backup is made of: records, each sealed by itself with the key of the backup, the length of what is sealed in
-/// four bytes before it, least significant first.
+/// The format of a backup: a sequence of records, each sealed separately with the key of the backup.
 ///
-/// A record is a kind and the columns that the store has for it. It opens behind its own predecessor only, and the last one
-/// as the last one only: none can be left out, moved, cut off, or come from another backup.
+/// The length of each sealed record stands before the record in four bytes, least significant first. A record consists
+/// of a kind and the columns of the corresponding row of the store. Each record is bound to its predecessor and its
+/// position, and the last record to being the last. So no record can be left out, moved, cut off, or taken from
+/// another backup.
 enum BackupFormat {
-  /// Version 1 had no versions and no push tokens.
+  /// The format version. Version 1 had no versions and no push tokens.
   static let version: Int64 = 2
   static let lengthSize = 4
-  /// The longest secret, and all that may be said of its item.
+  /// The maximum length of a record, in bytes: room for the longest secret, and for label and attributes of its item.
   static let longestRecord = 262_144
 
   enum Kind: String {
-    /// Format version, program version, time, salt of the marks, mark of the machine-id, mark of the hardware.
+    /// Format version, program version, time, salt of the marks, hashed machine-id, hashed mark of the hardware.
     case head
     case account
     case app
@@ -24,21 +25,25 @@ enum BackupFormat {
     case claim
     case token
     case item
-    /// How many there were.
+    /// The number of records before this one.
     case end
   }
 
-  /// What a record is sealed with: its place, and the end of what is sealed before it, which no other backup has.
+  /// Returns the associated data of a record: its position, whether it is the last, and the tag of its predecessor.
+  ///
+  /// The tag is different in every backup.
   static func associated(place: Int64, isLast: Bool, behind previous: ArraySlice<UInt8>) -> [UInt8] {
     Authenticator.message([
       .text("identityd backup"), .integer(place), .integer(isLast ? 1 : 0), .blob(Array(previous.suffix(tagLength))),
     ])
   }
 
-  /// The tag of XChaCha20-Poly1305, in bytes.
+  /// The length of the tag of XChaCha20-Poly1305, in bytes.
   private static let tagLength = 16
 
-  /// Reads values as ``Authenticator/message(_:behind:)`` writes them, the kind before them; nil for anything else.
+  /// Decodes a record as ``Authenticator/message(_:behind:)`` encodes it, with the kind in place of the table name.
+  ///
+  /// - Returns: nil for malformed bytes. The secret is a range of `bytes`.
   static func read(_ bytes: UnsafeBufferPointer<UInt8>) -> (kind: Kind, values: [Value], secret: Range<Int>?)? {
     var place = 0
     var name: [UInt8]?
@@ -52,7 +57,7 @@ enum BackupFormat {
       guard count <= UInt64(bytes.count - place - 9) else { return nil }
       let range = (place + 9)..<(place + 9 + Int(count))
       place = range.upperBound
-      // A secret is not copied out of this memory.
+      // A secret must not be copied out of guarded memory.
       if form == secretForm {
         guard secret == nil else { return nil }
         secret = range
@@ -75,6 +80,6 @@ enum BackupFormat {
     return (kind, values, secret)
   }
 
-  /// Stands before a secret, where other values have their own.
+  /// The byte that marks a secret. Other values are marked by their ``RowBytes/Kind``.
   static let secretForm: UInt8 = 6
 }

@@ -1,24 +1,25 @@
 package import IdentityCore
 import LinuxSystem
 
-/// A backup that is being handed in, piece by piece. Nothing in it is believed before all of it is there.
+/// A backup that a client uploads piece by piece. The backup is used only after all of it was received and verified.
 package struct BackupUpload: Sendable {
-  /// What it is sealed with.
+  /// The key that the backup is sealed with. The key itself is sealed with the transit key.
   let key: SealedSecret
-  /// What came.
+  /// The bytes received so far.
   private(set) var bytes: [UInt8] = []
 
-  /// Begins one.
+  /// Starts an upload.
   ///
-  /// - Throws: `badArgument` for a key of another length than a backup has.
+  /// - Throws: `badArgument` if the key does not have the length of a backup key.
   package init(key: SealedSecret) throws(Refusal) {
     guard key.length == SealingKey.length else { throw .badBackupKey(verb: "restore begin") }
     self.key = key
   }
 
-  /// Takes a piece, in Base64.
+  /// Appends a piece of the backup, given as Base64 text.
   ///
-  /// - Returns: how many bytes there are now.
+  /// - Returns: the number of bytes received so far.
+  /// - Throws: `badArgument` for invalid Base64, `limit` beyond ``Bound/backupLength``.
   package mutating func add(_ text: Text) throws(Refusal) -> Int {
     guard let piece = Base64.bytes(text.bytes) else {
       throw .badArgument(verb: "restore add", .notBase64(name: "data"))
@@ -32,10 +33,11 @@ package struct BackupUpload: Sendable {
 }
 
 extension Store {
-  /// Opens a backup and proves it, whole.
+  /// Opens a backup and verifies all of it.
   ///
-  /// - Throws: `badArgument` for a key of another length; `conflict` for what is no backup, is damaged, is sealed with
-  ///   another key, or is of a later version: nothing of it is then used.
+  /// - Throws: `badArgument` if the key has the wrong length, `broken` if guarded memory cannot be allocated, or
+  ///   `conflict` if the upload is not a backup, is damaged, is sealed with another key, or was made by a later
+  ///   version. Nothing of the backup is used after an error.
   package func content(of upload: BackupUpload) throws(Refusal) -> Backup {
     guard let key = keys.memory.sealingKey(in: upload.key) else { throw .badBackupKey(verb: "restore end") }
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {

@@ -3,13 +3,15 @@ package import IdentityCore
 import LinuxSystem
 
 extension Store {
-  /// Everything there is as one piece of bytes: what a backup file holds behind its first line.
+  /// Returns a backup of the registry and its secrets: the content of a backup file after its first line.
+  ///
+  /// Items marked for this device only are left out.
   ///
   /// - Parameters:
-  ///   - registry: what is committed.
-  ///   - key: 32 bytes, which the backup is sealed with.
-  /// - Throws: `unavailable` without the key of the items; `broken` where a secret is damaged, naming its item; `limit`
-  ///   where it is longer than ``Bound/backupLength``.
+  ///   - registry: the committed registry.
+  ///   - key: the key that seals the backup, 32 bytes.
+  /// - Throws: `unavailable` if the key of the items is missing, `broken` if a secret is damaged, naming its item, or
+  ///   `limit` if the backup is longer than ``Bound/backupLength``.
   package func backup(of registry: Registry, key: SealedSecret, at now: Timestamp) throws(Refusal) -> [UInt8] {
     if case .damaged = condition, let refusal = condition.refusal { throw refusal }
     guard registry.itemFault == nil, sealing != nil else {
@@ -44,7 +46,7 @@ extension Refusal {
   }
 }
 
-/// A backup in the making.
+/// A backup under construction.
 private struct BackupWriting: ~Copyable {
   private let key: SealingKey
   private let workspace: SecretWorkspace
@@ -60,14 +62,14 @@ private struct BackupWriting: ~Copyable {
     try append(key.seal(Authenticator.message(values, behind: kind.rawValue), with: associated(isLast)))
   }
 
-  /// The releases there were, what was reported last, and what was claimed.
+  /// Appends the installed releases, the last report, and the claims.
   mutating func append(_ history: VersionHistory) throws(Refusal) {
     for installed in history.releases { try append(.release, installed.columns(of: history.subject)) }
     if let report = history.current { try append(.report, report.columns(of: history.subject)) }
     for claim in history.claims { try append(.claim, claim.columns(of: history.subject)) }
   }
 
-  /// An item and its secret, which is open in guarded memory alone.
+  /// Appends an item and its secret. The secret is in the clear in guarded memory only.
   mutating func append(_ item: Item, _ secret: SealedSecret, _ memory: SecretMemory) throws(Refusal) {
     var head = Authenticator.message(item.backupColumns, behind: BackupFormat.Kind.item.rawValue)
     head.append(BackupFormat.secretForm)
@@ -107,8 +109,10 @@ private struct BackupWriting: ~Copyable {
 // MARK: - Machine
 
 extension MachineMarks {
-  /// What a backup says of itself and the machine, whose marks are hashed with a salt: nobody can tell from two backups
-  /// whether they are of one machine.
+  /// Returns the columns of the head record.
+  ///
+  /// The marks of the machine are hashed with a random salt, so two backups do not reveal that they are from
+  /// one machine.
   func head(at now: Timestamp) throws(Refusal) -> [Value] {
     var salt = [UInt8](repeating: 0, count: SealingKey.length)
     do {
@@ -122,8 +126,9 @@ extension MachineMarks {
     ]
   }
 
-  /// Whether a backup with these marks is from this hardware; where one of both does not tell, from a system with this
-  /// machine-id.
+  /// Returns whether a backup with these marks is from this hardware.
+  ///
+  /// Compares the machine-ids if the mark of the hardware is missing on either side.
   func isHere(salt: [UInt8], machine: Value, hardware: Value) -> Bool {
     let own = hashed(self.hardware, salt)
     if hardware != .null, own != .null { return hardware == own }
@@ -136,10 +141,10 @@ extension MachineMarks {
 }
 
 extension Item {
-  /// All that is said of it, label and attributes too.
+  /// The columns of an item in a backup, with label and attributes in the clear: the whole record is sealed.
   var backupColumns: [Value] { SealedItem(item: self, description: description).columns }
 
-  /// Reads those.
+  /// Decodes ``backupColumns``; nil if they are malformed.
   init?(backupColumns columns: [Value]) {
     guard columns.count == 12, case .blob(let description) = columns[11] else { return nil }
     self.init(columns: columns)

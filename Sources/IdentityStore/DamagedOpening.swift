@@ -1,9 +1,9 @@
 import IdentityCore
 import LinuxSystem
 
-// A start that cannot serve all of what it found.
+// Starts that cannot serve everything that is in the state directory.
 extension Opening {
-  /// Nothing is believed, and nothing is touched.
+  /// Serves nothing and changes nothing, because the disk cannot be read.
   mutating func cannotRead(_ reason: String) {
     files = nil
     reading = Reading()
@@ -22,7 +22,7 @@ extension Opening {
     notices.append(.condition(condition))
   }
 
-  /// Nothing in it is served: it cannot be proven, or must not pass for the current one.
+  /// Serves nothing, because the store cannot be verified or must not pass for the current one.
   mutating func reject(_ reason: String) {
     files = nil
     reading.registry = Registry()
@@ -31,12 +31,14 @@ extension Opening {
     damaged(reason)
   }
 
-  /// Renames a database that SQLite cannot read, with its log, for somebody to look at.
+  /// Renames a database that SQLite cannot read, with its WAL, so that an admin can examine both.
+  ///
+  /// Renames nothing on a read-only file system.
   mutating func setAside(in directory: borrowing StateDirectory, _ found: Found, _ reason: String) throws {
     files = nil
     reading = Reading()
     guard !directory.isReadOnly else { return reject(reason) }
-    // Without a witness the next start would take the empty place for a first start.
+    // Without a witness the next start would take the empty directory for a first start.
     if found.witness == nil { try writeWitness(in: directory) }
     let aside = Store.asideName(Store.fileName, now)
     if try directory.folder.status(of: Store.logName) != nil {

@@ -2,21 +2,25 @@ import CSQLite
 import CSodium
 import Glibc
 
-/// SQLite refused something.
+/// An error of SQLite, or an error that is reported with a result code of SQLite.
 struct DatabaseError: Error, Equatable, CustomStringConvertible {
-  /// What was tried.
+  /// The operation that failed.
   let action: String
   /// The extended result code (sqlite.org/rescode.html).
   let code: Int32
 
-  /// `commit: disk I/O error (1034)`.
+  /// The error as text, for example `commit: disk I/O error (1034)`.
   var description: String {
     guard let text = unsafe sqlite3_errstr(code) else { return "\(action): \(code)" }
     return unsafe "\(action): \(String(cString: text)) (\(code))"
   }
 
-  /// - Parameter code: of the call to SQLite just before. It tells a full disk from any failed write, but not a full quota:
-  ///   that is in errno still, because what SQLite does behind a failed write is to take back, in memory.
+  /// Creates the error of the call to SQLite just before.
+  ///
+  /// SQLite distinguishes a full disk from other failed writes, but not an exceeded quota. In that case `errno` is
+  /// still EDQUOT, because SQLite only undoes changes in memory after a failed write.
+  ///
+  /// - Parameter code: the result of the call.
   init(action: String, justNow code: Int32) {
     let isOverQuota = code == DatabaseError.writeFailed && errno == EDQUOT
     self.init(action: action, code: isOverQuota ? SQLITE_FULL : code)
@@ -30,10 +34,10 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
   /// SQLITE_IOERR_WRITE (sqlite.org/rescode.html), a macro that Swift cannot import.
   private static let writeFailed = SQLITE_IOERR | 3 << 8
 
-  /// There is no connection to the store (SQLITE_MISUSE).
+  /// The error of writing to a store without a connection (SQLITE_MISUSE).
   static let noConnection = DatabaseError(action: "write to the store, which is closed", code: 21)
 
-  /// A row that has to be there is not, or not as it was written (SQLITE_CORRUPT).
+  /// Returns the error for a required row that is missing, or not as it was written (SQLITE_CORRUPT).
   static func unproven(_ table: String, _ key: Value) -> DatabaseError {
     let name =
       switch key {
@@ -44,28 +48,28 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
     return DatabaseError(action: "find row \(name) of \(table) as it was written", code: 11)
   }
 
-  /// A change does not fit what is stored (SQLITE_MISUSE).
+  /// Returns the error for a change that does not fit the stored data (SQLITE_MISUSE).
   static func impossible(_ action: String) -> DatabaseError { DatabaseError(action: action, code: 21) }
 
   /// Whether the disk or a quota is full.
   var isFull: Bool { code & 0xff == SQLITE_FULL }
 
-  /// Whether what was asked for is not in the file, as when a table is missing (SQLITE_ERROR).
+  /// Whether the file lacks something that the statement names, such as a table (SQLITE_ERROR).
   var isAboutContent: Bool { code & 0xff == SQLITE_ERROR }
 
-  /// Whether SQLite takes the file for damaged. One failed read can look like that too, so once proves nothing.
+  /// Whether SQLite reports a damaged file. One failed read can cause the same error, so a single error proves nothing.
   var saysDamaged: Bool { code & 0xff == SQLITE_CORRUPT || code & 0xff == SQLITE_NOTADB }
 }
 
-/// What SQLite has of a connection, closed with the last that uses it: its owner, or a statement of it.
+/// A connection handle of SQLite, closed when its owner and the last of its statements are released.
 @safe
 final class Connection: @unchecked Sendable {
-  // Sendable: whoever uses it has its database, or a statement of it.
+  // Sendable: only the owning `Database` and its statements use the handle.
   fileprivate let pointer: OpaquePointer
 
   fileprivate init(adopting pointer: OpaquePointer) { unsafe self.pointer = pointer }
 
-  // Not sqlite3_close(): that one refuses, and leaks the files, while a statement of the connection is left.
+  // Not sqlite3_close(): it refuses while the connection has a statement, and the files would leak.
   deinit { unsafe sqlite3_close_v2(pointer) }
 
   /// Compiles a statement.
@@ -78,21 +82,21 @@ final class Connection: @unchecked Sendable {
   }
 }
 
-/// One SQLite connection, closed with its owner.
+/// One SQLite connection, closed when its owner and the last of its statements are released.
 struct Database: ~Copyable, Sendable {
-  // A connection has one owner, so only one thread at a time can use it, and SQLite is compiled thread-safe.
+  // A connection has one owner, so only one thread at a time uses it. SQLite is compiled thread-safe.
   private let connection: Connection
 
-  /// Opens a file read-write.
+  /// Opens a database file, read-write unless `readOnly` is set.
   ///
-  /// The VFS "unix-excl" locks the file for this process and keeps the index of the log in its memory: no other process
-  /// can write, and there is no shared-memory file that could be cut under a running daemon (which would kill it).
+  /// The VFS "unix-excl" locks the file for this process and keeps the WAL index in the memory of the process. So no
+  /// other process can write, and there is no shared-memory file whose truncation would kill the running daemon.
   ///
-  /// On a disk that is mounted read-only neither is possible in that way, nor needed: there the connection takes no locks,
-  /// and has the index in memory because it is the only one by its own word (sqlite.org/wal.html, "Use of WAL Without
-  /// Shared-Memory").
+  /// On a read-only file system this locking is neither possible nor needed. The connection then takes no locks and
+  /// declares itself the only connection, so the WAL index is in memory too (sqlite.org/wal.html, "Use of WAL
+  /// Without Shared-Memory").
   ///
-  /// - Parameter readOnly: whether the disk is mounted so.
+  /// - Parameter readOnly: whether the file system is mounted read-only.
   init(path: String, create: Bool, readOnly: Bool = false) throws(DatabaseError) {
     _ = Self.settled
     _ = Self.hasNoSparePages
@@ -111,27 +115,27 @@ struct Database: ~Copyable, Sendable {
       throw DatabaseError(action: exclusive, code: outcome)
     }
     self.connection = unsafe Connection(adopting: connection)
-    // A foreign process may hold a lock for a moment; the bound keeps the writer answering. Neither these nor the
-    // next two can fail for an open connection.
+    // Another process may hold a lock for a moment. The timeout of one second keeps the writer responsive. This call
+    // and the next two cannot fail for an open connection.
     unsafe sqlite3_busy_timeout(connection, 1_000)
     _ = unsafe csqlite_no_checkpoint_on_close(connection)
     _ = unsafe csqlite_defensive(connection)
   }
 
-  /// For the whole process, once.
+  /// Turns off the preallocation of cache pages, once for the whole process.
   private static let hasNoSparePages = csqlite_no_spare_pages() == SQLITE_OK
 
-  /// Whether SQLite fell back to a read-only descriptor, as it does without a word when it meets EROFS or EACCES.
+  /// Whether SQLite fell back to a read-only descriptor, as it does silently after EROFS or EACCES.
   var isReadOnly: Bool { unsafe sqlite3_db_readonly(connection.pointer, "main") != 0 }
 
-  /// Runs statements that return nothing that matters.
+  /// Executes statements and ignores their results.
   ///
-  /// - Parameter action: what an error calls them; nil for the statements themselves.
+  /// - Parameter action: the name of the operation in an error; nil for the SQL text.
   func execute(_ sql: String, as action: String? = nil) throws(DatabaseError) {
     try check(action ?? sql, unsafe sqlite3_exec(connection.pointer, sql, nil, nil, nil))
   }
 
-  /// Runs what belongs together: all of it is in force afterwards, or nothing.
+  /// Runs a closure in one transaction. If the closure throws, none of its changes takes effect.
   func transaction(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
     try execute("BEGIN IMMEDIATE")
     do {
@@ -143,61 +147,65 @@ struct Database: ~Copyable, Sendable {
     }
   }
 
-  /// A statement, which is compiled when it is first used: of all that there are, a start needs a few.
+  /// Returns a statement that is compiled at its first use: a start uses only a few of all statements.
   func prepare(_ sql: @autoclosure @escaping () -> String) -> Statement { Statement(sql, on: connection) }
 
-  /// The first column of the first row, as text.
+  /// Returns the first column of the first row as text, or nil if there is no row.
   func text(_ sql: String) throws(DatabaseError) -> String? {
     let statement = prepare(sql)
     return try statement.step() ? String(decoding: statement.text(0) ?? [], as: UTF8.self) : nil
   }
 
-  /// The first column of the first row, as a number.
+  /// Returns the first column of the first row as a number, or nil if there is no row.
   func integer(_ sql: String) throws(DatabaseError) -> Int64? {
     let statement = prepare(sql)
     return try statement.step() ? statement.integer(0) : nil
   }
 
-  /// Gives back what the cache holds of the file and needs no more.
+  /// Frees the cache memory that the connection does not need.
   func releaseMemory() { unsafe sqlite3_db_release_memory(connection.pointer) }
 
-  /// Writes the whole log back into the file, syncs it, and cuts the log to nothing.
+  /// Checkpoints the whole WAL, syncs the database, and truncates the WAL.
+  ///
+  /// - Throws: SQLITE_BUSY if a reader is in the way.
   func checkpoint() throws(DatabaseError) {
     guard try checkpointIfFree() else { throw DatabaseError(action: Self.checkpointing, code: SQLITE_BUSY) }
   }
 
-  /// The same; false where a reader was in the way.
+  /// Checkpoints like ``checkpoint()``, but returns false if a reader is in the way.
   func checkpointIfFree() throws(DatabaseError) -> Bool {
     guard try integer(Self.checkpointing) == 0 else { return false }
     _ = pagesInLog(forgets: true)
     return true
   }
 
-  /// What holds for all connections, settled before the first one.
+  /// Turns off the memory statistics of SQLite for the whole process, before the first connection.
   private static let settled: Int32 = csqlite_count_no_memory()
 
   private static let checkpointing = "PRAGMA wal_checkpoint(TRUNCATE)"
 
-  /// Writes the log back into the file and syncs it. The log stays as long as it is, and the next commit begins at its front:
-  /// where a file neither grows nor shrinks, a sync writes what is in it and nothing else.
+  /// Checkpoints the WAL and syncs the database, without truncating the WAL.
   ///
-  /// Waits for no reader. Where one is in the way, the next time does it.
+  /// The next commit overwrites the WAL from its beginning. The sync of a file whose length does not change
+  /// writes content only. The call does not wait for readers. If a reader is in the way, a later call completes
+  /// the checkpoint.
   func writeBackLog() throws(DatabaseError) {
     let statement = prepare("PRAGMA wal_checkpoint(PASSIVE)")
     guard try statement.step() else { return }
     if statement.integer(0) == 0, statement.integer(1) == statement.integer(2) { _ = pagesInLog(forgets: true) }
   }
 
-  /// The size of what was written to the log since it was last written back, in bytes.
+  /// The number of bytes written to the WAL since the last checkpoint.
   var logSize: Int64 { Int64(pagesInLog(forgets: false)) * Self.frameSize }
 
-  /// A page of the database and what the log holds beside it (sqlite.org/fileformat.html, section 4.1).
+  /// The size of a frame in bytes: a page of the database and its frame header (sqlite.org/fileformat.html,
+  /// section 4.1).
   private static let frameSize: Int64 = 4_096 + 24
 
   private func pagesInLog(forgets: Bool) -> Int32 {
     var count: Int32 = 0
     var highest: Int32 = 0
-    // Fails only for a counter that there is not.
+    // Fails only for an unknown counter.
     unsafe sqlite3_db_status(connection.pointer, SQLITE_DBSTATUS_CACHE_WRITE, &count, &highest, forgets ? 1 : 0)
     return count
   }

@@ -1,21 +1,23 @@
 import IdentityCore
 
-/// A transaction in the making: changes become edits of rows, and the ledger follows.
+/// A transaction under construction: turns changes into edits of rows, and updates the ledger.
 ///
-/// Every row that is replaced or removed is read and proven first. One that is not there as it was written fails the
-/// whole: the digest would hide it.
+/// Each row is read and verified before it is replaced or removed. If a row is missing or not as it was written, the
+/// whole transaction fails, because the new digest would hide the damage.
 struct Edit {
   let tables: Tables
   let sealing: ItemSealing?
   private(set) var ledger: Ledger
   /// The row that is being written.
   private var row = RowBytes()
-  /// The row that stands in its place.
+  /// The stored row that is replaced or removed.
   private var found = RowBytes()
 
+  /// Begins an edit.
+  ///
   /// - Parameters:
-  ///   - ledger: what is committed, with the revision that the rows are to have.
-  ///   - sealing: nil where the key of items is missing: they can then be deleted, and nothing else.
+  ///   - ledger: the committed state, with the revision that the new rows get.
+  ///   - sealing: nil if the key of the items is missing. Items can then be deleted, but not stored.
   init(_ tables: Tables, _ ledger: consuming Ledger, _ sealing: ItemSealing?) {
     self.tables = tables
     self.ledger = ledger
@@ -31,16 +33,15 @@ struct Edit {
     }
   }
 
-  /// For each change whether others behind it undo it: what a row becomes for a moment between two changes of one
-  /// transaction is never on disk.
+  /// Finds the changes whose row a later change of the same transaction replaces: those rows are not written.
   ///
-  /// - Returns: nothing where none can be.
+  /// - Returns: a flag for each change; empty if there are fewer than two changes.
   private static func passing(_ recorded: [RecordedChange]) -> [Bool] {
     guard recorded.count > 1 else { return [] }
     var passing = [Bool](repeating: false, count: recorded.count)
     var tokens = RepeatedNumbers()
     var items = RepeatedNumbers()
-    // From the last one on. What adds a row is always written, and removes nothing that stood there before.
+    // In reverse order, so that the last change of a row is written. An added row is always written, and replaces none.
     for place in recorded.indices.reversed() {
       switch recorded[place].change {
       case .tokenStored(_, .created), .itemStored(_, _, .added): break
@@ -52,7 +53,7 @@ struct Edit {
     return passing
   }
 
-  /// Numbers that were there before. Most often it is the one that was there last.
+  /// A set of numbers seen before. The last number is compared first, because most often it repeats.
   private struct RepeatedNumbers {
     private var numbers: Set<Int64> = []
     private var last: Int64?
@@ -194,7 +195,7 @@ struct Edit {
     try tables.secret.remove(item.number)
   }
 
-  /// Writes the data key as it is wrapped now.
+  /// Writes the data key in its current wrapping.
   mutating func wrap(_ key: WrappedKey, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     if ledger.wrappedKey != nil { try remove(.integer(1), tables.dataKey, authenticator) }
     try insert(key.columns, tables.dataKey, authenticator)
@@ -211,9 +212,10 @@ struct Edit {
     ledger.lastEvent = event.sequence
   }
 
-  /// Removes the oldest events where too many came together.
+  /// Removes the oldest events in bulk once ``Bound/spareEvents`` more than ``Bound/keptEvents`` are stored.
   ///
-  /// Nothing of them is told any more, so none is proven once more: what is taken out of the digest is what was counted in.
+  /// Removed events are never sent again, so they are not verified again. The digests recorded when the events were
+  /// added are removed from the digest of the table.
   mutating func trimEvents() throws(DatabaseError) {
     let kept = ledger.lastEvent - ledger.firstEvent + 1
     guard kept > Int64(Bound.keptEvents + Bound.spareEvents) else { return }
@@ -228,18 +230,18 @@ struct Edit {
 
   // MARK: Rows
 
-  /// Begins another epoch of event numbers.
+  /// Begins a new epoch of event numbers.
   mutating func begin(_ epoch: UUID) { ledger.epoch = epoch }
 
-  /// Writes the row of `setting` of a new store.
+  /// Writes the row of `setting` in a new store.
   mutating func begin(_ settings: Settings, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     ledger.settings = settings
     try insert(settings.columns, tables.setting, authenticator)
   }
 
-  /// Writes the store's own row, in the place of the one that stands there.
+  /// Writes the row of `store`, replacing the existing one.
   ///
-  /// - Parameter previous: what is committed; nil for a new store.
+  /// - Parameter previous: the committed ledger; nil if the table `store` is still empty.
   mutating func finish(
     identity: UUID, created: Timestamp, after previous: Ledger?, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
@@ -284,7 +286,7 @@ struct Edit {
     return found.values
   }
 
-  /// Writes a row in the place of the one with its key, which has to be the same in what tells it from others.
+  /// Replaces the row with the same key. The first ``Table/lasting`` columns must be unchanged.
   mutating func replace(
     _ content: some StoredRow, _ table: TableStatements, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {

@@ -1,11 +1,13 @@
 import IdentityCore
 
-// An event as the columns of a row of `event`, and back.
+// Conversion between an event and the columns of a row of `event`.
 extension Event: StoredRow, ReadRow {
   var key: Value { .integer(sequence) }
 
-  /// `audience` is `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`. `attributes` holds each attribute's name and then its value,
-  /// a NUL behind each of both: no text has one in it.
+  /// Appends the columns.
+  ///
+  /// `audience` is `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`. `attributes` holds name and value of each
+  /// attribute, each terminated by a NUL, which no text contains.
   func append(to row: inout RowBytes) {
     row.append(sequence)
     row.append(time)
@@ -55,7 +57,7 @@ extension RowBytes {
   }
 }
 
-// What tells one audience from another, each made once.
+// The words that identify an audience, each allocated once.
 extension Text {
   fileprivate static let sharing: Text = "sharing"
   fileprivate static let vendor: Text = "vendor:"
@@ -81,7 +83,7 @@ extension Audience {
 }
 
 extension [UInt8] {
-  /// Appends a text with a NUL behind it.
+  /// Appends a text and a terminating NUL.
   fileprivate mutating func append(terminated text: Text) {
     append(contentsOf: text.bytes)
     append(0)
@@ -89,14 +91,14 @@ extension [UInt8] {
 }
 
 extension [Text] {
-  /// Each with a NUL behind it: no text has one in it.
+  /// The texts as bytes, each terminated by a NUL. No text contains a NUL.
   var terminated: [UInt8] {
     var bytes: [UInt8] = []
     for text in self { bytes.append(terminated: text) }
     return bytes
   }
 
-  /// Reads that form; nil where the last one has no end.
+  /// Decodes texts that are each terminated by a NUL; nil if the last terminator is missing.
   init?(terminated bytes: ArraySlice<UInt8>) {
     guard bytes.last ?? 0 == 0 else { return nil }
     self = []
@@ -108,7 +110,7 @@ extension [Text] {
   }
 }
 
-/// The statement that lets the oldest events go, many at once.
+/// The statement that removes the oldest events, many at once.
 final class OldEventStatement: Sendable {
   private let removal: Statement
 
@@ -116,9 +118,9 @@ final class OldEventStatement: Sendable {
     removal = database.prepare("DELETE FROM \(Table.event.name) WHERE \(Table.event.columns[0]) < ?1")
   }
 
-  /// Removes the events before a number.
+  /// Removes the events before a sequence number.
   ///
-  /// - Returns: how many there were.
+  /// - Returns: the number of removed events.
   func remove(before sequence: Int64) throws(DatabaseError) -> Int64 {
     try removal.run([.integer(sequence)])
     return removal.changes

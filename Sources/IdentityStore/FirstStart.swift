@@ -2,16 +2,16 @@ import Glibc
 import IdentityCore
 import LinuxSystem
 
-// Making a store where there is none. It begins where neither a database nor a witness is there, so a cut before the
-// database has its name is followed by another first start, and one after it by a start with a whole store.
+// Creation of a store, if there is neither a database nor a witness. If the start is interrupted before the database
+// has its final name, the next start is another first start. After that, the next start finds a complete store.
 extension Opening {
-  /// Makes the store with a key that is on disk already.
+  /// Creates the store. Its key must be on disk already.
   mutating func create(in directory: borrowing StateDirectory, identity: UUID) throws {
     isSealedHere = try wasSealedHere(in: directory)
-    // On disk before anything is sealed with what it wraps.
+    // The master key is on disk before the data key that it wraps seals anything.
     let dataKey = try keys.freshDataKey(of: identity, at: now, in: directory.folder)
     try writeDraft(in: directory, identity: identity, dataKey)
-    // They may be left of a database that was removed: beside the new one SQLite would take them for the new one's own.
+    // These files may be left over from a removed database. SQLite would take them for files of the new one.
     try directory.folder.remove(Store.logName)
     try directory.folder.remove(Store.fileName + "-journal")
     try directory.folder.synchronize()
@@ -24,8 +24,10 @@ extension Opening {
     notices.append(.created(path: path))
   }
 
-  /// Makes the new store under another name: a start that is cut leaves a draft, which the next start removes, and never
-  /// half a store, which it would have to take for a damaged one.
+  /// Creates the new store under a temporary name.
+  ///
+  /// An interrupted start leaves a draft, which the next start removes. A partial file under the final name would have
+  /// to be taken for a damaged store.
   private func writeDraft(in directory: borrowing StateDirectory, identity: UUID, _ dataKey: WrappedKey) throws {
     try directory.folder.create(Store.draftName, mode: 0o600)
     do {
@@ -39,8 +41,10 @@ extension Opening {
     if let lost = try DiskReading.read(Store.draftName, in: directory.folder)?.lostWrite { throw lost }
   }
 
-  /// Nothing, but on a machine where a store was sealed: that nothing may be derived from its machine-id has to be known
-  /// from the very beginning, because the sealed store is gone.
+  /// The first settings: empty, unless a store was sealed on this machine.
+  ///
+  /// In that case nothing may be derived from the machine-id. The new store must record that from its first revision
+  /// on, because the sealed store is gone.
   private var firstSettings: Settings {
     guard isSealedHere else { return Settings() }
     return Settings(machine: MachineRecord(fingerprint: fingerprint, spentMachine: fingerprint.machine))

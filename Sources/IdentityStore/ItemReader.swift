@@ -1,22 +1,23 @@
 package import IdentityCore
 
-/// Reads secrets on a connection of its own, on another thread than the one that writes: a reader never waits for a
-/// writer (sqlite.org/wal.html).
+/// Reads the secrets of items on a separate connection, on another thread than the writer.
+///
+/// A reader never waits for a writer (sqlite.org/wal.html).
 package final class ItemReader: Sendable {
   private let finding: Statement
-  // Behind the statement, so that it is closed after it.
+  // Declared after the statement, so that the connection closes after the statement is finalized.
   private let database: Database
   private let sealing: ItemSealing
 
-  /// What came of looking for a secret.
+  /// The result of reading a secret.
   package enum Outcome: Equatable, Sendable {
-    /// It was appended.
+    /// The secret was appended.
     case appended
-    /// The store has another edition of the item already, or it is gone: the writer knows more.
+    /// The item is gone, or the store has another edition of it. The writer must be asked.
     case changed
-    /// It is not as it was stored.
+    /// The secret is not as it was stored.
     case damaged
-    /// SQLite says why not.
+    /// SQLite failed, with this reason.
     case failed(String)
   }
 
@@ -24,7 +25,7 @@ package final class ItemReader: Sendable {
     let database = try Database(path: path, create: false, readOnly: readOnly)
     try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
     let finding = database.prepare(SecretStatements.selection)
-    // It reads on where the files are lost.
+    // Compiling opens the files. Reads go on even if the files are removed later.
     try finding.compile()
     database.releaseMemory()
     self.finding = finding
@@ -34,7 +35,7 @@ package final class ItemReader: Sendable {
 
   /// Appends the Base64 text of an item's secret.
   ///
-  /// - Parameter memory: the thread's own.
+  /// - Parameter memory: the guarded memory of the calling thread.
   package func appendSecret(of item: Item, to output: inout [UInt8], _ memory: SecretMemory) -> Outcome {
     do {
       guard let stored = try StoredSecret(finding.row([.integer(item.number)], columns: 2)),

@@ -1,19 +1,19 @@
 import IdentityCore
 
-/// What it takes to write items and to read them.
+/// The guarded memory and the key that seal and open items.
 struct ItemSealing: Sendable {
   let memory: SecretMemory
   let key: SealingKey
-  /// The store they are in: they open in no other.
+  /// The ID of the store. Items do not open in another store.
   let store: UUID
 }
 
-// An item as the columns of a row of `item`, and back. What is said of it is sealed; what has to be known without a key,
-// so that an item can end with its app, is not.
+// Conversion between an item and the columns of a row of `item`. Label and attributes are sealed. The columns by which
+// an item is deleted together with its app, even without the key, are not.
 extension Item {
-  /// What stands in its row, and its secret as the store keeps it.
+  /// Returns the row of the item, and its secret as the store keeps it.
   ///
-  /// - Returns: nil where the secret is not one that this process sealed.
+  /// - Returns: nil if this process did not seal the secret.
   func sealed(with secret: SealedSecret, _ sealing: ItemSealing) -> (item: SealedItem, secret: [UInt8])? {
     let description = description
     var row = Self.associated(sealing.store, "description")
@@ -40,7 +40,7 @@ extension Item {
     row.append(modified)
   }
 
-  /// Reads a row that is no bytes yet; the label and the attributes are left out.
+  /// Decodes the columns of a row, except label and attributes.
   init?(columns: [Value]) {
     var row = RowBytes()
     columns.append(to: &row)
@@ -49,15 +49,18 @@ extension Item {
     self = item
   }
 
-  /// The label, then each attribute's name and value.
+  /// The label, then the name and value of each attribute, each terminated by a NUL.
   var description: [UInt8] {
     var texts = [label ?? ""]
     for attribute in attributes { texts += [attribute.name, attribute.value] }
     return texts.terminated
   }
 
+  /// Decodes label and attributes from a ``description``.
+  ///
+  /// - Returns: false if the bytes are malformed.
   mutating func describe(_ bytes: ArraySlice<UInt8>) -> Bool {
-    // A backup may be of anybody's making.
+    // A backup can come from any source, so its text is validated.
     guard bytes.allSatisfy({ $0 < 0x80 }) || String(validating: bytes, as: UTF8.self) != nil,
       let texts = [Text](terminated: bytes), texts.count % 2 == 1
     else { return false }
@@ -66,7 +69,7 @@ extension Item {
     return true
   }
 
-  /// What the secret belongs to: the store, the key of the item, and everything that is said of it.
+  /// Returns the associated data of the secret: the ID of the store, all columns of the item, label and attributes.
   func associated(with store: UUID) -> [UInt8] { associated(description, store) }
 
   private func associated(_ description: [UInt8], _ store: UUID) -> [UInt8] {
@@ -76,7 +79,7 @@ extension Item {
     return row.bytes
   }
 
-  /// What every item's begins with.
+  /// Returns the beginning of the associated data, which all items of a store share.
   fileprivate static func associated(_ store: UUID, _ kind: String) -> RowBytes {
     var row = RowBytes()
     row.append("identityd item \(kind)")
@@ -85,11 +88,11 @@ extension Item {
   }
 }
 
-/// Reads rows of `item`, one after the other, in memory that all of them share.
+/// Decodes rows of `item` one after the other, with buffers that all rows share.
 struct ItemReading {
-  /// Nil where the key is missing; labels and attributes are then left out.
+  /// Nil if the key is missing. Label and attributes are then left out.
   private let sealing: ItemSealing?
-  /// What a description belongs to: the columns before it are appended as they are in the row.
+  /// The associated data of a description. The columns before the description are appended as they are in the row.
   private var associated: RowBytes
   private var message: [UInt8] = []
   private var group = RepeatedText()
@@ -101,7 +104,7 @@ struct ItemReading {
     associated = Item.associated(sealing?.store ?? .zero, "description")
   }
 
-  /// Nil for a row that this program does not write.
+  /// Decodes a row; nil if this program would not write such a row.
   mutating func item(in row: borrowing RowBytes) -> Item? {
     var columns = RowReader(row)
     guard let number = columns.number(), let group = columns.text(&group), let service = columns.text(&service),
@@ -121,7 +124,7 @@ struct ItemReading {
     associated.append(valuesOf: row, upTo: end)
     defer { associated.cut(to: start) }
     guard let length = SealingKey.length(ofSealed: sealed.count) else { return nil }
-    // One byte more, so that there is an address for an empty message.
+    // One byte more than needed, so that an empty message has an address too.
     if message.count <= length { message = [UInt8](repeating: 0, count: length + 1) }
     guard unsafe sealing.key.open(sealed, with: associated.bytes, into: &message) != nil,
       item.describe(message[..<length])
@@ -130,7 +133,10 @@ struct ItemReading {
   }
 }
 
-/// A row of `item`: what is said of the item is sealed with all others of its columns.
+/// The row of an item with its description.
+///
+/// In the store the description is sealed, with the other columns as associated data. In a backup the description is
+/// not sealed separately.
 struct SealedItem: StoredRow {
   let item: Item
   let description: [UInt8]
@@ -143,10 +149,10 @@ struct SealedItem: StoredRow {
   }
 }
 
-/// The statements of `secret`: one row an item, which only its own edition of it opens.
+/// The statements of `secret`, which has one row for each item. A secret opens only with its edition of the item.
 ///
-/// These rows are in no digest and have no proof: they are not read at a start. One that is missing, or not the one that
-/// belongs to its item, is noticed when it is asked for.
+/// These rows are in no digest and have no proof, because a start does not read them. A missing or wrong row is
+/// detected when its secret is requested.
 final class SecretStatements: Sendable {
   private let finding: Statement
   private let replacing: Statement
@@ -156,7 +162,7 @@ final class SecretStatements: Sendable {
     finding = database.prepare(Self.selection)
     replacing = database.prepare("INSERT OR REPLACE INTO secret (n, edition, sealed) VALUES (?1, ?2, ?3)")
     removing = database.prepare("DELETE FROM secret WHERE n = ?1")
-    // Nothing else at a start would miss the table.
+    // Nothing else at a start would detect that the table is missing.
     try finding.compile()
   }
 
@@ -179,7 +185,7 @@ final class SecretStatements: Sendable {
 
 /// A row of `secret`.
 struct StoredSecret {
-  /// The edition of the item that it belongs to; nil where it is none that this program writes.
+  /// The edition of the item that the secret belongs to; nil if this program would not write such a value.
   let edition: UUID?
   let sealed: [UInt8]
 

@@ -2,17 +2,19 @@ import Glibc
 package import IdentityCore
 import LinuxSystem
 
-// Secrets, and the keys that guard them.
+// Secrets, and the keys that protect them.
 extension Store {
-  /// What it takes to use items; nil where their key is missing.
+  /// The guarded memory and the key to use items; nil if the key is missing.
   var sealing: ItemSealing? {
     (dataKey?.sealing).map { ItemSealing(memory: keys.memory, key: $0, store: identity) }
   }
 
-  /// Where the master key comes from that wraps the data key; nil where it is missing.
+  /// The source of the master key that wraps the data key; nil if that master key is missing.
   package var keySource: KeySource? { dataKey == nil ? nil : ledger.wrappedKey?.source }
 
-  /// Guarded memory for another thread.
+  /// Allocates guarded memory for another thread.
+  ///
+  /// - Throws: ENOMEM if the memory cannot be allocated.
   package func makeSecretMemory() throws -> SecretMemory {
     guard let memory = SecretMemory(transit: keys.transit) else {
       throw SystemError(call: "allocate guarded memory", code: ENOMEM)
@@ -20,14 +22,18 @@ extension Store {
     return memory
   }
 
-  /// A connection for another thread to read secrets on; nil where there is nothing to read, or SQLite refuses: the
-  /// writer can read them too.
+  /// Opens a connection on which another thread reads secrets.
+  ///
+  /// - Returns: nil if there is nothing to read, or if SQLite refuses. The writer can read secrets too.
   package func makeItemReader() -> ItemReader? {
     guard files != nil, let sealing else { return nil }
     return try? ItemReader(path: path, readOnly: directory.isReadOnly, sealing)
   }
 
-  /// The secret of an item, as it is committed.
+  /// Returns the committed secret of an item.
+  ///
+  /// - Throws: `unavailable` if the key of the items is missing, or during a rewrite of the store, and `broken` if the
+  ///   secret is damaged or cannot be read.
   package func secret(of item: Item) throws(Refusal) -> SealedSecret {
     guard let sealing else { throw .unavailable("the key of the items is missing") }
     do {
@@ -43,7 +49,9 @@ extension Store {
     }
   }
 
-  /// The UUID that a secret says.
+  /// Returns the UUID that is the text of a secret.
+  ///
+  /// - Throws: `invalidUUID` if the text is not a UUID.
   package func identifier(in secret: SealedSecret) throws(Refusal) -> UUID {
     guard let identifier = keys.memory.identifier(in: secret) else {
       throw .invalidUUID("(the secret of the item)")
@@ -53,7 +61,7 @@ extension Store {
 }
 
 extension Refusal {
-  /// The secret of an item is not what was stored: swapped, cut, or edited.
+  /// Returns the refusal for a secret that is not as it was stored: swapped, cut, or edited.
   package static func damagedSecret(_ item: Item) -> Refusal {
     .broken(
       "the secret of this item is damaged: group=\(item.key.group) service=\(item.key.service) "
@@ -61,31 +69,36 @@ extension Refusal {
   }
 }
 
-// MARK: - Another master key
+// MARK: - Rotation of the master key
 
 extension Store {
-  /// Wraps the data key in another master key: the service manager's where that one does not wrap it yet, else a new one
-  /// of the file. The secrets stay as they are.
+  /// Wraps the data key in another master key: in the credential if there is one, else in a new key for the file.
   ///
-  /// The new key is on disk before anything is wrapped in it, and the old one until everything is.
-  /// - Returns: where the new master key comes from.
+  /// The secrets stay as they are. The new key is on disk before it wraps anything. The old key stays on disk until the
+  /// new one wraps the data key.
+  ///
+  /// - Returns: the source of the new master key.
+  /// - Throws: `conflict` if the credential wraps the data key already, `unavailable` if the key of the items is
+  ///   missing or there is no key to change to, `unknown` if the outcome of the commit is unknown, or the refusal of
+  ///   the ``condition``.
   package mutating func rotateKey(at now: Timestamp) throws(Refusal) -> KeySource {
     if let refusal = condition.refusal { throw refusal }
     guard let dataKey, let wrapped = ledger.wrappedKey, let (_, current) = keys.ring.unwrap(wrapped, of: identity)
     else { throw .unavailable("the key of the items is missing") }
     do {
       let next = try nextMaster(after: current)
-      // The key that was just made is one of them.
+      // Includes the file of a key that was just made.
       keyFiles = try KeyFiles(in: directory.folder)
       let key = dataKey.wrapped(in: next, of: identity, created: now)
-      // Before the commit: one that fails behind its sync may be found on disk when the store is written anew.
+      // Before the commit: a commit that fails after its sync may be found on disk when the store is rewritten.
       keys.ring.take(next)
       try commit { (edit, authenticator) throws(DatabaseError) in try edit.wrap(key, authenticator) }
       keys.ring.keep(next)
-      // First out of the log, which may be lost while the old key still opens what is in the file. Then what the old key
-      // wrapped is in no file any more. Where a reader is in the way, a later commit does it.
+      // The checkpoint comes before the removal of the old key: if the WAL were lost, the database file would need the
+      // old key. After the checkpoint no file contains the data key as wrapped in the old key. If a reader is in the
+      // way, a later commit checkpoints.
       _ = try? files?.database.checkpointIfFree()
-      // It is done; what cannot be tidied up now is at the next start.
+      // The rotation is done. The next start repeats a cleanup that fails.
       try? KeyRing.settle(next, in: directory.folder)
       keyFiles = try KeyFiles(in: directory.folder)
       measure()
@@ -103,7 +116,7 @@ extension Store {
       guard current.source == .file else {
         throw Refusal.unavailable("the service manager does not hand identityd.key over: there is no key to change to")
       }
-      // Where the last rotation was cut, its key takes its place first.
+      // Completes an interrupted rotation first.
       try KeyRing.settle(current, in: directory.folder)
       return try KeyRing.makeFile(MasterKey.nextFileName, in: directory.folder)
     }

@@ -2,25 +2,25 @@ import Glibc
 import IdentityCore
 import LinuxSystem
 
-/// Every master key that is there, those that come first being wanted most.
+/// All available master keys, in the order of preference.
 struct KeyRing: Sendable {
   private(set) var masters: [MasterKey] = []
 
-  /// There is none.
+  /// Creates an empty ring.
   init() {}
 
-  /// Those that the service manager handed over; the arrays they came in are wiped. What is no key counts as none.
+  /// Takes the keys that the service manager handed over, and wipes their arrays. Content that is no key is ignored.
   init(_ credentials: inout KeyCredentials) {
     take(&credentials.current, .credential, MasterKey.credentialName)
     take(&credentials.previous, .credential, "the credential identityd.key.previous")
   }
 
-  /// Takes those of the state directory besides.
+  /// Adds the keys of the state directory.
   init(_ handedOver: KeyRing, in folder: borrowing Folder) {
     masters = handedOver.masters
     for name in [MasterKey.fileName, MasterKey.nextFileName] {
-      // One that cannot be read is no key: only the items wait for it, up to the next start. One read that fails proves
-      // nothing.
+      // An unreadable file counts as no key: only the items are unavailable, until the next start. A read is repeated
+      // once, because one failed read proves nothing.
       var content = (try? folder.read(name, limit: Self.fileLength)) ?? nil
       if content == nil { content = (try? folder.read(name, limit: Self.fileLength)) ?? nil }
       take(&content, .file, name)
@@ -30,13 +30,13 @@ struct KeyRing: Sendable {
   private static let fileLength = 1_024
 
   private mutating func take(_ content: inout [UInt8]?, _ source: KeySource, _ name: String) {
-    // Taken out, so that it is the only one with these bytes when they are wiped.
+    // Taken out of the optional, so that no second reference keeps a copy when the bytes are wiped.
     guard var bytes = content.take() else { return }
     defer { bytes.wipe() }
     if let master = MasterKey(consuming: &bytes, source: source, name: name) { masters.append(master) }
   }
 
-  /// Opens a data key with whichever master key wrapped it.
+  /// Unwraps a data key with the master key that wrapped it; nil if the ring does not contain that master key.
   func unwrap(_ wrapped: WrappedKey, of store: UUID) -> (key: DataKey, master: MasterKey)? {
     for master in masters {
       if let key = master.unwrap(wrapped, of: store) { return (key, master) }
@@ -44,7 +44,7 @@ struct KeyRing: Sendable {
     return nil
   }
 
-  /// Why none of them opens a data key.
+  /// Returns the reason why no master key of the ring opens a data key, as text.
   func fault(_ wrapped: WrappedKey) -> String {
     let wanted =
       switch wrapped.source {
@@ -55,8 +55,9 @@ struct KeyRing: Sendable {
     return "items cannot be opened: \(found); their data key is wrapped in key \(wrapped.master), from \(wanted)"
   }
 
-  /// The key that a new data key is to be wrapped in: the service manager's, else the one in the file, which is made where
-  /// it is missing.
+  /// Returns the master key for a new data key: the service manager's, else the one in the file.
+  ///
+  /// Creates the file if it is missing.
   mutating func preferred(in folder: borrowing Folder) throws(SystemError) -> MasterKey {
     let wanted = [MasterKey.credentialName, MasterKey.fileName]
     if let first = masters.first(where: { wanted.contains($0.name) }) { return first }
@@ -65,7 +66,7 @@ struct KeyRing: Sendable {
     return master
   }
 
-  /// Draws a master key and stores it under a name, in the place of what is there.
+  /// Draws a random master key and writes it to a file, replacing the file of that name.
   static func makeFile(_ name: String, in folder: borrowing Folder) throws(SystemError) -> MasterKey {
     var bytes = [UInt8](repeating: 0, count: MasterKey.shortest)
     defer { bytes.wipe() }
@@ -79,10 +80,12 @@ struct KeyRing: Sendable {
     return master
   }
 
-  /// Puts the master key that the data key is wrapped in into the place of its predecessor, and removes those in files that
-  /// nothing is wrapped in. Repeating it after a cut does no harm.
+  /// Completes a rotation: gives the file of the new master key its final name, and removes key files that
+  /// wrap nothing.
   ///
-  /// - Parameter master: the one that opened the data key.
+  /// Idempotent, so an interrupted call can be repeated.
+  ///
+  /// - Parameter master: the master key that opened the data key.
   static func settle(_ master: MasterKey, in folder: borrowing Folder) throws(SystemError) {
     if master.source == .credential {
       let (old, next) = (try folder.status(of: MasterKey.fileName), try folder.status(of: MasterKey.nextFileName))
@@ -92,7 +95,8 @@ struct KeyRing: Sendable {
       return try folder.synchronize()
     }
     guard try folder.status(of: MasterKey.nextFileName) != nil else { return }
-    // By what is in the files: a name says nothing once a rotation was refused behind one that was not.
+    // Compares the content of the files. If one rotation was committed and the next was refused, the names do not tell
+    // which key is in use.
     if id(ofFile: MasterKey.fileName, in: folder) == master.id {
       try folder.remove(MasterKey.nextFileName)
     } else if id(ofFile: MasterKey.nextFileName, in: folder) == master.id {
@@ -108,12 +112,12 @@ struct KeyRing: Sendable {
     return file.masters.first?.id
   }
 
-  /// Takes in a key that the data key is about to be wrapped in.
+  /// Adds a master key that is about to wrap the data key.
   mutating func take(_ master: MasterKey) {
     if !masters.contains(where: { $0 === master }) { masters.append(master) }
   }
 
-  /// Keeps the key that the data key is wrapped in from now on, and forgets those in files that it was before.
+  /// Keeps the master key that wraps the data key now, and removes the other keys from files.
   mutating func keep(_ master: MasterKey) {
     masters.removeAll { $0.source == .file }
     take(master)

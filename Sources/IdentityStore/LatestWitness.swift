@@ -2,22 +2,22 @@ import Glibc
 import IdentityCore
 import LinuxSystem
 
-/// The witness of the last commit, written behind every commit and synced with some of them.
+/// The witness of the last commit, written after every commit and synced after some of them.
 ///
-/// The file has two slots, each with the line of a ``Witness`` at its beginning and zeros behind it. Commits take them in
-/// turn, so the slot of the commit before stays whole while one is written, and no line crosses a sector. After a kill it
-/// names the last commit, after a power cut one that is at least as new as the last one synced. It never runs ahead of the
-/// store.
+/// The file has two slots. Each begins with the line of a ``Witness`` and is filled up with zeros. Commits write to the
+/// slots in turn, so the slot of the previous commit stays intact during a write. No line crosses a sector boundary.
+/// After a kill the file names the last commit. After a power cut it names a commit that is at least as new as the last
+/// one synced. The file is never ahead of the store.
 struct LatestWitness: ~Copyable, Sendable {
   static let fileName = "witness.latest"
 
   private static let slotLength = 4_096
-  /// How many commits may pass before the file is synced.
+  /// The number of commits between two syncs of the file.
   private static let interval: Int64 = 64
 
   private let file: Descriptor
 
-  /// Opens the file, or makes it, and returns once it says which revision the store has.
+  /// Opens or creates the file, and returns once the current revision is recorded and synced.
   init(_ witness: Witness, _ authenticator: borrowing Authenticator, in folder: borrowing Folder) throws(SystemError) {
     let isWhole = try folder.status(of: Self.fileName)?.size == Int64(2 * Self.slotLength)
     let file = try folder.open(Self.fileName, flags: O_RDWR | O_CREAT, mode: 0o600)
@@ -28,7 +28,7 @@ struct LatestWitness: ~Copyable, Sendable {
     self.file = file
   }
 
-  /// Says that a commit was made.
+  /// Records a commit.
   func take(_ witness: Witness, _ authenticator: borrowing Authenticator) throws(SystemError) {
     try Self.write(witness, authenticator, to: file)
     if witness.revision.isMultiple(of: Self.interval) { try synchronize() }
@@ -41,12 +41,12 @@ struct LatestWitness: ~Copyable, Sendable {
     try file.overwrite(with: witness.bytes(authenticator), at: slot * slotLength)
   }
 
-  /// Puts what it says on the disk.
+  /// Syncs the file to disk.
   func synchronize() throws(SystemError) { try file.synchronize(name: Self.fileName) }
 
-  /// The newest witness in a file of this form, or in one of the earlier form, which is the line alone.
+  /// Returns the newest witness in a file of this format, or of the earlier format, which is a single line.
   ///
-  /// - Returns: nil where nothing in it was written by this store.
+  /// - Returns: nil if the content has no witness of this store.
   static func newest(in content: [UInt8], _ authenticator: borrowing Authenticator) -> Witness? {
     var newest: Witness?
     for start in [0, slotLength] where start < content.count {
@@ -59,7 +59,7 @@ struct LatestWitness: ~Copyable, Sendable {
     return newest
   }
 
-  /// Reads the file as ``Witness/read(_:in:limit:)`` does.
+  /// Reads the file; nil if it is missing. A file that is too long is returned as one invalid byte.
   static func read(in folder: borrowing Folder) throws(SystemError) -> [UInt8]? {
     try Witness.read(fileName, in: folder, limit: 2 * slotLength)
   }

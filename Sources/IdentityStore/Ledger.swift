@@ -1,48 +1,48 @@
 import IdentityCore
 import LinuxSystem
 
-/// What is committed, as far as the next commit has to know it beforehand.
+/// The committed state that the next commit needs to know beforehand.
 ///
-/// No row is looked for by an index: one that is damaged could hide a row, and nobody would notice.
+/// Rows are not looked up by an index: a damaged index could hide a row, and that would not be noticed.
 struct Ledger: Sendable {
-  /// A device of the account: the number of its row, and its identifier.
+  /// A device of the account: its row number and its identifier.
   struct Device: Equatable, Sendable {
     let number: Int64
     var value: UUID
   }
 
-  /// The number of the transaction; a new store has 0.
+  /// The number of the last transaction; 0 in a new store.
   var revision: Int64 = 0
-  /// Of all rows but the store's own.
+  /// The digests of all tables except `store`.
   var digests = TableDigests()
-  /// Tells event numbers of this store from those that it gave out before it was set back, or restored.
+  /// Distinguishes event numbers from those given out before the store was set back to an older copy, or restored.
   var epoch = UUID.zero { didSet { epochText = Text(epoch) } }
-  /// The same as it stands in the store's own row.
+  /// The epoch as it is written in the row of `store`.
   private var epochText = Text(UUID.zero)
-  /// What stands in the one row of `setting`.
+  /// The content of the row of `setting`.
   var settings = Settings()
-  /// The data key of items; nil in a store of an earlier version.
+  /// The wrapped data key of items; nil in a store of an earlier version.
   var wrappedKey: WrappedKey?
-  /// How many identifiers there ever were, which is the number of the last one's row.
+  /// The number of identifiers ever stored, which is the row number of the last one.
   var identifiers: Int64 = 0
-  /// The number of the row of each identifier that is in force.
+  /// The row number of each identifier in force.
   var inForce = ScopeNumbers()
-  /// In the order they were added.
+  /// The devices in the order in which they were added.
   var devices: [Device] = []
-  /// The number of the oldest event that is kept.
+  /// The sequence number of the oldest event that is kept.
   var firstEvent: Int64 = 1
-  /// The number of the last event; 0 before the first.
+  /// The sequence number of the last event; 0 before the first.
   var lastEvent: Int64 = 0
-  /// Of the events that are kept.
+  /// The digests of the events that are kept.
   var eventBlocks = EventBlocks()
 
-  /// The store's own row, with its proof, as it was written with this; nil where it was only read.
+  /// The row of `store` with its proof, as the last commit wrote it; nil if it was only read.
   var ownRow: RowBytes?
 
-  /// Appends the columns of the store's own row.
+  /// Appends the columns of the row of `store`.
   func append(to row: inout RowBytes, identity: UUID, created: Timestamp) {
     if let ownRow {
-      // As they were, without being formatted again.
+      // Copied, to avoid formatting the values again.
       row.append(valuesOf: ownRow, upTo: ownRow.end(ofColumns: Table.store.lasting))
     } else {
       row.append(1)
@@ -58,13 +58,13 @@ struct Ledger: Sendable {
 }
 
 extension UUID {
-  /// Draws a random one.
+  /// Draws a random version 4 UUID.
   static func fresh() throws(DatabaseError) -> UUID {
     var bytes = [UInt8](repeating: 0, count: 16)
     do {
       try Entropy.fill(&bytes)
     } catch {
-      // SQLITE_IOERR: the kernel refused.
+      // SQLITE_IOERR: the kernel returned no random bytes.
       throw DatabaseError(action: "draw an epoch: \(error)", code: 10)
     }
     return UUID(
@@ -73,17 +73,17 @@ extension UUID {
   }
 }
 
-/// A digest for each table, so that damage to one leaves no doubt about the others.
+/// A digest for each table, so that damage to one table leaves the others trustworthy.
 struct TableDigests: Sendable {
   private var digests = InlineArray<12, Digest>(repeating: Digest())
 
-  /// Of no row.
+  /// Creates the digests of empty tables.
   init() {}
 
-  /// How many bytes they are in the store's own row: of each table the number of its rows and their proof.
+  /// The encoded length in bytes: for each table, the number of its rows and the exclusive or of their proofs.
   private static let length = 12 * (8 + Authenticator.length)
 
-  /// Reads them back; nil for bytes that are none.
+  /// Decodes digests; nil if the number of bytes is wrong.
   init?(_ bytes: [UInt8]) {
     guard bytes.count == Self.length else { return nil }
     for place in digests.indices {
@@ -109,54 +109,58 @@ struct TableDigests: Sendable {
     set { digests[table.place] = newValue }
   }
 
-  /// Counts a row of a table in.
+  /// Adds a row of the table at a place.
   mutating func add(_ proof: Proof, at place: Int) { digests[place].add(proof) }
 
-  /// Takes a row of a table out.
+  /// Removes a row of the table at a place.
   mutating func remove(_ proof: Proof, at place: Int) { digests[place].remove(proof) }
 
-  /// Of all tables together.
+  /// The digest of all tables together.
   var total: Digest {
     var total = Digest()
     for place in digests.indices { total.add(digests[place]) }
     return total
   }
 
-  /// How many rows there are in all tables.
+  /// The number of rows in all tables.
   var count: Int64 {
     var count: Int64 = 0
     for place in digests.indices { count += digests[place].count }
     return count
   }
 
-  /// Counts rows in that were counted elsewhere.
+  /// Adds the rows of other digests.
   mutating func add(_ other: TableDigests) {
     for place in digests.indices { digests[place].add(other.digests[place]) }
   }
 }
 
-/// What there is only one of.
+/// The content of the only row of `setting`.
 struct Settings: Equatable, Sendable {
-  /// The account's name.
+  /// The name of the account.
   var account: Text?
-  /// The machine under the daemon; nil before it was recorded.
+  /// The machine on which the daemon runs; nil before it was recorded.
   var machine: MachineRecord?
-  /// The store was sealed.
+  /// Whether the store was sealed.
   var isSealed = false
 }
 
-/// The digests of events whose numbers are neighbours: they go together, and none of them is read once more for it.
+/// The digests of blocks of events with consecutive numbers.
+///
+/// The events of a block are removed together, without being read again.
 struct EventBlocks: Sendable {
-  /// How many numbers a block has.
+  /// The number of sequence numbers in a block.
   static let size = Int64(Bound.spareEvents)
-  /// By the place of the block among all there ever were; without what is counted in ``latest``.
+  /// The digest of each block by its number, without the events counted in `latest`. Block 0 holds the first events.
   private var digests: [Int64: Digest] = [:]
-  /// The block of the event that was counted in last, and those of it that were so one after the other. They are known
-  /// by themselves: what was committed is kept during a commit, so a dictionary would be copied by each.
+  /// The block of the event added last, and the digest of the events added to it in a row.
+  ///
+  /// Both are kept outside the dictionary: the committed ledger shares the dictionary during a commit, so changing the
+  /// dictionary would copy it in every commit.
   private var last: Int64 = 0
   private var latest = Digest()
 
-  /// Counts an event in.
+  /// Adds an event.
   mutating func add(_ proof: Proof, of sequence: Int64) {
     let block = sequence / Self.size
     if block != last {
@@ -171,18 +175,18 @@ struct EventBlocks: Sendable {
     latest = Digest()
   }
 
-  /// Counts others in.
+  /// Adds the blocks of another collection.
   mutating func add(_ other: EventBlocks) {
     for (block, digest) in other.digests { digests[block, default: Digest()].add(digest) }
     if other.latest.count > 0 { digests[other.last, default: Digest()].add(other.latest) }
   }
 
-  /// The number with which the block of an event begins.
+  /// Returns the first sequence number of the block of an event.
   static func start(of sequence: Int64) -> Int64 { sequence / size * size }
 
-  /// Lets go of the blocks before the one that begins with a number.
+  /// Removes the blocks before the one that begins with a sequence number.
   ///
-  /// - Returns: the digest of each.
+  /// - Returns: the digest of each removed block.
   mutating func remove(before start: Int64) -> [Digest] {
     keepLatest()
     let old = digests.keys.filter { $0 < start / Self.size }

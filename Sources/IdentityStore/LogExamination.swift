@@ -1,26 +1,27 @@
 import Glibc
 import LinuxSystem
 
-/// Tells a log that a power cut has cut short from one that was damaged (sqlite.org/fileformat.html, section 4).
+/// Distinguishes a WAL cut off by a power cut from a damaged one (sqlite.org/fileformat.html, section 4).
 ///
-/// SQLite reads a log up to the first frame that does not check, and takes what it has up to there for all there was. A
-/// commit begins behind the sync of the one before, so a power cut leaves the frames of one commit torn, and never those of
-/// two: where the ends of two commits stand behind that frame, one of them was synced, and acknowledged.
+/// SQLite reads a WAL up to the first frame with a wrong checksum, and takes that frame for the end of the WAL. A
+/// commit begins after the sync of the commit before it, so a power cut tears the frames of one commit and never
+/// those of two. If the last frames of two commits come after the first wrong frame, one of these commits was synced
+/// and acknowledged.
 struct LogExamination {
-  /// How many ends of commits stand behind the place where the log does not check any more.
+  /// The number of commits whose last frame is at or after the first frame with a wrong checksum.
   private(set) var unreadCommits = 0
 
-  /// Whether commits were lost that had been synced.
+  /// Whether synced commits were lost.
   var isDamaged: Bool { unreadCommits > 1 }
 
   private static let headerLength = 32
   private static let frameHeaderLength = 24
-  /// Pages of this store are of one size.
+  /// The size of every page of this store, in bytes.
   private static let pageLength = 4_096
   private static let frameLength = frameHeaderLength + pageLength
   private static let framesAtOnce = 64
 
-  /// Reads a log; one that is missing or empty is in order.
+  /// Examines a WAL. A missing or empty WAL is intact.
   init(of name: String, in folder: borrowing Folder) throws(SystemError) {
     let file: Descriptor
     do {
@@ -43,7 +44,7 @@ struct LogExamination {
       for place in 0..<count {
         let start = place * Self.frameLength
         let own = frames[(start + 8)..<(start + 16)]
-        // Without a header that checks the first frame says which ones belong together.
+        // If the header is wrong, the salts of the first frame identify the frames that belong together.
         if salts.isEmpty { salts = ArraySlice(Array(own)) }
         let isOfThisLog = own.elementsEqual(salts)
         if isValid {
@@ -58,7 +59,7 @@ struct LogExamination {
   }
 }
 
-/// The checksum of a log (sqlite.org/fileformat.html, section 4.2).
+/// The checksum of a WAL (sqlite.org/fileformat.html, section 4.2).
 private struct Checksum {
   let isBigEndian: Bool
   private var first: UInt32 = 0
@@ -66,7 +67,7 @@ private struct Checksum {
 
   init(isBigEndian: Bool) { self.isBigEndian = isBigEndian }
 
-  /// Takes bytes in, whose number is a multiple of eight.
+  /// Adds bytes, whose number must be a multiple of eight.
   mutating func add(_ bytes: ArraySlice<UInt8>) {
     unsafe bytes.withUnsafeBytes { bytes in
       for place in stride(from: 0, to: bytes.count, by: 8) {
@@ -81,7 +82,7 @@ private struct Checksum {
     return isBigEndian ? UInt32(bigEndian: word) : UInt32(littleEndian: word)
   }
 
-  /// Whether these eight bytes are it, each half the most significant byte first.
+  /// Returns whether eight bytes are the checksum, as two big-endian words.
   func matches(_ bytes: ArraySlice<UInt8>) -> Bool {
     unsafe bytes.withUnsafeBytes { bytes in
       unsafe UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)) == first

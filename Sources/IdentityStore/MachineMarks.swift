@@ -1,13 +1,13 @@
 import IdentityCore
 
-/// What tells one machine from another, as the machine has it. It is never stored: ``MachineFingerprint`` is.
+/// The marks that distinguish one machine from another. Only their hashes are stored, as a ``MachineFingerprint``.
 package struct MachineMarks: Sendable {
-  /// The machine-id (machine-id(5)), in any form that stays the same; nil where there is none.
+  /// The machine-id (machine-id(5)) in any stable encoding; nil if the machine has none.
   package var machineID: [UInt8]?
-  /// What the hardware calls itself, such as its UUID; nil where it does not.
+  /// An identifier that the hardware reports, such as its UUID; nil if it reports none.
   package var hardware: [UInt8]?
 
-  /// Takes the marks as they were read.
+  /// Takes the marks as read from the machine.
   package init(machineID: [UInt8]? = nil, hardware: [UInt8]? = nil) {
     self.machineID = machineID
     self.hardware = hardware
@@ -15,8 +15,9 @@ package struct MachineMarks: Sendable {
 }
 
 extension Authenticator {
-  /// The marks hashed with the store's key, as 64 lower-case hexadecimal digits each: two stores, or two kinds of mark,
-  /// have nothing in common for the same machine.
+  /// Returns the marks hashed with the store's key, as 64 lower-case hexadecimal digits each.
+  ///
+  /// The hashes for one machine are unrelated between two stores, and between the two kinds of mark.
   func fingerprint(of marks: MachineMarks) -> MachineFingerprint {
     func hashed(_ name: String, _ mark: [UInt8]?) -> Text? {
       mark.map { Text(trusted: hexadecimal(proof(table: "mark of the \(name)", [.blob($0)]))) }

@@ -2,51 +2,52 @@ import CSodium
 import IdentityCore
 import LinuxSystem
 
-/// Where a master key comes from.
+/// The source of a master key.
 package enum KeySource: String, Sendable {
-  /// The service manager's credential `identityd.key`.
+  /// The credential `identityd.key` of the service manager.
   case credential
   /// The file in the state directory.
   case file
 }
 
-/// Keys that the service manager handed over (systemd.exec(5), "Credentials"), as they came.
+/// The content of keys that the service manager handed over (systemd.exec(5), "Credentials").
 package struct KeyCredentials: Sendable {
-  /// `identityd.key`.
+  /// The content of `identityd.key`.
   package var current: [UInt8]?
-  /// `identityd.key.previous`, which `current` is to take the place of.
+  /// The content of `identityd.key.previous`, the key that `current` is to replace.
   package var previous: [UInt8]?
 
-  /// Takes what was handed over.
+  /// Takes the content of the credentials.
   package init(current: [UInt8]? = nil, previous: [UInt8]? = nil) {
     self.current = current
     self.previous = previous
   }
 }
 
-/// A key that wraps the data key, and does nothing else.
+/// A key that wraps the data key and has no other use.
 final class MasterKey: Sendable {
-  /// What fewer bytes than these cannot be a key.
+  /// The minimum length of a key, in bytes.
   static let shortest = 32
   static let credentialName = "the credential identityd.key"
   static let fileName = "master.key"
-  /// The file's successor, until the data key is wrapped in it.
+  /// The file of the next master key, until the data key is wrapped in it.
   static let nextFileName = "master.key.next"
 
   let source: KeySource
-  /// The file it is in, or the name of the credential.
+  /// The name of the file, or of the credential, that contains the key.
   let name: String
-  /// Tells which key wrapped something, and nothing of the key.
+  /// Identifies the key without revealing anything about it.
   let id: Text
   private let key: SealingKey
 
-  /// Makes a key of at least ``shortest`` bytes and wipes the array they came in; nil for fewer.
+  /// Makes a key of at least ``shortest`` bytes and wipes the array.
   ///
-  /// Any form will do, as digits or raw: the key is the BLAKE2b of all of it.
+  /// Nil for fewer bytes, or if guarded memory cannot be allocated. The bytes may have any form, such as digits or raw:
+  /// the key is the BLAKE2b hash of all of them.
   init?(consuming content: inout [UInt8], source: KeySource, name: String) {
     guard content.count >= Self.shortest, sodium_init() >= 0 else { return nil }
     var key = keyedHash(content, key: Array("identityd master key".utf8))
-    // libsodium leaves the last of what it hashed on the stack.
+    // libsodium leaves the last part of its input on the stack.
     sodium_stackzero(4_096)
     unsafe content.withUnsafeMutableBytes { buffer in
       if let start = buffer.baseAddress { unsafe sodium_memzero(start, buffer.count) }
@@ -67,7 +68,7 @@ final class MasterKey: Sendable {
     return WrappedKey(master: id, source: source, created: created, sealed: sealed)
   }
 
-  /// The data key that it wrapped; nil where it was another one.
+  /// Unwraps a data key; nil if another master key wrapped it.
   func unwrap(_ wrapped: WrappedKey, of store: UUID) -> DataKey? {
     guard wrapped.sealed.count == SealingKey.length + SealingKey.overhead else { return nil }
     var bytes = [UInt8](repeating: 0, count: SealingKey.length)
@@ -80,36 +81,38 @@ final class MasterKey: Sendable {
 
 /// The data key as it is stored.
 struct WrappedKey: Equatable, Sendable {
-  /// The ID of the master key that wrapped it.
+  /// The ID of the master key that wrapped the data key.
   let master: Text
-  /// Where that came from.
+  /// The source of that master key.
   let source: KeySource
-  /// When it was wrapped.
+  /// The time at which the data key was wrapped.
   let created: Timestamp
   let sealed: [UInt8]
 
-  /// It opens in its own store alone.
+  /// Returns the associated data, which binds the wrapped data key to its store.
   fileprivate static func associated(_ store: UUID) -> [UInt8] { Array("identityd data key \(store)".utf8) }
 }
 
-/// The key that seals what is said of items, and their secrets.
+/// The key that seals the labels, attributes and secrets of items.
 final class DataKey: Sendable {
   let sealing: SealingKey
 
-  /// Takes the key over and wipes the array it came in.
+  /// Moves the key into guarded memory and wipes the array.
+  ///
+  /// Nil if the key has another length, or if guarded memory cannot be allocated.
   init?(consuming bytes: inout [UInt8]) {
     guard let sealing = SealingKey(consuming: &bytes) else { return nil }
     self.sealing = sealing
   }
 
-  /// Draws a key at random.
+  /// Draws a random key; nil if guarded memory cannot be allocated.
   static func random() throws(SystemError) -> DataKey? {
     var bytes = [UInt8](repeating: 0, count: SealingKey.length)
     try Entropy.fill(&bytes)
     return DataKey(consuming: &bytes)
   }
 
-  /// Wraps it in a master key.
+  /// Wraps the data key in a master key.
   func wrapped(in master: MasterKey, of store: UUID, created: Timestamp) -> WrappedKey {
     master.wrap(sealing, of: store, created: created)
   }

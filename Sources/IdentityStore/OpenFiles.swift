@@ -1,10 +1,11 @@
 import IdentityCore
 import LinuxSystem
 
-/// A connection with the statements compiled for it.
+/// An open connection with its statements.
 struct OpenFiles: ~Copyable, Sendable {
   let database: Database
-  /// Which files the connection writes: others under the same names would take their place at the next start.
+  /// The identities of the files that the connection writes. If other files take their names, the next
+  /// start uses those.
   private let file: FileStatus
   private let log: FileStatus
   private let begin: Statement
@@ -12,7 +13,7 @@ struct OpenFiles: ~Copyable, Sendable {
   private let rollback: Statement
   /// Nil for a store of an earlier version, which is not written.
   private let tables: Tables?
-  /// Nil for a store that had no items yet.
+  /// Nil for a store of a version without items.
   private let secrets: SecretStatements?
 
   init(_ database: consuming Database, version: Int64, in directory: borrowing StateDirectory) throws {
@@ -22,7 +23,7 @@ struct OpenFiles: ~Copyable, Sendable {
     let tables = version == Schema.version ? try Tables(database) : nil
     let secrets = version > VersionTwo.version ? try tables?.secret ?? SecretStatements(database) : nil
     let rollback = database.prepare("ROLLBACK")
-    // It may be needed where there is no memory.
+    // Compiled in advance: memory may be exhausted when the rollback is needed.
     try rollback.compile()
     self.tables = tables
     self.secrets = secrets
@@ -34,15 +35,14 @@ struct OpenFiles: ~Copyable, Sendable {
     self.database = database
   }
 
-  /// Whether those are the files this connection writes.
+  /// Returns whether the connection writes to these files.
   func writes(to file: FileStatus, log: FileStatus) -> Bool { file.isSame(as: self.file) && log.isSame(as: self.log) }
 
-  /// Writes in one transaction, synced when this returns: what `body` does, and the store's own row.
+  /// Runs `body` and writes the row of `store` in one transaction, which is synced on return.
   ///
-  /// - Throws: ``UncertainCommit`` where all was written but perhaps not synced, else a `DatabaseError`.
-  ///
-  /// - Parameter sealing: nil where the key of items is missing.
-  /// - Returns: what is committed then.
+  /// - Parameter sealing: nil if the key of items is missing.
+  /// - Returns: the committed ledger.
+  /// - Throws: ``UncertainCommit`` if COMMIT failed but all of the transaction may be on disk, else a `DatabaseError`.
   func commit(
     identity: UUID, created: Timestamp, after ledger: Ledger, _ sealing: ItemSealing?,
     _ authenticator: borrowing Authenticator, _ body: (inout Edit) throws(DatabaseError) -> Void
@@ -52,7 +52,7 @@ struct OpenFiles: ~Copyable, Sendable {
     next.revision += 1
     var edit = Edit(tables, consume next, sealing)
     try begin.run()
-    // Where the rollback fails too, the rewrite reads what was committed before: an open transaction is not in it.
+    // A failed rollback is ignored: an open transaction is not part of the committed state that a rewrite reads.
     do throws(DatabaseError) {
       try body(&edit)
       try edit.finish(identity: identity, created: created, after: ledger, authenticator)
@@ -64,37 +64,37 @@ struct OpenFiles: ~Copyable, Sendable {
       try end.run()
     } catch {
       try? rollback.run([])
-      // The frame that ends a commit comes last, and found no room.
+      // The disk had no room for the last frame, which ends the commit. So no start finds the commit.
       if error.isFull { throw error }
       throw UncertainCommit(cause: error)
     }
     return edit.ledger
   }
 
-  /// The secret of an item as it is stored; nil where there is none.
+  /// Returns the secret of an item as it is stored, or nil if there is none.
   func secret(of item: Item) throws(DatabaseError) -> StoredSecret? { try secrets?.find(item.number) }
 
-  /// Writes everything that is committed into a new file. It is not synced.
+  /// Writes all committed content into a new file, without syncing it.
   func copy(into path: String) throws(DatabaseError) {
     try database.prepare("VACUUM INTO ?1").run([.text(path)])
   }
 }
 
-/// A commit failed so late that the disk may have all of it: a start that finds it there brings it into force. A rewrite
-/// leaves it out.
+/// A commit that failed so late that the disk may have all of it.
 ///
-/// Nothing can settle that at once: a word on it would have to be written to the disk that has just failed to take one.
+/// If the next start finds the commit, the commit takes effect. A rewrite of the store leaves it out. The outcome
+/// cannot be settled at once: a record of it would have to be written to the disk that has just failed.
 struct UncertainCommit: Error {
   let cause: any Error
 }
 
 extension Database {
-  /// Makes the tables of this version and what they begin with, in one transaction.
+  /// Creates the tables of this version and their first rows, in one transaction.
   ///
   /// - Parameters:
-  ///   - preparation: what has to happen before, in the same transaction.
-  ///   - revision: that of the rows.
-  ///   - key: the new data key.
+  ///   - preparation: SQL to execute first, in the same transaction.
+  ///   - revision: the revision of the rows.
+  ///   - key: the new data key, wrapped.
   func create(
     after preparation: String = "", identity: UUID, created: Timestamp, revision: Int64, settings: Settings,
     key: WrappedKey, changes: [Change], _ authenticator: borrowing Authenticator

@@ -3,18 +3,19 @@ package import IdentityCore
 import LinuxSystem
 
 extension Store {
-  /// Opens the store of a state directory, or makes it at a first start.
+  /// Opens the store of a state directory, or creates it at a first start.
   ///
-  /// A first start is one where neither the database nor its witness is there. Anything else that is missing or does not
-  /// prove is damage: it is named, kept, and nothing is made up in its place. A sealed store makes a first start as well:
+  /// A first start finds neither a database nor a witness. Anything else that is missing or cannot be verified is
+  /// damage: it is reported and kept, and nothing is made up in its place. A sealed store leads to a first start too:
   /// it is removed.
   ///
   /// - Parameters:
-  ///   - now: the time that a new store is marked with.
-  ///   - identity: a fresh random UUID, for a new store.
-  ///   - machine: the machine under the daemon. Only hashes of its marks are kept.
-  ///   - credentials: master keys that the service manager handed over.
-  /// - Throws: where it was written by a later version, or the disk refuses so early that nothing can be served.
+  ///   - now: the time at which a new store is created.
+  ///   - identity: a random UUID for a new store.
+  ///   - machine: the marks of the machine. Only their hashes are kept.
+  ///   - credentials: the master keys that the service manager handed over.
+  /// - Throws: a ``StoreFailure`` if a later version wrote the store, or if the disk fails before anything
+  ///   can be served.
   package static func open(
     _ directory: consuming StateDirectory, options: Options, now: Timestamp, identity: UUID, machine: MachineMarks,
     credentials: consuming KeyCredentials = KeyCredentials()
@@ -63,9 +64,9 @@ extension Store {
     }
   }
 
-  /// Opens a connection and settles how it writes.
+  /// Opens a connection and configures how it writes.
   ///
-  /// - Parameter readOnly: whether it is expected that nothing can be written.
+  /// - Parameter readOnly: whether the file system is known to be read-only.
   static func connect(_ path: String, _ options: Options, readOnly: Bool) throws(DatabaseError) -> Database {
     let database = try Database(path: path, create: false, readOnly: readOnly)
     try database.execute(
@@ -73,21 +74,24 @@ extension Store {
     guard try database.text("PRAGMA journal_mode = WAL") == "wal" else {
       throw DatabaseError(action: "switch to a write-ahead log", code: 8)
     }
-    // A commit is synced before it is acknowledged; the default of WAL would sync only at a checkpoint.
+    // Syncs each commit before it is acknowledged. With `synchronous = NORMAL`, only a checkpoint would sync.
     try database.execute("PRAGMA synchronous = FULL")
-    // SQLite would swallow the failure of a checkpoint of its own: the writer makes them, see Store.commit.
+    // SQLite would ignore the failure of an automatic checkpoint. The writer checkpoints instead, see Store.commit.
     try database.execute("PRAGMA wal_autocheckpoint = 0")
-    // The log is used again and again. One that a large commit, or a reader in the way, made long is cut to this: to more
-    // than what it has each time it is written back, or it would be made longer again each time.
+    // Commits overwrite the WAL from its beginning. If a large commit or a reader in the way made the WAL longer than
+    // this limit, SQLite truncates it. The limit exceeds the usual length at a checkpoint, so that the WAL does not
+    // shrink and grow each time.
     let limit = max(Options().checkpointSize, options.checkpointSize / 4 * 5)
     try database.execute("PRAGMA journal_size_limit = \(limit)")
-    // SQLite falls back to a read-only descriptor without a word (SQLITE_READONLY is 8).
+    // SQLite falls back to a read-only descriptor silently (SQLITE_READONLY is 8).
     guard readOnly || !database.isReadOnly else { throw DatabaseError(action: "open for writing", code: 8) }
     return database
   }
 
-  /// Renames the master keys of a store that is gone: something that was set aside may need them, and a new store gets its
-  /// own. Once only: the one that a first start makes which then fails is used by the next.
+  /// Renames the master keys of a store that is gone, because a file that was set aside may need them.
+  ///
+  /// The new store gets keys of its own. The keys are renamed only once: if a first start makes a key and then fails,
+  /// the next first start uses that key.
   private static func setMasterKeysAside(in directory: borrowing StateDirectory, _ now: Timestamp) throws
     -> [StoreNotice]
   {
@@ -106,7 +110,9 @@ extension Store {
 
   static func asideName(_ name: String, _ now: Timestamp) -> String { asidePrefix(name) + "\(now.milliseconds)" }
 
-  /// Reads the version from the file's header before SQLite may touch the file (sqlite.org/fileformat.html, offset 60).
+  /// Refuses a database of a later version, before SQLite may touch the file.
+  ///
+  /// Reads the version from the header of the file (sqlite.org/fileformat.html, offset 60).
   private static func refuseNewer(in directory: borrowing StateDirectory, path: String) throws {
     guard let status = try directory.folder.status(of: fileName) else { return }
     guard status.isRegular else { throw StoreFailure.unusable(path: path, reason: "it is not a regular file") }
@@ -122,7 +128,7 @@ extension Store {
   }
 }
 
-/// What stands in the state directory.
+/// The database and witnesses found in the state directory.
 struct Found {
   let database: FileStatus?
   let witness: [UInt8]?
@@ -134,11 +140,11 @@ struct Found {
     latest = try LatestWitness.read(in: directory.folder)
   }
 
-  /// Neither a database nor a witness.
+  /// Whether there is neither a database nor a witness.
   var isFirstStart: Bool { database == nil && witness == nil && latest == nil }
 }
 
-/// One start: what is found, step by step.
+/// The state of one start, completed step by step.
 struct Opening: ~Copyable {
   let path: String
   let options: Store.Options
@@ -149,7 +155,10 @@ struct Opening: ~Copyable {
   let fingerprint: MachineFingerprint
   let disk: StartReading
   var isSealedHere = false
-  /// Whether the key proves a witness of this store: its revision is then known.
+  /// Whether the store key verified a witness.
+  ///
+  /// Identifiers are derived only if the key verified a witness or the row of `store`, because the key may belong to
+  /// another store.
   private var isWitnessed = false
   var files: OpenFiles?
   var reading = Reading()
@@ -172,10 +181,10 @@ struct Opening: ~Copyable {
     self.notices = notices
   }
 
-  /// The store that was found or made.
+  /// Returns the store that was found or created.
   consuming func opened(_ directory: consuming StateDirectory) throws(SystemError) -> Store {
     let latest = openLatest(in: directory)
-    // All of it was read, and little of that is written again soon.
+    // Everything was read, and little of it is written again soon.
     files?.database.releaseMemory()
     var registry = reading.registry
     if let refusal = condition.refusal { registry.explain(refusal) }
@@ -185,7 +194,6 @@ struct Opening: ~Copyable {
     let content = StoreContent(
       registry: registry, events: reading.events, epoch: reading.ledger.epoch, fingerprint: fingerprint,
       isSealedHere: isSealedHere, condition: condition, notices: notices, source: disk.source)
-    // Nothing may be derived with the key of another store.
     let derivation = isWitnessed || reading.store != .zero ? try key.derivation() : nil
     let keyFiles = try KeyFiles(in: directory.folder)
     return Store(
@@ -194,7 +202,7 @@ struct Opening: ~Copyable {
       derivation: derivation, latest: latest, keyFiles: keyFiles, found: content, condition: condition)
   }
 
-  /// Where nothing can be written there is no commit that it could tell of.
+  /// Opens `witness.latest`; nil if nothing can be written, because there are no commits to record then.
   private mutating func openLatest(in directory: borrowing StateDirectory) -> LatestWitness? {
     guard condition == .writable else { return nil }
     do {
@@ -208,7 +216,7 @@ struct Opening: ~Copyable {
 
   // MARK: Later starts
 
-  /// Reads what stands there, and names what is wrong with it. A sealed store is only read.
+  /// Reads an existing store and reports its damage. A sealed store is only read.
   mutating func load(_ found: Found, in directory: borrowing StateDirectory) throws {
     guard key.isKnown else {
       return reject("its key, \(StoreKey.fileName), is missing or damaged: nothing in it can be proven")
@@ -233,7 +241,8 @@ struct Opening: ~Copyable {
     do {
       try readTwice(in: directory)
     } catch let error as DatabaseError where error.saysDamaged || error.isAboutContent {
-      // A read that fails looks the same to SQLite. What was read whole, from end to end, is judged by its content.
+      // For SQLite a failed read looks like damage. The content is judged only after all files were read
+      // from end to end.
       if let reason = try StartReading(in: directory.folder).failure { return cannotRead(reason) }
       return try setAside(in: directory, found, "\(error)")
     }
@@ -254,7 +263,7 @@ struct Opening: ~Copyable {
     if condition == .writable { settle(found, in: directory) }
   }
 
-  /// Brings a store of an earlier version to this one. Where the disk refuses, what was read is served.
+  /// Migrates a store of an earlier version to this version. If the disk refuses, the store is served as it was read.
   private mutating func migrate(in directory: borrowing StateDirectory) throws {
     let version = reading.version
     guard version < Schema.version else { return }
@@ -262,14 +271,14 @@ struct Opening: ~Copyable {
       reading = try Store.migrated(reading, &files, in: directory, key.authenticator, &keys, options, at: now)
       notices.append(.migrated(from: version))
     } catch {
-      // Without a connection it was migrated, and could not be opened again.
+      // If there is no connection, the migration succeeded, but the store could not be opened again.
       guard files != nil else { throw error }
       condition = StoreCondition(after: error)
       notices.append(.condition(condition))
     }
   }
 
-  /// One failed read can look like damage: only a second connection that says the same is believed.
+  /// Reads the store, and if that reports damage, once more on a new connection: one failed read can look like damage.
   private mutating func readTwice(in directory: borrowing StateDirectory) throws {
     do {
       try read(in: directory)
@@ -279,7 +288,7 @@ struct Opening: ~Copyable {
     }
   }
 
-  /// Reads the store on a new connection, which stays open.
+  /// Reads the store on a new connection, and keeps the connection open.
   mutating func read(in directory: borrowing StateDirectory) throws {
     let database = try Store.connect(path, options, readOnly: directory.isReadOnly)
     try Store.refuse(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
@@ -319,11 +328,11 @@ struct Opening: ~Copyable {
     }
   }
 
-  /// Makes the store fit for changes.
+  /// Completes the start of a store that can be written: checkpoints the WAL, and renews witness and keys if necessary.
   ///
-  /// The log is written back, because a write that failed before a crash may have left blocks in it that do not survive a
-  /// power cut. Without a witness the store may be an older copy, so its next sequence numbers may already be in use: it
-  /// begins a new epoch.
+  /// The checkpoint is necessary because a write that failed before a crash may have left blocks in the WAL that a
+  /// power cut would lose. Without a witness the store may be an older copy, whose next event numbers may have been
+  /// given out before, so a new epoch begins.
   private mutating func settle(_ found: Found, in directory: borrowing StateDirectory) {
     do {
       try files?.database.checkpoint()
@@ -346,7 +355,7 @@ struct Opening: ~Copyable {
     if let next { reading.ledger = next }
   }
 
-  /// What the witness is to say.
+  /// The content of the witness file.
   private var witness: [UInt8] {
     Witness(store: reading.store, revision: reading.ledger.revision).bytes(key.authenticator)
   }

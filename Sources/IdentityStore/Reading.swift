@@ -1,8 +1,8 @@
 import IdentityCore
 
-/// What one pass over a database proved.
+/// The verified content of a database, from one pass over it.
 struct Reading {
-  /// Its schema version.
+  /// The schema version of the database.
   private(set) var version = Schema.version
   var registry = Registry()
   /// The events that are kept, without a gap up to the last one.
@@ -10,23 +10,23 @@ struct Reading {
   var store = UUID.zero
   var created = Timestamp(milliseconds: 0)
   var ledger = Ledger()
-  /// The data key, and which master key opened it; nil where none did.
+  /// The data key and the master key that opened it; nil if no master key did.
   private(set) var unwrapped: (key: DataKey, master: MasterKey)?
-  /// What is not as this daemon wrote it; empty when everything is.
+  /// A description of each part that is not as this daemon wrote it; empty if there is no damage.
   var damage: [String] = []
-  /// Of all rows, in a store of an earlier version, which has no digest for each table.
+  /// The digest of all rows in a store of an earlier version, which has no digest for each table.
   private var total: Digest?
 
-  /// Nothing was read.
+  /// Creates an empty reading.
   init() {}
 
-  /// Reads and proves every row.
+  /// Reads and verifies every row.
   ///
-  /// A row without a valid proof is named and left out. Where the rows of a table are not those that its digest counts, one
-  /// may be of an earlier time, and nobody can say which: nothing of that table is then served. Without the store's own row
-  /// there is no digest, and nothing is served at all (Decisions/0048).
+  /// A row without a valid proof is reported and left out. If the rows of a table do not match its digest, some row may
+  /// be out of date, and it is unknown which one, so nothing of that table is served. Without the row of `store` there
+  /// is no digest, so nothing is served at all (Decisions/0048).
   ///
-  /// - Parameter path: that of the database, where some of it may be read on another thread.
+  /// - Parameter path: the path of the database, if a second thread may read a part of it.
   init(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ keys: StoreKeys, path: String? = nil
   ) throws(DatabaseError) {
@@ -65,7 +65,9 @@ struct Reading {
     judge(found, isCounted: isCounted)
   }
 
-  /// Lets go of what may be of an earlier time.
+  /// Drops the content of tables that may be out of date.
+  ///
+  /// - Parameter isCounted: whether the row of `store`, which contains the digests, was verified.
   mutating func judge(_ found: ProvenRows, isCounted: Bool) {
     var inDoubt: Records = isCounted ? [] : .all
     if let total, !found.isCurrent(by: total) {
@@ -82,9 +84,9 @@ struct Reading {
     if inDoubt.contains(.events) { events = [] }
   }
 
-  /// Reads a closed file. One that is no database of this schema is damaged, too.
+  /// Reads a file that has no open connection. A file that is no database of this schema counts as damaged.
   ///
-  /// - Throws: what says nothing of the content of the file.
+  /// - Throws: errors that say nothing about the content of the file.
   init(path: String, _ authenticator: borrowing Authenticator, _ keys: StoreKeys) throws(DatabaseError) {
     do {
       let database = try Database(path: path, create: false)
@@ -103,8 +105,8 @@ extension Reading {
   /// Reads a table row by row.
   ///
   /// - Parameters:
-  ///   - found: counts the rows in.
-  ///   - take: takes a proven row in; false where it is none that this program writes.
+  ///   - found: receives the digests and the damage of the rows.
+  ///   - take: decodes a verified row; returns false if this program would not write such a row.
   mutating func read(
     _ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
     _ found: inout ProvenRows, _ take: (inout Reading, borrowing RowBytes) -> Bool
@@ -112,9 +114,9 @@ extension Reading {
     try found.read(table, database, authenticator) { row, _ in take(&self, row) }
   }
 
-  /// Reads the store's own row.
+  /// Reads the row of `store`.
   ///
-  /// - Returns: whether there is one that proves.
+  /// - Returns: whether there is a row that was verified.
   mutating func readStore(_ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator)
     throws(DatabaseError) -> Bool
   {
@@ -152,7 +154,7 @@ extension Reading {
     return true
   }
 
-  /// Says that the proven rows of a table, or of all, are not those that the digest counts.
+  /// Reports that the verified rows of a table, or of all tables, do not match the digest.
   private mutating func nameWrongRows(of table: String?, _ found: Digest, _ expected: Digest) {
     let (holder, rows) =
       table.map { ("table \($0)", "the \(found.count) rows of \($0)") } ?? ("it", "its \(found.count) rows")
@@ -162,7 +164,7 @@ extension Reading {
         : "\(holder) holds \(found.count) proven rows and should hold \(expected.count)")
   }
 
-  /// Reads the data key. Where no master key opens it the items are there all the same, and not to be used.
+  /// Reads the data key. If no master key opens it, the items are kept but cannot be used.
   private mutating func readDataKey(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows,
     _ keys: StoreKeys
@@ -179,12 +181,12 @@ extension Reading {
     }
   }
 
-  /// What it takes to use items; nil where their key is missing.
+  /// Returns the guarded memory and the key to use items; nil if the key is missing.
   func sealing(_ keys: StoreKeys) -> ItemSealing? {
     (unwrapped?.key.sealing).map { ItemSealing(memory: keys.memory, key: $0, store: store) }
   }
 
-  /// Apps and identifiers are put into their tables once it is known how many there are.
+  /// Reads all apps before building their table, whose size is then known. Identifiers are read likewise.
   private mutating func readApps(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
   ) throws(DatabaseError) {
@@ -255,9 +257,9 @@ extension Reading {
 // MARK: - Events
 
 extension Reading {
-  /// Keeps the events that follow each other without a gap up to the last one there was.
+  /// Keeps the events that lead up to the last sequence number without a gap.
   ///
-  /// - Returns: what is missing before them, in words.
+  /// - Returns: a description of the events missing before those kept; nil if none is missing.
   private mutating func cutEvents() -> String? {
     ledger.lastEvent = max(ledger.lastEvent, events.last?.sequence ?? 0)
     registry.resume(after: ledger.lastEvent)

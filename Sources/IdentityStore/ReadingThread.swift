@@ -1,15 +1,16 @@
 import IdentityCore
 import LinuxSystem
 
-/// Reads and proves the events and some of the items on a thread and a connection of its own, while the others are read:
-/// a large store is there in little more than half the time.
+/// Reads and verifies the events and some of the items on a thread and a connection of its own.
+///
+/// The other tables are read meanwhile, so a large store is read in little more than half the time.
 final class ReadingThread {
   private var thread: Thread?
   private let work: Work
-  /// It reads the items behind this number.
+  /// The number of the last item that the caller reads. The thread reads the items after it.
   let lastBefore: Int64
 
-  /// What it reads with, and what came of it.
+  /// The input of the thread, and its result.
   private final class Work: Sendable {
     let path: String
     let authenticator: Authenticator
@@ -40,10 +41,12 @@ final class ReadingThread {
     }
   }
 
-  /// Pages of a database from which on it is worth a thread.
+  /// The size of a database in pages from which on a thread is worth its cost.
   private static let pages: Int64 = 256
 
-  /// Starts it; nil for a small store, and where there is no memory for it: then all is read on one thread.
+  /// Starts the thread.
+  ///
+  /// Nil if the store is small, or if there is no memory for a thread. The caller then reads everything.
   init?(
     path: String, _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ sealing: ItemSealing?
   ) throws(DatabaseError) {
@@ -62,10 +65,10 @@ final class ReadingThread {
 
   deinit { if let thread = thread.take() { thread.join() } }
 
-  /// Waits for its end.
+  /// Waits for the end of the thread and returns its result.
   func part() throws(DatabaseError) -> PartReading {
     if let thread = thread.take() { thread.join() }
-    // Taken out: what two hold is copied once more.
+    // Moved out: a second reference would cause another copy.
     let result = work.outcome.withLock { outcome in
       let result = outcome
       outcome = .success(PartReading())
@@ -75,13 +78,13 @@ final class ReadingThread {
   }
 }
 
-/// Events and items that were read and proven.
+/// Events and items that were read, with the result of their verification.
 struct PartReading: Sendable {
   var rows = ProvenRows()
-  /// In the order of their numbers.
+  /// The verified events in ascending order.
   private(set) var events: [Event] = []
   private(set) var eventBlocks = EventBlocks()
-  /// In the order of their numbers.
+  /// The verified items in ascending order of their numbers.
   private(set) var items: [Item] = []
 
   mutating func readEvents(
@@ -100,7 +103,11 @@ struct PartReading: Sendable {
     eventBlocks = blocks
   }
 
-  /// - Parameter number: only the items behind it are read.
+  /// Reads items. One of the two bounds at most is used.
+  ///
+  /// - Parameters:
+  ///   - number: the number after which the items begin.
+  ///   - end: the number of the last item; nil for no upper bound.
   mutating func readItems(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ sealing: ItemSealing?,
     after number: Int64 = 0, upTo end: Int64? = nil
@@ -119,7 +126,7 @@ struct PartReading: Sendable {
     self.items = items
   }
 
-  /// Takes another part in, which is behind this one.
+  /// Appends the part that follows this one.
   mutating func append(_ other: consuming PartReading) {
     rows.take(other.rows)
     if events.isEmpty { events = other.events } else { events += other.events }
@@ -128,27 +135,29 @@ struct PartReading: Sendable {
   }
 }
 
-/// Rows that were read, whether they prove or not.
+/// The result of reading rows, whether they were verified or not.
 struct ProvenRows: Sendable {
-  /// Of those that do.
+  /// The digests of the verified rows.
   private(set) var digests = TableDigests()
-  /// Of those that do not: by the proofs that stand in them, and by those that their columns make.
+  /// The digests of the other rows: `stored` of the proofs in the rows, `computed` of proofs computed from
+  /// their columns.
   private var stored = TableDigests()
   private var computed = TableDigests()
-  /// Where there are rows that do not.
+  /// The kinds of records that have rows without a valid proof.
   private(set) var incomplete: Records = []
-  /// What is not as this daemon wrote it.
+  /// A description of each row that is not as this daemon wrote it.
   private(set) var damage: [String] = []
 
-  /// Whether the proven rows of a table are those that it should have, and none is of an earlier time.
+  /// Returns whether the verified rows of a table are current: none of them is from an earlier time.
   ///
-  /// Where only columns are damaged, the proofs that stand in all rows are still those that the digest counts. Where only
-  /// proofs are, the columns make them. Where rows were only added, those that prove are enough.
+  /// The digest must match the verified rows, alone or together with the other rows. If only columns are damaged, the
+  /// stored proofs of all rows match. If only proofs are damaged, the proofs computed from the columns match. If rows
+  /// were only added, the verified rows match alone.
   func isCurrent(_ table: Table, by digest: Digest) -> Bool {
     Self.isCurrent(digests[table], stored[table], computed[table], digest)
   }
 
-  /// The same of all tables together.
+  /// Returns whether the rows of all tables together are current.
   func isCurrent(by total: Digest) -> Bool { Self.isCurrent(digests.total, stored.total, computed.total, total) }
 
   private static func isCurrent(_ proven: Digest, _ stored: Digest, _ computed: Digest, _ digest: Digest) -> Bool {
@@ -159,11 +168,11 @@ struct ProvenRows: Sendable {
     }
   }
 
-  /// Reads a table row by row.
+  /// Reads and verifies a table row by row.
   ///
   /// - Parameters:
-  ///   - condition: which rows; all where it is empty.
-  ///   - take: takes a proven row in, and its proof; false where it is none that this program writes.
+  ///   - condition: a WHERE clause; empty for all rows.
+  ///   - take: decodes a verified row, given with its proof; returns false if this program would not write such a row.
   mutating func read(
     _ table: Table, where condition: String = "", _ database: borrowing Database,
     _ authenticator: borrowing Authenticator, _ take: (borrowing RowBytes, Proof) -> Bool
@@ -182,7 +191,7 @@ struct ProvenRows: Sendable {
     }
   }
 
-  /// Takes others in.
+  /// Adds the rows of another reading.
   mutating func take(_ other: ProvenRows) {
     digests.add(other.digests)
     stored.add(other.stored)
@@ -191,7 +200,8 @@ struct ProvenRows: Sendable {
     damage += other.damage
   }
 
-  /// The first columns of a row, for a message; a damaged text is shown as far as it is text.
+  /// Returns the first columns of a row for a message. Only printable ASCII of a text is shown, because it
+  /// may be damaged.
   private static func label(_ columns: [Value]) -> String {
     columns.prefix(4).compactMap { value in
       switch value {

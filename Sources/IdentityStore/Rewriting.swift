@@ -2,23 +2,25 @@ import Glibc
 package import IdentityCore
 import LinuxSystem
 
-// The store is written anew into a second file, which then takes the first one's place. A cut at any moment leaves
-// either the old file with its log, or a whole new file: "rewritten" is the name that only a synced and proven one gets.
+// A rewrite copies the store into a second file, which then replaces the first one. An interruption at any
+// moment leaves either the old file with its WAL, or a complete new file: only a synced and verified file is
+// named "rewritten".
 extension Store {
   static let draftName = "identityd.db.draft"
   static let rewrittenName = "identityd.db.rewritten"
 
-  /// Writes the store anew after a commit failed, so that changes are possible again.
+  /// Rewrites the store after a failed commit, so that changes are possible again.
   ///
-  /// The writer's own registry may be ahead of the disk after a failure: the one returned takes its place.
-  /// - Returns: what the store holds now, or nil when it still cannot be written; ``condition`` then says why.
+  /// The registry of the writer may be ahead of the disk after a failure. The returned registry replaces it.
+  ///
+  /// - Returns: the committed registry, or nil if the store still cannot be written. ``condition`` then has the reason.
   package mutating func heal() -> Registry? {
     switch condition {
     case .damaged, .unreadable: return nil
     case .writable, .full, .unwritable: break
     }
     do {
-      // Nothing that is written elsewhere, or without the lock, would last.
+      // Writes would not last in a directory that was moved away, or under a lock that other readers share.
       guard !directory.isReadOnly else { throw Self.readOnly }
       guard try directory.folder.isInPlace() else { throw moved }
       let registry = try rewrite()
@@ -34,7 +36,9 @@ extension Store {
     call: "write to the file system of the store, which is mounted read-only: remount it, then restart identityd",
     code: EROFS)
 
-  /// Writes the keys anew that are not there any more as they were. What is in their places is set aside.
+  /// Replaces key files that were removed or changed: the store key from memory, the master key by a rotation.
+  ///
+  /// Files in their places are set aside.
   private mutating func restoreKeys() throws {
     condition = .writable
     defer { measure() }
@@ -47,7 +51,7 @@ extension Store {
     if needsMasterFile, found.master != keyFiles.master {
       try setAside(MasterKey.fileName, now)
       keyFiles = try KeyFiles(in: directory.folder)
-      // What was in the file is not known any more, only what it opened.
+      // The content of the file is not in memory any more, only the data key that it unwrapped.
       _ = try rotateKey(at: now)
     }
     keyFiles = try KeyFiles(in: directory.folder)
@@ -60,14 +64,14 @@ extension Store {
   }
 
   private mutating func rewrite() throws -> Registry {
-    // Without a connection an earlier attempt got beyond this step.
+    // If there is no connection, an earlier attempt completed this step.
     if files != nil, try directory.folder.status(of: Self.rewrittenName) == nil {
       do {
         try writeDraft()
-        // One that only the page cache has would be believed here, and be gone after a power cut.
+        // A draft that exists only in the page cache would be verified here, and be lost in a power cut.
         if let lost = try DiskReading.read(Self.draftName, in: directory.folder)?.lostWrite { throw lost }
       } catch {
-        // What it took of a full disk is everybody's.
+        // The draft may occupy space on a full disk that others need.
         try? Self.removeDraft(in: directory)
         throw error
       }
@@ -76,7 +80,7 @@ extension Store {
       try directory.folder.rename(Self.draftName, to: Self.rewrittenName)
       try directory.folder.synchronize()
     }
-    // From here on the old file must not be written: the new one is the store.
+    // From here on the new file is the store, and the old file must not be written.
     files = nil
     try Self.finishRewrite(in: directory)
     let database = try Self.connect(path, options, readOnly: false)
@@ -85,7 +89,7 @@ extension Store {
     try database.checkpoint()
     files = try OpenFiles(database, version: reading.version, in: directory)
     measure()
-    // One that could not be migrated at the start.
+    // The migration at the start failed, so it is repeated.
     if reading.version < Schema.version {
       reading = try Self.migrated(
         reading, &files, in: directory, authenticator, &keys, options,
@@ -97,7 +101,7 @@ extension Store {
     return reading.registry
   }
 
-  /// Only what was acknowledged may be in a file that is to be the store, and all of it.
+  /// Fails unless a file that is to become the store has exactly the acknowledged content.
   private func requireAcknowledged(_ reading: Reading, _ name: String) throws(SystemError) {
     guard reading.damage.isEmpty, reading.ledger.revision == ledger.revision else {
       throw SystemError(
@@ -115,10 +119,11 @@ extension Store {
     try draft.synchronize(name: Self.draftName)
   }
 
-  /// Brings a rewrite that was interrupted to its end, at a start.
+  /// Completes an interrupted rewrite at a start.
   ///
-  /// The file was proven before it got its name. It is proven once more, because the one it replaces is whole too: a
-  /// damaged one is set aside, and the old store stays. Without the key nothing is proven, and nothing touched.
+  /// The file was verified before it got its name. It is verified again, because the store that it replaces is complete
+  /// too: if the file is damaged, it is set aside and the old store stays. Without the store key nothing can be
+  /// verified, so the file is left alone.
   static func finishRewrite(
     in directory: borrowing StateDirectory, _ key: borrowing StoreKey, _ keys: StoreKeys, now: Timestamp,
     _ notices: inout [StoreNotice]
@@ -142,9 +147,9 @@ extension Store {
     try directory.folder.remove(draftName + "-journal")
   }
 
-  /// Puts a whole rewritten store in the place of the old one. Repeating it after a cut does no harm.
+  /// Replaces the old store with a complete rewritten one. Idempotent, so an interrupted call can be repeated.
   ///
-  /// The old log goes first, and durably: beside the new file SQLite would take it for the new file's own.
+  /// The old WAL is removed first, and durably, because SQLite would take it for the WAL of the new file.
   private static func finishRewrite(in directory: borrowing StateDirectory) throws(SystemError) {
     guard try directory.folder.status(of: rewrittenName) != nil else { return }
     try directory.folder.remove(logName)
@@ -155,7 +160,7 @@ extension Store {
 }
 
 extension StoreCondition {
-  /// What a failure leaves possible: a full disk is a condition of its own, because an operator can mend it.
+  /// Maps an error to a condition. A full disk is a condition of its own, because an admin can free space.
   init(after error: any Error) {
     switch error {
     case let error as UncertainCommit: self.init(after: error.cause)

@@ -1,16 +1,16 @@
 import Glibc
 import IdentityCore
 
-/// What is stored as a row, without its revision and its proof.
+/// Content that is stored as a row. Revision and proof are added when the row is written.
 protocol StoredRow {
-  /// Its first column.
+  /// The first column.
   var key: Value { get }
-  /// Appends its columns.
+  /// Appends the columns.
   func append(to row: inout RowBytes)
 }
 
 extension StoredRow {
-  /// The columns by themselves.
+  /// The columns as separate values.
   var columns: [Value] {
     var row = RowBytes()
     append(to: &row)
@@ -24,15 +24,14 @@ extension [Value]: StoredRow {
   func append(to row: inout RowBytes) { for value in self { row.append(value) } }
 }
 
-/// Values as bytes, one behind the other: what a proof is made of, and what SQLite takes the columns of a row from. No two
-/// lists of values have the same.
+/// Values encoded as consecutive bytes: the input of a proof, and the source of the columns that SQLite takes.
 ///
-/// Each value is its kind, its length in eight bytes, the least significant first, and itself. One buffer serves row after
-/// row.
+/// Each value is encoded as its kind in one byte, its length in eight bytes, least significant first, and its content.
+/// The encoding is injective: different lists of values give different bytes. One buffer serves row after row.
 struct RowBytes: Sendable {
-  /// What a value is.
+  /// The kind of a value.
   enum Kind: UInt8 {
-    /// The name of the table stands before the values.
+    /// The name of the table, which stands before the values.
     case table = 1
     case null
     case integer
@@ -40,17 +39,17 @@ struct RowBytes: Sendable {
     case blob
   }
 
-  /// A value, and where it stands.
+  /// The kind of a value, and the range of its content.
   struct Column {
     let kind: Kind?
     let range: Range<Int>
   }
 
   private(set) var bytes: [UInt8] = []
-  /// Where the first value begins: behind the name of the table.
+  /// The offset of the first value, after the name of the table.
   private(set) var start = 0
 
-  /// Begins without a value.
+  /// Creates a row without values.
   init(behind table: String? = nil) {
     bytes.reserveCapacity(512)
     guard let table else { return }
@@ -59,14 +58,14 @@ struct RowBytes: Sendable {
     start = bytes.count
   }
 
-  /// Begins anew, as a row of a table.
+  /// Begins a new row of a table in the same buffer.
   mutating func begin(_ table: Table) {
     bytes.removeAll(keepingCapacity: true)
     bytes.append(contentsOf: table.head)
     start = bytes.count
   }
 
-  // MARK: In
+  // MARK: Encoding
 
   mutating func append(_ value: Value) {
     switch value {
@@ -112,13 +111,13 @@ struct RowBytes: Sendable {
 
   mutating func append(_ time: Timestamp) { append(.text, count: Timestamp.textLength) { time.append(to: &$0) } }
 
-  /// Appends a value that is written piece by piece.
+  /// Appends a value whose content a closure writes piece by piece.
   ///
   /// - Parameters:
-  ///   - count: how many bytes it has.
-  ///   - write: appends them.
+  ///   - count: the length of the content, in bytes.
+  ///   - write: appends the content.
   mutating func append(_ kind: Kind, count: Int, _ write: (inout OutputSpan<UInt8>) -> Void) {
-    // In one piece: there are a dozen of them in a row.
+    // Reserves room once for the whole value: a row has a dozen values.
     bytes.append(addingCapacity: Self.headLength + count) { span in
       Self.append(kind, count: count, to: &span)
       let start = span.count
@@ -131,24 +130,24 @@ struct RowBytes: Sendable {
     bytes.append(addingCapacity: Self.headLength) { Self.append(kind, count: count, to: &$0) }
   }
 
-  /// Appends what stands before a value.
+  /// Appends the kind and the length that precede the content of a value.
   @inline(__always)
   private static func append(_ kind: Kind, count: Int, to span: inout OutputSpan<UInt8>) {
     span.append(kind.rawValue)
     span.append(number: UInt64(count))
   }
 
-  /// Appends values of another row as they are.
+  /// Appends the encoded values of another row.
   mutating func append(valuesOf row: borrowing RowBytes, upTo end: Int) {
     bytes.append(contentsOf: row.bytes[row.start..<end])
   }
 
-  /// Lets go of all that was appended behind that many bytes.
+  /// Removes all bytes after the first `length` bytes.
   mutating func cut(to length: Int) { bytes.removeSubrange(length...) }
 
-  // MARK: Out
+  // MARK: Decoding
 
-  /// The value that begins at a place, as ``append(_:)`` wrote it.
+  /// Returns the value that begins at an offset.
   func column(at place: Int) -> Column { Self.column(at: place, in: bytes) }
 
   static func column(at place: Int, in bytes: [UInt8]) -> Column {
@@ -156,7 +155,7 @@ struct RowBytes: Sendable {
     return Column(kind: Kind(rawValue: bytes[place]), range: start..<start + Int(number(at: place + 1, in: bytes)))
   }
 
-  /// Of a value: its kind, and its length.
+  /// The length of the kind and the length field of a value, in bytes.
   private static let headLength = 9
 
   /// The values, without the name of the table.
@@ -171,7 +170,7 @@ struct RowBytes: Sendable {
     return values
   }
 
-  /// The first value, which is the key of a row.
+  /// The first value, which is the key of a row; nil if there is no value.
   var key: Value? { bytes.count > start ? value(in: column(at: start)) : nil }
 
   private func value(in column: Column) -> Value {
@@ -183,24 +182,24 @@ struct RowBytes: Sendable {
     }
   }
 
-  /// The number that a column of eight bytes is.
+  /// Returns the number in a column of eight bytes.
   func number(in column: Column) -> Int64 { Int64(bitPattern: Self.number(at: column.range.lowerBound, in: bytes)) }
 
-  /// Eight bytes, the least significant first, in one piece.
+  /// Returns the number in eight bytes, least significant first.
   static func number(at place: Int, in bytes: [UInt8]) -> UInt64 {
     unsafe bytes.span.extracting(place..<place + 8).withUnsafeBytes {
       unsafe UInt64(littleEndian: $0.loadUnaligned(as: UInt64.self))
     }
   }
 
-  /// Where that many values end, or all that there are.
+  /// Returns the offset at which the first columns end, or the end of the row if it has fewer columns.
   func end(ofColumns columns: Int) -> Int {
     var end = start
     for _ in 0..<columns where end < bytes.count { end = column(at: end).range.upperBound }
     return end
   }
 
-  /// Whether the first values are the same in both, of the same table.
+  /// Returns whether both rows are of the same table and begin with the same values.
   func begins(like other: RowBytes, columns: Int) -> Bool {
     let end = end(ofColumns: columns)
     guard end <= other.bytes.count else { return false }
@@ -209,17 +208,17 @@ struct RowBytes: Sendable {
 }
 
 extension OutputSpan<UInt8> {
-  /// Appends eight bytes, the least significant first.
+  /// Appends a number in eight bytes, least significant first.
   @inline(__always)
   mutating func append(number: UInt64) {
     unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append($0) }
   }
 
-  /// Appends a text, for which there has to be room.
+  /// Appends a text. The span must have room for it.
   @inline(__always)
   mutating func append(_ text: Text) { unsafe text.bytes.withUnsafeBytes { unsafe append($0) } }
 
-  /// Appends bytes, for which there has to be room.
+  /// Appends bytes. The span must have room for them.
   @inline(__always)
   mutating func append(_ other: UnsafeRawBufferPointer) {
     guard let source = other.baseAddress else { return }
@@ -234,7 +233,7 @@ extension OutputSpan<UInt8> {
 }
 
 extension [UInt8] {
-  /// Appends eight bytes, the least significant first.
+  /// Appends a number in eight bytes, least significant first.
   mutating func append(number: UInt64) {
     unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append(contentsOf: $0) }
   }

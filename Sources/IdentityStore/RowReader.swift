@@ -1,6 +1,6 @@
 import IdentityCore
 
-/// Reads the values of a row one after the other, from the first on. What is of another kind than asked for is none.
+/// Reads the values of a row in order. A value of another kind than requested is read as nil.
 struct RowReader {
   private let bytes: [UInt8]
   private var place: Int
@@ -10,10 +10,10 @@ struct RowReader {
     place = row.start
   }
 
-  /// Where the next value is, or the end of all.
+  /// The offset of the next value, or the end of the row.
   var position: Int { place }
 
-  /// The bytes of the next value of a kind.
+  /// Reads the next value and returns its range; nil if the value is of another kind.
   mutating func next(_ kind: RowBytes.Kind) -> Range<Int>? {
     guard let column = nextColumn(), column.kind == kind else { return nil }
     return column.range
@@ -26,10 +26,10 @@ struct RowReader {
     return column
   }
 
-  /// Leaves values out.
+  /// Skips values.
   mutating func skip(_ count: Int) { for _ in 0..<count { _ = nextColumn() } }
 
-  /// Whether that many values are NULL, which are left out.
+  /// Skips values and returns whether all of them are NULL.
   mutating func skipNulls(_ count: Int) -> Bool {
     var areNull = true
     for _ in 0..<count where nextColumn()?.kind != .null { areNull = false }
@@ -42,7 +42,7 @@ struct RowReader {
 
   mutating func text() -> Text? { next(.text).map { Text(trusted: Array(bytes[$0])) } }
 
-  /// A text of which many rows have the same.
+  /// Reads a text that many rows repeat.
   mutating func text(_ known: inout RepeatedText) -> Text? { next(.text).map { known.text(bytes[$0]) } }
 
   mutating func uuid() -> UUID? { next(.text).flatMap { UUID(parsing: bytes.span.extracting($0)) } }
@@ -51,20 +51,20 @@ struct RowReader {
 
   mutating func bytes(_ kind: RowBytes.Kind) -> ArraySlice<UInt8>? { next(kind).map { bytes[$0] } }
 
-  /// A word that is one of a kind's.
+  /// Reads a text that is a raw value of an enumeration.
   mutating func word<Kind: RawRepresentable<String>>(_ kind: Kind.Type) -> Kind? {
     next(.text).flatMap { Kind(rawValue: String(decoding: bytes[$0], as: UTF8.self)) }
   }
 }
 
-/// What a row is read as, its columns in their order.
+/// A value that is decoded from the columns of a row, in their order.
 protocol ReadRow {
-  /// Nil for a row that this program does not write.
+  /// Decodes a row; nil if this program would not write such a row.
   init?(reading row: inout RowReader)
 }
 
 extension ReadRow {
-  /// Reads a row that is no bytes yet.
+  /// Decodes a row from separate values.
   init?(columns: [Value]) {
     var bytes = RowBytes()
     columns.append(to: &bytes)
@@ -73,11 +73,11 @@ extension ReadRow {
   }
 }
 
-/// A text as it was read last: where the next row has the same, it is held once.
+/// The text read last. Following rows with the same text share its storage.
 struct RepeatedText {
   private var last = Text("")
 
-  /// These bytes as text.
+  /// Returns bytes as text.
   mutating func text(_ bytes: ArraySlice<UInt8>) -> Text {
     if last.bytes.count != bytes.count || !last.bytes.elementsEqual(bytes) { last = Text(trusted: Array(bytes)) }
     return last

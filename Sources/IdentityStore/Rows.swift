@@ -1,10 +1,10 @@
 import IdentityCore
 
-// What is stored as the columns of a row, without its revision and its proof, and back. A row is read only after its
-// proof was found good; nil stands for one that this program does not write all the same.
+// Conversion between values and the columns of a row, without its revision and its proof. A row of the store is decoded
+// only after its proof was verified. The initializers still return nil for a row that this program would not write.
 
 extension App: ReadRow {
-  /// A row of `app`. The access groups are joined by spaces: none has one in its name.
+  /// Returns the columns of a row of `app`. Spaces join the access groups: no name of a group contains a space.
   func columns(id: Text) -> [Value] {
     [.text(id.bytes)] + (manifest?.columns ?? [Value](repeating: .null, count: 6)) + [.text("\(installed)")]
   }
@@ -12,7 +12,7 @@ extension App: ReadRow {
   init?(reading row: inout RowReader) {
     row.skip(1)
     var ahead = row
-    // Without a manifest nothing of it is stored.
+    // Without a manifest all columns of the manifest are NULL.
     guard ahead.skipNulls(6) else {
       guard let manifest = Manifest(reading: &row), let installed = row.time() else { return nil }
       self.init(installed: installed, manifest: manifest)
@@ -24,7 +24,7 @@ extension App: ReadRow {
 }
 
 extension Manifest {
-  /// What `unit` holds for a container, before its name. A service has no slash in its name.
+  /// The prefix of `unit` for a container. The name of a service has no slash.
   private static let containerMark = Array("container/".utf8)
 
   /// The column `unit`: the name of the service, or `container/NAME`.
@@ -36,7 +36,7 @@ extension Manifest {
     }
   }
 
-  /// The column `user`: the names of users, joined by spaces, which no name has in it, or `*`.
+  /// The column `user`: names of users, joined by spaces, which no name contains, or `*` for everyone.
   private var admitted: Text? {
     get {
       switch users {
@@ -77,10 +77,10 @@ extension Manifest {
 }
 
 extension AppUse {
-  /// Stands for the daemon itself in the place of an app's name: no app has an empty one.
+  /// Represents the daemon itself in the column of an app's name: no app has an empty name.
   static let daemon: Text = ""
 
-  /// A row of `app_use`.
+  /// Returns the columns of a row of `app_use`.
   func columns(of id: Text) -> [Value] { [.text(id.bytes), .integer(day), .integer(date.number)] }
 
   init?(columns: [Value]) {
@@ -90,9 +90,9 @@ extension AppUse {
 }
 
 extension Identifier: ReadRow {
-  /// A row of `identifier`.
+  /// Returns the columns of a row of `identifier`.
   ///
-  /// - Parameter number: its place in the history, the first being 1.
+  /// - Parameter number: the position in the history, from 1 on.
   func columns(number: Int64) -> [Value] {
     [
       .integer(number), .text(scope.level.rawValue), Value(scope.app), Value(scope.vendor), .text("\(value)"),
@@ -119,9 +119,9 @@ extension Identifier: ReadRow {
 }
 
 extension ListedDevice {
-  /// A row of `device`.
+  /// Returns the columns of a row of `device`.
   ///
-  /// - Parameter number: greater than that of every device before it in the list.
+  /// - Parameter number: greater than the number of every earlier device in the list.
   func columns(number: Int64) -> [Value] {
     [.integer(number), .text("\(value)"), Value(name), Value(seen), .text("\(added)")]
   }
@@ -135,7 +135,9 @@ extension ListedDevice {
 }
 
 extension Settings {
-  /// The row of `setting`. `machine_recorded` tells a machine without any mark from none.
+  /// The columns of the row of `setting`.
+  ///
+  /// `machine_recorded` distinguishes a recorded machine without any mark from no recorded machine.
   var columns: [Value] {
     [
       .integer(1), Value(account), .integer(machine == nil ? 0 : 1), Value(machine?.fingerprint.machine),
@@ -160,7 +162,7 @@ extension Settings {
 }
 
 extension WrappedKey {
-  /// The row of `data_key`.
+  /// The columns of the row of `data_key`.
   var columns: [Value] {
     [.integer(1), .text(master.bytes), .text(source.rawValue), .text("\(created)"), .blob(sealed)]
   }
@@ -176,13 +178,13 @@ extension WrappedKey {
 // MARK: - Values
 
 extension Value {
-  /// Text, or NULL for none.
+  /// Creates a text, or NULL for nil.
   init(_ text: Text?) { self = text.map { .text($0.bytes) } ?? .null }
 
-  /// RFC 3339, or NULL for none.
+  /// Creates a time in the format of RFC 3339, or NULL for nil.
   init(_ time: Timestamp?) { self = time.map { Value($0) } ?? .null }
 
-  /// RFC 3339.
+  /// Creates a time in the format of RFC 3339.
   init(_ time: Timestamp) {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(24)
@@ -190,20 +192,20 @@ extension Value {
     self = .text(bytes)
   }
 
-  /// The canonical form.
+  /// Creates the canonical text of a UUID.
   init(_ uuid: UUID) {
     var bytes: [UInt8] = []
     uuid.append(to: &bytes)
     self = .text(bytes)
   }
 
-  /// Text that this program wrote.
+  /// The text, which is not validated because this program wrote it; nil for other kinds.
   var asText: Text? {
     guard case .text(let bytes) = self else { return nil }
     return Text(trusted: bytes)
   }
 
-  /// Whether it is text, or stands for none. Of a row that anybody may have made nothing else passes for none.
+  /// Whether the value is text or NULL. In a row from an untrusted source no other kind may pass for a missing text.
   var isTextOrNull: Bool { self == .null || asText != nil }
 
   var number: Int64? {
@@ -215,7 +217,7 @@ extension Value {
 
   var time: Timestamp? { asText.flatMap { Timestamp(parsing: $0) } }
 
-  /// A word that is one of a kind's.
+  /// Returns the case of an enumeration whose raw value is the text.
   func named<Kind: RawRepresentable<String>>(_ kind: Kind.Type) -> Kind? {
     asText.flatMap { Kind(rawValue: String(decoding: $0.bytes, as: UTF8.self)) }
   }

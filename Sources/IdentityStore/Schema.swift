@@ -2,18 +2,20 @@ import IdentityCore
 
 /// The tables of a store.
 enum Schema {
-  /// The `user_version` that this program writes. It differs from that of each version before in more than a bit: one that
-  /// turned does not pass for an earlier store.
+  /// The `user_version` that this program writes.
+  ///
+  /// It differs from each earlier version in more than one bit, so a flipped bit does not make it an earlier version.
   static let version: Int64 = 13
 
-  /// Marks the file as an identityd store (sqlite.org/fileformat.html, "application ID"): "IdD" and a 1.
+  /// Marks the file as a store of identityd (sqlite.org/fileformat.html, "application ID"): "IdD" and a 1.
   static let applicationID: Int64 = 0x4964_4401
 
-  /// Makes the tables, which must not be there.
+  /// The SQL that creates the tables, which must not exist yet.
   ///
-  /// Times are RFC 3339, identifiers lower case with hyphens, so that `sqlite3` shows them to people. `revision` is that
-  /// of the transaction that wrote the row, and `proof` what ``Authenticator`` makes of it. An app without a manifest has
-  /// a `vendor` of NULL. Scopes are told apart with a BLOB in place of NULL, because no text equals one.
+  /// Times are RFC 3339, and identifiers are lower case with hyphens, so that people can read them in `sqlite3`.
+  /// `revision` is the number of the transaction that wrote the row, and `proof` the proof of the row
+  /// (``Authenticator``). An app without a manifest has a `vendor` of NULL. The index of identifiers in force has an
+  /// empty BLOB in place of NULL, because no text equals a BLOB.
   static var creation: String {
     """
     \(storeTable)
@@ -86,7 +88,7 @@ enum Schema {
     """
   }
 
-  /// Makes the table of the store's own row, as it is since version 13: `digest` is ``TableDigests``.
+  /// The SQL that creates the table `store` as of version 13. `digest` contains ``TableDigests``.
   static let storeTable = """
     CREATE TABLE store (
       only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -101,10 +103,10 @@ enum Schema {
     ) STRICT;
     """
 
-  /// Makes the tables that came with version 3.
+  /// The SQL that creates the tables added in version 3.
   ///
-  /// `description` and `sealed` are sealed with the data key, which `data_key` holds wrapped in a master key. `edition`
-  /// tells which secret belongs to an item as it is now.
+  /// `item.description` and `secret.sealed` are sealed with the data key. `data_key.sealed` is the data key, wrapped in
+  /// a master key. `edition` identifies the secret that belongs to the current state of an item.
   static let itemTables = """
     CREATE TABLE data_key (
       only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -139,10 +141,10 @@ enum Schema {
     ) STRICT;
     """
 
-  /// Makes the tables that came with version 4.
+  /// The SQL that creates the tables added in version 4.
   ///
-  /// An `app` of NULL is the system itself, which alone has a distribution. A token is as the app gave it: whoever reads
-  /// the file can send with it only if the provider lets him.
+  /// An `app` of NULL is the system itself. Only the system has a distribution. A push token is stored as the app gave
+  /// it: a reader of the file can send with the token only if the provider allows it.
   static let versionTables = """
     CREATE TABLE installed_release (
       n INTEGER PRIMARY KEY,
@@ -195,10 +197,10 @@ enum Schema {
     CREATE UNIQUE INDEX token_key ON token (app, provider);
     """
 
-  /// Makes the table that came with version 8.
+  /// The SQL that creates the table added in version 8.
   ///
-  /// It says when each app without a manifest was used last: on which day of the daemon, and on which of the calendar. An
-  /// empty `id` is the daemon itself.
+  /// The table records when each app without a manifest was last used: on which day of the daemon, and on which
+  /// calendar day. An empty `id` is the daemon itself.
   static let useTable = """
     CREATE TABLE app_use (
       id TEXT PRIMARY KEY,
@@ -210,18 +212,18 @@ enum Schema {
     """
 }
 
-/// A table whose every row carries its proof in the last column, and whose first column is its key.
+/// A table whose first column is the key of a row, and whose last column is the proof of the row.
 struct Table: Sendable {
   let name: String
-  /// All columns but the proof.
+  /// All columns except the proof.
   let columns: [String]
-  /// How many of them, from the first one on, stay as they are as long as there is the row.
+  /// The number of leading columns that do not change during the life of a row.
   let lasting: Int
-  /// The index of its digest in the store's own row; ``noPlace`` for the table of that row, which has no digest.
+  /// The index of the table's digest in the row of `store`; ``noPlace`` for `store` itself, which has no digest.
   let place: Int
-  /// What cannot be relied on where its rows are not proven.
+  /// The kinds of records that are in doubt if rows of the table are not verified.
   let records: Records
-  /// Its name as it stands before the values of each row; see ``RowBytes``.
+  /// The encoded name of the table, which precedes the values of each row; see ``RowBytes``.
   let head: [UInt8]
 
   init(name: String, columns: [String], lasting: Int = 1, place: Int, of records: Records) {
@@ -288,38 +290,40 @@ struct Table: Sendable {
 
   static let use = Table(name: "app_use", columns: ["id", "day", "date", "revision"], place: 11, of: .apps)
 
-  /// The one row of `store`, which holds the digests of all others.
+  /// The table `store`. Its only row contains the digests of all other tables.
   static let store = Table(
     name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event", "epoch"],
     lasting: 3, place: noPlace, of: .all)
 
-  /// Every other table, each at its ``place``.
+  /// All tables except `store`, each at the index that is its ``place``.
   static let proven = [
     setting, app, identifier, device, event, dataKey, item, release, report, claim, token, use,
   ]
 
-  /// Adds a row: its columns and its proof.
+  /// The SQL that inserts a row: its columns and its proof.
   var insertion: String {
     let places = (1...(columns.count + 1)).map { "?\($0)" }.joined(separator: ", ")
     return "INSERT INTO \(name) (\(columns.joined(separator: ", ")), proof) VALUES (\(places))"
   }
 
-  /// Writes a row in the place of the one with its key. SQLite writes an index anew where one of its columns is named here,
-  /// even as what it is.
+  /// The SQL that replaces the row with a key.
+  ///
+  /// It does not name the lasting columns: SQLite rewrites an index if one of its columns is assigned, even to
+  /// the same value.
   var replacement: String {
     let places = (columns + ["proof"]).enumerated().dropFirst(lasting).map { "\($1) = ?\($0 + 1)" }
     return "UPDATE \(name) SET \(places.joined(separator: ", ")) WHERE \(columns[0]) = ?1"
   }
 
-  /// Rows with their proofs.
+  /// The SQL that selects rows with their proofs.
   var selecting: String { "SELECT \(columns.joined(separator: ", ")), proof FROM \(name)" }
 
-  /// Every row with its proof, in the order of the keys.
+  /// The SQL that selects every row with its proof, in the order of the keys.
   var selection: String { "\(selecting) ORDER BY 1" }
 
-  /// The row with a key, and its proof.
+  /// The SQL that selects the row with a key, and its proof.
   var finding: String { "\(selecting) WHERE \(columns[0]) = ?1" }
 
-  /// Removes the row with a key.
+  /// The SQL that deletes the row with a key.
   var removal: String { "DELETE FROM \(name) WHERE \(columns[0]) = ?1" }
 }

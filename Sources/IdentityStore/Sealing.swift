@@ -2,15 +2,18 @@ import Glibc
 import IdentityCore
 import LinuxSystem
 
-// A sealed store is the one of a golden image: whatever starts from it is to be somebody else, so the store goes, with
-// its key and all that was ever set aside. A cut leaves the sealed store, with or without its witnesses, or no database
-// and no witness, which is a first start. The database goes before its log: without it the seal itself could be undone.
+// A sealed store belongs to a golden image. A machine that starts from the image must get a new identity. So a start
+// removes the sealed store with its key, and every file that was ever set aside. An interruption leaves either the
+// sealed store, with or without its witnesses, or neither a database nor a witness, which is a first start. The
+// database is removed before its WAL, because without the WAL the seal itself could be undone.
 extension Opening {
-  /// Says that the sealed store was sealed on this machine, until the new store says so. Without it a cut between the end
-  /// of one and the beginning of the other would let the sealed identifiers come again.
+  /// A file that records that the sealed store was sealed on this machine, until the new store records it.
+  ///
+  /// Without the file, an interruption between the end of one store and the beginning of the next could bring the
+  /// sealed identifiers back.
   private static let markName = "sealed-here"
 
-  /// Whether the store that was read is sealed, and proves.
+  /// Whether the store that was read is sealed and verified.
   var isSealed: Bool { condition == .writable && reading.registry.isSealed }
 
   /// Removes the sealed store, so that a first start can follow.
@@ -19,7 +22,7 @@ extension Opening {
     let sealed = reading.registry.machine?.fingerprint.machine
     try mark(sealed != nil && sealed == fingerprint.machine, in: directory)
     try removeCopies(in: directory)
-    // Before the database: its secrets must not be readable in a second machine that is made of this image.
+    // Before the database: a second machine made from this image must not be able to read the secrets.
     try directory.folder.remove(MasterKey.fileName)
     try directory.folder.remove(MasterKey.nextFileName)
     try directory.folder.remove(Witness.fileName)
@@ -27,22 +30,22 @@ extension Opening {
     try directory.folder.synchronize()
     try directory.folder.remove(Store.fileName)
     try directory.folder.synchronize()
-    // What is left, the log and the key, goes at every first start.
+    // The WAL and the key remain. Every first start removes or replaces them.
   }
 
-  /// Whether a store was sealed on this machine and removed, and no other took its place yet.
+  /// Returns whether a store was sealed on this machine and removed, and has no successor yet.
   func wasSealedHere(in directory: borrowing StateDirectory) throws(SystemError) -> Bool {
     try directory.folder.status(of: Self.markName) != nil
   }
 
-  /// Removes the mark once there is a store, which knows by itself.
+  /// Removes the mark once there is a new store, which records the sealing itself.
   func forgetSealed(in directory: borrowing StateDirectory) throws(SystemError) {
     if try wasSealedHere(in: directory) { try mark(false, in: directory) }
   }
 
   private func mark(_ isHere: Bool, in directory: borrowing StateDirectory) throws(SystemError) {
     if isHere {
-      // There is nothing in it that could be half written.
+      // The file is empty, so it cannot be written in part.
       _ = try directory.folder.open(Self.markName, flags: O_WRONLY | O_CREAT, mode: 0o600)
     } else {
       try directory.folder.remove(Self.markName)
@@ -50,7 +53,7 @@ extension Opening {
     try directory.folder.synchronize()
   }
 
-  /// Removes everything that was set aside or left by others beside the files of the store.
+  /// Removes all files beside those of the store that were set aside, or that others left.
   private func removeCopies(in directory: borrowing StateDirectory) throws(SystemError) {
     let own = [
       Store.fileName, Store.logName, StoreKey.fileName, MasterKey.fileName, Witness.fileName, LatestWitness.fileName,

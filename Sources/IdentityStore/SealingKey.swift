@@ -1,30 +1,34 @@
 import CSodium
 
-/// BLAKE2b-256 of bytes under a key of 16 to 64 bytes, which need not be secret: nothing in common under two of them.
+/// Returns the BLAKE2b-256 hash of bytes under a key of 16 to 64 bytes, which need not be secret.
+///
+/// The hashes under two keys are unrelated.
 func keyedHash(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
   var hash = [UInt8](repeating: 0, count: SealingKey.length)
-  // Fails only for lengths that these are not.
+  // Fails only for lengths out of range.
   _ = unsafe crypto_generichash(&hash, hash.count, bytes, UInt64(bytes.count), key, key.count)
   return hash
 }
 
-/// A key of XChaCha20-Poly1305 (libsodium): whatever it seals nobody can read or change without it.
+/// A key of XChaCha20-Poly1305 (libsodium). Without the key sealed data cannot be read, or changed unnoticed.
 final class SealingKey: Sendable {
   /// The length of a key, in bytes.
   static let length = SecretBytes.length
-  /// How much longer than the message what is sealed is: a nonce, drawn at random each time, and the tag.
+  /// The number of bytes that sealing adds to a message: a nonce, drawn at random each time, and the tag.
   static let overhead = nonceLength + 16
   private static let nonceLength = 24
 
   private let key: SecretBytes
 
-  /// Takes the key over and wipes the array it came in; nil for a key of another length, or without memory to lock.
+  /// Moves the key into guarded memory and wipes the array.
+  ///
+  /// Nil if the key has another length, or if guarded memory cannot be allocated.
   init?(consuming bytes: inout [UInt8]) {
     guard bytes.count == Self.length, sodium_init() >= 0, let key = SecretBytes(consuming: &bytes) else { return nil }
     self.key = key
   }
 
-  /// Draws a key at random.
+  /// Draws a random key; nil if guarded memory cannot be allocated.
   convenience init?() {
     guard sodium_init() >= 0 else { return nil }
     var bytes = [UInt8](repeating: 0, count: Self.length)
@@ -32,10 +36,10 @@ final class SealingKey: Sendable {
     self.init(consuming: &bytes)
   }
 
-  /// Lends out where the bytes of the key begin.
+  /// Calls a closure with the address of the key.
   func withBytes<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result { unsafe key.withBytes(body) }
 
-  /// Seals a message together with what it belongs to, which is not in it.
+  /// Seals a message together with associated data, which is not part of the result.
   func seal(_ message: UnsafePointer<UInt8>, count: Int, with associated: [UInt8]) -> [UInt8] {
     var sealed = [UInt8](repeating: 0, count: count + Self.overhead)
     unsafe sealed.withUnsafeMutableBytes { buffer in
@@ -50,10 +54,10 @@ final class SealingKey: Sendable {
     return sealed
   }
 
-  /// Seals a message that is no secret in this process.
+  /// Seals a message that is not secret within this process.
   func seal(_ message: [UInt8], with associated: [UInt8]) -> [UInt8] {
     unsafe message.withUnsafeBufferPointer { buffer in
-      // An empty array may have no address; nothing is read from this one then.
+      // An empty array may have no address. Nothing is read from the address for a length of 0.
       guard let start = buffer.baseAddress else {
         var nothing: UInt8 = 0
         return unsafe seal(&nothing, count: 0, with: associated)
@@ -62,10 +66,10 @@ final class SealingKey: Sendable {
     }
   }
 
-  /// Opens what this key sealed with the same associated bytes.
+  /// Opens data that this key sealed with the same associated data.
   ///
-  /// - Parameter message: has room for as many bytes as ``length(ofSealed:)`` says.
-  /// - Returns: how long the message is; nil for anything else, and nothing of it is then in the memory.
+  /// - Parameter message: has room for ``length(ofSealed:)`` bytes.
+  /// - Returns: the length of the message; nil for any other data, and `message` then contains no plaintext.
   func open(_ sealed: ArraySlice<UInt8>, with associated: [UInt8], into message: UnsafeMutablePointer<UInt8>) -> Int? {
     guard let length = Self.length(ofSealed: sealed.count) else { return nil }
     let code = unsafe sealed.withUnsafeBufferPointer { buffer -> Int32 in
@@ -79,16 +83,16 @@ final class SealingKey: Sendable {
     return code == 0 ? length : nil
   }
 
-  /// Opens a message that is no secret in this process.
+  /// Opens a message that is not secret within this process.
   func open(_ sealed: [UInt8], with associated: [UInt8]) -> [UInt8]? {
     guard let length = Self.length(ofSealed: sealed.count) else { return nil }
-    // One byte more, so that there is an address for an empty message.
+    // One byte more than needed, so that an empty message has an address too.
     var message = [UInt8](repeating: 0, count: length + 1)
     guard unsafe open(sealed[...], with: associated, into: &message) != nil else { return nil }
     message.removeLast()
     return message
   }
 
-  /// How long the message is in that many sealed bytes; nil where they are too few.
+  /// Returns the length of the message in sealed data of this length; nil if the data is too short.
   static func length(ofSealed count: Int) -> Int? { count >= overhead ? count - overhead : nil }
 }

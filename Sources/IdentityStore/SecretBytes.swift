@@ -3,19 +3,20 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The bytes of a key, which nobody else may see: in memory that is locked, between guard pages, and cannot be written;
-/// wiped when let go of (libsodium, "secure memory").
+/// The bytes of a key in locked, read-only memory between guard pages (libsodium, "secure memory").
+///
+/// Locking succeeds as far as RLIMIT_MEMLOCK allows. The bytes are wiped when the value is destroyed.
 @safe
 struct SecretBytes: ~Copyable, Sendable {
-  /// How many there are.
+  /// The number of bytes.
   static let length = 32
 
   private let page: SecretPage
   private let place: Int
 
-  /// Moves the bytes in and wipes the array they came in.
+  /// Moves the bytes into guarded memory and wipes the array.
   ///
-  /// - Returns: nil for any other number of bytes, and where no memory can be locked.
+  /// - Returns: nil for another number of bytes, or if guarded memory cannot be allocated.
   init?(consuming bytes: inout [UInt8]) {
     guard bytes.count == Self.length, let (page, place) = SecretPage.take(&bytes) else { return nil }
     self.page = page
@@ -24,19 +25,21 @@ struct SecretBytes: ~Copyable, Sendable {
 
   deinit { page.wipe(place) }
 
-  /// Lends out where the bytes begin.
+  /// Calls a closure with the address of the bytes.
   func withBytes<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result { unsafe page.withBytes(place, body) }
 }
 
-/// A page of keys. One of its own would take each key two pages, and as many that guard them.
+/// A page of guarded memory that several keys share.
+///
+/// With a page of its own, each key would take two pages, and two more that guard them.
 @safe
 private final class SecretPage: @unchecked Sendable {
-  // Sendable: which places are taken changes under the lock of `all` alone. A place is written under it before anybody
-  // else can see its key, and only read after.
+  // Sendable: `taken` changes only under the lock of `all`. A slot is written under that lock before another thread can
+  // see its key, and is only read afterwards.
   private static let all = Locked<[SecretPage]>([])
 
   private let memory: UnsafeMutableRawPointer
-  /// A bit for each place.
+  /// A bit for each slot, set if the slot contains a key.
   private var taken: UInt64 = 0
 
   private init?() {
@@ -46,7 +49,7 @@ private final class SecretPage: @unchecked Sendable {
 
   deinit { unsafe sodium_free(memory) }
 
-  /// Moves a key to a place that is free, and wipes the array it came in.
+  /// Moves a key to a free slot and wipes the array.
   static func take(_ key: inout [UInt8]) -> (page: SecretPage, place: Int)? {
     all.withLock { pages in
       guard let page = pages.first(where: { $0.taken != .max }) ?? SecretPage() else { return nil }
@@ -64,7 +67,7 @@ private final class SecretPage: @unchecked Sendable {
     }
   }
 
-  /// Wipes a key and frees its place.
+  /// Wipes a key and frees its slot.
   func wipe(_ place: Int) {
     Self.all.withLock { pages in
       unsafe change(place) { unsafe sodium_memzero($0, SecretBytes.length) }
@@ -77,7 +80,7 @@ private final class SecretPage: @unchecked Sendable {
     unsafe body(UnsafePointer((memory + place * SecretBytes.length).assumingMemoryBound(to: UInt8.self)))
   }
 
-  /// The others can be read meanwhile.
+  /// Changes a slot. The other slots can be read meanwhile.
   private func change(_ place: Int, _ body: (UnsafeMutableRawPointer) -> Void) {
     unsafe sodium_mprotect_readwrite(memory)
     unsafe body(memory + place * SecretBytes.length)
@@ -85,23 +88,24 @@ private final class SecretPage: @unchecked Sendable {
   }
 }
 
-/// Memory of the same kind to work in, again and again: what is in it is wiped as soon as the work is done. Until then
-/// it takes no room: most daemons have no secret in it for days.
+/// Guarded memory that is used again and again, and wiped after each use.
+///
+/// Before the first use hardly any of the memory is resident, because most daemons handle no secret for days.
 @safe
 struct SecretWorkspace: ~Copyable, @unchecked Sendable {
-  // Sendable: whoever holds it is one thread at a time, see ``SecretMemory``.
+  // Sendable: one thread at a time owns the value, see ``SecretMemory``.
   private let memory: UnsafeMutableRawPointer
-  /// How many bytes have room.
+  /// The number of bytes.
   let size: Int
   private let isLocked = Atomic(false)
 
-  /// Nil where no memory can be had.
+  /// Allocates the memory; nil if that fails.
   init?(size: Int) {
     guard let memory = unsafe sodium_malloc(size) else { return nil }
     unsafe self.memory = memory
     self.size = size
     unsafe sodium_munlock(memory, size)
-    // Not the page that it begins in: there libsodium knows by what stands before it whether it was overrun.
+    // Not the first page: libsodium keeps a canary there, in front of the memory, to detect an overrun.
     let page = UInt(sysconf(Int32(_SC_PAGESIZE)))
     let skipped = Int((page - UInt(bitPattern: memory) % page) % page)
     if skipped < size { unsafe madvise(memory + skipped, size - skipped, MADV_DONTNEED) }
@@ -109,9 +113,9 @@ struct SecretWorkspace: ~Copyable, @unchecked Sendable {
 
   deinit { unsafe sodium_free(memory) }
 
-  /// Lends the memory out and wipes it after.
+  /// Calls a closure with the memory, and wipes it afterwards.
   ///
-  /// - Parameter part: which bytes of it; all where none are named.
+  /// - Parameter part: the range of bytes to use; nil for all of them.
   func use<Result, Failure>(
     _ part: Range<Int>? = nil, _ body: (UnsafeMutablePointer<UInt8>) throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -1,29 +1,29 @@
 import CSodium
 package import IdentityCore
 
-/// The guarded memory of one thread, and everything that is done with an open secret in it.
+/// The guarded memory of one thread, with all operations on a secret in the clear.
 ///
-/// A secret is open here and nowhere else: it comes in as Base64 text or sealed, goes out sealed or, for the one who may
-/// have it, as Base64 text, and is wiped in between.
+/// A secret is in the clear in guarded memory only, which is wiped after each operation. A secret comes in sealed or as
+/// Base64 text. It goes out sealed, or as Base64 text to a peer that may have it.
 package final class SecretMemory: SecretIntake, Sendable {
-  /// What secrets are sealed with on their way through the daemon. It lives as long as the process.
+  /// The transit key, which seals secrets on their way through the daemon. It lives as long as the process.
   private let transit: SealingKey
   private let workspace: SecretWorkspace
-  /// Where the text of a secret is.
+  /// The range of the Base64 text of a secret.
   private static let text = 0..<Bound.lineLength
-  /// Where what it says is, behind that.
+  /// The range of the decoded secret, after the text.
   private static let plain = text.upperBound..<text.upperBound + Bound.secretLength + 1
 
-  /// Has room for one request's secret; nil where no memory can be had.
+  /// Allocates room for the secret of one request; nil if guarded memory cannot be allocated.
   init?(transit: SealingKey) {
     guard let workspace = SecretWorkspace(size: Self.plain.upperBound) else { return nil }
     self.transit = transit
     self.workspace = workspace
   }
 
-  // MARK: In
+  // MARK: Input
 
-  /// Takes the Base64 text of a request, with or without `=` at its end.
+  /// Seals a secret that a request contains as Base64 text, with or without `=` at its end.
   package func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
     try unsafe workspace.use(Self.text) { (text) throws(SecretFault) in
       var span = unsafe MutableSpan(_unsafeStart: text, count: Self.text.count)
@@ -33,17 +33,17 @@ package final class SecretMemory: SecretIntake, Sendable {
           guard length <= Bound.secretLength else { throw .tooLong }
           return unsafe SealedSecret(bytes: transit.seal(plain, count: length, with: []), length: length)
         }
-        // Where it gave up for want of room, the rest of the text is not known to be any better.
+        // A text that does not fit is too long. Whether the rest of the text is valid Base64 is unknown.
         throw count > (Bound.secretLength + 2) / 3 * 4 ? .tooLong : .notBase64
       }
     }
   }
 
-  // MARK: Out
+  // MARK: Output
 
   /// Appends the Base64 text of a secret.
   ///
-  /// - Returns: false where it is not one that this process sealed.
+  /// - Returns: false if this process did not seal the secret.
   package func appendBase64(of secret: SealedSecret, to output: inout [UInt8]) -> Bool {
     unsafe workspace.use(Self.plain) { plain in
       guard let length = unsafe opened(secret, into: plain) else { return false }
@@ -52,7 +52,7 @@ package final class SecretMemory: SecretIntake, Sendable {
     }
   }
 
-  /// The UUID that a secret says, white space around it aside; nil where it says none.
+  /// Returns the UUID that is the text of a secret, ignoring white space around it; nil if the text is not a UUID.
   func identifier(in secret: SealedSecret) -> UUID? {
     unsafe workspace.use(Self.plain) { plain in
       guard let length = unsafe opened(secret, into: plain) else { return nil }
@@ -64,7 +64,7 @@ package final class SecretMemory: SecretIntake, Sendable {
     }
   }
 
-  /// The key that a secret is; nil where it is none of this length.
+  /// Returns the key that a secret contains; nil if the secret does not have the length of a key.
   func sealingKey(in secret: SealedSecret) -> SealingKey? {
     guard secret.length == SealingKey.length else { return nil }
     return unsafe workspace.use(Self.plain) { plain in
@@ -74,14 +74,14 @@ package final class SecretMemory: SecretIntake, Sendable {
     }
   }
 
-  /// Opens a secret into other guarded memory, which has room for it.
+  /// Opens a secret into other guarded memory, which must have room for it.
   ///
-  /// - Returns: false where it is not one that this process sealed.
+  /// - Returns: false if this process did not seal the secret.
   func open(_ secret: SealedSecret, into memory: UnsafeMutablePointer<UInt8>) -> Bool {
     unsafe opened(secret, into: memory) != nil
   }
 
-  /// Opens a secret into memory that has room for as many bytes as it says, and for the longest one.
+  /// Opens a secret into memory with room for its declared length, which is at most ``Bound/secretLength``.
   private func opened(_ secret: SealedSecret, into memory: UnsafeMutablePointer<UInt8>) -> Int? {
     guard secret.length <= Bound.secretLength, SealingKey.length(ofSealed: secret.bytes.count) == secret.length else {
       return nil
@@ -94,12 +94,12 @@ package final class SecretMemory: SecretIntake, Sendable {
     unsafe SealedSecret(bytes: transit.seal(start, count: count, with: []), length: count)
   }
 
-  // MARK: On disk
+  // MARK: Storage
 
-  /// A secret as the store keeps it.
+  /// Returns a secret sealed for the store.
   ///
-  /// - Parameter associated: what it belongs to; it opens together with that alone.
-  /// - Returns: nil where it is not one that this process sealed.
+  /// - Parameter associated: the associated data. The secret opens only together with it.
+  /// - Returns: nil if this process did not seal the secret.
   func stored(_ secret: SealedSecret, with associated: [UInt8], _ key: SealingKey) -> [UInt8]? {
     unsafe workspace.use(Self.plain) { plain in
       guard let length = unsafe opened(secret, into: plain) else { return nil }
@@ -107,7 +107,7 @@ package final class SecretMemory: SecretIntake, Sendable {
     }
   }
 
-  /// A secret that the store keeps, for its way through the daemon; nil where it is not as it was stored.
+  /// Opens a stored secret and seals it with the transit key; nil if it is not as it was stored.
   func taken(_ stored: [UInt8], with associated: [UInt8], _ key: SealingKey) -> SealedSecret? {
     guard stored.count <= Bound.secretLength + SealingKey.overhead else { return nil }
     return unsafe workspace.use(Self.plain) { plain in
@@ -116,9 +116,9 @@ package final class SecretMemory: SecretIntake, Sendable {
     }
   }
 
-  /// Appends the Base64 text of a secret that the store keeps.
+  /// Appends the Base64 text of a stored secret.
   ///
-  /// - Returns: false where it is not as it was stored.
+  /// - Returns: false if the secret is not as it was stored.
   func appendBase64(
     ofStored stored: [UInt8], with associated: [UInt8], _ key: SealingKey, to output: inout [UInt8]
   ) -> Bool {

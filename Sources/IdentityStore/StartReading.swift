@@ -2,23 +2,23 @@ import Glibc
 import IdentityCore
 import LinuxSystem
 
-/// Has all files of a store read from the disk before anything in them is believed; see ``DiskReading``.
+/// Reads all files of a store from the disk, before any of their content is used; see ``DiskReading``.
 struct StartReading {
-  /// Whether some of what is read comes from the page cache, because it could not be dropped.
+  /// The source of the content: the page cache if pages of a file could be neither dropped nor compared with the disk.
   private(set) var source = DiskReading.Source.disk
-  /// Why something that was written earlier is not on the disk; nil where all of it is.
+  /// The reason why an earlier write is not on the disk; nil if all writes are.
   private(set) var lostWrite: String?
-  /// Why a file cannot be read; nil where all can.
+  /// The reason why a file cannot be read; nil if all files can.
   private(set) var failure: String?
 
-  /// How long a disk that does not let itself be read is asked again, in microseconds, and the first pause between two
-  /// tries, which doubles each time.
+  /// The time for which reads of a failing disk are repeated, and the first pause between two attempts, both in
+  /// microseconds. The pause doubles each time.
   private static let patience: UInt64 = 5_000_000
   private static let firstPause: UInt32 = 50_000
 
-  /// Reads them.
+  /// Reads the files.
   ///
-  /// - Throws: the errors that no second try would mend.
+  /// - Throws: errors that a second attempt would not fix.
   init(in folder: borrowing Folder) throws(SystemError) {
     let deadline = Clock.monotonicMicroseconds + Self.patience
     for name in Store.fileNames {
@@ -43,7 +43,8 @@ struct StartReading {
 }
 
 extension Store {
-  /// All files whose content a start believes, the database and its log first: a start that cannot read these needs no key.
+  /// All files whose content a start uses. The database and its WAL come first: a start that cannot read them
+  /// needs no key.
   fileprivate static let fileNames = [
     fileName, logName, rewrittenName, StoreKey.fileName, MasterKey.fileName, MasterKey.nextFileName, Witness.fileName,
     LatestWitness.fileName,
@@ -51,6 +52,6 @@ extension Store {
 }
 
 extension SystemError {
-  /// Whether it says that the disk could not be read, which may be so for a moment.
+  /// Whether the error means that the disk could not be read, which may be temporary.
   fileprivate var isOfMedium: Bool { [EIO, ENODATA, EREMOTEIO, ETIMEDOUT, ENOLINK, EBADMSG, EUCLEAN].contains(code) }
 }

@@ -1,16 +1,16 @@
 import Glibc
 package import LinuxSystem
 
-/// Why a state directory cannot be used.
+/// The reason why a state directory cannot be used.
 package enum StateDirectoryFailure: Error, CustomStringConvertible {
-  /// Another daemon holds it.
+  /// Another daemon holds the lock.
   case held(path: String, by: String)
-  /// Its owner or mode would let somebody else read or change it.
+  /// Owner or mode would allow others to read or change the directory.
   case unsafe(path: String, reason: String)
-  /// The kernel refused.
+  /// A system call failed.
   case system(SystemError)
 
-  /// The cause, with the path and the command that mends it.
+  /// The cause, with the path and, for a wrong mode, the command that fixes it.
   package var description: String {
     switch self {
     case .held(let path, let holder): "\(path) is held by another identityd (\(holder))"
@@ -23,20 +23,21 @@ package enum StateDirectoryFailure: Error, CustomStringConvertible {
 /// The folder that holds all state, locked for one daemon.
 package struct StateDirectory: ~Copyable, Sendable {
   let folder: Folder
-  /// Whether its file system is mounted read-only: the lock is shared then, with others that only read.
+  /// Whether the file system is mounted read-only. The lock is then shared with other readers.
   let isReadOnly: Bool
   private let lock: FileLock
 
   private static let lockName = "lock"
 
-  /// Opens the folder, making it where it is missing, and takes its lock.
+  /// Opens the folder, creating it if it is missing, and takes its lock.
   ///
-  /// The folder has to be this user's and closed to all others; nothing in it is followed through a symbolic link.
+  /// The folder must belong to this user and be closed to all others. Symbolic links in it are not followed.
   package static func open(path: String) throws(StateDirectoryFailure) -> StateDirectory {
     do {
       try Folder.create(path: path, mode: 0o700)
       let folder = try Folder(path: path)
-      // Who holds it comes first: that is the more useful answer to somebody who starts a second daemon as root.
+      // The lock comes before the check of the owner: the holder is the more useful answer to an admin who starts a
+      // second daemon as root.
       var isReadOnly = false
       let known = try knownLock(folder, &isReadOnly)
       let (owner, mode) = try folder.ownerAndMode()
@@ -63,9 +64,9 @@ package struct StateDirectory: ~Copyable, Sendable {
     }
   }
 
-  /// Takes the lock that is there already.
+  /// Takes the lock if its file exists.
   ///
-  /// - Returns: nil where there is none, or none that is ours to open: the check of the owner says why.
+  /// - Returns: nil if there is no file, or if this user may not open it: the check of the owner then tells why.
   private static func knownLock(_ folder: borrowing Folder, _ isReadOnly: inout Bool) throws -> FileLock? {
     guard try folder.status(of: lockName) != nil else { return nil }
     do {

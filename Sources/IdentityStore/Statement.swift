@@ -1,10 +1,10 @@
 import CSQLite
 import CSodium
 
-/// A statement, compiled when it is first used, and then used again and again.
+/// A statement that is compiled at its first use, and then reused.
 struct Statement: ~Copyable, Sendable {
   private let compiled: CompiledStatement
-  /// The statement; nil as long as it was not used, which SQLite takes for one without a row.
+  /// The handle; nil before the first use. SQLite treats nil as a statement without a row.
   private var statement: OpaquePointer? { unsafe compiled.statement }
   private var sql: String { compiled.sql() }
 
@@ -12,10 +12,10 @@ struct Statement: ~Copyable, Sendable {
     compiled = CompiledStatement(sql, on: connection)
   }
 
-  /// Has it compiled now: where the schema does not fit, that is an error here.
+  /// Compiles the statement now, so that a mismatch with the schema is an error here.
   func compile() throws(DatabaseError) { try compiled.compile() }
 
-  /// Sets the only parameter.
+  /// Binds the only parameter.
   func bind(_ value: Value) throws(DatabaseError) {
     guard case .integer(let number) = value else { return try bind([value]) }
     try compiled.compile()
@@ -23,7 +23,7 @@ struct Statement: ~Copyable, Sendable {
     guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
   }
 
-  /// Sets the parameters `?1`, `?2`, … in order; SQLite makes copies of its own.
+  /// Binds the parameters `?1`, `?2`, … in order. SQLite copies the values.
   func bind(_ values: [Value]) throws(DatabaseError) {
     if values.isEmpty { return }
     try compiled.compile()
@@ -33,9 +33,11 @@ struct Statement: ~Copyable, Sendable {
     guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
   }
 
+  /// Binds the columns of a row in order.
+  ///
   /// - Parameters:
-  ///   - bytes: those of the row.
-  ///   - lifetime: whether they stay where they are as long as they are bound.
+  ///   - bytes: the bytes of the row.
+  ///   - lifetime: whether the bytes stay in place as long as they are bound, or SQLite copies them.
   private func bind(_ row: borrowing RowBytes, at bytes: UnsafeRawBufferPointer, _ lifetime: sqlite3_destructor_type?)
     -> Int32
   {
@@ -43,7 +45,7 @@ struct Statement: ~Copyable, Sendable {
     var parameter: Int32 = 0
     while place < bytes.count {
       let column = row.column(at: place)
-      // Also behind the last byte there is an address: SQLite takes a null pointer for NULL.
+      // The address after the last byte is valid too. For a null pointer SQLite would bind NULL.
       guard let start = unsafe bytes.baseAddress?.advanced(by: column.range.lowerBound) else { return SQLITE_MISUSE }
       let count = UInt64(column.range.count)
       place = column.range.upperBound
@@ -62,9 +64,9 @@ struct Statement: ~Copyable, Sendable {
     return SQLITE_OK
   }
 
-  /// Runs to the next row.
+  /// Advances to the next row.
   ///
-  /// - Returns: false when there is none.
+  /// - Returns: false if there is no further row.
   func step() throws(DatabaseError) -> Bool {
     try compiled.compile()
     let code = unsafe sqlite3_step(statement)
@@ -75,14 +77,15 @@ struct Statement: ~Copyable, Sendable {
     }
   }
 
-  /// Runs a statement that returns no rows, and makes it ready for the next time.
+  /// Executes a statement that returns no rows, and resets it.
   ///
-  /// - Parameter row: what its parameters are set to, in order.
+  /// - Parameter row: the values of the parameters, in order.
   func run(_ row: borrowing RowBytes) throws(DatabaseError) {
     try compiled.compile()
     let failure = unsafe row.bytes.withUnsafeBytes { bytes -> DatabaseError? in
       defer {
-        // The result of a reset repeats that of the step before it. SQLite forgets the bytes, which may go now.
+        // The result of a reset repeats the result of the last step. Clearing the bindings drops the
+        // pointers to `bytes`.
         unsafe sqlite3_reset(statement)
         unsafe sqlite3_clear_bindings(statement)
       }
@@ -94,20 +97,22 @@ struct Statement: ~Copyable, Sendable {
     if let failure { throw failure }
   }
 
-  /// Runs a statement that returns nothing that matters, and makes it ready for the next time.
+  /// Executes a statement, ignores its result, and resets it.
   func run(_ values: [Value] = []) throws(DatabaseError) {
     defer { reset() }
     try bind(values)
     _ = try step()
   }
 
-  /// How many rows the connection's last statement that writes inserted, changed or removed.
+  /// The number of rows that the last writing statement of the connection inserted, changed or removed.
   var changes: Int64 { unsafe sqlite3_changes64(sqlite3_db_handle(statement)) }
 
-  /// Makes the statement ready for the next time. Its result repeats that of the step before it, which was thrown already.
+  /// Resets the statement for its next use. The result of a reset repeats that of the last step, which was
+  /// thrown already.
   func reset() { unsafe sqlite3_reset(statement) }
 
-  /// Appends the first columns of the row. A type that the schema does not know counts as NULL, and proves nothing.
+  /// Appends the first columns of the current row. A type that the schema does not use becomes NULL, so no
+  /// proof matches.
   func append(_ columns: Int, to row: inout RowBytes) {
     for column in 0..<Int32(columns) {
       let kind: RowBytes.Kind
@@ -121,26 +126,27 @@ struct Statement: ~Copyable, Sendable {
         row.append(.null)
         continue
       }
-      // A text as a blob, too: as a text it would be copied, to have a NUL behind it.
+      // Text is read as a blob too: as text SQLite would copy it, to add a NUL.
       let start = unsafe sqlite3_column_blob(statement, column)
       let count = unsafe Int(sqlite3_column_bytes(statement, column))
       unsafe row.append(kind, UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
     }
   }
 
-  /// Runs a statement that returns one row at most, and makes it ready for the next time.
+  /// Executes a statement that returns one row at most, and resets it.
   ///
-  /// - Returns: the first columns of the row; nil when there is none.
+  /// - Returns: the first columns of the row, or nil if there is no row.
   func row(_ parameters: [Value], columns: Int) throws(DatabaseError) -> [Value]? {
     defer { reset() }
     try bind(parameters)
     return try step() ? values(columns) : nil
   }
 
-  /// The first columns of the row. A type that the schema does not know counts as NULL, and proves nothing.
+  /// Returns the first columns of the current row. A type that the schema does not use becomes NULL, so no
+  /// proof matches.
   func values(_ count: Int) -> [Value] { (0..<Int32(count)).map { value($0) ?? .null } }
 
-  /// A column of the row as the value it was stored as; nil for a type that the schema does not know.
+  /// Returns a column of the current row with its stored type; nil for a type that the schema does not use.
   func value(_ column: Int32) -> Value? {
     switch unsafe sqlite3_column_type(statement, column) {
     case SQLITE_NULL: .null
@@ -151,14 +157,16 @@ struct Statement: ~Copyable, Sendable {
     }
   }
 
-  /// Whether a column holds these bytes, in a time that does not depend on where they differ.
+  /// Returns whether a column contains a proof, in a time that does not depend on the position of a difference.
   func holds(_ proof: Proof, in column: Int32) -> Bool {
     guard unsafe sqlite3_column_type(statement, column) == SQLITE_BLOB else { return false }
     return unsafe proof.withBytes { unsafe holds($0, in: column) }
   }
 
-  /// Whether the columns of the row are the values of another, each of the same type. The time that takes depends on
-  /// which is the first that is not, and not on where in it they differ.
+  /// Returns whether the current row has the values of another row, with the same types.
+  ///
+  /// The time depends on which column is the first to differ, but not on the position of the difference within
+  /// that column.
   func holds(_ row: borrowing RowBytes) -> Bool {
     var place = row.start
     var column: Int32 = 0
@@ -183,7 +191,7 @@ struct Statement: ~Copyable, Sendable {
   }
 
   private func holds(_ bytes: UnsafeRawBufferPointer, in column: Int32) -> Bool {
-    // A text as a blob, too; see `append`.
+    // Text is read as a blob too; see `append`.
     let start = unsafe sqlite3_column_blob(statement, column)
     guard unsafe Int(sqlite3_column_bytes(statement, column)) == bytes.count else { return false }
     guard let start = unsafe start, let other = bytes.baseAddress else { return unsafe bytes.isEmpty }
@@ -204,17 +212,17 @@ struct Statement: ~Copyable, Sendable {
     return unsafe Array(UnsafeRawBufferPointer(start: start, count: count))
   }
 
-  /// SQLITE_STATIC: the bytes stay where they are.
+  /// SQLITE_STATIC: the bytes stay in place.
   private static var unmoved: sqlite3_destructor_type? { nil }
 
-  /// SQLITE_TRANSIENT: SQLite makes its own copy. The macro is a cast that Swift does not import.
+  /// SQLITE_TRANSIENT: SQLite copies the bytes. The macro is a cast that Swift does not import.
   private static var copied: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 }
 
-/// What SQLite has of a statement. It goes before its connection, which it holds.
+/// A statement handle of SQLite. The handle holds its connection, so it is finalized before the connection closes.
 @safe
 private final class CompiledStatement: @unchecked Sendable {
-  // Sendable: it has one owner, as its connection has.
+  // Sendable: like its connection, it has one owner.
   private(set) var statement: OpaquePointer?
   let sql: () -> String
   private let connection: Connection
@@ -226,7 +234,7 @@ private final class CompiledStatement: @unchecked Sendable {
 
   deinit { unsafe sqlite3_finalize(statement) }
 
-  /// Has it compiled, where it is not.
+  /// Compiles the statement unless that was done before.
   func compile() throws(DatabaseError) {
     if unsafe statement == nil { unsafe statement = try connection.compile(sql()) }
   }

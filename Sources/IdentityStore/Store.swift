@@ -4,47 +4,48 @@ import LinuxSystem
 
 /// The durable state: one SQLite file in the state directory, written by one thread.
 ///
-/// A change is acknowledged only after its transaction is synced. After any commit that failed nothing is acknowledged
-/// until the whole store was written anew (see ``heal()``): on ext4 a block that failed once can read back as
-/// zeros after a power cut although later writes to it succeeded.
+/// A change is acknowledged only after its transaction is synced. After a failed commit nothing is acknowledged until
+/// the whole store was rewritten (see ``heal()``): on ext4 a block whose write failed once can read back as zeros after
+/// a power cut, although later writes to it succeeded.
 package struct Store: ~Copyable, Sendable {
   let directory: StateDirectory
   let authenticator: Authenticator
   let identity: UUID
   let created: Timestamp
   let options: Options
-  /// The machine under the daemon.
+  /// The marks of the machine.
   let marks: MachineMarks
   var keys: StoreKeys
-  /// What seals items; nil where no master key opens it.
+  /// The key that seals items; nil if no master key opens it.
   var dataKey: DataKey?
-  /// The open connection and the file it writes; nil while there is none to use.
+  /// The open connection and the files that it writes; nil if there is none.
   var files: OpenFiles?
-  /// What is on disk.
+  /// The committed state.
   var ledger: Ledger
-  /// Computes identifiers with a key of its own, on any thread; nil where the store's key is not known, because nothing
-  /// may be derived then.
+  /// Computes identifiers on any thread, with a key derived from the store's key.
+  ///
+  /// Nil if the store's key is unknown, because nothing may be derived then.
   package let derivation: IdentifierDerivation?
-  /// The witness of the last commit; nil where nothing can be written.
+  /// The witness of the last commit; nil if nothing can be written.
   let latest: LatestWitness?
-  /// The files of the keys.
+  /// The files of the keys, as they were when they were last read or written.
   var keyFiles: KeyFiles
-  /// What was found at start, until somebody takes it.
+  /// The content found at start, until it is taken.
   var found: StoreContent?
-  /// What can be done now.
+  /// The current condition of the store.
   package internal(set) var condition: StoreCondition
-  /// Whether the last commit failed, and a start could find it on the disk all the same; see ``UncertainCommit``.
+  /// Whether the last commit failed and the next start could still find it on disk; see ``UncertainCommit``.
   package private(set) var isLastCommitUncertain = false
-  /// How long the database and its log were when they were looked at last, in bytes.
+  /// The lengths of the database and its WAL in bytes, when they were last examined.
   private(set) var lengths = (file: Int64(0), log: Int64(0))
-  /// How large both were together, in bytes.
+  /// The total length of the database and its WAL in bytes, when they were last examined.
   package var size: Int64 { lengths.file + lengths.log }
 
-  /// What an administrator can set in `[Store]`.
+  /// The options that an admin can set in `[Store]`.
   package struct Options: Equatable, Sendable {
-    /// The log is written back into the database when it has grown to this many bytes.
+    /// The size of the WAL at which it is checkpointed, in bytes.
     package var checkpointSize = 4_194_304
-    /// The options as shipped.
+    /// Creates the options as shipped.
     package init() {}
   }
 
@@ -52,17 +53,17 @@ package struct Store: ~Copyable, Sendable {
   static let logName = "identityd.db-wal"
 
   var path: String { "\(directory.folder.path)/\(Self.fileName)" }
-  /// The path of the state directory, as it was opened by.
+  /// The path by which the state directory was opened.
   package var folderPath: String { directory.folder.path }
 }
 
 // MARK: - Commit
 
 extension Store {
-  /// Writes changes and their events in one transaction and returns once they are on disk for good.
+  /// Commits changes and their events in one transaction, and returns after the sync.
   ///
-  /// - Returns: nil when they are; else what the store can do from now on. Nothing of the batch is then in force, and nothing
-  ///   of it will be unless ``isLastCommitUncertain``.
+  /// - Returns: nil on success, else the condition of the store from now on. None of the changes is then in effect, and
+  ///   none will be unless ``isLastCommitUncertain``.
   package mutating func commit(_ changes: [RecordedChange]) -> StoreCondition? {
     isLastCommitUncertain = false
     guard !changes.isEmpty else { return nil }
@@ -80,7 +81,7 @@ extension Store {
     }
   }
 
-  /// Writes in one transaction. What it throws has to become the ``condition``.
+  /// Runs a closure in one transaction. The caller must turn an error into the ``condition``.
   mutating func commit(
     _ body: (inout Edit, borrowing Authenticator) throws(DatabaseError) -> Void
   ) throws {
@@ -95,13 +96,13 @@ extension Store {
       try requireOwnFiles()
       maintain()
     } catch {
-      // What is committed is on disk, so this is a failure of the next commit, as long as the files are not gone.
+      // The commit is on disk, so this is a failure of the next commit, unless the files are gone.
       guard error.code != ESTALE else { throw UncertainCommit(cause: error) }
       condition = StoreCondition(after: error)
     }
   }
 
-  /// What keeps the store in order behind a commit: the log written back, the witnesses told.
+  /// Maintains the store after a commit: checkpoints the WAL and updates the witnesses.
   private mutating func maintain() {
     do {
       try latest?.take(Witness(store: identity, revision: ledger.revision), authenticator)
@@ -115,13 +116,12 @@ extension Store {
     }
   }
 
-  /// How many transactions may pass before the witness is told: it costs two syncs of its own.
+  /// The number of transactions between two updates of the witness: an update costs two syncs of its own.
   private static var witnessInterval: Int64 { 1_024 }
 
-  /// Fails when a file was deleted, replaced or cut short under the daemon: what is committed to it would be gone at the
-  /// next start.
+  /// Fails if a file was deleted, replaced or truncated under the daemon: the next start would not find its commits.
   ///
-  /// - Parameter lengths: how long the files have to be at least: nobody else writes to them.
+  /// - Parameter lengths: the minimum lengths of the files. No other process writes to the files.
   private mutating func requireOwnFiles(behind lengths: (file: Int64, log: Int64) = (0, 0)) throws(SystemError) {
     guard let file = try directory.folder.status(of: Self.fileName),
       let log = try directory.folder.status(of: Self.logName),
@@ -133,7 +133,7 @@ extension Store {
     self.lengths = (file.size, log.size)
   }
 
-  /// Fails when what the next start needs besides was taken away under the daemon: a key, or the state directory itself.
+  /// Fails if a key or the state directory was taken away under the daemon, because the next start needs them.
   private func requireOwnKeys() throws(SystemError) {
     guard try directory.folder.isInPlace() else { throw moved }
     let found = try KeyFiles(in: directory.folder)
@@ -144,17 +144,17 @@ extension Store {
     }
   }
 
-  /// Whether the next start opens items by a master key in a file that is there. One that is missing may come at any time.
+  /// Whether the next start needs a master key in a file that exists now. A missing file may still come at any time.
   var needsMasterFile: Bool { dataKey != nil && ledger.wrappedKey?.source == .file }
 
   var moved: SystemError {
     SystemError(call: "\(folderPath) was moved away under the daemon: move it back", code: ESTALE)
   }
 
-  /// Gives back what is kept of the file to have it at hand.
+  /// Frees the cache memory of the connection.
   package mutating func releaseMemory() { files?.database.releaseMemory() }
 
-  /// Looks how large the database and its log are, which each commit does by itself.
+  /// Measures the database and its WAL. Each commit does that by itself.
   package mutating func measure() {
     func length(_ name: String) -> Int64 { ((try? directory.folder.status(of: name)) ?? nil)?.size ?? 0 }
     lengths = (length(Self.fileName), length(Self.logName))
@@ -166,10 +166,10 @@ extension Store {
   }
 }
 
-// MARK: - Begin and end
+// MARK: - Start and stop
 
 extension Store {
-  /// What was found at start; handed out once, so that it is not kept twice in memory.
+  /// Returns the content found at start, and releases it, so that it is not kept twice in memory.
   package mutating func takeContent() -> StoreContent {
     let content =
       found
@@ -181,9 +181,9 @@ extension Store {
     return content
   }
 
-  /// Writes the log back into the database and closes it.
+  /// Checkpoints the WAL and closes the database.
   ///
-  /// - Returns: what went wrong; everything acknowledged is on disk all the same.
+  /// - Returns: the error, if any. All acknowledged changes are on disk even after an error.
   package mutating func close() -> String? {
     defer { files = nil }
     guard condition == .writable else { return nil }
@@ -198,10 +198,10 @@ extension Store {
   }
 }
 
-/// The files of the keys as they are in the state directory: others in their places would open nothing at the next start.
+/// The key files in the state directory. With other files in their places the next start could open nothing.
 struct KeyFiles: Equatable, Sendable {
   let store: FileStatus?
-  /// The master key, and the one that is about to take its place.
+  /// The files of the master key and of its successor.
   let master: [FileStatus?]
 
   init(in folder: borrowing Folder) throws(SystemError) {

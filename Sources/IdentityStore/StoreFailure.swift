@@ -1,11 +1,13 @@
 package import IdentityCore
 package import LinuxSystem
 
-/// Why a store cannot be opened at all. Everything else is a ``StoreCondition``: the daemon serves what it can.
+/// The reason why a store cannot be opened at all.
+///
+/// Every other failure is a ``StoreCondition``, and the daemon serves as much as possible.
 package enum StoreFailure: Error, CustomStringConvertible {
-  /// It was written by a later version; nothing was touched.
+  /// A later version wrote the store. Nothing was touched.
   case newer(path: String, found: Int64, supported: Int64)
-  /// The folder or the disk refused before anything was known.
+  /// The folder or the disk failed before anything was known.
   case unusable(path: String, reason: String)
 
   /// The cause, with the path.
@@ -18,43 +20,43 @@ package enum StoreFailure: Error, CustomStringConvertible {
   }
 }
 
-/// Something that happened to the store and that an operator should read.
+/// A notice about the store that an admin should read.
 package enum StoreNotice: Equatable, Sendable {
-  /// A new store was made.
+  /// A new store was created.
   case created(path: String)
-  /// The store that was here was sealed and has been removed: the one that was made in its place is a new one.
+  /// A sealed store was removed, and a new store was created in its place.
   case unsealed
-  /// The store was one of this earlier schema version, and is one of this program's now.
+  /// The store was migrated from this earlier schema version to the version of this program.
   case migrated(from: Int64)
-  /// An interrupted rewrite was brought to its end.
+  /// An interrupted rewrite was completed.
   case finishedRewrite
-  /// The record outside the database was missing or damaged, and was made anew from the proven database.
+  /// The witness was missing or damaged, and was renewed from the verified database.
   case witnessRenewed(reason: String)
-  /// A damaged file was renamed to this path, for somebody to look at.
+  /// A damaged file was renamed to this path, so that an admin can examine it.
   case setAside(path: String)
-  /// The store changed its condition, and why.
+  /// The condition of the store changed.
   case condition(StoreCondition)
-  /// The store was written anew after a failure, and changes are possible again.
+  /// The store was rewritten after a failure, and changes are possible again.
   case healed
 }
 
-/// What was found in the store at start.
+/// The content of the store at start.
 package final class StoreContent: Sendable {
-  /// What is proven.
+  /// The verified content.
   package let registry: Registry
   /// The events that are kept, oldest first, without a gap up to the last one.
   package let events: [Event]
-  /// The epoch of their numbers.
+  /// The epoch of the event numbers.
   package let epoch: UUID
-  /// The machine as it is now; without any mark where the store's key is not known.
+  /// The fingerprint of the machine now; without any mark if the store's key is unknown.
   package let fingerprint: MachineFingerprint
-  /// The store before this one was sealed on a machine with this very machine-id.
+  /// Whether the store before this one was sealed on a machine with the same machine-id.
   package let isSealedHere: Bool
-  /// What can be done with it.
+  /// The condition of the store.
   package let condition: StoreCondition
-  /// What an operator should read, in order.
+  /// The notices for an admin, in order.
   package let notices: [StoreNotice]
-  /// What the reads of the start saw.
+  /// The source that the start read from: the disk or the page cache.
   package let source: DiskReading.Source
 
   init(

@@ -3,22 +3,22 @@ import Glibc
 import IdentityCore
 import LinuxSystem
 
-/// The key of the proofs, and the file it is kept in, mode 0600, made at the first start. One line of text:
-/// `identityd-key 1 <key> <checksum>`, both in hexadecimal digits.
+/// The key of the proofs and its file, which has mode 0600 and is created at the first start.
 ///
-/// It guards against damage and against files from elsewhere, not against somebody who can read the state directory.
+/// The file is one line of text, `identityd-key 1 <key> <checksum>`, with key and checksum in hexadecimal digits. The
+/// key protects against damage and against foreign files, but not against a user who can read the state directory.
 struct StoreKey: ~Copyable {
   static let fileName = "store.key"
 
   let authenticator: Authenticator
-  /// Whether it is the key of this store, or one that proves nothing that is stored.
+  /// Whether this is the key of the store. An unknown key verifies nothing that is stored.
   let isKnown: Bool
-  /// Whether the file has the key's checksum, which those of earlier versions lack.
+  /// Whether the file contains the checksum of the key. Files of earlier versions do not.
   let hasChecksum: Bool
 
-  /// Reads the key. Where the file is missing or holds something else, the key is one that proves nothing.
+  /// Reads the key. If the file is missing or contains something else, returns a key that verifies nothing.
   static func read(in folder: borrowing Folder) throws(SystemError) -> StoreKey {
-    // What is too long to be a key is read like a witness: as nonsense.
+    // A file that is too long is read like a witness: as one invalid byte.
     if var text = try Witness.read(fileName, in: folder) {
       let parsed = parse(text)
       text.wipe()
@@ -30,17 +30,18 @@ struct StoreKey: ~Copyable {
     return try unknown()
   }
 
-  /// A key that proves nothing.
+  /// Returns a random key, which verifies nothing that is stored.
   static func unknown() throws(SystemError) -> StoreKey {
     var key = try random()
     return StoreKey(authenticator: try authenticator(&key), isKnown: false, hasChecksum: false)
   }
 
-  /// Makes a key for a new store and stores it.
+  /// Creates a key for a new store and writes it to its file.
   ///
-  /// A key in its place is replaced: nothing is proven by it any more, and it may be a sealed store's, from which the
-  /// identifiers of that one could be computed.
-  /// - Parameter aside: the name for something in its place that is no key; nil to replace that as well.
+  /// An existing key is replaced: nothing is verified by it any more, and it may belong to a sealed store, whose
+  /// identifiers could be computed from it.
+  ///
+  /// - Parameter aside: the new name for an existing file that is no key; nil to replace that file as well.
   static func create(in folder: borrowing Folder, aside: String?) throws(SystemError) -> StoreKey {
     if let aside, try folder.status(of: fileName) != nil { try folder.rename(fileName, to: aside) }
     var key = try random()
@@ -49,7 +50,7 @@ struct StoreKey: ~Copyable {
     return StoreKey(authenticator: authenticator, isKnown: true, hasChecksum: true)
   }
 
-  /// Stores a key, in the place of what is there.
+  /// Writes a key to its file, replacing the content.
   static func write(_ authenticator: borrowing Authenticator, in folder: borrowing Folder) throws(SystemError) {
     var key = authenticator.keyBytes
     defer { key.wipe() }
@@ -73,12 +74,12 @@ struct StoreKey: ~Copyable {
 
   private static func checksum(_ key: [UInt8]) -> [UInt8] {
     let whole = keyedHash(key, key: Array("identityd key checksum".utf8))
-    // libsodium leaves the last of what it hashed on the stack.
+    // libsodium leaves the last part of its input on the stack.
     sodium_stackzero(4_096)
     return Array(whole.prefix(16))
   }
 
-  /// Makes a key of its own for computed identifiers; nil where this is not the key of the store.
+  /// Derives a separate key for computed identifiers; nil if this is not the key of the store.
   func derivation() throws(SystemError) -> IdentifierDerivation? {
     guard isKnown else { return nil }
     guard let derivation = IdentifierDerivation(authenticator) else { throw Self.noMemory }
@@ -98,10 +99,12 @@ struct StoreKey: ~Copyable {
     return key
   }
 
-  /// - Returns: nil for what is no key, or not the one that its checksum is of.
+  /// Parses the content of the file.
+  ///
+  /// - Returns: nil if it is no key, or if the checksum is wrong.
   private static func parse(_ text: [UInt8]) -> (key: [UInt8], hasChecksum: Bool)? {
     let digits = 2 * Authenticator.length
-    // As versions up to 0.1 wrote it: the digits and a line feed.
+    // The format of versions up to 0.1: the digits and a line feed.
     if text.count == digits + 1 {
       guard text.last == UInt8(ascii: "\n"), let key = bytes(text[..<digits]) else { return nil }
       return (key, false)
@@ -130,7 +133,9 @@ struct StoreKey: ~Copyable {
   }
 }
 
-/// Two digits a byte, lower case, and a line feed: for keys, of which no string may be left in memory.
+/// Returns two lower-case hexadecimal digits for each byte, and a line feed.
+///
+/// For keys: a `String` of a key would stay in memory.
 func hexadecimalLine(_ bytes: [UInt8]) -> [UInt8] {
   var line: [UInt8] = []
   line.reserveCapacity(2 * bytes.count + 1)

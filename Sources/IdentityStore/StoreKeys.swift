@@ -2,12 +2,12 @@ import Glibc
 import IdentityCore
 import LinuxSystem
 
-/// The keys that come from outside of the store, and the memory to use them in: all but the key of the proofs.
+/// The master keys, the transit key, and the guarded memory to use them in. The key of the proofs is a ``StoreKey``.
 struct StoreKeys: Sendable {
   var ring: KeyRing
-  /// What seals secrets on their way through the daemon.
+  /// The transit key, which seals secrets on their way through the daemon.
   let transit: SealingKey
-  /// The guarded memory of the thread that writes.
+  /// The guarded memory of the writer.
   let memory: SecretMemory
 
   init(_ handedOver: KeyRing, in folder: borrowing Folder) throws(SystemError) {
@@ -19,7 +19,7 @@ struct StoreKeys: Sendable {
     ring = KeyRing(handedOver, in: folder)
   }
 
-  /// Draws a data key for a new store, wrapped in the preferred master key.
+  /// Draws a data key for a new store and wraps it in the preferred master key.
   mutating func freshDataKey(of store: UUID, at now: Timestamp, in folder: borrowing Folder) throws(SystemError)
     -> WrappedKey
   {

@@ -16,7 +16,7 @@ final class TableStatements: Sendable {
     removal = database.prepare(table.removal)
   }
 
-  /// Adds a row, and its proof behind its columns.
+  /// Inserts a row and appends its proof.
   ///
   /// - Returns: the proof.
   func insert(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> Proof {
@@ -26,8 +26,9 @@ final class TableStatements: Sendable {
     return proof
   }
 
-  /// Writes a row in the place of the one with its key, which has to be there. What tells one row of the table from another
-  /// stays as it is, so no index is touched.
+  /// Replaces the row with the same key, which must exist.
+  ///
+  /// The columns that identify a row stay as they are, so no index is written.
   ///
   /// - Returns: the proof.
   func replace(_ row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError) -> Proof {
@@ -37,10 +38,10 @@ final class TableStatements: Sendable {
     return proof
   }
 
-  /// Finds a row that has to be there, as it was written.
+  /// Finds and verifies a row that must exist.
   ///
-  /// - Parameter row: takes its columns.
-  /// - Returns: its proof.
+  /// - Parameter row: receives the columns.
+  /// - Returns: the proof.
   func find(_ key: Value, into row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError)
     -> Proof
   {
@@ -51,18 +52,18 @@ final class TableStatements: Sendable {
     return proof
   }
 
-  /// Finds a row that has to be there as this process wrote it: what is the same, its proof included, is proven.
+  /// Finds a row that must be as this process wrote it. A row that is equal, including its proof, counts as verified.
   func find(_ row: borrowing RowBytes, at key: Int64) throws(DatabaseError) {
     try finding.bind(.integer(key))
     defer { finding.reset() }
     guard try finding.step(), finding.holds(row) else { throw .unproven(table.name, .integer(key)) }
   }
 
-  /// Removes a row that was found.
+  /// Removes a row that was found before.
   func remove(_ key: Value) throws(DatabaseError) { try removal.run([key]) }
 }
 
-/// The statements of every table.
+/// The statements of all tables.
 final class Tables: Sendable {
   let store: TableStatements
   let setting: TableStatements

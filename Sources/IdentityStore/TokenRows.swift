@@ -1,7 +1,7 @@
 import CSodium
 package import IdentityCore
 
-// A push token as the columns of a row of `token`, without its revision and proof, and back.
+// Conversion between a push token and the columns of a row of `token`, without its revision and proof.
 extension Token: StoredRow {
   var key: Value { .integer(number) }
 
@@ -31,8 +31,10 @@ extension Token: StoredRow {
       confirmed: confirmed, fingerprint: Token.fingerprint(of: value))
   }
 
-  /// Tells one token from another where the token itself has no place: the first 16 hexadecimal digits of its SHA-256,
-  /// so that anybody who has the token can work it out, as `printf %s "$token" | sha256sum` does.
+  /// Returns a fingerprint that identifies a push token in places that must not contain the token itself.
+  ///
+  /// The fingerprint is the first 16 hexadecimal digits of the SHA-256 of the token. A holder of the token can compute
+  /// it with `printf %s "$token" | sha256sum`.
   package static func fingerprint(of value: Text) -> Text {
     var digits: [UInt8] = []
     unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(crypto_hash_sha256_BYTES)) { hash in
@@ -46,7 +48,7 @@ extension Token: StoredRow {
 }
 
 extension Edit {
-  /// Writes a push token as it is now.
+  /// Writes a push token in its current state.
   mutating func store(_ token: Token, _ change: TokenChange, _ authenticator: borrowing Authenticator)
     throws(DatabaseError)
   {

@@ -1,9 +1,9 @@
 import IdentityCore
 
-// Versions as the columns of rows, without their revision and proof, and back.
+// Conversion between versions and the columns of rows, without their revision and proof.
 
 extension InstalledRelease {
-  /// A row of `installed_release`.
+  /// Returns the columns of a row of `installed_release`.
   func columns(of subject: VersionSubject) -> [Value] {
     [
       .integer(number), Value(subject.app), Value(release.distribution), .text(release.version.bytes),
@@ -20,7 +20,7 @@ extension InstalledRelease {
 }
 
 extension VersionReport {
-  /// A row of `version_report`.
+  /// Returns the columns of a row of `version_report`.
   func columns(of subject: VersionSubject) -> [Value] {
     [
       .integer(number), Value(subject.app), .text("\(session)"), .text(state.rawValue), Value(release.distribution),
@@ -40,7 +40,7 @@ extension VersionReport {
 }
 
 extension VersionClaim {
-  /// A row of `version_claim`.
+  /// Returns the columns of a row of `version_claim`.
   func columns(of subject: VersionSubject) -> [Value] {
     [.integer(number), Value(subject.app), .text(version.bytes), .text(name.bytes)]
   }
@@ -62,7 +62,7 @@ extension Release {
 }
 
 extension VersionSubject {
-  /// NULL is the system, which no app has for a name.
+  /// Decodes the column `app`. NULL is the system.
   init(column: Value) { self = column.asText.map(VersionSubject.app) ?? .system }
 }
 
@@ -125,7 +125,7 @@ extension Edit {
     }
   }
 
-  /// Removes a row, which has to be of this app, or of the system.
+  /// Removes a row, which must belong to the subject.
   private mutating func remove(
     _ number: Int64, of subject: VersionSubject, _ table: TableStatements, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {

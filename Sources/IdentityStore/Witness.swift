@@ -2,22 +2,22 @@ import Glibc
 import IdentityCore
 import LinuxSystem
 
-/// A second record of the store, outside the database: an empty, deleted, truncated or older database is then never
-/// taken for a first start, which would hand out a second identity.
+/// A record of the store outside the database: the ID of the store and a revision that it has reached.
 ///
-/// One line of text: `identityd-witness 1 <store> <revision> <proof>`.
+/// The record prevents an empty, deleted, truncated or older database from being taken for a first start, which would
+/// hand out a second identity. The file is one line of text: `identityd-witness 1 <store> <revision> <proof>`.
 struct Witness: Equatable {
   static let fileName = "witness"
 
-  /// The store it belongs to; ``UUID/zero`` where only that there was one is known.
+  /// The ID of the store; ``UUID/zero`` if nothing but the existence of a store is known.
   let store: UUID
-  /// The store had reached this revision; it may have gone further since.
+  /// A revision that the store has reached. The store may be at a later revision.
   let revision: Int64
 
-  /// More bytes than there are in a line of this form.
+  /// An upper bound for the length of a line, in bytes.
   static let longestLength = 256
 
-  /// The content of the file.
+  /// Returns the content of the file.
   func bytes(_ authenticator: borrowing Authenticator) -> [UInt8] {
     var row = RowBytes(behind: Self.fileName)
     row.append(store)
@@ -26,7 +26,7 @@ struct Witness: Equatable {
     line.reserveCapacity(Self.longestLength)
     line.append(contentsOf: "identityd-witness 1 ".utf8)
     store.append(to: &line)
-    // Not interpolated, which costs as much as all else of the line: there is one behind each commit.
+    // Not interpolated: interpolation costs as much as the rest of the line, and every commit writes a witness.
     line.append(UInt8(ascii: " "))
     line.append(contentsOf: String(revision).utf8)
     line.append(UInt8(ascii: " "))
@@ -40,9 +40,9 @@ struct Witness: Equatable {
     self.revision = revision
   }
 
-  /// Reads the content of a witness file, which may turn out not to be a witness.
+  /// Reads a witness file; nil if it is missing. The content need not be a witness.
   ///
-  /// - Returns: nil if the file is missing; one zero byte, which is no witness, if the file is longer than `limit` bytes.
+  /// A file of more than `limit` bytes is returned as one invalid byte.
   static func read(
     _ name: String, in folder: borrowing Folder, limit: Int = longestLength
   ) throws(SystemError) -> [UInt8]? {
@@ -53,7 +53,7 @@ struct Witness: Equatable {
     }
   }
 
-  /// Reads the content of the file; nil where it is not what this store wrote.
+  /// Parses and verifies the content of a file; nil if this store did not write it.
   init?(_ content: [UInt8], _ authenticator: borrowing Authenticator) {
     let words = content.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map { Array($0) }
     guard words.count == 5, let store = UUID(Text(trusted: words[2])),
@@ -64,7 +64,7 @@ struct Witness: Equatable {
   }
 }
 
-/// Two digits a byte, lower case.
+/// Returns two lower-case hexadecimal digits for each byte.
 func hexadecimal(_ bytes: some Collection<UInt8>) -> [UInt8] {
   var digits: [UInt8] = []
   digits.append(hexadecimal: bytes)
@@ -72,9 +72,9 @@ func hexadecimal(_ bytes: some Collection<UInt8>) -> [UInt8] {
 }
 
 extension [UInt8] {
-  /// Appends two digits a byte, lower case.
+  /// Appends two lower-case hexadecimal digits for each byte.
   mutating func append(hexadecimal bytes: some Collection<UInt8>) {
-    // Swift 6.3 writes into the storage that all empty arrays share where nothing is appended to one.
+    // Swift 6.3 writes into the shared storage of empty arrays if nothing is appended to an empty array.
     if bytes.isEmpty { return }
     func digit(_ value: UInt8) -> UInt8 { value &+ (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
     append(addingCapacity: 2 * bytes.count) { digits in
