@@ -1,10 +1,10 @@
 package import IdentityClient
 
-/// One thing that `identityctl check` looks at.
+/// A check of `identityctl check`.
 package struct Check: Sendable {
-  /// Stable: scripts know it.
+  /// The name, which never changes because scripts depend on it.
   package let name: String
-  /// What it looks at, as a sentence for the manual.
+  /// The subject of the check, as a sentence for the manual.
   package let summary: String
   private let look: @Sendable (Examination) -> Finding
 
@@ -15,7 +15,7 @@ package struct Check: Sendable {
     self.look = look
   }
 
-  /// All of them, in the order they are shown in: what others need comes first.
+  /// All checks in the order of the report. A check precedes the checks that depend on it.
   package static let all: [Check] = [
     Check("socket", "The socket is root's, identityd's or the caller's, may be used, and a daemon answers on it.") {
       SocketFacts($0).finding
@@ -49,9 +49,9 @@ package struct Check: Sendable {
     Check("versions", "The daemon that runs is of the same release as this program.") { VersionFacts($0).finding },
   ]
 
-  /// Looks at everything.
+  /// Runs all checks.
   ///
-  /// - Parameter socket: where the daemon is looked for, and whose it has to be.
+  /// - Parameter socket: The address of the daemon, and the users that the daemon may run as.
   package static func examine(_ socket: DaemonSocket) -> Report {
     let examination = Examination(of: socket)
     return Report(all.map { ($0.name, $0.look(examination)) }, for: examination.userID)

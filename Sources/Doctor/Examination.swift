@@ -4,63 +4,63 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// What several checks need: where the daemon is, and what it says of itself.
+/// The facts that several checks share: the address of the daemon, and its answers.
 package struct Examination: Sendable {
-  /// How reaching the daemon ended.
+  /// The outcome of contacting the daemon.
   enum Contact: Equatable, Sendable {
     case answered
-    /// The kernel refused the connection, with this value of errno.
+    /// The kernel refused the connection with this value of errno.
     case refused(Int32)
-    /// The daemon may be another user's; nothing was asked.
+    /// The daemon may belong to an untrusted user. Nothing was sent.
     case untrusted(SocketFault)
-    /// The daemon, or its queue, has no room for another connection.
+    /// The daemon, or its accept queue, has no room for another connection.
     case busy(String)
-    /// It took the connection and said nothing in time.
+    /// The daemon accepted the connection and did not answer in time.
     case silent
-    /// What came is not an answer.
+    /// The connection ended early, or the daemon violated the protocol.
     case broken(String)
   }
 
-  /// Where the daemon is looked for.
+  /// The path of the daemon's socket.
   let socketPath: String
-  /// Who looks.
+  /// The user who runs the checks.
   let userID: UInt32
-  /// How reaching the daemon ended.
+  /// The outcome of contacting the daemon.
   let contact: Contact
-  /// What it said; nil where it was not reached.
+  /// The daemon's answers; nil if the daemon was not reached.
   let answers: DaemonAnswers?
 
-  /// Whether that is the system's daemon, which systemd starts; others were started by hand.
+  /// Whether the socket is that of the system's daemon, which systemd starts. Any other daemon was started by hand.
   var isSystem: Bool { socketPath == DaemonSocket.systemPath }
 
-  /// The folder with all state, as far as it is known.
+  /// The state directory; nil if it is unknown.
   var stateDirectory: String? {
-    // One that a daemon was given from its own folder on leads elsewhere from here.
+    // A relative path is relative to the daemon's working directory, so it is of no use here.
     if let said = answers?["state-directory"], said.hasPrefix("/") { return said }
     return isSystem ? Self.systemStateDirectory : nil
   }
 
   static let systemStateDirectory = "/var/lib/identityd"
-  /// Why a check that needs the daemon's word is skipped.
+  /// The reason for skipping a check that needs the daemon's answers.
   static let unreached = "the daemon was not reached, see socket"
 
-  /// Why a check is skipped that needs a row of `status` which this user is not told of.
+  /// Returns the reason for skipping a check that needs a row of `status` which this user does not get.
   ///
-  /// - Parameter what: the subject of the row, as a clause.
+  /// - Parameter what: The subject of the row, as a clause.
   static func untold(_ what: String) -> String {
     "\(what), the daemon tells admins and members of MonitorGroup= alone; ask as root"
   }
 
-  /// How long one answer, or a program that is asked, is waited for.
+  /// The time limit of one answer, or of one child process, in seconds.
   static let patienceSeconds: UInt64 = 10
 
-  /// A moment from now on, when the patience with one answer ends.
+  /// The deadline of an answer or a child process that begins now.
   static var deadline: UInt64 { Clock.monotonicMicroseconds + patienceSeconds * 1_000_000 }
 
-  /// The patience with one answer.
+  /// The limits of the wait for an answer that begins now.
   static var patience: Patience { Patience(until: deadline, needsOutput: false, endsOnTime: true) }
 
-  /// Asks the daemon.
+  /// Contacts the daemon and reads its answers.
   init(of socket: DaemonSocket) {
     socketPath = socket.path
     userID = Accounts.ownUserID
@@ -80,7 +80,7 @@ package struct Examination: Sendable {
     }
   }
 
-  /// Of facts that a test made up.
+  /// Creates facts for a test.
   init(socketPath: String, userID: UInt32, contact: Contact, answers: DaemonAnswers?) {
     self.socketPath = socketPath
     self.userID = userID
@@ -88,8 +88,10 @@ package struct Examination: Sendable {
     self.answers = answers
   }
 
-  /// What makes the daemon begin anew. One that was started by hand has to be started by hand again; which process that
-  /// is, the kernel knows where the daemon does not say.
+  /// The remedy that restarts the daemon.
+  ///
+  /// A daemon that was started by hand must be started by hand again after the remedy has ended it. If the daemon does
+  /// not report its process, the remedy shows the process that listens on the socket.
   var restart: Remedy {
     if isSystem { return .root("systemctl", "restart", "identityd.service") }
     guard let process = answers?["pid"] else { return .anybody("ss", "-x", "-l", "-p", "src", socketPath) }
@@ -97,32 +99,32 @@ package struct Examination: Sendable {
   }
 }
 
-/// What the daemon said, on one connection.
+/// The daemon's answers on one connection.
 struct DaemonAnswers: Equatable, Sendable {
-  /// Name and version, as `hello` has them.
+  /// The name and version in the answer to `hello`.
   var hello: [String] = []
-  /// The version of the protocol.
+  /// The version of the protocol in the answer to `hello`.
   var lineProtocol = ""
-  /// The app that asks; nil where `whoami` was refused, with the reason in `refusal`.
+  /// The app of this process; nil if `whoami` was refused, with the reason in ``refusal``.
   var app: String?
-  /// Why `whoami` was refused.
+  /// The reason why `whoami` was refused.
   var refusal: String?
-  /// The attributes of `whoami`.
+  /// The attributes in the answer to `whoami`.
   var peer: [String: String] = [:]
-  /// Whether the app has a manifest; nil where it is not installed.
+  /// Whether the app has a manifest; nil if the app is not installed.
   var hasManifest: Bool?
   /// The rows of `status`, in order.
   var status: [Finding.Fact] = []
-  /// When the last event happened; nil where there is none, or it is not for this peer.
+  /// The time of the last event; nil if there is none, or if this user is not an admin.
   var lastEvent: Timestamp?
 
-  /// More rows than any answer has that is asked for here.
+  /// The maximum number of rows. No answer requested here has as many.
   private static let mostRows = 40_000
 
-  /// Of facts that a test made up.
+  /// Creates answers for a test.
   init(status: [(String, String)] = []) { self.status = status.map { Finding.Fact($0, $1) } }
 
-  /// Asks.
+  /// Connects, and requests all answers.
   init(from socket: DaemonSocket) throws(DaemonConnection.Failure) {
     var connection = try DaemonConnection(atOnce: socket)
     func ask(_ request: String) throws(DaemonConnection.Failure) -> DaemonConnection.Answer {
@@ -156,7 +158,7 @@ struct DaemonAnswers: Equatable, Sendable {
     status = try ask("status").rows.flatMap(\.attributes).map { Finding.Fact("\($0.name)", "\($0.value)") }
     let row = try ask("app list").rows.first { row in row.words.first.map { "\($0)" } == app }
     hasManifest = row?["manifest"].map { $0 == "yes" }
-    // Who may not see every event would wait for one in vain.
+    // Only an admin sees every event. Any other user could wait for an event in vain.
     guard peer["admin"] == "yes", let last = self["last-event"].flatMap({ Int64($0) }), last > 0,
       case .ok = try ask("subscribe since=\(last - 1)").final
     else { return }
@@ -164,15 +166,15 @@ struct DaemonAnswers: Equatable, Sendable {
     lastEvent = event?.attributes.first { $0.name == "time" }.flatMap { Timestamp(parsing: $0.value) }
   }
 
-  /// Whether `status` has a row that is not for everybody. A user who sees one sees them all.
+  /// Whether `status` has any row for monitors only, so that this user may monitor the daemon.
   var hasAllRows: Bool {
     let all = Set(StatusRow.all.filter { $0.audience != .everybody }.map(\.name))
     return status.contains { all.contains($0.name) }
   }
 
-  /// The first row of `status` of a name.
+  /// The value of the first row of `status` with a name; nil if there is none.
   subscript(name: String) -> String? { status.first { $0.name == name }?.value }
 
-  /// All rows of `status` of a name.
+  /// Returns the values of all rows of `status` with a name.
   func all(_ name: String) -> [String] { status.filter { $0.name == name }.map(\.value) }
 }

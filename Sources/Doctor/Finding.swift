@@ -1,41 +1,41 @@
-/// What one check found.
+/// The finding of one check.
 package struct Finding: Equatable, Sendable {
-  /// How it stands. The names are what `--json` has, and never change.
+  /// The result of a check. The names appear in `--json` and never change.
   package enum Result: String, Sendable {
     case ok
-    /// It works, and should be otherwise.
+    /// The subject works, but something about it should be changed.
     case warning
-    /// It does not work, or what works is not safe.
+    /// The subject does not work, or is not safe.
     case failed
-    /// It could not be looked at.
+    /// The subject, or a part of it, could not be examined.
     case skipped
   }
 
-  /// One thing that is wrong.
+  /// A fault that a check found.
   package struct Fault: Equatable, Sendable {
-    /// Whether it only should be otherwise.
+    /// Whether the fault is only a warning.
     package let isWarning: Bool
-    /// What is wrong, without a full stop.
+    /// The cause, without a full stop.
     package let cause: String
-    /// What mends it, to be run in this order; where only people can, what shows them more.
+    /// The commands that repair the fault, in order. If only people can repair it, the commands show more about it.
     package let mend: [Remedy]
 
-    /// Something that does not work.
+    /// Creates a fault that fails the check.
     static func failure(_ cause: String, _ mend: Remedy...) -> Fault {
       Fault(isWarning: false, cause: cause, mend: mend)
     }
 
-    /// Something that works, and should be otherwise.
+    /// Creates a fault that is only a warning.
     static func warning(_ cause: String, _ mend: Remedy...) -> Fault {
       Fault(isWarning: true, cause: cause, mend: mend)
     }
   }
 
-  /// Something that was found out, for programs.
+  /// A fact that a check gathered, for programs.
   package struct Fact: Equatable, Sendable {
-    /// In lower case, with hyphens.
+    /// The name, in lower case with hyphens.
     package let name: String
-    /// As it came.
+    /// The value, unchanged from its source.
     package let value: String
 
     init(_ name: String, _ value: String) {
@@ -44,21 +44,21 @@ package struct Finding: Equatable, Sendable {
     }
   }
 
-  /// What is wrong.
+  /// The faults, in the order found.
   package let faults: [Fault]
-  /// Why something could not be looked at; nil where everything was.
+  /// The reason why something could not be examined; nil if everything was.
   package let reason: String?
-  /// What was found out.
+  /// The facts, for programs.
   package let facts: [Fact]
 
-  /// Puts one together.
+  /// Creates a finding.
   init(_ faults: [Fault] = [], skipped reason: String? = nil, facts: [Fact] = []) {
     self.faults = faults
     self.reason = reason
     self.facts = facts
   }
 
-  /// The worst of the faults; without any, whether everything could be looked at.
+  /// The severity of the worst fault; without faults, `ok` or `skipped`.
   package var result: Result {
     if faults.contains(where: { !$0.isWarning }) { return .failed }
     if !faults.isEmpty { return .warning }
@@ -66,7 +66,7 @@ package struct Finding: Equatable, Sendable {
   }
 }
 
-/// What was found out, put together: values that are not known are left out.
+/// Returns facts from names and values, without those whose value is nil.
 func facts(_ pairs: (String, String?)...) -> [Finding.Fact] {
   pairs.compactMap { name, value in value.map { Finding.Fact(name, $0) } }
 }

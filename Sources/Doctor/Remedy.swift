@@ -1,34 +1,34 @@
 import IdentityWire
 
-/// A command that mends something, as a person types it.
+/// A shell command that repairs a fault, or shows more about it.
 package struct Remedy: Equatable, Sendable {
-  /// Whether it takes root.
+  /// Whether the command needs root.
   let needsRoot: Bool
-  /// What the shell reads: each word is quoted already where it has to be.
+  /// The command line, with quoted words as far as the shell requires it.
   private let line: String
 
-  /// A command for root.
+  /// Creates a command for root.
   static func root(_ words: String...) -> Remedy { Remedy(needsRoot: true, line: joined(words)) }
 
-  /// A command for root, or for whoever it is that runs a daemon of his own.
+  /// Creates a command for root, or for the user of a daemon that was started by hand.
   static func command(asRoot needsRoot: Bool, _ words: [String]) -> Remedy {
     Remedy(needsRoot: needsRoot, line: joined(words))
   }
 
-  /// A command for everybody.
+  /// Creates a command for any user.
   static func anybody(_ words: String...) -> Remedy { Remedy(needsRoot: false, line: joined(words)) }
 
-  /// Opens files in whichever editor is wanted.
+  /// Creates a command that opens files in the user's preferred editor.
   static func edit(asRoot needsRoot: Bool, _ files: [String]) -> Remedy {
     Remedy(needsRoot: needsRoot, line: "${EDITOR:-vi} \(joined(files))")
   }
 
-  /// The command for this user, who types `sudo` unless he is root.
+  /// Returns the command line for a user, with `sudo` if the command needs root and the user is not root.
   package func text(for userID: UInt32) -> String { needsRoot && userID != 0 ? "sudo \(line)" : line }
 
   private static func joined(_ words: [String]) -> String { words.map(quoted).joined(separator: " ") }
 
-  /// A word as bash(1) reads it back: bare, or quoted so that it holds no hidden character.
+  /// Returns a word as bash(1) reads it back: bare, or quoted so that it contains no hidden character.
   static func quoted(_ word: String) -> String {
     let isBare = !word.isEmpty && word.utf8.allSatisfy(isPlain)
     if isBare { return word }
@@ -39,7 +39,7 @@ package struct Remedy: Equatable, Sendable {
     for scalar in word.unicodeScalars {
       switch scalar {
       case "'", "\\": text += "\\\(scalar)"
-      // bash has \u for characters too, as \x is for bytes.
+      // In `$'…'` bash reads `\u` as a character, like JSON; `\x` would be a byte.
       case _ where WordEncoder.isHidden(scalar): text += WordEncoder.escape(of: scalar)
       default: text.unicodeScalars.append(scalar)
       }

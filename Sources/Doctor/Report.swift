@@ -1,23 +1,23 @@
 import IdentityWire
 
-/// Everything that was found, in the order of the table.
+/// The findings of all checks, in the order of the table.
 package struct Report: Sendable {
   private let findings: [(name: String, finding: Finding)]
-  /// Who reads it: root needs no `sudo`.
+  /// The user who reads the report; root needs no `sudo`.
   private let userID: UInt32
 
-  /// Puts it together.
+  /// Creates a report for a user.
   package init(_ findings: [(name: String, finding: Finding)], for userID: UInt32) {
     self.findings = findings
     self.userID = userID
   }
 
-  /// Whether nothing failed; warnings do not count.
+  /// Whether no check failed. Warnings do not count.
   package var isGood: Bool { !findings.contains { $0.finding.result == .failed } }
 
   // MARK: Text
 
-  /// A line a check; behind them each fault with its cause, and below it what mends it.
+  /// The report as text: a line per check, then each fault with its cause and the commands that repair it.
   package var text: String {
     let width = findings.map(\.name.count).max() ?? 0
     let lines = findings.map { name, finding in
@@ -35,10 +35,11 @@ package struct Report: Sendable {
 
   // MARK: JSON
 
-  /// One document (RFC 8259) and a line feed: `{"ok":true,"checks":[{"name":…,"result":…,"cause":…,"mend":…,"facts":{…}}]}`.
+  /// The report as one JSON document (RFC 8259) and a line feed.
   ///
-  /// The cause of what was skipped is the reason. Where a check has several faults, their causes are joined by semicolons,
-  /// and what mends them by `&&`. Where there is nothing to say, cause and mend are null.
+  /// The document is `{"ok":true,"checks":[{"name":…,"result":…,"cause":…,"mend":…,"facts":{…}}]}`. The cause of a
+  /// skipped check is the reason. The causes of several faults are joined by semicolons, and their commands by `&&`. A
+  /// check without faults has null as cause and mend.
   package var json: String {
     let quoted = WordEncoder.quoted
     let checks = findings.map { name, finding in

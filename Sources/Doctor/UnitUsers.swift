@@ -2,13 +2,13 @@ import LinuxSystem
 
 /// The users that services run as, as far as `/proc` shows them.
 enum UnitUsers {
-  /// The most processes that are looked at.
+  /// The maximum number of processes examined.
   private static let most = 65_536
 
-  /// Looks at every process.
+  /// Examines every process.
   ///
-  /// - Parameter units: the names of services.
-  /// - Returns: for each that runs the users of its processes, in order.
+  /// - Parameter units: The names of services.
+  /// - Returns: For each service that runs, the effective users of its processes in ascending order.
   static func running(in units: Set<String>) -> [String: [UInt32]] {
     guard !units.isEmpty, let names = try? ConfigurationAccess.names(in: "/proc") else { return [:] }
     var users: [String: Set<UInt32>] = [:]
@@ -21,8 +21,9 @@ enum UnitUsers {
     return users.mapValues { $0.sorted() }
   }
 
-  /// The system service that a control group is in, or below (cgroups(7)). A user's manager is none: below it the names are
-  /// that user's choice.
+  /// Returns the system service of a process, from the content of `/proc/PID/cgroup` (cgroups(7)).
+  ///
+  /// Services of a user's manager do not count, because that user chooses their names.
   static func unit(in group: String) -> String? {
     for line in group.split(separator: "\n") {
       for part in line.split(separator: "/") where part.hasSuffix(".service") {
@@ -32,7 +33,7 @@ enum UnitUsers {
     return nil
   }
 
-  /// The second number behind `Uid:` (proc_pid_status(5)).
+  /// Returns the effective user, the second number after `Uid:` (proc_pid_status(5)).
   static func effectiveUser(in status: String) -> UInt32? {
     let line = status.split(separator: "\n").first { $0.hasPrefix("Uid:") }
     let numbers = line?.split { $0 == "\t" || $0 == " " }.dropFirst().compactMap { UInt32($0) } ?? []

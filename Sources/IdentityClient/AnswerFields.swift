@@ -1,7 +1,8 @@
 import IdentityCore
 import IdentityWire
 
-/// The parts of an answer, each read as what it has to be.
+/// The decoder for one line of an answer and its rows. Each accessor throws `brokenAnswer` for a missing or
+/// invalid part.
 struct AnswerFields {
   let rows: [ReplyLine.Content]
   let content: ReplyLine.Content
@@ -13,64 +14,64 @@ struct AnswerFields {
     self.secret = secret
   }
 
-  /// Whether there is no positional word.
+  /// Whether the line has no positional word.
   var isEmpty: Bool { content.words.isEmpty }
 
-  /// Reads each row.
+  /// Decodes each row.
   func map<Row>(_ read: (AnswerFields) throws(IdentityError) -> Row) throws(IdentityError) -> [Row] {
     var all: [Row] = []
     for row in rows { all.append(try read(AnswerFields(row))) }
     return all
   }
 
-  /// A positional word.
+  /// Returns a positional word.
   func word(_ place: Int) throws(IdentityError) -> String {
     guard place < content.words.count else { throw .brokenAnswer("word \(place + 1) is missing") }
     return content.words[place].description
   }
 
-  /// An attribute that may be missing.
+  /// Returns an optional attribute.
   func text(_ name: String) -> String? { content[Text(name)]?.description }
 
-  /// An attribute that may not.
+  /// Returns a required attribute.
   func required(_ name: String) throws(IdentityError) -> String {
     guard let text = text(name) else { throw .brokenAnswer("\(name)= is missing") }
     return text
   }
 
-  /// A word that is a UUID.
+  /// Returns a positional word as a UUID.
   func uuid(_ place: Int) throws(IdentityError) -> IdentityUUID {
     guard let uuid = IdentityUUID(try word(place)) else { throw .brokenAnswer("word \(place + 1) is not a UUID") }
     return uuid
   }
 
-  /// A UUID; nil for an attribute that is missing or empty.
+  /// Returns an attribute as a UUID; nil if the attribute is missing or empty.
   func uuid(_ name: String) throws(IdentityError) -> IdentityUUID? {
     guard let text = text(name), !text.isEmpty else { return nil }
     guard let uuid = IdentityUUID(text) else { throw .brokenAnswer("\(name)= is not a UUID") }
     return uuid
   }
 
-  /// An attribute that is a UUID.
+  /// Returns a required attribute as a UUID.
   func requiredUUID(_ name: String) throws(IdentityError) -> IdentityUUID {
     guard let uuid = try uuid(name) else { throw .brokenAnswer("\(name)= is missing") }
     return uuid
   }
 
-  /// A moment that may be missing.
+  /// Returns an optional attribute as a time.
   func time(_ name: String) throws(IdentityError) -> IdentityTime? {
     guard let text = text(name) else { return nil }
     guard let time = IdentityTime(text) else { throw .brokenAnswer("\(name)= is not a time") }
     return time
   }
 
-  /// A moment that may not.
+  /// Returns a required attribute as a time.
   func requiredTime(_ name: String) throws(IdentityError) -> IdentityTime {
     guard let time = try time(name) else { throw .brokenAnswer("\(name)= is missing") }
     return time
   }
 
-  /// `yes` or `no`.
+  /// Returns a required attribute, `yes` or `no`, as a Boolean.
   func flag(_ name: String) throws(IdentityError) -> Bool {
     switch try required(name) {
     case "yes": return true
@@ -79,13 +80,13 @@ struct AnswerFields {
     }
   }
 
-  /// A number.
+  /// Returns a required attribute as a number.
   func number<Number: FixedWidthInteger>(_ name: String) throws(IdentityError) -> Number {
     guard let number = Number(try required(name)) else { throw .brokenAnswer("\(name)= is not a number") }
     return number
   }
 
-  /// The first word, one of a few.
+  /// Returns the value that `choices` has for the first word.
   func choice<Choice>(_ choices: [String: Choice]) throws(IdentityError) -> Choice {
     guard let choice = choices[try word(0)] else {
       throw .brokenAnswer("word 1 is none of \(choices.keys.sorted().joined(separator: ", "))")
@@ -93,10 +94,10 @@ struct AnswerFields {
     return choice
   }
 
-  /// All attributes, by their names.
+  /// The values of all attributes by name.
   var values: [String: String] { content.attributes.byName }
 
-  /// Attributes of the caller's own, without what their names begin with.
+  /// Returns the attributes whose names begin with a prefix, by their names without the prefix.
   func attributes(behind prefix: String) -> [String: String] {
     var own: [String: String] = [:]
     for (name, value) in values where name.hasPrefix(prefix) {

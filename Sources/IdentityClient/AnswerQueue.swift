@@ -2,65 +2,65 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// An answer that came whole.
+/// A complete answer.
 struct ReceivedAnswer: Sendable {
-  /// The rows in order.
+  /// The rows, in order.
   var rows: [ReplyLine.Content] = []
   /// The final line: `ok` or `error`.
   let final: ReplyLine
-  /// What stood in `data=` of the final line, where it was to be taken out of it.
+  /// The secret that was extracted from `data=` of the final line; nil if the request expects none.
   let secret: Secret?
 
-  /// Whether the daemon is about to close the connection, for which it has no room (identityd-protocol(7), `busy`):
-  /// what is asked from now on has to be asked over another.
+  /// Whether the daemon is about to close the connection, because it has no room for it (identityd-protocol(7), Errors,
+  /// `busy`). Later requests need another connection.
   var isLast: Bool { final.busyText != nil }
 }
 
 extension ReplyLine {
-  /// Why the daemon has no room; nil where it says something else.
+  /// The reason why the daemon has no room; nil for any line but the error `busy`.
   fileprivate var busyText: String? { if case .error(code: "busy", let text) = self { "\(text)" } else { nil } }
 }
 
-/// Which requests are still to be answered on one connection, and as much of the first one's answer as has come.
+/// The unanswered requests of one connection, and the received part of the first answer.
 ///
-/// Answers come in the order of the requests, and nothing in them says whose they are: so a request keeps its place even
-/// when nobody waits for its answer any more.
+/// Answers arrive in the order of the requests and do not name their request. So a request keeps its place even if its
+/// caller does not wait any more.
 struct AnswerQueue {
-  /// What a line is.
+  /// The meaning of a received line.
   enum Taken {
-    /// More of an answer is to come.
+    /// A row. More of the answer follows.
     case part
-    /// The end of the answer to this request.
+    /// The final line, which completes the answer to the request with this ticket.
     case answer(UInt64, ReceivedAnswer)
-    /// Something happened.
+    /// An event.
     case event(ReceivedEvent)
-    /// It answers nothing: it says why the connection ends.
+    /// A final line without a request: the reason why the daemon closes the connection.
     case farewell
   }
 
-  /// Whose answers are to come, in order, with whether they hold a secret.
+  /// The tickets of the unanswered requests in order, and whether their answers carry a secret.
   private var expected = FirstInFirstOut<(ticket: UInt64, takesSecret: Bool)>()
   private var rows: [ReplyLine.Content] = []
-  /// How many answers have come.
+  /// The number of complete answers.
   private(set) var answered = 0
-  /// Why the daemon had no room, where that is the last thing it said.
+  /// The reason why the daemon had no room, if `busy` was its last final line.
   private(set) var busyText: String?
 
-  /// How many answers are to come.
+  /// The number of unanswered requests.
   var count: Int { expected.count }
 
-  /// A request was sent.
+  /// Records that a request was sent.
   mutating func expect(_ ticket: UInt64, takesSecret: Bool) { expected.append((ticket, takesSecret)) }
 
-  /// Takes a line without its end, and wipes it.
+  /// Reads a line, given without its line feed, and wipes it.
   ///
-  /// - Throws: `malformed`; the connection is then of no further use.
+  /// - Throws: `malformed`; the connection must then be closed.
   mutating func take(_ line: inout [UInt8]) throws(DaemonConnection.Failure) -> Taken {
     defer { line.wipe() }
     let takesSecret = expected.first?.takesSecret == true
     let secret = takesSecret ? SecretField.take(from: &line) : nil
     guard let parsed = ReplyLine(line) else {
-      // What is told of it goes into an error, and from there into logs.
+      // The line becomes part of an error, which may be logged.
       throw .malformed(takesSecret ? "(a line that may hold a secret)" : String(decoding: line, as: UTF8.self))
     }
     switch parsed {
@@ -78,7 +78,9 @@ struct AnswerQueue {
     }
   }
 
-  /// The connection has ended: these will not be answered, in the order of their requests.
+  /// Ends the connection.
+  ///
+  /// - Returns: The tickets of the unanswered requests, in order.
   mutating func end() -> [UInt64] {
     var left: [UInt64] = []
     while let next = expected.popFirst() { left.append(next.ticket) }
@@ -87,11 +89,11 @@ struct AnswerQueue {
   }
 }
 
-/// Takes the secret out of an answer before anything else reads it, so that there is one copy of it.
+/// Removes the secret from an answer before any other code reads the line, so that only one copy of the secret exists.
 enum SecretField {
-  /// Takes the value of `data=` out of a line; what stands there then are letters that mean nothing.
+  /// Decodes the value of `data=`, and overwrites it in the line with meaningless letters.
   ///
-  /// - Returns: nil where there is none, or it is not Base64.
+  /// - Returns: The secret; nil if the line has no `data=` or the value is not Base64.
   static func take(from line: inout [UInt8]) -> Secret? {
     var parser = WordParser()
     guard (try? parser.parse(line.span)) != nil else { return nil }

@@ -1,14 +1,14 @@
 import LinuxSystem
 
-/// Base64 as the protocol has it: RFC 4648, section 4, with padding.
+/// Base64 in the form of the protocol: RFC 4648, section 4, with padding.
 ///
-/// The library links nothing but the C library, so this is not libsodium's. Characters are computed and not looked up in a
-/// table, whose cache lines would tell of the secret.
+/// The library links nothing but the C library, so libsodium is not available. Characters are computed and not looked
+/// up in a table, because the cache lines of a table would leak the secret.
 enum Base64Text {
-  /// How many characters stand for so many bytes.
+  /// Returns the length of the text for a number of bytes.
   static func length(of count: Int) -> Int { (count + 2) / 3 * 4 }
 
-  /// Appends the text for the bytes. The array does not move in memory where it has room for that.
+  /// Appends the text for the bytes. The array is not reallocated if its capacity suffices.
   static func append(_ bytes: borrowing Span<UInt8>, to text: inout [UInt8]) {
     var index = 0
     while index < bytes.count {
@@ -24,8 +24,9 @@ enum Base64Text {
     }
   }
 
-  /// The bytes that the text stands for; nil where it is not Base64, or has bits that stand for nothing. Whoever gets
-  /// them wipes them.
+  /// Decodes a text. The caller must wipe the bytes.
+  ///
+  /// - Returns: Nil if the text is not Base64, or if its unused bits are not zero.
   static func decode(_ text: borrowing Span<UInt8>) -> [UInt8]? {
     guard text.count % 4 == 0 else { return nil }
     var padding = 0
@@ -62,7 +63,7 @@ enum Base64Text {
     return bytes
   }
 
-  /// The character of a digit from 0 to 63.
+  /// Returns the character for a digit from 0 to 63.
   private static func character(for digit: UInt8) -> UInt8 {
     let value = Int32(digit)
     var character = value + 65
@@ -73,7 +74,7 @@ enum Base64Text {
     return UInt8(truncatingIfNeeded: character)
   }
 
-  /// The digit of a character; 64 for one that is none.
+  /// Returns the digit of a character; 64 if it is not a Base64 character.
   private static func digit(for character: UInt8) -> UInt32 {
     let value = Int32(character)
     var digit: Int32 = 64
@@ -85,7 +86,7 @@ enum Base64Text {
     return UInt32(truncatingIfNeeded: digit)
   }
 
-  /// All bits where the value is at least the bound, else none.
+  /// Returns a mask of all bits if the value is at least the bound, else 0.
   private static func atLeast(_ value: Int32, _ bound: Int32) -> Int32 { (bound - 1 - value) >> 31 }
 
   private static func within(_ value: Int32, _ low: Int32, _ high: Int32) -> Int32 {

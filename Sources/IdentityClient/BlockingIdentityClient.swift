@@ -1,15 +1,15 @@
 import IdentityCore
 import LinuxSystem
 
-/// A client of identityd for programs without Swift concurrency: each call blocks the thread until the answer is there.
+/// A client of identityd for programs without Swift concurrency. Each call blocks its thread until the answer arrives.
 ///
-/// It belongs to one thread at a time. In a task of Swift concurrency, use ``IdentityClient``.
+/// Only one thread at a time may use a client. In a task of Swift concurrency, use ``IdentityClient``.
 public struct BlockingIdentityClient: ~Copyable {
   private let daemon: DaemonSocket
   private let timeout: UInt64?
   private var connection: DaemonConnection?
 
-  /// Makes a client; nothing is connected yet. The parameters are those of ``IdentityClient/init(socket:timeout:trust:)``.
+  /// Creates a client without connecting. The parameters are those of ``IdentityClient/init(socket:timeout:trust:)``.
   public init(
     socket: String? = nil, timeout: Duration? = IdentityClient.defaultTimeout, trust: DaemonTrust = .systemOrOwn
   ) {
@@ -17,7 +17,10 @@ public struct BlockingIdentityClient: ~Copyable {
     self.timeout = timeout?.microseconds
   }
 
-  /// Asks the daemon, and blocks until the answer is there.
+  /// Sends a request and blocks until its answer arrives.
+  ///
+  /// - Throws: ``IdentityError/refused(_:_:)`` if the daemon refuses the request; any other case means that there
+  ///   is no answer.
   public mutating func ask<Answer>(_ request: IdentityRequest<Answer>) throws(IdentityError) -> Answer {
     try request.line.check()
     let patience = Patience(microseconds: timeout)
@@ -25,19 +28,20 @@ public struct BlockingIdentityClient: ~Copyable {
     do throws(DaemonConnection.Failure) {
       received = try exchange(request.line, patience)
     } catch {
-      // Whatever is still to come over it is not for the next request.
+      // The rest of this answer must not be read as the answer to the next request.
       connection = nil
       throw IdentityError(error)
     }
     return try request.answer(received)
   }
 
-  /// Follows events.
+  /// Returns the events of some topics, to be read on one thread. The connection is made at the first step.
   ///
   /// - Parameters:
-  ///   - topics: none for all.
-  ///   - since: the number of the event to begin behind; nil to begin with what happens from now on.
-  ///   - epoch: the epoch of that number, as ``IdentityEventStep/following(after:epoch:)`` told it; nil if it was not kept.
+  ///   - topics: The topics to follow; none for all topics.
+  ///   - since: The sequence number after which the events begin; nil for events from now on.
+  ///   - epoch: The epoch of `since`, as reported by ``IdentityEventStep/following(after:epoch:)``; nil if the
+  ///     epoch is unknown.
   public func events(topics: EventTopic..., since: Int64? = nil, epoch: String? = nil) -> BlockingIdentityEvents {
     BlockingIdentityEvents(of: daemon, topics: topics, since: since, epoch: epoch)
   }
@@ -45,7 +49,7 @@ public struct BlockingIdentityClient: ~Copyable {
   private mutating func exchange(_ line: RequestLine, _ patience: Patience) throws(DaemonConnection.Failure)
     -> ReceivedAnswer
   {
-    // One that ended meanwhile, or has something to say that nobody asked, is no good for a request.
+    // A connection that ended or received unsolicited data cannot carry a request.
     if connection?.isIdle == false { connection = nil }
     do {
       return try exchangeOnce(line, patience)
@@ -65,7 +69,7 @@ public struct BlockingIdentityClient: ~Copyable {
   }
 }
 
-/// Events as they happen, as ``IdentityEvents`` has them, for one thread.
+/// The blocking counterpart of ``IdentityEvents``, for one thread.
 public struct BlockingIdentityEvents: ~Copyable {
   private var follower: EventFollower
 
@@ -76,8 +80,9 @@ public struct BlockingIdentityEvents: ~Copyable {
 
   /// Blocks until the next step.
   ///
-  /// - Parameter timeout: how long at most; nil for as long as it takes.
-  /// - Throws: ``IdentityError/timedOut``, behind which it goes on, and what ends ``IdentityEvents``.
+  /// - Parameter timeout: The longest wait; nil for no limit.
+  /// - Throws: ``IdentityError/timedOut``, after which the next call continues; otherwise an error that
+  ///   ends ``IdentityEvents``.
   public mutating func next(timeout: Duration? = nil) throws(IdentityError) -> IdentityEventStep {
     let step: EventFollower.Step
     do throws(DaemonConnection.Failure) {
@@ -92,7 +97,7 @@ public struct BlockingIdentityEvents: ~Copyable {
 }
 
 extension Patience {
-  /// From now on; nil for as long as it takes.
+  /// Sets a deadline relative to now; nil for no deadline.
   fileprivate init(microseconds: UInt64?) {
     let moment = microseconds.map { Clock.monotonicMicroseconds.addingReportingOverflow($0) }
     self.init(until: moment.map { $0.overflow ? .max : $0.partialValue })

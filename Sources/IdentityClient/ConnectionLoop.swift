@@ -1,9 +1,11 @@
 import LinuxSystem
 
-/// What the thread of a ``SharedConnection`` does: it connects when there is something to ask, sends requests one behind
-/// the other without waiting for answers, and gives each answer to whoever asked.
+/// The loop that the thread of a ``SharedConnection`` runs.
+///
+/// The loop connects when there is a request to send, pipelines the requests, and delivers each answer to its caller.
 struct ConnectionLoop: ~Copyable {
-  /// Requests that may be under way at once; more wait here, where they can still be taken back.
+  /// The maximum number of unanswered requests on the connection. Further requests stay in the queue, where they can
+  /// still be withdrawn.
   private static let mostUnderWay = 256
 
   private let daemon: DaemonSocket
@@ -11,13 +13,14 @@ struct ConnectionLoop: ~Copyable {
   private let state: Locked<SharedConnection.State>
   private var link: Link?
   private var answers = AnswerQueue()
-  /// The line that is being sent, and how much of it is.
+  /// The line being sent, and the number of its bytes that are sent.
   private var line: [UInt8] = []
   private var sent = 0
   private var takesMore = true
   private var pause = ReconnectPause()
   private var generator = SystemRandomNumberGenerator()
-  /// Before this moment no attempt is made, as the daemon had no room.
+  /// The earliest moment of the next attempt to connect, later than now if the last attempt found the
+  /// accept queue full.
   private var nextAttempt: UInt64 = 0
 
   init(to daemon: DaemonSocket, _ bell: Bell, _ state: Locked<SharedConnection.State>) {
@@ -26,10 +29,10 @@ struct ConnectionLoop: ~Copyable {
     self.state = state
   }
 
-  /// Runs until nobody asks any more.
+  /// Runs until the ``SharedConnection`` is released.
   mutating func run() {
     while true {
-      // Before looking at what there is: what comes behind that rings again.
+      // Reset before the queue is read: a request that arrives later rings again.
       bell.reset()
       guard !(state.withLock { $0.isOver }) else { return }
       let expired = state.withLock { $0.requests.expire(at: Clock.monotonicMicroseconds) }
@@ -73,7 +76,7 @@ struct ConnectionLoop: ~Copyable {
         sent += count
         if sent == line.count { forgetLine() }
       } catch {
-        // Where the daemon has refused already and closed, its reason is there to be read all the same.
+        // The daemon may already have refused and closed the connection. The refusal can still be read.
         takesMore = false
         forgetLine()
       }
@@ -95,7 +98,8 @@ struct ConnectionLoop: ~Copyable {
             let caller = state.withLock { $0.requests.finish(ticket) }
             caller?.resume(returning: .success(answer))
           }
-          // Before it is closed (identityd-protocol(7), `busy`): what is asked from now on has to be asked over another.
+          // The daemon is about to close this connection (identityd-protocol(7), Errors, `busy`). Later requests need
+          // another connection.
           if answers.busyText != nil { return end() }
         } catch {
           return end(with: IdentityError(error))
@@ -107,22 +111,22 @@ struct ConnectionLoop: ~Copyable {
     }
   }
 
-  /// The connection is of no further use.
+  /// Closes the connection, and settles its unanswered requests: repeatable ones are sent again, all others fail.
   ///
-  /// - Parameter fault: what is wrong with the answer that was to come next.
+  /// - Parameter fault: The fault in the answer that was due next; nil if the connection just ended.
   private mutating func end(with fault: IdentityError? = nil) {
     link = nil
     forgetLine()
     let wasOfUse = answers.answered > 0
     let left = answers.end()
-    // Whoever has no room for this connection has not done anything of what came over it.
+    // A daemon that has no room for the connection has carried out none of its requests.
     let busy = answers.busyText.map { IdentityError.refused(.busy, $0) }
     let faulty = fault == nil ? 0 : 1
     let (broken, lost, unsent) = state.withLock { state in
       (
         state.requests.takeBack(Array(left.prefix(faulty)), asksAgain: false),
         state.requests.takeBack(Array(left.dropFirst(faulty)), asksAgain: busy == nil),
-        // A connection over which nothing came and nothing went says what the next one would.
+        // If the connection carried no request and no answer, another connection would end in the same way.
         left.isEmpty && !wasOfUse ? state.requests.failUnsent() : []
       )
     }
@@ -132,19 +136,20 @@ struct ConnectionLoop: ~Copyable {
 
   private mutating func wait() {
     let (deadline, hasUnsent) = state.withLock { ($0.requests.nextDeadline(), $0.requests.hasUnsent()) }
-    // Without a connection and with something to send, an attempt is to be made later.
+    // Without a connection, unsent requests wait for the next attempt.
     let attempt = link == nil && hasUnsent ? nextAttempt : nil
     let until = [deadline, attempt].compactMap(\.self).min()
     do {
       _ = try TimedWait.wait(for: link?.number, wantsRoom: !line.isEmpty, bell: bell.number, until: until)
     } catch {
-      // poll(2) fails for want of memory only: whoever waits is told, so that nothing is tried in a circle.
+      // poll(2) fails only for lack of memory. The callers get an error, because another attempt would make
+      // the loop spin.
       end()
     }
   }
 }
 
-/// The socket of a connection, and what came over it.
+/// The socket of a connection, and the data received on it.
 private struct Link: ~Copyable {
   private let socket: Descriptor
   var reader = LineReader()
@@ -153,10 +158,10 @@ private struct Link: ~Copyable {
 
   var number: Int32 { socket.number }
 
-  /// - Returns: how much was taken; nil when nothing is taken now.
+  /// - Returns: The number of bytes sent; nil if the socket has no room now.
   func send(_ line: [UInt8], from start: Int) throws(SystemError) -> Int? { try socket.send(line, from: start) }
 
-  /// - Returns: how much came; nil when nothing is there now, 0 at the end: a connection that broke has ended.
+  /// - Returns: The number of bytes received; nil if none has arrived, 0 at the end of the stream and after an error.
   mutating func receive() -> Int? {
     do {
       return try reader.receive(from: socket)

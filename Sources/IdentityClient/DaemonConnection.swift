@@ -2,28 +2,28 @@ import IdentityCore
 package import IdentityWire
 import LinuxSystem
 
-/// A connection to the daemon: requests with their answers, and the events that come between those.
+/// A connection to the daemon, for requests with their answers and for the events between the answers.
 package struct DaemonConnection: ~Copyable {
-  /// What goes wrong between a client and the daemon; a refusal is an answer and not among these.
+  /// A failure of the exchange with the daemon. A refusal by the daemon is an answer and not a failure.
   package enum Failure: Error, Equatable, CustomStringConvertible {
-    /// Nobody listens there, or may be asked: with the value of errno.
+    /// No daemon listens at the path, or the system refused the connection. `code` is the value of errno.
     case unreachable(path: String, code: Int32)
-    /// The daemon may be another user's; nothing was sent.
+    /// The daemon may belong to an untrusted user. Nothing was sent.
     case untrusted(path: String, SocketFault)
-    /// The daemon has no room for this connection now.
+    /// The daemon, or its accept queue, has no room for this connection now.
     case busy(String)
-    /// The connection ended before the answer was whole.
+    /// The connection ended before the answer was complete.
     case closed
-    /// What came is not the protocol.
+    /// The daemon sent data that violate the protocol.
     case malformed(String)
-    /// The wait was to end before.
+    /// The deadline passed.
     case timeUp
-    /// Nobody reads standard output any more, so there is nothing to wait for.
+    /// Standard output has lost its reader, so the wait has no purpose any more.
     case outputClosed
-    /// A bell was rung that ends the wait.
+    /// The bell that ends the wait was rung.
     case interrupted
 
-    /// The cause, and for an unreachable daemon what to start.
+    /// The cause, and the command that starts the daemon if it is unreachable.
     package var description: String {
       switch self {
       case .unreachable(let path, let code):
@@ -38,21 +38,21 @@ package struct DaemonConnection: ~Copyable {
       }
     }
 
-    /// Enough to see what it is: whoever sent it may be anybody, and what it goes on with may be a secret.
+    /// Returns only the beginning of a line: its sender is not trusted, and the rest may hold a secret.
     private static func beginning(of line: String) -> String {
       let beginning = String(decoding: line.utf8.prefix(Bound.quotedBytes), as: UTF8.self)
       return WordEncoder.quoted(beginning) + (line.utf8.count > Bound.quotedBytes ? "…" : "")
     }
   }
 
-  /// An answer as it came: the rows, and the final line.
+  /// An answer as received: its rows and its final line.
   package struct Answer: Equatable, Sendable {
-    /// The rows in order.
+    /// The rows, in order.
     package var rows: [ReplyLine.Content] = []
     /// The final line: `ok` or `error`.
     package let final: ReplyLine
 
-    /// Puts an answer together.
+    /// Creates an answer.
     package init(rows: [ReplyLine.Content] = [], final: ReplyLine) {
       self.rows = rows
       self.final = final
@@ -61,17 +61,23 @@ package struct DaemonConnection: ~Copyable {
 
   private let socket: Descriptor
   private var reader = LineReader()
-  /// Events that came before an answer, oldest first.
+  /// Events received before an answer, oldest first.
   private var events: [ReceivedEvent] = []
-  /// How many may come before an answer. A daemon keeps 1 MiB for a subscriber, and has none behind the request to wait for
-  /// (protocol, section 7).
+  /// The maximum number of events before an answer. Without a limit, a daemon that sends only events would
+  /// fill the memory.
+  ///
+  /// identityd buffers at most 1 MiB of events for a subscriber (identityd-protocol(7), Lag), and that holds fewer
+  /// event lines than this limit.
   private static let mostEvents = 65_536
 
-  /// Connects, waiting where others wait to be let in as well.
+  /// Connects, and blocks while the daemon's accept queue is full.
+  ///
+  /// - Throws: `unreachable` or `untrusted`.
   package init(to daemon: DaemonSocket) throws(Failure) { socket = try daemon.connect() }
 
-  /// Connects, waiting where others wait to be let in as well, but for no longer than the patience lasts. The connection
-  /// is one for ``exchange(_:_:)``.
+  /// Connects, and tries again while the daemon's accept queue is full, until the patience ends.
+  ///
+  /// The socket does not block, so the connection is for ``exchange(_:_:)`` only.
   init(to daemon: DaemonSocket, _ patience: Patience) throws(Failure) {
     var pause = ReconnectPause()
     var generator = SystemRandomNumberGenerator()
@@ -84,20 +90,22 @@ package struct DaemonConnection: ~Copyable {
     }
   }
 
-  /// Connects without any wait, for those who have no time for one.
+  /// Connects without waiting.
+  ///
+  /// - Throws: `busy` if the daemon's accept queue is full, else `unreachable` or `untrusted`.
   package init(atOnce daemon: DaemonSocket) throws(Failure) {
     guard let connected = try daemon.connectAtOnce() else { throw .busy("too many wait to be let in") }
     socket = connected
   }
 
-  /// Sends one request line, its end not among the bytes, and waits for the whole answer.
+  /// Sends a request line, given without its line feed, and waits for the complete answer.
   package mutating func ask(_ request: [UInt8], _ patience: Patience = .endless) throws(Failure) -> Answer {
     try ask(line: request + [UInt8(ascii: "\n")], patience)
   }
 
-  /// Sends one request line, its end among the bytes, and waits for the whole answer.
+  /// Sends a request line, given with its line feed, and waits for the complete answer.
   ///
-  /// No copy of the line is kept or made, so that whoever has it can wipe it.
+  /// No copy of the line is made, so that the caller can wipe the bytes.
   package mutating func ask(line: [UInt8], _ patience: Patience = .endless) throws(Failure) -> Answer {
     send(line)
     var rows: [ReplyLine.Content] = []
@@ -109,11 +117,11 @@ package struct DaemonConnection: ~Copyable {
     }
   }
 
-  /// Sends one request line, its end among the bytes, and hands on the rows of a long answer as they come.
+  /// Sends a request line, given with its line feed, and passes on the rows of a long answer as they arrive.
   ///
-  /// - Parameter take: gets each row. Where it throws, the rest of the answer is still to come, and the connection is of no
-  ///   further use.
-  /// - Returns: the final line.
+  /// - Parameter take: Receives each row. If it throws, the rest of the answer is unread and the connection must not
+  ///   be used again.
+  /// - Returns: The final line.
   package mutating func ask(
     line: [UInt8], _ patience: Patience = .endless, _ take: (ReplyLine.Content) throws -> Void
   ) throws -> ReplyLine {
@@ -126,7 +134,7 @@ package struct DaemonConnection: ~Copyable {
     }
   }
 
-  /// Sends one request and waits for the whole answer, whose secret is in no other place.
+  /// Sends a request and waits for the complete answer. The returned value holds the only copy of the answer's secret.
   mutating func exchange(_ request: RequestLine, _ patience: Patience) throws(Failure) -> ReceivedAnswer {
     try send(request, patience)
     var answers = AnswerQueue()
@@ -141,7 +149,7 @@ package struct DaemonConnection: ~Copyable {
     }
   }
 
-  /// Whether it stands and nothing has come, as it should be between two requests.
+  /// Whether the connection is open and has no unread data, as expected between two requests.
   var isIdle: Bool { (try? TimedWait.wait(for: socket.number, until: 0)) == .timeUp }
 
   private func send(_ request: RequestLine, _ patience: Patience) throws(Failure) {
@@ -159,16 +167,16 @@ package struct DaemonConnection: ~Copyable {
     } catch let failure as Failure {
       throw failure
     } catch {
-      // Where the daemon has refused already and closed, its reason is there to be read all the same.
+      // The daemon may already have refused and closed the connection. The refusal can still be read.
     }
   }
 
   private func send(_ line: [UInt8]) {
-    // Where the daemon has refused already and closed, its reason is there to be read all the same.
+    // The daemon may already have refused and closed the connection. The refusal can still be read.
     try? socket.sendAll(line)
   }
 
-  /// The next line of an answer; events that come before it are put by.
+  /// Returns the next line of an answer, and sets aside the events before that line.
   private mutating func nextOfAnswer(_ patience: Patience) throws(Failure) -> ReplyLine {
     while true {
       let line = try nextLine(patience)
@@ -184,18 +192,18 @@ package struct DaemonConnection: ~Copyable {
     events.append(event)
   }
 
-  /// The events that came before the answers so far, oldest first. Each is handed out once.
+  /// Returns the events received before the answers so far, oldest first. Each event is returned once.
   package mutating func takeEvents() -> [ReceivedEvent] {
     defer { events = [] }
     return events
   }
 
-  /// Waits for the next event.
+  /// Returns the next event, waiting for it if necessary.
   package mutating func nextEvent(_ patience: Patience) throws(Failure) -> ReceivedEvent {
     if !events.isEmpty { return events.removeFirst() }
     switch try nextLine(patience) {
     case .event(let sequence, let content): return ReceivedEvent(sequence: sequence, content: content)
-    // Nothing was asked, so this is why the connection ends.
+    // No request is pending, so this line gives the reason why the daemon closes the connection.
     case .error(code: "busy", let text): throw .busy("\(text)")
     case .error, .ok, .row: throw .closed
     }
@@ -223,10 +231,11 @@ package struct DaemonConnection: ~Copyable {
 }
 
 extension DaemonConnection {
-  /// Writes words as a request: an argument `name=value` whose name the verb knows is an attribute, anything else an
-  /// operand, quoted where a bare word would not be read as one.
+  /// Encodes words as a request line without its line feed.
   ///
-  /// For a verb that this client does not know, whatever looks like an attribute is one.
+  /// A word `name=value` becomes an attribute, unless the verb takes operands and has no attribute of that name. With
+  /// an unknown verb, every word that looks like an attribute becomes one. Any other word becomes an operand. Words are
+  /// quoted if the daemon would otherwise misread them.
   package static func request(_ words: [String]) -> [UInt8] {
     let texts = words.map { Text($0) }
     let verb = (1...2).reversed().lazy.compactMap { count in
@@ -252,7 +261,7 @@ extension DaemonConnection {
       return nil
     }
     let name = Array(text.bytes[..<mark])
-    // A verb with a free operand and no such attribute means the operand: `check a=b`.
+    // In `check a=b`, the verb takes an operand and has no attribute `a`, so the word is the operand.
     if let verb, !verb.operands.isEmpty, !verb.attributes.contains(where: { $0.name.utf8.elementsEqual(name) }) {
       return nil
     }

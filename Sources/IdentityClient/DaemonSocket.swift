@@ -1,26 +1,29 @@
 import LinuxSystem
 
-/// The address of a daemon, and the users whose daemon a client accepts there.
+/// The address of a daemon, and the users whose daemon a client accepts at that address.
 package struct DaemonSocket: Hashable, Sendable {
   /// The path of the socket.
   package let path: String
-  /// Whose daemon is asked.
+  /// The users whose daemon the client accepts.
   package let trust: DaemonTrust
 
-  /// Says where, and whose.
+  /// Creates an address.
   ///
-  /// - Parameter path: nil for ``defaultPath``.
+  /// - Parameters:
+  ///   - path: The path of the socket; nil for ``defaultPath``.
+  ///   - trust: The users whose daemon the client accepts.
   package init(_ path: String?, _ trust: DaemonTrust = .systemOrOwn) {
     self.path = path ?? Self.defaultPath
     self.trust = trust
   }
 
-  /// The socket of the system's daemon.
+  /// The path of the system daemon's socket.
   package static let systemPath = "/run/identityd/identityd.sock"
 
-  /// The path of `IDENTITYD_SOCKET`, else the system's socket, else the user's own where only that is there.
+  /// The path in `IDENTITYD_SOCKET`, else the system's socket, else the user's own socket if only that one exists.
   ///
-  /// Root has no daemon of its own, and can inherit the `XDG_RUNTIME_DIR` of another user.
+  /// Root has no daemon of its own, and can inherit `XDG_RUNTIME_DIR` of another user, so the last rule does not
+  /// apply to root.
   package static var defaultPath: String {
     if let path = Environment["IDENTITYD_SOCKET"] { return path }
     guard Accounts.ownUserID != 0, UnixSocket.identity(of: systemPath) == nil,
@@ -32,7 +35,9 @@ package struct DaemonSocket: Hashable, Sendable {
 
   // MARK: Connecting
 
-  /// Connects, waiting where others wait to be let in as well; the descriptor blocks.
+  /// Connects, and blocks while the daemon's accept queue is full. The returned descriptor blocks.
+  ///
+  /// - Throws: `unreachable` or `untrusted`.
   func connect() throws(DaemonConnection.Failure) -> Descriptor {
     let connected: Descriptor
     do {
@@ -44,9 +49,10 @@ package struct DaemonSocket: Hashable, Sendable {
     return connected
   }
 
-  /// Connects where that takes no waiting; the descriptor does not block.
+  /// Connects without blocking. The returned descriptor does not block.
   ///
-  /// - Returns: nil where as many wait to be let in as the daemon has room for.
+  /// - Returns: Nil if the daemon's accept queue is full.
+  /// - Throws: `unreachable` or `untrusted`.
   func connectAtOnce() throws(DaemonConnection.Failure) -> Descriptor? {
     let connected: Descriptor?
     do {
@@ -61,10 +67,12 @@ package struct DaemonSocket: Hashable, Sendable {
 
   // MARK: Trust
 
-  /// The user that the daemon of the system runs as.
+  /// The user that the system's daemon runs as.
   private static let daemonUser = "identityd"
 
-  /// Checks the owners of a connection.
+  /// Checks the owners of the listening process, the socket and its folder.
+  ///
+  /// - Throws: `untrusted` if one of them is a user that ``trust`` does not allow.
   private func check(_ connection: borrowing Descriptor) throws(DaemonConnection.Failure) {
     guard trust == .systemOrOwn else { return }
     let owners: SocketOwners

@@ -2,16 +2,16 @@ package import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// Follows the daemon's events over its restarts: each comes once, and none is left out without a word.
+/// Follows the daemon's events across its restarts: each event comes once, and every gap is reported.
 package struct EventFollower: ~Copyable {
-  /// Why events cannot be had any more.
+  /// The reason why events are missing for good.
   package enum Missed: Equatable, Sendable, CustomStringConvertible {
-    /// They are too long ago; the daemon's words for it.
+    /// The daemon does not keep the events any more; the text is the daemon's.
     case notKept(Text)
-    /// The daemon has another store, whose numbers began anew.
+    /// The daemon has a new store, whose sequence numbers started again.
     case numberedAnew(after: Int64)
 
-    /// The reason, without hidden characters.
+    /// The reason, with hidden characters escaped.
     package var description: String {
       switch self {
       case .notKept(let text): WordEncoder.visible("\(text)")
@@ -20,16 +20,16 @@ package struct EventFollower: ~Copyable {
     }
   }
 
-  /// What comes next.
+  /// A step in following events.
   package enum Step: Equatable, Sendable {
     case event(ReceivedEvent)
-    /// The daemon is gone, and looked for until it is back.
+    /// The daemon is gone. The follower tries to reconnect until the daemon is back.
     case lost(DaemonConnection.Failure)
-    /// It is back.
+    /// The daemon is back.
     case found
-    /// Events may have been missed; what follows begins with what happens from now on.
+    /// Events may be missing. The follower continues with events from now on.
     case missed(Missed)
-    /// The daemon will not send these events; there is nothing to go on with.
+    /// The daemon refuses to send the events. The follower cannot continue.
     case refused(code: Text, text: Text)
   }
 
@@ -38,22 +38,22 @@ package struct EventFollower: ~Copyable {
   private var connection: DaemonConnection?
   private var pause = ReconnectPause()
   private var generator = SystemRandomNumberGenerator()
-  /// Before this moment no attempt is made.
+  /// The earliest moment of the next attempt to connect.
   private var nextAttempt: UInt64 = 0
-  /// Since when this connection brings events; nil as long as it does not.
+  /// The moment of the subscription on this connection; nil if there is none.
   private var subscribedAt: UInt64?
   private var isLost = false
-  /// What is to be said behind the daemon's being back.
+  /// A step to return after ``Step/found``.
   private var nextStep: Step?
   private var wasReached = false
 
-  /// Connects to nobody yet.
+  /// Creates a follower without connecting.
   ///
   /// - Parameters:
-  ///   - topics: none for all.
-  ///   - since: the number of the event to begin behind; nil to begin with what happens from now on.
-  ///   - epoch: the epoch of that number; nil where it is not known.
-  ///   - tellsBeginning: whether ``Step/found`` comes as well when events can be had for the first time.
+  ///   - topics: The topics to follow; an empty array for all topics.
+  ///   - since: The sequence number after which the events begin; nil for events from now on.
+  ///   - epoch: The epoch of `since`; nil if unknown.
+  ///   - tellsBeginning: Whether ``Step/found`` also marks the first time that events follow.
   package init(
     of daemon: DaemonSocket, topics: [String], since: Int64?, epoch: Text? = nil, tellsBeginning: Bool = false
   ) {
@@ -62,15 +62,15 @@ package struct EventFollower: ~Copyable {
     position = EventPosition(topics, since: since, epoch: epoch)
   }
 
-  /// The number behind which events come next; nil as long as that is not known.
+  /// The number after which the next events come; nil while unknown.
   package var last: Int64? { position.last }
-  /// The epoch of that number; nil as long as that is not known.
+  /// The epoch of ``last``; nil while unknown.
   package var epoch: Text? { position.epoch }
 
   /// Waits for the next step.
   ///
-  /// - Throws: `unreachable` where nobody was there from the beginning, `untrusted` then and later, `malformed`, and the end
-  ///   of the patience. A daemon that is gone is no failure once it was reached.
+  /// - Throws: `unreachable` if the daemon was never reached, `untrusted`, `malformed`, and the failures that end the
+  ///   patience. Once the daemon was reached, its absence is a step and no failure.
   package mutating func next(_ patience: Patience) throws(DaemonConnection.Failure) -> Step {
     if let step = nextStep.take() { return step }
     while true {
@@ -99,7 +99,9 @@ package struct EventFollower: ~Copyable {
     wasReached = true
   }
 
-  /// - Returns: nil when this connection brings events and there is nothing to say about that.
+  /// Subscribes on a new connection.
+  ///
+  /// - Returns: The step to report; nil if there is none.
   private mutating func subscribe(_ patience: Patience) throws(DaemonConnection.Failure) -> Step? {
     guard subscribedAt == nil else { return nil }
     guard let answer = try connection?.ask(position.request, patience) else { throw .closed }
@@ -117,7 +119,9 @@ package struct EventFollower: ~Copyable {
     return nextStep.take()
   }
 
-  /// - Returns: nil where what came is not for whoever follows.
+  /// Waits for the next event.
+  ///
+  /// - Returns: Nil for an event received before, and for a lag line.
   private mutating func nextEvent(_ patience: Patience) throws(DaemonConnection.Failure) -> ReceivedEvent? {
     guard let event = try connection?.nextEvent(patience) else { throw .closed }
     switch position.take(event) {
@@ -126,7 +130,7 @@ package struct EventFollower: ~Copyable {
       pause.reset()
       return event
     case .behind:
-      // A fresh connection brings what was left out first, and in order.
+      // A new connection brings the missing events first, and in order.
       disconnect()
       return nil
     }
@@ -134,7 +138,7 @@ package struct EventFollower: ~Copyable {
 
   private mutating func disconnect() {
     let now = Clock.monotonicMicroseconds
-    // One that served for a while was no failed attempt.
+    // A connection that lasted for a while does not count as a failed attempt.
     if let subscribedAt, now - subscribedAt >= ReconnectPause.longest { pause.reset() }
     connection = nil
     subscribedAt = nil

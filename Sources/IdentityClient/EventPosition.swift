@@ -1,37 +1,38 @@
 import IdentityCore
 import IdentityWire
 
-/// How far a follower has come in the daemon's events, and what that means for what comes next: each event once, and none
-/// left out. It waits for nothing and asks nobody.
+/// The position of a follower in the daemon's events, which ensures that each event comes once and none is left out.
+///
+/// The position is a value without I/O: it interprets answers and events, and composes the next request.
 struct EventPosition {
-  /// What an answer to the request means.
+  /// The meaning of an answer to ``request``.
   enum Subscribed: Equatable {
-    /// Events come.
+    /// Events follow.
     case following
-    /// Some that were wanted cannot be had; the next request asks for what happens from now on.
+    /// Some of the wanted events are gone. The next ``request`` asks for events from now on.
     case missed(EventFollower.Missed)
-    /// The daemon has no room now.
+    /// The daemon has no room for the connection now.
     case busy(Text)
-    /// It will not.
+    /// The daemon refuses to send the events.
     case refused(code: Text, text: Text)
-    /// It is no answer to that request.
+    /// The line is not an answer to the request.
     case malformed
   }
 
-  /// What an event means.
+  /// The meaning of an event.
   enum Taken: Equatable {
     case new
-    /// It was seen already.
+    /// The event was received before.
     case known
-    /// It says that others were left out: ask for them.
+    /// A lag line: other events were left out and must be requested again.
     case behind
   }
 
-  /// Nothing for all topics.
+  /// The topics; empty for all.
   private let topics: [String]
-  /// The last event seen, or known to have happened before; nil where that is not known.
+  /// The number of the last event received, or of the last one before the subscription; nil if unknown.
   private(set) var last: Int64?
-  /// The epoch that its number is of; nil where that is not known.
+  /// The epoch of ``last``; nil if unknown.
   private(set) var epoch: Text?
   private var hasFollowed = false
 
@@ -41,7 +42,7 @@ struct EventPosition {
     self.epoch = epoch
   }
 
-  /// What to ask the daemon on a fresh connection.
+  /// The request line for a new connection, without its line feed.
   var request: [UInt8] {
     var words = ["subscribe"] + topics
     if let last {
@@ -55,7 +56,7 @@ struct EventPosition {
     switch answer.final {
     case .ok(let content):
       guard let sequence = content.words.first.flatMap({ Int64($0.description) }) else { return .malformed }
-      // Behind `since=` nothing is passed over before it has come, whatever number the daemon names.
+      // With `since=`, only received events advance the position, regardless of the number in the reply.
       if last == nil { last = sequence }
       epoch = content["epoch"]
       hasFollowed = true
@@ -63,7 +64,7 @@ struct EventPosition {
     case .error(code: "gone", let text) where last != nil:
       last = nil
       return .missed(.notKept(text))
-    // A daemon that never came so far is not the one that said so.
+    // The daemon rejects a number that it has assigned itself, so it has a new store.
     case .error(code: "bad-argument", _) where hasFollowed && last != nil:
       defer { last = nil }
       return .missed(.numberedAnew(after: last ?? 0))
@@ -76,7 +77,7 @@ struct EventPosition {
   mutating func take(_ event: ReceivedEvent) -> Taken {
     let last = last ?? 0
     if let from = event.lagFrom {
-      // All up to there has come.
+      // All events up to `from` have arrived.
       self.last = max(last, from)
       return .behind
     }

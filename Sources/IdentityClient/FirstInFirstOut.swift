@@ -1,7 +1,7 @@
-/// Values that leave in the order they came.
+/// A FIFO queue.
 struct FirstInFirstOut<Element> {
   private var elements: [Element] = []
-  /// How many at the front have left.
+  /// The number of removed elements at the front of the array.
   private var left = 0
 
   var count: Int { elements.count - left }
@@ -12,7 +12,7 @@ struct FirstInFirstOut<Element> {
   mutating func popFirst() -> Element? {
     guard let first else { return nil }
     left += 1
-    // What has left is thrown away when it is the greater part: each is moved once at most.
+    // Compacting only when more than half of the array is removed keeps the amortized cost constant.
     if left * 2 > elements.count {
       elements.removeFirst(left)
       left = 0
@@ -20,7 +20,7 @@ struct FirstInFirstOut<Element> {
     return first
   }
 
-  /// Puts values in front of all others, in this order.
+  /// Inserts values in front of all others, in this order.
   mutating func prepend(_ others: [Element]) {
     elements.replaceSubrange(..<left, with: others)
     left = 0

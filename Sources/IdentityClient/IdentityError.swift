@@ -2,72 +2,76 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// Why a request has no answer, or events come no more.
+/// The reason why a request failed, or why following events ended.
 public enum IdentityError: Error, Hashable, Sendable {
-  /// The daemon said no. The code is for programs and never changes; the text is for people and may.
-  case refused(Code, String)
-  /// Nobody listens at this path, or what it takes to connect cannot be had.
-  case unreachable(path: String, reason: String)
-  /// The daemon at this path may be another user's, for this reason. Nothing was sent; see ``DaemonTrust``.
-  case untrusted(path: String, reason: String)
-  /// The connection ended before the answer. Whether a change was made is not known.
+  /// The daemon refused the request. The code is stable and for programs; the text is for people and may change.
   ///
-  /// A question that was under way has been asked once more before this is said.
+  /// Nothing was changed, unless the code is ``IdentityError/Code/unknown``.
+  case refused(Code, String)
+  /// No daemon listens at this path, or the client lacks a resource to connect.
+  case unreachable(path: String, reason: String)
+  /// The daemon at this path may belong to another user, for this reason. Nothing was sent; see ``DaemonTrust``.
+  case untrusted(path: String, reason: String)
+  /// The connection ended before the answer. A change may or may not have been made.
+  ///
+  /// A request that only reads has already been repeated once when this error is thrown.
   case connectionLost
-  /// What came is not an answer to the request.
+  /// The daemon sent something that is not an answer to the request. A change may or may not have been made.
   case brokenAnswer(String)
-  /// The answer did not come in time. Whether a change was made is not known.
+  /// The answer did not arrive within the time limit. A change may or may not have been made.
   case timedOut
-  /// The task was cancelled. Whether a change was made is not known where the request had been sent.
+  /// The task was cancelled. If the request was sent before, a change may or may not have been made.
   case cancelled
 
-  /// A code of the protocol (identityd-protocol(7)). A later daemon may have others than those named here.
+  /// An error code of the protocol (identityd-protocol(7), Errors). A later daemon may have codes that are
+  /// not named here.
   public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// As the protocol has it: `not-found`.
+    /// The code as in the protocol, such as `not-found`.
     public let rawValue: String
-    /// Takes a code of the protocol.
+    /// Creates a code from its form in the protocol.
     public init(rawValue: String) { self.rawValue = rawValue }
-    /// The code.
+    /// The code as in the protocol.
     public var description: String { rawValue }
 
-    /// The line does not parse.
+    /// The request line is malformed.
     public static let syntax = Code(rawValue: "syntax")
-    /// The request is longer than a line may be.
+    /// The request line is longer than 65,536 bytes.
     public static let tooLong = Code(rawValue: "too-long")
-    /// There is no such verb.
+    /// The daemon does not know the verb.
     public static let unknownVerb = Code(rawValue: "unknown-verb")
     /// An operand or attribute is missing, unknown, given twice, or out of its range.
     public static let badArgument = Code(rawValue: "bad-argument")
-    /// It is not a UUID, and one is needed.
+    /// A value that must be a UUID is not one.
     public static let invalidUUID = Code(rawValue: "invalid-uuid")
-    /// The program may not do that; the text names who asked and the grant that is missing.
+    /// The program lacks a right. The text names the caller and the missing grant.
     public static let denied = Code(rawValue: "denied")
-    /// Nothing matches.
+    /// Nothing matches: no such app is installed, or there is no such device, identifier, item, version or token.
     public static let notFound = Code(rawValue: "not-found")
-    /// An item with that key is there already.
+    /// An item with this key exists.
     public static let exists = Code(rawValue: "exists")
-    /// The state does not allow it.
+    /// The current state does not allow the request.
     public static let conflict = Code(rawValue: "conflict")
-    /// A quota of the app or user is used up.
+    /// A quota of the app or user is used up, or a value is too long.
     public static let limit = Code(rawValue: "limit")
-    /// Events from that sequence number are no longer kept, or the number is of another epoch.
+    /// The events after the requested sequence number are no longer kept, or the number belongs to another epoch.
     public static let gone = Code(rawValue: "gone")
-    /// Too many connections of this user, or overloaded.
+    /// The daemon has too many connections, of this user or in total, or is short of file descriptors or memory.
     public static let busy = Code(rawValue: "busy")
-    /// The disk is full; nothing was changed.
+    /// The disk is full. Nothing was changed.
     public static let noSpace = Code(rawValue: "no-space")
-    /// The store cannot be written now; reads go on.
+    /// The store cannot be written now. Reads still work.
     public static let readOnly = Code(rawValue: "read-only")
-    /// A needed part is not there yet.
+    /// A required part is missing: for example, the store is sealed, a key is missing, or startup has not finished.
     public static let unavailable = Code(rawValue: "unavailable")
-    /// A fault of the daemon; it is in the journal.
+    /// The daemon or its store has a fault, which is in the journal.
     public static let `internal` = Code(rawValue: "internal")
-    /// The disk failed at the end of the change. A restart of the daemon may find the change done, or not: ask for the value
-    /// before the change is repeated.
+    /// The disk failed at the end of the change.
+    ///
+    /// After a restart of the daemon the change may or may not be present. Read the value before repeating the change.
     public static let unknown = Code(rawValue: "unknown")
   }
 
-  /// Whether the same request may succeed a little later, and nothing was changed by this one.
+  /// Whether the request changed nothing and may succeed if it is repeated a little later.
   public var isWorthRetrying: Bool {
     switch self {
     case .refused(let code, _): [.busy, .noSpace, .readOnly, .unavailable].contains(code)
@@ -78,7 +82,7 @@ public enum IdentityError: Error, Hashable, Sendable {
 }
 
 extension IdentityError: CustomStringConvertible {
-  /// The cause, in one line. Invisible characters in the daemon's words are escaped.
+  /// The cause, in one line. Invisible characters in the daemon's text are escaped.
   public var description: String { WordEncoder.visible(text) }
 
   private var text: String {
@@ -108,6 +112,6 @@ extension IdentityError {
       }
   }
 
-  /// A refusal as it came.
+  /// Creates a refusal from the code and text of the daemon.
   init(code: Text, text: Text) { self = .refused(Code(rawValue: "\(code)"), "\(text)") }
 }

@@ -1,49 +1,51 @@
 import IdentityCore
 
-/// What events are about.
+/// The topic of an event. A later daemon may have topics that are not named here.
 public struct EventTopic: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-  /// As the protocol has it.
+  /// The name of the topic in the protocol.
   public let rawValue: String
-  /// Takes a topic of the protocol.
+  /// Creates a topic from its name in the protocol.
   public init(rawValue: String) { self.rawValue = rawValue }
-  /// The topic's name.
+  /// The name of the topic.
   public var description: String { rawValue }
 
-  /// The device identifier.
+  /// Changes of the device identifier.
   public static let device = EventTopic(rawValue: "device")
-  /// Installation identifiers.
+  /// Changes of installation identifiers.
   public static let installation = EventTopic(rawValue: "installation")
-  /// Vendors' identifiers.
+  /// Changes of vendor identifiers.
   public static let vendor = EventTopic(rawValue: "vendor")
-  /// Apps that come and go.
+  /// Installation and uninstallation of apps.
   public static let app = EventTopic(rawValue: "app")
-  /// The devices of the account.
+  /// Changes of the account's list of devices.
   public static let devices = EventTopic(rawValue: "devices")
-  /// The account.
+  /// Changes of the account's name.
   public static let account = EventTopic(rawValue: "account")
-  /// Items; never their secrets.
+  /// Changes of items. No event contains a secret.
   public static let item = EventTopic(rawValue: "item")
-  /// Versions of apps and of the system.
+  /// Changes of the versions of apps and of the system.
   public static let version = EventTopic(rawValue: "version")
-  /// Push tokens.
+  /// Changes of push tokens. No event contains a token.
   public static let token = EventTopic(rawValue: "token")
 }
 
-/// Something that happened.
+/// An event: a change that the daemon has committed.
 public struct IdentityEvent: Hashable, Sendable {
-  /// Its number: later events have higher ones. Whoever keeps it can go on behind it.
+  /// The sequence number. Later events have higher numbers.
+  ///
+  /// A program that stores the number can pass it as `since` later, to continue after this event.
   public let sequence: Int64
-  /// What it is about.
+  /// The topic.
   public let topic: EventTopic
-  /// What happened: `created`, `changed`, `deleted` and others (identityd-protocol(7)).
+  /// The kind of change: `created`, `changed`, `deleted` and others (identityd-protocol(7), Event lines).
   public let name: String
-  /// The particulars by their names.
+  /// The values of the attributes by name (identityd-protocol(7), Event lines).
   public let attributes: [String: String]
 
-  /// A particular; nil where it is not there.
+  /// The value of an attribute; nil if the attribute is missing.
   public subscript(_ name: String) -> String? { attributes[name] }
 
-  /// When it happened.
+  /// The time of the event; nil if the daemon sent none in the expected form.
   public var time: IdentityTime? { attributes["time"].flatMap { IdentityTime($0) } }
 
   init(_ received: ReceivedEvent) {
@@ -54,24 +56,27 @@ public struct IdentityEvent: Hashable, Sendable {
   }
 }
 
-/// What whoever follows events is told.
+/// A step in following events.
 public enum IdentityEventStep: Hashable, Sendable {
-  /// Events come from here on: at the beginning, and again whenever the daemon was gone and is back.
+  /// The events begin here. A loop gets this step first, and again after each interruption.
   ///
   /// - Parameters:
-  ///   - after: the number that the next event is behind; nil where that is not known.
-  ///   - epoch: the word that tells this number from the same one of a store that was restored or replaced since. Keep both
-  ///     to go on later.
+  ///   - after: The sequence number after which the events begin; nil if the number is unknown.
+  ///   - epoch: The epoch of the number. A store that was restored or replaced has another epoch, even at the same
+  ///     number. Store number and epoch to continue later.
   case following(after: Int64?, epoch: String?)
-  /// Something happened.
+  /// An event.
   case event(IdentityEvent)
-  /// The daemon is gone, for this reason, and is looked for until it is back. Nothing is lost by that.
+  /// The daemon is gone, for this reason. The client tries to reconnect until the daemon is back.
+  ///
+  /// No event is lost by the interruption itself.
   case interrupted(IdentityError)
-  /// Events are missing and cannot be had any more, for this reason: what was kept of the daemon's state has to be asked
-  /// for anew. What follows happens from now on.
+  /// Events are missing for good, for this reason. State that was built from events must be read anew.
+  ///
+  /// The loop continues with events from now on.
   case gap(String)
 
-  /// - Returns: nil where the daemon will not send the events.
+  /// - Returns: Nil if the daemon refuses to send the events.
   init?(_ step: EventFollower.Step, last: Int64?, epoch: Text?) {
     switch step {
     case .event(let event): self = .event(IdentityEvent(event))

@@ -1,19 +1,23 @@
 import IdentityCore
 import LinuxSystem
 
-/// Events as they happen, over restarts of the daemon: each once, in order, and none left out without a word.
+/// Events as they happen, across restarts of the daemon: each event once, in order, and every gap reported.
 ///
-/// Each loop over it has a connection and a thread of its own, from its first step to its end. As many events as
-/// ``bufferedSteps`` are read ahead; whoever is slower than that holds up nobody but itself, and misses nothing as long as
-/// the daemon keeps the events. It ends when the task is cancelled, and throws where there is nothing to go on with: the
-/// daemon was not there from the beginning, is not one that may be asked, or will not send these events.
+/// Each loop over the sequence has a connection and a thread of its own, from its first step to its end. The thread
+/// reads up to ``bufferedSteps`` steps ahead. A slow loop delays no other loop or program, and misses no event as long
+/// as the daemon keeps the events.
+///
+/// The loop ends when its task is cancelled. The loop throws ``IdentityError/unreachable(path:reason:)`` if the daemon
+/// was not reached at the beginning, ``IdentityError/untrusted(path:reason:)`` if the daemon may belong to another
+/// user, ``IdentityError/brokenAnswer(_:)`` if the daemon violates the protocol, and ``IdentityError/refused(_:_:)`` if
+/// the daemon refuses to send the events.
 public struct IdentityEvents: AsyncSequence, Sendable {
-  /// What is told.
+  /// A step in following events.
   public typealias Element = IdentityEventStep
-  /// Why there is nothing to go on with.
+  /// The error that ends a loop.
   public typealias Failure = IdentityError
 
-  /// How many steps are read ahead at most.
+  /// The maximum number of steps read ahead of a loop.
   public static let bufferedSteps = 64
 
   private let daemon: DaemonSocket
@@ -28,18 +32,21 @@ public struct IdentityEvents: AsyncSequence, Sendable {
     self.epoch = epoch
   }
 
-  /// Follows events; connected is at the first step.
+  /// Returns an iterator that connects at its first step.
   public func makeAsyncIterator() -> Iterator {
     Iterator(EventStream(of: daemon, topics: topics, since: since, epoch: epoch))
   }
 
-  /// One loop over the events.
+  /// An iterator over the events, with a connection and a thread of its own.
   public struct Iterator: AsyncIteratorProtocol {
     private let stream: EventStream
 
     init(_ stream: EventStream) { self.stream = stream }
 
-    /// Waits for the next step; nil once the task is cancelled, and behind an error.
+    /// Waits for the next step.
+    ///
+    /// - Returns: The step; nil after the task was cancelled, and after an error.
+    /// - Throws: The error that ends the loop, once.
     public mutating func next(isolation actor: isolated (any Actor)?) async throws(IdentityError) -> IdentityEventStep?
     {
       try await stream.next().get()
@@ -47,21 +54,23 @@ public struct IdentityEvents: AsyncSequence, Sendable {
   }
 }
 
-/// One run of ``IdentityEvents``: a thread that follows, and what it has read ahead.
+/// The thread of one iterator over ``IdentityEvents``, and the steps that it has read ahead.
 final class EventStream: Sendable {
   typealias Outcome = Result<IdentityEventStep?, IdentityError>
 
   private struct State: Sendable {
     var buffer: [IdentityEventStep] = []
     var waiting: CheckedContinuation<Outcome, Never>?
-    /// Why nothing more comes; told once.
+    /// The error that ended the thread, until it is delivered.
     var failure: IdentityError?
     var isOver = false
-    /// The thread waits until there is room.
+    /// Whether the thread waits for room in the buffer.
     var isFull = false
     var bell: Bell?
 
-    /// Nobody wants anything more.
+    /// Ends the stream and stops the thread.
+    ///
+    /// - Returns: The caller that waits for a step.
     mutating func end() -> CheckedContinuation<Outcome, Never>? {
       isOver = true
       buffer = []
@@ -70,7 +79,7 @@ final class EventStream: Sendable {
       return waiting.take()
     }
 
-    /// What there is to tell already.
+    /// Removes and returns the outcome that is available now; nil if the caller must wait.
     mutating func take() -> Outcome? {
       if !buffer.isEmpty {
         let step = buffer.removeFirst()
@@ -100,7 +109,7 @@ final class EventStream: Sendable {
 
   deinit { _ = state.withLock { $0.end() } }
 
-  /// Waits for the next step. One task asks at a time.
+  /// Waits for the next step. Only one task may wait at a time.
   func next() async -> Outcome {
     await withTaskCancellationHandler {
       await withCheckedContinuation { caller in
@@ -145,7 +154,7 @@ final class EventStream: Sendable {
           return fail(IdentityError(code: code, text: text), state)
         }
       } catch .interrupted {
-        // Rung while it is not full, the bell says that it is over.
+        // While the buffer has room, the bell rings only at the end of the stream.
         return
       } catch {
         return fail(IdentityError(error), state)
@@ -153,7 +162,9 @@ final class EventStream: Sendable {
     }
   }
 
-  /// - Returns: false where it is over.
+  /// Waits until the buffer has room.
+  ///
+  /// - Returns: False if the stream has ended.
   private static func waitForRoom(_ bell: Bell, _ state: Locked<State>) -> Bool {
     while true {
       let isOver: Bool? = state.withLock { state in
@@ -163,7 +174,7 @@ final class EventStream: Sendable {
         return nil
       }
       if let isOver { return !isOver }
-      // Without memory for poll(2) there is nothing to wait with.
+      // poll(2) fails only for lack of memory. The thread cannot wait without it.
       guard (try? TimedWait.wait(for: nil, bell: bell.number, until: nil)) != nil else { return false }
       bell.reset()
     }

@@ -1,24 +1,25 @@
 import LinuxSystem
 
-/// What comes over a connection, line by line.
+/// Splits received data into lines.
 ///
-/// What was taken is overwritten: a line may hold a secret.
+/// Consumed bytes are overwritten, because a line may hold a secret.
 struct LineReader {
-  /// No line of a daemon is nearly as long: an item of 32 KiB, in Base64, and all that is said of it.
+  /// The maximum length of a line in bytes. The longest line of identityd is far shorter: an item with a secret of 32
+  /// KiB in Base64, its label and its attributes.
   private static let longestLine = 1 << 24
 
   private var received: [UInt8] = []
-  /// How much of it was taken, and how much of the rest is known to hold no end of a line.
+  /// The number of consumed bytes, and the end of the range that is known to hold no further line feed.
   private var taken = 0
   private var searched = 0
   private var chunk = [UInt8](repeating: 0, count: 65_536)
 
-  /// Receives what is there.
+  /// Receives the data that have arrived.
   ///
-  /// - Returns: how many bytes; 0 at the end of the stream, nil when nothing is there now.
+  /// - Returns: The number of bytes; 0 at the end of the stream, nil if nothing has arrived.
   mutating func receive(from socket: borrowing Descriptor) throws(SystemError) -> Int? {
     guard let count = try socket.receive(into: &chunk) else { return nil }
-    // Taken out and put back: a span into this value is not to be had while this value is changed.
+    // The chunk is swapped out, because exclusive access rules out a span into `self` while `self` is modified.
     var bytes: [UInt8] = []
     swap(&bytes, &chunk)
     append(bytes.span.extracting(..<count))
@@ -27,27 +28,28 @@ struct LineReader {
     return count
   }
 
-  /// Takes bytes as they come.
+  /// Appends received bytes.
   mutating func append(_ bytes: borrowing Span<UInt8>) {
     discardTaken()
     received.appendWiping(bytes)
   }
 
-  /// The next line without its end; nil when it is not whole yet. Whoever gets one that may hold a secret wipes it.
+  /// Returns the next line without its line feed; nil if no line is complete. The caller must wipe a line that may
+  /// hold a secret.
   mutating func next() -> [UInt8]? {
     guard let end = received[searched...].firstIndex(of: UInt8(ascii: "\n")) else {
       searched = received.count
       return nil
     }
     let line = Array(received[taken..<end])
-    // Not put off until more comes, which may be never.
+    // Wiped at once, because more data may never arrive.
     for place in taken..<end { received[place] = 0 }
     taken = end + 1
     searched = taken
     return line
   }
 
-  /// The beginning of a line that is longer than any: nothing of use comes any more.
+  /// The beginning of an overlong line; nil if there is none. No more lines can be read after an overlong line.
   var overlong: [UInt8]? { received.count - taken > Self.longestLine ? Array(received[taken...].prefix(1_024)) : nil }
 
   private mutating func discardTaken() {

@@ -1,20 +1,21 @@
 import LinuxSystem
 
-/// How long something is waited for.
+/// The limits of a wait: a deadline, and conditions that end the wait earlier.
 package struct Patience: Equatable, Sendable {
-  /// Until this moment of ``Clock/monotonicMicroseconds``; nil for as long as it takes.
+  /// The deadline as a value of ``Clock/monotonicMicroseconds``; nil for none.
   package let deadline: UInt64?
-  /// Whether waiting ends as well when nobody reads standard output any more.
+  /// Whether the wait also ends when standard output has lost its reader.
   package let needsOutput: Bool
-  /// The descriptor of a ``Wakeup`` that ends the wait when it is rung; it has to be open for as long.
+  /// The descriptor of a ``Wakeup`` whose ring ends the wait. The descriptor must stay open during the wait.
   package let bell: Int32?
-  /// Whether waiting ends in time even while there is more to read: for whoever is not to be kept by what never ends.
+  /// Whether the deadline ends the wait even while data keeps arriving, so that an endless answer cannot hold
+  /// up the caller.
   package let endsOnTime: Bool
 
-  /// For as long as it takes.
+  /// A wait without limits.
   package static let endless = Patience(until: nil)
 
-  /// Says how long.
+  /// Creates limits; see the properties.
   package init(until deadline: UInt64?, needsOutput: Bool = false, bell: Int32? = nil, endsOnTime: Bool = false) {
     self.deadline = deadline
     self.endsOnTime = endsOnTime
@@ -22,7 +23,9 @@ package struct Patience: Equatable, Sendable {
     self.bell = bell
   }
 
-  /// Waits until there is something to read or, where that is wanted, room to write.
+  /// Waits until the socket is readable or, if `wantsRoom` is set, writable.
+  ///
+  /// - Throws: `timeUp`, `outputClosed` or `interrupted` if a limit ends the wait, `closed` if poll(2) fails.
   func wait(for socket: borrowing Descriptor, wantsRoom: Bool = false) throws(DaemonConnection.Failure) {
     if endsOnTime, let deadline, Clock.monotonicMicroseconds >= deadline { throw .timeUp }
     do {
@@ -36,10 +39,12 @@ package struct Patience: Equatable, Sendable {
     }
   }
 
-  /// Lets time pass until a moment, or until this patience ends.
+  /// Sleeps until `moment`, but no longer than these limits allow.
+  ///
+  /// - Throws: `timeUp`, `outputClosed` or `interrupted` if a limit ends the pause.
   func pause(until moment: UInt64) throws(DaemonConnection.Failure) {
     let end = min(moment, deadline ?? moment)
-    // Without a descriptor to fail with, poll(2) fails for want of memory only: then there is no pause.
+    // Without a descriptor, poll(2) fails only for lack of memory. The pause is skipped then.
     let outcome = (try? TimedWait.wait(for: nil, watchesOutput: needsOutput, bell: bell, until: end)) ?? .timeUp
     if outcome != .timeUp || end == deadline { try check(outcome) }
   }

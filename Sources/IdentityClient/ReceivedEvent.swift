@@ -1,26 +1,27 @@
 package import IdentityCore
 package import IdentityWire
 
-/// An event as it came from the daemon.
+/// An event as received from the daemon.
 package struct ReceivedEvent: Equatable, Sendable {
-  /// Its number.
+  /// The sequence number.
   package let sequence: Int64
-  /// Topic and name, then anything else there may be one day.
+  /// The topic and the name, then any positional words that a later protocol may add.
   package let words: [Text]
-  /// The particulars, in the order they came.
+  /// The attributes, in the order received.
   package let attributes: [ReplyLine.Attribute]
 
-  /// Takes what was read behind `EVENT`.
+  /// Creates an event from the words of an `EVENT` line.
   package init(sequence: Int64, content: ReplyLine.Content) {
     self.sequence = sequence
     words = content.words
     attributes = content.attributes
   }
 
-  /// Where it says that events were left out: the number of the last one before those.
+  /// The number of the last event before the missing ones, if this is a lag line (identityd-protocol(7),
+  /// Lag); else nil.
   var lagFrom: Int64? {
     guard words == ["lag"] else { return nil }
-    // One that does not say from where leaves out what follows the last one that came.
+    // A lag line without `from=` means that the missing events follow the last event received.
     return attributes.first { $0.name == "from" }.flatMap { Int64($0.value.description) } ?? 0
   }
 }

@@ -1,19 +1,20 @@
-/// How long to wait between two attempts to reach a daemon that is gone: longer each time, and never quite the same, so
-/// that many clients do not come back all at once.
+/// Exponential back-off with jitter between attempts to reach a daemon that is gone.
+///
+/// The jitter keeps many clients from returning at the same moment.
 struct ReconnectPause {
-  /// The first, in microseconds: a restart takes about as long.
+  /// The first pause in microseconds, about as long as a restart of the daemon.
   static let shortest: UInt64 = 20_000
-  /// The longest: nobody should notice by the clock that the daemon is back.
+  /// The longest pause in microseconds, short enough that the return of the daemon is noticed without delay.
   static let longest: UInt64 = 1_000_000
 
   private var next = shortest
 
-  /// The pause before the next attempt, in microseconds: half of it is left to chance.
+  /// Returns the pause before the next attempt in microseconds, and doubles the next one. Half of the pause is random.
   mutating func take(using generator: inout some RandomNumberGenerator) -> UInt64 {
     defer { next = min(next * 2, Self.longest) }
     return UInt64.random(in: (next / 2)...next, using: &generator)
   }
 
-  /// Begins anew: the daemon was there.
+  /// Starts again with the shortest pause, because the daemon was reached.
   mutating func reset() { next = Self.shortest }
 }

@@ -2,23 +2,23 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// A request as it is to be sent; the bytes of its secret are put in at the last moment.
+/// A request line to send. Only ``bytes()`` inserts the bytes of the secret, just before sending.
 struct RequestLine: Sendable {
-  /// The line without its end, and without the secret.
+  /// The line without its line feed and without the secret.
   private(set) var head: [UInt8]
-  /// What goes into `data=`.
+  /// The secret to send in `data=`.
   private var secret: Secret?
-  /// Whether the answer has a secret in `data=`.
+  /// Whether the answer carries a secret in `data=`.
   private(set) var takesSecret = false
-  /// Whether it changes nothing, so that it can be asked once more when the connection breaks before its answer.
+  /// Whether repeating the request is harmless, so that it is sent once more if the connection ends before its answer.
   private(set) var isQuestion: Bool
-  /// Why it cannot be sent.
+  /// The reason why the line cannot be sent; nil if it can.
   private(set) var fault: IdentityError?
 
-  /// A request that changes nothing.
+  /// Starts a request that is harmless to repeat.
   static func question(_ verb: String) -> RequestLine { RequestLine(Array(verb.utf8), isQuestion: true) }
 
-  /// A request that may change something.
+  /// Starts a request that may make a change.
   static func change(_ verb: String) -> RequestLine { RequestLine(Array(verb.utf8), isQuestion: false) }
 
   private init(_ head: [UInt8], isQuestion: Bool) {
@@ -26,7 +26,7 @@ struct RequestLine: Sendable {
     self.isQuestion = isQuestion
   }
 
-  /// A request as somebody else put its words together.
+  /// Creates a request from words of the caller's choice.
   init(words: [String]) {
     self.init(DaemonConnection.request(words), isQuestion: false)
     let verb = words.first?.lowercased() ?? ""
@@ -37,12 +37,12 @@ struct RequestLine: Sendable {
     if verb == "quit" { fault = .refused(.badArgument, "'quit' would end the connection of others as well") }
   }
 
-  /// With one more operand.
+  /// Returns the line with one more operand.
   func operand(_ value: String) -> RequestLine {
     changed { WordEncoder.append(word: Array(value.utf8), to: &$0.head) }
   }
 
-  /// With one more attribute, where there is a value.
+  /// Returns the line with one more attribute, or unchanged if `value` is nil.
   func attribute(_ name: String, _ value: String?) -> RequestLine {
     guard let value else { return self }
     return changed { line in
@@ -56,22 +56,22 @@ struct RequestLine: Sendable {
     }
   }
 
-  /// With an attribute whose only value is `yes`, where that is so.
+  /// Returns the line with the attribute `name=yes` if `isSet` is true.
   func flag(_ name: String, _ isSet: Bool) -> RequestLine { attribute(name, isSet ? "yes" : nil) }
 
-  /// With attributes of the caller's own, in the order of their names.
+  /// Returns the line with the app's own attributes as `attr.NAME=`, in the order of their names.
   func attributes(_ values: [String: String]) -> RequestLine {
     values.sorted { $0.key < $1.key }.reduce(self) { $0.attribute("attr.\($1.key)", $1.value) }
   }
 
-  /// With a secret in `data=`, where there is one.
+  /// Returns the line with a secret to send in `data=`; nil for none.
   func secret(_ secret: Secret?) -> RequestLine {
     var line = self
     line.secret = secret
     return line
   }
 
-  /// With an answer that has a secret in `data=`.
+  /// Returns the line, marked as one whose answer carries a secret in `data=`.
   func takingSecret() -> RequestLine {
     var line = self
     line.takesSecret = true
@@ -85,12 +85,14 @@ struct RequestLine: Sendable {
     return line
   }
 
-  /// How long the line is, its end included.
+  /// The length of the line in bytes, including its line feed.
   private var length: Int {
     head.count + 1 + (secret.map { Self.data.count + max(2, Base64Text.length(of: $0.count)) } ?? 0)
   }
 
-  /// Looks whether it can be sent: a line that is too long would end the connection for everybody.
+  /// Checks that the line can be sent. The daemon closes the connection after an overlong line, and callers share it.
+  ///
+  /// - Throws: `refused` with the code `too-long`, `bad-argument` or `syntax`.
   func check() throws(IdentityError) {
     if let fault { throw fault }
     guard length <= Bound.lineLength else {
@@ -98,7 +100,7 @@ struct RequestLine: Sendable {
     }
   }
 
-  /// The line with its end. Whoever gets it wipes it.
+  /// Returns the line with its line feed. The caller must wipe the bytes.
   func bytes() -> [UInt8] {
     var line: [UInt8] = []
     line.reserveCapacity(length)

@@ -1,8 +1,8 @@
-/// The requests of all callers of one client that have no answer yet: who waits for what, and for how long.
+/// The unanswered requests of all callers of one client, with their deadlines.
 ///
-/// It is a value that waits for nothing: a caller is whatever can be told later.
+/// The queue is a value without I/O. `Caller` is a handle that receives the outcome later, such as a continuation.
 struct RequestQueue<Caller: Sendable>: Sendable {
-  /// What one caller waits for.
+  /// An unanswered request and its caller.
   private struct Waiting: Sendable {
     let line: RequestLine
     let deadline: UInt64?
@@ -11,29 +11,29 @@ struct RequestQueue<Caller: Sendable>: Sendable {
   }
 
   private var nextTicket: UInt64 = 0
-  /// Announced, and not entered yet.
+  /// Tickets that were announced and not entered yet.
   private var announced: Set<UInt64> = []
-  /// Cancelled between the two.
+  /// Tickets that were cancelled after `announce()` and before `enter(_:_:until:_:)`.
   private var cancelledEarly: Set<UInt64> = []
   private var waiting: [UInt64: Waiting] = [:]
-  /// Not sent yet, in order; those among them that nobody waits for any more are passed over.
+  /// Unsent tickets, in order. Tickets without a waiting caller are skipped.
   private var unsent = FirstInFirstOut<UInt64>()
-  /// In the order of the moments, as all wait equally long.
+  /// Deadlines in ascending order, because all requests have the same time limit.
   private var deadlines = FirstInFirstOut<(ticket: UInt64, moment: UInt64)>()
 
-  /// Whether nobody waits.
+  /// Whether no caller waits.
   var isEmpty: Bool { waiting.isEmpty }
 
-  /// Gives a number to a caller that is about to enter, so that it can be cancelled from here on.
+  /// Returns a ticket for a caller that is about to enter, so that the caller can be cancelled from now on.
   mutating func announce() -> UInt64 {
     nextTicket += 1
     announced.insert(nextTicket)
     return nextTicket
   }
 
-  /// Takes a request.
+  /// Adds a request.
   ///
-  /// - Returns: false where it was cancelled before.
+  /// - Returns: False if the ticket was cancelled before.
   mutating func enter(_ ticket: UInt64, _ line: RequestLine, until deadline: UInt64?, _ caller: Caller) -> Bool {
     announced.remove(ticket)
     guard cancelledEarly.remove(ticket) == nil else { return false }
@@ -43,20 +43,20 @@ struct RequestQueue<Caller: Sendable>: Sendable {
     return true
   }
 
-  /// The caller waits no more.
+  /// Cancels a request.
   ///
-  /// - Returns: the caller, where it has not been told anything yet.
+  /// - Returns: The caller, if it has no outcome yet.
   mutating func cancel(_ ticket: UInt64) -> Caller? {
     if announced.contains(ticket) { cancelledEarly.insert(ticket) }
     return finish(ticket)
   }
 
-  /// The answer has come.
+  /// Ends the wait for an answer.
   ///
-  /// - Returns: the caller; nil where it waits no more.
+  /// - Returns: The caller; nil if it does not wait any more.
   mutating func finish(_ ticket: UInt64) -> Caller? { waiting.removeValue(forKey: ticket)?.caller }
 
-  /// The next request that is to be sent.
+  /// Removes and returns the next request to send.
   mutating func takeUnsent() -> (ticket: UInt64, line: RequestLine)? {
     while let ticket = unsent.popFirst() {
       if let line = waiting[ticket]?.line { return (ticket, line) }
@@ -64,7 +64,7 @@ struct RequestQueue<Caller: Sendable>: Sendable {
     return nil
   }
 
-  /// Whether there is something to be sent.
+  /// Whether a request is unsent.
   mutating func hasUnsent() -> Bool {
     while let ticket = unsent.first {
       if waiting[ticket] != nil { return true }
@@ -73,7 +73,7 @@ struct RequestQueue<Caller: Sendable>: Sendable {
     return false
   }
 
-  /// When the next caller's time is up.
+  /// The earliest deadline of a waiting caller.
   mutating func nextDeadline() -> UInt64? {
     while let first = deadlines.first {
       if waiting[first.ticket] != nil { return first.moment }
@@ -82,7 +82,7 @@ struct RequestQueue<Caller: Sendable>: Sendable {
     return nil
   }
 
-  /// The callers whose time is up.
+  /// Removes and returns the callers whose deadline has passed.
   mutating func expire(at now: UInt64) -> [Caller] {
     var expired: [Caller] = []
     while let moment = nextDeadline(), moment <= now, let first = deadlines.popFirst() {
@@ -91,10 +91,11 @@ struct RequestQueue<Caller: Sendable>: Sendable {
     return expired
   }
 
-  /// A connection ended before these were answered: questions are to be asked once more, before all others.
+  /// Takes back the unanswered requests of a connection that ended. Repeatable ones are queued in front of all
+  /// others, once each.
   ///
-  /// - Parameter asksAgain: whether another connection may do better.
-  /// - Returns: the callers of all others, in order.
+  /// - Parameter asksAgain: Whether another connection may succeed; if false, no request is queued again.
+  /// - Returns: The callers of the other requests, in order.
   mutating func takeBack(_ tickets: [UInt64], asksAgain: Bool) -> [Caller] {
     var again: [UInt64] = []
     var lost: [Caller] = []
@@ -111,9 +112,9 @@ struct RequestQueue<Caller: Sendable>: Sendable {
     return lost
   }
 
-  /// No connection can be had: nothing is to be sent any more.
+  /// Gives up all unsent requests, because the client cannot connect.
   ///
-  /// - Returns: the callers of what was not sent, in order.
+  /// - Returns: The callers of the unsent requests, in order.
   mutating func failUnsent() -> [Caller] {
     var failed: [Caller] = []
     while let (ticket, _) = takeUnsent() {

@@ -1,14 +1,14 @@
 import LinuxSystem
 
-/// Bytes that are nobody else's business: a password, a token, a key.
+/// Confidential bytes, such as a password, a token or a key.
 ///
-/// Their memory is overwritten when the last copy of this value is gone, and nothing that prints a value shows them. Copies
-/// share one memory. What ``withBytes(_:)`` hands out is the caller's to keep safe. The system may still write memory to
-/// swap, and a core dump of the program holds it.
+/// The bytes are overwritten when the last copy of the value is released. Copies share one buffer. Printing, dumping
+/// and debugging a value do not show the bytes. The caller must protect any bytes that it copies in ``withBytes(_:)``.
+/// The system may still write the memory to swap, and a core dump of the program contains it.
 public struct Secret: Sendable {
   private let memory: Memory
 
-  /// Copies the bytes. Those that were given stay where they are.
+  /// Creates a secret from a copy of the bytes. The original bytes are not wiped.
   public init(_ bytes: borrowing Span<UInt8>) {
     var copy: [UInt8] = []
     copy.reserveCapacity(bytes.count)
@@ -16,13 +16,18 @@ public struct Secret: Sendable {
     memory = Memory(copy)
   }
 
-  /// Copies the bytes of a text in UTF-8. The text stays where it is: what comes as bytes is better kept as bytes.
+  /// Creates a secret from the UTF-8 bytes of a text. The text is not wiped.
+  ///
+  /// Prefer the initializer for bytes if the secret arrives as bytes.
   public init(_ text: String) { memory = Memory(Array(text.utf8)) }
 
-  /// How many bytes there are.
+  /// The number of bytes.
   public var count: Int { memory.bytes.count }
 
-  /// Hands the bytes to `body`, for as long as it runs.
+  /// Calls `body` with the bytes, which are valid only during the call.
+  ///
+  /// - Returns: The result of `body`.
+  /// - Throws: The error of `body`.
   public func withBytes<Outcome, Failure: Error>(
     _ body: (borrowing Span<UInt8>) throws(Failure) -> Outcome
   ) throws(Failure) -> Outcome {
@@ -31,7 +36,7 @@ public struct Secret: Sendable {
   }
 
   private final class Memory: @unchecked Sendable {
-    // Sendable: the bytes are changed by nobody but the last owner, at its end.
+    // Sendable: only `deinit` changes the bytes, and at that time there is no other owner.
     fileprivate private(set) var bytes: [UInt8]
     init(_ bytes: [UInt8]) { self.bytes = bytes }
     deinit { bytes.wipe() }
@@ -39,10 +44,10 @@ public struct Secret: Sendable {
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Says that it is a secret, and nothing of it.
+  /// The text `Secret`, without any of the bytes.
   public var description: String { "Secret" }
-  /// Says that it is a secret, and nothing of it.
+  /// The text `Secret`, without any of the bytes.
   public var debugDescription: String { "Secret" }
-  /// Has no children: `dump(_:)` and debuggers show nothing.
+  /// A mirror without children, so that `dump(_:)` and debuggers show no bytes.
   public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,26 +1,27 @@
 import LinuxSystem
 
-/// One connection that many tasks share. A thread of its own waits for the socket, so that no thread of Swift's pool ever
-/// does.
+/// One connection that many tasks share.
+///
+/// A thread of its own waits for the socket, so that no thread of Swift's concurrency pool blocks.
 final class SharedConnection: Sendable {
-  /// What comes of a request.
+  /// The outcome of a request.
   typealias Outcome = Result<ReceivedAnswer, IdentityError>
 
-  /// What the tasks and the thread share.
+  /// The state that the tasks and the thread share.
   struct State: Sendable {
     var requests = RequestQueue<CheckedContinuation<Outcome, Never>>()
-    /// Rung when there is something new; nil before the thread runs.
+    /// Wakes the thread after a change of the state; nil until the thread runs.
     var bell: Bell?
-    /// Nobody asks any more.
+    /// Whether the ``SharedConnection`` is released, so that the thread must end.
     var isOver = false
   }
 
   private let daemon: DaemonSocket
-  /// How long each request waits, in microseconds.
+  /// The time limit of each request in microseconds; nil for none.
   private let timeout: UInt64?
   private let state = Locked(State())
 
-  /// Nothing is connected, and no thread runs, before the first request.
+  /// Creates the object. The thread and the connection are made at the first request.
   init(to daemon: DaemonSocket, timeout: UInt64?) {
     self.daemon = daemon
     self.timeout = timeout
@@ -33,7 +34,7 @@ final class SharedConnection: Sendable {
     }
   }
 
-  /// Sends a request and waits for its answer, or until the task is cancelled.
+  /// Sends a request, and waits for its answer or for the cancellation of the task.
   func ask(_ line: RequestLine) async -> Outcome {
     let ticket = state.withLock { $0.requests.announce() }
     return await withTaskCancellationHandler {
@@ -61,7 +62,8 @@ final class SharedConnection: Sendable {
     if let failure { caller.resume(returning: .failure(failure)) }
   }
 
-  /// The thread keeps nothing of this object but what both share, so that it ends when the object does.
+  /// Starts the thread. The thread retains only the shared state and not this object, so that the thread ends after the
+  /// object is released.
   private func start() throws(SystemError) -> Bell {
     let bell = try Bell()
     let thread = try Thread(named: "identity-client") { [daemon, state] in
@@ -73,17 +75,17 @@ final class SharedConnection: Sendable {
   }
 }
 
-/// A ``Wakeup`` that several have.
+/// A ``Wakeup`` with several owners.
 final class Bell: Sendable {
   private let wakeup: Wakeup
 
-  /// Makes one that does not block.
+  /// Creates a bell that does not block.
   init() throws(SystemError) { wakeup = try Wakeup(blocking: false) }
 
-  /// What can be waited for.
+  /// The descriptor to poll.
   var number: Int32 { wakeup.descriptor.number }
-  /// Rings.
+  /// Wakes the waiting thread.
   func ring() { wakeup.ring() }
-  /// Forgets that it was rung.
+  /// Clears all earlier rings.
   func reset() { wakeup.wait() }
 }

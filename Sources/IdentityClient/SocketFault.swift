@@ -1,17 +1,17 @@
 import LinuxSystem
 
-/// Why a client sends nothing to a socket.
+/// The reason why a client does not trust a socket and sends nothing to it.
 package enum SocketFault: Equatable, Sendable, CustomStringConvertible {
-  /// The process that listens on the socket is another user's.
+  /// The process that listens on the socket runs as an untrusted user.
   case listener(user: UInt32)
-  /// The socket, or a link to the socket, belongs to another user.
+  /// The socket, or a symbolic link to the socket, belongs to an untrusted user.
   case owner(path: String, user: UInt32)
-  /// The folder around the socket belongs to another user, who can put another socket there.
+  /// The folder of the socket belongs to an untrusted user, who can put another socket there.
   case folderOwner(path: String, user: UInt32)
-  /// Everybody can put another socket into the folder.
+  /// Every user can replace the socket, because its folder is world-writable without the sticky bit.
   case openFolder(path: String)
 
-  /// The cause.
+  /// The cause, without a full stop.
   package var description: String {
     switch self {
     case .listener(let user): "the process that listens there runs as uid \(user), \(Self.stranger)"
@@ -24,7 +24,7 @@ package enum SocketFault: Equatable, Sendable, CustomStringConvertible {
 
   private static let stranger = "who is neither root nor identityd nor the caller"
 
-  /// The remedy, for the user.
+  /// The remedy, as a clause for the user of the command line.
   package var remedy: String {
     switch self {
     case .listener, .owner, .folderOwner: "ask as that user, or name another socket with --socket"
@@ -34,7 +34,7 @@ package enum SocketFault: Equatable, Sendable, CustomStringConvertible {
 }
 
 extension SocketFault {
-  /// Judges; nil for a socket without a fault.
+  /// Finds the first fault in the owners of a socket; nil if there is none.
   init?(_ owners: SocketOwners, isTrusted: (UInt32) -> Bool) {
     guard isTrusted(owners.listener) else {
       self = .listener(user: owners.listener)
@@ -49,7 +49,7 @@ extension SocketFault {
         self = .folderOwner(path: place.folderPath, user: place.folder.owner)
         return
       }
-      // In a folder with the sticky bit nobody can replace what is another's.
+      // The sticky bit lets only the owner of a file, or of the folder, replace the file.
       guard place.folder.mode & 0o002 == 0 || place.folder.mode & 0o1000 != 0 else {
         self = .openFolder(path: place.folderPath)
         return

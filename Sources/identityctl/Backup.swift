@@ -6,9 +6,9 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-// `backup FILE`: the daemon encrypts and the client writes, piece by piece.
+// `backup FILE`: the daemon encrypts the backup and sends it in pieces, and the client writes them.
 extension Program {
-  /// Writes a backup.
+  /// Fetches a backup from the daemon and writes it to the file operand, or to standard output for `-`.
   static func backUp(_ line: CommandLine) throws -> Int32 {
     let path = try fileOperand(line, dash: "standard output")
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
@@ -16,7 +16,7 @@ extension Program {
       throw CommandLine.UsageError("a backup is nothing for a terminal to show; name a file, or use a pipe")
     }
     try ProcessGuard.forbidDumps()
-    // What takes no more is told by the status and not by a signal, so that nothing half done is left behind.
+    // A failed write must become an exit status, not a SIGPIPE or SIGXFSZ, so that the partial file is removed.
     ProcessGuard.ignoreFatalWriteSignals()
     let source = try passphraseSource(line)
     let file = try path == "-" ? nil : replacement(of: path)
@@ -24,7 +24,7 @@ extension Program {
     let header = try BackupHeader()
     let key = try key(source, header, for: .make)
     guard let file else {
-      // The backup has the output for itself.
+      // Standard output carries the backup, so no reply is shown there.
       let answer = try fetch(header, key, from: &connection) { piece in
         guard StandardStream.output.write(piece, waits: true) else {
           throw Ending(status: ExitStatus.outputFailed, text: "standard output took no more")
@@ -45,7 +45,7 @@ extension Program {
     return try show(answer, to: line, format)
   }
 
-  /// Looks whether there is a place for the file, while nobody has typed anything yet.
+  /// Checks that the file can be created or replaced, before the user is asked for a passphrase.
   private static func replacement(of path: String) throws -> FileReplacement {
     do {
       return try FileReplacement(of: path)
@@ -60,7 +60,7 @@ extension Program {
     }
   }
 
-  /// Asks for the backup, and hands it on with its header in front.
+  /// Requests the backup and passes it to `write`, with the header first.
   private static func fetch(
     _ header: BackupHeader, _ key: borrowing BackupKey, from connection: inout DaemonConnection,
     _ write: ([UInt8]) throws -> Void
@@ -73,7 +73,7 @@ extension Program {
       guard let data = row["data"], let piece = Base64.decode(data.bytes) else {
         throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent a piece of a backup without data")
       }
-      // Not before: a refusal comes instead of the first piece, and then there is nothing to write.
+      // The header waits for the first piece: a refusal sends no pieces, and then nothing must be written.
       if !isBegun { try write(header.line) }
       isBegun = true
       total += piece.count
@@ -89,7 +89,7 @@ extension Program {
     return DaemonConnection.Answer(final: final)
   }
 
-  /// The one word behind `backup` and `restore`.
+  /// Returns the only operand of `backup` and `restore`.
   static func fileOperand(_ line: CommandLine, dash: String) throws(CommandLine.UsageError) -> String {
     let verb = line.words[0].lowercased()
     guard line.words.count == 2 else {
@@ -102,7 +102,7 @@ extension Program {
     return path
   }
 
-  /// Runs what reads or writes files.
+  /// Runs `body` and turns a failed system call into an ``Ending`` with the status for files.
   static func withFileFailures<Outcome: ~Copyable>(_ body: () throws -> Outcome) throws -> Outcome {
     do {
       return try body()

@@ -1,26 +1,27 @@
 import ClientSecrets
 import LinuxSystem
 
-// Where the passphrase of a backup comes from.
+// The source of a backup's passphrase.
 extension Program {
-  /// What a passphrase is wanted for.
+  /// The purpose of a passphrase.
   enum PassphraseUse {
-    /// To open a backup: where it is wrong, that shows.
+    /// Opening a backup. A wrong passphrase is detected.
     case open
-    /// To make one: a slip would make it useless, so it is asked for twice.
+    /// Making a backup. A typing error would make the backup useless, so the user types the passphrase twice.
     case make
   }
 
-  /// Somebody who can be asked, or the passphrase already.
+  /// A passphrase that was read already, or a terminal to ask at.
   enum PassphraseSource: ~Copyable {
     case given(Passphrase)
     case terminal(Terminal)
   }
 
-  /// Finds out where the passphrase comes from.
+  /// Returns the source that the options name, and reads a passphrase given by descriptor.
   ///
-  /// One in a descriptor is read at once: as long as nothing else is open, its number stands for what was handed over, and
-  /// behind it on standard input the backup may follow.
+  /// A passphrase in a descriptor is read at once, for two reasons. As long as this process has opened nothing
+  /// else, the number can only mean the descriptor that the caller passed. On standard input, the backup may
+  /// follow the passphrase.
   static func passphraseSource(_ line: CommandLine) throws -> PassphraseSource {
     guard let text = line.options["passphrase-fd"] else {
       guard let terminal = Terminal() else {
@@ -40,7 +41,7 @@ extension Program {
     }
   }
 
-  /// Gets the passphrase, asking for it where that is needed, and makes the key.
+  /// Derives the key of the backup, after asking for the passphrase if the source is a terminal.
   static func key(_ source: consuming PassphraseSource, _ header: BackupHeader, for use: PassphraseUse) throws
     -> BackupKey
   {
@@ -59,7 +60,7 @@ extension Program {
     }
   }
 
-  /// Runs what needs a passphrase.
+  /// Runs `body` and turns a passphrase failure into an ``Ending``.
   private static func withPassphraseFailures<Outcome: ~Copyable>(_ body: () throws -> Outcome) throws -> Outcome {
     do {
       return try body()
@@ -68,10 +69,10 @@ extension Program {
     }
   }
 
-  /// A request with the key of a backup, its end among the bytes; whoever gets it wipes it.
+  /// Returns a request line that carries the backup key, with its line feed. The caller must wipe it.
   static func request(_ verb: String, _ key: borrowing BackupKey) -> [UInt8] {
     var request: [UInt8] = []
-    // Room for all of it: no copy is left behind where the array would have been before.
+    // Reserves the full capacity: growing the array would leave an unwiped copy of the key in freed memory.
     request.reserveCapacity(verb.utf8.count + Base64.length(of: BackupKey.length) + 8)
     request += "\(verb) key=".utf8
     key.appendBase64(to: &request)

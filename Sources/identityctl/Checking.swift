@@ -2,9 +2,9 @@ import Doctor
 import IdentityClient
 import LinuxSystem
 
-// `check` without a VALUE: whether all is in order, and what mends what is not.
+// `check` without a VALUE: whether the installation is in order, and the repair for each fault.
 extension Program {
-  /// Looks at everything, and writes what was found.
+  /// Runs all checks and writes the report.
   static func examine(_ line: CommandLine) -> Int32 {
     let report = Check.examine(DaemonSocket(line.options["socket"]))
     if line.options["quiet"] == nil {

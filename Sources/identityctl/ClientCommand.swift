@@ -1,15 +1,16 @@
 package import IdentityWire
 
-/// What the client does beyond sending a request. The table below is all there is: `--help` and the completions of shells
-/// read it.
+/// A command that `identityctl` implements itself, beyond sending one request.
+///
+/// ``all`` is the complete table. `--help` is written from it, and the shell completions are tested against it.
 package struct ClientCommand: Sendable {
-  /// The words that name it, in lower case with one space between; a verb may have the same.
+  /// The words of the command, in lower case with one space between them. A verb may have the same words.
   package let words: String
-  /// The positional words behind it, in order.
+  /// The positional words after the command's own, in order.
   package let operands: [Verb.Operand]
-  /// The attributes it takes, in any order.
+  /// The attributes that the command takes, in any order.
   package let attributes: [Verb.Attribute]
-  /// What it does, in one sentence.
+  /// The effect of the command, in one sentence.
   package let summary: String
 
   private init(
@@ -24,7 +25,7 @@ package struct ClientCommand: Sendable {
   /// The command with its operands and attributes, as the manual writes it: `monitor [TOPIC…]`.
   package var usage: String { Verb.usage(of: words, operands, attributes) }
 
-  /// Whether its words begin with these, in any case.
+  /// Whether the command's words begin with `words`, in any case.
   func begins(with words: [String]) -> Bool {
     self.words.split(separator: " ").map(String.init).starts(with: words.map { $0.lowercased() })
   }

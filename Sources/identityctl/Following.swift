@@ -4,14 +4,14 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-// `monitor` and `wait`: events as they happen, over restarts of the daemon.
+// `monitor` and `wait`: write events as they happen, across restarts of the daemon.
 extension Program {
-  /// Writes events.
+  /// Writes events as they happen.
   ///
-  /// - Parameter untilFirst: whether the first one is the last, which is what `wait` is for.
+  /// - Parameter untilFirst: whether to end after the first event, as `wait` does.
   static func follow(_ line: CommandLine, untilFirst: Bool) throws -> Int32 {
     let following = try Following(line, untilFirst: untilFirst)
-    // Whoever reads the output may leave at any time; that is told by the status and not by a signal.
+    // If the reader of the output exits, this process must end with a status and not by SIGPIPE.
     ProcessGuard.ignoreFatalWriteSignals()
     return try following.run()
   }
@@ -79,12 +79,12 @@ private struct Following {
     }
   }
 
-  /// What is no error.
+  /// Reports a condition that is not an error.
   private func note(_ text: String) { if !isQuiet { Program.complain(text) } }
 
   private static func style(_ line: CommandLine) -> EventOutput.Style {
     if line.options["json"] != nil { return .json }
-    // NO_COLOR is what https://no-color.org asks for; a terminal without a name is none that colours can be trusted to.
+    // NO_COLOR is the convention of https://no-color.org. A terminal without a name may not support colours.
     let terminal = Environment["TERM"] ?? "dumb"
     let isColoured = StandardStream.output.isTerminal && Environment["NO_COLOR"] == nil && terminal != "dumb"
     return .text(isColoured: isColoured)

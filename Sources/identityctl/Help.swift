@@ -2,15 +2,15 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// What `--help` shows.
+/// The text of `--help`.
 enum Help {
-  /// What a command looks like, and what it does.
+  /// The usage and the summary of one command.
   private struct Line {
     let usage: String
     let summary: String
   }
 
-  /// Everything, or what is known of the commands that begin with these words.
+  /// Returns the help for all commands, or for the commands that begin with `words`.
   static func text(about words: [String]) throws(CommandLine.UsageError) -> String {
     let verbs = VerbTable.verbs(beginningWith: words.map { Text($0) }).map {
       Line(usage: $0.usage, summary: $0.summary)

@@ -4,13 +4,13 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-// The secrets of items: `--data-file` brings one in without showing it to whoever sees the command line, `--raw` brings
-// one out as it is.
+// The secrets of items. `--data-file` reads one without exposing it on the command line, and `--raw` writes
+// one as bytes.
 extension Program {
-  /// Verbs that take a secret, and whether they have to.
+  /// Verbs that take a secret. The value tells whether the secret is required.
   private static let takers = ["item add": true, "item put": true, "item update": false]
 
-  /// The request line with its end; the secret is read here, and whoever gets the line wipes it.
+  /// Returns the request line with its line feed, including the secret from `--data-file`. The caller must wipe it.
   static func request(_ words: [String], _ line: CommandLine) throws -> [UInt8] {
     let verb = words.prefix(2).map { $0.lowercased() }.joined(separator: " ")
     let end = UInt8(ascii: "\n")
@@ -31,7 +31,8 @@ extension Program {
     defer { secret.wipe() }
     let head = DaemonConnection.request(words) + Array(" data=".utf8)
     var request: [UInt8] = []
-    // Room for all of it, and what Base64 needs besides: no copy is left behind where the array would have been before.
+    // Reserves the full capacity, including Base64 padding and the line feed: growing the array would leave an unwiped
+    // copy of the secret in freed memory.
     request.reserveCapacity(head.count + Base64.length(of: secret.count) + 3)
     request += head
     if secret.isEmpty { request += Array("\"\"".utf8) } else { Base64.append(secret[...], to: &request) }
@@ -39,7 +40,7 @@ extension Program {
     return request
   }
 
-  /// Reads a file whole; whoever gets the bytes wipes them.
+  /// Reads a whole file of at most `limit` bytes. The caller must wipe the result.
   static func bytes(of path: String, limit: Int) throws -> [UInt8] {
     try withFileFailures {
       let file = try InputFile(path: path)
@@ -54,7 +55,7 @@ extension Program {
     }
   }
 
-  /// Writes the secret of an answer to `item read`, and nothing else.
+  /// Writes the secret in the answer to `item read`, and nothing else.
   static func showSecret(_ answer: DaemonConnection.Answer, to line: CommandLine) throws -> Int32 {
     switch answer.final {
     case .ok(let content):

@@ -4,16 +4,16 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-// `migrate LEVEL --file=PATH`: the value comes from a file, which is read with the rights of whoever asks.
+// `migrate LEVEL --file=PATH`: the client reads the value from a file, with the permissions of its user.
 extension Program {
-  /// The words of the request, with the value from the file behind the verb.
+  /// Returns the words of the request, with the value from the file inserted after the verb.
   static func wordsWithFile(_ words: [String], _ line: CommandLine) throws -> [String] {
     let field = line.options["field"]
     guard let path = line.options["file"] else {
       guard field == nil else { throw CommandLine.UsageError("option '--field' takes '--file' too") }
       return words
     }
-    // Whatever a migration is told besides its value is an attribute.
+    // Apart from its value, `migrate` takes only attributes.
     guard operands(of: words).isEmpty else {
       throw CommandLine.UsageError("VALUE is given, and '--file' as well")
     }

@@ -1,16 +1,16 @@
 package import LinuxSystem
 
-/// The options, and which commands they belong to: what the command line is read by, checked by, and what `--help` shows.
+/// The options of `identityctl` and the commands they apply to. Parsing, checking and `--help` use this table.
 package enum Options {
-  /// Options that belong together.
+  /// Options that apply to the same commands.
   package struct Group: Sendable {
-    /// The commands they belong to; none for all.
+    /// The commands that the options apply to. Empty for all commands.
     package let commands: [String]
-    /// In the order of `--help`.
+    /// The options in the order of `--help`.
     package let options: [CommandLine.Option]
   }
 
-  /// In the order of `--help`.
+  /// All groups in the order of `--help`.
   package static let groups = [
     Group(
       commands: [],
@@ -65,10 +65,10 @@ package enum Options {
       ]),
   ]
 
-  /// All of them.
+  /// The options of all groups.
   static let known = groups.flatMap(\.options)
 
-  /// Checks that no option stands with a command that has no use for it.
+  /// Refuses options that do not apply to the command.
   static func check(_ line: CommandLine) throws(CommandLine.UsageError) {
     let words = line.words.prefix(2).map { $0.lowercased() }
     for group in groups where !group.commands.isEmpty {
@@ -81,7 +81,7 @@ package enum Options {
     }
   }
 
-  /// The part of `--help` about options.
+  /// The section of `--help` about options.
   static var help: String {
     groups.map { group in
       (group.commands.isEmpty ? "Options:\n" : "Options of \(list(group.commands)):\n")
@@ -95,9 +95,9 @@ package enum Options {
     return names.count < 2 ? last : names.dropLast().joined(separator: ", ") + " and " + last
   }
 
-  /// Seconds with decimals, at most thirty years of them.
+  /// Parses seconds with optional decimals, at most 1,000,000,000 (some thirty years), and returns microseconds.
   ///
-  /// - Parameter option: whose value that is, for the error.
+  /// - Parameter option: the name of the option, for the error.
   static func microseconds(_ text: String, of option: String) throws(CommandLine.UsageError) -> UInt64 {
     let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
     guard parts.allSatisfy(isDecimal), let whole = UInt64(parts[0]), whole <= 1_000_000_000 else {
@@ -108,7 +108,7 @@ package enum Options {
     return whole * 1_000_000 + (UInt64(padded) ?? 0)
   }
 
-  /// Whether a text is digits and nothing else.
+  /// Whether a text consists of digits and nothing else, and is not empty.
   static func isDecimal(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
   }

@@ -2,18 +2,18 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// A request whose answer is a yes or a no, which the exit status tells.
+/// A request with a yes-or-no answer, which becomes the exit status.
 struct Predicate {
-  /// What the daemon is asked.
+  /// The words of the request to the daemon.
   let words: [String]
-  /// Whether nothing is written but the exit status.
+  /// Whether the answer is not written, so that only the exit status tells it.
   let isSilent: Bool
-  /// Whether the first word of the answer is a yes.
+  /// Whether the first word of the answer means yes.
   let holds: (String) -> Bool
 
-  /// Finds out whether these words are such a request; nil where they are not.
+  /// Recognises a yes-or-no request. Nil if `words` are another request.
   ///
-  /// - Throws: where a comparison has an operator that is none.
+  /// - Throws: a usage error if `version compare` has an unknown operator.
   init?(_ words: [String]) throws(CommandLine.UsageError) {
     switch words.prefix(2).map({ $0.lowercased() }) {
     case let head where head.first == "check": self.init(words) { $0 != "invalid" }
@@ -42,14 +42,14 @@ struct Predicate {
     self.holds = holds
   }
 
-  /// As systemd-analyze(1) has them.
+  /// The operators of systemd-analyze(1), `compare-versions`.
   private static let operators: [String: Set<String>] = [
     "lt": ["less"], "<": ["less"], "le": ["less", "equal"], "<=": ["less", "equal"], "eq": ["equal"], "==": ["equal"],
     "ne": ["less", "greater"], "!=": ["less", "greater"], "ge": ["greater", "equal"], ">=": ["greater", "equal"],
     "gt": ["greater"], ">": ["greater"],
   ]
 
-  /// The exit status for an answer that is no refusal.
+  /// Returns the exit status for an answer that is not an error.
   func status(_ content: ReplyLine.Content) -> Int32 {
     holds(content.words.first.map { "\($0)" } ?? "") ? Program.ExitStatus.success : Program.ExitStatus.no
   }

@@ -5,42 +5,42 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// The bundled client: the words of the protocol on the command line.
+/// The bundled client: sends the words of the command line as a request of the protocol.
 enum Program {
-  /// How it ends besides the statuses of ``ErrorCode/exitStatus``; `identityctl(1)` lists them all.
+  /// The exit statuses besides those of ``ErrorCode/exitStatus``. `identityctl(1)` lists all of them.
   enum ExitStatus {
     static let success: Int32 = 0
-    /// The answer is no; see ``Predicate``.
+    /// The answer is no. See ``Predicate``.
     static let no: Int32 = 1
     static let usage: Int32 = 2
-    /// No daemon can be reached, or the daemon may be another user's.
+    /// No daemon can be reached, or the daemon may belong to another user.
     static let unreachable: Int32 = 3
-    /// The daemon's answer broke off, or is not the protocol.
+    /// The daemon's answer broke off, or does not follow the protocol.
     static let brokenAnswer: Int32 = 4
-    /// Standard output took no more.
+    /// Standard output could not be written.
     static let outputFailed: Int32 = 5
-    /// What `wait` waited for did not happen in time.
+    /// `wait` saw no event before its timeout.
     static let timedOut: Int32 = 6
-    /// A file cannot be read or written or is not what it should be, or there is no passphrase.
+    /// A file cannot be read or written or has the wrong content, or there is no passphrase.
     static let fileFailed: Int32 = 7
-    /// `check` found something that does not work.
+    /// `check` found a fault.
     static let checkFailed: Int32 = 8
-    /// The daemon gave a code that this client does not know.
+    /// The daemon sent an error code that this client does not know.
     static let unknownCode: Int32 = 9
   }
 
-  /// Why it ends without an answer that could be shown.
+  /// The reason to end without an answer to show.
   struct Ending: Error {
     let status: Int32
     let text: String
   }
 
-  /// Runs the client to its end.
+  /// Runs the client.
   ///
   /// - Returns: the exit status of the process.
   static func main() -> Int32 {
     do {
-      // Where one is closed, the answer would otherwise be written into the daemon's socket.
+      // If a standard stream were closed, the socket could take its number, and output would go to the daemon.
       try StandardStream.reserve()
       let line = try CommandLine(Array(Swift.CommandLine.arguments.dropFirst()), Options.known)
       if line.options["help"] != nil { return write(try Help.text(about: line.words)) }
@@ -88,14 +88,14 @@ enum Program {
     return try show(answer, to: line, format, predicate)
   }
 
-  /// The places of the operands behind a verb of two words: whatever is no attribute.
+  /// Returns the indices of the operands after a verb of two words: all words that are not attributes.
   static func operands(of words: [String]) -> [Int] {
     words.indices.dropFirst(2).filter { !WordEncoder.looksLikeAttribute(Array(words[$0].utf8)) }
   }
 
-  /// Writes an answer in the way the options ask for.
+  /// Writes an answer in the form that the options ask for.
   ///
-  /// - Returns: the exit status that goes with it.
+  /// - Returns: the exit status for the answer.
   static func show(
     _ answer: DaemonConnection.Answer, to line: CommandLine, _ format: UUIDFormat, _ predicate: Predicate? = nil
   ) throws -> Int32 {
@@ -105,7 +105,7 @@ enum Program {
     } else if case .error(let code, let text) = answer.final {
       complain("\(text) (\(code))")
     } else if !isQuiet, predicate?.isSilent != true {
-      // What a restore changes has no first word that a script could do with.
+      // Bare output drops attributes, and the rows of `restore` mean nothing without them.
       let isForPeople = StandardStream.output.isTerminal || line.words.first == "restore"
       let output = TextOutput(format, isForPeople: isForPeople)
       guard StandardStream.output.write(output.text(answer, to: line.words)) else { return ExitStatus.outputFailed }
@@ -114,7 +114,7 @@ enum Program {
     return status(of: answer)
   }
 
-  /// The status for an answer.
+  /// Returns the exit status for an answer.
   static func status(of answer: DaemonConnection.Answer) -> Int32 {
     switch answer.final {
     case .ok: ExitStatus.success
@@ -123,13 +123,13 @@ enum Program {
     }
   }
 
-  /// The status for a code of the protocol.
+  /// Returns the exit status for an error code of the protocol.
   static func status(of code: Text) -> Int32 { ErrorCode(rawValue: "\(code)")?.exitStatus ?? ExitStatus.unknownCode }
 
   private static func write(_ text: String) -> Int32 {
     StandardStream.output.write(text) ? ExitStatus.success : ExitStatus.outputFailed
   }
 
-  /// Writes one line to standard error, without hidden characters: the text may quote the daemon.
+  /// Writes one line to standard error. Hidden characters are escaped, since the text may quote the daemon.
   static func complain(_ text: String) { StandardStream.error.write("identityctl: \(WordEncoder.visible(text))\n") }
 }

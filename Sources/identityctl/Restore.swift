@@ -5,12 +5,12 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-// `restore FILE`: the client reads and hands in, piece by piece; the daemon decrypts, checks and brings it into force.
+// `restore FILE`: the client reads the backup and sends it in pieces. The daemon decrypts, verifies and applies it.
 extension Program {
-  /// What goes into one request, in bytes: its Base64 fits into a line, and has no padding before the end.
+  /// The bytes of the backup in one request. Their Base64 fits into a line and needs no padding before the last piece.
   private static let pieceLength = 45_000
 
-  /// Brings a backup into force, or tells what that would change.
+  /// Restores a backup, or with `--dry-run` shows the changes that a restore would make.
   static func restore(_ line: CommandLine) throws -> Int32 {
     let path = try fileOperand(line, dash: "standard input")
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
@@ -35,7 +35,7 @@ extension Program {
     return try show(answer, to: line, format)
   }
 
-  /// Tells the daemon that a backup comes, and what opens it.
+  /// Announces a backup to the daemon and sends the key that opens it.
   private static func begin(_ key: borrowing BackupKey, over connection: inout DaemonConnection) throws
     -> DaemonConnection.Answer
   {
@@ -44,22 +44,22 @@ extension Program {
     return try connection.ask(line: request)
   }
 
-  /// The words that bring what was handed in into force.
+  /// Returns the words of the request that applies the uploaded backup.
   private static func end(_ line: CommandLine) -> [String] {
     ["restore", "end"] + ["dry-run", "adopt-device"].filter { line.options[$0] != nil }.map { "\($0)=yes" }
   }
 
-  /// Reads the first line, and nothing behind it.
+  /// Reads the header line and nothing after it.
   private static func readHeader(of file: borrowing InputFile) throws -> BackupHeader {
     var line: [UInt8] = []
     var byte: [UInt8] = [0]
     do {
-      // Byte by byte, so that the file goes on where the header ends.
+      // Reads byte by byte, so that the next read continues after the header.
       while line.count < BackupHeader.longestLine, try file.fill(&byte) == 1 {
         if byte[0] == UInt8(ascii: "\n") { return try BackupHeader(parsing: line) }
         line += byte
       }
-      // Without its end it is none; a later version may be known by how it begins all the same.
+      // A line without its end is not a header, but its first words may identify a later version of the format.
       _ = try BackupHeader(parsing: line)
       throw BackupHeader.Fault.notABackup
     } catch let fault as BackupHeader.Fault {

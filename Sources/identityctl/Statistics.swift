@@ -3,9 +3,9 @@ import IdentityClient
 import IdentityWire
 import LinuxSystem
 
-// `stats` with `--openmetrics` or `--prometheus`: what monitoring reads, to standard output or into a file.
+// `stats` with `--openmetrics` or `--prometheus`: metrics for monitoring, on standard output or in a file.
 extension Program {
-  /// The format that is asked for; nil for rows as any other verb has them.
+  /// The requested metric format. Nil for the rows of a plain `stats`.
   private static func metricFormat(_ line: CommandLine) throws(CommandLine.UsageError) -> MetricText.Format? {
     let isOpen = line.options["openmetrics"] != nil
     let isPrometheus = line.options["prometheus"] != nil
@@ -27,7 +27,7 @@ extension Program {
     return isOpen ? .openMetrics : .prometheus
   }
 
-  /// Shows what the daemon has counted and measured.
+  /// Shows the counters and measurements of the daemon.
   static func showStatistics(_ line: CommandLine) throws -> Int32 {
     guard let format = try metricFormat(line) else { return try ask(line) }
     let file = try line.options["output"].map { path in try withFileFailures { try FileReplacement(of: path) } }
@@ -37,7 +37,7 @@ extension Program {
       complain("\(text) (\(code))")
       return status(of: answer)
     }
-    // What a later daemon counts besides is left out.
+    // Skips metrics of a later daemon that this client does not know.
     let samples = answer.rows.compactMap { MetricSample($0) }
     if !samples.contains(where: { $0.metric.audience != .everybody }) {
       complain(
@@ -48,7 +48,7 @@ extension Program {
     if let file {
       try withFileFailures {
         try SignalWatch.run(SignalWatch.ending, leave: { file.discard() }) {
-          // Whoever collects is another user.
+          // The collector runs as another user.
           let draft = try file.begin(mode: 0o644)
           defer { file.discard() }
           try draft.writeAll(Array(text.utf8))

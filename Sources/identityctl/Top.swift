@@ -4,9 +4,9 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-// `top`: what the daemon does, on the whole terminal.
+// `top`: shows the activity of the daemon on the whole terminal.
 extension Program {
-  /// Shows what the daemon does until somebody has seen enough.
+  /// Shows the activity of the daemon until the user quits.
   static func top(_ line: CommandLine) throws -> Int32 {
     guard line.words.count == 1 else { throw CommandLine.UsageError("'top' takes no words") }
     for other in ["json", "quiet"] where line.options[other] != nil {
@@ -20,7 +20,7 @@ extension Program {
       daemon: DaemonSocket(line.options["socket"]),
       format: try UUIDFormat(named: line.options["format"] ?? "hyphen"),
       patience: min(interval, 1_000_000))
-    // A daemon that is not there at the very beginning is not waited for.
+    // Fails at once if there is no daemon at the start.
     try top.look()
     return try screen.run { try watch(&top, on: screen, interval) }
   }
@@ -46,9 +46,9 @@ extension Program {
   }
 }
 
-/// What is known of the daemon so far.
+/// The connection to the daemon, its last two samples and its latest events.
 private struct Top: ~Copyable {
-  /// Events that are kept to be shown.
+  /// The number of events kept for display.
   private static let shownEvents = 64
 
   private let daemon: DaemonSocket
@@ -66,7 +66,7 @@ private struct Top: ~Copyable {
     self.patience = patience
   }
 
-  /// Asks the daemon, on a new connection where there is none.
+  /// Takes a new sample from the daemon, and connects first if there is no connection.
   mutating func look() throws(DaemonConnection.Failure) {
     let limit = Patience(until: Clock.monotonicMicroseconds + patience, needsOutput: false)
     var daemon: DaemonConnection
@@ -84,7 +84,9 @@ private struct Top: ~Copyable {
     connection = consume daemon
   }
 
-  /// Connects, and subscribes from a few events ago on. Where there are too many subscribers, no events are shown.
+  /// Connects and subscribes. The first connection also replays the latest events.
+  ///
+  /// No events are shown if the daemon has too many subscribers.
   private func connect(_ patience: Patience) throws(DaemonConnection.Failure) -> DaemonConnection {
     var connection = try DaemonConnection(atOnce: daemon)
     let answer = try connection.ask(DaemonConnection.request(["subscribe"]), patience)
@@ -96,7 +98,7 @@ private struct Top: ~Copyable {
     return connection
   }
 
-  /// The rows of an answer.
+  /// Sends a request and returns the rows of the answer.
   private static func ask(
     _ words: [String], _ connection: inout DaemonConnection, _ patience: Patience
   ) throws(DaemonConnection.Failure) -> [ReplyLine.Content] {
@@ -107,7 +109,7 @@ private struct Top: ~Copyable {
     return answer.rows
   }
 
-  /// The daemon cannot be asked: what was known stays, with a word about it.
+  /// Records that the daemon could not be asked. The last sample stays on display, with a notice.
   mutating func lose(_ failure: DaemonConnection.Failure) {
     connection = nil
     notice = "the daemon is gone; what it said last is shown until it is back  q quits"

@@ -4,9 +4,10 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// The form of the client that blocks.
+/// Tests of the blocking client.
 @Suite struct LibraryBlockingTests {
-  /// What a request throws; nil where it does not. An expectation cannot hold what has one owner.
+  /// Returns the error that a request throws, or nil. Replaces `#expect(throws:)`, which cannot capture
+  /// a noncopyable value.
   private func failure(_ body: () throws(IdentityError) -> Void) -> IdentityError? {
     do {
       try body()

@@ -3,7 +3,7 @@ import IdentityClient
 import TestSupport
 import Testing
 
-/// Every request of the library, against the real daemon.
+/// Tests of every request of the library, against the real daemon.
 @Suite struct LibraryCallTests {
   private let other = "557e5958-d390-4cbf-b928-2a2b19a1399a"
 
@@ -180,7 +180,7 @@ import Testing
   }
 }
 
-/// A secret as text.
+/// Returns a secret as text.
 func text(_ secret: Secret) -> String {
   secret.withBytes { bytes in String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self) }
 }

@@ -4,7 +4,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// Many callers of one client, and such as leave before their answer.
+/// Tests of one client with many callers, some of which are cancelled before their answer.
 @Suite struct LibraryConcurrencyTests {
   @Test func `many callers of one client each get their own answer, over one connection`() async throws {
     let daemon = try DaemonUnderTest().start()
@@ -23,7 +23,7 @@ import Testing
       try await group.waitForAll()
     }
     #expect(try await client.ask(.findItems(ItemCondition(service: "many"))).count == 100)
-    // One is the client's, the other is this question's.
+    // One connection belongs to the client, the other to `waitForStatus`.
     try daemon.waitForStatus("connections", "2")
   }
 
@@ -126,10 +126,10 @@ import Testing
   }
 }
 
-/// Waits until something is so, and lets other tasks go on meanwhile.
+/// Waits until a condition holds, and lets other tasks run meanwhile.
 ///
-/// What is counted is how often it was looked: where many tests share few threads, those hold up the tasks waited for as
-/// much as they hold up this one, and no clock tells how long.
+/// The limit is a number of checks, not a time: if many tests share few threads, they delay this task and the awaited
+/// tasks alike, and elapsed time shows nothing.
 func eventually(_ condition: () throws -> Bool) async throws {
   for _ in 0..<Int(patience * 200) {
     if try condition() { return }

@@ -4,9 +4,9 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// What is thrown, and that it is what the daemon said.
+/// Tests of the errors that the library throws.
 @Suite struct LibraryErrorTests {
-  /// The code that a request is refused with; nil where it is not.
+  /// Returns the code that a request is refused with. Nil if it is not refused.
   private func code<Answer>(
     _ client: IdentityClient, _ request: IdentityRequest<Answer>
   ) async -> IdentityError.Code? {
@@ -42,7 +42,7 @@ import Testing
     #expect(await code(client, .migrate(.device, to: other, commits: true)) == .conflict)
     let long = [UInt8](repeating: 7, count: 32_769)
     #expect(await code(client, .putItem(key, secret: Secret(long.span))) == .limit)
-    // The client is as good as before.
+    // The client still works.
     #expect(try await client.ask(.check(other.description)) == other)
   }
 
@@ -123,7 +123,8 @@ import Testing
     #expect(daemon.requests == ["whoami", "whoami", "version claim work"])
   }
 
-  /// It says so before it closes the connection. Nobody can tell how long before, so this one never does.
+  /// A daemon that refuses requests as busy. A real one then closes the connection at an unpredictable time, so this
+  /// one never closes it.
   private func busyDaemon() throws -> PlayedDaemon {
     try PlayedDaemon { .lines($0 == "whoami" ? "ERR busy too many\n" : "OK\n") }
   }
@@ -167,7 +168,7 @@ import Testing
     let hurried = IdentityClient(socket: daemon.socket, timeout: .milliseconds(50))
     await #expect(throws: IdentityError.timedOut) { try await hurried.ask(.check("late")) }
     isReleased.withLock { $0 = true }
-    // As the client is, its time may be up once more before the played daemon has come round.
+    // The client's timeout may expire again before the played daemon comes to this request.
     while true {
       do {
         let found = try await hurried.ask(.check("next"))
@@ -183,7 +184,7 @@ import Testing
     let path = temporaryPath("identity-client-\(UUID().uuidString.prefix(13))")
     let listener = try UnixSocket.listen(at: path, mode: 0o700, backlog: 0)
     defer { UnixSocket.remove(path, ifStill: UnixSocket.identity(of: path)) }
-    // A backlog of 0 has room for one.
+    // A backlog of 0 has room for one connection.
     let first = try UnixSocket.connect(to: path)
     let client = IdentityClient(socket: path, timeout: .milliseconds(100))
     await #expect(throws: IdentityError.timedOut) { try await client.ask(.whoami) }

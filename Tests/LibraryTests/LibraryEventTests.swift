@@ -4,7 +4,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// Events as the library hands them on.
+/// Tests of the event streams of the library.
 @Suite struct LibraryEventTests {
   @Test func `events come as they happen, of the topics that were asked for`() async throws {
     let daemon = try DaemonUnderTest().start()

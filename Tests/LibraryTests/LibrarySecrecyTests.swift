@@ -5,14 +5,14 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// What the library leaves in the memory of the program that uses it.
+/// Tests that the library leaves no secrets in the memory of its program.
 ///
-/// One after the other, because each of them has in its hand what another would find.
+/// Serialized: each test holds copies of the bytes that another test would find.
 @Suite(.serialized) struct LibrarySecrecyTests {
   @Test(arguments: [false, true])
   func `of a secret that was put and read nothing is left in memory once nobody has it`(blocks: Bool) async throws {
     let daemon = try DaemonUnderTest().start()
-    // Random, so that nothing else has it; written in place, so that the test leaves no copy.
+    // Random, so that no other memory has the same bytes. Filled in place, so that the test leaves no copy.
     var bytes = [UInt8](repeating: 0, count: 48)
     for index in bytes.indices { bytes[index] = .random(in: 0...255) }
     var masked = bytes
@@ -34,16 +34,16 @@ import Testing
       #expect(try places(of: masked) > 0, "the search finds what is there")
     }
     bytes.wipe()
-    // Other searches of this process may have a part of its memory in their hands, for a moment.
+    // Other searches of this process may hold a copy of its memory for a moment.
     let deadline = Date(timeIntervalSinceNow: patience)
     while try places(of: masked) > 0, Date() < deadline { usleep(100_000) }
     #expect(try places(of: masked) == 0)
-    // Both clients are still there, and so their buffers were.
+    // Keeps both clients and their buffers alive during the search.
     _ = try await client.ask(.whoami)
     _ = try blocking.ask(.whoami)
   }
 
-  /// How often the bytes are in this process's memory, as they are or in Base64, besides in what is used to look.
+  /// Counts the occurrences of the bytes in this process's memory, plain or in Base64, outside of the search buffers.
   private func places(of masked: [UInt8]) throws -> Int {
     let memory = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/mem"))
     let maps = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/maps"))
@@ -96,7 +96,7 @@ import Testing
     var places: [Int] = []
     var next = 0
     let last = count - needle.count
-    // Not by Foundation, which may take a copy of what it searches.
+    // Not with Foundation, which may copy the buffer that it searches.
     while next <= last, let hit = unsafe memchr(start + next, Int32(needle[0]), last - next + 1) {
       let place = unsafe UnsafeRawPointer(hit) - UnsafeRawPointer(start)
       if unsafe memcmp(hit, wanted, needle.count) == 0 { places.append(place) }

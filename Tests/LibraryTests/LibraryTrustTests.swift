@@ -3,7 +3,7 @@ import IdentityClient
 import TestSupport
 import Testing
 
-/// Whose daemon a program asks.
+/// Tests that a client refuses the daemon of another user.
 @Suite(.enabled(if: isRoot, "listening as another user needs root")) struct LibraryTrustTests {
   private let other = 4_711
   private let folder: TemporaryFolder

@@ -2,7 +2,7 @@ import IdentityClient
 import TestSupport
 import Testing
 
-/// The lines of Swift that README.md shows, against the real daemon; ReadmeTests compare them.
+/// The Swift lines in README.md, run against the real daemon. ReadmeTests compares them with the README.
 @Suite struct ReadmeExampleTests {
   @Test func `what the README shows of the library is so`() async throws {
     let daemon = try DaemonUnderTest().start()

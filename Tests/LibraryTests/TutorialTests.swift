@@ -4,11 +4,11 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// What the code of the tutorial says goes here: the tests need no log of their own.
+/// Collects the log lines of the tutorial's code, so that they do not mix with the tests' output.
 func log(_ text: String) { logged.withLock { $0.append(text) } }
 private let logged = Locked<[String]>([])
 
-/// The code of the tutorial, as it is shown, against the real daemon.
+/// Tests of the tutorial's code, as it is shown, against the real daemon.
 @Suite struct TutorialTests {
   @Test func `a program learns who it is`() async throws {
     let daemon = try DaemonUnderTest().start()
@@ -30,7 +30,7 @@ private let logged = Locked<[String]>([])
   @Test func `what has to be run once after an upgrade is`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
-    // Reports of one session are answered alike: the earlier one is another process's.
+    // All reports of one session get the same answer, so another process makes the earlier report.
     #expect(try identityctl(daemon, "version", "report", "0.9").status == 0)
     var runs = 0
     for _ in 0..<3 { try await start(version: "1.0", with: client) { runs += 1 } }

@@ -1,33 +1,34 @@
 import IdentityCore
 import LinuxSystem
 
-/// What the clock says, and what tells whether that can be.
+/// The clock, and the facts that show whether it can be right.
 struct ClockFacts: Sendable {
-  /// The wall clock.
+  /// The time of the wall clock.
   let now: Timestamp
-  /// Whether something keeps it right; nil where that may not be asked.
+  /// Whether a time source keeps the clock synchronized; nil if this process may not ask the kernel.
   let isSynchronized: Bool?
-  /// When the last event happened; nil where there is none, or it is not for this peer.
+  /// The time of the last event; nil if there is none, or if this user is not an admin.
   let lastEvent: Timestamp?
 
-  /// How far behind the last event the clock may be: a time server moves it a little.
+  /// The tolerated lag of the clock behind the last event, in milliseconds. A time server may set the clock
+  /// back a little.
   static let toleranceMilliseconds: Int64 = 60_000
 
-  /// Takes what a test made up.
+  /// Creates facts for a test.
   init(now: Timestamp, isSynchronized: Bool?, lastEvent: Timestamp?) {
     self.now = now
     self.isSynchronized = isSynchronized
     self.lastEvent = lastEvent
   }
 
-  /// Looks.
+  /// Gathers the facts.
   init(_ examination: Examination) {
     self.init(
       now: Timestamp(milliseconds: Clock.realtimeMilliseconds), isSynchronized: Clock.isSynchronized,
       lastEvent: examination.answers?.lastEvent)
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     var found: [Finding.Fault] = []
     let keep = Remedy.root("timedatectl", "set-ntp", "true")

@@ -1,25 +1,25 @@
-/// Where the key of the items is.
+/// The location of the master key of the items.
 struct KeyFacts: Sendable {
-  /// The row `key` of `status`; nil where the daemon was not reached.
+  /// The row `key` of `status`; nil if the daemon was not reached.
   var source: String?
-  /// The row `key-reason`.
+  /// The row `key-reason` of `status`, which exists only if the key is unavailable.
   var reason: String?
   let examination: Examination
 
-  /// Takes what the daemon said.
+  /// Gathers the facts from the daemon's answers.
   init(_ examination: Examination) {
     self.examination = examination
     source = examination.answers?["key"]
     reason = examination.answers?["key-reason"]
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     guard let source else { return Finding(skipped: Examination.unreached) }
     let facts = facts(("source", source), ("reason", reason))
     switch source {
     case "credential": return Finding(facts: facts)
-    // A daemon that was started by hand has nobody to hand it another.
+    // A daemon that was started by hand has no service manager to hand over a credential.
     case "file" where !examination.isSystem: return Finding(facts: facts)
     case "file":
       let cause = "the key of the items is a file beside them: who has a copy of the state has the items"

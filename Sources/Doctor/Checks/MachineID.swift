@@ -1,33 +1,33 @@
 import LinuxSystem
 
-/// What /etc/machine-id holds, but never the machine-id itself.
+/// The state of /etc/machine-id, without the machine-id itself.
 struct MachineIDFacts: Sendable {
   /// The states of the file (machine-id(5)).
   enum Content: Equatable, Sendable {
     case good
     case missing, empty, uninitialized, malformed
-    /// One that many machines have.
+    /// A machine-id that many machines have.
     case shared
     case unreadable(String)
   }
 
   let content: Content
-  /// Whether it is the system's daemon, which systemd can start anew.
+  /// The remedy that restarts the daemon.
   let restart: Remedy
-  /// The rows `device-origin`, `suspect` and `sealed` of `status`.
+  /// The rows `device-origin` and `suspect` of `status`.
   var origin: String?
   var suspicion: String?
-  /// Whether the daemon was asked, and keeps these rows from this user.
+  /// Whether the daemon was reached and hides these rows from this user.
   var isUntold = false
 }
 
 extension MachineIDFacts {
   private static let path = "/etc/machine-id"
 
-  /// Machine-ids that were shipped in images of systems: Linux Mint's, of bug 361 there.
+  /// Machine-ids that were shipped in system images: one of Linux Mint, reported there as bug 361.
   private static let known: Set<String> = ["b76cc7b1bbdc489e93909d2043031de8"]
 
-  /// Looks.
+  /// Gathers the facts.
   init(_ examination: Examination) {
     content = Self.content
     restart = examination.restart
@@ -48,7 +48,7 @@ extension MachineIDFacts {
     }
   }
 
-  /// What the bytes of the file are, as libsystemd reads it: 32 digits, with a line feed behind them or without.
+  /// Judges the content of the file by the rules of libsystemd: 32 hexadecimal digits, with or without a line feed.
   static func judge(_ bytes: [UInt8]) -> Content {
     var digits = bytes
     if digits.last == UInt8(ascii: "\n") { digits.removeLast() }
@@ -60,7 +60,7 @@ extension MachineIDFacts {
     return known.contains(text.lowercased()) ? .shared : .good
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     Finding(
       [fault, doubt].compactMap { $0 },
@@ -82,7 +82,7 @@ extension MachineIDFacts {
 
   private var fault: Finding.Fault? {
     let setUp = Remedy.root("systemd-machine-id-setup")
-    // It leaves alone what it takes for the first boot's.
+    // systemd-machine-id-setup keeps a file that looks like that of a first boot, so the file must be removed first.
     let remove = Remedy.root("rm", Self.path)
     switch content {
     case .good: return nil
@@ -93,7 +93,7 @@ extension MachineIDFacts {
     case .malformed:
       return .failure("\(Self.path) is not 32 hexadecimal digits", remove, setUp, restart)
     case .shared:
-      // D-Bus has a copy on some systems, and the new machine-id would be taken from there.
+      // On some systems D-Bus has a copy, from which the new machine-id would be taken.
       return .failure(
         "\(Self.path) came with the image of a system: other machines have the same",
         .root("rm", "-f", Self.path, "/var/lib/dbus/machine-id"), setUp, restart)
@@ -102,7 +102,7 @@ extension MachineIDFacts {
     }
   }
 
-  /// What `suspect` says (identityd(8), THE MACHINE).
+  /// The warning for the row `suspect` (identityd(8), THE MACHINE).
   private var doubt: Finding.Fault? {
     guard let suspicion else { return nil }
     return .warning(

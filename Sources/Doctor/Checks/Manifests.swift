@@ -1,35 +1,36 @@
 import LinuxSystem
 
-/// The manifests, and the folders they are in.
+/// The manifests and their folders.
 struct ManifestFacts: Sendable {
-  /// What was looked at, with its owner and mode.
+  /// An examined file or folder, with its owner and mode.
   struct Place: Sendable {
     let path: String
-    /// nil where it is missing.
+    /// The status; nil if the file or folder is missing or cannot be examined.
     let status: PathStatus?
   }
 
-  /// The rows `manifest-fault` of `status`; nil where the daemon was not reached.
+  /// The rows `manifest-fault` of `status`; nil if the daemon was not reached.
   var faults: [String]?
-  /// The row `manifest-faults`, which everybody is told of; nil where nothing is wrong.
+  /// The row `manifest-faults` of `status`, which every user gets; nil if there are no faults.
   var faultCount: String?
-  /// Shows the names of the faults.
+  /// The command that shows the individual faults.
   var ask = Remedy.root("identityctl", "check")
-  /// The folders that were looked at and are there, and the manifests in them.
+  /// The examined folders, and the manifests in them.
   var places: [Place] = []
-  /// Manifests that name a service and no user, each with the users that its service runs as, where these are several.
+  /// Manifests that name a service without a user, and whose service runs as several users. Each entry also names the
+  /// service and its users.
   var shared: [(path: String, unit: String, users: [UInt32])] = []
-  /// Whether it is the system's daemon: its manifests are root's.
+  /// Whether this is the system's daemon, whose manifests must belong to root.
   let isSystem: Bool
 }
 
 extension ManifestFacts {
-  /// Where packages and administrators put manifests, where the daemon does not say.
+  /// The folders of administrators and packages, for a daemon that reports no folders.
   private static let usualFolders = ["/etc/identityd/apps.d", "/usr/lib/identityd/apps.d"]
-  /// The most manifests that are looked at.
+  /// The maximum number of files examined in a folder.
   private static let most = 16_384
 
-  /// Looks.
+  /// Gathers the facts.
   init(_ examination: Examination) {
     isSystem = examination.isSystem
     if !isSystem { ask = .root("identityctl", "--socket=\(examination.socketPath)", "check") }
@@ -52,7 +53,7 @@ extension ManifestFacts {
     }
   }
 
-  /// The service that a manifest names, where it names no user.
+  /// Returns the service that a manifest names, if the manifest names no user.
   private static func unitAlone(in path: String) -> String? {
     guard case .bytes(let bytes)? = try? ConfigurationAccess.read(path: path, limit: 65_536) else { return nil }
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
@@ -63,7 +64,7 @@ extension ManifestFacts {
     return String(unit)
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     let folders = places.filter { $0.status?.kind == .folder }.map(\.path)
     let found =
@@ -75,7 +76,7 @@ extension ManifestFacts {
         ("folders", folders.joined(separator: " ")), ("faults", faults.map { faultCount ?? "\($0.count)" })))
   }
 
-  /// Of faults that the daemon does not name to this user.
+  /// The fault for faults of manifests that the daemon counts but does not describe to this user.
   private var untoldFault: Finding.Fault? {
     guard let faults, faults.isEmpty, let faultCount else { return nil }
     let count = faultCount == "1" ? "1 fault is" : "\(faultCount) faults are"
@@ -85,12 +86,12 @@ extension ManifestFacts {
   private func fault(_ text: String) -> Finding.Fault {
     let files = Self.files(in: text)
     if !files.isEmpty { return .failure(text, .edit(asRoot: true, files)) }
-    // Of a folder: what is said of it begins with its path.
+    // The fault is about a folder, whose path is the beginning of the text.
     let folder = Self.front(of: text, before: ": ") ?? "/etc/identityd/apps.d"
     return .failure(text, .root("chmod", "u=rwx,go=rx", folder))
   }
 
-  /// An app is a unit and a user: which of several users is meant has to be said.
+  /// Returns the warning for a manifest that leaves open which of several users of its service is the app.
   private func sharingFault(_ path: String, _ unit: String, _ users: [UInt32]) -> Finding.Fault {
     let numbers = users.map { "\($0)" }.joined(separator: ", ")
     return .warning(
@@ -98,7 +99,7 @@ extension ManifestFacts {
         + "users there; with User= it is only those that are meant", .edit(asRoot: true, [path]))
   }
 
-  /// The files that a fault of manifests names: `PATH: …`, `PATH:LINE: …`, or `PATH and PATH both say …`.
+  /// Returns the files that a fault names as `PATH: …`, `PATH:LINE: …` or `PATH and PATH both say …`.
   static func files(in text: String) -> [String] {
     if let both = front(of: text, before: " both say "), let first = front(of: both, before: ".app and /") {
       return ["\(first).app", String(both.dropFirst(first.count + ".app and ".count))]
@@ -116,7 +117,7 @@ extension ManifestFacts {
     return nil
   }
 
-  /// Who can write a manifest can be any app.
+  /// Returns the faults of owner and mode. A user who can write a manifest can impersonate any app.
   private func rightsFaults(_ place: Place) -> [Finding.Fault] {
     guard let status = place.status, status.kind == .folder || status.kind == .regular else { return [] }
     var found: [Finding.Fault] = []
@@ -137,10 +138,10 @@ extension ManifestFacts {
   }
 }
 
-/// What is wrong where others than the owner can write something that nobody else should.
+/// Returns the fault of a path that users other than its owner can write; nil if there is none.
 func writableFault(_ path: String, _ status: PathStatus) -> Finding.Fault? {
   let isOthers = status.mode & 0o002 != 0
-  // A group that is not root's has members whom nobody asked for this.
+  // Members of a group other than root's were not chosen for this access.
   guard isOthers || status.mode & 0o020 != 0 && status.group != 0 else { return nil }
   return .failure(
     "\(path) has mode \(octal(status.mode)): \(isOthers ? "everybody" : "its group") can change it",

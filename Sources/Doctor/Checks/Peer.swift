@@ -1,20 +1,20 @@
-/// Who the daemon takes this process for.
+/// The identity of this process as the daemon sees it.
 struct PeerFacts: Sendable {
-  /// Who this process takes itself for.
+  /// The user ID of this process in its own user namespace.
   let userID: UInt32
-  /// The daemon's word; nil where it was not reached.
+  /// The daemon's answers; nil if the daemon was not reached.
   let answers: DaemonAnswers?
-  /// What makes the daemon begin anew.
+  /// The remedy that restarts the daemon.
   let restart: Remedy
 
-  /// Takes what the daemon said.
+  /// Gathers the facts from the daemon's answers.
   init(_ examination: Examination) {
     userID = examination.userID
     answers = examination.answers
     restart = examination.restart
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     guard let answers else { return Finding(skipped: Examination.unreached) }
     let app = answers.app

@@ -1,34 +1,34 @@
 import Glibc
 import LinuxSystem
 
-/// Who could read or change what the daemon lives on.
+/// The owners and modes of the daemon's state, socket and configuration.
 struct PermissionFacts: Sendable {
-  /// Something that was looked at.
+  /// An examined file or folder.
   struct Place: Sendable {
     let path: String
     let status: PathStatus
   }
 
   let isSystem: Bool
-  /// Where the state is; nil where that is not known.
+  /// The path of the state directory; nil if it is unknown.
   var stateDirectory: String?
-  /// The state directory; nil where it is not known or not there.
+  /// The state directory; nil if it is unknown or missing.
   var state: Place?
-  /// The files in it; nil where this user may not look.
+  /// The files in the state directory; nil if this user may not list them.
   var files: [Place]?
-  /// Whom the state has to belong to: the user `identityd`, else whoever the folder belongs to.
+  /// The required owner of the state: the user `identityd`, or else the owner of the state directory.
   var owner: UInt32?
-  /// The socket, and the folder it is in.
+  /// The socket and its folder.
   var socket: Place?
   var socketFolder: Place?
-  /// The folder of the configuration, and the files in it.
+  /// The folders and files of the configuration.
   var configuration: [Place] = []
 }
 
 extension PermissionFacts {
   private static let configurationFolder = "/etc/identityd"
 
-  /// Looks.
+  /// Gathers the facts.
   init(_ examination: Examination) {
     isSystem = examination.isSystem
     let path = examination.socketPath
@@ -58,7 +58,7 @@ extension PermissionFacts {
     return [folder].compactMap(place) + (names ?? []).compactMap { place("\(folder)/\($0)") }
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     var found: [Finding.Fault] = []
     if let state { found += stateFaults(state) }
@@ -74,7 +74,7 @@ extension PermissionFacts {
         .failure(
           "\(place.path) belongs to uid \(place.status.owner), who can change it", .root("chown", "root:", place.path)))
     }
-    // In a folder with the sticky bit nobody can replace what is another's.
+    // The sticky bit lets only the owner of a file, or of the folder, replace the file.
     for place in configuration + [socketFolder].compactMap({ $0 }) where place.status.mode & 0o1000 == 0 {
       if let fault = writableFault(place.path, place.status) { found.append(fault) }
     }
@@ -106,7 +106,11 @@ extension PermissionFacts {
     return rightFaults(file, "0600", others: 0o177)
   }
 
-  /// - Parameter others: the bits that must not be set.
+  /// Returns the faults of owner and mode.
+  ///
+  /// - Parameters:
+  ///   - mode: The mode that the remedy sets, in octal.
+  ///   - others: The permission bits that must not be set.
   private func rightFaults(_ place: Place, _ mode: String, others: UInt32) -> [Finding.Fault] {
     var found: [Finding.Fault] = []
     if let owner, place.status.owner != owner {

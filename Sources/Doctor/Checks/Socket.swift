@@ -2,18 +2,18 @@ import Glibc
 import IdentityClient
 import LinuxSystem
 
-/// What there is to know about the socket.
+/// The socket, and the outcome of connecting to it.
 struct SocketFacts: Sendable {
-  /// Where it is, who asks, and what became of that.
+  /// The path of the socket, the user, and the outcome of the contact.
   let examination: Examination
-  /// What stands at its path; nil where there is nothing, or it may not be looked at.
+  /// The status of the path; nil if the path is missing or may not be examined.
   var place: PathStatus?
-  /// The first folder on the way that this user may not pass, with its mode.
+  /// The first folder of the path that this user may not enter, with its mode.
   var closedFolder: (path: String, mode: UInt32)?
 }
 
 extension SocketFacts {
-  /// Looks.
+  /// Gathers the facts.
   init(_ examination: Examination) {
     self.examination = examination
     let path = examination.socketPath
@@ -27,7 +27,7 @@ extension SocketFacts {
     }
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     let facts = facts(
       ("path", examination.socketPath), ("uid", "\(examination.userID)"),
@@ -68,7 +68,7 @@ extension SocketFacts {
     case .openFolder(let folder): .root("chmod", "+t", folder)
     case .folderOwner(let folder, _) where examination.isSystem: .root("chown", "root:", folder)
     case .owner where examination.isSystem, .listener where examination.isSystem: start("restart")
-    // Whether the owner is meant to have a daemon there, only people know.
+    // Only people know whether the owner is meant to run a daemon there.
     case .owner, .listener, .folderOwner: .anybody("ss", "-x", "-l", "-p", "src", examination.socketPath)
     }
   }
@@ -86,7 +86,7 @@ extension SocketFacts {
   }
 }
 
-/// Permission bits as chmod(1) reads them: four digits.
+/// Returns permission bits in the form of chmod(1), with at least four octal digits.
 func octal(_ mode: UInt32) -> String {
   let digits = String(mode, radix: 8)
   return String(repeating: "0", count: max(0, 4 - digits.utf8.count)) + digits

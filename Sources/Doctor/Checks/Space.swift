@@ -1,22 +1,23 @@
 import LinuxSystem
 
-/// The room where the state is.
+/// The free space in the file system of the state.
 struct SpaceFacts: Sendable {
-  /// The folder with all state; nil where it is not known.
+  /// The state directory; nil if it is unknown.
   let folder: String?
-  /// What is free there; nil where that may not be asked.
+  /// The free space; nil if it could not be determined.
   var space: FileSystemSpace?
-  /// Why it may not be asked.
+  /// The reason why the free space could not be determined.
   var reason = Examination.untold("where the state is")
 
-  /// Below these a write may be refused any moment: the log of the store alone takes as much as 4 MiB.
+  /// The thresholds of a failure. With less space a write may fail at any moment: the store's log alone takes
+  /// up to 4 MiB.
   static let failing = (bytes: UInt64(16) << 20, files: UInt64(32))
-  /// Below these it is time to look.
+  /// The thresholds of a warning.
   static let short = (bytes: UInt64(64) << 20, files: UInt64(1_024))
 }
 
 extension SpaceFacts {
-  /// Asks.
+  /// Gathers the facts.
   init(_ examination: Examination) {
     folder = examination.stateDirectory
     guard let folder else { return }
@@ -27,7 +28,7 @@ extension SpaceFacts {
     }
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     guard let folder, let space else { return Finding(skipped: reason) }
     var found: [Finding.Fault] = []

@@ -1,16 +1,16 @@
 import LinuxSystem
 
-/// The state of the store, and what lies about in its folder.
+/// The state of the store, and the files that were set aside in its folder.
 struct StoreFacts: Sendable {
   let examination: Examination
-  /// The length of the database in bytes; nil where it may not be looked at.
+  /// The length of the database in bytes; nil if it may not be examined.
   var size: Int64?
-  /// The names of files that were set aside.
+  /// The names of the files that the daemon set aside.
   var setAside: [String] = []
 }
 
 extension StoreFacts {
-  /// Looks.
+  /// Gathers the facts.
   init(_ examination: Examination) {
     self.examination = examination
     guard let folder = examination.stateDirectory else { return }
@@ -19,13 +19,13 @@ extension StoreFacts {
     setAside = (names ?? []).filter { name in Self.isSetAside(name) }
   }
 
-  /// Whether a name is one that the daemon gives to what it sets aside (identityd(8)).
+  /// Returns whether a name is that of a file that the daemon set aside (identityd(8), THE STATE DIRECTORY).
   static func isSetAside(_ name: String) -> Bool {
     let parts = name.split(separator: ".")
     return parts.last?.hasPrefix("damaged-") == true
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     guard let answers = examination.answers, let state = answers["store"] else {
       return Finding(skipped: Examination.unreached)
@@ -65,7 +65,9 @@ extension StoreFacts {
     }
   }
 
-  /// What brings a copy back (identityd(8), Backup and restore): of one file, or of the whole folder.
+  /// Returns the fault with the commands that restore a copy (identityd(8), Backup and restore).
+  ///
+  /// - Parameter file: The file to restore; nil for the whole state directory.
   private func restore(_ file: String?, _ reason: String, _ folder: String) -> Finding.Fault {
     let isSystem = examination.isSystem
     let stop: Remedy =

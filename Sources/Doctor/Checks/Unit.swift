@@ -1,10 +1,10 @@
 import LinuxSystem
 
-/// What systemd says of the units.
+/// The state of the units, as systemd reports it.
 struct UnitFacts: Sendable {
-  /// The properties of the units, by the name of each.
+  /// The properties of each unit, by the name of the unit.
   var units: [String: [String: String]] = [:]
-  /// Why systemd was not asked, or did not answer.
+  /// The reason why systemd was not asked, or did not answer.
   var reason: String?
 
   static let socket = "identityd.socket"
@@ -15,13 +15,13 @@ extension UnitFacts {
   private static let program = "/usr/bin/systemctl"
   private static let properties = "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NeedDaemonReload"
 
-  /// Asks.
+  /// Gathers the facts.
   init(_ examination: Examination) {
     guard examination.isSystem else {
       reason = "the socket is not that of identityd.socket"
       return
     }
-    // sd_booted(3).
+    // The test of sd_booted(3).
     guard ((try? PathStatus.of("/run/systemd/system")) ?? nil)?.kind == .folder else {
       reason = "systemd does not run here"
       return
@@ -37,7 +37,7 @@ extension UnitFacts {
     }
   }
 
-  /// Reads what `systemctl show` writes: a line a property, and an empty line between units.
+  /// Parses the output of `systemctl show`: a line per property, and an empty line between units.
   static func parse(_ text: String) -> [String: [String: String]] {
     var units: [String: [String: String]] = [:]
     var unit: [String: String] = [:]
@@ -52,7 +52,7 @@ extension UnitFacts {
     return units
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     if let reason { return Finding(skipped: reason) }
     let socket = units[Self.socket] ?? [:]
@@ -68,7 +68,7 @@ extension UnitFacts {
     let both = [(Self.socket, socket), (Self.service, service)]
     for (name, unit) in both where unit["LoadState"] != "loaded" {
       if unit["LoadState"] == "masked" {
-        // A mask that lasts until the next boot is kept elsewhere, and passed over without the option.
+        // A mask that lasts until the next boot is in another folder, which `unmask` ignores without `--runtime`.
         let unmask = ["systemctl", "unmask"] + (unit["UnitFileState"] == "masked-runtime" ? ["--runtime"] : [])
         return [
           .failure(

@@ -2,18 +2,18 @@ import IdentityCore
 
 /// The releases of the daemon and of this program.
 struct VersionFacts: Sendable {
-  /// What the daemon said; nil where it was not reached.
+  /// The daemon's answers; nil if the daemon was not reached.
   let answers: DaemonAnswers?
-  /// What makes the daemon begin anew.
+  /// The remedy that restarts the daemon.
   let restart: Remedy
 
-  /// Takes what the daemon said.
+  /// Gathers the facts from the daemon's answers.
   init(_ examination: Examination) {
     answers = examination.answers
     restart = examination.restart
   }
 
-  /// What that means.
+  /// The judgement of the facts.
   var finding: Finding {
     guard let answers else { return Finding(skipped: Examination.unreached) }
     let daemon = answers.hello.dropFirst().first

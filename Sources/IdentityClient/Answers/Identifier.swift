@@ -1,58 +1,58 @@
-/// How long an identifier stays the same. A later daemon may have levels that are not named here.
+/// The lifetime of an identifier. A later daemon may have levels that are not named here.
 public struct IdentifierLevel: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-  /// As the protocol has it.
+  /// The name of the level in the protocol.
   public let rawValue: String
-  /// Takes a level of the protocol.
+  /// Creates a level from its name in the protocol.
   public init(rawValue: String) { self.rawValue = rawValue }
-  /// The level's name.
+  /// The name of the level.
   public var description: String { rawValue }
 
-  /// For one launch of the app, also over restarts of the daemon.
+  /// One launch of the app. Restarts of the daemon do not end it.
   public static let session = IdentifierLevel(rawValue: "session")
-  /// For one name in one session; see ``IdentityRequest/key(_:)``.
+  /// One session, for one name; see ``IdentityRequest/key(_:)``.
   public static let key = IdentifierLevel(rawValue: "key")
-  /// Until the next boot, for one app.
+  /// One boot, for one app.
   public static let boot = IdentifierLevel(rawValue: "boot")
-  /// As long as the app is installed.
+  /// The installation of the app, until the app is uninstalled.
   public static let installation = IdentifierLevel(rawValue: "installation")
-  /// As long as any app of the vendor is installed.
+  /// The time in which at least one app of the vendor is installed.
   public static let vendor = IdentifierLevel(rawValue: "vendor")
-  /// Until the system is reset.
+  /// The time until the system is reset.
   public static let device = IdentifierLevel(rawValue: "device")
 }
 
-/// An identifier, and what is known of it.
+/// An identifier with its owner, age and origin.
 public struct Identifier: Hashable, Sendable {
-  /// Where an identifier came from.
+  /// The origin of an identifier. A later daemon may have origins that are not named here.
   public struct Origin: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// As the protocol has it.
+    /// The name of the origin in the protocol.
     public let rawValue: String
-    /// Takes an origin of the protocol.
+    /// Creates an origin from its name in the protocol.
     public init(rawValue: String) { self.rawValue = rawValue }
-    /// The origin's name.
+    /// The name of the origin.
     public var description: String { rawValue }
 
-    /// An earlier system gave it out.
+    /// Adopted from an earlier system by a migration.
     public static let migrated = Origin(rawValue: "migrated")
-    /// It came with a backup.
+    /// Restored from a backup.
     public static let restored = Origin(rawValue: "restored")
-    /// It is derived from the machine-id.
+    /// Derived from the machine-id.
     public static let machine = Origin(rawValue: "machine")
-    /// It was made at random.
+    /// Generated at random.
     public static let random = Origin(rawValue: "random")
   }
 
-  /// The identifier itself.
+  /// The identifier.
   public let uuid: IdentityUUID
-  /// How long it stays the same.
+  /// The level of the identifier.
   public let level: IdentifierLevel
-  /// The app that it belongs to.
+  /// The app that the identifier belongs to; nil if it belongs to no single app.
   public let app: String?
-  /// The vendor that it belongs to.
+  /// The vendor that the identifier belongs to; nil if it belongs to no vendor.
   public let vendor: String?
-  /// Since when there is this identifier; nil where it is derived and not stored.
+  /// The time at which the identifier was created; nil if it is derived and not stored.
   public let created: IdentityTime?
-  /// Where it came from, where the daemon tells.
+  /// The origin; nil if the daemon reports none.
   public let origin: Origin?
 
   init(_ fields: AnswerFields) throws(IdentityError) {
@@ -65,15 +65,15 @@ public struct Identifier: Hashable, Sendable {
   }
 }
 
-/// An identifier that would be another one.
+/// An identifier that a renewal would replace.
 public struct IdentifierChange: Hashable, Sendable {
-  /// How long it was to stay the same.
+  /// The level of the identifier.
   public let level: IdentifierLevel
-  /// What it is now.
+  /// The current identifier.
   public let uuid: IdentityUUID
-  /// The app that it belongs to.
+  /// The app that the identifier belongs to; nil if it belongs to no single app.
   public let app: String?
-  /// The vendor that it belongs to.
+  /// The vendor that the identifier belongs to; nil if it belongs to no vendor.
   public let vendor: String?
 
   init(_ fields: AnswerFields) throws(IdentityError) {
@@ -84,11 +84,11 @@ public struct IdentifierChange: Hashable, Sendable {
   }
 }
 
-/// An identifier in the place of another one.
+/// A renewed identifier and its predecessor.
 public struct IdentifierRenewal: Hashable, Sendable {
-  /// What it is now.
+  /// The new identifier.
   public let uuid: IdentityUUID
-  /// What it was; nil where there was none.
+  /// The previous identifier; nil if there was none.
   public let previous: IdentityUUID?
 
   init(_ fields: AnswerFields) throws(IdentityError) {
@@ -97,15 +97,15 @@ public struct IdentifierRenewal: Hashable, Sendable {
   }
 }
 
-/// What a migration did, or would do.
+/// The result of a migration, or of its dry run.
 public struct IdentifierMigration: Hashable, Sendable {
-  /// The identifier that is adopted.
+  /// The adopted identifier.
   public let uuid: IdentityUUID
-  /// Whether it is another one than now.
+  /// Whether the adopted identifier differs from the previous one.
   public let isChanged: Bool
-  /// Whether it was carried out; else this says what would be.
+  /// Whether the migration was carried out; false for a dry run.
   public let isCommitted: Bool
-  /// What the identifier was; nil where there was none.
+  /// The previous identifier; nil if there was none.
   public let previous: IdentityUUID?
 
   init(_ fields: AnswerFields) throws(IdentityError) {
@@ -116,17 +116,17 @@ public struct IdentifierMigration: Hashable, Sendable {
   }
 }
 
-/// What an identifier is, or was.
+/// The meaning of a current or former identifier.
 public struct ResolvedIdentifier: Hashable, Sendable {
-  /// How long it stays the same.
+  /// The level of the identifier.
   public let level: IdentifierLevel
-  /// Whether it still is the one of its level.
+  /// Whether the identifier is still in force.
   public let isCurrent: Bool
-  /// What is in its place now; nil where it is current, or nothing is.
+  /// The identifier now in force in its place; nil if the identifier is current or has no successor.
   public let now: IdentityUUID?
-  /// The app that it belongs to.
+  /// The app that the identifier belongs to; nil if it belongs to no single app.
   public let app: String?
-  /// The vendor that it belongs to.
+  /// The vendor that the identifier belongs to; nil if it belongs to no vendor.
   public let vendor: String?
 
   init(_ fields: AnswerFields) throws(IdentityError) {
@@ -138,19 +138,19 @@ public struct ResolvedIdentifier: Hashable, Sendable {
   }
 }
 
-/// An identifier, and from when to when it held.
+/// An identifier in the history of its level, with the period in which it was in force.
 public struct IdentifierPeriod: Hashable, Sendable {
   /// The identifier.
   public let uuid: IdentityUUID
-  /// Since when it held.
+  /// The start of the period.
   public let from: IdentityTime
-  /// Until when; nil for the one that holds now.
+  /// The end of the period; nil for the identifier in force.
   public let until: IdentityTime?
-  /// Why it came: `first-use`, `migrated`, `renewed` and others.
+  /// The cause of the start: `first-use`, `migrated`, `renewed` and others (identityd-protocol(7), Event lines).
   public let cause: String
-  /// Why it ended; nil for the one that holds now.
+  /// The cause of the end; nil for the identifier in force.
   public let endCause: String?
-  /// Who brought it, `uid:N` or `unit:NAME`, where somebody did.
+  /// The peer that asked for the identifier: `unit:NAME`, `unit:NAME@UID` or `uid:N`. Nil if the daemon decided.
   public let author: String?
 
   init(_ fields: AnswerFields) throws(IdentityError) {

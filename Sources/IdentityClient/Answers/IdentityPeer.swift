@@ -1,20 +1,20 @@
-/// Who the daemon takes a program for, by the kernel's word.
+/// A program as the daemon sees it, from facts that the kernel reports.
 public struct IdentityPeer: Hashable, Sendable {
-  /// The app.
+  /// The ID of the app.
   public let app: String
-  /// The app's vendor.
+  /// The vendor of the app.
   public let vendor: String?
-  /// The access groups that its manifest lists.
+  /// The access groups of items that the app's manifest lists; empty if there are none.
   public let groups: [String]
-  /// The systemd unit that it runs in.
+  /// The systemd unit of the program; nil outside of a unit, and in a service of another user's manager.
   public let unit: String?
-  /// The user's number.
+  /// The user ID of the program.
   public let userID: UInt32
-  /// The group's number.
+  /// The group ID of the program.
   public let groupID: UInt32
-  /// The process's number.
+  /// The process ID of the program.
   public let processID: Int32
-  /// Whether it may do what is for admins.
+  /// Whether the program is an admin.
   public let isAdmin: Bool
 
   init(_ fields: AnswerFields) throws(IdentityError) {

@@ -1,13 +1,13 @@
-/// What an item is found by: one secret of an app or of a group of apps.
+/// The key of an item: access group, service and account. At most one item has a given key.
 public struct ItemKey: Hashable, Sendable {
-  /// What the secret is for.
+  /// The service that the secret is for, 1 to 255 bytes.
   public var service: String
-  /// Whose it is there.
+  /// The account at that service, 1 to 255 bytes.
   public var account: String
-  /// The access group; nil for the asking app's own.
+  /// The access group, 1 to 255 bytes; nil for the calling app's own group.
   public var group: String?
 
-  /// Names an item.
+  /// Creates a key. The daemon checks the lengths.
   public init(service: String, account: String, group: String? = nil) {
     self.service = service
     self.account = account
@@ -15,18 +15,21 @@ public struct ItemKey: Hashable, Sendable {
   }
 }
 
-/// What is said of an item besides its secret.
+/// The label, attributes and lifetime of an item.
 public struct ItemDescription: Hashable, Sendable {
-  /// What people call it.
+  /// The name of the item for people, at most 1,024 bytes. An empty label is the same as none.
   public var label: String?
-  /// Attributes of the app's own: names of letters, digits, `.`, `_` and `-`, which the daemon writes in lower case.
+  /// Attributes of the app's choice: at most 64, with values of at most 1,024 bytes.
+  ///
+  /// A name has 1 to 64 ASCII letters, digits, `.`, `_` and `-`. The daemon returns names in lower case. An attribute
+  /// with an empty value is not stored.
   public var attributes: [String: String]
-  /// Whether it stays out of backups.
+  /// Whether backups leave the item out.
   public var isThisDeviceOnly: Bool
-  /// Whether it ends with the app's installation.
+  /// Whether the item is deleted when its app is uninstalled.
   public var endsWithInstallation: Bool
 
-  /// Describes an item.
+  /// Creates a description. The daemon checks its bounds.
   public init(
     label: String? = nil, attributes: [String: String] = [:], isThisDeviceOnly: Bool = false,
     endsWithInstallation: Bool = false
@@ -40,13 +43,13 @@ public struct ItemDescription: Hashable, Sendable {
 
 /// An item without its secret.
 public struct ItemEntry: Hashable, Sendable {
-  /// What it is found by; the group is always named.
+  /// The key, whose group is never nil.
   public let key: ItemKey
-  /// What is said of it.
+  /// The label, attributes and lifetime.
   public let description: ItemDescription
-  /// When it was added.
+  /// The time at which the item was added.
   public let created: IdentityTime
-  /// When it was last changed.
+  /// The time of the last change.
   public let modified: IdentityTime
 
   init(_ fields: AnswerFields) throws(IdentityError) {
@@ -64,7 +67,7 @@ public struct ItemEntry: Hashable, Sendable {
 
 /// An item with its secret.
 public struct Item: Sendable {
-  /// Everything but the secret.
+  /// The key, description and times of the item.
   public let entry: ItemEntry
   /// The secret.
   public let secret: Secret
@@ -76,30 +79,30 @@ public struct Item: Sendable {
   }
 }
 
-/// Which items are meant: those that meet every condition given.
+/// A condition that selects items. An item must meet every part of the condition.
 public struct ItemCondition: Hashable, Sendable {
-  /// Where is looked.
+  /// The access groups to search.
   public enum Groups: Hashable, Sendable {
-    /// In the asking app's own group.
+    /// The calling app's own group.
     case own
-    /// In the group of this name.
+    /// The group of this name.
     case named(String)
-    /// In every group that the app may use. For finding alone.
+    /// All groups that the app may use. Only ``IdentityRequest/findItems(_:limit:)`` accepts this case.
     case all
   }
 
-  /// Where is looked.
+  /// The access groups to search.
   public var groups: Groups
-  /// What the secret is for.
+  /// The service of the items; nil for any.
   public var service: String?
-  /// Whose it is there.
+  /// The account of the items; nil for any.
   public var account: String?
-  /// What people call it.
+  /// The label of the items; nil for any, and empty for items without a label.
   public var label: String?
-  /// Attributes of the app's own with these values.
+  /// The attributes that an item must have, with their values. An empty value selects items without the attribute.
   public var attributes: [String: String]
 
-  /// Says which items are meant; every one in the groups where nothing else is said.
+  /// Creates a condition. Without further arguments it selects all items of the groups.
   public init(
     in groups: Groups = .own, service: String? = nil, account: String? = nil, label: String? = nil,
     attributes: [String: String] = [:]
@@ -111,7 +114,7 @@ public struct ItemCondition: Hashable, Sendable {
     self.attributes = attributes
   }
 
-  /// The one item of this key.
+  /// Creates a condition that selects the one item with this key.
   public init(_ key: ItemKey) {
     self.init(in: key.group.map { .named($0) } ?? .own, service: key.service, account: key.account)
   }

@@ -1,24 +1,25 @@
-/// The token that a push service knows an app on this device by.
+/// The push token of an app on this device, for one provider.
 public struct PushToken: Hashable, Sendable {
   /// The token.
   public let token: String
-  /// The push service.
+  /// The push service that issued the token.
   public let provider: String
-  /// The app.
+  /// The ID of the app.
   public let app: String
-  /// The device that it was given out for.
+  /// The device identifier as the app sees it.
   public let device: IdentityUUID
-  /// Which of the provider's environments it belongs to, where that was said.
+  /// The environment of the provider; nil if none was given.
   public let environment: String?
-  /// What it is for, where that was said.
+  /// The topic of the token; nil if none was given.
   public let topic: String?
-  /// Whether the provider takes it, as far as anybody has said.
+  /// Whether the token is valid, which it is until ``IdentityRequest/invalidateToken(_:provider:app:)``, and again
+  /// after it is put again.
   public let isValid: Bool
-  /// When there first was a token of this provider.
+  /// The time at which the app first had a token of this provider.
   public let created: IdentityTime
-  /// When this one came.
+  /// The time at which the token last changed.
   public let changed: IdentityTime
-  /// When the app last said that it is the one.
+  /// The time at which the token was last put.
   public let confirmed: IdentityTime
 
   init(_ fields: AnswerFields) throws(IdentityError) {
@@ -35,23 +36,23 @@ public struct PushToken: Hashable, Sendable {
   }
 }
 
-/// What became of a token that was put.
+/// The result of putting a token.
 public struct PushTokenOutcome: Hashable, Sendable {
-  /// What is new.
+  /// The difference from the stored token.
   public enum State: String, CaseIterable, Sendable {
-    /// There was none of that provider.
+    /// The app had no token of this provider.
     case created
-    /// There was another one.
+    /// The stored token, its environment or its topic differed, or the token was invalid.
     case replaced
-    /// It was the one already, and is confirmed.
+    /// The same token was stored already. Only its time of confirmation changes.
     case unchanged
   }
 
-  /// What is new.
+  /// The difference from the token stored before.
   public let state: State
-  /// The device that it is registered for.
+  /// The device identifier as the app sees it, which the daemon creates if there was none.
   public let device: IdentityUUID
-  /// The token that was there before; nil where it is the same, or there was none.
+  /// The previous token; nil if it is the same, or if there was none.
   public let previous: String?
 
   init(_ fields: AnswerFields) throws(IdentityError) {

@@ -1,30 +1,30 @@
-/// What runs beside what ran before it.
+/// The version of an app or of the system, compared with the version of the session before.
 public struct VersionReport: Hashable, Sendable {
-  /// What is new.
+  /// The difference from the version of the session before.
   public enum State: String, CaseIterable, Sendable {
-    /// Nothing was reported before.
+    /// No version was reported before.
     case installed
-    /// It is the same as in the session before.
+    /// Version and build are the same as in the session before.
     case unchanged
-    /// The version is the same, the build another.
+    /// The version is the same, and the build differs.
     case updated
-    /// It is a later version.
+    /// The version is later, or the system is another distribution.
     case upgraded
-    /// It is an earlier version.
+    /// The version is earlier.
     case downgraded
   }
 
-  /// What is new.
+  /// The difference from the session before.
   public let state: State
-  /// What runs.
+  /// The version that was reported.
   public let version: String
-  /// Its build, where one was reported.
+  /// The build; nil if none was reported.
   public let build: String?
-  /// What ran before; nil where that was the same.
+  /// The version of the session before; nil if ``state`` is `installed` or `unchanged`.
   public let previous: String?
-  /// The build of that.
+  /// The build of the session before; nil if ``previous`` is nil or had no build.
   public let previousBuild: String?
-  /// When this version first came; nil in an answer that changed nothing.
+  /// The time of the first report of this version with this build; nil in a preview if there was none.
   public let installed: IdentityTime?
 
   init(_ fields: AnswerFields) throws(IdentityError) {
@@ -37,15 +37,15 @@ public struct VersionReport: Hashable, Sendable {
   }
 }
 
-/// A version that there was.
+/// A version in the history of an app or of the system.
 public struct InstalledVersion: Hashable, Sendable {
   /// The version.
   public let version: String
-  /// Its build, where one was reported.
+  /// The build; nil if none was reported.
   public let build: String?
-  /// When it first came.
+  /// The time of the first report of this version with this build.
   public let installed: IdentityTime
-  /// When it last came.
+  /// The time at which this version was last reported after a different one.
   public let last: IdentityTime
 
   init(_ fields: AnswerFields) throws(IdentityError) {
@@ -56,28 +56,28 @@ public struct InstalledVersion: Hashable, Sendable {
   }
 }
 
-/// Whose versions are meant.
+/// The owner of versions.
 public enum VersionOwner: Hashable, Sendable {
-  /// An app's; nil for the asking one. Another one's is for admins.
+  /// An app; nil for the calling app. Any other app is for admins.
   case app(String?)
-  /// The system's.
+  /// The operating system.
   case system
 }
 
-/// How one version stands to another.
+/// The order of two versions.
 public enum VersionComparison: String, Hashable, Sendable {
-  /// The first is the earlier one.
+  /// The first version is earlier.
   case less
-  /// Neither is.
+  /// The versions are equal.
   case equal
-  /// The first is the later one.
+  /// The first version is later.
   case greater
 }
 
-/// What makes a version the later one.
+/// The rule that orders versions (identityd-protocol(7), How versions are ordered).
 public enum VersionOrder: String, Sendable {
-  /// Numbers between dots; what is missing is 0.
+  /// Compares the fields between dots as numbers. A missing field is 0.
   case numeric
-  /// As `systemd-analyze compare-versions` has it: `1.2~rc1` is before `1.2`.
+  /// Compares like `systemd-analyze compare-versions`: `1.2~rc1` is earlier than `1.2`.
   case linux
 }

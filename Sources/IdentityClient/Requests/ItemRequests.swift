@@ -1,17 +1,17 @@
 extension RequestLine {
-  /// With the attributes that name an item.
+  /// Returns the line with the attributes that name an item.
   fileprivate func item(_ key: ItemKey) -> RequestLine {
     attribute("service", key.service).attribute("account", key.account).attribute("group", key.group)
   }
 
-  /// With a new item.
+  /// Returns the line with the attributes and the secret of a new item.
   fileprivate func item(_ key: ItemKey, _ secret: Secret, _ description: ItemDescription) -> RequestLine {
     item(key).attribute("label", description.label).attributes(description.attributes)
       .flag("this-device-only", description.isThisDeviceOnly)
       .attribute("lifetime", description.endsWithInstallation ? "installation" : nil).secret(secret)
   }
 
-  /// With the attributes that say which items are meant.
+  /// Returns the line with the attributes of a condition.
   fileprivate func condition(_ condition: ItemCondition) -> RequestLine {
     let group: String? =
       switch condition.groups {
@@ -24,34 +24,39 @@ extension RequestLine {
   }
 }
 
-/// Whether an item is a new one.
+/// The result of putting an item.
 public enum ItemOutcome: String, Hashable, Sendable {
-  /// There was none of that key.
+  /// No item with this key existed.
   case created
-  /// It is in the place of another one.
+  /// The item replaced one with the same key.
   case replaced
 }
 
 extension IdentityRequest where Answer == Void {
-  /// Adds an item; ``IdentityError/Code/exists`` where there is one of that key.
+  /// Adds an item.
+  ///
+  /// Fails with ``IdentityError/Code/exists`` if an item with this key exists, with ``IdentityError/Code/denied`` if
+  /// the app may not use the access group, and with ``IdentityError/Code/limit`` if a quota is used up.
   ///
   /// - Parameters:
-  ///   - key: what it is found by.
-  ///   - secret: at most 32 KiB.
-  ///   - description: what is said of it.
+  ///   - key: The key of the item.
+  ///   - secret: The secret, at most 32 KiB.
+  ///   - description: The label, attributes and lifetime of the item.
   public static func addItem(
     _ key: ItemKey, secret: Secret, _ description: ItemDescription = ItemDescription()
   ) -> IdentityRequest {
     IdentityRequest(.change("item add").item(key, secret, description)) { (_) throws(IdentityError) in }
   }
 
-  /// Changes what is given of an item, and leaves the rest as it is.
+  /// Changes the given parts of an item, and leaves the other parts as they are.
+  ///
+  /// Fails with ``IdentityError/Code/notFound`` if there is no item with this key.
   ///
   /// - Parameters:
-  ///   - key: what it is found by.
-  ///   - secret: at most 32 KiB; nil to leave it.
-  ///   - label: nil to leave it, empty to remove it.
-  ///   - attributes: those to change; one with an empty value is removed.
+  ///   - key: The key of the item.
+  ///   - secret: The new secret, at most 32 KiB; nil to keep the present one.
+  ///   - label: The new label; nil to keep the present one, empty to remove it.
+  ///   - attributes: The attributes to change. An attribute with an empty value is removed.
   public static func updateItem(
     _ key: ItemKey, secret: Secret? = nil, label: String? = nil, attributes: [String: String] = [:]
   ) -> IdentityRequest {
@@ -62,12 +67,15 @@ extension IdentityRequest where Answer == Void {
 }
 
 extension IdentityRequest where Answer == ItemOutcome {
-  /// Adds an item, or replaces the one of that key.
+  /// Adds an item, or replaces the item with the same key.
+  ///
+  /// A replaced item keeps nothing of its old label, attributes and lifetime. Fails with ``IdentityError/Code/denied``
+  /// if the app may not use the access group, and with ``IdentityError/Code/limit`` if a quota is used up.
   ///
   /// - Parameters:
-  ///   - key: what it is found by.
-  ///   - secret: at most 32 KiB.
-  ///   - description: what is said of it.
+  ///   - key: The key of the item.
+  ///   - secret: The secret, at most 32 KiB.
+  ///   - description: The label, attributes and lifetime of the item.
   public static func putItem(
     _ key: ItemKey, secret: Secret, _ description: ItemDescription = ItemDescription()
   ) -> IdentityRequest {
@@ -78,7 +86,10 @@ extension IdentityRequest where Answer == ItemOutcome {
 }
 
 extension IdentityRequest where Answer == Item {
-  /// An item with its secret.
+  /// Requests an item with its secret.
+  ///
+  /// Fails with ``IdentityError/Code/notFound`` if there is no item with this key, and with
+  /// ``IdentityError/Code/denied`` if the app may not use the access group.
   public static func readItem(_ key: ItemKey) -> IdentityRequest {
     IdentityRequest(.question("item read").item(key).takingSecret()) { (fields) throws(IdentityError) in
       try Item(fields)
@@ -87,11 +98,13 @@ extension IdentityRequest where Answer == Item {
 }
 
 extension IdentityRequest where Answer == [ItemEntry] {
-  /// The items that meet a condition, without their secrets; none where there are none.
+  /// Requests the items that meet a condition, without their secrets, in the order in which they were added.
+  ///
+  /// The answer is empty if no item meets the condition.
   ///
   /// - Parameters:
-  ///   - condition: which are meant.
-  ///   - limit: as many at most; nil for all.
+  ///   - condition: The condition that each item must meet.
+  ///   - limit: The maximum number of items; nil for all.
   public static func findItems(_ condition: ItemCondition, limit: Int? = nil) -> IdentityRequest {
     let line = RequestLine.question("item find").condition(condition).attribute("limit", limit.map { "\($0)" })
     return IdentityRequest(line, whenNotFound: []) { (fields) throws(IdentityError) in
@@ -101,8 +114,10 @@ extension IdentityRequest where Answer == [ItemEntry] {
 }
 
 extension IdentityRequest where Answer == Int {
-  /// Deletes the items that meet a condition, and tells how many there were. At least one condition besides the group, or
-  /// a named group, has to be given.
+  /// Deletes the items that meet a condition. The answer is the number of deleted items, 0 if none met the condition.
+  ///
+  /// Fails with ``IdentityError/Code/badArgument`` if the condition is empty, or if it searches all groups. A named
+  /// group alone is a condition.
   public static func deleteItems(_ condition: ItemCondition) -> IdentityRequest {
     IdentityRequest(.change("item delete").condition(condition), whenNotFound: 0) { (fields) throws(IdentityError) in
       guard let count = Int(try fields.word(0)) else { throw .brokenAnswer("word 1 is not a number") }

@@ -1,12 +1,14 @@
 extension IdentityRequest where Answer == PushTokenOutcome {
-  /// Says which push token of a provider is the app's now: the one before is replaced.
+  /// Stores the app's current push token of a provider, and replaces the previous one.
+  ///
+  /// Fails with ``IdentityError/Code/limit`` if the app has tokens of too many providers.
   ///
   /// - Parameters:
-  ///   - token: at most 4,096 bytes.
-  ///   - provider: the push service.
-  ///   - environment: which of the provider's environments it belongs to.
-  ///   - topic: what it is for.
-  ///   - app: whose; nil for the asking app's own.
+  ///   - token: The token, 1 to 4,096 bytes.
+  ///   - provider: The push service, at most 255 bytes.
+  ///   - environment: The environment of the provider, at most 255 bytes; nil for none.
+  ///   - topic: The topic of the token, at most 255 bytes; nil for none.
+  ///   - app: The ID of the app; nil for the calling app. Any other app is for admins.
   public static func putToken(
     _ token: String, provider: String, environment: String? = nil, topic: String? = nil, app: String? = nil
   ) -> IdentityRequest {
@@ -17,7 +19,9 @@ extension IdentityRequest where Answer == PushTokenOutcome {
 }
 
 extension IdentityRequest where Answer == PushToken {
-  /// The app's push token of a provider.
+  /// Requests the app's push token of a provider.
+  ///
+  /// Fails with ``IdentityError/Code/notFound`` if the app has no token of this provider.
   public static func token(provider: String, app: String? = nil) -> IdentityRequest {
     let line = RequestLine.question("token get").operand(provider).attribute("app", app)
     return IdentityRequest(line) { (fields) throws(IdentityError) in try PushToken(fields) }
@@ -25,11 +29,11 @@ extension IdentityRequest where Answer == PushToken {
 }
 
 extension IdentityRequest where Answer == [PushToken] {
-  /// The app's push tokens.
+  /// Requests the app's push tokens, in the order in which the providers were first used.
   ///
   /// - Parameters:
-  ///   - seconds: only those that were not confirmed for that long.
-  ///   - app: whose; `*`, for admins, is everybody's.
+  ///   - seconds: Returns only tokens that were not put for at least that many seconds; nil for all.
+  ///   - app: The ID of the app; nil for the calling app. `*`, for admins, means all apps.
   public static func tokens(notConfirmedForSeconds seconds: Int? = nil, app: String? = nil) -> IdentityRequest {
     let line = RequestLine.question("token list").attribute("stale", seconds.map { "\($0)" }).attribute("app", app)
     return IdentityRequest(line) { (fields) throws(IdentityError) in
@@ -39,7 +43,10 @@ extension IdentityRequest where Answer == [PushToken] {
 }
 
 extension IdentityRequest where Answer == Bool {
-  /// Marks a token that its provider refuses: true where it was still the app's, false where another one is.
+  /// Marks a token as invalid, because its provider refused it.
+  ///
+  /// The answer is true if the token is still the app's token of this provider, and false if the app has another
+  /// token or none.
   public static func invalidateToken(_ token: String, provider: String, app: String? = nil) -> IdentityRequest {
     let line = RequestLine.change("token invalidate").operand(provider).operand(token).attribute("app", app)
     return IdentityRequest(line) { (fields) throws(IdentityError) in
@@ -51,6 +58,8 @@ extension IdentityRequest where Answer == Bool {
 
 extension IdentityRequest where Answer == Void {
   /// Deletes the app's push token of a provider.
+  ///
+  /// Fails with ``IdentityError/Code/notFound`` if the app has no token of this provider.
   public static func deleteToken(provider: String, app: String? = nil) -> IdentityRequest {
     let line = RequestLine.change("token delete").operand(provider).attribute("app", app)
     return IdentityRequest(line) { (_) throws(IdentityError) in }

@@ -1,5 +1,5 @@
 extension RequestLine {
-  /// With the attributes that say whose versions are meant.
+  /// Returns the line with the attributes that name the owner of the versions.
   fileprivate func owner(_ owner: VersionOwner) -> RequestLine {
     switch owner {
     case .app(let app): attribute("app", app)
@@ -9,18 +9,28 @@ extension RequestLine {
 }
 
 extension IdentityRequest where Answer == VersionReport {
-  /// Reports the version that runs, and tells what it is beside the last session's.
+  /// Reports the version that runs. The answer compares it with the version of the session before.
+  ///
+  /// A session that reports the same version again gets the same answer again. Fails with
+  /// ``IdentityError/Code/unavailable`` if the daemon cannot determine the session.
+  ///
+  /// - Parameters:
+  ///   - version: The version, 1 to 255 bytes.
+  ///   - build: The build, at most 255 bytes; nil for none. The daemon compares builds only for equality.
+  ///   - app: The ID of the app; nil for the calling app. Any other app is for admins.
   public static func reportVersion(_ version: String, build: String? = nil, app: String? = nil) -> IdentityRequest {
     report(.change("version report").operand(version).attribute("build", build).attribute("app", app))
   }
 
-  /// What ``reportVersion(_:build:app:)`` would tell, and nothing is reported.
+  /// Requests the answer that ``reportVersion(_:build:app:)`` would give, and reports nothing.
   public static func previewVersion(_ version: String, build: String? = nil, app: String? = nil) -> IdentityRequest {
     let line = RequestLine.question("version report").operand(version).attribute("build", build).attribute("app", app)
     return report(line.flag("dry-run", true))
   }
 
-  /// What was reported last, by this session where it has reported.
+  /// Requests the last report: that of this session if it has reported, else that of any session.
+  ///
+  /// Fails with ``IdentityError/Code/notFound`` if no version was reported.
   public static func versionState(of owner: VersionOwner = .app(nil)) -> IdentityRequest {
     report(.question("version state").owner(owner))
   }
@@ -31,7 +41,7 @@ extension IdentityRequest where Answer == VersionReport {
 }
 
 extension IdentityRequest where Answer == [InstalledVersion] {
-  /// The versions there were, first installed first.
+  /// Requests the versions that were reported, in the order of their first installation.
   public static func versionHistory(of owner: VersionOwner = .app(nil)) -> IdentityRequest {
     IdentityRequest(.question("version history").owner(owner)) { (fields) throws(IdentityError) in
       try fields.map { (row) throws(IdentityError) in try InstalledVersion(row) }
@@ -40,9 +50,15 @@ extension IdentityRequest where Answer == [InstalledVersion] {
 }
 
 extension IdentityRequest where Answer == Bool {
-  /// Claims work that is to be done once a version: true for one caller of all.
+  /// Claims work that must be done once per version. The answer is true for the first caller only.
   ///
-  /// Where the answer is lost, the claim may have been made: ``IdentityError/connectionLost`` says that it is not known.
+  /// The version is the one that the session reported, else the one reported last. Fails with
+  /// ``IdentityError/Code/notFound`` if no version was reported. If the answer is lost, the claim may have been made:
+  /// the request then fails with ``IdentityError/connectionLost``, and later claims get false.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the work, 1 to 255 bytes.
+  ///   - app: The ID of the app; nil for the calling app. Any other app is for admins.
   public static func claim(_ name: String, app: String? = nil) -> IdentityRequest {
     let line = RequestLine.change("version claim").operand(name).attribute("app", app)
     return IdentityRequest(line) { (fields) throws(IdentityError) in
@@ -52,7 +68,12 @@ extension IdentityRequest where Answer == Bool {
 }
 
 extension IdentityRequest where Answer == VersionComparison {
-  /// How one version stands to another.
+  /// Requests the order of two versions.
+  ///
+  /// - Parameters:
+  ///   - first: The version that the answer describes.
+  ///   - second: The version to compare with.
+  ///   - order: The rule that orders versions.
   public static func compareVersions(
     _ first: String, _ second: String, order: VersionOrder = .numeric
   ) -> IdentityRequest {

@@ -1,6 +1,6 @@
 import IdentityClient
 
-// The code of the articles: each of their blocks stands here.
+// The code blocks of the articles.
 
 private func requests(_ client: IdentityClient, key: ItemKey) async throws {
   let device = try await client.ask(.identifier(.device))

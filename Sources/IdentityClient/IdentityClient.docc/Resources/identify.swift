@@ -1,13 +1,13 @@
 import IdentityClient
 
-/// What a program wants to know of itself when it starts.
+/// The identity of a program, read when it starts.
 struct Identity {
   let device: IdentityUUID
   let installation: IdentityUUID
   let app: String
 }
 
-/// Asks who this is.
+/// Requests the identity of the calling program.
 func identify(with client: IdentityClient) async throws(IdentityError) -> Identity {
   let device = try await client.ask(.identifier(.device))
   let installation = try await client.ask(.identifier(.installation))
