@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-/// Every Swift target: Swift 6, no warnings, imports declared where they are used.
+/// The settings of every Swift target: Swift 6, warnings as errors, imports declared in the file that uses them.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .treatAllWarnings(as: .error),
@@ -12,17 +12,21 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-/// Whether debug builds optimise what tests run thousands of times. Such a build takes as long, and its tests half the time;
-/// but a change of one file then compiles the whole module.
+/// Whether debug builds optimise the targets that tests call thousands of times.
+///
+/// A full build takes as long as without, and its tests take half the time, but a change to one file recompiles its
+/// whole module.
 let isOptimized = Context.environment["IDENTITYD_OPTIMIZED"] == "1"
 
-/// Without this a call across a module boundary on the request path costs up to six times as much (see Decisions/0005).
+/// Without this, a call across a module boundary on the request path costs up to six times as
+/// much (see Decisions/0005).
 let fast: [SwiftSetting] =
   strict + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
   + (isOptimized ? [.unsafeFlags(["-O"], .when(configuration: .debug))] : [])
 
-/// The shipped programs: less to load and to move into place at each start, and less of it written to
-/// (see Decisions/0036).
+/// The linker settings of the shipped programs (see Decisions/0036).
+///
+/// A start has fewer libraries to load, fewer and smaller relocations to resolve, and writes to fewer pages for them.
 let lean: [LinkerSetting] = [
   .unsafeFlags(
     [
@@ -32,11 +36,13 @@ let lean: [LinkerSetting] = [
     ], .when(configuration: .release))
 ]
 
-/// C: glibc checks the sizes that the compiler can tell, which takes one that optimises. Defences that take options of the
-/// compiler would be unsafe flags here, so packaging/prerequisites.sh passes them.
+/// The settings of C targets: glibc checks buffer sizes known to the compiler, which needs an optimised build.
+///
+/// Other compiler options for hardening would be unsafe flags here, so packaging/prerequisites.sh passes them.
 let hardened: [CSetting] = [.define("_FORTIFY_SOURCE", to: "3", .when(configuration: .release))]
 
-/// What comes from outside, whatever it may be: with libFuzzer's main for packaging/fuzz, else as tests of what that kept.
+/// Whether to build the fuzz target with libFuzzer's `main`, for packaging/fuzz, or else as tests of
+/// the saved corpora.
 let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
 let fuzzDependencies: [Target.Dependency] = [
   "AppManifests", "ClientFormats", "ClientSecrets", "ConfigurationFiles", "IdentityClient", "IdentityCore",
@@ -52,7 +58,7 @@ let fuzz: Target =
     name: "IdentityFuzzTests", dependencies: fuzzDependencies, path: "Tests/IdentityFuzz",
     exclude: ["Corpora", "Fuzzer.swift", "words.dict"], swiftSettings: strict)
 
-/// The targets of tests and benchmarks that IDENTITYD_TESTS names, for a part of the tests; all of them if it is not set.
+/// The test and benchmark targets to build, from IDENTITYD_TESTS. Nil for all of them.
 let chosenTests = Context.environment["IDENTITYD_TESTS"].map { Set($0.split(separator: " ").map(String.init)) }
 
 let package = Package(
@@ -60,11 +66,11 @@ let package = Package(
   products: [
     .executable(name: "identityd", targets: ["identityd"]),
     .executable(name: "identityctl", targets: ["identityctl"]),
-    // For programs in Swift: the only public API of the package.
+    // The client library for Swift programs: the only public API of the package.
     .library(name: "IdentityClient", targets: ["IdentityClient"]),
   ],
   targets: [
-    // C: module maps, and what glibc's Swift module hides.
+    // C: module maps, and declarations that the Glibc module hides.
     .target(name: "CLinux", cSettings: hardened),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
@@ -75,7 +81,7 @@ let package = Package(
     .target(name: "IdentityCore", swiftSettings: fast),
     .target(name: "IdentityWire", dependencies: ["IdentityCore"], swiftSettings: fast),
 
-    // EDGE: the kernel, systemd, files, SQLite. They know nothing of each other but LinuxSystem.
+    // EDGE: the kernel, systemd, files, SQLite. They may import LinuxSystem and, in AppManifests, ConfigurationFiles.
     .target(name: "LinuxSystem", dependencies: ["CLinux"], swiftSettings: fast),
     .target(name: "Systemd", dependencies: ["CSystemd"], swiftSettings: fast),
     .target(name: "ConfigurationFiles", dependencies: ["CInih", "LinuxSystem"], swiftSettings: strict),
@@ -84,7 +90,7 @@ let package = Package(
     .target(
       name: "IdentityStore", dependencies: ["IdentityCore", "LinuxSystem", "CSQLite", "CSodium"], swiftSettings: fast),
 
-    // What identityctl does with secrets. Not for the library: nobody else should have to link libsodium.
+    // Secrets in identityctl. Not part of the library, so that other programs need not link libsodium.
     .target(name: "ClientSecrets", dependencies: ["LinuxSystem", "CSodium"], swiftSettings: strict),
 
     // COMPOSE: the daemon's loop, and the client's side of the socket.
@@ -94,11 +100,11 @@ let package = Package(
     .target(
       name: "IdentityClient", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem"], swiftSettings: strict),
 
-    // What identityctl shows and reads besides. Not for the library: programs have forms of their own.
+    // Formats that identityctl writes and reads. Not part of the library: programs have formats of their own.
     .target(
       name: "ClientFormats", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
       swiftSettings: strict),
-    // What `identityctl check` looks at, and what it makes of that.
+    // The checks of `identityctl check`: the facts they collect and the findings they draw from them.
     .target(
       name: "Doctor", dependencies: ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem"],
       swiftSettings: strict),
@@ -118,22 +124,22 @@ let package = Package(
       ],
       swiftSettings: strict, linkerSettings: lean),
 
-    // Not in the package: what packaging/bench runs. Foundation is allowed here, as in the tests.
+    // Not shipped: the benchmarks that packaging/bench runs. Foundation is allowed here, as in the tests.
     .executableTarget(name: "IdentityBench", dependencies: ["CBench", "LinuxSystem"], swiftSettings: strict),
-    // packaging/bench compiles LimitServer.c and BusService.c by themselves: nothing of Swift's runtime may be in a program
-    // that is compared.
+    // packaging/bench compiles LimitServer.c and BusService.c separately: a program for comparison must not contain the
+    // Swift runtime.
     .target(
       name: "CBench", dependencies: ["CSQLite"], exclude: ["BusService.c", "LimitServer.c"],
       cSettings: [.unsafeFlags(["-Wall", "-Wextra", "-Werror"])]),
 
-    // What several test targets need. Below Tests: it is no part of what is shipped.
+    // Shared by several test targets. Placed below Tests because it is not shipped.
     .target(
       name: "TestSupport", dependencies: ["IdentityCore", "LinuxSystem"], path: "Tests/TestSupport",
       swiftSettings: strict),
     .target(
       name: "ReferenceModel", dependencies: ["TestSupport"], path: "Tests/ReferenceModel", swiftSettings: strict),
 
-    // One test target for each, and three that look at the whole.
+    // One test target per library target, then the targets that test across several of them.
     .testTarget(
       name: "IdentityCoreTests", dependencies: ["IdentityCore", "IdentityWire", "ReferenceModel", "TestSupport"],
       swiftSettings: strict),

@@ -1,21 +1,21 @@
-# Steps, and lanes of tests that run beside each other, for packaging/test. To be sourced; "logs" is a folder for logs,
-# "times" says whether the end of the run lists all steps and suites.
+# Steps, and lanes of tests that run in parallel, for packaging/test. To be sourced. "logs" is a folder for logs, and
+# "times" tells whether the end of the run lists all steps and suites.
 # shellcheck shell=bash disable=SC2154
 
 # --- Steps: one after the other -----------------------------------------------------------------------------------
 
-# Sets "processor" to the processor time of all processes that this shell has waited for, in seconds. Not by a command
-# substitution, which is a shell of its own.
+# Sets "processor" to the CPU time of all processes that this shell has waited for, in seconds. A command substitution
+# would be a shell of its own, with other times.
 read_processor_time() {
   local file=$logs/processor-time.$BASHPID
   times >"$file"
   processor=$(awk 'NR == 2 { split($0, part, /[ms ]+/); print int(60 * (part[1] + part[3]) + part[2] + part[4]) }' "$file")
 }
 
-# Appends a row to the list of times, with the moment of its beginning, its duration, its processor time and its name.
+# Appends a row to the list of times: the start, the duration, the CPU time and the name.
 note_time() { printf '%6d s %6d s %6d s  %s\n' "$1" "$((SECONDS - $1))" "$2" "$3" >>"$logs/times"; }
 
-# Runs a command under a name. The command stands alone, not in a condition: only so `set -e` is in force within it.
+# Runs a command as a named step. The command is not part of a condition, because `set -e` would be ignored within it.
 step() {
   step=$1
   local started=$SECONDS before
@@ -29,16 +29,16 @@ step() {
   say "$step: passed in $((SECONDS - started)) s"
 }
 
-# --- Lanes: beside each other, since most tests wait more than they work --------------------------------------------
+# --- Lanes: in parallel, since most tests wait more than they compute ----------------------------------------------
 
 declare -A lanes=()
-# The processes of lanes that mostly wait.
+# The process IDs of lanes that mostly wait.
 waiting=()
 : >"$logs/times"
-# More lanes than this at once cost more processor time for the same tests. Those that mostly wait do not count.
+# More lanes than this cost more CPU time for the same tests. Lanes that mostly wait do not count.
 most_lanes=$((2 * $(nproc) + 1))
 
-# Starts a lane as soon as there are few enough.
+# Starts a lane as soon as few enough are running.
 lane() {
   while [ "$(jobs -rp | grep --count --invert-match --line-regexp --fixed-strings "${waiting[@]/#/--regexp=}" \
     --regexp=none)" -ge "$most_lanes" ]; do sleep 0.2; done
@@ -51,7 +51,7 @@ waiting_lane() {
   waiting+=("${lanes[$1]}")
 }
 
-# Starts a lane: begin_lane NAME COMMAND [ARG]... Its output goes into a log, which is shown if the lane fails.
+# Starts a lane: begin_lane NAME COMMAND [ARG]... Its output goes to a log, which is shown if the lane fails.
 begin_lane() {
   local name=$1
   shift
@@ -66,8 +66,8 @@ begin_lane() {
 
 lane_exists() { [ -n "${lanes[$1]:-}" ]; }
 
-# Waits for one lane and prints its result; false if it failed. The end of the run shows what failed in all lanes, so that a
-# log of which only the end is kept still has it.
+# Waits for one lane and prints its result. Returns false if the lane failed. The run prints the failures of all lanes
+# at its end, so that a log of which only the end is kept still has them.
 await_lane() {
   local name=$1 status=0 log="$logs/$1.log"
   wait "${lanes[$name]}" || status=$?
@@ -96,7 +96,7 @@ join() {
   [ -z "$failed" ] || fail "failed:$failed"
 }
 
-# Shows the temporary files of tests that ended without removing them; true if there are none. Those of the toolchain
+# Shows temporary files that tests have left behind. Returns true if there are none. Files of the toolchain
 # (TemporaryDirectory.*, *.lock) and of lintian (mldbm-*) do not count.
 leftovers() {
   local found
@@ -111,8 +111,8 @@ leftovers() {
 
 # --- Sanitizers ----------------------------------------------------------------------------------------------------
 
-# A usual run builds each test target for the instrument that its tests run with. IdentityStoreTests and LibraryTests are in
-# two lists: their trials run plain, and so do searches of the store's memory.
+# A usual run builds each test target for the instrumentation that its tests run with. IdentityStoreTests and
+# LibraryTests are in two lists: their trials run plain, and so do the searches of the store's memory.
 #
 # Tests of pure code, of the programs as processes, and of the source tree.
 readonly PLAIN_TESTS=(
@@ -127,8 +127,8 @@ readonly ADDRESS_TESTS=(
 # Tests that run code with threads in their own process.
 readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests)
 
-# End-to-end suites that run plain alone: shells that complete commands, counts of what a request costs, and those that run
-# a client hundreds of times for its output.
+# End-to-end suites that only run plain: shell completions, counts of a request's costs, and suites that run a client
+# hundreds of times for its output.
 readonly PLAIN_SUITES='\.(Check|CheckState|Completion|ExampleClient|HostileDaemon|RequestCost)Tests/'
 
 # Suites that keep several threads of the daemon or of the client busy at once.
@@ -141,9 +141,9 @@ readonly THREADED_SUITES=(
 # Tests of pure code and of the source tree.
 readonly PURE_TESTS='^(Identity(Core|Wire|Client)|ClientFormats|Doctor|Layout)Tests\.'
 
-# Options of every debug build. Line tables are left out: they take a fifth of the time, and a report names functions. CI
-# builds each tree once, so it compiles modules as a whole, which takes a sixth less than what a next build could go on with,
-# and optimises those that the tests keep busy.
+# Options of every debug build. Line tables are left out: they take a fifth of the time, and reports name functions
+# anyway. CI builds each tree once, so it builds whole modules, which takes a sixth less time than an incremental build,
+# and it optimises the modules that the tests use heavily.
 debug_options=(-Xswiftc -gnone)
 if [ "${CI:-}" = true ]; then
   debug_options+=(-Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc 2)
@@ -156,34 +156,34 @@ build_tests() {
   swift build --build-tests --explicit-target-dependency-import-check error "${debug_options[@]}" "$@" >&2
 }
 
-# Only those that run plain. The benchmarks are built too, so that they keep up with the rest.
+# Builds only the tests that run plain. The benchmarks are built too, so that they stay up to date.
 build_plain_tests() { IDENTITYD_TESTS="${PLAIN_TESTS[*]} ReferenceModel IdentityBench CBench" build_tests; }
 
-# Builds the programs and the tests of some targets with a sanitizer. The other tests have no use for one: they run the
-# programs as processes.
+# Builds the programs and some test targets with a sanitizer. The other tests need no sanitizer: they run the programs
+# as processes.
 build_sanitized() {
   local sanitizer=$1 targets
   case $sanitizer in address) targets=${ADDRESS_TESTS[*]} ;; thread) targets=${THREAD_TESTS[*]} ;; esac
   IDENTITYD_TESTS=$targets build_tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer"
-  # Without instrumentation every test would pass and nothing would be watched.
+  # Without instrumentation, every test would pass and nothing would be checked.
   nm ".build/$sanitizer/debug/identityd" | grep "${sanitizer:0:1}san.module_ctor" >/dev/null ||
     fail "the daemon was built without --sanitize=$sanitizer"
 }
 
-# Makes sanitizers write a report into a file, whichever process it concerns: no test looks at the status and the output of
-# every process that it starts. Signals are left alone, because tests send them on purpose.
+# Makes sanitizers write their reports to files, for every process: no test looks at the status and the output of every
+# process that it starts. Sanitizers handle no signals, because tests send them on purpose.
 watch_memory() {
   local common=log_path=$logs/reports/report:exitcode=99:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0
   mkdir --parents "$logs/reports"
   chmod 1777 "$logs/reports"
-  # Only the daemon is searched for leaks: its tests add that option. Swift's handler of crashes would trip a sanitizer.
+  # Only the daemon is checked for leaks: its tests add that option. Swift's crash handler would trip a sanitizer.
   export SWIFT_BACKTRACE=enable=no
-  # Eight frames of an allocation say enough, and all of them take a sixth of the time.
+  # Eight frames of an allocation suffice, and all frames would take a sixth of the time.
   export ASAN_OPTIONS=$common:detect_leaks=0:malloc_context_size=8:suppressions=$PWD/Tests/Sanitizers/addresses
   export TSAN_OPTIONS=$common LSAN_OPTIONS=suppressions=$PWD/Tests/Sanitizers/leaks:print_suppressions=0
 }
 
-# Shows the reports; true if there are none.
+# Shows the reports of sanitizers. Returns true if there are none.
 sanitizer_reports() {
   local report found=0
   for report in "$logs"/reports/*; do
@@ -196,23 +196,23 @@ sanitizer_reports() {
 
 # --- Tests ---------------------------------------------------------------------------------------------------------
 
-# Suites that repeat a trial. The long run repeats it more often.
+# Suites of trials. The long run repeats them more often.
 readonly TRIALS=(
   SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
   ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests LinuxOrderTests LibrarySecrecyTests
   LogExaminationTests DamageModelTests
 )
 
-# Runs tests of a scratch path. Without `swift test`: several of these at once read files that another one is writing.
+# Runs tests of a scratch path. Not with `swift test`: parallel runs of it read files that another run is writing.
 tests() {
   local scratch=$1
   shift
-  # A lane is a background job and ignores an interrupt, and so would the programs that are to be interrupted.
+  # A lane is a background job that ignores SIGINT, and so would the programs that tests interrupt.
   env --default-signal "$PWD/$scratch/debug/identitydPackageTests.xctest" --testing-library swift-testing \
     --no-parallel "$@"
 }
 
-# The end-to-end tests, with the programs of a sanitizer. Repeated trials are shortened: a sanitizer reports at the first.
+# Runs end-to-end tests with the programs of a sanitizer. Trials are shortened: a sanitizer reports in the first round.
 sanitized_programs() {
   local sanitizer=$1
   shift
@@ -227,31 +227,32 @@ sanitized_edges() {
   IDENTITYD_SHORT=1 tests ".build/$sanitizer" "$@"
 }
 
-# Tests of the packages, on one Debian release: system_tests SUITE FILTER [OPTION]...
+# Runs the tests of the packages on one Debian release: system_tests SUITE FILTER [OPTION]...
 system_tests() {
   local suite=$1 filter=$2
   shift 2
   IDENTITYD_SUITES=$suite tests .build --filter "$filter" "$@"
 }
 
-# Trials need no sanitizer, but many rounds: they run plain. KillTests takes the release build, which is what is shipped.
+# Prints the filter of all trials. Trials need many rounds but no sanitizer, so they run plain. KillTests takes the
+# release build, which is shipped.
 trial_names() { (IFS='|' && echo "\.(${TRIALS[*]})/"); }
 
-# The tests of the quick run: those of pure code, and of the built programs. Trials and tests of the edges take the full run,
-# or their names.
+# The lanes of the quick run: tests of pure code, and of the built programs. Trials and edge tests run in the full run,
+# or if they are named.
 quick_lanes() {
   local trials letters
   trials=$(trial_names)
-  # These wait more than those with sanitizers do.
+  # These lanes wait more than those with sanitizers do.
   most_lanes=7
-  # Parts of about the same length.
+  # Parts of about the same duration.
   for letters in A-B C-D E-I J-N O-R S-Z; do
     lane "end-to-end, $letters" tests .build --filter "^EndToEndTests\.[$letters]" --skip "$trials"
   done
   lane "pure" tests .build --filter "$PURE_TESTS" --skip "$trials"
 }
 
-# The part of the quick run that says most of pure code.
+# The part of the quick run that says most about pure code.
 pure_lanes() {
   local trials
   trials=$(trial_names)
@@ -260,7 +261,7 @@ pure_lanes() {
   lane "examples of all verbs" tests .build --filter '\.VerbExampleTests/'
 }
 
-# Lanes with the programs of a sanitizer, and with the tests that run its code in their own process.
+# Lanes with the programs of a sanitizer, and with the tests that run sanitized code in their own process.
 sanitized_lanes() {
   local sanitizer=$1 all='^EndToEndTests\.' first='^EndToEndTests\.[A-G]' plain
   plain="$(trial_names)|$PLAIN_SUITES"
@@ -269,12 +270,12 @@ sanitized_lanes() {
       lane "end-to-end with AddressSanitizer, A to G" sanitized_programs address --filter "$first" --skip "$plain"
       lane "end-to-end with AddressSanitizer, H to Z" \
         sanitized_programs address --filter "$all" --skip "$first" --skip "$plain"
-      # The skipped ones run plain alone: they repeat what others do, or search memory that a sanitizer keeps.
+      # The skipped tests run plain only: they repeat other tests, or search memory that a sanitizer keeps.
       lane "edges with AddressSanitizer" sanitized_edges address \
         --skip '\.(LargeStore|VersionOne|VersionTwo|Witness)Tests/|behind in memory|the oldest events go'
       ;;
     thread)
-      # A backup of megabytes takes a minute, and no other threads than a small one.
+      # A backup of several megabytes takes a minute, and uses no other threads than a small one.
       lane "end-to-end with ThreadSanitizer" sanitized_programs thread \
         --filter "^EndToEndTests\.($(IFS='|' && echo "${THREADED_SUITES[*]}"))/" --skip 'several megabytes'
       lane "edges with ThreadSanitizer" sanitized_edges thread
@@ -284,7 +285,7 @@ sanitized_lanes() {
 
 # --- The end of a run ----------------------------------------------------------------------------------------------
 
-# The lines of one trial as one.
+# Merges the lines of each trial into one line.
 sums() {
   awk -F '\t' -v OFS='\t' '
     NR == 1 { print; next }
@@ -293,7 +294,7 @@ sums() {
     END { for (i = 1; i <= count; i++) print order[i], tried[order[i]], lost[order[i]], remark[order[i]] }' "$1"
 }
 
-# The suites of all lanes with their seconds, slowest first.
+# Prints the suites of all lanes with their durations in seconds, slowest first.
 suites() {
   local log
   for log in "$logs"/*.log; do
@@ -302,8 +303,8 @@ suites() {
   done | sort --general-numeric-sort --reverse | awk '{ printf "%9.1f s  ", $1; $1 = ""; print substr($0, 2) }'
 }
 
-# Shows the table of a long run, the slowest suites and, if asked for, all times; behind them, where a log that is cut off
-# still has it, what failed.
+# Shows the table of a long run, the slowest suites and, on request, all times. The failures come last, where a log that
+# is cut off still has them.
 finish() {
   local status=$?
   set +e

@@ -1,8 +1,8 @@
-# What the scripts beside this one need on this machine. To be sourced; "program" names the sourcing script.
+# Packages and builds for the scripts beside this one. To be sourced. "program" names the sourcing script.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 readonly OLDEST_SWIFT=6.3
-# The first line: what the toolchain itself runs with. The second: what the programs are linked with.
+# First line: packages that the toolchain needs to run. Second line: libraries that the programs are linked with.
 readonly BUILD_PACKAGES=(
   binutils gcc libc6-dev libcurl4 libedit2 libncurses6 libstdc++-12-dev libxml2 pkg-config tzdata zlib1g
   libinih-dev libsodium-dev libsqlite3-dev libsystemd-dev
@@ -14,7 +14,7 @@ readonly TEST_PACKAGES=(
 )
 
 readonly BENCH_PACKAGES=(binutils util-linux valgrind)
-# What identityd is compared with.
+# The servers that identityd is compared with.
 readonly PEER_PACKAGES=(dbus-broker memcached mosquitto redis-server uuid-runtime)
 
 say() { echo "$program: $*" >&2; }
@@ -23,7 +23,7 @@ fail() {
   exit 1
 }
 
-# The version of the Swift on PATH; nothing where it does not run, as when a library of its own is missing.
+# Prints the version of the Swift on PATH. Prints nothing if it does not run, for example if it lacks a library.
 swift_version() { swift --version 2>/dev/null | sed -En 's/.*Swift version ([0-9]+\.[0-9]+).*/\1/p'; }
 
 require_swift() {
@@ -47,7 +47,7 @@ missing_packages() {
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
-# Makes sure of Swift and of Debian packages, and installs those that are missing.
+# Requires Swift and Debian packages, and installs missing packages.
 require() {
   local missing
   require_swift may-lack-libraries
@@ -56,7 +56,7 @@ require() {
   if [ ${#missing[@]} -gt 0 ]; then
     [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "packages are missing, as root: apt-get install ${missing[*]}"
     say "installing ${missing[*]}"
-    # A source that is down is no reason to give up while the others have what is needed: the installation tells.
+    # If one package source is down, the others may suffice: the installation will fail if they do not.
     as_root apt-get update --quiet=2 >&2 || say "the package lists could not all be updated"
     as_root env DEBIAN_FRONTEND=noninteractive \
       apt-get install --yes --quiet=2 --no-install-recommends "${missing[@]}" >&2 || fail "the packages cannot be installed"
@@ -64,10 +64,10 @@ require() {
   require_swift
 }
 
-# Whether something forbids packages to start services while they are installed (policy-rc.d(8)).
+# A file that can forbid packages to start services during their installation (policy-rc.d(8)).
 readonly SERVICE_POLICY=/usr/sbin/policy-rc.d
 
-# The same for packages of which only the programs are wanted: their services neither run now nor after the next boot.
+# Like require, for packages of which only the programs are needed: their services run neither now nor after a boot.
 require_without_services() {
   local missing package
   mapfile -t missing < <(missing_packages "$@")
@@ -75,7 +75,7 @@ require_without_services() {
   if [ -e "$SERVICE_POLICY" ]; then
     require "${missing[@]}"
   else
-    # In a shell of its own, which removes it again however it ends.
+    # In a subshell, which removes the file however it ends.
     (
       trap 'as_root rm -f "$SERVICE_POLICY"' EXIT
       printf '#!/bin/sh\nexit 101\n' | as_root tee "$SERVICE_POLICY" >/dev/null
@@ -86,21 +86,21 @@ require_without_services() {
   command -v systemctl >/dev/null || return 0
   for package in "${missing[@]}"; do
     disable "$package" system --system
-    # dbus-broker takes the place of the bus of every user's session, too.
+    # dbus-broker replaces the bus of every user session, too.
     disable "$package" user --global
   done
 }
 
-# Disables a package's units: those of the system or of users' sessions, which systemctl calls by the option that is given.
+# Disables a package's units, of the system or of user sessions ($2). $3 is the option of systemctl for these.
 disable() {
   local units
   mapfile -t units < <(dpkg --listfiles "$1" | sed -n "s|^.*/systemd/$2/\([^/@]*\.[a-z]*\)\$|\1|p")
   [ ${#units[@]} -eq 0 ] || as_root systemctl --quiet "$3" disable "${units[@]}" >&2
 }
 
-# The compiler's defences for code in C, as SwiftPM passes them on: a stack that grows touches each page, so that it cannot
-# leap over the guard page; a buffer on it that overflows is noticed before the return; and a jump through a pointer or a
-# return lands only where it may, on processors that see to it.
+# Prints the compiler options that harden C code, in SwiftPM's form. A growing stack touches each page, so that it
+# cannot skip the guard page. An overflow of a buffer on the stack is detected before the function returns. Indirect
+# jumps and returns reach only permitted targets, on processors that enforce this.
 harden_c() {
   local options=(-fstack-clash-protection -fstack-protector-strong)
   case $(uname --machine) in
@@ -110,9 +110,10 @@ harden_c() {
   printf -- '-Xcc\n%s\n' "${options[@]}"
 }
 
-# Builds the programs as they are shipped, and prints the directory they are in. The same tree and toolchain give the same
-# programs: debugging symbols, which no package has, and what the compiler notes for its own next run are left out, since
-# they are another thing each time.
+# Builds the programs as they are shipped, and prints their directory.
+#
+# The same tree and toolchain give the same programs: debugging symbols, which no package has, and the compiler's notes
+# for its next run are left out, since they differ each time.
 build_release() {
   local arguments=(
     --configuration release --static-swift-stdlib --disable-local-rpath

@@ -4,16 +4,16 @@ import IdentityServer
 import IdentityStore
 import LinuxSystem
 
-/// What an administrator can set in `identityd.conf`.
+/// The settings of `identityd.conf`.
 struct Configuration: Equatable {
   var onMachineChange = MachinePolicy.renew
   var onHardwareChange = MachinePolicy.keep
-  /// Empty for the usual ones.
+  /// Empty for the default directories.
   var appDirectories: [String] = []
   /// 0 for never.
   var forgetUnusedDays = 0
   var adminGroup: String?
-  /// Nil for nobody.
+  /// Nil for no group.
   var monitorGroup: String? = usualMonitorGroup
   var containers = ContainerPolicy.own
   var limits = Limits()
@@ -25,10 +25,10 @@ struct Configuration: Equatable {
     "/etc/identityd/apps.d", "/run/identityd/apps.d", "/usr/local/lib/identityd/apps.d", "/usr/lib/identityd/apps.d",
   ]
 
-  /// The packages make it. By hand there often is none, which is no mistake.
+  /// The packages create this group. A manual installation may lack it, which is not a fault.
   private static let usualMonitorGroup = "identityd-monitor"
 
-  /// A configuration, and what in it was not understood.
+  /// A configuration and the warnings about it.
   struct Loaded {
     let configuration: Configuration
     let warnings: [String]
@@ -36,8 +36,9 @@ struct Configuration: Equatable {
 
   /// Reads the configuration.
   ///
-  /// - Parameter file: the only file to read; it has to be there.
-  /// - Throws: the first value that is not allowed, with file, line and what is allowed; nothing is then in force.
+  /// - Parameter file: the only file to read, which must exist. Nil to search `folders`.
+  /// - Throws: the first value that is not allowed, with its file, its line and the allowed values. No setting takes
+  ///   effect then.
   static func load(file: String?, folders: [String]) throws(ConfigurationFailure) -> Loaded {
     guard let file else {
       let search = ConfigurationSearch(name: "identityd.conf", folders: folders)
@@ -72,9 +73,9 @@ struct Configuration: Equatable {
     return Loaded(configuration: configuration, warnings: warnings)
   }
 
-  /// What the loop has to know of it, and what of that is in doubt.
+  /// Returns the settings for the loop, and warnings about doubtful ones.
   ///
-  /// - Throws: where the group of admins is not known to the name service.
+  /// - Throws: if the group of admins does not exist, or if it or UID_MIN of login.defs cannot be read.
   func serverSettings() throws(ConfigurationFailure) -> (settings: ServerSettings, warnings: [String]) {
     var settings = ServerSettings()
     var warnings: [String] = []
@@ -105,8 +106,8 @@ struct Configuration: Equatable {
     }
   }
 
-  /// The number of the group of monitors. No such group, or no answer of the name service, means nobody: that is no reason
-  /// to keep everybody else waiting.
+  /// Returns the ID of the monitors' group. A group that is missing or cannot be looked up has no members: the daemon
+  /// must start for all other peers regardless.
   private func monitors(_ warnings: inout [String]) -> UInt32? {
     guard let monitorGroup else { return nil }
     do {

@@ -2,15 +2,16 @@ import IdentityCore
 import IdentityServer
 import IdentityStore
 
-/// One setting of `identityd.conf`. The table below is all there are: the manual is checked against it.
+/// One setting of `identityd.conf`. ``all`` is the complete table, and the manual is tested against it.
 struct ConfigurationKey: Sendable {
-  /// Without brackets.
+  /// The section, without brackets.
   let section: String
-  /// As systemd spells names.
+  /// The name, in systemd's spelling.
   let name: String
-  /// What a value may be, for people.
+  /// The allowed values, as a text for people.
   let allowed: String
-  /// Takes a value in; false where it is not allowed. An empty value means the default, but for a group.
+  /// Stores a value, and returns false if it is not allowed. An empty value means the default, except that an empty
+  /// MonitorGroup= means no group.
   let set: @Sendable (inout Configuration, String) -> Bool
 
   static let all: [ConfigurationKey] = [
@@ -20,7 +21,7 @@ struct ConfigurationKey: Sendable {
       result, value in
       let paths = value.split(separator: " ").map(String.init)
       guard paths.allSatisfy({ $0.utf8.first == UInt8(ascii: "/") }) else { return false }
-      // A list grows with each line, and an empty value begins it anew (systemd.syntax(7)).
+      // A list grows with each line, and an empty value clears it (systemd.syntax(7)).
       result.appDirectories = paths.isEmpty ? [] : result.appDirectories + paths
       return true
     },
@@ -30,7 +31,7 @@ struct ConfigurationKey: Sendable {
       return !value.contains(" ")
     },
     ConfigurationKey(section: "Access", name: "MonitorGroup", allowed: "the name of a group") { result, value in
-      // Not the default, as elsewhere: there has to be a way to say that nobody is meant.
+      // Unlike elsewhere, an empty value is not the default: it is the way to have no monitors at all.
       result.monitorGroup = value.isEmpty ? nil : value
       return !value.contains(" ")
     },
@@ -105,12 +106,12 @@ struct ConfigurationKey: Sendable {
     }
   }
 
-  /// Digits and nothing else: no sign, no white space.
+  /// Parses digits, without sign or white space.
   private static func decimal(_ text: String) -> Int? {
     text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") } ? Int(text) : nil
   }
 
-  /// A number of bytes, with K, M or G for powers of 1,024 (as systemd has it).
+  /// Parses a number of bytes. The suffixes K, M and G mean powers of 1,024, as in systemd.
   private static func bytes(_ text: String) -> Int? {
     let factor =
       switch text.utf8.last {

@@ -6,15 +6,15 @@ import IdentityStore
 import LinuxSystem
 import Systemd
 
-/// The program: options, configuration, and what they are wired to.
+/// The program `identityd`: reads options and configuration, and connects the parts of the daemon.
 enum Daemon {
-  /// A start that cannot go on: what to say, and how to end.
+  /// A failed start: the reason to log and the exit status.
   private struct Failure: Error {
     let status: ExitStatus
     let reason: String
   }
 
-  /// Runs the daemon to its end.
+  /// Runs the daemon until it stops.
   ///
   /// - Returns: the exit status of the process.
   static func main() -> Int32 {
@@ -90,7 +90,7 @@ enum Daemon {
     let directory = try stateDirectory(locations.stateDirectory)
     let handed = try ServiceManager.listeningDescriptors()
     let socket = try listen(options, locations, handed.filter { !Kept.isName($0.name) })
-    // Not before the socket, whose folder others have to enter.
+    // Only after the socket is created: other users have to enter its folder.
     ProcessGuard.restrictNewFiles()
     let store = try open(directory, loaded.configuration.store)
     let kept = ServiceManager.hasDescriptorStore == false ? nil : handed.filter { Kept.isName($0.name) }

@@ -1,17 +1,17 @@
-/// How the process ends, for the service manager and for scripts; `identityd(8)` lists them.
+/// The exit statuses of the daemon, for the service manager and for scripts. `identityd(8)` lists them.
 enum ExitStatus: Int32 {
   case success = 0
-  /// Anything not listed below; the log says what.
+  /// Any failure not listed below. The log has the reason.
   case failure = 1
   /// The command line is wrong (EX_USAGE of sysexits.h).
   case usage = 64
-  /// Somebody listens on the socket's path, or it is not a socket (EX_UNAVAILABLE).
+  /// Another process listens on the socket's path, or the file there is not a socket (EX_UNAVAILABLE).
   case socketTaken = 69
   /// The state directory or the store in it cannot be used (EX_CANTCREAT).
   case stateUnusable = 73
-  /// Another daemon holds the state directory (EX_TEMPFAIL).
+  /// Another daemon holds the lock of the state directory (EX_TEMPFAIL).
   case stateHeld = 75
-  /// The store was written by a later version (EX_PROTOCOL).
+  /// A later version has written the store (EX_PROTOCOL).
   case storeNewer = 76
   /// The configuration was refused (EX_CONFIG).
   case configuration = 78

@@ -5,17 +5,17 @@ import Systemd
 /// The socket that clients connect to.
 struct ListeningSocket: ~Copyable {
   let descriptor: Descriptor
-  /// Its path, for messages.
+  /// The path of the socket, for messages.
   let path: String
-  /// The socket in the file system, where this process made it and has to remove it.
+  /// The identity of the socket file if this process created it and must remove it, else nil.
   let made: FileStatus?
 }
 
 extension ListeningSocket {
-  /// Takes the socket that the service manager hands over.
+  /// Adopts the socket that the service manager passed.
   ///
-  /// - Returns: nil where it hands none over.
-  /// - Throws: what is wrong with what it hands over.
+  /// - Returns: nil if the service manager passed none.
+  /// - Throws: if it passed more than one descriptor, or one that is not a listening Unix stream socket.
   static func handedOver(_ handed: [(number: Int32, name: String)], path: String?) throws -> ListeningSocket? {
     guard let first = handed.first else { return nil }
     let descriptor = try UnixSocket.adopt(listening: first.number)
@@ -25,12 +25,12 @@ extension ListeningSocket {
     return ListeningSocket(descriptor: descriptor, path: path ?? "the service manager's socket", made: nil)
   }
 
-  /// Makes a socket, and the folder around it.
+  /// Creates a socket, and its folder if it is missing.
   static func make(_ path: String, _ locations: Locations) throws -> ListeningSocket {
     if let end = path.lastIndex(of: "/"), end != path.startIndex {
       try Folder.create(path: String(path[..<end]), mode: locations.runtimeDirectoryMode)
     }
-    // Full backlogs make clients wait; the kernel cuts this to net.core.somaxconn.
+    // A full backlog makes clients wait. The kernel caps this value at net.core.somaxconn.
     let descriptor = try UnixSocket.listen(at: path, mode: locations.socketMode, backlog: 4_096)
     return ListeningSocket(descriptor: descriptor, path: path, made: UnixSocket.identity(of: path))
   }

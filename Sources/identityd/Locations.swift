@@ -1,21 +1,22 @@
 import LinuxSystem
 
-/// Where this process finds and keeps things: as the command line says, else the service manager, else by who runs it.
+/// The paths and modes of the daemon's files: from the command line, else the service manager, else the user
+/// it runs as.
 struct Locations {
-  /// The folder with all state.
+  /// The folder for all state.
   let stateDirectory: String
-  /// The path of the socket, where none is handed over.
+  /// The path of the socket if none is passed by the service manager. Nil if no default exists.
   let socket: String?
-  /// Who may connect: everybody on a system's socket, only the user on a user's own.
+  /// The mode of the socket: a system daemon lets every user connect, and a user's own daemon only that user.
   let socketMode: UInt32
-  /// The mode of the folder around the socket, where it has to be made.
+  /// The mode of the socket's folder, if it has to be created.
   let runtimeDirectoryMode: UInt32
-  /// The folders with configuration, most important first.
+  /// The folders for configuration files, highest priority first.
   let configurationFolders: [String]
 
-  /// Works it out.
+  /// Determines the paths from the options and the environment.
   ///
-  /// - Throws: which variable is missing, for a user without a home.
+  /// - Throws: a usage error that names the missing variables, for a user without a home.
   init(_ options: Options) throws(CommandLine.UsageError) {
     let isSystem = Accounts.ownUserID == 0 || Environment["STATE_DIRECTORY"] != nil
     socketMode = isSystem ? 0o666 : 0o600
@@ -41,7 +42,7 @@ struct Locations {
     }
   }
 
-  /// systemd's order (systemd.syntax(7)); a user's own folder comes before all.
+  /// The order of systemd.syntax(7), with a user's own folder before all others.
   private static func configurationFolders(isSystem: Bool) -> [String] {
     let own = isSystem ? nil : (Environment["XDG_CONFIG_HOME"] ?? Environment["HOME"].map { "\($0)/.config" })
     let etc = Environment["CONFIGURATION_DIRECTORY"]?.split(separator: ":").map(String.init) ?? ["/etc/identityd"]
@@ -49,7 +50,7 @@ struct Locations {
       + ["/run/identityd", "/usr/local/lib/identityd", "/usr/lib/identityd"]
   }
 
-  /// The first of the folders that the service manager names (systemd.exec(5): they are joined by colons).
+  /// The first folder in a variable of the service manager, which joins them with colons (systemd.exec(5)).
   private static func first(_ variable: String) -> String? {
     Environment[variable]?.split(separator: ":").first.map(String.init)
   }

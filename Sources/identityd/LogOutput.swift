@@ -3,28 +3,29 @@ import IdentityServer
 import LinuxSystem
 import Systemd
 
-/// Where the daemon's log goes: to the journal with fields where standard error is the journal, else to standard error as
-/// plain lines. Neither is waited for.
+/// The output of the daemon's log: the journal with fields if standard error goes to the journal, else plain lines on
+/// standard error. The daemon waits for neither.
 final class LogOutput {
-  /// Entries that matter less are left out.
+  /// The least important level that is still written.
   var level = LogLevel.info
   private var thread: LogThread?
 
-  /// Starts the thread that writes. Nothing is logged before.
+  /// Starts the log thread. Entries written before are dropped.
   func start() throws(SystemError) {
     guard thread == nil else { return }
     var sink = LogSink()
     thread = try LogThread { sink.write($0) }
   }
 
-  /// Has one entry written.
+  /// Queues one entry for writing. Never blocks.
   func write(_ entry: LogEntry) { if entry.level <= level { thread?.put(entry) } }
 
-  /// What became of the entries so far.
+  /// The numbers of entries that wait and that were lost.
   var backlog: LogBacklog { thread?.backlog ?? LogBacklog(waiting: 0, lost: 0) }
 
-  /// Logs why the daemon does not start, also where there is no thread: that is the last thing said, and said only if it
-  /// takes no waiting.
+  /// Logs the reason for a refused start, also without a log thread.
+  ///
+  /// Without the thread, the entry is written only if standard error takes it without blocking.
   func refuse(_ entry: LogEntry) {
     do {
       try start()
@@ -34,23 +35,23 @@ final class LogOutput {
     }
   }
 
-  /// Waits for what was logged to be written, but not for long. The process ends then, whatever became of it.
+  /// Waits for queued entries to be written, for at most `logEndMilliseconds`. The process exits after this.
   func finish() { thread?.finish(within: Bound.logEndMilliseconds) }
 }
 
-/// Does the writing, in the log's own thread.
+/// Writes log entries, on the log thread.
 private struct LogSink {
   private let isJournal = Journal.isStandardError
   private let standardError = StandardStream.error
-  /// The last line failed, maybe halfway.
+  /// Whether the last line on standard error failed, perhaps halfway.
   private var isTorn = false
 
-  /// Writes one entry, for as long as that takes.
+  /// Writes one entry, and blocks until it is written.
   ///
-  /// - Returns: false where nobody takes it.
+  /// - Returns: false if the entry could not be written.
   mutating func write(_ entry: LogEntry) -> Bool {
     if isJournal, (try? Journal.send(Self.fields(of: entry))) != nil { return true }
-    // Whoever shares the stream may have set it not to block.
+    // Another process that shares the stream may have made it non-blocking.
     let isWritten = standardError.write(Array(((isTorn ? "\n" : "") + Self.line(of: entry)).utf8), waits: true)
     isTorn = !isWritten
     return isWritten

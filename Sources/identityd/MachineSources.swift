@@ -6,13 +6,13 @@ import IdentityStore
 import LinuxSystem
 import Systemd
 
-/// What the daemon learns of the machine under it, and of its users and manifests.
+/// The daemon's readings of the machine, its users and its manifests.
 enum MachineSources {
-  /// The application ID that the device identifier is derived for. It is identityd's for good: another would give every
-  /// machine another identifier.
+  /// The application ID from which the device identifier is derived. It must never change: every machine would get
+  /// another device identifier.
   private static let application: (high: UInt64, low: UInt64) = (0x2b7e_4d0c_91a3_4f58, 0xa6d2_03b9_5ec8_174f)
 
-  /// Where the writer gets what the rules must not read by themselves.
+  /// The inputs of the writer. The rules do no I/O of their own.
   static var writer: WriterSources {
     WriterSources(
       machine: {
@@ -29,7 +29,7 @@ enum MachineSources {
       system: { system })
   }
 
-  /// Which system runs, by its own word.
+  /// The operating system that runs, according to its os-release file.
   private static var system: WriterSources.System {
     do {
       guard let found = try OSRelease() else { return .unknown("there is no os-release file") }
@@ -39,8 +39,10 @@ enum MachineSources {
     }
   }
 
-  /// The version of a system, and its build where it has such: an image's version tells more than the build it was once
-  /// installed from. A system that has no version is known by its build alone.
+  /// Returns the version of a system, and its build if it has one.
+  ///
+  /// IMAGE_VERSION takes precedence over BUILD_ID: the version of an image tells more than the build it was first
+  /// installed from. A system without a VERSION_ID has its build as its version.
   static func system(_ found: OSRelease) -> WriterSources.System {
     func text(_ name: String) -> Text? {
       guard let value = found[name], value.count <= Bound.nameLength else { return nil }
@@ -51,18 +53,19 @@ enum MachineSources {
     guard let version = versionID ?? build else {
       return .unknown("os-release has neither VERSION_ID nor IMAGE_VERSION nor BUILD_ID")
     }
-    // "linux" is what os-release(5) has for a system without a name.
+    // os-release(5) gives "linux" as the default of ID.
     return .known(
       Release(distribution: text("ID") ?? "linux", version: version, build: versionID == nil ? nil : build))
   }
 
-  /// What tells this machine from others: its machine-id, and the hardware's UUID as the firmware has it
-  /// (/sys/class/dmi/id/product_uuid, which only root may read: the unit has it handed over as a credential).
+  /// The marks that tell this machine from others: its machine-id and the hardware UUID of its firmware.
+  ///
+  /// Only root may read /sys/class/dmi/id/product_uuid, so the unit has systemd pass it as a credential.
   static var marks: MachineMarks {
     MachineMarks(machineID: try? MachineIdentity.machineID(), hardware: hardware)
   }
 
-  /// Master keys that the service manager hands over.
+  /// The master keys that the service manager passes as credentials.
   static var keys: KeyCredentials {
     KeyCredentials(current: credential("identityd.key"), previous: credential("identityd.key.previous"))
   }
@@ -74,7 +77,7 @@ enum MachineSources {
     return content
   }
 
-  /// Where systemd puts a credential (systemd.exec(5)).
+  /// The path of a credential from systemd (systemd.exec(5)).
   private static func credentialPath(_ name: String) -> String? {
     Environment["CREDENTIALS_DIRECTORY"].map { "\($0)/\(name)" }
   }
@@ -85,7 +88,7 @@ enum MachineSources {
         continue
       }
       let text = content.filter { $0 > 0x20 }
-      // Firmware that does not know says zeros or ones.
+      // Firmware without a UUID reports all zeros or all ones.
       guard let uuid = UUID(Text(trusted: text)), !uuid.isPlaceholder else { continue }
       return uuid.bytes
     }
