@@ -2,19 +2,19 @@ import IdentityCore
 
 @testable import IdentityStore
 
-/// A backup that is handed in: one that is damaged is refused, and one that is whole but says odd things is brought into
-/// force as far as the rules go, is stored, and reads back.
+/// Restores a backup. A damaged one must be refused. One with valid seals but strange contents is restored as far as
+/// the rules allow, stored, and must read back.
 ///
-/// The first byte chooses: its lowest bit, whether the sealed bytes are edited, as in ``FileEdit``, or what is in them, as
-/// in ``RecordEdit``; the next whether the store has something in it; the next whether the machine is another; the next
-/// whether it is to take the other's place.
+/// The first byte of the input chooses, from its lowest bit: whether to edit the sealed bytes (0, ``FileEdit``) or the
+/// records (1, ``RecordEdit``), whether the store has contents, whether the machine is another, and whether to adopt
+/// the device.
 final class BackupTarget: FuzzTarget {
   private let scratch: Scratch
   private let sample: SampleLife
   private let key: [UInt8]
   private let original: [UInt8]
   private let records: [BackupRecord]
-  /// An empty store, and one with the sample in it.
+  /// The files of an empty store, and of one with the sample.
   private let stores: [[String: [UInt8]]]
 
   init() throws {
@@ -66,7 +66,7 @@ final class BackupTarget: FuzzTarget {
     }
   }
 
-  /// Brings a backup into force as the writer does.
+  /// Restores a backup as the writer does.
   private func restored(
     _ bytes: [UInt8], on machine: MachineMarks, _ before: Registry, adoptsDevice: Bool, isWhole: Bool
   ) throws(Refusal) -> Registry {
@@ -132,13 +132,13 @@ final class BackupTarget: FuzzTarget {
   }
 }
 
-/// A record of a backup, open.
+/// A decrypted record of a backup.
 struct BackupRecord {
   var kind: BackupFormat.Kind
   var values: [Value]
   var secret: [UInt8]?
 
-  /// The records of a backup but the last, which only counts them.
+  /// Returns the records of a backup, except the last one, which only holds their number.
   static func all(_ bytes: [UInt8], _ key: SealingKey) throws(Finding) -> [BackupRecord] {
     var records: [BackupRecord] = []
     var place = 0
@@ -157,7 +157,7 @@ struct BackupRecord {
     return records.dropLast()
   }
 
-  /// The records as a backup, with a last one that counts them.
+  /// Seals the records as a backup, with a last record that holds their number.
   static func sealed(_ records: [BackupRecord], _ key: SealingKey) throws(Finding) -> [UInt8] {
     var bytes: [UInt8] = []
     let end = BackupRecord(kind: .end, values: [.integer(Int64(records.count))])
@@ -178,14 +178,14 @@ struct BackupRecord {
   }
 }
 
-/// One thing that is done to what a backup says: what, to which record, to which of its values, and one byte more.
+/// One edit of a backup's records: the action, the record, the value in it, and one more byte.
 struct RecordEdit {
   private let action: UInt8
   private let record: UInt8
   private let value: UInt8
   private let extra: UInt8
 
-  /// The edits that bytes say, four a piece.
+  /// Parses edits of four bytes each.
   static func all(_ bytes: ArraySlice<UInt8>) -> [RecordEdit] {
     var edits: [RecordEdit] = []
     var rest = bytes

@@ -4,7 +4,7 @@ import IdentityClient
 import IdentityCore
 import IdentityWire
 
-/// What the client reads: answers of whatever is at the socket, and files of earlier systems. The first byte says which.
+/// The inputs of the client: answers of an unknown server, and files of earlier systems. The first byte chooses.
 final class ClientTarget: FuzzTarget {
   init() throws {}
 
@@ -19,7 +19,7 @@ final class ClientTarget: FuzzTarget {
     }
   }
 
-  /// An answer is shown without any character that cannot be seen, and as JSON in one line.
+  /// Checks that an answer is shown without hidden characters, and as JSON in one line.
   private func answer(_ bytes: [UInt8]) throws(Finding) {
     var rows: [ReplyLine.Content] = []
     for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
@@ -52,7 +52,7 @@ final class ClientTarget: FuzzTarget {
     }
   }
 
-  /// A file gives a UUID that stands in it, or none.
+  /// Checks that a file yields a valid UUID or an error.
   private func fields(_ bytes: [UInt8]) throws(Finding) {
     let file = FieldFile(bytes)
     for name in [nil, "uuid", "DEVICE_ID"] {
@@ -66,13 +66,13 @@ final class ClientTarget: FuzzTarget {
     }
   }
 
-  /// A header that is read is the one that would be written.
+  /// Checks that a header that parses is written back byte for byte.
   private func header(_ bytes: [UInt8]) throws(Finding) {
     guard let header = try? BackupHeader(parsing: bytes) else { return }
     try require(header.line == bytes + [UInt8(ascii: "\n")], "a header is read that would be written otherwise")
   }
 
-  /// What the client writes for words is read as these words.
+  /// Checks that a request line of the client parses to the same words.
   private func request(_ bytes: [UInt8]) throws(Finding) {
     guard let text = Text(validating: bytes), text.bytes.count < 4_096 else { return }
     let words = "\(text)".split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

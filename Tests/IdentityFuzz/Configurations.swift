@@ -1,11 +1,11 @@
 import ConfigurationFiles
 
-/// The content of `identityd.conf`, up to the table of its settings: what is read stands in the file, on its line.
+/// The content of `identityd.conf`, up to the table of settings. Each setting must be on its line of the file.
 final class ConfigurationTarget: FuzzTarget {
   init() throws {}
 
   func run(_ input: [UInt8]) throws {
-    // A byte order mark is no part of the text, even with white space before it.
+    // A byte order mark is not part of the text, even after white space.
     let mark: [UInt8] = [0xef, 0xbb, 0xbf]
     let indented = input.drop { $0 != UInt8(ascii: "\n") && Self.isSpace($0) }
     let text = indented.starts(with: mark) ? indented.dropFirst(mark.count) : indented
@@ -27,7 +27,7 @@ final class ConfigurationTarget: FuzzTarget {
     }
   }
 
-  /// The name begins the line, and the value follows the mark.
+  /// Checks that the line begins with the name, and that the value follows `=` or `:`.
   private func check(_ setting: Setting, _ line: [UInt8]) throws(Finding) {
     let text = line.drop { Self.isSpace($0) }
     try require(text.starts(with: setting.name.utf8), "\(setting) has another name")
@@ -37,8 +37,8 @@ final class ConfigurationTarget: FuzzTarget {
       rest.dropFirst().drop { Self.isSpace($0) }.starts(with: setting.value.utf8), "\(setting) has another value")
   }
 
-  /// The last section that begins above a line, as far as libinih keeps its name (MAX_SECTION): no section of ours is as
-  /// long.
+  /// Returns the last section that begins above a line, as libinih keeps its name (MAX_SECTION). No section of the
+  /// daemon has so long a name.
   private func section(above line: Int, _ lines: [ArraySlice<UInt8>]) -> String {
     for candidate in lines.prefix(line - 1).reversed() {
       let text = candidate.drop { Self.isSpace($0) }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Every input that a fuzzer found worth keeping, tried once more.
+/// Runs every saved input of the fuzzers again.
 @Suite struct CorpusTests {
   @Test(arguments: fuzzTargets.keys.sorted())
   func `nothing in the corpus goes wrong any more`(name: String) throws {

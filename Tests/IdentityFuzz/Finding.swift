@@ -1,32 +1,32 @@
-/// Something that must not be: what libFuzzer keeps the input for.
+/// A violated requirement. libFuzzer saves the input that led to it.
 struct Finding: Error, CustomStringConvertible {
   let description: String
 
   init(_ description: String) { self.description = description }
 }
 
-/// Requires what always holds, whatever the input is.
+/// Requires a condition that must hold for every input.
 func require(_ holds: Bool, _ what: @autoclosure () -> String) throws(Finding) {
   guard holds else { throw Finding(what()) }
 }
 
-/// Requires that something is there.
+/// Requires a value that is not nil.
 func require<Value>(_ value: Value?, _ what: @autoclosure () -> String) throws(Finding) -> Value {
   guard let value else { throw Finding(what()) }
   return value
 }
 
-/// One kind of input that comes from outside, and what holds for every such input.
+/// One kind of external input, and the requirements on every such input.
 protocol FuzzTarget {
-  /// Makes what all its runs need, once.
+  /// Creates the state that all runs share.
   init() throws
-  /// Takes one input.
+  /// Runs one input.
   ///
-  /// - Throws: what went wrong with it. An input that is refused as it should be is nothing wrong.
+  /// - Throws: the fault. A correct refusal of an input is not a fault.
   func run(_ input: [UInt8]) throws
 }
 
-/// Every target by its name, which is also that of the folder of its corpus.
+/// Every target by its name, which is also the name of its corpus folder.
 var fuzzTargets: [String: any FuzzTarget.Type] {
   [
     "lines": LineTarget.self,

@@ -1,15 +1,15 @@
 import IdentityCore
 
-/// Somebody who knows nothing but the events, and all of them.
+/// A state built from all events alone.
 ///
-/// What follows from them is what a snapshot would say: no change is without its event, no event without its change.
+/// It must equal a snapshot: each change has its event, and each event has its change.
 struct Follower {
   private var values: [String: String] = [:]
   private var devices: [String] = []
   private var account = ""
   private var last: Int64 = 0
 
-  /// Takes the next event.
+  /// Applies the next event.
   mutating func take(_ event: Event) throws(Finding) {
     try require(event.sequence == last + 1, "event \(event.sequence) follows \(last)")
     last = event.sequence
@@ -21,7 +21,7 @@ struct Follower {
       if event.name == "suspect" { return }
       let key = Self.key(event.topic, attributes)
       let ends = ["ended", "uninstalled", "deleted"].contains("\(event.name)")
-      // What begins was not there, and what ends was.
+      // A value that begins must not exist yet, and a value that ends must exist.
       let begins = ["created", "installed", "added"].contains("\(event.name)")
       let isThere = values[key] != nil
       try require(
@@ -40,10 +40,10 @@ struct Follower {
     }
   }
 
-  /// The store was sealed: what is known of versions goes without a word, because nobody is left to be told.
+  /// Drops all versions when the store is sealed. Their end has no event.
   mutating func seal() { values = values.filter { !$0.key.hasPrefix("version") } }
 
-  /// Compares with what is in force.
+  /// Compares the state with the current values of a registry.
   func check(_ registry: Registry) throws(Finding) {
     let root = Peer(userID: 0, groupID: 0, processID: 1, isAdmin: true)
     let reply = registry.snapshot(of: Set(Topic.allCases), for: root)
@@ -75,7 +75,7 @@ struct Follower {
     }
   }
 
-  /// What tells one value of a topic from another.
+  /// Returns the key that identifies a value of a topic.
   private static func key(_ topic: Topic, _ attributes: [String: String]) -> String {
     let names =
       switch topic {
@@ -89,8 +89,8 @@ struct Follower {
     return topic.rawValue + names.map { " \($0)=\(attributes[$0] ?? "")" }.joined()
   }
 
-  /// What is told of it: not what was before, nor an app's vendor, which a manifest may change without a word. Of versions
-  /// only that there is one: the same may be written in two ways.
+  /// Returns the attributes to compare. Leaves out earlier values, and an app's vendor, which a manifest may change
+  /// without an event. Of a version, compares only its existence: equal versions may be written in two ways.
   private static func text(_ topic: Topic, _ attributes: [Event.Attribute]) -> String {
     if topic == .version { return "" }
     return attributes.filter { attribute in
@@ -101,7 +101,7 @@ struct Follower {
 }
 
 extension Reply.Value {
-  /// As it is written, but for quotes.
+  /// The text of the value, without quotes.
   var asText: String {
     switch self {
     case .text(let text): "\(text)"

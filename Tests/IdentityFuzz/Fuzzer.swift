@@ -1,6 +1,6 @@
 import Glibc
 
-/// What libFuzzer's main calls. The target is the one that IDENTITYD_FUZZ_TARGET names.
+/// The entry point that libFuzzer's main calls. IDENTITYD_FUZZ_TARGET names the target.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   do {
@@ -25,7 +25,7 @@ nonisolated(unsafe) private let target: any FuzzTarget = {
   }
 }()
 
-/// A fault that only somebody finds who sees which way each input took: packaging/fuzz trusts no fuzzer that does not.
+/// A fault that only a fuzzer with coverage feedback finds. packaging/fuzz rejects a fuzzer that does not find it.
 private final class PlantedTarget: FuzzTarget {
   func run(_ input: [UInt8]) throws {
     guard input.count > 3, input[0] == UInt8(ascii: "b") else { return }

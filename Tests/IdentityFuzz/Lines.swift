@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 
-/// Request lines as they come out of the socket: whatever they hold, each is a command or is refused in one line.
+/// Request lines from the socket. Each must parse to a command, or be refused in one line.
 final class LineTarget: FuzzTarget {
   private let table = VerbTable()
   private let memory: SecretMemory
@@ -56,7 +56,7 @@ final class LineTarget: FuzzTarget {
     Result { () throws(Refusal) in try table.command(parser, in: line.span, by: peer, secrets: intake) }
   }
 
-  /// The words in the daemon's own writing.
+  /// Returns the words in the daemon's own encoding.
   private func rewritten(_ line: [UInt8], _ parser: WordParser) throws(Finding) -> [UInt8] {
     var output: [UInt8] = []
     var end = 0
@@ -79,7 +79,7 @@ final class LineTarget: FuzzTarget {
     return output
   }
 
-  /// The guarded memory reads a secret as the plain reading does.
+  /// Checks that guarded memory decodes a secret like the plain decoder.
   private func requireSame(_ plain: Result<Command, Refusal>, _ guarded: Result<Command, Refusal>) throws(Finding) {
     switch (plain, guarded) {
     case (.success(let plain), .success(let guarded)):
@@ -91,17 +91,17 @@ final class LineTarget: FuzzTarget {
       let opened = try? PlainIntake.decode(text[...])
       try require(opened == plain.bytes, "a secret is another one")
     case (.failure(let plain), .failure(let guarded)):
-      // Which of two faults is named may differ where a text is both too long and no Base64.
+      // If a text is both too long and not Base64, the two readers may report different faults.
       try require(plain.code == guarded.code || plain.secretFault && guarded.secretFault, "\(plain) or \(guarded)")
     default: throw Finding("\(plain) or \(guarded)")
     }
   }
 
-  /// No error text repeats what is named as a secret.
+  /// Checks that no error text repeats a secret.
   private func requireSilence(about line: [UInt8], _ parser: WordParser, in refusal: Refusal) throws(Finding) {
     for word in parser.words where word.isAttribute && parser.name(word, in: line.span) == "data" {
       let secret = parser.text(word, in: line.span)
-      // What is short may stand in a text by chance; and it is a secret only for a verb that takes one.
+      // A short secret may occur in a text by chance. `data=` is a secret only for a verb that takes one.
       guard secret.bytes.count >= 16, case .badArgument(let verb, _) = refusal,
         VerbTable.verbs.first(where: { $0.words == verb })?.attributes.contains(where: { $0.isSecret }) == true
       else { continue }
@@ -111,7 +111,7 @@ final class LineTarget: FuzzTarget {
 }
 
 extension Command {
-  /// The secret that came with it.
+  /// The secret in the command.
   fileprivate var secret: SealedSecret? {
     switch self {
     case .local(.beginRestore(let key)), .store(.backup(let key)): key
@@ -123,7 +123,7 @@ extension Command {
 }
 
 extension Result<Command, Refusal> {
-  /// Of a refusal the code alone: how much of a word its text repeats depends on how that was written.
+  /// Compares only the codes of refusals: the text repeats a word as it was written.
   fileprivate func isSame(as other: Self) -> Bool {
     switch (self, other) {
     case (.success(let own), .success(let other)): own == other

@@ -3,7 +3,7 @@ import IdentityCore
 
 @testable import AppManifests
 
-/// The content of an app's manifest: it is one, or is refused with its line.
+/// The content of an app's manifest. It must parse, or be refused with its line.
 final class ManifestTarget: FuzzTarget {
   init() throws {}
 
@@ -13,7 +13,7 @@ final class ManifestTarget: FuzzTarget {
       let settings = try INIFile.parse(input, file: "org.example.app")
       let manifest = try Manifest(of: "org.example", settings, ignored: &ignored)
       try check(manifest)
-      // What is known is taken and what is not is told of: nothing is passed over.
+      // Every setting must be either known or reported as ignored.
       let known = settings.count { setting in
         setting.section == "App" && ManifestSetting.all.contains { $0.name == setting.name }
       }
@@ -36,7 +36,7 @@ final class ManifestTarget: FuzzTarget {
     try Self.require(manifest.users != .everyone || manifest.unit != nil, "everyone without a unit")
     try Self.require(manifest.users.names.count <= 64, "\(manifest.users.names.count) users")
     for user in manifest.users.names {
-      // A number, or nothing, would be another user than the one that is meant.
+      // A number, or an empty name, would mean another user.
       let isNumber = user.bytes.allSatisfy { (0x30...0x39).contains($0) }
       try Self.require(!isNumber && !user.bytes.contains(0x2f), "user \(user)")
     }
@@ -48,7 +48,7 @@ final class ManifestTarget: FuzzTarget {
 }
 
 extension Text {
-  /// Whether nothing in it could be taken for anything but a name: no colon, slash, space or line feed.
+  /// Whether the text is a plain name: no colon, slash, space or line feed.
   fileprivate var isPlainName: Bool {
     (1...Bound.nameLength).contains(bytes.count)
       && !bytes.contains { $0 <= 0x20 || $0 >= 0x7f || $0 == 0x3a || $0 == 0x2f }

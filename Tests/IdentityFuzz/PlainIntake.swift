@@ -1,6 +1,6 @@
 import IdentityCore
 
-/// Takes secrets in without any sealing, by the plainest reading of RFC 4648: four characters are three bytes.
+/// Accepts secrets without sealing them, with the simplest decoder for RFC 4648: four characters are three bytes.
 struct PlainIntake: SecretIntake {
   func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
     var memory = [UInt8](repeating: 0, count: Bound.lineLength)
@@ -29,7 +29,7 @@ struct PlainIntake: SecretIntake {
         bytes.append(UInt8(truncatingIfNeeded: bits >> count))
       }
     }
-    // What is left over says nothing, so there is one way to write it.
+    // The remaining bits must be zero, so that each secret has one encoding.
     guard bits & (1 << count - 1) == 0 else { throw .notBase64 }
     return bytes
   }

@@ -1,7 +1,7 @@
 import ConfigurationFiles
 import IdentityCore
 
-/// Versions: how they stand to each other, and os-release, which one of them comes from.
+/// Versions: their order, and os-release, from which the system's version comes.
 final class ReleaseTarget: FuzzTarget {
   init() throws {}
 
@@ -14,7 +14,7 @@ final class ReleaseTarget: FuzzTarget {
     let texts = input.split(separator: UInt8(ascii: "\n"), maxSplits: 3).prefix(3).map { Text(trusted: Array($0)) }
     guard texts.count == 3 else { return }
     for order in VersionOrder.allCases {
-      // The three in order of size, were it an order: each pair is then as it should be.
+      // Checks that the order is reflexive, antisymmetric and transitive.
       for first in texts {
         try require(order.compare(first, first) == .equal, "\(first) is not itself in order \(order)")
         for second in texts {

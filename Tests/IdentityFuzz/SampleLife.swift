@@ -1,20 +1,20 @@
 import IdentityCore
 import IdentityStore
 
-/// A life with something of everything, in a store: what was in force after each commit, and every secret.
+/// A sequence of changes of many kinds, committed to a store, with the registry after each commit and all secrets.
 struct SampleLife {
-  /// What was in force, oldest first.
+  /// The registries after each commit, oldest first.
   private(set) var states: [Registry] = []
   private var secrets: [UUID: [UInt8]] = [:]
-  /// Somebody who was told all of it.
+  /// The state built from all events.
   private(set) var follower = Follower()
 
-  /// What is in force at the end.
+  /// The registry at the end.
   var registry: Registry { states.last ?? Registry() }
 
   init() {}
 
-  /// Commits it, a change a time.
+  /// Commits all changes, one per commit.
   mutating func live(in store: inout Store, from start: Registry) throws {
     var registry = start
     let memory = try store.makeSecretMemory()
@@ -46,14 +46,14 @@ struct SampleLife {
     return .itemStored(item, sealed, .added)
   }
 
-  /// A change that fits behind everything.
+  /// Returns a change that is valid after all others.
   static func extra(after registry: Registry) -> RecordedChange {
     registry.record(.deviceListed(ListedDevice(value: uuid(999), added: time(99))), at: time(99))
   }
 
-  // MARK: What was served
+  // MARK: Checks of a store
 
-  /// Nothing was made up: each thing was just so at some time.
+  /// Checks that every served value existed at some time.
   func requireKnown(_ served: Registry) throws(Finding) {
     func known(_ what: String, _ isThere: (Registry) -> Bool) throws(Finding) {
       try require(states.contains(where: isThere), "\(what) was made up")
@@ -81,7 +81,7 @@ struct SampleLife {
     try require(!served.isSealed && served.lastEvent <= registry.lastEvent, "it is sealed, or events were made up")
   }
 
-  /// Every secret that can be read is the right one.
+  /// Checks that every readable secret is the right one.
   func requireSecrets(_ store: borrowing Store, _ served: Registry) throws {
     guard served.itemFault == nil, let reader = store.makeItemReader() else { return }
     let memory = try store.makeSecretMemory()
@@ -100,7 +100,7 @@ struct SampleLife {
     }
   }
 
-  // MARK: What happens
+  // MARK: The changes
 
   static func uuid(_ number: UInt64) -> UUID { UUID(high: 0x4000, low: 1 << 63 | number) }
   private static func time(_ seconds: Int64) -> Timestamp {
@@ -163,7 +163,7 @@ struct SampleLife {
 }
 
 extension Item {
-  /// Without what only the data key opens.
+  /// The item without its label and attributes, which only the data key decrypts.
   fileprivate var undescribed: Item {
     var item = self
     item.label = nil
@@ -173,7 +173,7 @@ extension Item {
 }
 
 extension Registry {
-  /// Whether everything that is stored is the same. Whether items can be used depends on their key, which is no part of it.
+  /// Whether all stored data is equal. Ignores whether items are usable, since that depends on their key.
   func isSame(as other: Registry) -> Bool {
     guard (itemFault == nil) != (other.itemFault == nil) else { return self == other }
     return apps == other.apps && history == other.history && scopes == other.scopes && devices == other.devices

@@ -3,15 +3,15 @@ import IdentityCore
 import IdentityStore
 import LinuxSystem
 
-/// A state directory in memory, whose files are put there before each run.
+/// A state directory in memory, whose files are set up before each run.
 final class Scratch {
   private let root: String
-  /// The state directory.
+  /// The path of the state directory.
   let state: String
 
-  /// Makes the folder, closed to all others.
+  /// Creates the folder with access for its owner alone.
   init() throws {
-    // A fuzzer that ends leaves its folder behind: packaging/fuzz names one that it removes.
+    // A fuzzer that ends leaves its folder behind, so packaging/fuzz names a folder that it removes.
     let base = unsafe getenv("IDENTITYD_FUZZ_SCRATCH").map { unsafe String(cString: $0) } ?? "/dev/shm"
     var template = Array("\(base)/identity-fuzz-XXXXXX".utf8CString)
     guard unsafe mkdtemp(&template) != nil else { throw Finding("mkdtemp: \(errno)") }
@@ -26,7 +26,7 @@ final class Scratch {
     unsafe rmdir(root)
   }
 
-  /// Puts these files there, and nothing else.
+  /// Replaces all files in the directory.
   func restore(_ files: [String: [UInt8]]) throws {
     let folder = try Folder(path: state)
     for name in try ConfigurationAccess.names(in: state) ?? [] { try folder.remove(name) }
@@ -39,7 +39,7 @@ final class Scratch {
     while written < bytes.count { written += try file.write(bytes, from: written) ?? 0 }
   }
 
-  /// Every file but the lock, which says who holds the folder and not what is in it.
+  /// Returns every file except the lock, which has no content of the store.
   func files() throws -> [String: [UInt8]] {
     let folder = try Folder(path: state)
     var files: [String: [UInt8]] = [:]
@@ -49,11 +49,11 @@ final class Scratch {
     return files
   }
 
-  /// The time and the machine of every start here.
+  /// The time and the machine of every start.
   static let start = Timestamp(milliseconds: 1_700_000_000_000)
   static let machine = MachineMarks(machineID: Array("a machine-id".utf8), hardware: Array("a hardware UUID".utf8))
 
-  /// Opens the store, lends it out, and lets go of it without closing it, as a kill would.
+  /// Opens the store, runs `body`, and releases the store without closing it, as a kill would.
   func withStore<Result>(on machine: MachineMarks = machine, _ body: (inout Store, StoreContent) throws -> Result)
     throws -> Result
   {

@@ -2,9 +2,9 @@ import IdentityCore
 import IdentityWire
 import TestSupport
 
-/// Whole sessions: lines of several peers, one after the other, and what happens to the machine and the manifests meanwhile.
+/// Whole sessions: request lines of several peers in turn, with actions on the machine and the manifests between them.
 ///
-/// The first byte of a line says whose it is, as in ``World/peer(_:)``; a line of `%` is something that happens.
+/// The first byte of a line names the peer, as in ``World/peer(_:)``. A line with `%` is such an action.
 final class SessionTarget: FuzzTarget {
   private let table = VerbTable()
 
@@ -45,14 +45,14 @@ final class SessionTarget: FuzzTarget {
   }
 }
 
-/// The state as the daemon has it, and beside it what is known of it in the plainest way.
+/// The registry as the daemon has it, and a simple model of its contents beside it.
 struct World {
   private(set) var registry = Registry()
   private var follower = Follower()
-  /// The secret of every item there should be.
+  /// The secret of every item that must exist.
   private var items: [ItemKey: [UInt8]] = [:]
   private var secrets: [UUID: SealedSecret] = [:]
-  /// What the manifests say that are there.
+  /// The current manifests.
   private var manifests: [Text: Manifest] = [:]
   private var now: Int64 = 1_700_000_000_000
   private var launches: Int32 = 10
@@ -60,7 +60,7 @@ struct World {
   private var hardware = 1
   private let numbers = Numbers()
 
-  /// Draws UUIDs, another each time.
+  /// Generates UUIDs, each one different.
   private final class Numbers {
     private var drawn: UInt64 = 0
 
@@ -70,14 +70,15 @@ struct World {
     }
   }
 
-  /// The first start.
+  /// Creates the state after a first start.
   init() {
     registry.apply(.machineRecorded(MachineRecord(fingerprint: fingerprint)))
   }
 
-  // MARK: Who is there
+  // MARK: Peers
 
-  /// Whom a byte names: root, two users, one of their services, and three apps, whether or not they have a manifest now.
+  /// Returns the peer that a byte names: root, two users, a user's service, or one of three apps, with or
+  /// without a manifest.
   func peer(_ name: UInt8) -> Peer? {
     switch name {
     case UInt8(ascii: "r"): peer("user:0", 0, isAdmin: true)
@@ -102,9 +103,10 @@ struct World {
     return Set([peer.app] + manifest.accessGroups)
   }
 
-  // MARK: What happens
+  // MARK: External actions
 
-  /// Manifests come and go, the clock moves, apps are launched anew, the daemon starts again, here or elsewhere.
+  /// Applies an action: new manifests, a later clock, a new launch of the apps, or a restart on this
+  /// machine or another.
   mutating func happen(_ what: [UInt8]) throws(Finding) {
     switch what.first {
     case UInt8(ascii: "m"): try survey(what.dropFirst())
@@ -122,7 +124,8 @@ struct World {
     }
   }
 
-  /// Has the manifests of the apps whose bits are set in the first byte, and they say what the second one's bits mean.
+  /// Installs the manifests of the apps whose bits are set in the first byte. The bits of the second byte
+  /// set their contents.
   private mutating func survey(_ bytes: ArraySlice<UInt8>) throws(Finding) {
     let (apps, says) = (bytes.first ?? 0, bytes.dropFirst().first ?? 0)
     var found: [Text: Manifest] = [:]
@@ -157,7 +160,7 @@ struct World {
     }
   }
 
-  /// The daemon stops, and starts with what it reads back.
+  /// Restarts the daemon with the data that it reads back.
   private mutating func restart() throws(Finding) {
     try checkReadBack()
     if registry.isSealed { self = World() }
@@ -177,13 +180,13 @@ struct World {
 
   // MARK: Requests
 
-  /// Carries a request out as the writer does, and checks the answer.
+  /// Carries out a request as the writer does, and checks the answer.
   mutating func carryOut(_ command: RegistryCommand, by peer: Peer) throws(Finding) {
     now += 1
     let early = Result { () throws(Refusal) in try registry.answer(command, for: peer, in: surroundings) }
     do throws(Refusal) {
       let decision = try registry.decide(command, context(peer))
-      // The loop answers what takes no change by itself: it has to say the same.
+      // The loop answers requests without a change, and its answer must equal the writer's.
       if case .success(let reply?) = early, reply != decision.reply || !decision.changes.isEmpty {
         throw .broken("the loop answers \(reply), and the writer \(decision)")
       }
@@ -205,7 +208,7 @@ struct World {
     }
   }
 
-  /// What an item request does, by the plainest reading.
+  /// Checks the effect of an item request against the model.
   private mutating func expect(_ command: RegistryCommand, _ decision: Decision, by peer: Peer) throws(Refusal) {
     guard case .item(let command) = command else { return }
     func key(_ name: ItemName) throws(Refusal) -> ItemKey {
@@ -241,7 +244,7 @@ struct World {
     try require(!isThere, "an item is not found that is there")
   }
 
-  /// No answer to an app tells of an item in a group that it may not use.
+  /// Checks that no answer tells an app of an item in a group that it may not use.
   func requireRights(_ lines: [ReplyLine], of peer: Peer) throws(Finding) {
     guard !peer.isAdmin else { return }
     let groups = groups(of: peer)
@@ -258,7 +261,7 @@ struct World {
     }
   }
 
-  /// A refusal is one that the rules have; `broken` is a fault of the daemon's.
+  /// Checks that a refusal is one of the rules'. `broken` is a fault of the daemon.
   private func refuse(_ refusal: Refusal) throws(Finding) {
     if case .broken(let what) = refusal { throw Finding(what) }
     try WireCheck.refusal(refusal, to: [])
@@ -297,7 +300,7 @@ struct World {
     try require(found && registry.count(of: scope) > 0, "\(scope) has \(value), which the history does not know")
   }
 
-  /// What is read back row by row is what was there.
+  /// Checks that the registry reads back row by row as it was.
   func checkReadBack() throws(Finding) {
     var read = Registry()
     read.restore(registry.apps.map { ($0.key, $0.value) })
@@ -315,7 +318,7 @@ struct World {
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
     if registry.isSealed { read.apply(.sealed) }
     read.resume(after: registry.lastEvent)
-    // What has gone is not read back, and a number that was its may come again; all else is equal.
+    // Deleted rows are not read back, and their numbers may be used again. All else must be equal.
     try require(
       read.apps == registry.apps && read.history == registry.history, "apps or identifiers are read otherwise")
     try require(read.scopes == registry.scopes, "what is in force is read otherwise")
@@ -366,7 +369,7 @@ struct World {
 }
 
 extension RegistryCommand {
-  /// Whether it only says what would be.
+  /// Whether the command changes nothing.
   fileprivate var isTrial: Bool {
     switch self {
     case .renew(_, app: _, dryRun: true), .migrate(_, _, app: _, commits: false, forces: _): true

@@ -1,12 +1,13 @@
 import IdentityCore
 import IdentityStore
 
-/// Files of a store that something else wrote to: what is served is what was stored, or the damage is named.
+/// Damaged files of a store. The store must serve the data as it was stored, or report the damage.
 ///
-/// The input is a byte that says which store, closed or killed, and edits of six bytes each, as in ``FileEdit``.
+/// The first byte of the input chooses the closed or the killed store. Edits of six bytes each follow,
+/// as in ``FileEdit``.
 final class StoreTarget: FuzzTarget {
   private let scratch: Scratch
-  /// The files of the store that was closed, and of the one that was killed.
+  /// The files of the closed store, and of the killed one.
   private let stores: [[String: [UInt8]]]
   private let sample: SampleLife
   private let names = ["identityd.db", "identityd.db-wal", "witness.latest", "witness", "store.key", "master.key"]
@@ -44,7 +45,7 @@ final class StoreTarget: FuzzTarget {
     }
   }
 
-  /// Lives through a start, a change and one more start.
+  /// Runs a start, a change and another start.
   private func live(isWitnessed: Bool) throws {
     let after = try scratch.withStore { store, content -> Registry? in
       try sample.requireKnown(content.registry)
@@ -55,7 +56,8 @@ final class StoreTarget: FuzzTarget {
           store.commit([SampleLife.extra(after: content.registry)]) == content.condition, "damage takes a change")
         return nil
       }
-      // Without its latest witness a store may be an earlier one, as after a power cut; never one that never was.
+      // Without its latest witness, the store may have an earlier state, as after a power cut, but never a state that
+      // never existed.
       try require(
         content.registry.isSame(as: sample.registry)
           || !isWitnessed && sample.states.contains { $0.isSame(as: content.registry) },
@@ -74,21 +76,21 @@ final class StoreTarget: FuzzTarget {
         }
         return
       }
-      // A change may meet the damage that reading did not; then it is said.
+      // A change may find damage that reading did not. The store reports such damage.
       guard content.condition == .writable else { return }
       try require(content.registry.isSame(as: after), "another store is served at the next start")
     }
   }
 }
 
-/// One thing that is done to a file: which, what, where in three bytes, and one byte more.
+/// One edit of a file: the file, the action, the position in three bytes, and one more byte.
 struct FileEdit {
   let file: UInt8
   private let action: UInt8
   private let place: Int
   private let value: UInt8
 
-  /// The edits that bytes say.
+  /// Parses edits of six bytes each.
   static func all(_ bytes: ArraySlice<UInt8>) -> [FileEdit] {
     var edits: [FileEdit] = []
     var rest = bytes
@@ -111,7 +113,7 @@ struct FileEdit {
     case 2: return Array(file.prefix(place))
     case 3: for index in sector { file[index] = 0 }
     default:
-      // A sector of another place, or a page.
+      // Copies a sector or a page from another position.
       let length = value & 1 == 0 ? 512 : 4_096
       let source = Int(value >> 1) * length % file.count
       let target = place / length * length

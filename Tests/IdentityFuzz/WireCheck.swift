@@ -1,9 +1,9 @@
 import IdentityCore
 import IdentityWire
 
-/// What holds of everything that the daemon writes.
+/// Requirements on all output of the daemon.
 enum WireCheck {
-  /// A refusal is one line with a code of the protocol.
+  /// Checks that a refusal is one line with a code of the protocol.
   static func refusal(_ refusal: Refusal, to line: [UInt8]) throws(Finding) {
     var output: [UInt8] = []
     refusal.append(to: &output)
@@ -12,11 +12,11 @@ enum WireCheck {
       throw Finding("\(refusal) is not one line")
     }
     try require(ErrorCode(rawValue: "\(code)") == refusal.code, "\(code) is no code")
-    // So that no line can be made to grow: what is repeated of it is cut, and an escape is six bytes for one.
+    // Bounds amplification: quoted parts of a request are cut, and an escape takes six bytes for one.
     try require(text.bytes.count <= 4_096, "\(refusal.code) takes \(text.bytes.count) bytes for \(line.count)")
   }
 
-  /// A reply is rows and one final line, each of which a client reads as it was meant.
+  /// Checks that a reply consists of rows and one final line, and that a client parses each as intended.
   @discardableResult
   static func reply(_ reply: Reply, secret: [UInt8] = []) throws(Finding) -> [ReplyLine] {
     var output: [UInt8] = []
@@ -37,7 +37,7 @@ enum WireCheck {
     return lines
   }
 
-  /// An event is one line.
+  /// Checks that an event is one line.
   static func event(_ event: Event) throws(Finding) {
     var output: [UInt8] = []
     event.append(to: &output)
@@ -63,7 +63,7 @@ enum WireCheck {
     return lines
   }
 
-  /// What is read back has as many words and attributes, with the same texts.
+  /// Checks that the parsed lines have the words and attributes of the reply.
   private static func requireSame(_ reply: Reply, _ lines: [ReplyLine]) throws(Finding) {
     var texts: [Text] = []
     for part in reply.allParts {
@@ -88,11 +88,11 @@ enum WireCheck {
   }
 }
 
-/// The answers that take nothing but the request.
+/// The answer to a command that depends only on the request.
 struct LocalAnswer {
   let reply: Reply
 
-  /// Answers; nil for what takes more than the request.
+  /// Answers a command. Nil if the answer depends on more than the request.
   init?(_ command: LocalCommand) throws(Finding) {
     do throws(Refusal) {
       switch command {

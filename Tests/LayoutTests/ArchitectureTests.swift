@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// The architecture as a test: who may import whom, and what no file may hold.
+/// Tests of the architecture: permitted imports, and constructs that no file may contain.
 @Suite struct ArchitectureTests {
-  /// The layers, each target with the modules it may import. Imports run one way, down.
+  /// The layers: each target with the modules it may import. Imports point down only.
   static let allowed: [String: Set<String>] = [
     "IdentityCore": [],
     "IdentityWire": ["IdentityCore"],
@@ -34,7 +34,7 @@ import Testing
   func `a target imports only what lies below it`(target: String) throws {
     let files = try Tree.files(below: "Sources/\(target)", "swift")
     #expect(!files.isEmpty)
-    // What a catalog shows is code of those who use the target.
+    // Skips the code in DocC catalogs, which shows programs that use the target.
     for file in files where !file.contains(".docc/") {
       for line in try Tree.lines(file) {
         let words = line.split(separator: " ").map(String.init)

@@ -7,9 +7,9 @@ import LinuxSystem
 import Testing
 import identityctl
 
-/// The parts of the completions that the tables of verbs, commands and options write.
+/// The parts of the shell completions that are generated from the tables of verbs, commands and options.
 @Suite struct CompletionTableTests {
-  /// A shell, and how a word is quoted in it.
+  /// A shell with its quoting rules.
   enum Shell: String, CaseIterable {
     case bash = "identityctl.bash"
     case zsh = "_identityctl"
@@ -24,7 +24,7 @@ import identityctl
       }
     }
 
-    /// An array with these elements.
+    /// Returns an array definition with these elements.
     func array(_ name: String, _ elements: [String]) -> String {
       switch self {
       case .bash: "_identityctl_\(name)=(\n" + elements.map { "  \(quoted($0))\n" }.joined() + ")\n"
@@ -37,7 +37,7 @@ import identityctl
     }
   }
 
-  /// What stands for a value, and where such values come from.
+  /// The placeholders in usage texts, each with the source of its completions: `@` and a lookup, or a list of words.
   private static let attributes = [
     "S": "@service", "A": "@account", "ACCOUNT": "@account", "G": "@group", "ID": "@app",
   ]
@@ -49,7 +49,7 @@ import identityctl
     "PATH": "@file", "FILE": "@file", "FORM": UUIDFormat.allCases.map(\.rawValue).joined(separator: "|"),
   ]
 
-  /// What the completions know of a value, as the manual writes it: `4|7`, `ID|*`.
+  /// Returns the completions for a value from its usage text, such as `4|7` or `ID|*`.
   private static func values(_ usage: String, _ places: [String: String]) -> String {
     let known = usage.split(separator: "|").compactMap { part in
       part.contains(where: \.isUppercase) ? places[String(part)] : String(part)
@@ -61,7 +61,7 @@ import identityctl
     _ words: String, _ operands: [Verb.Operand], _ attributes: [Verb.Attribute], _ summary: String, _ shell: Shell
   ) -> String {
     let positional = operands.map { values($0.name, Self.operands) + ($0.repeats ? "..." : "") }
-    // Of attributes whose names the client chooses, only how they begin.
+    // For attributes whose names the client chooses, only the prefix.
     let named = attributes.map { $0.suffix == nil ? "\($0.name)=\(values($0.value, Self.attributes))" : $0.name }
     let fields = [words, positional.joined(separator: " "), named.joined(separator: " ")]
     return (fields + (shell == .bash ? [] : [summary])).joined(separator: ";")

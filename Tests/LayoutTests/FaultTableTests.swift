@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// The table of faults and attacks is a promise: each of its rows is kept by a test that carries its number, or a decision
-/// says why there is none.
+/// Tests that each row of the table of faults and attacks has a test that carries its number, or a decision that gives
+/// the reason why it has none.
 @Suite struct FaultTableTests {
   private static let article = "Sources/identityd/identityd.docc/Faults.md"
   private static let decisions = "Sources/identityd/identityd.docc/Decisions"
 
-  /// Every row there has to be: 1 to 54, and those that were put between.
+  /// The numbers of all rows: 1 to 54, and those that were inserted between them.
   private static let rows: [String] = (1...54).flatMap { row -> [String] in
     let between: [Int: String] = [
       20: "bcde", 25: "bcde", 30: "b", 32: "b", 36: "bcde", 40: "bcde", 41: "bcde", 42: "bcd",
@@ -15,7 +15,7 @@ import Testing
     return ["\(row)"] + (between[row] ?? "").map { "\(row)\($0)" }
   }
 
-  /// The rows of the article, each with what it says.
+  /// Returns the rows of the article, each with its proof.
   private func told() throws -> [(row: String, proof: Substring)] {
     try Tree.lines(Self.article).compactMap { line in
       guard let match = line.firstMatch(of: /^\| ([0-9]+[a-e]?) \| [^|]+ \| [^|]+ \| ([^|]+) \|$/) else { return nil }
@@ -23,13 +23,13 @@ import Testing
     }
   }
 
-  /// The numbers that a test's name begins with: `row 1: ` or `rows 1, 2 and 3: `.
+  /// Returns the row numbers at the beginning of a test's name: `row 1: ` or `rows 1, 2 and 3: `.
   private func numbers(in name: Substring) -> [String] {
     guard let match = name.firstMatch(of: #/^rows? ([0-9a-e, and]+): /#) else { return [] }
     return match.1.matches(of: /[0-9]+[a-e]?/).map { String($0.0) }
   }
 
-  /// The names of all tests with the rows that they carry.
+  /// Returns the names of all tests that begin with row numbers, with these numbers.
   private func carried() throws -> [(name: String, rows: [String])] {
     try Tree.files(below: "Tests", "swift").flatMap { file in
       try Tree.text(file).matches(of: /func\s+`(rows? [0-9][^`]*)`/).map { (String($0.1), numbers(in: $0.1)) }

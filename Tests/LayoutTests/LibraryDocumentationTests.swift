@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The documentation of the client library: its code is what the end-to-end tests compile and run.
+/// Tests of the client library's documentation: its code must be code that LibraryTests compiles and runs.
 @Suite struct LibraryDocumentationTests {
   private static let catalog = "Sources/IdentityClient/IdentityClient.docc"
   private static let compiled = "Tests/LibraryTests/Tutorial"
@@ -26,7 +26,7 @@ import Testing
     let compiled = try Tree.files(below: Self.compiled, "swift").map { try Self.trimmed(Tree.lines($0)) }
     var blocks = 0
     for file in try Tree.files(below: "Sources/IdentityClient", "md", "swift") {
-      // Those of the tutorial are compared as a whole.
+      // The files of the tutorial are compared as a whole.
       if file.contains("/Resources/") { continue }
       for block in Self.blocks(in: try Tree.lines(file)) {
         blocks += 1
@@ -64,10 +64,10 @@ import Testing
     }
   }
 
-  /// Where this build's modules are.
+  /// The folder of this build's modules.
   private static let build = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
 
-  /// The output of a program of the toolchain.
+  /// Returns the output of a program of the toolchain.
   private func output(_ command: [String]) throws -> (status: Int32, text: String) {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
@@ -106,7 +106,7 @@ import Testing
     lines.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
   }
 
-  /// The blocks between fences, without the marks of a comment.
+  /// Returns the code blocks between fences, without comment marks.
   private static func blocks(in lines: [Substring]) -> [[String]] {
     var blocks: [[String]] = []
     var block: [String]?

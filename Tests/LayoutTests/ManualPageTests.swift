@@ -1,23 +1,23 @@
 import Foundation
 import Testing
 
-/// The pages of the manual as a whole, and what they show of other files.
+/// Tests of the manual pages as a whole, and of the parts that show other files.
 @Suite struct ManualPageTests {
-  /// The pages, as `identityd.conf.5`.
+  /// The file names of the pages, such as `identityd.conf.5`.
   private static let pages =
     (try? Tree.files(below: "packaging/man", "1", "5", "7", "8").map { String($0.dropFirst(14)) }) ?? []
 
-  /// A page as people write it: `identityd.conf(5)`.
+  /// Returns the citation of a page, such as `identityd.conf(5)`.
   private static func written(_ page: String) -> String { "\(page.dropLast(2))(\(page.suffix(1)))" }
 
-  /// The project's own pages that a text refers to.
+  /// Returns the project's own pages that a text refers to.
   private func references(_ text: some StringProtocol) -> [String] {
     text.split(separator: "\n").compactMap { line in
       String(line).firstMatch(of: /\.(?:Pq )?Xr (identity[a-z.-]+) (\d)/).map { "\($0.1).\($0.2)" }
     }
   }
 
-  /// The lines of a page's SEE ALSO.
+  /// Returns the SEE ALSO section of a page.
   private func seeAlso(_ page: String) throws -> Substring {
     let text = try Tree.text("packaging/man/\(page)")
     let start = try #require(text.range(of: ".Sh SEE ALSO\n"), "\(page)")
@@ -87,7 +87,7 @@ import Testing
 
   private static let clients = ["client.sh", "client.py", "client.c"]
 
-  /// A line as a page has to have it to be shown as it is, and to be copied from there.
+  /// Escapes a line so that the page shows it unchanged and it can be copied from there.
   private func escaped(_ line: Substring) -> String {
     let plain = String(line).replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("'", with: "\\(aq")
       .replacing("`", with: "\\(ga").replacing("^", with: "\\(ha").replacing("~", with: "\\(ti")
@@ -113,7 +113,7 @@ import Testing
       #expect(page[start.upperBound..<finish.lowerBound] == block, "run the tests once with IDENTITYD_UPDATE_MANUAL=1")
       let file = Tree.root.appending(path: path).path
       let shown = try mandoc("-T", "ascii", "-O", "width=200", file).output
-      // The text of a page is indented.
+      // mandoc indents the text of a page.
       let expected = lines.map { $0.isEmpty ? "\n" : "     \($0)\n" }.joined()
       #expect(shown.contains("\n" + expected), "what is shown is not the file")
     }

@@ -3,9 +3,9 @@ import Foundation
 import IdentityWire
 import Testing
 
-/// The parts of the manual that the verb table writes.
+/// Tests of the parts of the manual that are generated from tables.
 @Suite(.serialized) struct ManualTests {
-  /// Set to write the manual's verb lists anew instead of comparing them.
+  /// Whether to rewrite the generated parts instead of comparing them.
   private let updates = ProcessInfo.processInfo.environment["IDENTITYD_UPDATE_MANUAL"] != nil
 
   /// The verb list in mdoc(7).
@@ -13,7 +13,7 @@ import Testing
     var text = ".Bl -tag -width Ds\n"
     for verb in VerbTable.verbs {
       text += ".It Ic \(escaped(verb.words))"
-      // Not Op, which takes in all that follows on its line.
+      // Not `Op`, which would enclose the rest of its line.
       for operand in verb.operands {
         text += operand.isOptional ? " Oo Ar \(operand.name) Oc" : " Ar \(operand.name)"
       }
@@ -34,7 +34,7 @@ import Testing
     return text + ".El\n"
   }
 
-  /// Text that mandoc shows as it is: no backslash, leading dot or dash is taken for its own.
+  /// Escapes backslashes, dashes and a leading dot or quote, so that mandoc shows the text unchanged.
   private func escaped(_ text: String) -> String {
     let plain = text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("…", with: "\\&...")
     return plain.hasPrefix(".") || plain.hasPrefix("'") ? "\\&\(plain)" : plain
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  /// A list for each audience, with who that is above it.
+  /// Returns a list for each audience, with a line above it that names the audience.
   private func lists<Element>(
     _ elements: [Element], of noun: String, _ audience: (Element) -> RowAudience, _ entry: (Element) -> String
   ) -> String {
@@ -76,7 +76,7 @@ import Testing
     return String(text.dropLast(".Pp\n".count))
   }
 
-  /// A line for each sentence.
+  /// Returns the text with each sentence on its own line.
   private func sentences(_ text: String) -> String { escaped(text).replacing(". ", with: ".\n") + "\n" }
 
   @Test(arguments: ["packaging/man/identityctl.1", "packaging/man/identityd-protocol.7"])
@@ -98,7 +98,7 @@ import Testing
     try compare(list + ".El\n", with: "CHECKS", in: "packaging/man/identityctl.1")
   }
 
-  /// Compares a generated part of a page, or writes it anew.
+  /// Compares a generated part of a page with its table, or rewrites it.
   private func compare(_ generated: String, with name: String, in path: String) throws {
     let begin = ".\\\" BEGIN \(name)\n"
     let end = ".\\\" END \(name)\n"

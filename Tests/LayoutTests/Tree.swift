@@ -5,7 +5,7 @@ enum Tree {
   static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// Files below a folder with one of these endings, as paths from the root.
+  /// Returns the files below a folder with one of these extensions, as paths from the root.
   static func files(below folder: String, _ endings: String...) throws -> [String] {
     let base = root.appending(path: folder)
     guard let walk = FileManager.default.enumerator(atPath: base.path) else { return [] }

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-/// What the shipped units promise.
+/// Tests of the shipped systemd units.
 @Suite struct UnitFileTests {
   private func settings(_ path: String) throws -> [String] {
     try Tree.lines(path).map(String.init).filter { !$0.hasPrefix("#") && $0.contains("=") }
@@ -12,7 +12,7 @@ import Testing
     for setting in ["Restart=on-failure", "RestartSec=200ms", "StartLimitIntervalSec=1min", "StartLimitBurst=30"] {
       #expect(service.contains(setting), "\(setting)")
     }
-    // What another start cannot cure is not tried again.
+    // Failures that a restart cannot fix are not retried.
     #expect(service.contains("RestartPreventExitStatus=64 76 78"))
     #expect(service.contains("Requires=identityd.socket"))
     #expect(try settings("systemd/identityd.socket").contains("Backlog=4096"))
@@ -36,18 +36,19 @@ import Testing
       #expect(metrics.contains(setting), "\(setting)")
     }
     #expect(metrics.filter { $0.hasPrefix("ReadWritePaths=") } == ["ReadWritePaths=-\(folder)"])
-    // One group: that of the unit, of the packages and of the configuration.
+    // The unit, the packages and the configuration must name the same group.
     #expect(try Tree.lines("systemd/identityd.sysusers").contains { $0.hasPrefix("g       identityd-monitor ") })
     #expect(try Tree.lines("packaging/identityd.conf").contains("#MonitorGroup=identityd-monitor"))
     #expect(try Tree.text("Sources/identityd/Configuration.swift").contains("\"identityd-monitor\""))
   }
 
-  /// The most memory that the bounds as shipped allow, in bytes, with rows in their dearest form: as `identityd(8)` and
-  /// <doc:0046-hardening> have it, in the same order.
+  /// The maximum memory that the default limits allow, in bytes by use, with rows in their most expensive form.
+  ///
+  /// `identityd(8)` and <doc:0046-hardening> list the uses in the same order.
   private var bounded: [(what: String, bytes: Int)] {
     let limits = Limits()
     let users = limits.connections / limits.connectionsPerUser
-    // An array that grows may take twice what is in it.
+    // A growing array may reserve twice the size of its contents.
     let buffers = 2 * (limits.lineLength + limits.outputPerConnection)
     return [
       ("items", limits.itemBytes + limits.items * 8_192),
@@ -72,7 +73,7 @@ import Testing
     let sum = bounded.reduce(0) { $0 + $1.bytes }
     #expect(sum <= gibibytes << 30, "\(bounded) are \(Double(sum) / 0x1p30) GiB")
     #expect(sum > (gibibytes << 30) * 4 / 5)
-    // The sum that the manual and the decision show, and the setting.
+    // The manual and the decision must show this sum and this setting.
     let shown = String(format(sum))
     for page in [
       "packaging/man/identityd.8", "Sources/identityd/identityd.docc/Decisions/0046-hardening.md",
@@ -83,7 +84,7 @@ import Testing
     #expect(try Tree.text("packaging/man/identityd.conf.5").contains(line))
   }
 
-  /// Bytes as gibibytes with one decimal.
+  /// Formats bytes as gibibytes with one decimal.
   private func format(_ bytes: Int) -> String {
     let tenths = (bytes * 10 + 1 << 29) >> 30
     return "\(tenths / 10).\(tenths % 10)"

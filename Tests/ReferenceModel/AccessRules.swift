@@ -1,14 +1,14 @@
-/// Who is there when access is tried, and what each has. Everybody who is there has an installation identifier, an item
-/// `s`/`a` in every group it may use, a token of `p` and version 1.
+/// The peers and targets of the access tests. Each app that is installed has an installation identifier, an item
+/// `s`/`a` in every access group that it may use, a token of provider `p`, and version 1.
 package struct AccessScene: Sendable {
-  /// One app, and a peer that is it.
+  /// One app, and a peer of this app.
   package struct Actor: Sendable, CustomStringConvertible {
     package let app: String
     package var user: Int = 990
     package var isAdmin = false
-    /// nil for an app without a manifest.
+    /// Nil for an app without a manifest.
     package var manifest: ReferenceModel.Manifest?
-    /// It was uninstalled while it was connected.
+    /// Whether the app was uninstalled while the peer was connected.
     package var isGone = false
 
     var groups: [String] { isGone ? [] : [app] + (manifest?.groups ?? []) }
@@ -17,8 +17,11 @@ package struct AccessScene: Sendable {
     package var description: String { app }
   }
 
-  /// By unit, of the same vendor with a device identifier of its own, of another vendor, gone; a system service and a
-  /// user without manifests, a service of that user's, another user; root, and an admin by group.
+  /// The peers, in order.
+  ///
+  /// With a manifest: an app, an app of the same vendor with its own device identifier, an app of another vendor, an
+  /// uninstalled app. Without a manifest: a system service, a user, a service of this user, another user, an admin by
+  /// group, and root.
   package static let actors: [Actor] = [
     Actor(app: "org.a", manifest: .init(vendor: "org.v", groups: ["org.shared"])),
     Actor(app: "org.b", manifest: .init(vendor: "org.v", device: "app", groups: ["org.shared"])),
@@ -29,38 +32,39 @@ package struct AccessScene: Sendable {
     Actor(app: "user:1003", user: 1_003, isAdmin: true), Actor(app: "user:0", user: 0, isAdmin: true),
   ]
 
-  /// The apps and groups that a request may name; nil where it names none.
+  /// The apps and groups that a request may name. Nil for a request that names none.
   package static let targets: [String?] = [nil, "org.shared", "org.media", "org.none"] + actors.map(\.app)
 
   static func actor(_ app: String?) -> Actor? { actors.first { $0.app == app } }
 }
 
-/// What the protocol says of who may ask something: one line at least for each verb.
+/// The access rights that the protocol gives for one request. Each verb has at least one rule.
 package struct AccessRule: Sendable, CustomStringConvertible {
-  /// Who may.
+  /// The peers that a request is granted to.
   package enum Grant: Sendable {
     case anybody
     case admins
-    /// Admins, for an app that is there.
+    /// Admins, if their own app is installed.
     case adminsOfApp
-    /// The app itself, and admins for any that is installed.
+    /// The app itself, and admins for any installed app.
     case app
     /// The app itself.
     case own
-    /// The app itself, and admins for any, also for one that is not installed any more.
+    /// The app itself, and admins for any app, also after it was uninstalled.
     case pastApp
-    /// Whoever may use the group.
+    /// Apps that may use the access group, and admins.
     case group
-    /// Whoever sees the device identifier that is shared.
+    /// Apps that share the device identifier, and admins.
     case sharing
-    /// The app itself, its user and admins, where it has no manifest.
+    /// The app itself, its user and admins, for an app without a manifest.
     case forgetting
   }
 
-  /// The request, without what it names.
+  /// The request line without its target.
   package let line: String
   package let grant: Grant
-  /// What is answered to who may: `OK`, or the code that the scene leads to; nil where only a daemon can say.
+  /// The answer to a peer with access: `OK`, or the error code that the scene leads to. Nil if only a running daemon
+  /// can tell.
   package let granted: String?
   package var description: String { line }
 
@@ -70,7 +74,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     self.granted = granted
   }
 
-  /// The whole line for a target; nil where the verb takes no such.
+  /// Returns the request line for a target. Nil if the verb takes no such target.
   package func line(naming target: String?) -> String? {
     guard let target else { return grant == .forgetting ? nil : line }
     switch grant {
@@ -81,7 +85,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     }
   }
 
-  /// `OK`, or the code that is answered.
+  /// Returns the expected answer: `OK`, or an error code. Nil if only a running daemon can tell.
   package func outcome(for peer: AccessScene.Actor, naming target: String?) -> String? {
     let other = AccessScene.actor(target)
     let isOwn = target == nil || target == peer.app
@@ -97,7 +101,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       if isOwn { return peer.isGone ? "not-found" : granted }
       if let target, peer.groups.contains(target) { return granted }
       if !peer.isAdmin { return "denied" }
-      // An admin may look in any group, and finds what is there.
+      // An admin may use any group, but an empty group has no items to return.
       let isEmpty = target == "org.none" || other?.isGone == true
       if isEmpty { return line.hasPrefix("item add") || line.hasPrefix("item put") ? "OK" : "not-found" }
       return granted

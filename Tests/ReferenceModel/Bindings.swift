@@ -1,27 +1,28 @@
-/// What stands for the symbols of a model: bound when first seen, and from then on the same.
+/// The values of a model's symbols. The first occurrence of a symbol binds its value.
 package struct Bindings: Sendable {
   private var values: [String: String] = [:]
   private var symbols: [String: String] = [:]
-  /// The last time there was, which none that comes later may be before.
+  /// The latest model time that is bound, with its value. A later model time must not have an earlier value.
   private var latest: (place: Int64, value: String) = (0, "")
 
   package init() {}
 
-  /// Whether an answer is what is expected; of an error only its code is.
+  /// Whether an answer matches the expected lines. Of an error, only the code is compared.
   package mutating func matches(_ expected: [String], _ answer: [String]) -> Bool {
     expected.count == answer.count && zip(expected, answer).allSatisfy { matches($0, $1) }
   }
 
-  /// Whether a line is what is expected.
+  /// Whether a line matches the expected line.
   package mutating func matches(_ expected: String, _ line: String) -> Bool {
     if expected.utf8.starts(with: "ERR ".utf8) { return line.utf8.starts(with: "\(expected) ".utf8) }
-    // Bytes, as everywhere: a name must not pass for another here either.
+    // Compares bytes, as the daemon does: `String` equality would accept a different name that
+    // is canonically equivalent.
     let (wanted, given) = (Self.words(expected), Self.words(line))
     guard wanted.count == given.count else { return false }
     return zip(wanted, given).allSatisfy { matches(word: $0, $1) }
   }
 
-  /// A line with the symbols' values in their places; nil where one has none yet.
+  /// Returns a line with each symbol replaced by its value. Nil if a symbol is not bound yet.
   package func line(_ text: String) -> String? {
     var words: [String] = []
     for word in text.split(separator: " ") {
@@ -51,14 +52,15 @@ package struct Bindings: Sendable {
   private mutating func bind(_ symbol: String, _ value: String) -> Bool {
     if let known = values[symbol] { return known == value }
     let isUUID = symbol.utf8.dropFirst().first == UInt8(ascii: "u")
-    // Two symbols are two things.
+    // Two symbols must have different values.
     guard symbols[value] == nil, !isUUID || value.utf8.count == 36 else { return false }
     values[symbol] = value
     symbols[value] = symbol
     return true
   }
 
-  /// Times of two requests may be the same, but not the other way round. The form makes their order that of the text.
+  /// Binds a time. Two requests may have the same time, but a later request must not have an earlier time. Times in
+  /// this format sort as text.
   private mutating func bind(time symbol: String, _ value: String) -> Bool {
     if let known = values[symbol] { return known == value }
     guard let place = Int64(symbol.dropFirst(2).dropLast()), value.utf8.count == 24 else { return false }

@@ -1,33 +1,35 @@
-// Apps, who may what, and who hears of it (protocol, sections 2, 7 and 8).
+// Apps, access rights and the audience of events: WHO IS ASKING and EVENTS in identityd-protocol(7).
 extension ReferenceModel {
-  /// Whom something concerns.
+  /// The peers that may see an event.
   enum Audience: Sendable {
-    /// Everybody who sees the device identifier that is shared.
+    /// All apps that share the device identifier.
     case sharing
     case vendor(String)
     case app(String)
     case group(String)
   }
 
-  /// Something that was told.
+  /// An event.
   package struct Event: Sendable {
-    /// The line.
+    /// The event line.
     package let text: String
-    /// Its topic.
+    /// The topic.
     package let topic: String
     let audience: Audience
   }
 
   // MARK: Rights
 
-  /// An app with a manifest is there while that is; any other comes with its first use.
+  /// Whether an app is installed, or can be installed by its first use. Only apps without a manifest can.
   func isThere(_ app: String) -> Bool { apps[app] != nil || isUnclaimed(app) }
 
   func isUnclaimed(_ app: String) -> Bool { app.utf8.contains(UInt8(ascii: ":")) }
 
   func vendor(of app: String) -> String { apps[app]?.manifest?.vendor ?? app }
 
-  /// Whose app a request is about.
+  /// Returns the app that a request concerns.
+  ///
+  /// - Parameter isRemembered: whether an uninstalled app with a history is accepted.
   func app(_ named: String?, isRemembered: Bool = false) throws(Fault) -> String {
     guard let named, named != peer.app else {
       guard isThere(peer.app) || isRemembered else { throw .notFound }
@@ -39,7 +41,7 @@ extension ReferenceModel {
     return named
   }
 
-  /// The access groups of an app: its own, and those of its manifest.
+  /// Returns the access groups of an app: its own, and those of its manifest.
   func groups(of app: String) -> [String] { isThere(app) ? [app] + (apps[app]?.manifest?.groups ?? []) : [] }
 
   func deviceScope(of app: String) -> Scope {
@@ -50,7 +52,7 @@ extension ReferenceModel {
     }
   }
 
-  /// Whether a peer could read what an event is about.
+  /// Whether a peer could read the subject of an event.
   func sees(_ peer: Peer, _ audience: Audience) -> Bool {
     if peer.isAdmin { return true }
     switch audience {
@@ -61,7 +63,7 @@ extension ReferenceModel {
     }
   }
 
-  /// Whether a peer hears of an event now.
+  /// Whether a peer receives an event now.
   package func hears(_ peer: Peer, _ event: Event) -> Bool { sees(peer, event.audience) }
 
   mutating func tell(_ topic: String, _ name: String, _ attributes: String, to audience: Audience) {
@@ -69,9 +71,9 @@ extension ReferenceModel {
     events.append(Event(text: text, topic: topic, audience: audience))
   }
 
-  // MARK: Coming and going
+  // MARK: Installation
 
-  /// The manifests are exactly these.
+  /// Replaces the set of all manifests.
   package mutating func install(_ found: [String: Manifest], at now: Int64) {
     self.now = now
     var left: Set<String> = []
@@ -91,7 +93,7 @@ extension ReferenceModel {
     for vendor in left.sorted() { endIfDeserted(vendor) }
   }
 
-  /// The first use of an app without a manifest installs it.
+  /// Installs an app without a manifest at its first use.
   mutating func use(_ app: String) { if apps[app] == nil { install(app, nil) } }
 
   private mutating func install(_ app: String, _ manifest: Manifest?) {
@@ -125,7 +127,7 @@ extension ReferenceModel {
       })
   }
 
-  /// A user may forget its own services too, which may be gone.
+  /// Forgets an app. A user may also forget its own services, which need not run.
   mutating func forget(_ app: String) throws(Fault) -> [String] {
     let isOwn = app == peer.app || app.hasSuffix("@\(peer.user)")
     guard isOwn || peer.isAdmin else { throw .denied }
@@ -138,7 +140,7 @@ extension ReferenceModel {
     return ["OK"]
   }
 
-  /// Everything that was stored for apps goes, and every identifier ends.
+  /// Ends every identifier and deletes all data stored for apps.
   mutating func seal() -> [String] {
     guard !isSealed else { return ["OK"] }
     for identifier in current { end(identifier.scope, "sealed") }
@@ -152,9 +154,9 @@ extension ReferenceModel {
   }
 }
 
-// What only a real daemon can say.
+// Facts that only a real daemon can tell.
 extension ReferenceModel {
-  /// The system's version is told at the first start: the line as it came.
+  /// Records the event of the system's version, as the daemon sent it at its first start.
   package mutating func tellOfSystem(_ line: String) {
     events.append(Event(text: line, topic: "version", audience: .sharing))
   }

@@ -1,8 +1,8 @@
 import Foundation
 
-// Identifiers, and the devices of the account (protocol, section 3).
+// Identifiers, and the devices of the account: IDENTIFIERS in identityd-protocol(7).
 extension ReferenceModel {
-  /// Whose identifier it is.
+  /// The owner of an identifier.
   struct Scope: Equatable, Sendable {
     let level: String
     let app: String?
@@ -33,7 +33,7 @@ extension ReferenceModel {
     let added: String
   }
 
-  /// What is in force, in the order in which it came.
+  /// The identifiers in force, in the order of their creation.
   var current: [Identifier] { identifiers.filter { $0.until == nil } }
 
   func current(_ scope: Scope) -> Identifier? { identifiers.first { $0.until == nil && $0.scope == scope } }
@@ -52,13 +52,13 @@ extension ReferenceModel {
     return scope.vendor.map { .vendor($0) } ?? .sharing
   }
 
-  /// `app=` and `vendor=` of a scope; an installation's vendor is its app's.
+  /// Returns `app=` and `vendor=` of a scope. The vendor of an installation is that of its app.
   func whose(_ scope: Scope) -> String {
     let vendor = scope.level == "installation" ? scope.app.map { self.vendor(of: $0) } : scope.vendor
     return said("app", scope.app) + said("vendor", vendor)
   }
 
-  // MARK: In force and out of it
+  // MARK: Changes
 
   mutating func end(_ scope: Scope, _ cause: String) {
     guard let place = identifiers.firstIndex(where: { $0.until == nil && $0.scope == scope }) else { return }
@@ -83,7 +83,7 @@ extension ReferenceModel {
     if scope == Scope("device") { list(value, previous) }
   }
 
-  /// This device is always in the list, in the place that it has.
+  /// Adds this device to the list of devices. A changed identifier keeps its position.
   private mutating func list(_ value: String, _ previous: String?) {
     let place = devices.firstIndex { $0.value == previous }
     if devices.contains(where: { $0.value == value }) {
@@ -97,7 +97,7 @@ extension ReferenceModel {
     }
   }
 
-  /// The identifier at the first use of a scope: what the machine-id gives comes only once.
+  /// Makes the identifier at the first use of a scope. The one derived from the machine-id is used only once.
   mutating func make(_ scope: Scope) {
     let fromMachine = "<u:\([scope.level, scope.app ?? "", scope.vendor ?? ""].joined(separator: ","))>"
     let isSpent = identifiers.contains { $0.scope == scope && $0.value == fromMachine }
@@ -127,7 +127,7 @@ extension ReferenceModel {
     let app = try app(request["app"])
     let scope = try scope(request.word(0), app)
     guard scope.level == "device" || apps[app] != nil else { throw .notFound }
-    // Nobody could link what is left of the old device identifier to the new one.
+    // Renewing the shared device identifier renews the others too: an old one would link it to its successor.
     let others = scope == Scope("device") ? current.map(\.scope).filter { $0.level == "device" && $0 != scope } : []
     guard request["dry-run"] != "yes" else {
       return rows(
@@ -202,7 +202,8 @@ extension ReferenceModel {
     return ["OK \(word(account))"]
   }
 
-  /// Another account has other devices; the first one takes over those that are listed.
+  /// Sets the account. The first account takes over the listed devices. Another account, or none, keeps
+  /// only this device.
   mutating func setAccount(_ name: String) throws(Fault) -> [String] {
     let isFirst = account.isEmpty && !name.isEmpty
     let goes = name == account && !name.isEmpty || isFirst ? [] : devices.map(\.value)
@@ -227,7 +228,7 @@ extension ReferenceModel {
       make(scope)
     }
     guard let own = current(scope) else { throw .notFound }
-    // Who has a device identifier of its own sees no other.
+    // An app with its own device identifier sees no other device.
     let listed = scope == Scope("device") ? devices : [Device(value: own.value, added: own.from)]
     return rows(
       listed.map {

@@ -1,12 +1,12 @@
-// Items (protocol, section 4).
+// Items: ITEMS in identityd-protocol(7).
 extension ReferenceModel {
   package struct Item: Sendable {
     let group: String
     let service: String
     let account: String
-    /// Who is charged for it.
+    /// The app that the item counts for.
     var owner: String
-    /// As Base64.
+    /// The secret, in Base64.
     var data: String
     var label: String?
     var described: [(name: String, value: String)]
@@ -15,7 +15,7 @@ extension ReferenceModel {
     var created: String
     var modified: String
 
-    /// What counts in a quota, in bytes.
+    /// The size that counts in a quota, in bytes.
     package var size: Int {
       let padding = data.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
       let texts = [group, service, account, label ?? ""] + described.flatMap { [$0.name, $0.value] }
@@ -30,13 +30,13 @@ extension ReferenceModel {
       + (item.onlyHere ? " this-device-only=yes" : "") + (item.whileInstalled ? " lifetime=installation" : "")
   }
 
-  // MARK: Which
+  // MARK: Groups and conditions
 
-  /// A group that the peer may not use is denied, whether there is anything in it or not.
+  /// Returns the access group of a request. A group that the peer may not use is denied even if it is empty.
   private func group(_ named: String?) throws(Fault) -> String {
     guard let named else { return try app(nil) }
     if peer.isAdmin || groups(of: peer.app).contains(named) { return named }
-    // Its own, and the manifest is gone.
+    // The peer's own group, after its manifest was removed.
     if named == peer.app { throw .notFound }
     throw .denied
   }
@@ -48,7 +48,8 @@ extension ReferenceModel {
     throw .notFound
   }
 
-  /// The places of those that meet every condition; an empty one means items without.
+  /// Returns the indices of the items that meet every condition. An empty condition matches items
+  /// without the attribute.
   private func places(_ request: Request) throws(Fault) -> [Int] {
     var groups: [String]?
     if request["group"] == "*" {
@@ -75,9 +76,9 @@ extension ReferenceModel {
     let place = try? place(request)
     guard place == nil || replaces else { throw .exists }
     try requireOpen()
-    // What an admin puts into another app's own group is that app's.
+    // An item that an admin puts into the own group of another app counts for that app.
     let owner = peer.isAdmin && apps[group] != nil ? group : peer.app
-    // Without its manifest an app is not there, whoever asks for it.
+    // The owner must be installed, even if an admin adds the item.
     guard isThere(owner) else { throw .notFound }
     let item = Item(
       group: group, service: request["service"] ?? "", account: request["account"] ?? "", owner: owner,
@@ -134,7 +135,8 @@ extension ReferenceModel {
 
   // MARK: Quotas
 
-  /// The apps of a user that have no manifest have one quota together; root's and the system's have each their own.
+  /// Returns the holder of an app's quota. A user's apps without a manifest share one quota. Apps of root and services
+  /// of the system have separate quotas.
   private func holder(_ app: String) -> String {
     guard isUnclaimed(app), let last = app.split(whereSeparator: { $0 == "@" || $0 == ":" }).last, let user = Int(last),
       user != 0
@@ -142,7 +144,7 @@ extension ReferenceModel {
     return "uid \(user)"
   }
 
-  /// What makes nothing bigger is always allowed.
+  /// Checks the quota. Replacing an item by one that is no larger is always allowed.
   private func requireRoom(for item: Item, at place: Int?) throws(Fault) {
     let holder = holder(item.owner)
     var others = items

@@ -1,6 +1,6 @@
-// `subscribe snapshot=yes` (protocol, section 7).
+// `subscribe snapshot=yes`: EVENTS in identityd-protocol(7).
 extension ReferenceModel {
-  /// The rows of the current values that a peer may see, of all topics; their order is nobody's concern.
+  /// Returns the rows of the current values that a peer may see, of all topics, in no particular order.
   package func snapshot(for peer: Peer) -> [String] {
     var rows: [String] = []
     for identifier in current where sees(peer, audience(of: identifier.scope)) {

@@ -1,4 +1,4 @@
-// Push tokens (protocol, section 6).
+// Push tokens: PUSH TOKENS in identityd-protocol(7).
 extension ReferenceModel {
   package struct Token: Sendable {
     let app: String
@@ -6,13 +6,13 @@ extension ReferenceModel {
     var value: String
     var environment: String?
     var topic: String?
-    /// The device identifier that a sender knows it by.
+    /// The device identifier that senders were last told.
     var device: String
     var isValid = true
     let created: String
     var changed: String
     var confirmed: String
-    /// When that was, in milliseconds.
+    /// The time of the last `token put`, in milliseconds.
     var heard: Int64
 
     fileprivate func says(_ request: Request) -> Bool {
@@ -38,7 +38,7 @@ extension ReferenceModel {
     try requireOpen()
     use(app)
     let scope = deviceScope(of: app)
-    // A sender has to know which device it is.
+    // The reply must name the device for the sender.
     if current(scope) == nil { make(scope) }
     let device = current(scope)?.value ?? ""
     guard let place = place(request.word(0), app) else {
@@ -96,9 +96,9 @@ extension ReferenceModel {
     return ["OK"]
   }
 
-  // MARK: What happens to them
+  // MARK: Events
 
-  /// The device identifier of a scope is another one: whoever sends has to know it.
+  /// Reports a changed device identifier of a scope to the senders of its tokens.
   mutating func rehome(_ scope: Scope) {
     guard let device = current(scope)?.value else { return }
     for place in tokens.indices where tokens[place].device != device && deviceScope(of: tokens[place].app) == scope {
@@ -113,7 +113,7 @@ extension ReferenceModel {
     tokens.removeAll(where: isMeant)
   }
 
-  /// Never the token itself: what stands in its place tells one from another.
+  /// The event never contains the token. A fingerprint identifies it instead.
   private mutating func tell(_ name: String, _ token: Token, from before: String? = nil) {
     let attributes =
       " app=\(token.app) provider=\(token.provider) device=\(token.device)\(said("previous-device", before))"

@@ -1,4 +1,4 @@
-// Versions of apps (protocol, section 5).
+// Versions of apps: VERSIONS in identityd-protocol(7).
 extension ReferenceModel {
   /// A version with its build.
   struct Release: Equatable, Sendable {
@@ -14,7 +14,7 @@ extension ReferenceModel {
     var last: String
   }
 
-  /// What a session said last, and what ran before the session began.
+  /// The last report of a session, and the release that ran before the session.
   struct Report: Sendable {
     let app: String
     let session: Int
@@ -29,7 +29,7 @@ extension ReferenceModel {
     let name: String
   }
 
-  /// The versions that the model is used with, and the place of each in the two orders.
+  /// The versions that requests use, with the rank of each in both orders.
   static let ranks: [(version: String, numeric: Int, linux: Int)] = [
     ("1", 1, 1), ("1.0", 1, 2), ("1.0.0", 1, 3), ("1.2~rc1", 2, 4), ("1.2", 2, 5), ("2", 3, 6), ("10", 4, 7),
   ]
@@ -61,7 +61,7 @@ extension ReferenceModel {
     words(report, installed.first { $0.app == report.app && $0.release == report.release }?.time)
   }
 
-  /// What a session is told that says this now.
+  /// Returns the report of a session that reports a release now.
   private func report(_ release: Release, _ app: String, _ session: Int) -> Report {
     let own = reports.last { $0.app == app && $0.session == session }
     if let own, own.release == release { return own }
@@ -81,7 +81,7 @@ extension ReferenceModel {
     if isKnown || request["dry-run"] == "yes" { return words(new) }
     try requireOpen()
     use(app)
-    // What is told is beside the report before, whichever session's that was.
+    // The event compares with the previous report of any session.
     let before = reports.last { $0.app == app }?.release
     if before != release {
       if let place = installed.firstIndex(where: { $0.app == app && $0.release == release }) {
@@ -97,14 +97,14 @@ extension ReferenceModel {
     }
     reports.removeAll { $0.app == app && $0.session == session }
     reports.append(new)
-    // The last 32 sessions are remembered.
+    // The daemon remembers the last 32 sessions of an app.
     if reports.filter({ $0.app == app }).count > 32, let oldest = reports.firstIndex(where: { $0.app == app }) {
       reports.remove(at: oldest)
     }
     return words(new)
   }
 
-  /// What this session said, else what was said last.
+  /// Returns the last report of this session, else the last report of any session.
   private func known(_ app: String) throws(Fault) -> Report {
     let all = reports.filter { $0.app == app }
     guard let found = all.first(where: { $0.session == peer.session }) ?? all.last else { throw .notFound }

@@ -1,21 +1,21 @@
 package import TestSupport
 
-// Requests that are worth asking: of few names, so that they meet.
+// Random requests. They use few names, so that many of them concern the same objects.
 extension ReferenceModel {
-  /// UUIDs that clients bring along.
+  /// UUIDs that clients supply.
   package static let given = (1...4).map { "55555555-5555-4555-8555-00000000000\($0)" }
-  /// The second and third of them as the secrets of items, and others.
+  /// Secrets in Base64, among them the second and third UUID of ``given``.
   private static let secrets = [
     "\"\"", "eA==", "c2VjcmV0", "c2VjcmV0", "eHh4eHh4eHh4eHh4eHh4eHh4eHg=",
     "NTU1NTU1NTUtNTU1NS00NTU1LTg1NTUtMDAwMDAwMDAwMDAy", "NTU1NTU1NTUtNTU1NS00NTU1LTg1NTUtMDAwMDAwMDAwMDAz",
   ]
 
-  /// A request that a peer may come up with.
+  /// Returns a random request.
   ///
   /// - Parameters:
-  ///   - apps: names of apps, whether they are there or not.
-  ///   - groups: access groups besides those.
-  ///   - tellsTime: whether a request may depend on the time that has passed.
+  ///   - apps: names of apps, installed or not.
+  ///   - groups: access groups besides those of the apps.
+  ///   - tellsTime: whether a request may depend on elapsed time.
   package func request(
     of apps: [String], groups: [String], tellsTime: Bool, _ random: inout SeededGenerator
   ) -> String {

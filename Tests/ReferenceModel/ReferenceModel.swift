@@ -1,10 +1,10 @@
-/// The daemon's state as the protocol has it, in the plainest way: arrays, gone through each time.
+/// A model of the daemon's state as the protocol describes it, in the simplest form: arrays with linear search.
 ///
-/// It takes request lines and says what the answer has to be, line by line. It shares no code with the daemon. What only
-/// the daemon can know stands in its answers as a symbol, which ``Bindings`` compares: `<u…>` for a UUID, `<t…>` for a
+/// It takes request lines and returns the expected answers, line by line, and shares no code with the daemon. A symbol
+/// stands for a value that only the daemon can know, and ``Bindings`` compares it: `<u…>` for a UUID, `<t…>` for a
 /// time, `<f…>` for any other word. An error is its code alone.
 package struct ReferenceModel: Sendable {
-  /// What a manifest says of an app.
+  /// The contents of an app's manifest.
   package struct Manifest: Equatable, Sendable {
     package var vendor: String
     package var device: String
@@ -19,14 +19,14 @@ package struct ReferenceModel: Sendable {
     }
   }
 
-  /// Who asks.
+  /// The peer of a request.
   package struct Peer: Sendable {
     package var app: String
     package var user: Int
-    /// `uid:N` or `unit:NAME`, as the history names it.
+    /// The author of the requests, in the form of the history: `uid:N` or `unit:NAME`.
     package var author: String
     package var isAdmin: Bool
-    /// Its session, by a number; nil where that cannot be told.
+    /// The number of the peer's session. Nil if the session cannot be determined.
     package var session: Int?
 
     package init(app: String, user: Int, author: String, isAdmin: Bool = false, session: Int? = nil) {
@@ -38,7 +38,7 @@ package struct ReferenceModel: Sendable {
     }
   }
 
-  /// Why something is refused: the code.
+  /// The error code of a refusal.
   enum Fault: String, Error {
     case denied
     case notFound = "not-found"
@@ -61,23 +61,23 @@ package struct ReferenceModel: Sendable {
   var reports: [Report] = []
   var claims: [Claim] = []
   package internal(set) var tokens: [Token] = []
-  /// All that was told, from number 1 on.
+  /// All events, from number 1 on.
   package internal(set) var events: [Event] = []
   package internal(set) var isSealed = false
-  /// How many items an app may have, and how many bytes.
+  /// The most items and the most bytes that a quota holder may have.
   package var itemQuota = (items: 1_000, bytes: 4_194_304)
-  /// Whether the device identifier comes from the machine-id.
+  /// Whether the device identifier is derived from the machine-id.
   package var hasMachine = true
-  /// Who asks now, and when.
+  /// The peer and the time of the current request.
   var peer = Peer(app: "", user: 0, author: "")
   var now: Int64 = 0
   private var drawn = 0
 
   package init() {}
 
-  /// What the answer to a request line has to be.
+  /// Returns the expected answer to a request line.
   ///
-  /// - Parameter now: when it is asked, in milliseconds; another one for each request.
+  /// - Parameter now: the time of the request in milliseconds, which differs for each request.
   package mutating func answer(_ line: String, by peer: Peer, at now: Int64) -> [String] {
     self.peer = peer
     self.now = now
@@ -136,22 +136,22 @@ package struct ReferenceModel: Sendable {
     return "<u\(drawn)>"
   }
 
-  /// Nothing follows a seal.
+  /// Refuses changes after `seal`.
   func requireOpen() throws(Fault) { if isSealed { throw .unavailable } }
 
-  /// Rows, and their number.
+  /// Returns rows, followed by their number.
   func rows(_ rows: [String]) -> [String] { rows.map { "* \($0)" } + ["OK \(rows.count)"] }
 
-  /// ` name=value`; nothing where there is none.
+  /// Returns ` name=value`, or an empty string if there is no value.
   func said(_ name: String, _ value: String?) -> String { value.map { " \(name)=\(word($0))" } ?? "" }
 
-  /// A value as it is written; none that the model is used with needs quotes.
+  /// Returns a value in its written form. The values of the model need no quotes, except the empty one.
   func word(_ value: String) -> String { value.isEmpty ? "\"\"" : value }
 }
 
-/// A request line in its parts. Quotes stand only around nothing.
+/// The parts of a request line. Quotes occur only as the empty word.
 struct Request {
-  /// `get`, `history`, `item add`: what comes behind `get` and `migrate` is an operand.
+  /// The verb, such as `get`, `history` or `item add`. The level after `get` or `migrate` is an operand.
   let verb: String
   let operands: [String]
   private(set) var attributes: [(name: String, value: String)] = []
@@ -180,7 +180,7 @@ struct Request {
 
   func word(_ place: Int) -> String { place < operands.count ? operands[place] : "" }
 
-  /// `attr.NAME=V`, by the names.
+  /// The attributes `attr.NAME=V`, sorted by name.
   var described: [(name: String, value: String)] {
     attributes.filter { $0.name.hasPrefix("attr.") }.map { (String($0.name.dropFirst(5)), $0.value) }
       .sorted { $0.name < $1.name }

@@ -1,6 +1,6 @@
 import Testing
 
-/// Start, stop, and the socket that is there before the daemon.
+/// Start and stop of the daemon, and its socket, which exists before it.
 extension SystemTests {
   @Test(arguments: Container.suites)
   func `the socket starts the daemon at the first connection`(suite: String) async throws {
@@ -29,7 +29,7 @@ extension SystemTests {
   func `row 49: a start returns only when the daemon serves`(suite: String) async throws {
     let system = try await Container.ready(suite)
     for _ in 0..<10 {
-      // In one script: nothing else gives the daemon time to come up between its start and the question.
+      // One script: separate commands would give the daemon time to start before the question.
       let states = try await system.shell(
         """
         systemctl stop identityd.service

@@ -6,21 +6,21 @@ import Testing
 extension SystemTests {
   private static let app = "org.example.greeter"
 
-  /// What the app has at one moment.
+  /// The data of the app at one moment.
   private struct Life: Equatable {
-    /// The identifier of its installation.
+    /// The identifier of the app's installation.
     let installation: String
-    /// What the service says to the world, with the same identifier.
+    /// The greeting of the service, which contains the same identifier.
     let greeting: String
-    /// What became of its version, and which it is.
+    /// The state of the app's version, with the version.
     let version: String
-    /// The accounts of its items, with what is kept of each.
+    /// The app's items, each with its account and its other attributes.
     let items: [String]
-    /// The token.
+    /// The push token.
     let token: String
   }
 
-  /// Builds the package, and brings it inside.
+  /// Builds the package and copies it into the system.
   private func bring(_ version: String, to system: Container) async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "identityd-greeter-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -43,8 +43,8 @@ extension SystemTests {
       items: items, token: try await ask("token get example app=\(Self.app)"))
   }
 
-  /// Does something, and returns the events of the app that it brings about: each its topic, what happened, and of which
-  /// item, to which version, or why.
+  /// Runs a script and returns the events of the app that it causes. Each has the topic and the name of the event, then
+  /// the cause, the item's account, or the versions.
   private func events(of script: String, on system: Container) async throws -> [String] {
     let last = try await system.shell("identityctl subscribe")
     try await system.shell(script)
@@ -89,7 +89,7 @@ extension SystemTests {
     #expect(first.items.count == 2)
     #expect(first.token == "1.0-\(first.installation)")
 
-    // A start changes nothing but what the version is relative to.
+    // A restart changes only the state of the version.
     let restarting = try await events(of: "systemctl restart greeter.service", on: system)
     #expect(restarting == [])
     let again = try await life(on: system)
@@ -110,12 +110,12 @@ extension SystemTests {
     #expect(downgraded.version == "downgraded 1.0")
     #expect(downgraded.token == first.token)
 
-    // The token belongs to the device, and goes along when that is another one.
+    // A new device identifier leaves the token valid and rehomes it.
     let renewed = try await events(of: "identityctl renew device", on: system)
     #expect(renewed == ["token rehomed"])
     #expect(try await life(on: system).token == first.token)
 
-    // A reboot is no event of the app.
+    // A reboot causes no event of the app.
     try await system.reboot()
     try await eventually("the greeter runs again") {
       try await system.attempt("systemctl is-active greeter.service").status == 0
@@ -140,7 +140,7 @@ extension SystemTests {
     #expect(start.status != 0)
     #expect(try await !system.shell("identityctl app list").contains("greeter"))
     try await system.shell("mv /root/manifest \(manifest)")
-    // Nobody has to start it: systemd tries again.
+    // systemd retries the start by itself.
     try await eventually("the greeter runs") {
       try await system.attempt("systemctl is-active greeter.service").status == 0
     }
@@ -153,7 +153,7 @@ extension SystemTests {
     try await system.shell("identityctl app list").split(separator: "\n").contains { $0 == Self.app }
   }
 
-  /// With the manifest goes what belongs to the installation, and the rest stays.
+  /// Removes the package: data bound to the installation must go, and all other data must stay.
   private func remove(from system: Container) async throws {
     let gone = "until ! identityctl app list | grep -qx \(Self.app); do sleep 0.02; done"
     let events = try await events(of: "dpkg --remove greeter; \(gone)", on: system)
@@ -167,7 +167,7 @@ extension SystemTests {
     }
   }
 
-  /// Installed again, it is another installation that finds the items of the one before.
+  /// Installs the package again: the new installation must find the items that outlived the old one.
   private func reinstall(on system: Container, after first: Life) async throws {
     let events = try await events(of: "dpkg --install \(package("1.1"))", on: system)
     #expect(

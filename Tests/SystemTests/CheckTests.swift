@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `identityctl check` of the system's daemon: what is broken is named, and the commands that are said mend it.
+/// `identityctl check` on the system's daemon: it must name each fault, and its commands must repair the fault.
 extension SystemTests {
-  /// Looks, and expects the exit status to say the same.
+  /// Runs the checks. The exit status must agree with the report.
   private func check(_ system: Container, asUser user: Int? = nil) async throws -> Diagnosis {
     let identity = user.map { "setpriv --reuid=\($0) --regid=\($0) --clear-groups " } ?? ""
     let outcome = try await system.attempt("\(identity)identityctl check --json")
@@ -13,18 +13,18 @@ extension SystemTests {
     return found
   }
 
-  /// Runs what mends a check, as root and with a copy of the state where that takes one.
+  /// Runs the repair command of a check as root, with the path of a copy of the state if the command needs one.
   private func mend(_ system: Container, _ entry: Diagnosis.Entry, copy: String = "") async throws {
     let command = try #require(entry.command(copy: copy), "\(entry)")
     try await system.shell("cd / && \(command)")
   }
 
-  /// Breaks something, and expects that check to say so with that command, which then mends it.
+  /// Breaks the system. The check must report the fault with this command, and the command must repair it.
   private func expect(
     _ system: Container, after script: String, _ name: String, _ result: String = "failed", mend command: String,
     asUser user: Int? = nil, copy: String = ""
   ) async throws {
-    // Nobody breaks and mends a system so often in so short a time but a test: systemd would refuse one start more.
+    // So many restarts in so short a time would exceed systemd's start limit.
     try await system.shell("systemctl reset-failed identityd.socket identityd.service || true; \(script)")
     let found = try await check(system, asUser: user)
     let entry = try found[name]
@@ -103,7 +103,7 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `a machine-id that is not this machine's own is set up anew by what is said`(suite: String) async throws {
     let system = try await reinstalled(suite)
-    // The journal is read by it: what comes after this test needs the one that the container booted with.
+    // The journal is stored under the machine-id: later tests need the one that the container booted with.
     try await system.shell("cp -a /etc/machine-id /root/machine-id")
     let setUp = "systemd-machine-id-setup && systemctl restart identityd.service"
     do {

@@ -1,20 +1,20 @@
 import Foundation
 import TestSupport
 
-/// How a program ended, and what it wrote.
+/// The exit status and the output of a program.
 struct Outcome: Sendable {
   let status: Int32
   let output: String
   let errors: String
 }
 
-/// The checkout that these tests belong to.
+/// The checkout of these tests.
 let checkout = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   .deletingLastPathComponent()
 
-/// Runs a program to its end, without blocking the thread: other tests go on.
+/// Runs a program until it exits, without blocking the thread, so that other tests go on.
 ///
-/// Its output goes through files, so that a process it leaves in the background holds nobody up.
+/// The output goes to files: a pipe would stay open as long as a background process of the program.
 func run(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) async throws -> Outcome {
   let folder = FileManager.default.temporaryDirectory.appending(path: "identityd-system-test-\(UUID().uuidString)")
   try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -29,7 +29,7 @@ func run(_ program: URL, _ arguments: [String], environment: [String: String] = 
   process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
   process.standardInput = FileHandle.nullDevice
   let handles = try [output, errors].map { try FileHandle(forWritingTo: $0) }
-  // Explicitly: a process that ended keeps what it was given, and with a thousand descriptors Foundation crashes.
+  // Closed explicitly: an ended Process keeps its handles, and Foundation crashes with a thousand descriptors.
   defer { for handle in handles { try? handle.close() } }
   process.standardOutput = handles[0]
   process.standardError = handles[1]
@@ -48,16 +48,16 @@ func run(_ program: URL, _ arguments: [String], environment: [String: String] = 
     errors: try String(contentsOf: errors, encoding: .utf8))
 }
 
-/// Waits for a condition to become true.
+/// Waits until a condition holds.
 ///
-/// - Throws: `what` was waited for in vain.
+/// - Throws: a failure that names `what`, after the time limit.
 func eventually(
   _ what: String, within limit: Duration = .seconds(60), _ condition: () async throws -> Bool
 ) async throws {
   let deadline = ContinuousClock.now + limit
   while try await !condition() {
     guard ContinuousClock.now < deadline else { throw Failure("in vain waited for this: \(what)") }
-    // A look inside a container takes a tenth of a second of a processor.
+    // One check inside a container takes a tenth of a second of CPU time.
     try await Task.sleep(for: .milliseconds(100))
   }
 }

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A real Debian system with a real systemd, in a container made by `packaging/container`.
+/// A real Debian system with a real systemd, in a container of `packaging/container`.
 struct Container: Sendable {
-  /// The Debian releases that are tested: systemd 252 and 257. Several runs may share them out among each other.
+  /// The Debian releases under test, with systemd 252 and 257. `IDENTITYD_SUITES` divides them among several runs.
   static let suites =
     ProcessInfo.processInfo.environment["IDENTITYD_SUITES"].map { $0.split(separator: " ").map(String.init) }
     ?? ["bookworm", "trixie"]
@@ -15,7 +15,7 @@ struct Container: Sendable {
 
   // MARK: Life
 
-  /// Boots a container, which ends with the test runner at the latest.
+  /// Boots a container, which is powered off at the latest when the test runner exits.
   fileprivate init(booting suite: String, showing files: [URL]) async throws {
     self.suite = suite
     let runner = ProcessInfo.processInfo.processIdentifier
@@ -24,8 +24,8 @@ struct Container: Sendable {
     try await tool(["up", name, suite, "-p", "\(runner)"] + shown)
   }
 
-  /// A container in the state that tests start from: the package installed as shipped, the daemon started anew, and
-  /// nothing left of what an earlier test set up.
+  /// Returns a container in the initial state of each test: the package as shipped, the daemon restarted, and the
+  /// settings of earlier tests removed.
   static func ready(_ suite: String) async throws -> Container {
     let container = try await Containers.shared.container(suite)
     try await container.shell(
@@ -42,10 +42,10 @@ struct Container: Sendable {
     return container
   }
 
-  /// Reboots in an orderly way.
+  /// Reboots the system in an orderly way.
   func reboot() async throws { try await tool(["reboot", name]) }
 
-  /// Kills everything inside at once and boots again.
+  /// Kills all processes of the system at once and boots it again.
   func crash() async throws { try await tool(["crash", name]) }
 
   @discardableResult
@@ -59,29 +59,29 @@ struct Container: Sendable {
 
   // MARK: Inside
 
-  /// Where the packages under test are.
+  /// The folder of the packages under test.
   static let packages = "/packages"
   /// Installs the Debian packages, or upgrades to them.
   static let install = "dpkg --install \(packages)/*.deb"
-  /// Removes both with all that they left.
+  /// Purges both packages with all that they left.
   static let purge = "dpkg --purge identityd identityd-client"
 
-  /// Where tests put drop-ins of the unit, for this boot only.
+  /// The folder for drop-ins of the unit, which last for this boot only.
   static let dropIns = "/run/systemd/system/identityd.service.d"
-  /// Where tests put configuration.
+  /// The folder for configuration files of tests.
   static let configurations = "/etc/identityd/identityd.conf.d"
 
-  /// Where tests put manifests.
+  /// The folder for manifests of tests.
   static let manifests = "/etc/identityd/apps.d"
 
-  /// Runs a shell script inside as root, in a transient service, however it may end.
+  /// Runs a shell script inside as root, in a transient service, whether it succeeds or fails.
   func attempt(_ script: String) async throws -> Outcome {
     try await run(Self.tool, ["exec", name, "/bin/sh", "-euc", script])
   }
 
-  /// Runs a shell script inside that has to succeed.
+  /// Runs a shell script inside, which must succeed.
   ///
-  /// - Returns: what it wrote, without the last end of line.
+  /// - Returns: its output, without the last line feed.
   @discardableResult
   func shell(_ script: String) async throws -> String {
     let outcome = try await attempt(script)
@@ -96,22 +96,22 @@ struct Container: Sendable {
     try await shell("mkdir -p \"$(dirname \(path))\"\ncat >\(path) <<'END'\n\(text)\nEND")
   }
 
-  /// Brings a file of this machine inside.
+  /// Copies a file of this machine into the container.
   func copy(_ file: URL, to path: String) async throws { try await tool(["copy", name, file.path, path]) }
 
-  /// Runs a shell script inside that only looks at something, in no unit.
+  /// Runs a read-only shell script inside, outside of any unit.
   private func look(_ script: String) async throws -> String {
     try await tool(["look", name, "/bin/sh", "-euc", script]).output.trimmingCharacters(in: .newlines)
   }
 
-  /// A property of a unit, as `systemctl show` has it.
+  /// Returns a property of a unit, as `systemctl show` prints it.
   func property(_ property: String, of unit: String = "identityd.service") async throws -> String {
     try await look("systemctl show --property=\(property) --value \(unit)")
   }
 
-  /// The identifiers that have to outlive this and that, of one and the same app.
+  /// Returns the persistent identifiers of an app, which is always the same one.
   ///
-  /// In a scope, which is no service: so the app is always `user:0`.
+  /// The client runs in a scope, which is not a service, so its app is always `user:0`.
   func identifiers() async throws -> Identifiers {
     let answers = try await shell(
       "systemd-run --quiet --scope sh -euc 'identityctl get device; identityctl get installation'")
@@ -120,22 +120,22 @@ struct Container: Sendable {
     return Identifiers(device: lines[0], installation: lines[1])
   }
 
-  /// What the daemon says of a client that `systemd-run` starts with these options.
+  /// Returns the daemon's `whoami` for a client that `systemd-run` starts with these options.
   func whoami(_ options: String) async throws -> Answer {
     try answer(await shell("systemd-run --quiet --wait --pipe --collect \(options) identityctl --json whoami"))
   }
 
-  /// Reads what `identityctl --json` wrote.
+  /// Parses the output of `identityctl --json`.
   func answer(_ json: String) throws -> Answer { try JSONDecoder().decode(Answer.self, from: Data(json.utf8)) }
 
   // MARK: The journal
 
-  /// The time inside, for ``journal(since:_:)``.
+  /// Returns the time inside, for ``journal(since:_:)``.
   ///
-  /// Not a cursor: with one and a filter, systemd 252 leaves out the first entry.
+  /// Tests use no cursor: with a cursor and a filter, systemd 252 leaves out the first entry.
   func now() async throws -> String { try await look("date +@%s.%6N") }
 
-  /// What the journal says of the daemon's units since then, one message a line.
+  /// Returns the journal's messages of the daemon's units since a time, one message per element.
   func journal(since time: String, _ options: String = "") async throws -> [String] {
     let text = try await look(
       """
@@ -146,20 +146,20 @@ struct Container: Sendable {
   }
 }
 
-/// Identifiers of the levels that are kept.
+/// The persistent identifiers of an app.
 struct Identifiers: Equatable {
   let device: String
   let installation: String
 }
 
-/// An answer, as `identityctl --json` writes it.
+/// An answer in the form of `identityctl --json`.
 struct Answer: Decodable {
   let ok: Bool
   let words: [String]
   let attributes: [String: String]
 }
 
-/// The containers of this run: one a suite, booted when the first test asks for it.
+/// The containers of this run: one per suite, booted when the first test asks for it.
 private actor Containers {
   static let shared = Containers()
   private var booting: [String: Task<Container, any Error>] = [:]

@@ -1,8 +1,8 @@
 import Testing
 
-/// What must not cost an identifier: crashes, hangs, reboots, and a second daemon.
+/// Failures that must not change an identifier: crashes, hangs, reboots, and a second daemon.
 extension SystemTests {
-  /// Waits until systemd has started another daemon than this one.
+  /// Waits until systemd has replaced a daemon by another.
   private func replacement(of daemon: String, on system: Container) async throws {
     try await eventually("another daemon is up") {
       let state = try await system.shell("systemctl show --property=ActiveState,MainPID --value identityd.service")
@@ -75,7 +75,7 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `row 10: when everything dies at once, what was told is kept`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    // Made anew, so that it is young when the system dies.
+    // Installed anew, so that the store is young when the system dies.
     try await system.shell("\(Container.purge); \(Container.install)")
     let before = try await system.identifiers()
     try await system.crash()

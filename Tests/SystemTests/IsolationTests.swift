@@ -2,13 +2,16 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `packaging/isolate`: a run of the tests leaves nothing behind, however it ends.
+/// `packaging/isolate`: a test run leaves nothing behind, however it ends.
 @Suite(.needs(Requirement.missingForContainers), .timeLimit(.minutes(5)))
 struct IsolationTests {
   private static let tool = checkout.appending(path: "packaging/isolate")
 
-  /// Makes one of each thing that a run of the tests makes, writes the scratch folder's path into "$1", and ends with the
-  /// status "$2", or with none until it is killed. "$3" is an argument that its processes can be known by.
+  /// A script that creates one of each resource that a test run creates, and writes the path of its scratch
+  /// folder to "$1".
+  ///
+  /// It exits with status "$2", or waits to be killed if "$2" is empty. Its processes have the argument "$3"
+  /// as their mark.
   private static let script = """
     file=$TMPDIR/disk
     truncate --size=1M "$file"
@@ -56,14 +59,14 @@ struct IsolationTests {
     case let signal?: #expect(process.terminationStatus == 128 + signal)
     }
     let scratch = try folder.text("scratch")
-    // Only a script that was killed itself leaves the cleaning to its watcher.
+    // Only if the script itself was killed is the cleanup left to its watcher.
     if signal == SIGKILL {
       try await eventually("nothing is left") { try await left(by: scratch, marker).isEmpty }
     }
     #expect(try await left(by: scratch, marker) == [])
   }
 
-  /// All that is there of a run: its scratch folder, processes, loop devices, mounts and control groups.
+  /// Returns the leftovers of a run: its scratch folder, processes, loop devices, mounts and cgroups.
   private func left(by scratch: String, _ marker: String) async throws -> [String] {
     let script = """
       scratch=$(echo "$1")

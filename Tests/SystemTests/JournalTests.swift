@@ -1,10 +1,10 @@
 import Testing
 
-/// The real journal, when it hangs and when it is not there: it holds nobody up.
+/// The real journal, hung or absent: it must delay neither the daemon nor its clients.
 extension SystemTests {
   private static let missing = "Entries are missing here"
 
-  /// Has as many entries logged as its operand says, and fails where a request is not answered.
+  /// Causes as many log entries as its operand says, and fails if a request is not answered.
   private static let client = """
     use IO::Socket::UNIX;
     my ($count, $inFlight) = ($ARGV[0], 100);
@@ -18,12 +18,12 @@ extension SystemTests {
     }
     """
 
-  /// Starts the daemon with a watchdog that would notice if it waited.
+  /// Starts the daemon with a watchdog that would notice if the daemon blocked.
   private func watched(_ suite: String) async throws -> (system: Container, daemon: String) {
     let system = try await Container.ready(suite)
     try await system.write(Self.client, to: "/root/renew.pl")
     try await system.write("[Service]\nWatchdogSec=3s", to: "\(Container.dropIns)/watchdog.conf")
-    // What comes fast is taken whole, so that only the daemon drops.
+    // Lifts the journal's rate limit, so that only the daemon drops entries.
     try await system.write("[Journal]\nRateLimitBurst=0", to: "/run/systemd/journald.conf.d/all.conf")
     try await system.shell(
       "systemctl daemon-reload; systemctl restart systemd-journald.service; systemctl restart identityd.service")
@@ -36,7 +36,7 @@ extension SystemTests {
     #expect(try await system.property("ActiveState") == "active")
   }
 
-  /// How many renewals the journal has, and how many entries it says are missing, since then.
+  /// Returns the number of renewals in the journal since a time, and the number of entries reported as missing.
   private func logged(_ system: Container, since time: String) async throws -> (told: Int, missing: Int) {
     let entries = try await system.journal(since: time, "_SYSTEMD_UNIT=identityd.service")
     let missing = entries.filter { $0.contains(Self.missing) }
@@ -50,7 +50,7 @@ extension SystemTests {
   ) async throws {
     let (system, daemon) = try await watched(suite)
     let before = try await system.now()
-    // Longer than the watchdog waits.
+    // Longer than the limit of the watchdog.
     let outcome = try await system.attempt(
       """
       journal=$(systemctl show --property=MainPID --value systemd-journald.service)
@@ -70,7 +70,7 @@ extension SystemTests {
     try await system.shell("rm /run/systemd/journald.conf.d/all.conf")
   }
 
-  /// A shell script that runs while no journal is there, and none can be started.
+  /// Returns a shell script that runs `script` while the journal is stopped and cannot be started.
   private func withoutJournal(_ script: String) -> String {
     let sockets = "systemd-journald.socket systemd-journald-dev-log.socket systemd-journald-audit.socket"
     return """

@@ -1,17 +1,17 @@
 import Testing
 
-/// The key that encrypts the items: how it comes to the daemon, and what is left where it does not.
+/// The key that encrypts the items: its way to the daemon, and the consequences if it is missing.
 extension SystemTests {
   private static let key = "/etc/credstore.encrypted/identityd.key"
-  /// The key of systemd that decrypts it where there is no TPM2, and where tests put that out of the way.
+  /// systemd's key that decrypts the credential on a machine without a TPM2, and its place while a test hides it.
   private static let hostKey = "/var/lib/systemd/credential.secret"
   private static let hiddenHostKey = "/root/credential.secret"
-  /// The client in a scope, which is no service: so the app is always `user:0`, and the item the same one.
+  /// The client in a scope, which is not a service: its app is always `user:0`, so the item is always the same.
   private static let client = "systemd-run --quiet --scope identityctl"
   private static let putItem = "\(client) item put service=s account=a data=c2VjcmV0"
   private static let readItem = "\(client) item read service=s account=a"
 
-  /// A new installation that keeps one item, under a key in a file.
+  /// Returns a new installation with one item, under a master key in a file.
   private func systemWithItem(_ suite: String) async throws -> (system: Container, item: String) {
     let system = try await Container.ready(suite)
     try await system.shell(
@@ -27,12 +27,12 @@ extension SystemTests {
     return (system, item)
   }
 
-  /// What the daemon says its items are encrypted under.
+  /// Returns the source of the master key, as the daemon reports it.
   private func keyInUse(on system: Container) async throws -> String {
     try await system.shell("identityctl status | sed -n 's/^key=//p'")
   }
 
-  /// What is in the folder of encrypted credentials.
+  /// Returns the names in the folder of encrypted credentials.
   private func credentials(on system: Container) async throws -> String {
     try await system.shell("ls -A /etc/credstore.encrypted")
   }
@@ -75,7 +75,7 @@ extension SystemTests {
     let device = try await system.shell("identityctl get device")
     let key = try await system.shell("sha256sum \(Self.key)")
 
-    // Gone, and then another one: as on another machine.
+    // First without the host key, then with another one, as on another machine.
     for loss in ["mv \(Self.hostKey) \(Self.hiddenHostKey)", "systemd-creds setup"] {
       try await system.shell(loss)
       #expect(try await system.attempt("systemctl restart identityd-key.service").status != 0)
@@ -94,16 +94,16 @@ extension SystemTests {
       try await system.shell("[ ! -e /var/lib/identityd/master.key ]")
     }
 
-    // The unit of the key is tried again with each start of the daemon.
+    // Each start of the daemon tries the unit of the key again.
     try await system.shell("mv \(Self.hiddenHostKey) \(Self.hostKey); systemctl restart identityd.service")
     #expect(try await keyInUse(on: system) == "credential")
     #expect(try await system.shell(Self.readItem) == item)
     #expect(try await system.shell("systemctl is-system-running") == "running")
   }
 
-  /// Stands for a program that a script calls, and kills the script in place of the call with the number `$AT`.
+  /// Stands in for the programs that a script calls, and kills the script instead of running call number `$AT`.
   ///
-  /// Here and below nothing in braces is expanded: `systemd-run` would do it, before the shell.
+  /// Variables have no braces here and below: `systemd-run` would expand them before the shell does.
   private static let killer = """
     #!/bin/sh
     exec 7>>/root/killer/lock
@@ -116,7 +116,7 @@ extension SystemTests {
     exec "/usr/bin/$program" "$@"
     """
 
-  /// Whether the item is there as it was; what was done before, where it is not.
+  /// Defines `check`, which fails if the item has changed and prints the last killed call, and `restart`.
   private static let checkItem = """
     check() { [ "$(\(readItem) 2>&1)" = "$item" ] || { echo "$1: no item after: $(cat /root/killer/killed)"; return 1; }; }
     restart() { systemctl reset-failed; systemctl restart identityd-key.service identityd.service; }
@@ -129,7 +129,7 @@ extension SystemTests {
   {
     let (system, _) = try await systemWithItem(suite)
     try await system.write(Self.killer, to: "/root/killer/step")
-    // After each kill at first as after a reboot, with the files as they are, and then as after another run.
+    // After each kill, checks the state first as after a reboot, with the files as they are, then after another run.
     let output = try await system.shell(
       """
       \(Self.checkItem)
@@ -170,7 +170,7 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `nor is one lost at any moment in between`(suite: String) async throws {
     let (system, _) = try await systemWithItem(suite)
-    // What it started is killed with it.
+    // `timeout` kills the children of the script too.
     let output = try await system.shell(
       """
       mkdir -p /root/killer
@@ -197,12 +197,12 @@ extension SystemTests {
     try await system.shell("identityd-setup-key")
     #expect(try await system.property("UnitFileState", of: unit) == "static")
     #expect(try await system.property("MemorySwapMax") == "0")
-    // It looks at identityd.service too, where systemd before 253 does not know a line.
+    // This also checks identityd.service, which has a line that systemd before 253 does not know.
     let complaints = try await system.shell("systemd-analyze verify --man=no \(unit) 2>&1")
     #expect(complaints.split(separator: "\n").filter { !$0.hasSuffix("ignoring: notify-reload") } == [])
     let holder = try await system.property("MainPID", of: unit)
 
-    // A restart of the daemon asks no TPM2 for the key again.
+    // A restart of the daemon must not ask the TPM2 for the key again.
     try await system.shell("systemctl restart identityd.service; systemctl kill --signal=KILL identityd.service")
     try await eventually("the daemon is back") { try await system.property("ActiveState") == "active" }
     #expect(try await system.property("MainPID", of: unit) == holder)
@@ -211,10 +211,10 @@ extension SystemTests {
     try await eventually("the key is gone") { try await system.property("ActiveState", of: unit) == "inactive" }
     try await system.shell("[ ! -e /run/credentials/\(unit) ]")
 
-    // The daemon is what needs it; it comes back with the next start even where it was killed.
+    // The daemon requires the unit, so the daemon's next start brings it back, even after a kill.
     #expect(try await keyInUse(on: system) == "credential")
     try await system.shell("systemctl kill --signal=KILL \(unit)")
-    // Before systemd has noticed, a start finds it running.
+    // Until systemd has noticed the end, a start takes the unit for running.
     try await eventually("its end is noticed") { try await system.property("ActiveState", of: unit) == "failed" }
     try await system.shell("systemctl restart identityd.service")
     #expect(try await keyInUse(on: system) == "credential")
@@ -227,7 +227,7 @@ extension SystemTests {
     #expect(try await system.attempt("identityd-setup-key --sideways").status == 64)
     #expect(try await system.attempt("identityd-setup-key --rotate").status == 69)
 
-    // The items that are there need the file until the setup is run again.
+    // The existing items need the file until the setup is run again.
     try await system.shell("systemctl stop identityd.socket identityd.service; identityd-setup-key")
     #expect(try await system.attempt("identityd-setup-key --rotate").status == 69)
     try await system.shell("systemctl start identityd.socket")

@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// The timer that writes the figures for node_exporter.
+/// The timer that writes metrics for node_exporter.
 extension SystemTests {
-  /// Where the figures go.
+  /// The folder of the metrics.
   static let metricsFolder = "/var/lib/prometheus/node-exporter"
-  /// Makes the folder and its owner, as Debian's prometheus-node-exporter does.
+  /// Creates the folder and its owner, as Debian's prometheus-node-exporter does.
   static let prometheus = """
     getent passwd prometheus >/dev/null ||
       useradd --system --home-dir /var/lib/prometheus --shell /usr/sbin/nologin prometheus
@@ -48,7 +48,7 @@ extension SystemTests {
       try await system.shell("stat --format='%a %U' \(folder)/identityd.prom; ls \(folder)")
         == "644 prometheus\nidentityd.prom")
     #expect(try await system.property("Result", of: "identityd-metrics.service") == "success")
-    // In tenths: it fails above 0.5.
+    // In tenths: fails above an exposure of 0.5.
     try await system.shell(
       "systemd-analyze security --offline=true --no-pager --threshold=5 identityd-metrics.service")
     try await system.shell("systemctl disable --now identityd-metrics.timer; rm -r /var/lib/prometheus")
@@ -77,7 +77,7 @@ extension SystemTests {
     try await system.shell("\(Self.prometheus)\necho before >\(victim)")
     #expect(try await start())
 
-    // A link in the place of the file.
+    // A link in place of the file.
     try await system.shell("ln --symbolic --force \(victim) \(folder)/identityd.prom")
     let before = try await system.now()
     #expect(try await !start())
@@ -86,13 +86,13 @@ extension SystemTests {
     #expect(said.contains("\(folder)/identityd.prom"), "\(said)")
     #expect(try await isUntouched())
 
-    // A link in the place of the folder: its own folder is the user's too.
+    // A link in place of the folder: the user owns the folder's parent too.
     try await system.shell("mv \(folder) \(folder).real; ln --symbolic /etc \(folder)")
     #expect(try await !start())
     #expect(try await isUntouched())
     try await system.shell("rm \(folder); mv \(folder).real \(folder)")
 
-    // Links that come and go.
+    // Links that come and go during the writes.
     try await system.shell(
       """
       systemd-run --quiet --unit=metrics-attack --uid=prometheus --working-directory=\(folder) /bin/sh -c '

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Whose connection it is, over the life of the daemon.
+/// The owner of a connection, across restarts of the daemon.
 extension SystemTests {
   @Test(arguments: Container.suites)
   func `row 34: a process that ends while the daemon is down leaves nobody its connection`(suite: String)

@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The packages as files: how they are built, and what is in them.
+/// The packages as files: their build and their contents.
 @Suite(.serialized, .needs(Requirement.missingForPackages), .timeLimit(.minutes(10)))
 struct PackageBuildTests {
-  /// A file or folder as a package has it.
+  /// A file or folder in a package.
   private struct Entry: Hashable, CustomStringConvertible {
     let mode: String
     let owner: String
@@ -35,9 +35,9 @@ struct PackageBuildTests {
     return (daemon, client)
   }
 
-  /// Runs a script that has to succeed.
+  /// Runs a script, which must succeed.
   ///
-  /// - Returns: what it wrote, without the last end of line.
+  /// - Returns: its output, without the last line feed.
   @discardableResult
   private func bash(_ script: String, _ environment: [String: String] = [:]) async throws -> String {
     let always = ["IDENTITYD_BIN_DIR": programs.path, "TREE": checkout.path, "SCRATCH": scratch.path]
@@ -53,7 +53,7 @@ struct PackageBuildTests {
 
   @Test(arguments: ["build-deb", "build-rpm"])
   func `the packages are the same to the last bit, whoever builds them, where and when`(tool: String) async throws {
-    // Another folder, other times and modes of the sources, another time zone, language, home, mask and year.
+    // Varies the folder, times and modes of the sources, the time zone, the language, the home, the umask and the year.
     try await bash(
       """
       mkdir "$SCRATCH/a tree" "$SCRATCH/home" "$SCRATCH/temporary"
@@ -77,14 +77,14 @@ struct PackageBuildTests {
       """)
   }
 
-  // MARK: The same packages
+  // MARK: Equal contents
 
   @Test func `the RPMs have the files of the Debian packages, with the same bytes, owners and modes`() async throws {
     for (deb, rpm) in [(debs.daemon, rpms.daemon), (debs.client, rpms.client)] {
       let fromDebian = try await debianEntries(deb)
       let fromRPM = try await rpmEntries(rpm)
       #expect(fromRPM.contains { $0.path.hasSuffix(".gz") } && fromRPM.count > 2)
-      // Of folders an RPM lists those that are its own.
+      // An RPM lists only its own folders.
       #expect(fromRPM.subtracting(fromDebian) == [])
       let missing = fromDebian.subtracting(fromRPM).filter { !$0.mode.hasPrefix("d") || $0.path.contains("identityd") }
       #expect(missing == [], "\(rpm)")
@@ -102,7 +102,7 @@ struct PackageBuildTests {
       """)
   }
 
-  /// What a Debian package holds, but for its changelog and its licence, which RPM has in its header or elsewhere.
+  /// Returns the entries of a Debian package. The changelog and the licence are left out: RPM has them elsewhere.
   private func debianEntries(_ package: String) async throws -> Set<Entry> {
     try await entries("dpkg-deb --contents '\(package)' | awk '{ print $1, $2, $6 }'")
   }
@@ -123,7 +123,7 @@ struct PackageBuildTests {
         if path.hasSuffix("/") { path.removeLast() }
         let own = #//usr/share/licenses/.*|/usr/share/doc/[^/]+(/changelog\.gz|/copyright)?/#
         guard path.wholeMatch(of: own) == nil else { return nil }
-        // One and the same folder, which debhelper still calls by its old name; and where zsh looks.
+        // Maps names that differ: debhelper's old name of /usr/lib, and the folder of zsh's completions.
         let folders = [("/lib/", "/usr/lib/"), ("/usr/share/zsh/vendor-completions", "/usr/share/zsh/site-functions")]
         let folder = folders.first { path.hasPrefix($0.0) }
         let place = folder.map { $0.1 + path.dropFirst($0.0.count) } ?? String(path)
@@ -135,7 +135,7 @@ struct PackageBuildTests {
     let version = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Version")
     let time = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Timestamp")
     for deb in [debs.daemon, debs.client] { #expect(try await bash("dpkg-deb --field '\(deb)' Version") == version) }
-    // The changelog of an RPM says the day alone.
+    // The changelog of an RPM has only the day.
     let day = try #require(Int(time)) / 86_400
     for rpm in [rpms.daemon, rpms.client] {
       #expect(try await query("%{VERSION} %{RELEASE} %{BUILDHOST}", rpm) == "\(version) 1 localhost")

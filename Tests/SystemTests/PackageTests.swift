@@ -1,6 +1,6 @@
 import Testing
 
-/// Installation, upgrade, removal.
+/// Installation, upgrade and removal of the packages.
 extension SystemTests {
   @Test(arguments: Container.suites)
   func `installing the package starts the daemon, now and at each boot`(suite: String) async throws {
@@ -34,7 +34,7 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `an upgrade from the one package of 0_1_0 hands the client's files over`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    // What that release was: all files in one package, which conflicts with nothing.
+    // Rebuilds the form of that release: all files in one package, which conflicts with nothing.
     try await system.shell(
       """
       rm -rf /root/one
@@ -47,7 +47,7 @@ extension SystemTests {
       """)
     #expect(try await system.shell("dpkg --search /usr/bin/identityctl") == "identityd: /usr/bin/identityctl")
     let identifiers = try await system.identifiers()
-    // Without the new daemon the old one would be broken.
+    // The new client without the new daemon would break the old daemon.
     let alone = try await system.attempt("dpkg --install \(Container.packages)/identityd-client_*.deb")
     #expect(alone.status != 0 && alone.errors.contains("would break"), "\(alone.errors)")
     try await system.shell("apt-get install --yes \(Container.packages)/*.deb")
@@ -126,7 +126,7 @@ extension SystemTests {
   func `without a running systemd the package installs and purges all the same`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(Container.purge)
-    // What tells the maintainer scripts that systemd runs is /run/systemd/system (sd_booted(3)).
+    // Maintainer scripts recognise a running systemd by /run/systemd/system (sd_booted(3)).
     let withoutSystemd = "unshare --mount sh -euc 'mount -t tmpfs tmpfs /run;"
     try await system.shell("\(withoutSystemd) \(Container.install)'")
     try await system.shell("systemctl daemon-reload")

@@ -1,6 +1,6 @@
 import Testing
 
-/// Who the daemon takes a client for, as it runs in its sandbox.
+/// The app that the daemon derives for a client, from within its sandbox.
 extension SystemTests {
   @Test(arguments: Container.suites)
   func `a service of the system is known by its unit`(suite: String) async throws {

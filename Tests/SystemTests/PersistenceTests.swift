@@ -2,16 +2,16 @@ import Foundation
 import TestSupport
 import Testing
 
-/// How long each identifier lasts, on a real system: the table in the README is what comes out of this.
+/// The lifetime of each identifier on a real system. The table in the README is the result.
 extension SystemTests {
-  /// What happens to the app or the machine, and what it is called in the table.
+  /// The actions on the app or the machine, by their names in the table.
   private static let happenings = [
     "the same session", "identityd restarted", "identityd killed", "app launched anew", "app upgraded",
     "app reinstalled", "vendor's last app reinstalled", "reboot", "identityd upgraded", "identityd purged",
     "system reset",
   ]
 
-  /// Makes it happen, and leaves the app running.
+  /// Carries out an action, and leaves the app running.
   private func happen(_ what: String, to probe: Probe) async throws {
     let system = probe.system
     switch what {
@@ -48,7 +48,7 @@ extension SystemTests {
     }
   }
 
-  /// The table, as Markdown.
+  /// Returns the table as Markdown.
   private func table(on system: Container) async throws -> String {
     let probe = try await Probe(on: system)
     var rows = Probe.levels.map { "| \($0) |" }

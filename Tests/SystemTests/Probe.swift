@@ -1,10 +1,10 @@
 import Foundation
 import TestSupport
 
-/// A real service with a manifest, which asks for every identifier when it is told to, in one and the same session.
+/// A real service with a manifest that asks for all identifiers on demand, always in the same session.
 struct Probe {
   static let levels = ["uuid", "key", "session", "boot", "installation", "vendor", "device", ownDevice]
-  /// The device identifier of an app whose manifest says `DeviceIdentifier=app`, as the table calls it.
+  /// The table's name for the device identifier of an app with `DeviceIdentifier=app` in its manifest.
   private static let ownDevice = "device, an app's own"
 
   let system: Container
@@ -12,7 +12,7 @@ struct Probe {
   private static let alone = "org.example.alone"
   private var manifest: String { "\(Container.manifests)/org.example.probe.app" }
 
-  /// Writes the service and its manifest, and launches it.
+  /// Writes the service and its manifest, and launches the service.
   init(on system: Container) async throws {
     self.system = system
     try await system.write(
@@ -42,18 +42,18 @@ struct Probe {
     try await launch()
   }
 
-  /// Installs the app: its manifest appears.
+  /// Installs the app: creates its manifest.
   func install() async throws {
     try await system.write("[App]\nVendor=org.example\nUnit=probe.service", to: manifest)
     try await isListed(true)
   }
 
-  /// Upgrades the app: another file takes the manifest's place.
+  /// Upgrades the app: replaces the manifest by another file.
   func upgrade() async throws {
     try await system.shell("cp \(manifest) /root/new && echo '# newer' >>/root/new && mv /root/new \(manifest)")
   }
 
-  /// Uninstalls the app: its manifest goes.
+  /// Uninstalls the app: removes its manifest.
   func uninstall() async throws {
     try await system.shell("systemctl stop probe.service; rm \(manifest)")
     try await isListed(false)
@@ -65,10 +65,10 @@ struct Probe {
     }
   }
 
-  /// Launches the app: a new invocation of its service.
+  /// Launches the app: starts a new invocation of its service.
   func launch() async throws { try await system.shell("systemctl daemon-reload; systemctl restart probe.service") }
 
-  /// What the app is told now, by level.
+  /// Returns the app's current identifiers by level.
   func identifiers() async throws -> [String: String] {
     let answer = try await system.shell(
       """
@@ -89,7 +89,7 @@ struct Probe {
     return found
   }
 
-  /// Takes everything away again.
+  /// Removes the service and the manifests.
   func remove() async throws {
     try await system.shell(
       """

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The defences against faults of memory in the programs as the packages have them.
+/// The defences against memory faults in the packaged programs.
 @Suite(.serialized, .needs(Requirement.missingForPackages), .timeLimit(.minutes(5)))
 struct ProgramDefenceTests {
   private static let programs = ["usr/sbin/identityd", "usr/bin/identityctl"]
@@ -17,7 +17,7 @@ struct ProgramDefenceTests {
     }
   }
 
-  /// Runs a program that has to succeed.
+  /// Runs a program, which must succeed.
   @discardableResult
   private func tool(_ name: String, _ arguments: String...) async throws -> String {
     let outcome = try await run(URL(filePath: "/usr/bin/\(name)"), arguments)
@@ -37,17 +37,17 @@ struct ProgramDefenceTests {
     #expect(stack.contains(" RW ") && !stack.contains("RWE"))
   }
 
-  /// The code of the functions of CLinux in a program, by their names.
+  /// Returns the disassembled functions of CLinux in a program, by name.
   ///
-  /// The program of the package is without their names: so they are looked up in the one that it was made of, whose code is
-  /// the same to the last bit.
+  /// The packaged program is stripped. So the names come from the program that it was made from, whose code is
+  /// identical to the last bit.
   private func code(of program: String) async throws -> [String: [Substring]] {
     let named = built.appending(path: URL(filePath: program).lastPathComponent).path
     for (file, copy) in [(named, "built"), (scratch[program], "shipped")] {
       try await tool("objcopy", "--output-target=binary", "--only-section=.text", file, scratch[copy])
     }
     try #require(try await tool("cmp", scratch["built"], scratch["shipped"]) == "")
-    // The other functions are left out there: they are a million lines.
+    // Leaves out the other functions, which are a million lines.
     let script = """
       objdump --disassemble --no-show-raw-insn --section=.text "$0" |
         awk '/^$/ { own = 0 } / <clinux_.*>:$/ { own = 1 } own'
@@ -69,8 +69,8 @@ struct ProgramDefenceTests {
   func `its C code checks sizes and the stack, and is entered only where it may be`(program: String) async throws {
     let functions = try await code(of: program)
     #expect(functions.count > 10)
-    // What indirect jumps may lead to (Intel CET, Arm BTI). The property in the notes is none: a linker sets it where each
-    // object has it, and those of Swift's runtime do not.
+    // The permitted targets of indirect jumps (Intel CET, Arm BTI). The property note of the program does not mention
+    // them: a linker sets it only if each object has it, and the objects of Swift's runtime do not.
     let landing = #/\t(endbr64|bti\s+c|paciasp)/#
     for (name, lines) in functions { #expect(lines.first?.contains(landing) == true, "\(name): \(lines.prefix(2))") }
     let all = functions.values.joined()
@@ -81,7 +81,7 @@ struct ProgramDefenceTests {
   }
 
   @Test func `the compiler was told all that cannot be seen in the code`() async throws {
-    // No function of CLinux has more than a page on the stack, so none has probes of it.
+    // No function of CLinux has more than a page on the stack, so none has stack probes.
     let plan = built.deletingLastPathComponent().deletingLastPathComponent().appending(path: "release.yaml")
     let lines = try String(contentsOf: plan, encoding: .utf8).split(separator: "\n")
     let commands = lines.filter { $0.contains("CLinux.c.o\"") && $0.contains("args:") }

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The RPMs in a real system. It is Debian's, whose packages RPM knows nothing of: so dependencies are not looked at.
+/// The RPMs in a real system. The system is Debian, whose packages RPM does not know, so dependencies are not checked.
 extension SystemTests {
-  /// A later release of the RPMs, built on this machine, and inside.
+  /// Builds a later release of the RPMs on this machine, and copies it into the system.
   private func bringLaterRelease(to system: Container) async throws -> String {
     let programs = try #require(Requirement.programs)
     let home = FileManager.default.temporaryDirectory.appending(path: "identityd-rpm-\(UUID().uuidString)")
@@ -30,7 +30,7 @@ extension SystemTests {
     do {
       try await liveThroughRPMs(on: system)
     } catch {
-      // Other tests need the place.
+      // Other tests install to the same paths.
       try await system.shell(
         "rpm --erase --nodeps identityd identityd-client || true; rm -rf /etc/identityd /var/lib/identityd")
       throw error
@@ -55,7 +55,7 @@ extension SystemTests {
     let socket = try await system.shell("stat --format=%i /run/identityd/identityd.sock")
     try await system.shell("echo '# changed' >>/etc/identityd/identityd.conf")
 
-    // An upgrade: a new daemon on the same socket, and the administrator's configuration.
+    // An upgrade: a new daemon on the same socket, with the administrator's configuration.
     let later = try await bringLaterRelease(to: system)
     try await system.shell("rpm --upgrade --nodeps \(later)")
     #expect(try await system.shell("rpm --query --queryformat '%{RELEASE}' identityd") == "1.later")
@@ -65,7 +65,7 @@ extension SystemTests {
     #expect(try await system.shell("tail -n 1 /etc/identityd/identityd.conf") == "# changed")
     #expect(try await system.identifiers() == identifiers)
 
-    // Removal: nothing runs any more, and the state and its owner stay.
+    // Removal: no process is left, and the state with its owner stays.
     try await system.shell("rpm --erase --nodeps identityd identityd-client")
     #expect(try await system.attempt("systemctl is-active identityd.service identityd.socket").status != 0)
     try await system.shell(

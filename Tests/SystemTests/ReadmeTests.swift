@@ -1,18 +1,18 @@
 import TestSupport
 import Testing
 
-/// What the README has an administrator type, on a real system.
+/// The commands that the README has for administrators, on a real system.
 extension SystemTests {
-  /// Where `sudo` stands: in the container everything is done as root.
+  /// A substitute for `sudo`: in the container, everything runs as root.
   private static let asRoot = "sudo() { \"$@\"; }"
-  /// The passphrase from a file: how it is asked for at a terminal is tested elsewhere (PassphrasePromptTests).
+  /// Reads the passphrase from a file. PassphrasePromptTests covers the prompt at a terminal.
   private static let withPassphrase = "--passphrase-fd=3 3</root/passphrase"
 
   @Test(arguments: Container.suites)
   func `the README's installation gives an answer`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let commands = try Readme().commands(of: "installation")
-    // This is how the package came about that is tested here.
+    // This command has built the package under test.
     #expect(commands.first == "packaging/build-deb")
     #expect(commands.count > 3)
     let output = try await system.shell(
@@ -43,7 +43,7 @@ extension SystemTests {
     try await system.shell("systemd-run --quiet --scope identityctl renew installation")
     #expect(try await system.identifiers() != identifiers)
 
-    // As it says: stop both, move the directory away, copy the copy back, start both.
+    // The README's instructions: stop both, move the directory away, copy the copy back, start both.
     try await system.shell(
       """
       \(copy[0])
@@ -60,7 +60,7 @@ extension SystemTests {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let commands = try Readme().commands(of: "image")
-    // A container that is powered off is gone, with its disk.
+    // A container that is powered off loses its disk.
     #expect(commands.last == "poweroff")
     try await system.shell(commands.dropLast().joined(separator: "\n"))
     try await system.reboot()
@@ -101,7 +101,7 @@ extension SystemTests {
       if line.contains("FILE") {
         line = line.replacing("FILE", with: "/root/identityd.backup") + " \(Self.withPassphrase)"
       }
-      // It has no end of its own.
+      // `monitor` does not end by itself.
       if line.contains("monitor") { line = "timeout 2 \(line) || [ $? = 124 ]" }
       let outcome = try await system.attempt(line)
       #expect(outcome.status == 0, "\(line): \(outcome)")

@@ -1,11 +1,11 @@
 import Testing
 
-/// Configuration, good and bad, at a reload and at a start.
+/// Valid and invalid configuration, at a reload and at a start.
 extension SystemTests {
-  /// The entry that tells that a configuration was taken in.
+  /// The journal match for the entry about a loaded configuration.
   private static let loaded = "MESSAGE_ID=5bc309105b5d4354b2a50ae729fa5b14"
 
-  /// Whether a client in the group `adm`, of a user that nothing else is known of, is an administrator.
+  /// Returns `admin=` of a client in the group `adm`, with a user that is otherwise unknown.
   private func isAdmin(_ system: Container) async throws -> String? {
     try await system.whoami("--property=DynamicUser=yes --property=SupplementaryGroups=adm").attributes["admin"]
   }
@@ -18,7 +18,7 @@ extension SystemTests {
     let before = try await system.now()
     try await system.write("[Access]\nAdminGroup=adm", to: "\(Container.configurations)/admin.conf")
     try await system.shell("systemctl reload identityd.service")
-    // Before 253 systemd cannot wait for the reload itself.
+    // Before version 253, systemd cannot wait for the reload itself.
     try await eventually("the group is known") { try await isAdmin(system) == "yes" }
     #expect(try await system.property("MainPID") == daemon)
     try await eventually("the journal has it") { try await !system.journal(since: before, Self.loaded).isEmpty }
@@ -91,7 +91,7 @@ extension SystemTests {
     #expect(try await system.property("ExecMainStatus") == "78")
     #expect(try await system.property("NRestarts") == "0")
     try await system.shell("rm \(bad)")
-    // The socket was there all the time: the next client brings the daemon back.
+    // The socket was active all the time: the next client starts the daemon again.
     #expect(try await system.shell("identityctl whoami") != "")
   }
 

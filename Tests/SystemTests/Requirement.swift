@@ -1,35 +1,35 @@
 import Foundation
 import Testing
 
-/// What the system tests need, and may be lacking.
+/// The requirements of the system tests, each with the reason if it is not met.
 enum Requirement {
   private static let environment = ProcessInfo.processInfo.environment
 
-  /// The Debian packages under test; nil where none are named.
+  /// The Debian packages under test. Nil if none are named.
   static let debs = packages("IDENTITYD_DEBS", "deb")
-  /// The RPMs under test; nil where none are named.
+  /// The RPMs under test. Nil if none are named.
   static let rpms = packages("IDENTITYD_RPMS", "rpm")
-  /// The folder with the programs as they are shipped.
+  /// The folder of the programs as they are shipped.
   static let programs = environment["IDENTITYD_RELEASE_BIN"].map { URL(filePath: $0) }
-  /// On a build server nothing may be left out.
+  /// Whether this is a build server, which may skip no test.
   static let isBuildServer = environment["CI"] == "true"
 
-  /// Why no container can be tested; nil where one can.
+  /// The reason why no container can be tested. Nil if containers can be tested.
   static let missingForContainers: String? =
     missing("IDENTITYD_DEBS", debs) ?? refusalOfContainers()
 
-  /// Why the packages cannot be looked at as files; nil where they can.
+  /// The reason why the packages cannot be examined as files. Nil if they can.
   static let missingForPackages: String? =
     missing("IDENTITYD_DEBS", debs) ?? missing("IDENTITYD_RPMS", rpms) ?? missingForPrograms
 
-  /// Why the RPMs cannot be tested in a container; nil where they can.
+  /// The reason why the RPMs cannot be tested in a container. Nil if they can.
   static let missingForRPMs: String? = missingForContainers ?? missing("IDENTITYD_RPMS", rpms)
 
-  /// Why `packaging/run` cannot be tested; nil where it can.
+  /// The reason why `packaging/run` cannot be tested. Nil if it can.
   static let missingForPrograms: String? =
     programs == nil ? "IDENTITYD_RELEASE_BIN is not set: packaging/test sets it to the folder with the programs" : nil
 
-  /// The files that a variable names: paths with white space between them, or folders that hold such files.
+  /// Returns the files that a variable names: paths with white space between them, or folders with such files.
   private static func packages(_ variable: String, _ ending: String) -> [URL]? {
     environment[variable].map { value in
       value.split(whereSeparator: \.isWhitespace).map { URL(filePath: String($0)) }.flatMap { place -> [URL] in
@@ -39,14 +39,14 @@ enum Requirement {
     }
   }
 
-  /// What there is not of the packages that a variable names; nil where all of them are there.
+  /// Returns the reason why a package that a variable names is missing. Nil if all of them exist.
   private static func missing(_ variable: String, _ files: [URL]?) -> String? {
     guard let files else { return "\(variable) is not set: packaging/test sets it to the packages under test" }
     guard !files.isEmpty else { return "\(variable) names no package" }
     return files.first { !FileManager.default.fileExists(atPath: $0.path) }.map { "there is no \($0.path)" }
   }
 
-  /// Why this machine boots no container, as packaging/container says; nil where it does.
+  /// Returns the reason of packaging/container why this machine boots no container. Nil if it boots containers.
   private static func refusalOfContainers() -> String? {
     let process = Process()
     let errors = Pipe()
@@ -65,7 +65,7 @@ enum Requirement {
 }
 
 extension Trait where Self == ConditionTrait {
-  /// Skips where something is missing, and says what.
+  /// Skips a test if something is missing, and gives the reason.
   static func needs(_ missing: String?) -> ConditionTrait {
     .enabled(if: missing == nil, Comment(rawValue: missing ?? ""))
   }

@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A restart that nobody notices.
+/// Restarts that no client notices.
 extension SystemTests {
   private static let client = checkout.appending(path: "Tests/SystemTests/restart-client.pl")
 
-  /// How often the daemon is restarted under a client that asks without a pause.
+  /// The number of restarts under a client that sends requests without a pause.
   private static let restarts = 100
 
-  /// Puts the client into the system and starts it.
+  /// Copies the client into the system and starts it.
   private func startClient(on system: Container) async throws {
     try await system.write(try String(contentsOf: Self.client, encoding: .utf8), to: "/usr/local/bin/restart-client")
     try await system.shell(
@@ -23,9 +23,10 @@ extension SystemTests {
     }
   }
 
-  /// Ends the client.
+  /// Stops the client.
   ///
-  /// - Returns: how many questions, changes and events it saw; nothing where it saw what it should not have.
+  /// - Returns: the numbers of questions, changes and events that it saw.
+  /// - Throws: the client's message, if it saw anything unexpected.
   private func endClient(on system: Container) async throws -> [Int] {
     let text = try await system.shell(
       """

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `packaging/run`, the way in for somebody who wants to see it work.
+/// `packaging/run`, the first step for a user who wants to see the daemon work.
 @Suite(.needs(Requirement.missingForPrograms), .timeLimit(.minutes(5)))
 struct RunScriptTests {
   @Test func `packaging run shows the first answers and leaves nothing behind`() async throws {
@@ -13,7 +13,7 @@ struct RunScriptTests {
       "IDENTITYD_BIN_DIR": programs.path, "XDG_RUNTIME_DIR": home.appending(path: "run").path,
       "XDG_STATE_HOME": home.appending(path: "state").path,
     ]
-    // As the README has it.
+    // The command in the README.
     let words = try #require(Readme().commands(of: "build").first).split(separator: " ").map(String.init)
     let script = checkout.appending(path: words[0])
     #expect(words == ["packaging/run", "--once"])

@@ -2,31 +2,32 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Containers of podman and docker, with an image that is made of the system they run on.
+/// Containers of podman and docker, with an image made from the system that they run on.
 extension SystemTests {
-  /// The release with the runtimes; see `packaging/container`.
+  /// The release with the container runtimes. See `packaging/container`.
   private static let runtimeSuites = Container.suites.filter { $0 == "trixie" }
   private static let person = "carl"
 
-  /// A way to start a container, and the user that its process is outside of it.
+  /// A command that starts a container, and the user of the container's process outside of it.
   struct ContainerStart: CustomTestStringConvertible, Sendable {
     let command: String
-    /// Who starts it, and is the user: root, or the person.
+    /// Whether an unprivileged user starts the container, and not root.
     var isRootless = false
-    /// The user; nil for the one that starts it.
+    /// The user. Nil for the user who starts the container.
     var user: String?
 
     var testDescription: String { (isRootless ? "rootless " : "") + command }
   }
 
-  /// With the folder of the socket. The control groups of the tests have no controllers, so nothing is limited.
+  /// The commands to test. Each container gets the socket's folder. Its resources are not limited, since the cgroups of
+  /// the tests have no controllers.
   private static let starts: [ContainerStart] = [
     .init(command: "podman run"),
     .init(command: "podman run --runtime=runc"),
     .init(command: "podman run --user=33", user: "33"),
     .init(command: "podman run --uidmap=0:300000:1000", user: "300000"),
     .init(command: "podman run --cgroup-manager=cgroupfs"),
-    // It has the namespaces of the host, and every right. Its control group tells.
+    // This container has the namespaces of the host and all rights. Only its cgroup identifies it.
     .init(command: "podman run --privileged --pid=host --cgroupns=host --userns=host"),
     .init(command: "podman run", isRootless: true),
     .init(command: "podman run --userns=keep-id", isRootless: true),
@@ -35,11 +36,11 @@ extension SystemTests {
     .init(command: "docker run --privileged --pid=host --cgroupns=host"),
   ]
 
-  /// Makes an image of `identityctl` and a shell, for each runtime that is asked, and a person who may run containers.
+  /// Creates an image of `identityctl` and a shell for each runtime, and a user who may run containers.
   ///
-  /// - Returns: the person's user.
+  /// - Returns: the ID of this user.
   private func prepareImage(_ system: Container) async throws -> String {
-    // No control group has a controller here, and overlayfs does not go on top of another.
+    // No cgroup has a controller here, and overlayfs cannot be mounted on top of another.
     try await system.write("[containers]\npids_limit=0\nnetns=\"none\"", to: "/etc/containers/containers.conf")
     try await system.write(
       """
@@ -148,8 +149,8 @@ extension SystemTests {
     try await system.shell("rm --recursive /etc/containers/systemd; systemctl daemon-reload")
   }
 
-  /// A source of ranges as a directory service brings one (libsubid(3), `subid:` of nsswitch.conf(5)): like that of SSSD it
-  /// knows the ranges of an owner, and not the owner of a number.
+  /// The source of a subordinate ID module as a directory service brings one (libsubid(3), `subid:` of
+  /// nsswitch.conf(5)). Like the module of SSSD, it knows the ranges of an owner, but not the owner of an ID.
   private static let rangeSource = """
     #include <stdbool.h>
     #include <stdlib.h>

@@ -1,12 +1,12 @@
 import TestSupport
 import Testing
 
-/// What the services may do beyond their jobs: as little as their jobs allow.
+/// The sandboxes of the services, which must be as tight as the jobs of the services allow.
 extension SystemTests {
-  /// The services that hold something for as long as the system runs.
+  /// The services that run for as long as the system.
   private static let services = ["identityd.service", "identityd-key.service"]
 
-  /// The most exposure that `systemd-analyze security` may find, in tenths.
+  /// The highest exposure that `systemd-analyze security` may find, in tenths.
   private static let exposure = 5
 
   @Test(arguments: Container.suites)
@@ -22,7 +22,7 @@ extension SystemTests {
     }
   }
 
-  /// The number of a service's process.
+  /// Starts a service and returns its main process ID.
   private func process(of unit: String, on system: Container) async throws -> String {
     try await system.shell("systemctl start \(unit)")
     let process = try await system.property("MainPID", of: unit)
@@ -39,19 +39,19 @@ extension SystemTests {
     ]
     for unit in Self.services {
       let process = try await process(of: unit, on: system)
-      // In the file systems as the service sees them.
+      // In the mount namespace of the service.
       let inside = "nsenter --target=\(process) --mount"
       let programs = try #require(allowed[unit])
       for program in programs { try await system.shell("\(inside) \(program)") }
       let others = Set(allowed.values.joined()).subtracting(programs)
         .union(["/usr/bin/true", "/usr/bin/identityctl", "/usr/sbin/identityd-setup-key", "/usr/bin/perl -e 1"])
       for program in others { try await expectRefusal(of: program, inside, on: system) }
-      // Folders that it may write to, and those that systemd mounts for it.
+      // Folders that the service may write to, and folders that systemd mounts for it.
       for folder in [
         "/run", "/tmp", "/var/tmp", "/dev/shm", "/etc/identityd", "/var/lib/identityd", "/var/lib", "/opt",
       ] {
         let seen = "/proc/\(process)/root\(folder)/program"
-        // What it sees read-only is written from outside.
+        // A folder that the service sees read-only is written from outside.
         try await system.shell(
           """
           cp /usr/bin/true \(seen) 2>/dev/null || cp /usr/bin/true \(folder)/program
@@ -64,7 +64,7 @@ extension SystemTests {
     }
   }
 
-  /// Expects that a program is there and not executed.
+  /// Checks that a program exists and cannot be executed.
   private func expectRefusal(of program: String, _ inside: String, on system: Container) async throws {
     let refused = try await system.attempt("\(inside) \(program)")
     #expect(refused.status == 126 && refused.errors.contains("Permission denied"), "\(inside) \(program): \(refused)")
@@ -93,7 +93,7 @@ extension SystemTests {
       "systemd-run --quiet --unit=lasting --property=DynamicUser=yes --property=User=passing sleep infinity")
     try await system.write("[App]\nUser=passing", to: "\(Container.manifests)/org.example.passing.app")
     try await system.write("[App]\nUser=daemon", to: "\(Container.manifests)/org.example.staying.app")
-    // The reason says that the name was found.
+    // This reason shows that the name was found.
     try await eventually("both manifests are read") {
       let faults = try await system.shell("identityctl status | grep manifest-fault || true")
       let apps = try await system.shell("identityctl app list")

@@ -1,8 +1,8 @@
 import Testing
 
-/// An app is a unit and a user: whoever runs jobs for several keeps them apart.
+/// An app is a unit with a user: a service that runs jobs for several users keeps these apart.
 extension SystemTests {
-  /// Two people, and the numbers of both.
+  /// Creates two users and returns their IDs.
   private func people(_ system: Container) async throws -> (ann: String, ben: String) {
     let numbers = try await system.shell(
       """
@@ -15,7 +15,7 @@ extension SystemTests {
     return (try #require(lines.first), try #require(lines.last))
   }
 
-  /// What a job writes down: who it is, and whether it can keep a secret and read that of an app that came before.
+  /// A job that records its app, and whether it can read, store and delete items.
   private static let job = """
     #!/bin/sh
     exec >"/tmp/job.$(id --user --name)" 2>&1
@@ -26,7 +26,7 @@ extension SystemTests {
     identityctl item delete service=job account=other || true
     """
 
-  /// The apps that ran the job, by their users. Expects that each found nothing of another's.
+  /// Returns the apps of the jobs, by user. Checks that each job found no item of another.
   private func jobs(_ system: Container, _ users: [String]) async throws -> [String: String] {
     var apps: [String: String] = [:]
     for user in users {
@@ -174,7 +174,7 @@ extension SystemTests {
     #expect(
       try await system.shell(ask).split(separator: "\n")
         == ["org.pool", "org.pool", "org.pool.ann", "unit:pool.service:\(ben)"])
-    // Outside of the unit a manifest with Unit= makes nobody anything.
+    // Outside of the unit, a manifest with Unit= has no effect.
     let outside = "systemd-run --quiet --scope --uid=ann identityctl whoami | cut --delimiter=' ' --fields=1"
     #expect(try await system.shell(outside) == "user:\(ann)")
   }

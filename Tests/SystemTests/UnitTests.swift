@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// The units as systemd sees them, and the journal.
+/// The units as systemd reads them, and the journal.
 extension SystemTests {
-  /// What systemd before 253 says of the line that makes it a notify-reload service after it.
+  /// The complaint of systemd before 253 about `Type=notify-reload`, which later versions know.
   private static let knownComplaint = "Failed to parse service type, ignoring: notify-reload"
 
   @Test(arguments: Container.suites)

@@ -3,7 +3,7 @@ import Testing
 
 /// Versions of real services, and of the system itself.
 extension SystemTests {
-  /// Runs a script as `player.service`, and returns what it wrote, a string a line.
+  /// Runs a script as `player.service` and returns its output, one element per line.
   private func play(_ script: String, on system: Container) async throws -> [String] {
     try await system.shell("systemd-run --quiet --wait --pipe --collect --unit=player sh -euc '\(script)'")
       .split(separator: "\n").map(String.init)
@@ -21,7 +21,7 @@ extension SystemTests {
     #expect(installed == ["installed 1.0", "installed 1.0", "installed 1.0"])
     let unchanged = try await play("identityctl version report 1.0; identityctl version report 1.0", on: system)
     #expect(unchanged == ["unchanged 1.0", "unchanged 1.0"])
-    // The daemon may come and go within a session, and somebody else may ask.
+    // The daemon may restart within a session, and another app may ask.
     let upgraded = try await play(
       """
       identityctl version report 1.10
@@ -48,7 +48,7 @@ extension SystemTests {
     #expect(try await play("identityctl version report 1.9", on: system) == ["upgraded 1.9"])
   }
 
-  /// What stands between two marks of a page of the manual, as it is shown.
+  /// Returns the text between two marks of a manual page, as it is displayed.
   private func example(_ name: String) throws -> String {
     let page = try String(contentsOf: checkout.appending(path: "packaging/man/identityctl.1"), encoding: .utf8)
     let start = try #require(page.range(of: ".\\\" BEGIN \(name)\n"))
@@ -81,7 +81,7 @@ extension SystemTests {
     try await system.shell("rm \(folder)/broken")
     #expect(try await start() == (true, 3))
     #expect(try await start() == (true, 3))
-    // A daemon that does not answer is not taken for a no.
+    // A daemon that does not answer must not count as the answer no.
     try await system.shell("systemctl mask --runtime --now identityd.socket identityd.service")
     let without = try await start()
     try await system.shell("systemctl unmask --runtime identityd.socket identityd.service")
@@ -94,7 +94,7 @@ extension SystemTests {
       """)
     #expect(try await start() == (true, 4))
     #expect(try await start() == (true, 4))
-    // A maintainer script, which is not the app.
+    // As a maintainer script, which is not the app.
     let status = try await system.attempt("identityctl --quiet version changed 1.4.3 app=unit:player.service").status
     #expect(status == 1)
     #expect(try await system.attempt("identityctl version changed 1.5 app=unit:player.service").status == 0)
@@ -115,14 +115,14 @@ extension SystemTests {
       }
       return answer.words + attributes
     }
-    /// Boots the system with another os-release, and returns what it is then and the event that told of it.
+    /// Boots the system with another os-release, and returns the state of its version and the event about it.
     func boot(_ release: String) async throws -> (state: [String], told: String) {
       let last = try await system.shell("identityctl status | sed -n 's/^last-event=//p'")
       try await system.shell("rm /etc/os-release")
       try await system.write(release, to: "/etc/os-release")
       let before = try await state()
       try await system.shell("systemctl restart identityd.service")
-      // It is the same boot.
+      // The boot is still the same.
       #expect(try await state() == before)
       try await system.reboot()
       let told = try await system.attempt("identityctl wait version --since=\(last) --timeout=0.5")
@@ -143,7 +143,7 @@ extension SystemTests {
     try await system.reboot()
     let last = try await state()
     #expect(last.first == "upgraded" && last.contains("previous-id=testos"), "\(last) of \(shipped)")
-    // Everybody may know, and nobody may say.
+    // Every user may read the version, and no user may report it.
     let history = try await system.shell("systemd-run --quiet --scope --uid=nobody identityctl version history of=os")
     #expect(history.split(separator: "\n").count == 4)
   }

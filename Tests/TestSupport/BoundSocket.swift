@@ -1,8 +1,10 @@
 package import Glibc
 package import LinuxSystem
 
-/// A Unix socket at a path. Not `UnixSocket.listen`, which sets the umask of the whole process for a moment: the tests of
-/// modes run at the same time.
+/// Creates a Unix socket bound to a path.
+///
+/// `UnixSocket.listen` is unsuitable: it sets the umask of the whole process for a moment, and tests of file modes may
+/// run at the same time.
 package func boundSocket(_ kind: __socket_type, to path: String) throws -> Descriptor {
   let kind = Int32(kind.rawValue | SOCK_CLOEXEC.rawValue)
   let socket = Descriptor(adopting: try system("socket") { Glibc.socket(AF_UNIX, kind, 0) })

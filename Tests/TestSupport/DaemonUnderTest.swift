@@ -1,10 +1,10 @@
 package import Foundation
 import LinuxSystem
 
-/// A real daemon in a folder of its own, on a real socket with a real store.
+/// A real daemon with its own folder, socket and store.
 package final class DaemonUnderTest {
-  /// The folder of the programs under test: `IDENTITYD_TESTED_BIN`, which may name programs built with a sanitizer, else
-  /// the folder of the test runner.
+  /// The folder of the programs under test: `IDENTITYD_TESTED_BIN`, which may hold programs built with a sanitizer,
+  /// else the folder of the test runner.
   package static let binaries =
     folder(in: "IDENTITYD_TESTED_BIN")
     ?? URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
@@ -23,16 +23,17 @@ package final class DaemonUnderTest {
   package private(set) var process = Process()
   private var started = false
 
-  /// Makes the folder, on the disk or, for tests that start a daemon thousands of times, in memory. Nothing runs before
-  /// ``start(_:)``.
+  /// Creates the folder. Starts no process before ``start(_:)``.
+  ///
+  /// - Parameter inMemory: whether the folder is in memory, for tests that start a daemon thousands of times.
   package init(inMemory: Bool = false, of programs: URL = binaries) throws {
     self.programs = programs
     let shared = "/dev/shm"
     let hasMemory = inMemory && FileManager.default.isWritableFile(atPath: shared)
     let base = hasMemory ? URL(filePath: shared) : FileManager.default.temporaryDirectory
-    // Short, as ``TemporaryFolder/path`` is.
+    // Short, for the reason at ``TemporaryFolder/path``.
     folder = base.appending(path: "identityd-\(UUID().uuidString.prefix(18))")
-    // Others have to reach the socket; the state is closed to them by its own mode.
+    // Other users must reach the socket. The mode of the state directory keeps them out of the state.
     try FileManager.default.createDirectory(
       at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
   }
@@ -40,7 +41,7 @@ package final class DaemonUnderTest {
   deinit {
     stop()
     var failure: (any Error)?
-    // A process below the one that was killed may be on its way out and write once more.
+    // A child of the killed process may still be exiting, and may write once more.
     for _ in 1...100 where FileManager.default.fileExists(atPath: folder.path) {
       do {
         return try FileManager.default.removeItem(at: folder)
@@ -49,7 +50,7 @@ package final class DaemonUnderTest {
         usleep(10_000)
       }
     }
-    // The run fails if anything is left, and this line says why.
+    // A left-over file fails the test run. This line gives the reason.
     if let failure { FileHandle.standardError.write(Data("\(folder.path) is left behind: \(failure)\n".utf8)) }
   }
 
@@ -68,14 +69,14 @@ package final class DaemonUnderTest {
     throw Failure("the daemon did not start: \(self.log)")
   }
 
-  /// Starts the daemon without waiting; its log goes to the file, or where it is told.
+  /// Starts the daemon without waiting. Its log goes to `log`, or by default to a file.
   package func launch(_ options: [String] = [], through wrapper: [String] = [], on log: FileHandle? = nil) throws {
     process = Process()
-    // Only the daemon is searched for leaks: a leak of a test does no harm.
+    // Checks only the daemon for leaks: a leak of a test is harmless.
     var environment = ProcessInfo.processInfo.environment
     if let options = environment["ASAN_OPTIONS"] { environment["ASAN_OPTIONS"] = "\(options):detect_leaks=1" }
     process.environment = environment
-    // LeakSanitizer is a tracer itself, and cannot work where another one is.
+    // LeakSanitizer traces the process itself and fails under another tracer.
     let programs = wrapper.first == "strace" ? Self.released : programs
     let own = [
       programs.appending(path: "identityd").path, "--state-directory", state.path, "--socket", socket, "--config",
@@ -105,10 +106,10 @@ package final class DaemonUnderTest {
     return handle
   }
 
-  /// Everything that was logged.
+  /// The whole log so far.
   package var log: String { (try? String(contentsOf: logFile, encoding: .utf8)) ?? "" }
 
-  /// Waits until the log holds the text, that many times: it is written behind the answers.
+  /// Waits until the log contains the text `times` times. The daemon writes its log after its answers.
   package func waitForLog(_ text: String, times: Int = 1) throws {
     let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
@@ -118,7 +119,7 @@ package final class DaemonUnderTest {
     throw Failure("'\(text)' was not logged \(times) times: \(log)")
   }
 
-  /// Waits until it has given back the memory that its start took, as strace(1) has it.
+  /// Waits until the trace of strace(1) shows that the daemon has released the memory of its start.
   package func waitForRelease(in trace: URL) throws {
     let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
@@ -128,9 +129,9 @@ package final class DaemonUnderTest {
     throw Failure("no memory was given back")
   }
 
-  /// Sends a signal and, where the daemon has to end of it, waits for that.
+  /// Sends a signal and waits until the daemon exits.
   ///
-  /// - Returns: the exit status, or 128 and the signal's number.
+  /// - Returns: the exit status, or 128 plus the signal's number.
   @discardableResult
   package func end(with signal: Int32 = SIGTERM) -> Int32 {
     kill(process.processIdentifier, signal)
@@ -138,7 +139,8 @@ package final class DaemonUnderTest {
     return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
   }
 
-  /// The exit status of a daemon that cannot run and has to end by itself; one that runs on is killed, which shows in it.
+  /// Waits for a daemon that cannot start to exit, and returns its status. A daemon that keeps running is killed with
+  /// SIGKILL, which shows in the status.
   package func exitStatus() -> Int32 {
     let deadline = Date(timeIntervalSinceNow: patience)
     while process.isRunning, Date() < deadline { usleep(5_000) }
@@ -147,17 +149,18 @@ package final class DaemonUnderTest {
 
   private func stop() { if started, process.isRunning { end(with: SIGKILL) } }
 
-  /// A fresh connection.
+  /// Opens a new connection.
   package func client() throws -> Client { try Client(socket) }
 
-  /// A file of it in /proc, whole: Foundation takes the first part that is read of such a file for all of it.
+  /// Reads a file of the daemon's /proc directory to its end. Foundation takes the first partial read of such a file
+  /// for the whole.
   package func kernelFile(_ name: String) throws -> String {
     let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process.processIdentifier)/\(name)"))
     defer { try? file.close() }
     return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
   }
 
-  /// Everything in its memory that can be read.
+  /// Returns all readable and writable memory of the daemon.
   package func memory() throws -> Data {
     let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process.processIdentifier)/mem"))
     var memory = Data()
@@ -166,13 +169,13 @@ package final class DaemonUnderTest {
       guard ends.count == 2, ends[1] - ends[0] < 1 << 28 else { continue }
       try file.seek(toOffset: ends[0])
       memory += (try? file.read(upToCount: Int(ends[1] - ends[0]))) ?? Data()
-      // So that nothing is found across the end of one stretch and the beginning of another.
+      // Separates the mappings, so that no search matches across two of them.
       memory.append(0)
     }
     return memory
   }
 
-  /// The most memory that it ever had (`VmHWM`, proc(5)), in bytes.
+  /// Returns the daemon's peak memory (`VmHWM`, proc(5)), in bytes.
   package func peakMemory() throws -> Int {
     for line in try kernelFile("status").split(separator: "\n") where line.hasPrefix("VmHWM:") {
       if let kibibytes = Int(line.split(whereSeparator: \.isWhitespace)[1]) { return kibibytes * 1_024 }
@@ -180,10 +183,10 @@ package final class DaemonUnderTest {
     throw Failure("the kernel does not say what the peak was")
   }
 
-  /// The final line of one request on a connection of its own.
+  /// Sends one request on a new connection and returns the final line.
   package func ask(_ request: String) throws -> String { try client().ask(request).last ?? "" }
 
-  /// The UUID that a request is answered with.
+  /// Returns the UUID in the answer to a request.
   package func uuid(_ request: String) throws -> String {
     let answer = try ask(request)
     guard let word = answer.split(separator: " ").dropFirst().first else { throw Failure("\(request): \(answer)") }

@@ -1,8 +1,8 @@
-/// What `identityctl check --json` wrote.
+/// The output of `identityctl check --json`.
 package struct Diagnosis: Decodable, Sendable {
-  /// One check.
+  /// The result of one check.
   package struct Entry: Decodable, Sendable {
-    /// See `identityctl(1)`, as all else.
+    /// See `identityctl(1)`, also for the other fields.
     package let name: String
     package let result: String
     package let cause: String?
@@ -10,19 +10,19 @@ package struct Diagnosis: Decodable, Sendable {
     package let facts: [String: String]
   }
 
-  /// There is no check of this name.
+  /// There is no check with this name.
   package struct Missing: Error {
-    /// The name, and those that there are.
+    /// The name asked for. ``known`` has the names of all checks.
     package let name: String
     package let known: [String]
   }
 
-  /// Whether nothing failed.
+  /// Whether no check failed.
   package let ok: Bool
-  /// In the order of the table.
+  /// The checks in the order of their table.
   package let checks: [Entry]
 
-  /// The check of a name.
+  /// Returns the check with a name.
   package subscript(name: String) -> Entry {
     get throws {
       guard let entry = checks.first(where: { $0.name == name }) else {
@@ -34,9 +34,9 @@ package struct Diagnosis: Decodable, Sendable {
 }
 
 extension Diagnosis.Entry {
-  /// What mends it, as root runs it: a person's `sudo`, and the words that only a person knows, are put in.
+  /// Returns the repair command in the form for root: without `sudo`, and with the value for `COPY` filled in.
   ///
-  /// - Returns: nil where nothing is said to mend it.
+  /// - Returns: nil if the check names no repair.
   package func command(copy: String = "") -> String? {
     mend?.replacing("sudo ", with: "").replacing("COPY", with: copy)
   }

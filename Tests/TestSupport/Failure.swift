@@ -1,4 +1,4 @@
-/// Why a test cannot go on.
+/// An error that ends a test.
 package struct Failure: Error, CustomStringConvertible {
   package let description: String
   package init(_ description: String) { self.description = description }

@@ -1,7 +1,7 @@
 package import IdentityCore
 
 extension Surroundings {
-  /// Surroundings in which the time stands still, and a session is known by the number of its process.
+  /// Surroundings with a fixed time, whose sessions are identified by process ID.
   package static func fixed(at milliseconds: Int64) -> Surroundings {
     let now = Timestamp(milliseconds: milliseconds)
     return Surroundings(

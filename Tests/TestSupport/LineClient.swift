@@ -1,7 +1,7 @@
 import Foundation
 import LinuxSystem
 
-/// A client of nothing but a socket and lines.
+/// A minimal client: a socket and lines.
 package final class Client {
   private let socket: Descriptor
   private var received = ReceivedLines()
@@ -17,10 +17,10 @@ package final class Client {
 
   package func send(_ bytes: [UInt8]) throws { try socket.sendAll(bytes) }
 
-  /// Nothing more comes from here.
+  /// Shuts down the writing side of the connection.
   package func endWriting() throws { try socket.shutdownWriting() }
 
-  /// The next line without its end; nil at the end of the stream.
+  /// Returns the next line without its line feed. Nil at the end of the stream.
   package func line() throws -> String? {
     try received.next {
       var chunk = [UInt8](repeating: 0, count: 65_536)
@@ -29,7 +29,7 @@ package final class Client {
     }
   }
 
-  /// The lines of the next answer.
+  /// Returns the lines of the next answer.
   package func answer() throws -> [String] {
     var lines: [String] = []
     while let line = try line() {
@@ -45,7 +45,7 @@ package final class Client {
     return try answer()
   }
 
-  /// Everything up to the end of the stream.
+  /// Returns all lines up to the end of the stream.
   package func rest() throws -> [String] {
     var lines: [String] = []
     while let line = try line() { lines.append(line) }
@@ -53,7 +53,7 @@ package final class Client {
   }
 }
 
-/// Takes a line and gives the lines of its answer.
+/// A daemon or model that takes a request line and returns the lines of its answer.
 package protocol LineAsking {
   func ask(_ request: String) throws -> [String]
 }
@@ -61,7 +61,7 @@ package protocol LineAsking {
 extension Client: LineAsking {}
 
 extension LineAsking {
-  /// Sends `subscribe`, and returns the lines of its answer without the epoch, which is another one in each store.
+  /// Sends `subscribe` and returns the lines of its answer without the epoch, which differs in each store.
   package func subscribe(_ words: String = "") throws -> [String] {
     try ask(words.isEmpty ? "subscribe" : "subscribe \(words)").map { line in
       line.hasPrefix("OK ") ? line.components(separatedBy: " epoch=")[0] : line

@@ -1,12 +1,12 @@
 import Foundation
 
-/// A listener of another user. It answers every line with `OK`, and says what came over each connection.
+/// A listener of another user. Answers every line with `OK` and reports the bytes of each connection.
 package final class OtherListener {
   private let process = Process()
   private let output = Pipe()
   private var read = Data()
 
-  /// Listens as a user, whom the folder around the path has to let in.
+  /// Listens as a user. The folder of the path must be accessible to this user.
   package init(at path: String, user: Int) throws {
     let script = """
       import os, socket, sys
@@ -41,7 +41,7 @@ package final class OtherListener {
     process.waitUntilExit()
   }
 
-  /// What came over the next connection, up to its end, with `/` for the end of a line.
+  /// Returns the bytes of the next connection up to its end, with `/` for each line feed.
   package func received() throws -> String { try line() }
 
   private func line() throws -> String {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A connection of another user, held open by a program that copies lines.
+/// A connection of another user, held open by socat(1).
 package final class OtherUser {
   private let process = Process()
   private let input = Pipe()
@@ -21,27 +21,27 @@ package final class OtherUser {
     try input.fileHandleForWriting.write(contentsOf: Data("\(request)\n".utf8))
   }
 
-  /// Sends one request and returns what comes of it at once.
+  /// Sends one request and returns the first bytes that arrive.
   package func ask(_ request: String) throws -> String {
     try send(request)
     return String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
   }
 
-  /// Says goodbye, and returns everything that came up to the end.
+  /// Sends `quit` and returns all text up to the end of the connection.
   package func quit() throws -> String {
     try send("quit")
     try input.fileHandleForWriting.close()
     return try rest()
   }
 
-  /// Everything up to the end of the connection, which has to come by itself.
+  /// Returns all text up to the end of the connection. The daemon must close it.
   package func rest() throws -> String {
     let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
     process.waitUntilExit()
     return text
   }
 
-  /// Ends the connection.
+  /// Closes the connection.
   package func end() throws {
     try input.fileHandleForWriting.close()
     process.waitUntilExit()

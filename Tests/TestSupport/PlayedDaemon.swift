@@ -1,12 +1,12 @@
 package import Foundation
 import LinuxSystem
 
-/// A daemon that is played: it answers whatever a function says, and remembers what it was asked.
+/// A fake daemon: answers with the result of a function and records the requests.
 package final class PlayedDaemon {
-  /// What it does with a request.
+  /// The reaction to a request.
   package enum Answer {
     case lines(String)
-    /// The connection ends behind these.
+    /// Sends these lines and then closes the connection.
     case lastLines(String)
   }
 
@@ -16,7 +16,7 @@ package final class PlayedDaemon {
   private let served = Locked(0)
   private let isOver = Locked(false)
 
-  /// Listens in a folder of its own. Each connection is served to its end before the next.
+  /// Listens in a new folder. Serves one connection to its end before the next.
   package init(_ answer: @escaping @Sendable (String) -> Answer) throws {
     folder = FileManager.default.temporaryDirectory.appending(path: "played-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
@@ -43,10 +43,10 @@ package final class PlayedDaemon {
   /// The requests so far, on all connections.
   package var requests: [String] { heard.withLock { $0 } }
 
-  /// How many connections there were so far.
+  /// The number of connections so far.
   package var connections: Int { served.withLock { $0 } }
 
-  /// Waits until something was asked.
+  /// Waits until a request with this beginning has come.
   package func waitForRequest(_ beginning: String) throws {
     let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
@@ -91,25 +91,25 @@ package final class PlayedDaemon {
         sent += count ?? 0
       }
     } catch {
-      // The client is gone; what it does then is what is tested.
+      // The client has closed the connection. The tests examine its behaviour after that.
     }
   }
 }
 
 extension PlayedDaemon {
-  /// The answer to `backup`: these pieces, and a total.
+  /// Returns the answer to `backup`: rows with these pieces, and a total.
   package static func backup(_ pieces: [Data], total: Int? = nil) -> Answer {
     let rows = pieces.map { "* data=\($0.base64EncodedString())\n" }.joined()
     return .lines("\(rows)OK \(total ?? pieces.reduce(0) { $0 + $1.count })\n")
   }
 
-  /// Names in the folder besides the socket.
+  /// Returns the names in the folder except the socket.
   package func files() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0 != "socket" }.sorted()
   }
 }
 
-/// Runs the client with words, a passphrase in descriptor 3, and what the shell leads where.
+/// Runs the client with a passphrase in descriptor 3 and with the redirections in `shell`.
 package func identityctl(
   at socket: String, passphrase: String = "correct horse", _ words: [String], shell: String = "", asUser: Int? = nil
 ) throws -> (status: Int32, output: String, errors: String) {

@@ -1,7 +1,7 @@
 package import Foundation
 
 extension Process {
-  /// Starts it with no signal blocked: test threads block them all, and a program would inherit that.
+  /// Starts the process with no signal blocked. Test threads block all signals, and a child inherits the signal mask.
   package func runUnmasked() throws {
     var none = sigset_t()
     var before = sigset_t()
@@ -12,7 +12,7 @@ extension Process {
   }
 }
 
-/// Runs a program to its end.
+/// Runs a program until it exits.
 package func run(_ command: [String], environment: [String: String] = [:], input: String? = nil) throws -> (
   status: Int32, output: String, errors: String
 ) {
@@ -44,5 +44,5 @@ package func identityctl(_ daemon: DaemonUnderTest, _ words: String..., asUser: 
   return try run(user + [program] + words, environment: ["IDENTITYD_SOCKET": daemon.socket])
 }
 
-/// Tests that act as several users, or attach to the daemon, need root.
+/// Whether this process is root. Tests that act as several users, or attach to the daemon, need root.
 package let isRoot = geteuid() == 0

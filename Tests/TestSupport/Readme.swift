@@ -1,48 +1,48 @@
 package import Foundation
 
-/// README.md, as the tests that execute it read it.
+/// README.md, parsed for the tests that execute it.
 ///
-/// Everything that it shows to be typed is found here: the commands of its blocks, and those within its text.
+/// Holds all commands that the README tells its reader to type: those in code blocks and those in its text.
 package struct Readme {
-  /// What stands between two lines of three backquotes.
+  /// A fenced code block.
   package struct Block {
-    /// The number of the line that begins it, from 1.
+    /// The number of its first fence line, from 1.
     package let line: Int
-    /// What follows the backquotes: `console` for what is typed and what comes of it, `sh` for what is typed alone.
+    /// The language after the backquotes: `console` for commands with their output, `sh` for commands alone.
     package let language: String
-    /// What the comment above it says, `<!-- tested as NAME -->`; nil without one.
+    /// The name in the comment above the block, `<!-- tested as NAME -->`. Nil without such a comment.
     package let name: String?
     package fileprivate(set) var lines: [String] = []
   }
 
-  /// A command of a `console` block, and what is shown of it.
+  /// A command of a `console` block, and its output.
   package struct Step {
-    /// The number of its line, from 1.
+    /// The number of the command's line, from 1.
     package let line: Int
     package let command: String
     /// The lines up to the next command.
     package fileprivate(set) var output: [String] = []
   }
 
-  /// Where it stands.
+  /// The location of README.md.
   package static let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "README.md")
 
   package let lines: [String]
   package private(set) var blocks: [Block] = []
-  /// Commands within the text, between two backquotes, with the numbers of their lines.
+  /// Commands in the text, between single backquotes, with their line numbers.
   package private(set) var inline: [(line: Int, command: String)] = []
   /// The heading above each line.
   private var headings: [String] = []
 
-  /// Programs: text between backquotes that begins with one of them is a command.
+  /// Programs. Text between backquotes that begins with one of them is a command.
   private static let programs: Set = [
     "apt", "cp", "dpkg", "identityctl", "identityd", "identityd-setup-key", "journalctl", "mv", "packaging/bench",
     "packaging/build-deb", "packaging/build-rpm", "packaging/fuzz", "packaging/run", "packaging/test", "rm", "sudo",
     "swift", "systemctl",
   ]
 
-  /// Reads it, and finds its blocks and commands.
+  /// Reads the file and finds its blocks and commands.
   package init() throws {
     lines = try String(contentsOf: Self.file, encoding: .utf8).components(separatedBy: "\n")
     var block: Block?
@@ -68,14 +68,14 @@ package struct Readme {
     }
   }
 
-  /// Whether it is a program with words behind it, or a script; the mere name of a program is none.
+  /// Whether a text is a program with arguments, or a script. The name of a program alone is not a command.
   private static func isCommand(_ text: Substring) -> Bool {
     let words = text.split(separator: " ")
     guard let first = words.first, programs.contains(String(first)) else { return false }
     return words.count > 1 || first.contains("/")
   }
 
-  /// The commands of all `console` blocks, in their order.
+  /// The commands of all `console` blocks, in order.
   package var steps: [Step] {
     var steps: [Step] = []
     for block in blocks where block.language == "console" {
@@ -90,12 +90,12 @@ package struct Readme {
     return steps
   }
 
-  /// The commands of the block with that name, without their comments.
+  /// Returns the commands of the block with a name, without their comments.
   package func commands(of name: String) -> [String] {
     blocks.filter { $0.name == name }.flatMap(\.lines).map(Self.withoutComment).filter { !$0.isEmpty }
   }
 
-  /// The commands within the text below that heading.
+  /// Returns the commands in the text below a heading.
   package func commands(below heading: String) -> [String] {
     inline.filter { headings[$0.line - 1] == heading }.map(\.command)
   }

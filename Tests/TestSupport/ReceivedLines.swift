@@ -1,12 +1,12 @@
-/// Bytes that came, to be taken out line by line.
+/// A buffer of received bytes that are taken out line by line.
 package struct ReceivedLines {
   private var bytes: [UInt8] = []
 
   package init() {}
 
-  /// The next line without its end.
+  /// Returns the next line without its line feed.
   ///
-  /// - Parameter more: waits for what comes next; nothing at the end of the stream.
+  /// - Parameter more: waits for more bytes, and returns none at the end of the stream.
   /// - Returns: nil at the end of the stream.
   package mutating func next(_ more: () throws -> some Collection<UInt8>) rethrows -> String? {
     while true {

@@ -1,11 +1,11 @@
-/// Random numbers that are the same in every run (SplitMix64), so that what failed once can be looked at again.
+/// Random numbers that are the same in every run (SplitMix64), so that a failure can be reproduced.
 package struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
-  /// Begins the sequence of one seed.
+  /// Starts the sequence of a seed.
   package init(_ seed: UInt64) { state = seed }
 
-  /// The next 64 bits.
+  /// Returns the next 64 bits.
   package mutating func next() -> UInt64 {
     state &+= 0x9e37_79b9_7f4a_7c15
     var word = state
@@ -14,10 +14,10 @@ package struct SeededGenerator: RandomNumberGenerator {
     return word ^ (word >> 31)
   }
 
-  /// Whether something happens that happens once in so many times.
+  /// Returns true with a probability of 1 in `times`.
   package mutating func once(in times: Int) -> Bool { Int.random(in: 0..<times, using: &self) == 0 }
 
-  /// One of these.
+  /// Returns a random element.
   package mutating func one<Element>(of elements: [Element]) -> Element {
     elements[Int.random(in: 0..<elements.count, using: &self)]
   }

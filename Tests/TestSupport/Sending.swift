@@ -1,8 +1,8 @@
 import Foundation
 
-/// Sends text from a thread of its own, for tests that read at the same time.
+/// Sends text from a separate thread, for tests that read at the same time.
 package final class Sender: @unchecked Sendable {
-  // Sendable: the client's socket may be written and read at the same time; its buffer is touched by the reader alone.
+  // Sendable: the client's socket may be written and read concurrently. Only the reader touches the client's buffer.
   private let client: Client
   private let text: String
   private let done = DispatchSemaphore(value: 0)
@@ -14,7 +14,7 @@ package final class Sender: @unchecked Sendable {
 
   package func start() {
     Thread.detachNewThread { [self] in
-      // The daemon may be ended before everything is taken.
+      // The daemon may exit before it has received all of the text.
       try? client.send(text)
       done.signal()
     }
@@ -24,7 +24,7 @@ package final class Sender: @unchecked Sendable {
 }
 
 extension DaemonUnderTest {
-  /// Waits until `status` shows the value: a client that just left is counted until the daemon has seen that.
+  /// Waits until `status` shows the value. The daemon counts a closed connection until it has noticed the close.
   package func waitForStatus(_ name: String, _ value: String) throws {
     let deadline = Date(timeIntervalSinceNow: patience)
     let client = try client()
@@ -39,7 +39,7 @@ extension DaemonUnderTest {
 }
 
 extension Client {
-  /// One value of `status`.
+  /// Returns one value of `status`.
   package func statusValue(_ name: String) throws -> String? {
     try ask("status").first { $0.hasPrefix("* \(name)=") }.map { String($0.dropFirst(name.count + 3)) }
   }

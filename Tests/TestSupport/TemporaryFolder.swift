@@ -1,23 +1,24 @@
 package import Foundation
 
-/// A path in the folder for temporary files (`TMPDIR`, else `/tmp`), which `packaging/test` empties at its end.
+/// Returns a path in the folder for temporary files (`TMPDIR`, else `/tmp`), which `packaging/test` empties at its end.
 package func temporaryPath(_ name: String) -> String {
   FileManager.default.temporaryDirectory.appending(path: name).path
 }
 
-/// A name for a control group of one test. It begins with the name of this run of the tests, which removes its groups at its
-/// end (see `packaging/isolate`).
+/// Returns the name of a cgroup for one test.
+///
+/// It begins with the name of this test run, which removes its cgroups at its end (see `packaging/isolate`).
 package func controlGroupName() -> String {
   let scratch = ProcessInfo.processInfo.environment["IDENTITYD_TEST_SCRATCH"] ?? "identityd-test"
   return "\(URL(filePath: scratch).lastPathComponent)-\(UUID().uuidString)"
 }
 
-/// A folder of its own for one test, removed with this object.
+/// A folder for one test, removed with this object.
 package final class TemporaryFolder: Sendable {
-  /// Its path, kept short: the path of a socket in it has to fit into 108 bytes (unix(7)).
+  /// The path, kept short: the path of a socket in it must fit into 108 bytes (unix(7)).
   package let path: String
 
-  /// Makes it, closed to all others.
+  /// Creates the folder with access for its owner alone.
   package init() throws {
     path = temporaryPath("identity-\(UUID().uuidString.prefix(18))")
     try FileManager.default.createDirectory(
@@ -26,24 +27,24 @@ package final class TemporaryFolder: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// The path of a file in it.
+  /// Returns the path of a file in the folder.
   package subscript(_ name: String) -> String { "\(path)/\(name)" }
 
-  // MARK: Making
+  // MARK: Creating
 
-  /// Writes a file, making the folders it stands in.
+  /// Writes a file, and creates the folders above it.
   package func write(_ name: String, _ text: String = "x\n") throws {
     try makeFolder(of: name)
     try Data(text.utf8).write(to: URL(filePath: self[name]))
   }
 
-  /// Makes a symbolic link, and the folders it stands in.
+  /// Creates a symbolic link, and the folders above it.
   package func link(_ name: String, to target: String) throws {
     try makeFolder(of: name)
     try FileManager.default.createSymbolicLink(atPath: self[name], withDestinationPath: target)
   }
 
-  /// Makes an empty folder, and those it stands in.
+  /// Creates an empty folder, and the folders above it.
   package func makeFolder(_ name: String) throws {
     try FileManager.default.createDirectory(atPath: self[name], withIntermediateDirectories: true)
   }
@@ -53,17 +54,17 @@ package final class TemporaryFolder: Sendable {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
   }
 
-  /// Makes a FIFO that only its owner may use.
+  /// Creates a FIFO that only its owner may use.
   package func makeFIFO(_ name: String) throws {
     guard unsafe mkfifo(self[name], 0o600) == 0 else { throw Failure("mkfifo \(name): \(errno)") }
   }
 
-  /// Gives what stands there another mode.
+  /// Changes the mode of a file or folder.
   package func setMode(_ name: String, _ mode: Int) throws {
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: self[name])
   }
 
-  /// Moves in one step.
+  /// Renames a file or folder atomically.
   package func move(_ name: String, to new: String) throws {
     guard unsafe rename(self[name], self[new]) == 0 else { throw Failure("rename \(name): \(errno)") }
   }
@@ -73,23 +74,23 @@ package final class TemporaryFolder: Sendable {
     guard unsafe Foundation.remove(self[name]) == 0 else { throw Failure("remove \(name): \(errno)") }
   }
 
-  // MARK: Looking
+  // MARK: Inspecting
 
-  /// What a file says.
+  /// Returns the text of a file.
   package func text(_ name: String) throws -> String { try String(contentsOfFile: self[name], encoding: .utf8) }
 
-  /// What stands there, not following links; nil where nothing does.
+  /// Returns the file type without following links. Nil if nothing has this name.
   package func kind(_ name: String) -> FileAttributeType? {
     (try? FileManager.default.attributesOfItem(atPath: self[name]))?[.type] as? FileAttributeType
   }
 
-  /// The mode of what stands there.
+  /// Returns the mode of a file or folder.
   package func mode(_ name: String) throws -> Int {
     let mode = try FileManager.default.attributesOfItem(atPath: self[name])[.posixPermissions] as? Int
     guard let mode else { throw Failure("no mode of \(name)") }
     return mode
   }
 
-  /// The names in it, sorted.
+  /// Returns the sorted names in the folder.
   package func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
 }
