@@ -5,7 +5,8 @@ enum VersionEight {
   static let version: Int64 = 8
 
   static let store = Table(
-    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event"], place: Table.noPlace,
+    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event"],
+    place: Table.noPlace,
     of: .all)
 }
 

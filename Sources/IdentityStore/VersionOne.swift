@@ -12,7 +12,8 @@ enum VersionOne {
     name: "identifier", columns: ["level", "app", "value", "created", "origin", "revision"], place: 2,
     of: .identifiers)
   fileprivate static let store = Table(
-    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest"], place: Table.noPlace, of: .all)
+    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest"], place: Table.noPlace, of: .all
+  )
 
   /// A row of `identifier`, and what tells when it came into force.
   fileprivate struct Stored {
