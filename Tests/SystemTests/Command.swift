@@ -57,7 +57,7 @@ func eventually(
   let deadline = ContinuousClock.now + limit
   while try await !condition() {
     guard ContinuousClock.now < deadline else { throw Failure("in vain waited for this: \(what)") }
-    // One check inside a container takes a tenth of a second of CPU time.
+    // Each check may start a command inside a container, so polling without a pause would keep a processor busy.
     try await Task.sleep(for: .milliseconds(100))
   }
 }
