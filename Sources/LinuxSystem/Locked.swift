@@ -6,7 +6,7 @@ public import Glibc
 /// behind the latter for a race.
 @safe @usableFromInline
 package final class Locked<Value: Sendable>: @unchecked Sendable {
-  // Sendable, because code accesses the value only between lock and unlock.
+  // Sendable: code accesses the value only between lock and unlock.
   @usableFromInline var value: Value
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
 

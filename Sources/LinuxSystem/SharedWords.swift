@@ -12,7 +12,7 @@ import Glibc
 /// beyond the end with SIGBUS.
 @safe
 package struct SharedWords: ~Copyable, @unchecked Sendable {
-  // Sendable, because `start` and `count` never change, and the words are accessed only atomically.
+  // Sendable: `start` and `count` never change, and the words are accessed only atomically.
   private let start: UnsafeMutablePointer<UInt64>
   /// The number of words.
   package let count: Int
