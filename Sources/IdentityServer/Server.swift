@@ -59,8 +59,6 @@ package final class Server {
   let lifetimes: Lifetimes
   let surroundings: Surroundings
   let connections = ConnectionTable()
-  /// Has its first turn, and is not watched before its end.
-  var newcomer: ConnectionToken?
   var processes = PeerProcessTable()
   /// The process behind the connection that ended last: as long as one descriptor of a process is held, it is cheap for
   /// the kernel to make another, and who connected often connects again.
