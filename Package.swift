@@ -155,7 +155,6 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem", "TestSupport"],
-      exclude: ["Fixtures"],
       swiftSettings: strict),
     .testTarget(
       name: "IdentityServerTests",

@@ -33,8 +33,7 @@ extension Opening {
     do {
       let database = try Database(path: "\(directory.folder.path)/\(Store.draftName)", create: true)
       try database.create(
-        identity: identity, created: now, revision: 0, settings: firstSettings, key: dataKey, changes: [],
-        key.authenticator)
+        identity: identity, created: now, settings: firstSettings, key: dataKey, key.authenticator)
     }
     let draft = try directory.folder.open(Store.draftName, flags: O_RDWR)
     try draft.synchronize(name: Store.draftName)

@@ -50,7 +50,6 @@ struct Ledger: Sendable {
       row.append(created)
     }
     row.append(revision)
-    row.append(digests.count)
     digests.append(to: &row)
     row.append(lastEvent)
     row.append(epochText)
@@ -114,20 +113,6 @@ struct TableDigests: Sendable {
 
   /// Removes a row of the table at a place.
   mutating func remove(_ proof: Proof, at place: Int) { digests[place].remove(proof) }
-
-  /// The digest of all tables together.
-  var total: Digest {
-    var total = Digest()
-    for place in digests.indices { total.add(digests[place]) }
-    return total
-  }
-
-  /// The number of rows in all tables.
-  var count: Int64 {
-    var count: Int64 = 0
-    for place in digests.indices { count += digests[place].count }
-    return count
-  }
 
   /// Adds the rows of other digests.
   mutating func add(_ other: TableDigests) {

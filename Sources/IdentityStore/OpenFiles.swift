@@ -11,22 +11,17 @@ struct OpenFiles: ~Copyable, Sendable {
   private let begin: Statement
   private let end: Statement
   private let rollback: Statement
-  /// Nil for a store of an earlier version, which is not written.
-  private let tables: Tables?
-  /// Nil for a store of a version without items.
-  private let secrets: SecretStatements?
+  private let tables: Tables
 
-  init(_ database: consuming Database, version: Int64, in directory: borrowing StateDirectory) throws {
+  init(_ database: consuming Database, in directory: borrowing StateDirectory) throws {
     guard let file = try directory.folder.status(of: Store.fileName),
       let log = try directory.folder.status(of: Store.logName)
     else { throw DatabaseError.noConnection }
-    let tables = version == Schema.version ? try Tables(database) : nil
-    let secrets = version > VersionTwo.version ? try tables?.secret ?? SecretStatements(database) : nil
+    let tables = try Tables(database)
     let rollback = database.prepare("ROLLBACK")
     // Compiled in advance: memory may be exhausted when the rollback is needed.
     try rollback.compile()
     self.tables = tables
-    self.secrets = secrets
     self.rollback = rollback
     begin = database.prepare("BEGIN IMMEDIATE")
     end = database.prepare("COMMIT")
@@ -47,7 +42,6 @@ struct OpenFiles: ~Copyable, Sendable {
     identity: UUID, created: Timestamp, after ledger: Ledger, _ sealing: ItemSealing?,
     _ authenticator: borrowing Authenticator, _ body: (inout Edit) throws(DatabaseError) -> Void
   ) throws -> Ledger {
-    guard let tables else { throw DatabaseError.noConnection }
     var next = ledger
     next.revision += 1
     var edit = Edit(tables, consume next, sealing)
@@ -72,7 +66,7 @@ struct OpenFiles: ~Copyable, Sendable {
   }
 
   /// Returns the secret of an item as it is stored, or nil if there is none.
-  func secret(of item: Item) throws(DatabaseError) -> StoredSecret? { try secrets?.find(item.number) }
+  func secret(of item: Item) throws(DatabaseError) -> StoredSecret? { try tables.secret.find(item.number) }
 
   /// Writes all committed content into a new file, without syncing it.
   func copy(into path: String) throws(DatabaseError) {
@@ -91,23 +85,17 @@ struct UncertainCommit: Error {
 extension Database {
   /// Creates the tables of this version and their first rows, in one transaction.
   ///
-  /// - Parameters:
-  ///   - preparation: SQL to execute first, in the same transaction.
-  ///   - revision: the revision of the rows.
-  ///   - key: the new data key, wrapped.
+  /// - Parameter key: the new data key, wrapped.
   func create(
-    after preparation: String = "", identity: UUID, created: Timestamp, revision: Int64, settings: Settings,
-    key: WrappedKey, changes: [Change], _ authenticator: borrowing Authenticator
+    identity: UUID, created: Timestamp, settings: Settings, key: WrappedKey, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
     try transaction { () throws(DatabaseError) in
-      try execute(preparation + Schema.creation, as: "make the tables")
+      try execute(Schema.creation, as: "make the tables")
       var ledger = Ledger()
-      ledger.revision = revision
       ledger.epoch = try .fresh()
       var edit = Edit(try Tables(self), ledger, nil)
       try edit.begin(settings, authenticator)
       try edit.wrap(key, authenticator)
-      try edit.apply(changes.map { RecordedChange($0, event: nil) }, authenticator)
       try edit.finish(identity: identity, created: created, after: nil, authenticator)
     }
   }

@@ -31,11 +31,11 @@ extension Store {
         opening.cannotRead(reason)
         return try opening.opened(directory)
       }
-      try refuseNewer(in: directory, path: path)
+      try refuseOtherVersions(in: directory, path: path)
       var notices: [StoreNotice] = []
       let key = try StoreKey.read(in: directory.folder)
       var keys = try StoreKeys(handedOver, in: directory.folder)
-      if !directory.isReadOnly { try finishRewrite(in: directory, key, keys, now: now, &notices) }
+      if !directory.isReadOnly { try finishRewrite(in: directory, key, keys, options, now: now, &notices) }
       let found = try Found(in: directory)
       let isKnown = key.isKnown
       var opening = Opening(
@@ -110,21 +110,23 @@ extension Store {
 
   static func asideName(_ name: String, _ now: Timestamp) -> String { asidePrefix(name) + "\(now.milliseconds)" }
 
-  /// Refuses a database of a later version, before SQLite may touch the file.
+  /// Refuses a database of a later version or from before the first release, before SQLite may touch the file.
   ///
-  /// Reads the version from the header of the file (sqlite.org/fileformat.html, offset 60).
-  private static func refuseNewer(in directory: borrowing StateDirectory, path: String) throws {
+  /// Reads the version and the application ID from the header of the file (sqlite.org/fileformat.html, offsets 60
+  /// and 68).
+  private static func refuseOtherVersions(in directory: borrowing StateDirectory, path: String) throws {
     guard let status = try directory.folder.status(of: fileName) else { return }
     guard status.isRegular else { throw StoreFailure.unusable(path: path, reason: "it is not a regular file") }
     var header = [UInt8](repeating: 0, count: 100)
     let file = try directory.folder.open(fileName, flags: O_RDONLY)
     guard try file.read(into: &header) == 100, header.starts(with: "SQLite format 3".utf8) else { return }
-    try refuse(version: header[60..<64].reduce(Int64(0)) { $0 << 8 | Int64($1) }, path: path)
+    func number(at offset: Int) -> Int64 { header[offset..<(offset + 4)].reduce(0) { $0 << 8 | Int64($1) } }
+    guard number(at: 68) != Schema.unreleasedID else { throw StoreFailure.unreleased(path: path) }
+    try refuseNewer(version: number(at: 60), path: path)
   }
 
-  static func refuse(version: Int64, path: String) throws(StoreFailure) {
+  static func refuseNewer(version: Int64, path: String) throws(StoreFailure) {
     guard version <= Schema.version else { throw .newer(path: path, found: version, supported: Schema.version) }
-    guard version > 0 else { throw .unusable(path: path, reason: "its schema version is \(version)") }
   }
 }
 
@@ -188,7 +190,7 @@ struct Opening: ~Copyable {
     files?.database.releaseMemory()
     var registry = reading.registry
     if let refusal = condition.refusal { registry.explain(refusal) }
-    if files == nil || reading.version < VersionThree.version {
+    if files == nil {
       registry.itemFault = "items cannot be used as long as the store cannot be: \(condition.name)"
     }
     let content = StoreContent(
@@ -265,11 +267,10 @@ struct Opening: ~Copyable {
 
   /// Migrates a store of an earlier version to this version. If the disk refuses, the store is served as it was read.
   private mutating func migrate(in directory: borrowing StateDirectory) throws {
-    let version = reading.version
-    guard version < Schema.version else { return }
+    guard let migration = reading.migration else { return }
     do {
-      reading = try Store.migrated(reading, &files, in: directory, key.authenticator, &keys, options, at: now)
-      notices.append(.migrated(from: version))
+      reading = try Store.migrated(reading, &files, in: directory, key.authenticator, keys, options)
+      notices.append(.migrated(from: migration.version))
     } catch {
       // If there is no connection, the migration succeeded, but the store could not be opened again.
       guard files != nil else { throw error }
@@ -291,9 +292,10 @@ struct Opening: ~Copyable {
   /// Reads the store on a new connection, and keeps the connection open.
   mutating func read(in directory: borrowing StateDirectory) throws {
     let database = try Store.connect(path, options, readOnly: directory.isReadOnly)
-    try Store.refuse(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
-    reading = try Reading(database, key.authenticator, keys, path: directory.isReadOnly ? nil : path)
-    files = try OpenFiles(database, version: reading.version, in: directory)
+    try Store.refuseNewer(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
+    reading = try Reading(
+      database, key.authenticator, keys, options.migrations, path: directory.isReadOnly ? nil : path)
+    files = try OpenFiles(database, in: directory)
   }
 
   private mutating func compare(
@@ -338,7 +340,6 @@ struct Opening: ~Copyable {
       try files?.database.checkpoint()
       if !isWitnessed { try beginEpoch() }
       if found.witness != witness { try writeWitness(in: directory) }
-      if !key.hasChecksum { try StoreKey.write(key.authenticator, in: directory.folder) }
       try forgetSealed(in: directory)
       if let master = reading.unwrapped?.master { try KeyRing.settle(master, in: directory.folder) }
     } catch {

@@ -2,8 +2,8 @@ import IdentityCore
 
 /// The verified content of a database, from one pass over it.
 struct Reading {
-  /// The schema version of the database.
-  private(set) var version = Schema.version
+  /// The migration that the database needs; nil if it has the schema version of this program.
+  private(set) var migration: Migration?
   var registry = Registry()
   /// The events that are kept, without a gap up to the last one.
   var events: [Event] = []
@@ -14,8 +14,6 @@ struct Reading {
   private(set) var unwrapped: (key: DataKey, master: MasterKey)?
   /// A description of each part that is not as this daemon wrote it; empty if there is no damage.
   var damage: [String] = []
-  /// The digest of all rows in a store of an earlier version, which has no digest for each table.
-  private var total: Digest?
 
   /// Creates an empty reading.
   init() {}
@@ -26,35 +24,35 @@ struct Reading {
   /// be out of date, and it is unknown which one, so nothing of that table is served. Without the row of `store` there
   /// is no digest, so nothing is served at all (Decisions/0048).
   ///
-  /// - Parameter path: the path of the database, if a second thread may read a part of it.
+  /// - Parameters:
+  ///   - migrations: the earlier schema versions that can be read.
+  ///   - path: the path of the database, if a second thread may read a part of it.
   init(
-    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ keys: StoreKeys, path: String? = nil
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ keys: StoreKeys,
+    _ migrations: [Migration], path: String? = nil
   ) throws(DatabaseError) {
-    version = try database.integer("PRAGMA user_version") ?? 0
-    if version == VersionOne.version {
-      try readVersionOne(database, authenticator)
+    let version = try database.integer("PRAGMA user_version") ?? 0
+    migration = migrations.first { $0.version == version }
+    guard version == Schema.version || migration != nil else {
+      damage = ["it has schema version \(version), which no version of identityd writes"]
+      registry.doubt(.all, incomplete: [])
       return
     }
     var found = ProvenRows()
-    let isCounted = try readStore(
-      version == Schema.version ? .store : VersionEight.store, database, authenticator)
-    if version > VersionTwo.version { try readDataKey(database, authenticator, &found, keys) }
+    let isCounted = try readStore(database, authenticator)
+    try readDataKey(database, authenticator, &found, keys)
     let sealing = sealing(keys)
     var thread: ReadingThread?
-    if let path, version > VersionTwo.version {
-      thread = try ReadingThread(path: path, database, authenticator, sealing)
-    }
+    if let path { thread = try ReadingThread(path: path, database, authenticator, sealing) }
     try read(.setting, database, authenticator, &found) { $0.take(setting: $1) }
     try readApps(database, authenticator, &found)
     try readIdentifiers(database, authenticator, &found)
     try read(.device, database, authenticator, &found) { $0.take(device: $1) }
     var part = PartReading()
     if thread == nil { try part.readEvents(database, authenticator) }
-    if version > VersionTwo.version {
-      try part.readItems(database, authenticator, sealing, upTo: thread?.lastBefore)
-    }
-    if version > VersionThree.version { try readVersions(database, authenticator, &found) }
-    if version > VersionFour.version { try readUses(database, authenticator, &found) }
+    try part.readItems(database, authenticator, sealing, upTo: thread?.lastBefore)
+    try readVersions(database, authenticator, &found)
+    try readUses(database, authenticator, &found)
     if let thread { part.append(try thread.part()) }
     found.take(part.rows)
     events = part.events
@@ -68,18 +66,12 @@ struct Reading {
   /// Drops the content of tables that may be out of date.
   ///
   /// - Parameter isCounted: whether the row of `store`, which contains the digests, was verified.
-  mutating func judge(_ found: ProvenRows, isCounted: Bool) {
+  private mutating func judge(_ found: ProvenRows, isCounted: Bool) {
     var inDoubt: Records = isCounted ? [] : .all
-    if let total, !found.isCurrent(by: total) {
-      nameWrongRows(of: nil, found.digests.total, total)
-      inDoubt = .all
-    } else if total == nil, isCounted {
-      for table in Table.proven where !found.isCurrent(table, by: ledger.digests[table]) {
-        nameWrongRows(of: table.name, found.digests[table], ledger.digests[table])
-        inDoubt.formUnion(table.records)
-      }
+    for table in Table.proven where isCounted && !found.isCurrent(table, by: ledger.digests[table]) {
+      nameWrongRows(of: table.name, found.digests[table], ledger.digests[table])
+      inDoubt.formUnion(table.records)
     }
-    if total != nil { ledger.digests = found.digests }
     registry.doubt(inDoubt, incomplete: found.incomplete.subtracting(.events))
     if inDoubt.contains(.events) { events = [] }
   }
@@ -87,10 +79,12 @@ struct Reading {
   /// Reads a file that has no open connection. A file that is no database of this schema counts as damaged.
   ///
   /// - Throws: errors that say nothing about the content of the file.
-  init(path: String, _ authenticator: borrowing Authenticator, _ keys: StoreKeys) throws(DatabaseError) {
+  init(
+    path: String, _ authenticator: borrowing Authenticator, _ keys: StoreKeys, _ migrations: [Migration]
+  ) throws(DatabaseError) {
     do {
       let database = try Database(path: path, create: false)
-      self = try Reading(database, authenticator, keys)
+      self = try Reading(database, authenticator, keys, migrations)
     } catch {
       guard error.saysDamaged || error.isAboutContent else { throw error }
       self.init()
@@ -111,25 +105,27 @@ extension Reading {
     _ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
     _ found: inout ProvenRows, _ take: (inout Reading, borrowing RowBytes) -> Bool
   ) throws(DatabaseError) {
+    if migration?.missing.contains(table.name) == true { return }
     try found.read(table, database, authenticator) { row, _ in take(&self, row) }
   }
 
   /// Reads the row of `store`.
   ///
   /// - Returns: whether there is a row that was verified.
-  mutating func readStore(_ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator)
+  private mutating func readStore(_ database: borrowing Database, _ authenticator: borrowing Authenticator)
     throws(DatabaseError) -> Bool
   {
-    let statement = database.prepare(table.selection)
+    let statement = database.prepare(Table.store.selection)
     guard try statement.step() else {
       damage.append("its own row is missing")
       return false
     }
     var row = RowBytes()
-    let values = statement.values(table.columns.count)
-    guard authenticator.proof(ofRowIn: statement, of: table, into: &row) != nil,
+    let values = statement.values(Table.store.columns.count)
+    guard authenticator.proof(ofRowIn: statement, of: .store, into: &row) != nil,
       let store = values[1].uuid, let created = values[2].time, let revision = values[3].number,
-      take(digests: values)
+      case .blob(let bytes) = values[4], let digests = TableDigests(bytes), let lastEvent = values[5].number,
+      let epoch = values[6].uuid
     else {
       damage.append("its own row is not authentic")
       return false
@@ -137,31 +133,18 @@ extension Reading {
     self.store = store
     self.created = created
     ledger.revision = revision
-    ledger.lastEvent = values.dropFirst(6).first?.number ?? 0
-    ledger.epoch = values.dropFirst(7).first?.uuid ?? .zero
+    ledger.digests = digests
+    ledger.lastEvent = lastEvent
+    ledger.epoch = epoch
     return true
   }
 
-  private mutating func take(digests values: [Value]) -> Bool {
-    guard let count = values[4].number, case .blob(let bytes) = values[5] else { return false }
-    if version == Schema.version {
-      guard let digests = TableDigests(bytes) else { return false }
-      ledger.digests = digests
-    } else {
-      guard let digest = Digest(count: count, bytes: bytes) else { return false }
-      total = digest
-    }
-    return true
-  }
-
-  /// Reports that the verified rows of a table, or of all tables, do not match the digest.
-  private mutating func nameWrongRows(of table: String?, _ found: Digest, _ expected: Digest) {
-    let (holder, rows) =
-      table.map { ("table \($0)", "the \(found.count) rows of \($0)") } ?? ("it", "its \(found.count) rows")
+  /// Reports that the verified rows of a table do not match its digest.
+  private mutating func nameWrongRows(of table: String, _ found: Digest, _ expected: Digest) {
     damage.append(
       found.count == expected.count
-        ? "\(rows) are proven, and some are not those it should hold"
-        : "\(holder) holds \(found.count) proven rows and should hold \(expected.count)")
+        ? "the \(found.count) rows of \(table) are proven, and some are not those it should hold"
+        : "table \(table) holds \(found.count) proven rows and should hold \(expected.count)")
   }
 
   /// Reads the data key. If no master key opens it, the items are kept but cannot be used.

@@ -154,15 +154,8 @@ struct ProvenRows: Sendable {
   /// stored proofs of all rows match. If only proofs are damaged, the proofs computed from the columns match. If rows
   /// were only added, the verified rows match alone.
   func isCurrent(_ table: Table, by digest: Digest) -> Bool {
-    Self.isCurrent(digests[table], stored[table], computed[table], digest)
-  }
-
-  /// Returns whether the rows of all tables together are current.
-  func isCurrent(by total: Digest) -> Bool { Self.isCurrent(digests.total, stored.total, computed.total, total) }
-
-  private static func isCurrent(_ proven: Digest, _ stored: Digest, _ computed: Digest, _ digest: Digest) -> Bool {
-    [Digest(), stored, computed].contains { others in
-      var all = proven
+    [Digest(), stored[table], computed[table]].contains { others in
+      var all = digests[table]
       all.add(others)
       return all == digest
     }

@@ -76,7 +76,8 @@ extension Store {
         throw error
       }
       try requireAcknowledged(
-        try Reading(path: "\(directory.folder.path)/\(Self.draftName)", authenticator, keys), "the draft of the store")
+        try Reading(path: "\(directory.folder.path)/\(Self.draftName)", authenticator, keys, options.migrations),
+        "the draft of the store")
       try directory.folder.rename(Self.draftName, to: Self.rewrittenName)
       try directory.folder.synchronize()
     }
@@ -84,16 +85,14 @@ extension Store {
     files = nil
     try Self.finishRewrite(in: directory)
     let database = try Self.connect(path, options, readOnly: false)
-    var reading = try Reading(database, authenticator, keys)
+    var reading = try Reading(database, authenticator, keys, options.migrations)
     try requireAcknowledged(reading, "the rewritten store")
     try database.checkpoint()
-    files = try OpenFiles(database, version: reading.version, in: directory)
+    files = try OpenFiles(database, in: directory)
     measure()
     // The migration at the start failed, so it is repeated.
-    if reading.version < Schema.version {
-      reading = try Self.migrated(
-        reading, &files, in: directory, authenticator, &keys, options,
-        at: Timestamp(milliseconds: Clock.realtimeMilliseconds))
+    if reading.migration != nil {
+      reading = try Self.migrated(reading, &files, in: directory, authenticator, keys, options)
     }
     ledger = reading.ledger
     dataKey = reading.unwrapped?.key
@@ -125,13 +124,13 @@ extension Store {
   /// too: if the file is damaged, it is set aside and the old store stays. Without the store key nothing can be
   /// verified, so the file is left alone.
   static func finishRewrite(
-    in directory: borrowing StateDirectory, _ key: borrowing StoreKey, _ keys: StoreKeys, now: Timestamp,
-    _ notices: inout [StoreNotice]
+    in directory: borrowing StateDirectory, _ key: borrowing StoreKey, _ keys: StoreKeys, _ options: Options,
+    now: Timestamp, _ notices: inout [StoreNotice]
   ) throws {
     try removeDraft(in: directory)
     guard try directory.folder.status(of: rewrittenName) != nil, key.isKnown else { return }
     let path = "\(directory.folder.path)/\(rewrittenName)"
-    if try Reading(path: path, key.authenticator, keys).damage.isEmpty {
+    if try Reading(path: path, key.authenticator, keys, options.migrations).damage.isEmpty {
       try finishRewrite(in: directory)
       notices.append(.finishedRewrite)
     } else {

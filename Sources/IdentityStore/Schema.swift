@@ -3,22 +3,42 @@ import IdentityCore
 /// The tables of a store.
 enum Schema {
   /// The `user_version` that this program writes.
-  ///
-  /// It differs from each earlier version in more than one bit, so a flipped bit does not make it an earlier version.
-  static let version: Int64 = 13
+  static let version: Int64 = 1
 
-  /// Marks the file as a store of identityd (sqlite.org/fileformat.html, "application ID"): "IdD" and a 1.
-  static let applicationID: Int64 = 0x4964_4401
+  /// The application ID that marks the file as a store of identityd (sqlite.org/fileformat.html): "idnt" in ASCII.
+  static let applicationID: Int64 = 0x6964_6e74
+  /// The application ID of stores that were written before the first release. No single flipped bit leads to it.
+  static let unreleasedID: Int64 = 0x4964_4401
+
+  /// The migrations from earlier versions.
+  static let migrations: [Migration] = []
 
   /// The SQL that creates the tables, which must not exist yet.
   ///
   /// Times are RFC 3339, and identifiers are lower case with hyphens, so that people can read them in `sqlite3`.
   /// `revision` is the number of the transaction that wrote the row, and `proof` the proof of the row
-  /// (``Authenticator``). An app without a manifest has a `vendor` of NULL. The index of identifiers in force has an
-  /// empty BLOB in place of NULL, because no text equals a BLOB.
-  static var creation: String {
-    """
-    \(storeTable)
+  /// (``Authenticator``). `store.digest` contains ``TableDigests``.
+  ///
+  /// - `app.vendor` is NULL for an app without a manifest.
+  /// - `identifier_in_force` has an empty BLOB in place of NULL, because no text equals a BLOB.
+  /// - `item.description` and `secret.sealed` are sealed with the data key. `data_key.sealed` is the data key, wrapped
+  ///   in a master key. `edition` identifies the secret that belongs to the current state of an item.
+  /// - `app` of a version table is NULL for the system itself. Only the system has a distribution.
+  /// - `token.token` is stored as the app gave it: a reader of the file can send with the token only if the provider
+  ///   allows it.
+  /// - `app_use` records when each app without a manifest was last used: on which day of the daemon, and on which
+  ///   calendar day. An empty `id` is the daemon itself.
+  static let creation = """
+    CREATE TABLE store (
+      only INTEGER PRIMARY KEY CHECK (only = 1),
+      id TEXT NOT NULL,
+      created TEXT NOT NULL,
+      revision INTEGER NOT NULL,
+      digest BLOB NOT NULL,
+      last_event INTEGER NOT NULL,
+      epoch TEXT NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
     CREATE TABLE setting (
       only INTEGER PRIMARY KEY CHECK (only = 1),
       account TEXT,
@@ -80,34 +100,6 @@ enum Schema {
       revision INTEGER NOT NULL,
       proof BLOB NOT NULL
     ) STRICT;
-    \(itemTables)
-    \(versionTables)
-    \(useTable)
-    PRAGMA application_id = \(applicationID);
-    PRAGMA user_version = \(version);
-    """
-  }
-
-  /// The SQL that creates the table `store` as of version 13. `digest` contains ``TableDigests``.
-  static let storeTable = """
-    CREATE TABLE store (
-      only INTEGER PRIMARY KEY CHECK (only = 1),
-      id TEXT NOT NULL,
-      created TEXT NOT NULL,
-      revision INTEGER NOT NULL,
-      row_count INTEGER NOT NULL,
-      digest BLOB NOT NULL,
-      last_event INTEGER NOT NULL,
-      epoch TEXT NOT NULL,
-      proof BLOB NOT NULL
-    ) STRICT;
-    """
-
-  /// The SQL that creates the tables added in version 3.
-  ///
-  /// `item.description` and `secret.sealed` are sealed with the data key. `data_key.sealed` is the data key, wrapped in
-  /// a master key. `edition` identifies the secret that belongs to the current state of an item.
-  static let itemTables = """
     CREATE TABLE data_key (
       only INTEGER PRIMARY KEY CHECK (only = 1),
       master TEXT NOT NULL,
@@ -139,13 +131,6 @@ enum Schema {
       edition TEXT NOT NULL,
       sealed BLOB NOT NULL
     ) STRICT;
-    """
-
-  /// The SQL that creates the tables added in version 4.
-  ///
-  /// An `app` of NULL is the system itself. Only the system has a distribution. A push token is stored as the app gave
-  /// it: a reader of the file can send with the token only if the provider allows it.
-  static let versionTables = """
     CREATE TABLE installed_release (
       n INTEGER PRIMARY KEY,
       app TEXT,
@@ -195,13 +180,6 @@ enum Schema {
       proof BLOB NOT NULL
     ) STRICT;
     CREATE UNIQUE INDEX token_key ON token (app, provider);
-    """
-
-  /// The SQL that creates the table added in version 8.
-  ///
-  /// The table records when each app without a manifest was last used: on which day of the daemon, and on which
-  /// calendar day. An empty `id` is the daemon itself.
-  static let useTable = """
     CREATE TABLE app_use (
       id TEXT PRIMARY KEY,
       day INTEGER NOT NULL,
@@ -209,7 +187,10 @@ enum Schema {
       revision INTEGER NOT NULL,
       proof BLOB NOT NULL
     ) STRICT, WITHOUT ROWID;
+    PRAGMA application_id = \(applicationID);
+    PRAGMA user_version = \(version);
     """
+
 }
 
 /// A table whose first column is the key of a row, and whose last column is the proof of the row.
@@ -292,7 +273,7 @@ struct Table: Sendable {
 
   /// The table `store`. Its only row contains the digests of all other tables.
   static let store = Table(
-    name: "store", columns: ["only", "id", "created", "revision", "row_count", "digest", "last_event", "epoch"],
+    name: "store", columns: ["only", "id", "created", "revision", "digest", "last_event", "epoch"],
     lasting: 3, place: noPlace, of: .all)
 
   /// All tables except `store`, each at the index that is its ``place``.

@@ -7,6 +7,8 @@ package import LinuxSystem
 package enum StoreFailure: Error, CustomStringConvertible {
   /// A later version wrote the store. Nothing was touched.
   case newer(path: String, found: Int64, supported: Int64)
+  /// A version before the first release wrote the store. Nothing was touched.
+  case unreleased(path: String)
   /// The folder or the disk failed before anything was known.
   case unusable(path: String, reason: String)
 
@@ -15,6 +17,11 @@ package enum StoreFailure: Error, CustomStringConvertible {
     switch self {
     case .newer(let path, let found, let supported):
       "\(path) has schema version \(found), this program knows \(supported): it was left as it is"
+    case .unreleased(let path):
+      """
+      \(path) was written by a development version from before the first release, and was left as it is; move its \
+      folder away to begin a new store
+      """
     case .unusable(let path, let reason): "\(path): \(reason)"
     }
   }

@@ -13,8 +13,6 @@ struct StoreKey: ~Copyable {
   let authenticator: Authenticator
   /// Whether this is the key of the store. An unknown key verifies nothing that is stored.
   let isKnown: Bool
-  /// Whether the file contains the checksum of the key. Files of earlier versions do not.
-  let hasChecksum: Bool
 
   /// Reads the key. If the file is missing or contains something else, returns a key that verifies nothing.
   static func read(in folder: borrowing Folder) throws(SystemError) -> StoreKey {
@@ -22,10 +20,7 @@ struct StoreKey: ~Copyable {
     if var text = try Witness.read(fileName, in: folder) {
       let parsed = parse(text)
       text.wipe()
-      if var parsed {
-        return StoreKey(
-          authenticator: try authenticator(&parsed.key), isKnown: true, hasChecksum: parsed.hasChecksum)
-      }
+      if var key = parsed { return StoreKey(authenticator: try authenticator(&key), isKnown: true) }
     }
     return try unknown()
   }
@@ -33,7 +28,7 @@ struct StoreKey: ~Copyable {
   /// Returns a random key, which verifies nothing that is stored.
   static func unknown() throws(SystemError) -> StoreKey {
     var key = try random()
-    return StoreKey(authenticator: try authenticator(&key), isKnown: false, hasChecksum: false)
+    return StoreKey(authenticator: try authenticator(&key), isKnown: false)
   }
 
   /// Creates a key for a new store and writes it to its file.
@@ -47,7 +42,7 @@ struct StoreKey: ~Copyable {
     var key = try random()
     let authenticator = try authenticator(&key)
     try write(authenticator, in: folder)
-    return StoreKey(authenticator: authenticator, isKnown: true, hasChecksum: true)
+    return StoreKey(authenticator: authenticator, isKnown: true)
   }
 
   /// Writes a key to its file, replacing the content.
@@ -102,21 +97,16 @@ struct StoreKey: ~Copyable {
   /// Parses the content of the file.
   ///
   /// - Returns: nil if it is no key, or if the checksum is wrong.
-  private static func parse(_ text: [UInt8]) -> (key: [UInt8], hasChecksum: Bool)? {
-    let digits = 2 * Authenticator.length
-    // The format of versions up to 0.1: the digits and a line feed.
-    if text.count == digits + 1 {
-      guard text.last == UInt8(ascii: "\n"), let key = bytes(text[..<digits]) else { return nil }
-      return (key, false)
-    }
-    guard text.starts(with: head), var key = bytes(text.dropFirst(head.count).prefix(digits)) else { return nil }
+  private static func parse(_ text: [UInt8]) -> [UInt8]? {
+    let digits = text.dropFirst(head.count).prefix(2 * Authenticator.length)
+    guard text.starts(with: head), var key = bytes(digits) else { return nil }
     var whole = line(key)
     defer { whole.wipe() }
     guard whole == text else {
       key.wipe()
       return nil
     }
-    return (key, true)
+    return key
   }
 
   private static func bytes(_ digits: ArraySlice<UInt8>) -> [UInt8]? {

@@ -120,11 +120,13 @@ enum Daemon {
       return try Store.open(
         directory, options: options, now: Timestamp(milliseconds: Clock.realtimeMilliseconds), identity: identity,
         machine: MachineSources.marks, credentials: MachineSources.keys)
-    } catch StoreFailure.newer(let path, let found, let supported) {
-      let failure = StoreFailure.newer(path: path, found: found, supported: supported)
-      throw Failure(status: .storeNewer, reason: "\(failure)")
     } catch let failure as StoreFailure {
-      throw Failure(status: .stateUnusable, reason: "\(failure)")
+      let status: ExitStatus =
+        switch failure {
+        case .newer, .unreleased: .storeOfOtherVersion
+        case .unusable: .stateUnusable
+        }
+      throw Failure(status: status, reason: "\(failure)")
     }
   }
 

@@ -11,8 +11,8 @@ enum ExitStatus: Int32 {
   case stateUnusable = 73
   /// Another daemon holds the lock of the state directory (EX_TEMPFAIL).
   case stateHeld = 75
-  /// A later version has written the store (EX_PROTOCOL).
-  case storeNewer = 76
+  /// A later version wrote the store, or one from before the first release (EX_PROTOCOL).
+  case storeOfOtherVersion = 76
   /// The configuration was refused (EX_CONFIG).
   case configuration = 78
 }

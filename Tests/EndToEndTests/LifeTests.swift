@@ -128,16 +128,21 @@ import Testing
     #expect(daemon.log.contains("chmod 0700"))
   }
 
-  @Test func `row 17: a store of a later version is refused and left byte for byte as it is`() throws {
+  @Test(arguments: [
+    ("PRAGMA user_version = 99", "schema version 99"),
+    ("PRAGMA application_id = 0x49644401", "a development version from before the first release"),
+  ])
+  func `row 17: a store of another version is refused and left byte for byte as it is`(sql: String, text: String) throws
+  {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
     daemon.end()
     let file = daemon.state.appending(path: "identityd.db")
-    #expect(try run(["sqlite3", file.path, "PRAGMA user_version = 99"]).status == 0)
+    #expect(try run(["sqlite3", file.path, sql]).status == 0)
     let before = try Data(contentsOf: file)
     try daemon.launch()
     #expect(daemon.exitStatus() == 76)
-    #expect(daemon.log.contains("schema version 99"))
+    #expect(daemon.log.contains(text), "\(daemon.log)")
     #expect(try Data(contentsOf: file) == before)
   }
 

@@ -295,8 +295,10 @@ import Testing
 
   @Test func `a good key at a first start is replaced: it may be a sealed store's`() throws {
     let workspace = try Workspace()
+    let other = try Workspace()
+    try other.commit(sample(apps: 1))
+    let key = try other.read("store.key")
     try workspace.makeState()
-    let key = Array((String(repeating: "0f", count: 32) + "\n").utf8)
     try workspace.write("store.key", key)
     try workspace.commit(sample(apps: 1))
     #expect(try workspace.read("store.key").count == 114)

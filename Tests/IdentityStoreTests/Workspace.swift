@@ -116,16 +116,6 @@ final class Workspace {
   }
 }
 
-/// The files of a store that an earlier release left.
-func fixtureFiles(_ version: String) throws -> [String: [UInt8]] {
-  let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/\(version)")
-  var files: [String: [UInt8]] = [:]
-  for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
-    files[name] = try Array(Data(contentsOf: folder.appending(path: name)))
-  }
-  return files
-}
-
 extension Workspace {
   /// Runs a program to its end; its output and its errors come together.
   ///

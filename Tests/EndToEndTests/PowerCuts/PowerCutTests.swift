@@ -125,26 +125,6 @@ import Testing
     try replay(recorded, "a restore", 500, long: 5_000)
   }
 
-  @Test(arguments: ["version-1", "version-2", "version-3"])
-  func `row 18: a migration of the store`(version: String) throws {
-    let recorded = try RecordedDaemon(fixture(version))
-    try recorded.start()
-    try recorded.change("account set migrated", "account changed value=migrated")
-    try recorded.end()
-    try replay(recorded, "migration of \(version)", 500, long: 5_000)
-  }
-
-  private func fixture(_ version: String) throws -> [String: Data] {
-    let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent()
-    let folder = tests.appending(path: "IdentityStoreTests/Fixtures/\(version)")
-    var files: [String: Data] = [:]
-    for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
-      files[name] = try Data(contentsOf: folder.appending(path: name))
-    }
-    return files
-  }
-
   @Test func `row 42b: a change of the master key`() throws {
     let recorded = try RecordedDaemon()
     try recorded.start()

@@ -1,0 +1,114 @@
+import Foundation
+import IdentityCore
+import TestSupport
+import Testing
+
+@testable import IdentityStore
+
+/// A made-up earlier schema, which lacks the table `app_use`, and its migration: the harness for the first real one.
+@Suite struct SchemaMigrationTests {
+  /// Version 0 was never released, so a store of it exists only in these tests.
+  private let options: Store.Options = {
+    var options = Store.Options()
+    let creation = Schema.creation.split(separator: ";").filter { $0.contains("CREATE TABLE app_use") }
+    options.migrations = [Migration(version: 0, missing: ["app_use"], creation: creation.joined() + ";")]
+    return options
+  }()
+  private let registry = Registry(applying: sample(apps: 4) + life)
+
+  /// Makes a store of the earlier version.
+  private func makeEarlier(_ workspace: Workspace) throws {
+    try workspace.commit(sample(apps: 4) + life)
+    try workspace.sql("DROP TABLE app_use; PRAGMA user_version = 0")
+  }
+
+  private func expectMigrated(_ workspace: Workspace, at place: SourceLocation = #_sourceLocation) throws {
+    #expect(try workspace.sql("PRAGMA user_version") == "\(Schema.version)\n", sourceLocation: place)
+    let content = try workspace.found()
+    #expect(content.registry == registry && content.condition == .writable, sourceLocation: place)
+    #expect(content.notices == [], sourceLocation: place)
+  }
+
+  @Test func `row 18: it becomes a store of this version with all its content, in one transaction`() throws {
+    let workspace = try Workspace()
+    try makeEarlier(workspace)
+    let revision = try workspace.sql("SELECT revision + 1 FROM store")
+    try workspace.withStore(options: options) { _, content in
+      #expect(content.notices == [.migrated(from: 0)])
+      #expect(content.registry == registry && content.condition == .writable)
+    }
+    #expect(try workspace.sql("SELECT revision FROM store") == revision)
+    try expectMigrated(workspace)
+  }
+
+  @Test func `rows 9 and 18: a migration cut off at any moment leaves either version whole`() throws {
+    let workspace = try Workspace(inMemory: true)
+    try makeEarlier(workspace)
+    let files = try migrationInLog(of: workspace)
+    let log = try #require(files[Store.logName])
+    var migrations = 0
+    let lengths = Array(stride(from: 0, to: log.count, by: 512)) + [log.count]
+    for length in lengths {
+      var cut = files
+      cut[Store.logName] = Array(log.prefix(length))
+      try workspace.restore(cut)
+      try workspace.withStore(options: options) { _, content in
+        #expect(content.registry == registry && content.condition == .writable, "\(length) of \(log.count) bytes")
+        migrations += content.notices == [.migrated(from: 0)] ? 1 : 0
+      }
+      try expectMigrated(workspace)
+    }
+    // The last start finds the whole log, so it has nothing to migrate.
+    #expect(migrations > 10 && migrations == lengths.count - 1)
+  }
+
+  /// Migrates the store without a checkpoint, and returns its files: the earlier database, and the migration in the log.
+  private func migrationInLog(of workspace: Workspace) throws -> [String: [UInt8]] {
+    let directory = try workspace.openState()
+    let key = try StoreKey.read(in: directory.folder)
+    var credentials = KeyCredentials()
+    let keys = try StoreKeys(KeyRing(&credentials), in: directory.folder)
+    let database = try Store.connect(workspace.path(Store.fileName), options, readOnly: false)
+    let reading = try Reading(database, key.authenticator, keys, options.migrations)
+    try database.migrate(reading, by: options.migrations[0], key.authenticator)
+    return try workspace.files(apartFrom: ["identityd.db-shm"])
+  }
+
+  @Test func `a damaged store is served as it is and not migrated`() throws {
+    let workspace = try Workspace()
+    try makeEarlier(workspace)
+    try workspace.sql("UPDATE device SET name = 'x' WHERE n = 4")
+    let before = try workspace.read(Store.fileName)
+    try workspace.withStore(options: options) { _, content in
+      #expect(content.condition.damage != nil)
+      #expect(content.registry.unproven == .devices && content.registry.apps == registry.apps)
+    }
+    #expect(try workspace.read(Store.fileName) == before)
+  }
+
+  @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [4_096, 16_384])
+  func `on a full disk it is served as it is, and migrated once there is room`(spare: Int) throws {
+    let whole = try Workspace()
+    try makeEarlier(whole)
+    let workspace = try Workspace()
+    try workspace.makeState()
+    let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=384k,mode=0700", "tmpfs", workspace.state)
+    try #require(mounted.status == 0, "\(mounted.output)")
+    defer { _ = try? workspace.run("umount", "-l", workspace.state) }
+    for (name, bytes) in try whole.files() { try workspace.write(name, bytes) }
+    try workspace.fillDisk("ballast", sparing: spare)
+    let before = try workspace.read(Store.fileName)
+    try workspace.withStore(options: options) { store, content in
+      #expect(content.registry == registry && content.condition == .full)
+      #expect(store.commit(installed(1)) == .full)
+      let inVain = store.heal()
+      #expect(inVain == nil && store.condition == .full)
+      #expect(try workspace.read(Store.fileName) == before)
+      try workspace.remove("ballast")
+      let healed = store.heal()
+      #expect(healed == registry)
+      try store.mustClose()
+    }
+    try expectMigrated(workspace)
+  }
+}
