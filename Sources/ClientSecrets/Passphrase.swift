@@ -96,8 +96,8 @@ package struct BackupKey: ~Copyable {
 
   init(bytes: consuming GuardedBytes) { self.bytes = bytes }
 
-  /// Appends the key as Base64. The array is not reallocated if it has room for the text and one more byte.
-  package func appendBase64(to text: inout [UInt8]) {
-    unsafe bytes.withBytes { unsafe Base64.append($0, count: Self.length, to: &text) }
+  /// Calls `body` with the bytes, which are valid only during the call.
+  package func withBytes<Outcome>(_ body: (borrowing Span<UInt8>) -> Outcome) -> Outcome {
+    unsafe bytes.withBytes { unsafe body(Span(_unsafeStart: $0, count: Self.length)) }
   }
 }

@@ -127,10 +127,10 @@ struct DaemonAnswers: Equatable, Sendable {
   /// Connects, and requests all answers.
   init(from socket: DaemonSocket) throws(DaemonConnection.Failure) {
     var connection = try DaemonConnection(atOnce: socket)
-    func ask(_ request: String) throws(DaemonConnection.Failure) -> DaemonConnection.Answer {
+    func ask(_ request: String...) throws(DaemonConnection.Failure) -> DaemonConnection.Answer {
       var rows: [ReplyLine.Content] = []
       do {
-        let final = try connection.ask(line: Array("\(request)\n".utf8), Examination.patience) { row in
+        let final = try connection.ask(RequestLine(words: request), Examination.patience) { row in
           guard rows.count < Self.mostRows else { throw DaemonConnection.Failure.malformed("rows without end") }
           rows.append(row)
         }
@@ -156,11 +156,11 @@ struct DaemonAnswers: Equatable, Sendable {
     case .row, .event: refusal = "what came is no answer"
     }
     status = try ask("status").rows.flatMap(\.attributes).map { Finding.Fact("\($0.name)", "\($0.value)") }
-    let row = try ask("app list").rows.first { row in row.words.first.map { "\($0)" } == app }
+    let row = try ask("app", "list").rows.first { row in row.words.first.map { "\($0)" } == app }
     hasManifest = row?["manifest"].map { $0 == "yes" }
     // Only an admin sees every event. Any other user could wait for an event in vain.
     guard peer["admin"] == "yes", let last = self["last-event"].flatMap({ Int64($0) }), last > 0,
-      case .ok = try ask("subscribe since=\(last - 1)").final
+      case .ok = try ask("subscribe", "since=\(last - 1)").final
     else { return }
     let event = try? connection.nextEvent(Examination.patience)
     lastEvent = event?.attributes.first { $0.name == "time" }.flatMap { Timestamp(parsing: $0.value) }

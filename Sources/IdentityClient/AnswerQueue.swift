@@ -1,15 +1,15 @@
 import IdentityCore
-import IdentityWire
+package import IdentityWire
 import LinuxSystem
 
 /// A complete answer.
-struct ReceivedAnswer: Sendable {
+package struct ReceivedAnswer: Sendable {
   /// The rows, in order.
-  var rows: [ReplyLine.Content] = []
+  package fileprivate(set) var rows: [ReplyLine.Content] = []
   /// The final line: `ok` or `error`.
-  let final: ReplyLine
+  package let final: ReplyLine
   /// The secret that was extracted from `data=` of the final line; nil if the request expects none.
-  let secret: Secret?
+  package let secret: Secret?
 
   /// Whether the daemon is about to close the connection, because it has no room for it (identityd-protocol(7), Errors,
   /// `busy`). Later requests need another connection.

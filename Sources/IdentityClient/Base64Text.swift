@@ -2,14 +2,14 @@ import LinuxSystem
 
 /// Base64 in the form of the protocol: RFC 4648, section 4, with padding.
 ///
-/// The library links nothing but the C library, so libsodium is not available. Characters are computed and not looked
+/// The client links nothing but the C library, so libsodium is not available. Characters are computed and not looked
 /// up in a table, because the cache lines of a table would leak the secret.
-enum Base64Text {
+package enum Base64Text {
   /// Returns the length of the text for a number of bytes.
   static func length(of count: Int) -> Int { (count + 2) / 3 * 4 }
 
   /// Appends the text for the bytes. The array is not reallocated if its capacity suffices.
-  static func append(_ bytes: borrowing Span<UInt8>, to text: inout [UInt8]) {
+  package static func append(_ bytes: borrowing Span<UInt8>, to text: inout [UInt8]) {
     var index = 0
     while index < bytes.count {
       let rest = min(3, bytes.count - index)
@@ -27,7 +27,7 @@ enum Base64Text {
   /// Decodes a text. The caller must wipe the bytes.
   ///
   /// - Returns: Nil if the text is not Base64, or if its unused bits are not zero.
-  static func decode(_ text: borrowing Span<UInt8>) -> [UInt8]? {
+  package static func decode(_ text: borrowing Span<UInt8>) -> [UInt8]? {
     guard text.count % 4 == 0 else { return nil }
     var padding = 0
     while padding < 2, padding < text.count, text[text.count - 1 - padding] == UInt8(ascii: "=") { padding += 1 }

@@ -98,16 +98,9 @@ package struct DaemonConnection: ~Copyable {
     socket = connected
   }
 
-  /// Sends a request line, given without its line feed, and waits for the complete answer.
-  package mutating func ask(_ request: [UInt8], _ patience: Patience = .endless) throws(Failure) -> Answer {
-    try ask(line: request + [UInt8(ascii: "\n")], patience)
-  }
-
-  /// Sends a request line, given with its line feed, and waits for the complete answer.
-  ///
-  /// No copy of the line is made, so that the caller can wipe the bytes.
-  package mutating func ask(line: [UInt8], _ patience: Patience = .endless) throws(Failure) -> Answer {
-    send(line)
+  /// Sends a request and waits for the complete answer.
+  package mutating func ask(_ request: RequestLine, _ patience: Patience = .endless) throws(Failure) -> Answer {
+    try send(request, patience)
     var rows: [ReplyLine.Content] = []
     while true {
       switch try nextOfAnswer(patience) {
@@ -117,15 +110,15 @@ package struct DaemonConnection: ~Copyable {
     }
   }
 
-  /// Sends a request line, given with its line feed, and passes on the rows of a long answer as they arrive.
+  /// Sends a request and passes on the rows of a long answer as they arrive.
   ///
   /// - Parameter take: Receives each row. If it throws, the rest of the answer is unread and the connection must not
   ///   be used again.
   /// - Returns: The final line.
   package mutating func ask(
-    line: [UInt8], _ patience: Patience = .endless, _ take: (ReplyLine.Content) throws -> Void
+    _ request: RequestLine, _ patience: Patience = .endless, _ take: (ReplyLine.Content) throws -> Void
   ) throws -> ReplyLine {
-    send(line)
+    try send(request, patience)
     while true {
       switch try nextOfAnswer(patience) {
       case .row(let content): try take(content)
@@ -135,7 +128,9 @@ package struct DaemonConnection: ~Copyable {
   }
 
   /// Sends a request and waits for the complete answer. The returned value holds the only copy of the answer's secret.
-  mutating func exchange(_ request: RequestLine, _ patience: Patience) throws(Failure) -> ReceivedAnswer {
+  package mutating func exchange(
+    _ request: RequestLine, _ patience: Patience = .endless
+  ) throws(Failure) -> ReceivedAnswer {
     try send(request, patience)
     var answers = AnswerQueue()
     answers.expect(0, takesSecret: request.takesSecret)
@@ -152,6 +147,7 @@ package struct DaemonConnection: ~Copyable {
   /// Whether the connection is open and has no unread data, as expected between two requests.
   var isIdle: Bool { (try? TimedWait.wait(for: socket.number, until: 0)) == .timeUp }
 
+  /// Sends a request line and wipes the copy that was sent.
   private func send(_ request: RequestLine, _ patience: Patience) throws(Failure) {
     var line = request.bytes()
     defer { line.wipe() }
@@ -169,11 +165,6 @@ package struct DaemonConnection: ~Copyable {
     } catch {
       // The daemon may already have refused and closed the connection. The refusal can still be read.
     }
-  }
-
-  private func send(_ line: [UInt8]) {
-    // The daemon may already have refused and closed the connection. The refusal can still be read.
-    try? socket.sendAll(line)
   }
 
   /// Returns the next line of an answer, and sets aside the events before that line.
@@ -227,44 +218,5 @@ package struct DaemonConnection: ~Copyable {
         throw .closed
       }
     }
-  }
-}
-
-extension DaemonConnection {
-  /// Encodes words as a request line without its line feed.
-  ///
-  /// A word `name=value` becomes an attribute, unless the verb takes operands and has no attribute of that name. With
-  /// an unknown verb, every word that looks like an attribute becomes one. Any other word becomes an operand. Words are
-  /// quoted if the daemon would otherwise misread them.
-  package static func request(_ words: [String]) -> [UInt8] {
-    let texts = words.map { Text($0) }
-    let verb = (1...2).reversed().lazy.compactMap { count in
-      VerbTable.verbs.first { verb in
-        verb.words.utf8.elementsEqual(words.prefix(count).joined(separator: " ").lowercased().utf8)
-      }
-    }.first
-    var line: [UInt8] = []
-    for text in texts {
-      if !line.isEmpty { line.append(UInt8(ascii: " ")) }
-      if let (name, value) = attribute(text, of: verb) {
-        line += name + [UInt8(ascii: "=")]
-        WordEncoder.append(value: value, to: &line)
-      } else {
-        WordEncoder.append(word: text.bytes, to: &line)
-      }
-    }
-    return line
-  }
-
-  private static func attribute(_ text: Text, of verb: Verb?) -> (name: [UInt8], value: [UInt8])? {
-    guard let mark = text.bytes.firstIndex(of: UInt8(ascii: "=")), WordEncoder.looksLikeAttribute(text.bytes) else {
-      return nil
-    }
-    let name = Array(text.bytes[..<mark])
-    // In `check a=b`, the verb takes an operand and has no attribute `a`, so the word is the operand.
-    if let verb, !verb.operands.isEmpty, !verb.attributes.contains(where: { $0.name.utf8.elementsEqual(name) }) {
-      return nil
-    }
-    return (name, Array(text.bytes[(mark + 1)...]))
   }
 }

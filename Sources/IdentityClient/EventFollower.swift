@@ -42,9 +42,10 @@ package struct EventFollower: ~Copyable {
   private var nextAttempt: UInt64 = 0
   /// The moment of the subscription on this connection; nil if there is none.
   private var subscribedAt: UInt64?
-  private var isLost = false
-  /// A step to return after ``Step/found``.
-  private var nextStep: Step?
+  /// Whether ``Step/found`` also marks that events follow at the beginning and after a gap.
+  private let tellsBeginning: Bool
+  /// Whether the next subscription is reported by ``Step/found``.
+  private var isLost: Bool
   private var wasReached = false
 
   /// Creates a follower without connecting.
@@ -53,11 +54,12 @@ package struct EventFollower: ~Copyable {
   ///   - topics: The topics to follow; an empty array for all topics.
   ///   - since: The sequence number after which the events begin; nil for events from now on.
   ///   - epoch: The epoch of `since`; nil if unknown.
-  ///   - tellsBeginning: Whether ``Step/found`` also marks the first time that events follow.
+  ///   - tellsBeginning: Whether ``Step/found`` also marks that events follow at the beginning and after a gap.
   package init(
     of daemon: DaemonSocket, topics: [String], since: Int64?, epoch: Text? = nil, tellsBeginning: Bool = false
   ) {
     self.daemon = daemon
+    self.tellsBeginning = tellsBeginning
     isLost = tellsBeginning
     position = EventPosition(topics, since: since, epoch: epoch)
   }
@@ -72,7 +74,6 @@ package struct EventFollower: ~Copyable {
   /// - Throws: `unreachable` if the daemon was never reached, `untrusted`, `malformed`, and the failures that end the
   ///   patience. Once the daemon was reached, its absence is a step and no failure.
   package mutating func next(_ patience: Patience) throws(DaemonConnection.Failure) -> Step {
-    if let step = nextStep.take() { return step }
     while true {
       do throws(DaemonConnection.Failure) {
         try connect(patience)
@@ -107,16 +108,17 @@ package struct EventFollower: ~Copyable {
     guard let answer = try connection?.ask(position.request, patience) else { throw .closed }
     switch position.take(answer) {
     case .following: subscribedAt = Clock.monotonicMicroseconds
-    case .missed(let why): nextStep = .missed(why)
+    case .missed(let why):
+      // The position and its epoch are known again after the next subscription.
+      isLost = isLost || tellsBeginning
+      return .missed(why)
     case .busy(let why): throw .busy("\(why)")
     case .refused(let code, let text): return .refused(code: code, text: text)
     case .malformed: throw .malformed("\(answer.final)")
     }
-    if isLost {
-      isLost = false
-      return .found
-    }
-    return nextStep.take()
+    guard isLost else { return nil }
+    isLost = false
+    return .found
   }
 
   /// Waits for the next event.

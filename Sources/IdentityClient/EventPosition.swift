@@ -42,14 +42,14 @@ struct EventPosition {
     self.epoch = epoch
   }
 
-  /// The request line for a new connection, without its line feed.
-  var request: [UInt8] {
+  /// The request for a new connection.
+  var request: RequestLine {
     var words = ["subscribe"] + topics
     if let last {
       words.append("since=\(last)")
       if let epoch { words.append("epoch=\(epoch)") }
     }
-    return DaemonConnection.request(words)
+    return RequestLine(words: words)
   }
 
   mutating func take(_ answer: DaemonConnection.Answer) -> Subscribed {

@@ -58,7 +58,7 @@ public struct IdentityEvent: Hashable, Sendable {
 
 /// A step in following events.
 public enum IdentityEventStep: Hashable, Sendable {
-  /// The events begin here. A loop gets this step first, and again after each interruption.
+  /// The events begin here. A loop gets this step at its beginning, and again after each interruption and each gap.
   ///
   /// - Parameters:
   ///   - after: The sequence number after which the events begin; nil if the number is unknown.

@@ -59,7 +59,7 @@ extension IdentityRequest where Answer == IdentityAnswer {
   ///
   /// The rules are those of ``IdentityRequest/words(_:)-(String...)``.
   public static func words(_ words: [String]) -> IdentityRequest {
-    IdentityRequest(RequestLine(words: words)) { (fields) throws(IdentityError) in
+    IdentityRequest(.shared(words: words)) { (fields) throws(IdentityError) in
       IdentityAnswer(rows: fields.rows.map { IdentityAnswer.Line($0) }, final: IdentityAnswer.Line(fields.content))
     }
   }

@@ -3,11 +3,11 @@ import IdentityWire
 import LinuxSystem
 
 /// A request line to send. Only ``bytes()`` inserts the bytes of the secret, just before sending.
-struct RequestLine: Sendable {
+package struct RequestLine: Sendable {
   /// The line without its line feed and without the secret.
-  private(set) var head: [UInt8]
-  /// The secret to send in `data=`.
-  private var secret: Secret?
+  package private(set) var head: [UInt8]
+  /// The secret to send, with the name of its attribute.
+  private var secret: (name: String, value: Secret)?
   /// Whether the answer carries a secret in `data=`.
   private(set) var takesSecret = false
   /// Whether repeating the request is harmless, so that it is sent once more if the connection ends before its answer.
@@ -26,15 +26,17 @@ struct RequestLine: Sendable {
     self.isQuestion = isQuestion
   }
 
-  /// Creates a request from words of the caller's choice.
-  init(words: [String]) {
-    self.init(DaemonConnection.request(words), isQuestion: false)
+  /// Creates a request from words of the caller's choice, for a connection that callers share.
+  static func shared(words: [String]) -> RequestLine {
+    var line = RequestLine(words: words)
     let verb = words.first?.lowercased() ?? ""
-    if verb.isEmpty { fault = .refused(.syntax, "there is no verb") }
+    if verb.isEmpty { line.fault = .refused(.syntax, "there is no verb") }
     if ["subscribe", "unsubscribe"].contains(verb) {
-      fault = .refused(.badArgument, "'\(verb)' is not for a connection that others share; events(topics:since:) is")
+      line.fault = .refused(
+        .badArgument, "'\(verb)' is not for a connection that others share; events(topics:since:) is")
     }
-    if verb == "quit" { fault = .refused(.badArgument, "'quit' would end the connection of others as well") }
+    if verb == "quit" { line.fault = .refused(.badArgument, "'quit' would end the connection of others as well") }
+    return line
   }
 
   /// Returns the line with one more operand.
@@ -64,15 +66,15 @@ struct RequestLine: Sendable {
     values.sorted { $0.key < $1.key }.reduce(self) { $0.attribute("attr.\($1.key)", $1.value) }
   }
 
-  /// Returns the line with a secret to send in `data=`; nil for none.
-  func secret(_ secret: Secret?) -> RequestLine {
+  /// Returns the line with a secret, which is sent in Base64 as the last attribute; nil for none.
+  package func secret(_ secret: Secret?, as name: String = "data") -> RequestLine {
     var line = self
-    line.secret = secret
+    line.secret = secret.map { (name, $0) }
     return line
   }
 
   /// Returns the line, marked as one whose answer carries a secret in `data=`.
-  func takingSecret() -> RequestLine {
+  package func takingSecret() -> RequestLine {
     var line = self
     line.takesSecret = true
     return line
@@ -87,7 +89,7 @@ struct RequestLine: Sendable {
 
   /// The length of the line in bytes, including its line feed.
   private var length: Int {
-    head.count + 1 + (secret.map { Self.data.count + max(2, Base64Text.length(of: $0.count)) } ?? 0)
+    head.count + 1 + (secret.map { $0.name.utf8.count + 2 + max(2, Base64Text.length(of: $0.value.count)) } ?? 0)
   }
 
   /// Checks that the line can be sent. The daemon closes the connection after an overlong line, and callers share it.
@@ -105,8 +107,8 @@ struct RequestLine: Sendable {
     var line: [UInt8] = []
     line.reserveCapacity(length)
     line += head
-    if let secret {
-      line += Self.data
+    if let (name, secret) = secret {
+      line += Array(" \(name)=".utf8)
       if secret.count == 0 {
         line += Array("\"\"".utf8)
       } else {
@@ -116,6 +118,45 @@ struct RequestLine: Sendable {
     line.append(UInt8(ascii: "\n"))
     return line
   }
+}
 
-  private static let data = Array(" data=".utf8)
+// MARK: - Words
+
+extension RequestLine {
+  /// Creates a request from words.
+  ///
+  /// A word `name=value` becomes an attribute, unless the verb takes operands and has no attribute of that name. With
+  /// an unknown verb, every word that looks like an attribute becomes one. Any other word becomes an operand. Words are
+  /// quoted if the daemon would otherwise misread them.
+  package init(words: [String]) {
+    let texts = words.map { Text($0) }
+    let verb = (1...2).reversed().lazy.compactMap { count in
+      VerbTable.verbs.first { verb in
+        verb.words.utf8.elementsEqual(words.prefix(count).joined(separator: " ").lowercased().utf8)
+      }
+    }.first
+    var line: [UInt8] = []
+    for text in texts {
+      if !line.isEmpty { line.append(UInt8(ascii: " ")) }
+      if let (name, value) = Self.attribute(text, of: verb) {
+        line += name + [UInt8(ascii: "=")]
+        WordEncoder.append(value: value, to: &line)
+      } else {
+        WordEncoder.append(word: text.bytes, to: &line)
+      }
+    }
+    self.init(line, isQuestion: false)
+  }
+
+  private static func attribute(_ text: Text, of verb: Verb?) -> (name: [UInt8], value: [UInt8])? {
+    guard let mark = text.bytes.firstIndex(of: UInt8(ascii: "=")), WordEncoder.looksLikeAttribute(text.bytes) else {
+      return nil
+    }
+    let name = Array(text.bytes[..<mark])
+    // In `check a=b`, the verb takes an operand and has no attribute `a`, so the word is the operand.
+    if let verb, !verb.operands.isEmpty, !verb.attributes.contains(where: { $0.name.utf8.elementsEqual(name) }) {
+      return nil
+    }
+    return (name, Array(text.bytes[(mark + 1)...]))
+  }
 }

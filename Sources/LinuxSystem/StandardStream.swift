@@ -33,7 +33,11 @@ package struct StandardStream: Sendable {
   /// - Parameter waits: whether to wait for room if another process has set the stream to be non-blocking.
   /// - Returns: false if the write fails.
   @discardableResult
-  package func write(_ bytes: [UInt8], waits: Bool = false) -> Bool {
+  package func write(_ bytes: [UInt8], waits: Bool = false) -> Bool { write(bytes.span, waits: waits) }
+
+  /// Writes all of the bytes, like ``write(_:waits:)-([UInt8],_)``.
+  @discardableResult
+  package func write(_ bytes: borrowing Span<UInt8>, waits: Bool = false) -> Bool {
     var written = 0
     while written < bytes.count {
       let result = unsafe bytes.withUnsafeBytes { buffer in

@@ -31,7 +31,7 @@ extension Program {
         }
       }
       if case .error(let code, let text) = answer.final { complain("\(text) (\(code))") }
-      return status(of: answer)
+      return status(of: answer.final)
     }
     let answer = try withFileFailures {
       try SignalWatch.run(SignalWatch.ending, leave: { file.discard() }) {
@@ -65,12 +65,10 @@ extension Program {
     _ header: BackupHeader, _ key: borrowing BackupKey, from connection: inout DaemonConnection,
     _ write: ([UInt8]) throws -> Void
   ) throws -> DaemonConnection.Answer {
-    var request = request("backup", key)
-    defer { request.wipe() }
     var total = 0
     var isBegun = false
-    let final = try connection.ask(line: request) { row in
-      guard let data = row["data"], let piece = Base64.decode(data.bytes) else {
+    let final = try connection.ask(request(["backup"], key)) { row in
+      guard let data = row["data"], let piece = Base64Text.decode(data.bytes.span) else {
         throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent a piece of a backup without data")
       }
       // The header waits for the first piece: a refusal sends no pieces, and then nothing must be written.

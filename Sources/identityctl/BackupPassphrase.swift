@@ -1,4 +1,5 @@
 import ClientSecrets
+import IdentityClient
 import LinuxSystem
 
 // The source of a backup's passphrase.
@@ -69,14 +70,8 @@ extension Program {
     }
   }
 
-  /// Returns a request line that carries the backup key, with its line feed. The caller must wipe it.
-  static func request(_ verb: String, _ key: borrowing BackupKey) -> [UInt8] {
-    var request: [UInt8] = []
-    // Reserves the full capacity: growing the array would leave an unwiped copy of the key in freed memory.
-    request.reserveCapacity(verb.utf8.count + Base64.length(of: BackupKey.length) + 8)
-    request += "\(verb) key=".utf8
-    key.appendBase64(to: &request)
-    request.append(UInt8(ascii: "\n"))
-    return request
+  /// Returns a request that carries the backup key.
+  static func request(_ verb: [String], _ key: borrowing BackupKey) -> RequestLine {
+    RequestLine(words: verb).secret(key.withBytes { Secret($0) }, as: "key")
   }
 }

@@ -1,4 +1,3 @@
-import ClientSecrets
 import IdentityClient
 import IdentityCore
 import IdentityWire
@@ -10,13 +9,13 @@ extension Program {
   /// Verbs that take a secret. The value tells whether the secret is required.
   private static let takers = ["item add": true, "item put": true, "item update": false]
 
-  /// Returns the request line with its line feed, including the secret from `--data-file`. The caller must wipe it.
-  static func request(_ words: [String], _ line: CommandLine) throws -> [UInt8] {
+  /// Returns the request, including the secret from `--data-file`.
+  static func request(_ words: [String], _ line: CommandLine) throws -> RequestLine {
     let verb = words.prefix(2).map { $0.lowercased() }.joined(separator: " ")
-    let end = UInt8(ascii: "\n")
+    let request = RequestLine(words: words)
     guard let needsSecret = takers[verb] else {
       if verb == "item read" { try ProcessGuard.forbidDumps() }
-      return DaemonConnection.request(words) + [end]
+      return request
     }
     try ProcessGuard.forbidDumps()
     let isGiven = words.contains { $0.lowercased().hasPrefix("data=") }
@@ -24,20 +23,12 @@ extension Program {
       guard isGiven || !needsSecret else {
         throw CommandLine.UsageError("the secret is missing; '--data-file=-' reads it from standard input")
       }
-      return DaemonConnection.request(words) + [end]
+      return request
     }
     guard !isGiven else { throw CommandLine.UsageError("'data=' is given, and '--data-file' as well") }
     var secret = try bytes(of: path, limit: Bound.secretLength)
     defer { secret.wipe() }
-    let head = DaemonConnection.request(words) + Array(" data=".utf8)
-    var request: [UInt8] = []
-    // Reserves the full capacity, including Base64 padding and the line feed: growing the array would leave an unwiped
-    // copy of the secret in freed memory.
-    request.reserveCapacity(head.count + Base64.length(of: secret.count) + 3)
-    request += head
-    if secret.isEmpty { request += Array("\"\"".utf8) } else { Base64.append(secret[...], to: &request) }
-    request.append(end)
-    return request
+    return request.secret(Secret(secret.span))
   }
 
   /// Reads a whole file of at most `limit` bytes. The caller must wipe the result.
@@ -56,19 +47,17 @@ extension Program {
   }
 
   /// Writes the secret in the answer to `item read`, and nothing else.
-  static func showSecret(_ answer: DaemonConnection.Answer, to line: CommandLine) throws -> Int32 {
+  static func showSecret(_ answer: ReceivedAnswer, to line: CommandLine) throws -> Int32 {
     switch answer.final {
-    case .ok(let content):
-      guard let data = content["data"], var secret = Base64.decode(data.bytes) else {
+    case .ok:
+      guard let secret = answer.secret else {
         throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent an item without its secret")
       }
-      defer { secret.wipe() }
-      guard line.options["quiet"] != nil || StandardStream.output.write(secret, waits: true) else {
-        return ExitStatus.outputFailed
-      }
+      let isShown = line.options["quiet"] != nil || secret.withBytes { StandardStream.output.write($0, waits: true) }
+      guard isShown else { return ExitStatus.outputFailed }
     case .error(let code, let text): complain("\(text) (\(code))")
     case .row, .event: break
     }
-    return status(of: answer)
+    return status(of: answer.final)
   }
 }

@@ -80,12 +80,10 @@ enum Program {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     let predicate = try Predicate(line.words)
     let words = try wordsWithToken(try wordsWithFile(predicate?.words ?? line.words, line), line)
-    var request = try request(words, line)
-    defer { request.wipe() }
+    let request = try request(words, line)
     var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
-    let answer = try connection.ask(line: request)
-    if line.options["raw"] != nil { return try showSecret(answer, to: line) }
-    return try show(answer, to: line, format, predicate)
+    if line.options["raw"] != nil { return try showSecret(try connection.exchange(request.takingSecret()), to: line) }
+    return try show(try connection.ask(request), to: line, format, predicate)
   }
 
   /// Returns the indices of the operands after a verb of two words: all words that are not attributes.
@@ -111,12 +109,12 @@ enum Program {
       guard StandardStream.output.write(output.text(answer, to: line.words)) else { return ExitStatus.outputFailed }
     }
     if case .ok(let content) = answer.final, let predicate { return predicate.status(content) }
-    return status(of: answer)
+    return status(of: answer.final)
   }
 
   /// Returns the exit status for an answer.
-  static func status(of answer: DaemonConnection.Answer) -> Int32 {
-    switch answer.final {
+  static func status(of final: ReplyLine) -> Int32 {
+    switch final {
     case .ok: ExitStatus.success
     case .error(let code, _): status(of: code)
     case .row, .event: ExitStatus.brokenAnswer

@@ -24,13 +24,11 @@ extension Program {
     while case .ok = answer.final {
       let count = try withFileFailures { try file.fill(&piece) }
       guard count > 0 else {
-        answer = try connection.ask(DaemonConnection.request(end(line)))
+        answer = try connection.ask(RequestLine(words: end(line)))
         break
       }
-      var request = Array("restore add data=".utf8)
-      Base64.append(piece[..<count], to: &request)
-      request.append(UInt8(ascii: "\n"))
-      answer = try connection.ask(line: request)
+      let request = RequestLine(words: ["restore", "add"]).secret(Secret(piece.span.extracting(..<count)))
+      answer = try connection.ask(request)
     }
     return try show(answer, to: line, format)
   }
@@ -39,9 +37,7 @@ extension Program {
   private static func begin(_ key: borrowing BackupKey, over connection: inout DaemonConnection) throws
     -> DaemonConnection.Answer
   {
-    var request = request("restore begin", key)
-    defer { request.wipe() }
-    return try connection.ask(line: request)
+    try connection.ask(request(["restore", "begin"], key))
   }
 
   /// Returns the words of the request that applies the uploaded backup.

@@ -32,10 +32,10 @@ extension Program {
     guard let format = try metricFormat(line) else { return try ask(line) }
     let file = try line.options["output"].map { path in try withFileFailures { try FileReplacement(of: path) } }
     var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
-    let answer = try connection.ask(DaemonConnection.request(["stats"]))
+    let answer = try connection.ask(RequestLine(words: ["stats"]))
     if case .error(let code, let text) = answer.final {
       complain("\(text) (\(code))")
-      return status(of: answer)
+      return status(of: answer.final)
     }
     // Skips metrics of a later daemon that this client does not know.
     let samples = answer.rows.compactMap { MetricSample($0) }
@@ -58,6 +58,6 @@ extension Program {
     } else if line.options["quiet"] == nil {
       guard StandardStream.output.write(text) else { return ExitStatus.outputFailed }
     }
-    return status(of: answer)
+    return status(of: answer.final)
   }
 }

@@ -89,11 +89,11 @@ private struct Top: ~Copyable {
   /// No events are shown if the daemon has too many subscribers.
   private func connect(_ patience: Patience) throws(DaemonConnection.Failure) -> DaemonConnection {
     var connection = try DaemonConnection(atOnce: daemon)
-    let answer = try connection.ask(DaemonConnection.request(["subscribe"]), patience)
+    let answer = try connection.ask(RequestLine(words: ["subscribe"]), patience)
     if case .ok(let content) = answer.final, let last = content.words.first.flatMap({ Int64("\($0)") }), events.isEmpty
     {
       let start = max(0, last - Int64(Self.shownEvents))
-      _ = try connection.ask(DaemonConnection.request(["subscribe", "since=\(start)"]), patience)
+      _ = try connection.ask(RequestLine(words: ["subscribe", "since=\(start)"]), patience)
     }
     return connection
   }
@@ -102,7 +102,7 @@ private struct Top: ~Copyable {
   private static func ask(
     _ words: [String], _ connection: inout DaemonConnection, _ patience: Patience
   ) throws(DaemonConnection.Failure) -> [ReplyLine.Content] {
-    let answer = try connection.ask(DaemonConnection.request(words), patience)
+    let answer = try connection.ask(RequestLine(words: words), patience)
     if case .error(let code, let text) = answer.final {
       throw code == "busy" ? .busy("\(text)") : .malformed("\(text) (\(code))")
     }

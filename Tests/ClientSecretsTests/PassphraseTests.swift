@@ -20,10 +20,9 @@ import Testing
   private func key(_ passphrase: borrowing Passphrase, _ operations: Int, _ memory: Int, _ salt: [UInt8]) throws
     -> String
   {
-    var text: [UInt8] = []
-    try passphrase.key(for: BackupHeader(operations: operations, memory: memory, salt: salt)).appendBase64(to: &text)
-    let bytes = try #require(Base64.decode(text))
-    return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    try passphrase.key(for: BackupHeader(operations: operations, memory: memory, salt: salt)).withBytes { bytes in
+      bytes.indices.map { (bytes[$0] < 16 ? "0" : "") + String(bytes[$0], radix: 16) }.joined()
+    }
   }
 
   /// Computed by the reference implementation (argon2-cffi 25.1: hash_secret_raw, one lane, Type.ID).

@@ -27,6 +27,14 @@ import Testing
     #expect(decoded("") == [])
   }
 
+  @Test(arguments: [255, 256, 32_768, 45_000, 45_001]) func `long values are written and read as Foundation does it`(
+    count: Int
+  ) {
+    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ $0 >> 8) }
+    #expect(encoded(bytes) == Data(bytes).base64EncodedString())
+    #expect(decoded(encoded(bytes)) == bytes)
+  }
+
   @Test func `of all characters only the alphabet's are taken`() {
     let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     for character in UInt8.min...UInt8.max {

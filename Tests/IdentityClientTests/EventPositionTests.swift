@@ -16,7 +16,7 @@ import Testing
     return ReceivedEvent(sequence: sequence, content: content)
   }
 
-  private func request(_ position: EventPosition) -> String { String(decoding: position.request, as: UTF8.self) }
+  private func request(_ position: EventPosition) -> String { String(decoding: position.request.head, as: UTF8.self) }
 
   @Test func `the first answer says where the events begin`() throws {
     var position = EventPosition([], since: nil)

@@ -33,14 +33,14 @@ import Testing
     }
   }
 
-  private let request = Array("backup\n".utf8)
+  private let request = RequestLine(words: ["backup"])
 
   @Test func `a row is handed on before the next has come`() throws {
     let isWanted = DispatchSemaphore(value: 0)
     try play(["* a\n", "* b x=1\n", "OK 2\n"], isWanted: isWanted)
     var connection = try DaemonConnection(to: DaemonSocket(path))
     var rows: [ReplyLine.Content] = []
-    let final = try connection.ask(line: request) { row in
+    let final = try connection.ask(request) { row in
       rows.append(row)
       isWanted.signal()
     }
@@ -53,7 +53,7 @@ import Testing
     try play(["* a\nERR internal broken\n"])
     var connection = try DaemonConnection(to: DaemonSocket(path))
     var count = 0
-    let final = try connection.ask(line: request) { _ in count += 1 }
+    let final = try connection.ask(request) { _ in count += 1 }
     #expect(final == .error(code: "internal", text: "broken"))
     #expect(count == 1)
   }
@@ -61,7 +61,7 @@ import Testing
   @Test func `events between the rows are kept for whoever waits for them`() throws {
     try play(["EVENT 4 a b\n* a\nEVENT 5 a b\nOK 1\n"])
     var connection = try DaemonConnection(to: DaemonSocket(path))
-    _ = try connection.ask(line: request) { _ in }
+    _ = try connection.ask(request) { _ in }
     #expect(try connection.nextEvent(.endless).sequence == 4)
     #expect(try connection.nextEvent(.endless).sequence == 5)
   }
@@ -71,7 +71,7 @@ import Testing
     var connection = try DaemonConnection(to: DaemonSocket(path))
     var count = 0
     #expect(throws: Enough.self) {
-      _ = try connection.ask(line: request) { _ in
+      _ = try connection.ask(request) { _ in
         count += 1
         throw Enough()
       }
@@ -86,7 +86,7 @@ import Testing
   func `an answer that is not whole is a failure`(answer: String, failure: DaemonConnection.Failure) throws {
     try play([answer])
     var connection = try DaemonConnection(to: DaemonSocket(path))
-    #expect(throws: failure) { _ = try connection.ask(line: request) { _ in } }
+    #expect(throws: failure) { _ = try connection.ask(request) { _ in } }
   }
 
   @Test func `of a line that is not the protocol only the beginning is told, and it moves no cursor`() {

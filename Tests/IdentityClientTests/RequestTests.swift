@@ -2,7 +2,7 @@ import IdentityClient
 import Testing
 
 @Suite struct RequestTests {
-  private func line(_ words: String...) -> String { String(decoding: DaemonConnection.request(words), as: UTF8.self) }
+  private func line(_ words: String...) -> String { String(decoding: RequestLine(words: words).head, as: UTF8.self) }
 
   @Test func `words and attributes go as they are where they can`() {
     #expect(line("get", "uuid", "count=3") == "get uuid count=3")

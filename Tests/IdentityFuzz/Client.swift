@@ -77,7 +77,7 @@ final class ClientTarget: FuzzTarget {
     guard let text = Text(validating: bytes), text.bytes.count < 4_096 else { return }
     let words = "\(text)".split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     guard words.count <= Bound.wordsPerLine else { return }
-    let line = DaemonConnection.request(words)
+    let line = RequestLine(words: words).head
     var parser = WordParser()
     do throws(SyntaxFault) {
       try parser.parse(line.span)

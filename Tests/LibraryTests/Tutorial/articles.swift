@@ -36,7 +36,8 @@ private func position(_ client: IdentityClient, store: Store) async throws {
       store.lastSequence = event.sequence
     case .gap:
       try await store.replace(with: client.ask(.tokens()))
-    case .following(_, let epoch):
+    case .following(let last, let epoch):
+      store.lastSequence = last
       store.epoch = epoch
     case .interrupted:
       continue
