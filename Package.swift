@@ -58,7 +58,7 @@ let fuzz: Target =
     name: "IdentityFuzzTests", dependencies: fuzzDependencies, path: "Tests/IdentityFuzz",
     exclude: ["Corpora", "Fuzzer.swift", "words.dict"], swiftSettings: strict)
 
-/// The test and benchmark targets to build, from IDENTITYD_TESTS. Nil for all of them.
+/// The test targets to build, from IDENTITYD_TESTS. Nil for all of them.
 let chosenTests = Context.environment["IDENTITYD_TESTS"].map { Set($0.split(separator: " ").map(String.init)) }
 
 let package = Package(
@@ -124,14 +124,6 @@ let package = Package(
       ],
       swiftSettings: strict, linkerSettings: lean),
 
-    // Not shipped: the benchmarks that packaging/bench runs. Foundation is allowed here, as in the tests.
-    .executableTarget(name: "IdentityBench", dependencies: ["CBench", "LinuxSystem"], swiftSettings: strict),
-    // packaging/bench compiles LimitServer.c and BusService.c separately: a program for comparison must not contain the
-    // Swift runtime.
-    .target(
-      name: "CBench", dependencies: ["CSQLite"], exclude: ["BusService.c", "LimitServer.c"],
-      cSettings: [.unsafeFlags(["-Wall", "-Wextra", "-Werror"])]),
-
     // Shared by several test targets. Placed below Tests because it is not shipped.
     .target(
       name: "TestSupport", dependencies: ["IdentityCore", "LinuxSystem"], path: "Tests/TestSupport",
@@ -194,7 +186,7 @@ let package = Package(
 
 if let chosenTests {
   package.targets.removeAll { target in
-    let isOptional = target.type == .test || ["IdentityBench", "CBench", "ReferenceModel"].contains(target.name)
+    let isOptional = target.type == .test || target.name == "ReferenceModel"
     return isOptional && !chosenTests.contains(target.name)
   }
 }

@@ -156,8 +156,13 @@ build_tests() {
   swift build --build-tests --explicit-target-dependency-import-check error "${debug_options[@]}" "$@" >&2
 }
 
-# Builds only the tests that run plain. The benchmarks are built too, so that they stay up to date.
-build_plain_tests() { IDENTITYD_TESTS="${PLAIN_TESTS[*]} ReferenceModel IdentityBench CBench" build_tests; }
+# Builds only the tests that run plain.
+build_plain_tests() { IDENTITYD_TESTS="${PLAIN_TESTS[*]} ReferenceModel" build_tests; }
+
+# Builds the benchmarks, so that they stay up to date.
+build_benchmarks() {
+  swift build --package-path packaging/benchmarks --scratch-path .build/benchmarks -Xswiftc -gnone >&2
+}
 
 # Builds the programs and some test targets with a sanitizer. The other tests need no sanitizer: they run the programs
 # as processes.

@@ -119,7 +119,8 @@ import Testing
     "identityctl top": "packaging/man/identityctl.1", "packaging/build-rpm": "packaging/test",
     "packaging/test --long": "packaging/test", "packaging/test --planted": "packaging/test",
     "packaging/test --quick": "packaging/test", "packaging/test --quick VersionTests": "packaging/test",
-    "packaging/bench": "packaging/bench", "packaging/bench neighbour": "Sources/IdentityBench/Program.swift",
+    "packaging/bench": "packaging/bench",
+    "packaging/bench neighbour": "packaging/benchmarks/Sources/IdentityBench/Program.swift",
   ]
 
   private static func text(_ path: String) throws -> String {

@@ -27,7 +27,6 @@ import Testing
       "ClientFormats", "ClientSecrets", "Doctor", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem",
       "Glibc",
     ],
-    "IdentityBench": ["CBench", "LinuxSystem", "Foundation"],
   ]
 
   @Test(arguments: allowed.keys.sorted())
@@ -46,7 +45,7 @@ import Testing
 
   @Test func `every target has its layer`() throws {
     let folders = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: "Sources").path)
-    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CSodium", "CInih", "CBench"]
+    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CSodium", "CInih"]
     #expect(Set(folders).subtracting(c) == Set(Self.allowed.keys))
   }
 

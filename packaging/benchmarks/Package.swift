@@ -1,0 +1,31 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+/// The settings of every Swift target, as in the package of identityd.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .treatAllWarnings(as: .error),
+  .strictMemorySafety(),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+// The benchmarks that packaging/bench runs. They are a package of their own, so that the package of identityd contains
+// only products. LinuxSystem, CLinux and CSQLite are links to the targets of identityd.
+let package = Package(
+  name: "identityd-benchmarks",
+  targets: [
+    .target(name: "CLinux"),
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .target(name: "LinuxSystem", dependencies: ["CLinux"], swiftSettings: strict),
+    // packaging/bench compiles LimitServer.c and BusService.c separately: a program for comparison must not contain the
+    // Swift runtime.
+    .target(
+      name: "CBench", dependencies: ["CSQLite"], exclude: ["BusService.c", "LimitServer.c"],
+      cSettings: [.unsafeFlags(["-Wall", "-Wextra", "-Werror"])]),
+    // Foundation is allowed here, as in the tests.
+    .executableTarget(name: "IdentityBench", dependencies: ["CBench", "LinuxSystem"], swiftSettings: strict),
+  ]
+)
