@@ -5,10 +5,11 @@ import LinuxSystem
 import Systemd
 
 extension Server {
-  /// Takes a connection that waits. Of the others the kernel tells again: finding out that there are none costs as much
-  /// as making one.
+  /// Accepts one pending connection. The kernel reports further pending connections again.
   ///
-  /// - Returns: whether there was one.
+  /// A call that finds no pending connection costs as much as a call that accepts one.
+  ///
+  /// - Returns: whether there was a pending connection.
   @discardableResult
   func acceptConnection() -> Bool {
     do {
@@ -21,7 +22,7 @@ extension Server {
     }
   }
 
-  /// Makes place for a connection, or says why not.
+  /// Adds a connection to the table, or refuses it with an answer.
   private func admit(_ socket: consuming Descriptor) {
     let attested: PeerAttestation
     do {
@@ -36,8 +37,9 @@ extension Server {
     serveNewcomer(connection)
   }
 
-  /// The first turn of a connection. A client that asks one thing has often gone by the time that it is answered: then
-  /// there is nothing to be watched.
+  /// Serves a new connection's first turn before the kernel watches it.
+  ///
+  /// A client with a single request has often gone by the time it is answered, and then there is nothing to watch.
   private func serveNewcomer(_ connection: Connection) {
     goOn(connection)
     guard connections[connection.token] === connection else { return }
@@ -49,7 +51,7 @@ extension Server {
     beginToWatch(connection)
   }
 
-  /// Has the kernel tell of a connection from now on.
+  /// Watches a connection from now on.
   func beginToWatch(_ connection: Connection) {
     do {
       try readiness.add(connection.descriptor.number, connection.wantedInterest, token: connection.token.rawValue)
@@ -71,10 +73,10 @@ extension Server {
     return attested
   }
 
-  /// Has the writer ask which users are subordinate to the one in whose slice the peer is, where nobody asked before. The
-  /// answer counts for later connections.
+  /// Asks the writer for the subordinate users of the user whose slice the peer is in, once per user.
   ///
-  /// Not about the peer's own user: a user with 65,536 subordinate ones would have the name service asked as often.
+  /// The answer applies to later connections. The peer's own user is not looked up: a user with 65,536 subordinate
+  /// users would cause as many queries to the name service.
   private func askForRanges(of peer: AttestedPeer) {
     guard attestation.subordinates.isByOwner, let user = peer.sliceUser, attestation.isRegular(user),
       rangeOwners.count < Bound.rangeOwners, rangeOwners.insert(user).inserted
@@ -82,7 +84,7 @@ extension Server {
     inbox.send(.rangeOwner(user))
   }
 
-  /// Says why before the connection closes. A fresh socket has room for one line.
+  /// Sends the refusal before the connection closes. A new socket has room for one line.
   private func refuse(_ refusal: Refusal, _ socket: consuming Descriptor) {
     measurements.refused += 1
     logRefusal(refusal)
@@ -91,7 +93,7 @@ extension Server {
     _ = try? socket.send(line)
   }
 
-  /// A client that floods the daemon must not flood the journal too.
+  /// Logs a refusal, with a rate limit: a client that floods the daemon must not flood the journal too.
   private func logRefusal(_ refusal: Refusal) {
     let now = Clock.monotonicMicroseconds
     if let last = lastLoggedRefusal, now - last < UInt64(Bound.refusalLogMilliseconds) * 1_000 { return }
@@ -99,8 +101,9 @@ extension Server {
     say(.connectionRefused(reason: refusal.text))
   }
 
-  /// Out of descriptors or memory: the connections that are there go on, and accepting is tried again in a moment
-  /// rather than spun on.
+  /// Pauses accepting when descriptors or memory run out. Existing connections go on.
+  ///
+  /// Accepting resumes after a moment instead of spinning.
   private func pauseAccepting(_ error: SystemError) {
     say(.acceptPaused("\(error)"))
     listens(false)
@@ -115,7 +118,7 @@ extension Server {
     }
   }
 
-  /// Whether the loop is told of connections that wait.
+  /// Starts or stops watching for pending connections.
   func listens(_ listens: Bool) {
     do {
       try readiness.modify(listener.number, listens ? .read : [], token: LoopToken.listener)

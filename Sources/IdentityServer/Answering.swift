@@ -4,9 +4,10 @@ import LinuxSystem
 import Systemd
 
 extension Server {
-  /// Answers one request line, or sends it to the writer.
+  /// Answers one request line, or sends the request to the writer.
   ///
-  /// - Returns: false where it has to wait for the changes before it; it is then asked again.
+  /// - Returns: false if the request must wait for earlier changes of the connection. The caller then passes the line
+  ///   again later.
   func answer(_ line: borrowing Span<UInt8>, _ connection: Connection) -> Bool {
     guard line.count > 0 else { return true }
     var verb = Measurements.noVerb
@@ -19,11 +20,11 @@ extension Server {
       let inFlight = connection.inFlight
       switch command {
       case .local(let command):
-        // Answers keep the order of the questions.
+        // Answers keep the order of the requests.
         guard connection.inFlight == 0 else { return false }
         try answer(command, connection)
       case .registry(let command):
-        // One that waits behind a change would be held in memory, whole.
+        // A list that waits behind a change would be held in memory as a whole.
         if command.isListing, connection.inFlight > 0 { return false }
         if connection.inFlight == 0, isSettled,
           let reply = try registry.answer(command, for: connection.peer, in: surroundings),
@@ -33,7 +34,7 @@ extension Server {
         }
         try send(.registry(command), verb, of: connection)
       case .store(let command):
-        // What is asked before has its answer before.
+        // Earlier requests are answered first.
         guard case .restore(let dryRun, let adoptsDevice) = command else {
           try send(.store(command), verb, of: connection)
           break
@@ -45,7 +46,7 @@ extension Server {
       if command.hasStandingAnswer, connection.inFlight == 0 {
         known.keep(line, verb: verb, of: connection.held.number, connection.output, from: start)
       }
-      // What the writer has is counted with its answer.
+      // A request at the writer is counted when its answer arrives.
       if connection.inFlight == inFlight { measurements.countAnswer(to: verb, nil) }
     } catch {
       guard connection.inFlight == 0 else { return false }
@@ -60,9 +61,11 @@ extension Server {
   }
 
   /// Sends a request to the writer.
+  ///
+  /// - Throws: `limit` if too many backups are in progress.
   private func send(_ work: Job.Work, _ verb: Int, of connection: Connection) throws(Refusal) {
     if case .store(.backup) = work {
-      // Each is held in memory, whole.
+      // Each backup is held in memory as a whole.
       guard connections.all.count(where: \.isBackedUp) < Bound.backups else {
         throw .limit("\(Bound.backups) backups are under way, which is all there may be")
       }
@@ -81,7 +84,7 @@ extension Server {
     if !isInTurn { ringForJobs() }
   }
 
-  /// Does what may send many requests to the writer, which hears of them together at the end: they share a commit.
+  /// Runs `body`, and wakes the writer at most once afterwards, so that all requests of `body` share a commit.
   func inTurn(_ body: () -> Void) {
     isInTurn = true
     body()

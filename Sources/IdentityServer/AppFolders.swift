@@ -2,31 +2,31 @@ import Glibc
 import IdentityCore
 import Systemd
 
-/// Watches the folders of manifests, and says when it is time to read them.
+/// The watch on the manifest folders, which requests a survey after changes.
 ///
-/// What is told by the kernel says only that something happened: the folders are read as a whole once they were quiet for a
-/// moment, and compared with what is known.
+/// An event of the kernel only tells that something changed. Once the folders have been quiet for a moment, they are
+/// read as a whole and compared with the registry.
 final class AppFolders {
   private let loop: EventLoop
   private let survey: ([String]) -> Void
   private let warn: (String) -> Void
   private var folders: [String]
-  /// Further files that are read with each look.
+  /// The paths of further files that each survey reads.
   private let files: [String]
-  /// What was said of folders that cannot be watched: once, not at each look.
+  /// The warnings given so far. Each is given once, not at each survey.
   private var said: Set<String> = []
   private var sources: [EventSource] = []
   private var settling: EventSource?
-  /// When the first of the changes that are not read yet was told, in microseconds of the monotonic clock.
+  /// The time of the first change since the last survey, in microseconds of the monotonic clock.
   private var restlessSince: UInt64?
   private let clock: () -> UInt64
 
-  /// Starts watching. The first look is not its own: it comes before anybody is served.
+  /// Starts watching. Does not request the first survey, which takes place before any client is served.
   ///
   /// - Parameters:
-  ///   - files: paths of further files that are read with each look.
-  ///   - survey: has the folders read.
-  ///   - warn: tells of a folder that cannot be watched.
+  ///   - files: the paths of further files that each survey reads.
+  ///   - survey: requests a survey of the folders.
+  ///   - warn: reports a folder that cannot be watched.
   init(
     _ folders: [String], files: [String] = [], loop: EventLoop, clock: @escaping () -> UInt64,
     survey: @escaping ([String]) -> Void,
@@ -43,14 +43,16 @@ final class AppFolders {
     watch()
   }
 
-  /// The configuration names other folders, or the same.
+  /// Watches the folders of a reloaded configuration, and requests a survey even if they are the same.
   func use(_ folders: [String]) {
     self.folders = folders
     lookNow()
   }
 
-  /// A look is done. What was wrong may be mended where nothing tells of it (a user that was made, a file's mode): so it
-  /// is looked at again in a moment.
+  /// Takes in the result of a survey. After a survey with faults, schedules another one.
+  ///
+  /// A fault may be corrected without a change in a watched folder, for example when a user is created or a file's
+  /// mode changes.
   func take(isInOrder: Bool) {
     guard !isInOrder, restlessSince == nil else { return }
     settling?.arm(after: UInt64(Bound.surveyAgainMilliseconds) * 1_000)
@@ -58,7 +60,7 @@ final class AppFolders {
 
   private func lookNow() {
     restlessSince = nil
-    // Watched before they are read, so that nothing that happens in between is missed.
+    // Watches before the survey, so that a change in between is not missed.
     watch()
     survey(folders)
   }
@@ -72,8 +74,10 @@ final class AppFolders {
     settling?.arm(after: min(pause, latest > now ? latest - now : 0))
   }
 
-  /// Watches every folder; for one that is not there, the nearest folder above it for the name that leads there. Of a file
-  /// the folder is watched for its name, because most programs put another file in its place.
+  /// Watches every folder. If a folder does not exist, watches the nearest existing folder above it for the next name
+  /// on the path.
+  ///
+  /// For a file, watches its folder for the file's name, because most programs replace a file instead of writing to it.
   private func watch() {
     sources = []
     for folder in folders { watch(folder, for: nil) }
@@ -95,7 +99,7 @@ final class AppFolders {
       let parts = path.split(separator: "/")
       guard error.code == ENOENT, let last = parts.last else { return complain("\(path) cannot be watched: \(error)") }
       watch("/" + parts.dropLast().joined(separator: "/"), for: String(last))
-      // It may have been made between the two calls, and then nothing would tell of what is in it.
+      // The folder may have been created between the two calls. Changes inside it would then be missed.
       if let source = try? loop.watch(folder: path, { [unowned self] _ in somethingHappened() }) {
         sources.append(source)
       }

@@ -3,9 +3,9 @@ import IdentityStore
 import LinuxSystem
 import Systemd
 
-// Which apps are used: the loop sees them connect, and the writer records each once a day.
+// The use of apps: the loop sees apps connect, and the writer records each app once a day.
 extension Server {
-  /// Has the writer told from time to time.
+  /// Starts the timer that tells the writer at intervals which apps were used.
   func addUseTimer() throws {
     useTimer = try loop.timer(after: UInt64(Bound.useMilliseconds) * 1_000) { [unowned self] in
       recordUses()
@@ -13,13 +13,13 @@ extension Server {
     }
   }
 
-  /// Notes that the app of a peer was used.
+  /// Notes that a peer's app was used. Only the use of installed apps without a manifest is noted.
   func noteUse(by peer: Peer) {
     guard peer.app.isUnclaimedApp, registry.apps[peer.app] != nil else { return }
     usedApps.insert(peer.app)
   }
 
-  /// Tells the writer which apps were used since the last time; one with a connection is.
+  /// Tells the writer which apps were used since the last call. An app with an open connection counts as used.
   func recordUses() {
     hasRecordedUses = true
     for connection in connections.all { noteUse(by: connection.peer) }
@@ -29,9 +29,10 @@ extension Server {
 }
 
 extension Writer {
-  /// Records which apps were used, and uninstalls those that were not for so many days.
+  /// Records the use of apps, and uninstalls apps that were not used for the given number of days.
   ///
-  /// Nothing waits for it, and it is done again in some minutes: where the store cannot be written, it is left out.
+  /// Does nothing if the store cannot be written. The call is repeated within minutes, and no client waits for
+  /// the result.
   func record(_ used: Set<Text>, forgetUnusedDays days: Int?, _ report: inout WriterReport) {
     guard isSettled, store.condition.refusal == nil else { return }
     let now = Self.now
@@ -42,9 +43,9 @@ extension Writer {
     if count > 0, commit(removal, at: now, &report) { report.notices.append(.unusedForgotten(count, days: days)) }
   }
 
-  /// Writes changes that nobody asked for.
+  /// Commits changes that no request asked for.
   ///
-  /// - Returns: whether they are in force.
+  /// - Returns: whether the changes are in force.
   private func commit(_ changes: [Change], at now: Timestamp, _ report: inout WriterReport) -> Bool {
     guard !changes.isEmpty else { return true }
     let before = registry

@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 
-/// A backup that a client gets, as fast as it reads.
+/// A backup that is sent to a client as fast as the client reads.
 struct OutgoingBackup {
   private let bytes: [UInt8]
   private let reply: Reply
@@ -15,8 +15,8 @@ struct OutgoingBackup {
 
   /// Appends the next rows, and at the end the final line.
   ///
-  /// - Parameter length: how much is to be in the output, in bytes; the last row may go beyond.
-  /// - Returns: whether that was the end.
+  /// - Parameter length: the wanted length of the output, in bytes. The last row and the final line may exceed it.
+  /// - Returns: whether the backup is complete.
   mutating func append(to output: inout [UInt8], upTo length: Int) -> Bool {
     while sent < bytes.count, output.count < length {
       let piece = bytes[sent..<min(sent + Bound.backupPiece, bytes.count)]
@@ -31,7 +31,7 @@ struct OutgoingBackup {
   }
 }
 
-// A backup that is handed in, by one connection at a time.
+// The upload of a backup, by one connection at a time.
 extension Server {
   func beginUpload(_ key: SealedSecret, of connection: Connection) throws(Refusal) {
     guard upload == nil || upload?.token == connection.token else {
@@ -45,7 +45,7 @@ extension Server {
     return .done(.number(Int64(count)))
   }
 
-  /// What was handed in; it is forgotten here.
+  /// Removes and returns the uploaded backup.
   func takeUpload(of connection: Connection) throws(Refusal) -> BackupUpload {
     guard upload?.token == connection.token, let taken = upload.take() else { throw Self.noUpload }
     return taken.backup

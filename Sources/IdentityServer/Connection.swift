@@ -1,74 +1,77 @@
 import IdentityCore
 import LinuxSystem
 
-/// Names a connection for as long as it lasts: its place in the table, and how often that place was taken before.
+/// The identity of a connection: its slot in the table and the slot's generation counter.
 struct ConnectionToken: Hashable, Sendable {
   let rawValue: UInt64
 
-  /// The highest bit stays free, for what is no connection.
+  /// The highest bit stays 0, because it marks the tokens that are not connections; see ``LoopToken``.
   init(slot: Int, generation: UInt32) { rawValue = UInt64(generation & 0x7fff_ffff) << 32 | UInt64(slot) }
   init(rawValue: UInt64) { self.rawValue = rawValue }
 
   var slot: Int { Int(rawValue & 0xffff_ffff) }
 }
 
-/// One client. Its buffers hold memory only while there is something in them.
+/// A client's connection. Its buffers take memory only while they have content.
 final class Connection {
   let descriptor: Descriptor
   let token: ConnectionToken
   let held: HeldPeer
-  /// Who connected.
+  /// The peer.
   var peer: Peer { held.peer }
-  /// The share of the user it belongs to.
+  /// The share of the principal that the peer belongs to.
   let share: PrincipalShare
-  /// Stands for the process that connected, until that is watched.
+  /// A pidfd of the process that connected; nil once the process is watched.
   var process: Descriptor?
 
   private var storedInput: [UInt8] = []
-  /// Known by itself, as ``hasOutput`` is: to look at an array costs as much as all else that is looked at with a request.
+  /// Whether ``input`` has content. Stored, like ``hasOutput``, because a check of the array would cost as much as all
+  /// other checks of a request together.
   private(set) var hasInput = false
-  /// How much of `input` is known to hold no line feed, so that a slow sender's line is searched once.
+  /// The number of bytes of `input` that are known to contain no line feed, so that a slow sender's line is
+  /// searched once.
   var searched = 0
   private var storedOutput: [UInt8] = []
   private(set) var hasOutput = false
-  /// How much of `output` is sent.
+  /// The number of bytes of `output` that are sent.
   var sent = 0
-  /// The output ends with a secret: nothing is appended to it, and it is wiped once it is sent.
+  /// Whether the output ends with a secret. Nothing is appended to such output, and it is wiped once it is sent.
   var holdsSecret = false
-  /// It asked for a backup, and has not all of it.
+  /// Whether the client asked for a backup and has not received all of it.
   var isBackedUp = false
-  /// The writer's next answer holds a secret or a backup: nothing is carried out before that is sent.
+  /// Whether the writer's next answer contains a secret or a backup. Nothing is carried out before that answer is sent.
   var awaitsLast = false
-  /// Jobs at the writer.
+  /// The number of jobs at the writer.
   var inFlight = 0
-  /// How many requests it has made.
+  /// The number of requests made.
   var requests: UInt64 = 0
-  /// What the kernel watches it for now; nil before its first turn has ended.
+  /// The events that the kernel watches for; nil before the first turn has ended.
   var interest: ReadinessSet.Interest?
-  /// There may be something to read: the kernel told so, and does not again before more comes.
+  /// Whether there may be input to read. Events are edge-triggered: the kernel does not report this input again.
   var mayHaveInput = true
-  /// That less comes than there was room for does not mean that there is no more.
+  /// Whether a short read does not mean that all input was read; see ``ReadinessSet/Interest/exceptional``.
   var readsToTheEnd = false
   private var descriptorsAlong = DescriptorsAlong.possible
-  /// How often something was read, as long as that counts.
+  /// The number of reads so far. Counted only in the state `possible`.
   private var readings = 0
-  /// The client sends nothing more; what it sent is still answered.
+  /// Whether the client sends nothing more. Requests that it sent are still answered.
   var hasEnded = false
-  /// The client is gone altogether.
+  /// Whether the connection failed or both sides have ended it.
   var isHungUp = false
-  /// Nothing more is read; it is closed once its output is sent.
+  /// Whether nothing more is read, and the connection is closed once its output is sent.
   var isClosing = false
-  /// The last answer is sent and the writing side closed; what still comes is thrown away.
+  /// Whether the last answer is sent and the writing side is shut down. Further input is discarded.
   var isDraining = false
-  /// The service manager has it too, so that closing it here is not enough.
+  /// Whether the service manager has a duplicate of the descriptor, so that closing it here does not end
+  /// the connection.
   var isStored = false
-  /// A stop hands it over as it is: nothing more is done with it.
+  /// Whether the connection is left to the next run of the daemon. This run does no more work for the connection.
   var isParked = false
-  /// What is written down of it for the next run of the daemon is that it is plain.
+  /// Whether the saved record of the connection has the shape ``Shape/plain``.
   private var isKeptPlain = false
-  /// It waits for its next turn in the list of its user.
+  /// Whether the connection is in a queue of its principal for its next turn.
   var isWaitingForTurn = false
-  /// The output that counts among what is held for its user, in bytes.
+  /// The part of the principal's pending output that this connection accounts for, in bytes.
   var counted = 0
   private var particulars: Particulars?
 
@@ -84,8 +87,10 @@ final class Connection {
     if holdsSecret { output.wipe() }
   }
 
-  /// Received and not yet carried out. It is taken out while it changes: then nobody else can change it, and no use of it
-  /// has to look whether somebody does, which costs more than most of them.
+  /// Input that was received and not carried out yet.
+  ///
+  /// A modification takes the array out of the property. The array is then referenced only locally, and its use needs
+  /// none of Swift's exclusivity checks, which cost more than most operations on it.
   var input: [UInt8] {
     get { storedInput }
     set {
@@ -103,7 +108,7 @@ final class Connection {
     }
   }
 
-  /// To be sent; taken out while it changes, as ``input`` is.
+  /// Output to be sent. A modification takes the array out of the property, as for ``input``.
   var output: [UInt8] {
     get { storedOutput }
     set {
@@ -121,39 +126,44 @@ final class Connection {
     }
   }
 
-  /// Whether another request may be carried out now, or has to wait for output to be read or changes to be done. One at a
-  /// time always may: no client has to wait for what another one of its user does not read.
+  /// Whether another request may be carried out now. Otherwise the request waits until output is read or changes
+  /// are committed.
+  ///
+  /// An idle connection may always carry out one request, so that a client never waits for another client of its
+  /// principal to read.
   var hasRoom: Bool {
     !isClosing && !awaitsLast && !holdsSecret && !hasLongAnswer && inFlight < share.limits.changesPerConnection
       && (!hasOutput || output.count - sent < share.limits.outputPerConnection) && (share.hasRoom || isIdle)
   }
 
-  /// What the kernel is to tell of.
+  /// The events that the kernel should watch for.
   var wantedInterest: ReadinessSet.Interest {
     hasOutput && sent < output.count && !isParked ? .newsAndRoom : .news
   }
 
-  /// Whether a request is there that nothing keeps from being carried out.
+  /// Whether input may contain a request, and nothing keeps the request from being carried out.
   var canGoOn: Bool { hasInput && hasRoom && inFlight == 0 && searched < input.count }
 
-  /// Whether the next piece of a long answer is to be made.
+  /// Whether the next piece of a long answer should be appended to the output.
   var wantsPiece: Bool { hasLongAnswer && (!hasOutput || isWriting) }
 
-  /// Whether a long answer is being written that waits for nobody.
+  /// Whether a long answer is being written that does not wait for the client to read.
   var isWriting: Bool { hasLongAnswer && outgoing?.waitsForReader == false }
 
-  /// Whether it is at rest but for what may have come: nothing is under way or waits, in either direction.
+  /// Whether the connection is at rest: nothing is in progress or pending, and there is no subscription.
+  ///
+  /// Unread input in the socket does not count as pending.
   var isAtRest: Bool { isQuiet && (particulars == nil || (!hasLongAnswer && !isSubscribed && left == nil)) }
 
-  /// The same, but for what few connections have.
+  /// Whether the connection is at rest, apart from ``Particulars``.
   private var isQuiet: Bool {
     !hasInput && !hasOutput && inFlight == 0
       && !isClosing && !hasEnded && !isHungUp && !isParked && !isWaitingForTurn
   }
 
-  /// Reads what has arrived, once.
+  /// Reads the input that has arrived, with one system call.
   ///
-  /// - Returns: how many bytes of the buffer it filled, 0 at the end of the stream; nil where nothing has arrived.
+  /// - Returns: the number of bytes in the buffer, 0 at the end of the stream; nil if nothing has arrived.
   func take(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
     var isCut = false
     let count =
@@ -169,17 +179,17 @@ final class Connection {
     return count
   }
 
-  /// Whether descriptors may come with the bytes. To look for them makes reading dearer.
+  /// The states of the check for descriptors that come with the bytes. A read that makes the check costs more.
   private enum DescriptorsAlong {
     case possible
-    /// None are sent any more, but what was sent before is not all read.
+    /// The kernel refuses descriptors from the client, but input sent earlier is not all read yet.
     case refused
     case none
-    /// They have come, or the kernel cannot refuse them.
+    /// The client has sent descriptors, or the kernel cannot refuse them.
     case always
   }
 
-  /// Has the kernel refuse descriptors once a client has asked much, and never sent one.
+  /// Makes the kernel refuse descriptors once a client has made many requests and never sent one.
   private func lookForDescriptors(_ isCut: Bool) {
     switch descriptorsAlong {
     case .possible:
@@ -194,39 +204,41 @@ final class Connection {
     }
   }
 
-  /// Whether there are events for it: none any more once it is to be closed, and none behind a secret or
-  /// within a long answer.
+  /// Whether the subscription has events to send, and they may be sent now.
+  ///
+  /// A connection that is to be closed gets no more events. An event never follows a secret in the output, and never
+  /// interrupts a long answer.
   func wantsEvents(_ log: EventLog) -> Bool {
     subscription?.isCurrent(log) == false && !isClosing && !holdsSecret && !hasLongAnswer
   }
 
-  /// Whether it is told of anything.
+  /// Whether the connection has a subscription.
   var isSubscribed: Bool { if let particulars { particulars.isSubscribed } else { false } }
 
-  /// Whether a long answer is on its way.
+  /// Whether a long answer is in progress.
   var hasLongAnswer: Bool { if let particulars { particulars.hasLongAnswer } else { false } }
 
-  /// Whether more of what it sends is read now.
+  /// Whether more input may be read now.
   var wantsInput: Bool {
     hasRoom && !hasEnded && left != 0 && !isWaitingForTurn && (!hasInput || input.count < share.limits.lineLength)
   }
 
-  /// Whether the process that connected has ended, and everything it sent was read.
+  /// Whether the process that connected has ended, and all of its input was read.
   var isOrphaned: Bool { left == 0 && !isClosing && !hasEnded && !isHungUp }
 
-  /// Nothing is under way, and nothing waits to be sent.
+  /// Whether no request is in progress and no output is pending.
   var isIdle: Bool { inFlight == 0 && (!hasOutput || sent == output.count) && !hasLongAnswer }
 }
 
-/// Who connected, held once for the connections of a process.
+/// A peer with the facts that follow from it, shared by the connections of a process.
 final class HeldPeer {
   let peer: Peer
-  /// What it is known by where answers are, once it has asked; see ``KnownAnswers``.
+  /// The number of the peer in ``KnownAnswers``; 0 before its first request.
   var number: KnownAnswers.PeerNumber = 0
 
-  /// Whom it is charged to; known by itself, because to take it out of the peer copies that.
+  /// The principal that is charged. Stored separately, because a computation from the peer would copy the peer.
   let principal: Principal
-  /// Whether it may have of what is kept in reserve.
+  /// Whether the principal may use the reserve; see ``Limits/reservePercent``.
   let usesReserve: Bool
 
   init(_ peer: Peer, _ principal: Principal, usesReserve: Bool = false) {
@@ -239,7 +251,9 @@ final class HeldPeer {
 // MARK: - Particulars
 
 extension Connection {
-  /// What few connections have, and only for a time: in an object of its own, so that the others need no memory for it.
+  /// State that few connections have, and only for a time.
+  ///
+  /// A separate object, so that other connections need no memory for this state.
   private final class Particulars {
     var left: Int?
     var outgoing: LongAnswer?
@@ -248,7 +262,7 @@ extension Connection {
     var drained = 0
 
     var hasLongAnswer: Bool { outgoing != nil }
-    /// Not `!= nil`: subscriptions can be compared, and so they would be.
+    /// Not `!= nil`, which would compare subscriptions, because they are equatable.
     var isSubscribed: Bool {
       if case .some = subscription { true } else { false }
     }
@@ -258,9 +272,9 @@ extension Connection {
     }
   }
 
-  /// Changes one of them; the object goes with the last.
+  /// Changes one of the particulars. If none is left afterwards, the object is released.
   ///
-  /// - Parameter isThere: whether that one is there afterwards.
+  /// - Parameter isThere: whether the changed one has a value afterwards.
   private func change(_ isThere: Bool, _ body: (Particulars) -> Void) {
     guard isThere || particulars != nil else { return }
     let changed = particulars ?? Particulars()
@@ -268,19 +282,19 @@ extension Connection {
     particulars = changed.isEmpty ? nil : changed
   }
 
-  /// How much of what its process sent before its end was not read yet; nil as long as that lives.
+  /// The number of bytes that the process sent before it ended and that are unread; nil while the process lives.
   var left: Int? {
     get { particulars?.left }
     set { change(newValue != nil) { $0.left = newValue } }
   }
 
-  /// A long answer on its way out, piece by piece behind the output. Nothing else is answered meanwhile.
+  /// The long answer in progress, whose pieces follow the output. No other request is answered meanwhile.
   var outgoing: LongAnswer? {
     get { particulars?.outgoing }
     set { change(newValue != nil) { $0.outgoing = newValue } }
   }
 
-  /// What it is told of, once it subscribed.
+  /// The subscription, if any.
   var subscription: Subscription? {
     get { particulars?.subscription }
     _modify {
@@ -289,7 +303,7 @@ extension Connection {
         yield &new
         return change(new != nil) { $0.subscription = new }
       }
-      // Taken out while it changes, as ``input`` is.
+      // A modification takes the value out of the property, as for ``input``.
       var subscription = particulars.subscription
       particulars.subscription = nil
       defer {
@@ -300,7 +314,7 @@ extension Connection {
     }
   }
 
-  /// Whether it is at rest, and has all but this event.
+  /// Whether nothing is in progress or pending, and the subscription lacks only this event.
   func awaitsOnly(_ line: EventLog.Line) -> Bool {
     guard isQuiet, !mayHaveInput, let particulars, particulars.outgoing == nil, particulars.left == nil else {
       return false
@@ -308,21 +322,21 @@ extension Connection {
     return particulars.subscription?.awaitsOnly(line) == true
   }
 
-  /// Goes on behind the one event that it awaits.
+  /// Moves the subscription past the event that it awaits.
   ///
-  /// - Returns: whether it wants that.
+  /// - Returns: whether the client subscribed to the event.
   func pass(_ line: EventLog.Line) -> Bool { particulars?.subscription?.pass(line) == true }
 
-  /// How much was thrown away.
+  /// The number of bytes discarded after the last answer.
   var drained: Int {
     get { particulars?.drained ?? 0 }
     set { change(newValue > 0) { $0.drained = newValue } }
   }
 
-  /// Whether its shape is the plain one, and that is what is written down.
+  /// Whether the connection is plain, and its saved record says so.
   var isKeptAsItIs: Bool { isKeptPlain && particulars == nil && !hasInput && !hasOutput && !hasEnded && !isClosing }
 
-  /// What is written down of it for the next run of the daemon.
+  /// The shape of the connection in its saved record; nil if there is no current record.
   var keptShape: Shape? {
     get { isKeptPlain ? .plain : particulars?.keptShape }
     set {
@@ -334,18 +348,18 @@ extension Connection {
 }
 
 extension Connection {
-  /// What tells whether what is written down of a connection still holds.
+  /// The facts that tell whether the saved record of a connection is still current.
   struct Shape: Equatable {
-    /// It has neither input nor output that waits, and goes on.
+    /// Whether neither input nor output is pending, and the connection is not ending.
     let isPlain: Bool
     let starts: [Int64]?
     let lag: Subscription.Lag?
 
-    /// That of most connections.
+    /// The shape of most connections.
     static let plain = Shape(isPlain: true, starts: nil, lag: nil)
   }
 
-  /// Its shape now.
+  /// The current shape.
   var shape: Shape {
     Shape(
       isPlain: !hasInput && !hasOutput && !hasEnded && !isClosing, starts: subscription?.starts,

@@ -3,27 +3,31 @@ import IdentityStore
 import LinuxSystem
 import Systemd
 
-/// Computes identifiers from what lives as long as they do (protocol, section 3): they survive a restart of the daemon and
-/// cost no state.
+/// The derivation of identifiers from facts that live as long as the identifiers (identityd-protocol(7),
+/// section "IDENTIFIERS").
+///
+/// The identifiers survive a restart of the daemon and need no stored state.
 struct Lifetimes: Sendable {
   private let derivation: IdentifierDerivation?
-  /// The kernel's ID of this boot.
+  /// The kernel's ID of this boot; nil if unknown.
   let boot: UUID?
-  /// When process 1 was started. A container that is booted again has it anew, where the kernel's ID can be its host's.
+  /// The start time of PID 1, in clock ticks since boot; nil if unknown.
+  ///
+  /// The start time changes when a container boots again, while the kernel's boot ID may be that of the host.
   private let initStart: UInt64?
 
-  /// Reads what a boot is told by.
+  /// Reads the facts that identify a boot.
   ///
-  /// - Parameter derivation: nil where the store's key is not known.
+  /// - Parameter derivation: nil if the store's key is unknown.
   init(_ derivation: IdentifierDerivation?) {
     self.derivation = derivation
     boot = (try? MachineIdentity.boot()).map { UUID(high: $0.high, low: $0.low) }
     initStart = (try? ProcessFacts.startTime(of: 1)) ?? nil
   }
 
-  /// The identifier of a kind for these parts in this boot.
+  /// Returns the identifier of a kind for these parts in this boot.
   ///
-  /// - Throws: `unavailable` where what it is computed from is not known: none is made up in its place.
+  /// - Throws: `unavailable` if an input is unknown. No substitute is used.
   func identifier(_ kind: String, _ parts: [[UInt8]]) throws(Refusal) -> UUID {
     guard let derivation else {
       throw .unavailable(
@@ -33,11 +37,13 @@ struct Lifetimes: Sendable {
     return derivation.identifier(kind, [boot.bytes, Array("\(initStart ?? 0)".utf8)] + parts)
   }
 
-  /// The device identifier of a scope on a machine. An app or a vendor that has one of its own has it by a secret of the
-  /// store: nobody can compute it from the machine-id, which everybody can read, and it goes with the store.
+  /// Returns the device identifier of a scope on a machine.
   ///
-  /// - Parameter machine: the device's own, derived from the machine-id.
-  /// - Returns: nil where the store's key is not known.
+  /// The device identifier of an app or a vendor also depends on a secret of the store. So nobody can compute the
+  /// identifier from the machine-id, which everybody can read, and the identifier ends with the store.
+  ///
+  /// - Parameter machine: the shared device identifier, derived from the machine-id.
+  /// - Returns: nil for an app or a vendor if the store's key is unknown.
   func device(_ scope: Scope, on machine: UUID) -> UUID? {
     switch scope {
     case .device, .vendor, .installation: machine
@@ -46,17 +52,19 @@ struct Lifetimes: Sendable {
     }
   }
 
-  /// What a session's reports of versions are known by.
+  /// Returns the UUID that identifies a peer's session in reports of versions.
   func versionSession(of peer: Peer) throws(Refusal) -> UUID {
     try identifier("session of versions", [Array("peer".utf8), try anchor(of: peer)])
   }
 
-  /// What this boot's report of the system is known by.
+  /// Returns the UUID that identifies this boot in reports of the system's version.
   func versionSessionOfSystem() throws(Refusal) -> UUID {
     try identifier("session of versions", [Array("system".utf8)])
   }
 
-  /// What a peer's session hangs on.
+  /// Returns the bytes that identify a peer's session; see ``SessionAnchor``.
+  ///
+  /// - Throws: `unavailable` if the anchor could not be determined.
   func anchor(of peer: Peer) throws(Refusal) -> [UInt8] {
     switch peer.session {
     case .invocation(let invocation)?: return Array("invocation".utf8) + invocation.bytes
@@ -67,7 +75,7 @@ struct Lifetimes: Sendable {
     }
   }
 
-  /// What the rules need to know of the world around them.
+  /// The clock and the session lookup for the rules.
   var surroundings: Surroundings {
     Surroundings(
       now: { Timestamp(milliseconds: Clock.realtimeMilliseconds) },
@@ -76,7 +84,7 @@ struct Lifetimes: Sendable {
 }
 
 extension Server {
-  /// `get key`, `get session`, `get boot`.
+  /// `get key`, `get session`, `get boot`: computes an identifier that is not stored.
   func derive(_ identifier: DerivedIdentifier, for peer: Peer) throws(Refusal) -> Reply {
     var parts: [[UInt8]] = []
     let level: DerivedLevel

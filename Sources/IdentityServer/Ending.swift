@@ -2,12 +2,13 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
-// The end of a connection.
+// The ways in which a connection ends.
 extension Server {
   /// Ends a connection whose last answer is sent.
   ///
-  /// Closing over data that the client still sends would make its kernel report a reset, and the answer could be lost to
-  /// it. So a client that has not ended its writing is told that nothing more comes, and is listened to for a moment.
+  /// If a socket is closed with unread input, the kernel reports a reset to the client, and the answer could be lost.
+  /// So unless the client has ended its writing side, this side is shut down for writing, and input is read and
+  /// discarded for a moment.
   func end(_ connection: Connection) {
     guard !connection.isDraining else { return }
     guard !connection.hasEnded, !connection.isHungUp, !isStopping else { return close(connection) }
@@ -17,14 +18,14 @@ extension Server {
       rest(connection)
       draining.append((connection.token, Clock.monotonicMicroseconds))
       try armDrainTimer()
-      // The kernel does not tell again of what it told already.
+      // Events are edge-triggered: the kernel does not report this input again.
       if connection.mayHaveInput { waitForTurn(connection) }
     } catch {
       drop(connection, "\(error)")
     }
   }
 
-  /// Throws away what still comes, up to the client's end or a bound.
+  /// Reads and discards input, up to its end or to ``Bound/drainedBytes``.
   func drain(_ connection: Connection) {
     do {
       guard let count = try connection.take(into: received, atMost: received.count) else { return }
@@ -43,7 +44,7 @@ extension Server {
     drainTimer = try loop.timer(after: pause) { [unowned self] in closeDrained() }
   }
 
-  /// Closes those that had their moment.
+  /// Closes the connections whose time for discarding input is over.
   private func closeDrained() {
     let pause = UInt64(Bound.drainMilliseconds) * 1_000
     let now = Clock.monotonicMicroseconds
@@ -53,17 +54,17 @@ extension Server {
     if let next = draining.first { drainTimer?.arm(after: max(pause - (now - next.since), 1_000)) }
   }
 
-  /// Ends a connection that failed.
+  /// Logs the failure of a connection, and closes it.
   func drop(_ connection: Connection, _ reason: String) {
     say(.connectionFailed(app: connection.peer.app, processID: connection.peer.processID, reason: reason))
     close(connection)
   }
 
-  /// Closes a connection. Changes of it that are under way are still made.
+  /// Closes a connection. Changes that it requested are still made.
   func close(_ connection: Connection) {
     memory?.forget(connection.token.slot)
-    // The service manager's copy would keep the client waiting, and the kernel telling of it: the manager lets go of what
-    // has hung up. A socket that is gone already has no need of it.
+    // The service manager's duplicate would keep the client waiting and the socket in the readiness set. After a
+    // shutdown the service manager drops its duplicate. A failure means that the socket is gone already.
     if connection.isStored {
       try? connection.descriptor.shutdownBoth()
       if connection.interest != nil { try? readiness.remove(connection.descriptor.number) }

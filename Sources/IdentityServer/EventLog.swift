@@ -1,43 +1,44 @@
 import IdentityCore
 import IdentityWire
 
-/// The newest events as the lines that are sent, so that a subscriber costs no formatting and a replay no disk.
+/// The newest events as encoded lines, so that a subscriber needs no formatting and a replay no disk access.
 struct EventLog {
-  /// One event.
+  /// An encoded event.
   struct Line {
     let sequence: Int64
-    /// The place of its topic among all topics.
+    /// The index of the topic; see ``Topic/index``.
     let topicIndex: Int
     let audience: Audience
     let bytes: [UInt8]
   }
 
-  /// Oldest first, numbered without a gap, in blocks that are all full but the last: one goes without the others being
-  /// moved.
+  /// The lines, oldest first and numbered without gaps. All blocks except the last are full. Dropping a block moves no
+  /// other line.
   private var blocks: [[Line]] = []
-  /// How many lines there are.
+  /// The number of lines.
   private var count = 0
-  /// The length of all of them.
+  /// The total length of the lines, in bytes.
   private var size = 0
-  /// The number of the last event that ever happened.
+  /// The sequence number of the last event ever, kept or not.
   private(set) var last: Int64
   /// The epoch of all sequence numbers, as text.
   private(set) var epoch: Text
 
-  /// Takes in the events that were kept.
+  /// Creates a log of stored events.
   init(_ events: [Event], last: Int64, epoch: UUID = .zero) {
     self.last = last
     self.epoch = Text(epoch)
     for event in events { append(event) }
   }
 
-  /// Numbers are of another epoch from now on.
+  /// Begins another epoch of sequence numbers.
   mutating func begin(_ epoch: UUID) { self.epoch = Text(epoch) }
 
-  /// The number before that of the oldest event that is kept.
+  /// The sequence number before the oldest event in the log.
   var oldest: Int64 { last - Int64(count) }
 
-  /// Takes in the next event, and lets the oldest go where there are more than have to be kept, and too much of them.
+  /// Appends the next event. Drops the oldest block if more events than necessary are kept and they take too
+  /// much memory.
   mutating func append(_ event: Event) {
     var bytes: [UInt8] = []
     event.append(to: &bytes)
@@ -52,10 +53,10 @@ struct EventLog {
     count -= Bound.spareEvents
   }
 
-  /// The last event that ever happened, where it is kept.
+  /// The last event, if the log has it.
   var newest: Line? { blocks.last?.last }
 
-  /// The first event that is kept after this number.
+  /// The first event in the log after a sequence number.
   subscript(after sequence: Int64) -> Line? {
     let place = Int(max(sequence - oldest, 0))
     return place < count ? blocks[place / Bound.spareEvents][place % Bound.spareEvents] : nil

@@ -2,39 +2,41 @@ import Glibc
 import IdentityCore
 import LinuxSystem
 
-/// What the next daemon has to know of the connections, kept where it survives this process: in a memory file that the
-/// service manager holds too. It is kept current all the time, because a kill gives no notice.
+/// The state of all connections for the next run of the daemon, in a memory file that outlives this process.
 ///
-/// In front stand words that cost no system call: for each connection whether it is at rest, and how far its subscription
-/// has been. Behind them each connection has a stretch for its ``HandoverRecord``. The file is sparse: what is not used
-/// takes no memory.
+/// The service manager holds the file too. The file is kept current all the time, because a kill gives no notice.
+///
+/// The file begins with words that are written without a system call: for each connection its ``State`` and the
+/// position of its subscription. Then each connection has a region for its ``HandoverRecord``. The file is sparse, so
+/// unused parts take no memory.
 final class HandoverMemory {
-  /// Whether a connection can be taken over.
+  /// The state of a slot, which tells whether the connection can be taken over.
   enum State: UInt64 {
     case free = 0
-    /// Its record says all there is to know.
+    /// The connection is at rest, and its record is complete.
     case atRest = 1
-    /// A request is being answered, or output being sent: nobody could say how far that came.
+    /// A request is being answered or output is being sent, so the progress at a kill would be unknown.
     case busy = 2
   }
 
   private let file: MemoryFile
   private let words: SharedWords
-  /// How much memory each slot's record has, in whole pages.
+  /// The allocated size of each slot's record, in bytes, a multiple of the page size.
   private var lengths: [Int: Int] = [:]
 
   fileprivate static let magic: UInt64 = 0x6964_656e_7469_7479
-  /// The form of the records and of the words; a daemon that knows another one takes nothing over.
+  /// The version of the format. A daemon with another version takes nothing over.
   fileprivate static let version: UInt64 = 2
   private static let firstSlotWord = 8
   private static let wordsPerSlot = 4
-  /// Room for the longest line, the most output that may wait, and ten thousand UUIDs behind it. A longer list that a
-  /// client does not read is not kept over a kill: its connection is closed.
+  /// The size of a region, in bytes: room for the longest line, the maximum pending output, and 10,000 UUIDs after it.
+  ///
+  /// A longer list that a client does not read is not kept over a kill. The connection is closed then.
   private static let stretch = 1_048_576
   private static var wordCount: Int { firstSlotWord + Bound.rememberedConnections * wordsPerSlot }
   private static var firstStretch: Int { (wordCount * 8 + stretch - 1) / stretch * stretch }
 
-  /// Makes an empty one.
+  /// Creates an empty memory file.
   init() throws(SystemError) {
     file = try MemoryFile(named: "identityd-connections")
     try file.resize(to: Self.firstStretch + Bound.rememberedConnections * Self.stretch)
@@ -43,25 +45,25 @@ final class HandoverMemory {
     words[1] = Self.version
   }
 
-  /// To be given to the service manager.
+  /// The descriptor to give to the service manager.
   var descriptor: Int32 { file.descriptor.number }
 
   // MARK: Keeping
 
-  /// Says what is to be known of a connection in a slot, and that it is at rest.
+  /// Saves the record of a connection in a slot, and marks the connection as at rest.
   ///
-  /// - Returns: false where it cannot be kept: there are too many, it is too large, or there is no memory.
+  /// - Returns: false if the record cannot be saved: the slot number or the record is too large, or there is no memory.
   @discardableResult
   func keep(_ record: HandoverRecord, in slot: Int) -> Bool {
     var bytes = record.bytes
     defer { bytes.wipe() }
-    // What stands there is not true any more, whatever comes of this.
+    // The old record is out of date, even if saving the new one fails.
     set(.busy, slot)
     guard slot < Bound.rememberedConnections, bytes.count <= Self.stretch else { return false }
     let start = Self.firstStretch + slot * Self.stretch
     let pages = (bytes.count + Self.page - 1) / Self.page * Self.page
     let length = bytes.count
-    // Up to the end of the page, so that nothing is left there of a longer one: a line with a secret, say.
+    // Padded to the end of the page, to overwrite the rest of a longer record, for example a line with a secret.
     bytes += repeatElement(0, count: pages - length)
     do {
       try file.write(bytes, at: start)
@@ -78,21 +80,21 @@ final class HandoverMemory {
 
   private static let page = 4_096
 
-  /// A connection goes on, or rests again with nothing new to be known of it.
+  /// Marks a connection as busy, or as at rest with its saved record still current.
   func set(_ state: State, _ slot: Int) { words[word(slot)] = state.rawValue }
 
-  /// How far its subscription has been.
+  /// Saves the position of a connection's subscription.
   func set(place: Int64, _ slot: Int) { words[word(slot) + 2] = UInt64(bitPattern: place) }
 
-  /// The connection is gone.
+  /// Frees the slot of a connection.
   func forget(_ slot: Int) {
     set(.free, slot)
     guard let length = lengths.removeValue(forKey: slot) else { return }
-    // Where that fails, the memory is used again with the slot.
+    // After a failure, the memory is reused together with the slot.
     try? file.punchHole(at: Self.firstStretch + slot * Self.stretch, length: length)
   }
 
-  /// The last of the ascending UUIDs that was handed out.
+  /// Saves the last ascending UUID that was handed out.
   func set(lastUUID uuid: UUID) {
     words[2] = uuid.high
     words[3] = uuid.low
@@ -102,13 +104,13 @@ final class HandoverMemory {
 
   // MARK: Taking over
 
-  /// What an earlier daemon left, by the number of the socket.
+  /// The state that an earlier run left: the records by inode number of the socket, and the last ascending UUID.
   struct Legacy {
     var records: [UInt64: HandoverRecord] = [:]
     var lastUUID = UUID.zero
   }
 
-  /// Reads what an earlier daemon had come to; nothing where it had another form.
+  /// Reads the state that an earlier run had reached. Returns an empty state if the format differs.
   static func legacy(of file: borrowing MemoryFile) throws(SystemError) -> Legacy {
     var legacy = Legacy()
     guard try file.length() >= firstStretch else { return legacy }
@@ -128,7 +130,7 @@ final class HandoverMemory {
     return legacy
   }
 
-  /// Writes down where an orderly stop left everything, in a memory file that nobody can change any more.
+  /// Saves the state after an orderly stop in a sealed memory file, which nobody can change.
   static func seal(_ records: [HandoverRecord], lastUUID: UUID) throws(SystemError) -> MemoryFile {
     var writer = RecordWriter()
     for number in [magic, version, lastUUID.high, lastUUID.low, UInt64(records.count)] { writer.append(number) }
@@ -141,7 +143,10 @@ final class HandoverMemory {
 }
 
 extension HandoverMemory.Legacy {
-  /// Reads what an orderly stop left; nothing where it is not sealed, or has another form.
+  /// Reads the state that an orderly stop left. The state is empty if the format differs, and ends before a
+  /// malformed record.
+  ///
+  /// - Throws: EINVAL if the file is not sealed, or the error of reading the file.
   init(sealed file: borrowing MemoryFile) throws(SystemError) {
     guard file.isSealed else { throw SystemError(call: "the handover is not sealed", code: EINVAL) }
     var reader = RecordReader(try file.readWhole(limit: .max))

@@ -1,24 +1,26 @@
 import IdentityCore
 
-/// A connection as it is handed over to the next daemon: all that is not in the kernel.
+/// The state of a connection for the next run of the daemon: everything about it that is not in the kernel.
 struct HandoverRecord: Equatable {
-  /// Names the socket, whichever descriptor leads to it.
+  /// The inode number of the socket, which is the same for every copy of its descriptor.
   var inode: UInt64
   var peer: Peer
   var subscription: Subscription?
-  /// The client sends nothing more.
+  /// Whether the client sends nothing more.
   var hasEnded = false
-  /// It is closed once its output is sent.
+  /// Whether the connection is closed once its output is sent.
   var isClosing = false
-  /// Received and not carried out.
+  /// Input that was received and not carried out.
   var input: [UInt8] = []
-  /// To be sent.
+  /// Output that was not sent.
   var output: [UInt8] = []
 
-  /// What a record takes besides input and output, filled up to whole pages: growing would leave copies of them behind.
+  /// The room for the rest of a record and for padding to whole pages, in bytes. A growing array would leave copies of
+  /// input and output in memory.
   private static let room = 8_192
 
-  /// The form in memory: numbers in eight bytes, least significant first; bytes behind their number.
+  /// The encoded record. Numbers take eight bytes, least significant byte first. A byte string is preceded by
+  /// its length.
   var bytes: [UInt8] {
     var writer = RecordWriter(room: input.count + output.count + Self.room)
     writer.append(inode)
@@ -68,7 +70,7 @@ struct HandoverRecord: Equatable {
 }
 
 extension HandoverRecord {
-  /// Reads that form; nil for anything that it is not.
+  /// Decodes a record. Returns nil if the bytes are not exactly one valid record.
   init?(_ bytes: [UInt8]) {
     var reader = RecordReader(bytes)
     guard let inode = reader.number(), let app = reader.text(), let user: UInt32 = reader.exact(),
@@ -103,11 +105,11 @@ extension HandoverRecord {
   }
 }
 
-/// Puts a record together.
+/// An encoder of records.
 struct RecordWriter {
   private(set) var bytes: [UInt8] = []
 
-  /// - Parameter room: how many bytes are to be had without taking other memory.
+  /// - Parameter room: the number of bytes to reserve, so that the array does not grow.
   init(room: Int = 0) { bytes.reserveCapacity(room) }
 
   mutating func append(_ number: UInt64) {
@@ -119,7 +121,7 @@ struct RecordWriter {
     bytes += content
   }
 
-  /// Nothing is told from something by a number before it.
+  /// Appends an optional value: 0 for nil, else 1 and the value.
   mutating func append(_ content: [UInt8]?) {
     append(content == nil ? 0 : 1)
     if let content { append(content) }
@@ -131,9 +133,9 @@ struct RecordWriter {
   }
 }
 
-/// Takes a record apart; nil from the first thing on that is not as it should be.
+/// A decoder of records. Each function returns nil if its value is invalid or missing.
 struct RecordReader {
-  /// A value that may be absent, told from one that could not be read.
+  /// A value that may be absent. Distinguishes an absent value from one that could not be decoded.
   struct Optional<Value> {
     let value: Value?
   }
@@ -159,10 +161,10 @@ struct RecordReader {
     return Array(content[place..<(place + Int(count))])
   }
 
-  /// A number that fits.
+  /// Reads a number that fits the type.
   mutating func exact<Number: FixedWidthInteger>() -> Number? { number().flatMap { Number(exactly: $0) } }
 
-  /// 0 or 1.
+  /// Reads 0 or 1.
   mutating func flag() -> Bool? { number().flatMap { $0 > 1 ? nil : $0 == 1 } }
 
   mutating func text() -> Text? { bytes().flatMap { Text(validating: $0) } }
@@ -216,6 +218,6 @@ struct RecordReader {
     return Subscription(starts: starts, place: place, lag: .init(after: after, missed: missed, last: last))
   }
 
-  /// The number of an event, or how many there are: never negative.
+  /// Reads the sequence number of an event or a number of events, which is never negative.
   private mutating func sequence() -> Int64? { exact() }
 }

@@ -1,20 +1,23 @@
 import IdentityCore
 
-/// Jobs that wait for the writer. Principals take turns, so that one who asks for much waits for itself; each one's own keep
+/// Jobs that wait for the writer.
+///
+/// Principals take turns, so that a principal with many jobs delays only itself. The jobs of one principal keep
 /// their order.
 struct JobQueue {
   private var jobs: [Principal: ArraySlice<Job>] = [:]
-  /// Those of the user whose job came last, which are not among ``jobs`` yet: the next one often is the same user's.
+  /// The jobs of the principal whose job came last, which are not in `jobs` yet. The next job often is of the
+  /// same principal.
   private var latest: (user: Principal, jobs: [Job]) = (.user(0), [])
-  /// The users with jobs, whose turn it is first.
+  /// The principals with jobs, in the order of their turns.
   private var users: [Principal] = []
 
-  /// Whether there were other users when the last one was asked for.
+  /// Whether other principals were connected when the last job was sent.
   private(set) var isShared = false
 
   var isEmpty: Bool { users.isEmpty && latest.jobs.isEmpty }
 
-  /// Takes one in.
+  /// Adds a job.
   mutating func append(_ job: Job) {
     let user = job.principal
     isShared = job.isShared
@@ -37,11 +40,11 @@ struct JobQueue {
     return taken
   }
 
-  /// Takes the next ones out, of each user the same number where they have it.
+  /// Removes and returns the next jobs: the same number from each principal, as far as it has that many.
   ///
-  /// - Parameter count: how many, at most.
+  /// - Parameter count: the maximum number of jobs.
   mutating func take(_ count: Int) -> [Job] {
-    // Of one user alone there is nobody to share with.
+    // A single principal shares with nobody.
     if users.isEmpty, latest.jobs.count <= count { return takeLatest() }
     keepLatest()
     var taken: [Job] = []
@@ -61,7 +64,7 @@ struct JobQueue {
           jobs[user] = nil
         }
       }
-      // Where there are more users than places, those who got none are the first next time.
+      // If there are more principals than places, those passed over come first next time.
       users = passedOver + served
     }
     return taken

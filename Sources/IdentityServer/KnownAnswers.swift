@@ -2,49 +2,49 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// Answers as they were sent last: the same question of the same peer has the same answer as long as nothing has changed.
+/// A cache of encoded answers by peer and request line.
 ///
-/// Who a connection belongs to never changes, so the rights of a peer are part of who asks. Whatever else an answer rests
-/// on, the registry above all, makes all of them forgotten when it changes. No answer with a secret is among them.
+/// The peer of a connection never changes, so its rights are part of the key. A change of anything else that an answer
+/// depends on, above all of the registry, invalidates the whole cache. Answers with a secret are never cached.
 final class KnownAnswers {
-  /// Names a peer among those who asked: no other one ever has the same number. 0 is nobody's.
+  /// A number that identifies a peer. Numbers are never reused, and 0 belongs to no peer.
   typealias PeerNumber = UInt64
 
   private struct Slot {
     var peer: PeerNumber = 0
-    /// What of ``edition`` it was true under.
+    /// The value of ``edition`` when the answer was cached.
     var edition: UInt64 = 0
     var lineLength = 0
     var answerLength = 0
-    /// The place of its verb.
+    /// The index of the verb in ``VerbTable/verbs``.
     var verb = 0
   }
 
-  /// A power of two.
+  /// The number of slots, a power of two.
   private static let slots = 128
-  /// A question and its answer together, in bytes.
+  /// The maximum length of a request line and its answer together, in bytes.
   private static let slotLength = 256
-  /// Answers that are given together, in bytes.
+  /// The maximum length of the answers to one batch of requests, in bytes.
   private static let outputLength = 16_384
-  /// A power of two.
+  /// The number of remembered peers, a power of two.
   private static let peers = 16
 
   private let slots = Slots(repeating: Slot(), count: KnownAnswers.slots)
-  /// The question and behind it the answer, a slot after the other.
+  /// For each slot, the request line followed by the answer.
   private let bytes = ByteBuffer(count: KnownAnswers.slots * KnownAnswers.slotLength)
   private var edition: UInt64 = 1
-  /// How often an answer was given, by the place of the verb.
+  /// The number of answers from the cache, by the index of the verb.
   private let counts = Slots<UInt64>(repeating: 0, count: VerbTable.verbs.count)
-  /// The answers to what was asked last.
+  /// The answers to the last batch of requests.
   let output = ByteBuffer(count: KnownAnswers.outputLength)
-  /// Who asked, by the number of the process.
+  /// The peers with a number, by the low bits of the PID.
   private var peers = [(peer: Peer, number: PeerNumber)?](repeating: nil, count: KnownAnswers.peers)
   private var lastPeer: PeerNumber = 0
 
-  /// Something has changed that an answer may rest on.
+  /// Invalidates all answers, because something changed that they may depend on.
   func forgetAll() { edition += 1 }
 
-  /// The number of a peer: the same for one that is in nothing different.
+  /// Returns the number of a peer. Only equal peers have the same number.
   func number(of peer: Peer) -> PeerNumber {
     let place = Int(peer.processID) & (Self.peers - 1)
     if let known = peers[place], known.peer == peer { return known.number }
@@ -53,10 +53,11 @@ final class KnownAnswers {
     return lastPeer
   }
 
-  /// Answers requests at the front of bytes as long as their answers are known: they are then at the front of ``output``.
+  /// Answers requests from the cache, up to the first request without a cached answer. The answers are put
+  /// into ``output``.
   ///
-  /// - Parameter limit: how many may be answered.
-  /// - Returns: how many bytes the requests took, how many the answers, and how many of them there are.
+  /// - Parameter limit: the maximum number of requests to answer.
+  /// - Returns: the number of bytes of the requests, the number of bytes of the answers, and the number of requests.
   func answer(
     _ requests: borrowing Span<UInt8>, of peer: PeerNumber, atMost limit: Int
   ) -> (used: Int, length: Int, count: Int) {
@@ -84,12 +85,12 @@ final class KnownAnswers {
     return (used, length, count)
   }
 
-  /// How often an answer to this verb was given.
+  /// Returns the number of answers from the cache to a verb.
   func count(ofVerb place: Int) -> UInt64 { counts[place] }
 
-  /// Remembers an answer: the output from a place on.
+  /// Caches an answer: the output from an index on.
   ///
-  /// - Parameter verb: the place of its verb.
+  /// - Parameter verb: the index of the verb in ``VerbTable/verbs``.
   func keep(_ line: borrowing Span<UInt8>, verb: Int, of peer: PeerNumber, _ output: [UInt8], from start: Int) {
     let length = output.count - start
     guard line.count > 0, length > 0, line.count + length <= Self.slotLength else { return }
@@ -106,7 +107,7 @@ final class KnownAnswers {
 }
 
 extension Command {
-  /// Whether it is answered the same until something changes: no clock and no chance is in the answer, and no secret.
+  /// Whether the answer stays the same until something changes: it contains no time, no random value and no secret.
   var hasStandingAnswer: Bool {
     switch self {
     case .local(.ping), .local(.hello), .local(.whoami), .local(.derived), .registry(.get): true

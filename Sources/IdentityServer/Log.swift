@@ -1,7 +1,7 @@
 package import IdentityCore
 package import IdentityStore
 
-/// How much a log entry matters: the priorities of syslog(3).
+/// The importance of a log entry, by the priorities of syslog(3).
 package enum LogLevel: Int, CaseIterable, Comparable, Sendable {
   case error = 3
   case warning = 4
@@ -9,7 +9,7 @@ package enum LogLevel: Int, CaseIterable, Comparable, Sendable {
   case info = 6
   case debug = 7
 
-  /// The word for it in `[Log] Level=` and `--log-level`.
+  /// The name of the level in `[Log] Level=` and `--log-level`.
   package var name: String {
     switch self {
     case .error: "err"
@@ -20,32 +20,33 @@ package enum LogLevel: Int, CaseIterable, Comparable, Sendable {
     }
   }
 
-  /// Reads the word for it.
+  /// Creates a level from its name. Returns nil for an unknown name.
   package init?(name: String) {
     guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = level
   }
 
-  /// More important is less.
+  /// Orders by importance: a more important level is less.
   package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// One entry for the journal, or a line for standard error. No text in it has more than one line (``LogText``).
+/// One entry for the journal, or a line for standard error. Each text in an entry is a single line; see ``LogText``.
 package struct LogEntry: Sendable {
-  /// How much it matters.
+  /// The importance.
   package let level: LogLevel
-  /// What people read.
+  /// The text for people.
   package let text: String
-  /// What kind of entry it is, for programs: the `MESSAGE_ID` of systemd.journal-fields(7), 32 hexadecimal digits.
+  /// The kind of entry, for programs: the `MESSAGE_ID` of systemd.journal-fields(7), 32 hexadecimal digits.
   package let messageID: String
   /// Further journal fields.
   package let fields: [(name: String, value: String)]
 }
 
-/// Where entries go. Called by the loop's thread alone, which never waits there.
+/// The function that takes log entries. Only the loop's thread calls the function, and the call never blocks.
 package typealias Log = (LogEntry) -> Void
 
-/// Everything that is logged, each with its own `MESSAGE_ID`. No entry holds a secret, and what others chose is escaped.
+/// Everything that is logged, each kind with its own `MESSAGE_ID`. No entry contains a secret. Text from outside the
+/// daemon is escaped.
 package enum LogEvent: Sendable {
   case started(socket: String)
   case startRefused(String)
@@ -82,13 +83,13 @@ package enum LogEvent: Sendable {
   case connectionFailed(app: Text, processID: Int32, reason: String)
   case entriesDropped(Int)
 
-  /// A notice of the store as it is logged.
+  /// The level and text of a notice of the store.
   package struct StoreNoticeText: Sendable {
     let level: LogLevel
     let text: String
   }
 
-  /// The entry for it.
+  /// The log entry of the event.
   package var entry: LogEntry {
     switch self {
     case .started(let socket):
@@ -193,7 +194,7 @@ package enum LogEvent: Sendable {
 }
 
 extension Release {
-  /// As people say it.
+  /// The release in words.
   fileprivate var text: String {
     (distribution.map { "\($0) " } ?? "") + "\(version)" + (build.map { " (build \($0))" } ?? "")
   }

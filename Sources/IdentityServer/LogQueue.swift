@@ -1,47 +1,50 @@
 import IdentityCore
 
-/// Entries that wait to be written, in order and within bounds. What finds no room is dropped, and how many those were is
-/// said where they are missing.
+/// Entries that wait to be written, in order and within bounds.
+///
+/// An entry without room is dropped. An entry in its place tells how many were dropped.
 struct LogQueue: Sendable {
-  /// What there is to write.
+  /// The next thing to do for the log thread.
   enum Next {
-    /// An entry, and how many are lost where it cannot be written: the entry itself, or those that it tells of.
+    /// Write an entry. `loss` is the number of entries lost if the write fails: the entry itself, or the entries that
+    /// it reports as dropped.
     case entry(LogEntry, loss: Int)
-    /// Nothing now.
+    /// Wait for an entry.
     case nothing
-    /// Nothing any more.
+    /// End: the queue is closed and empty.
     case end
   }
 
   private struct Waiting {
     let entry: LogEntry
-    /// How many were dropped between the one before and this one.
+    /// The number of entries dropped between the previous entry and this one.
     var droppedBefore: Int
   }
 
-  /// Newest last.
+  /// The newer entries, newest last.
   private var incoming: [Waiting] = []
-  /// Oldest last, and older than all that is in `incoming`: so that taking one moves no other.
+  /// The older entries, oldest last, so that removing one moves no other. All of them are older than those
+  /// in `incoming`.
   private var outgoing: [Waiting] = []
-  /// How many entries wait.
+  /// The number of waiting entries.
   private(set) var count = 0
-  /// Their size together.
+  /// The total size of the waiting entries, in bytes.
   private(set) var bytes = 0
-  /// How many were dropped since the last that found room, or could not be written.
+  /// The number of entries that were dropped, or failed to be written, since the last accepted entry.
   private var dropped = 0
-  /// How many were lost since the start.
+  /// The number of entries lost since the start.
   private(set) var lost = 0
-  /// What was taken out last tells of entries that are counted as lost already.
+  /// Whether the entry taken last reports losses, which ``lost`` counts already.
   private var tellsOfLoss = false
-  /// The last one could not be written: the next attempt waits for an entry.
+  /// Whether the last write failed. The next report of losses then waits for another entry.
   private var hasFailed = false
-  /// There was no room: ordinary entries are dropped until half of it is free again.
+  /// Whether room has run out. Entries below the level of a warning are dropped until half of the room is free again.
   private var isOverflowing = false
   private var isClosed = false
 
-  /// Puts an entry in, or drops it.
+  /// Adds an entry, or drops it.
   ///
-  /// - Returns: whether whoever takes entries may be waiting for one.
+  /// - Returns: whether the queue was empty, so that the log thread may be waiting.
   mutating func put(_ entry: LogEntry) -> Bool {
     let wasEmpty = count == 0
     if hasRoom(for: entry) {
@@ -62,13 +65,14 @@ struct LogQueue: Sendable {
     let entries = Bound.logEntries - (isReserveOpen ? 0 : Bound.logReservedEntries)
     let room = Bound.logBytes - (isReserveOpen ? 0 : Bound.logReservedBytes)
     if isReserveOpen { return count < entries && bytes + entry.size <= room }
-    // One by one they would find room in turns with those that do not, and every other entry would be a count.
+    // Hysteresis: without it, accepted and dropped entries would alternate, and every other entry would be a report
+    // of losses.
     if isOverflowing, count > entries / 2 || bytes > room / 2 { return false }
     isOverflowing = count >= entries || bytes + entry.size > room
     return !isOverflowing
   }
 
-  /// Takes what is to be written next out.
+  /// Removes and returns the next entry to write.
   mutating func take() -> Next {
     if outgoing.isEmpty {
       outgoing = incoming.reversed()
@@ -92,21 +96,23 @@ struct LogQueue: Sendable {
     return .entry(LogEvent.entriesDropped(dropped).entry, loss: dropped)
   }
 
-  /// What was taken is written.
+  /// Notes that the entry taken last is written.
   mutating func settle() { hasFailed = false }
 
-  /// What was taken could not be written: that many are lost by it.
+  /// Notes that the entry taken last could not be written.
+  ///
+  /// - Parameter loss: the number of entries lost by the failure.
   mutating func settle(loss: Int) {
     dropped += loss
     if !tellsOfLoss { lost += loss }
     hasFailed = true
   }
 
-  /// Nothing more comes.
+  /// Closes the queue: no further entry is added.
   mutating func close() { isClosed = true }
 }
 
 extension LogEntry {
-  /// What it takes in memory, about, in bytes.
+  /// The approximate size in memory, in bytes.
   var size: Int { fields.reduce(128 + text.utf8.count) { $0 + 64 + $1.value.utf8.count } }
 }

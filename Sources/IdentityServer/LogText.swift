@@ -1,14 +1,16 @@
 import IdentityCore
 
-/// Texts of the log: whatever a value holds, it is one line, of a bounded length.
+/// The conversion of texts for the log into one line of bounded length.
 package enum LogText {
-  /// The text with each character that is no part of a line, or that moves the others about, written as an escape: a
-  /// line's end, ESC, and what turns the direction of writing. One that is too long is cut.
+  /// Returns a text as one line of bounded length, with unsafe characters as escapes.
   ///
-  /// A backslash stays as it is, for the names of units have them; so what an escape stands for can be doubted, but not
-  /// where an entry ends.
+  /// Unsafe characters are line ends, control characters such as ESC, and characters that change the direction of
+  /// writing. A text longer than ``Bound/logTextLength`` is cut, and ends with `…`.
+  ///
+  /// A backslash stays as it is, because unit names contain backslashes. So it can be unclear whether a text contained
+  /// an escape or the escaped character, but never where an entry ends.
   package static func line(_ text: String) -> String {
-    // Nearly all texts.
+    // The case of nearly all texts.
     if text.utf8.count <= Bound.logTextLength, text.utf8.allSatisfy({ (0x20...0x7e).contains($0) }) { return text }
     var line = String.UnicodeScalarView()
     var length = 0
@@ -31,7 +33,7 @@ package enum LogText {
     }
   }
 
-  /// As JSON has it, and for what JSON has no escape of its own, as Swift has it.
+  /// Returns the JSON escape of a character, or the Swift escape if it takes more than four digits.
   private static func escape(_ scalar: Unicode.Scalar) -> String {
     switch scalar {
     case "\n": return "\\n"

@@ -1,30 +1,32 @@
 package import LinuxSystem
 
-/// Writes the log in a thread of its own: whoever logs never waits for whoever takes it.
+/// A thread that writes the log, so that the logging thread never waits for the receiver of the log.
 package final class LogThread {
   private let desk: Desk
   private var thread: Thread?
 
   /// Starts the thread.
   ///
-  /// - Parameter write: writes one entry, for as long as that takes, and says whether it could. Called by the thread alone.
+  /// - Parameter write: writes one entry, which may block, and returns whether it was written. Called only by the
+  ///   thread.
   package init(write: sending @escaping (LogEntry) -> Bool) throws(SystemError) {
     let desk = try Desk()
     self.desk = desk
     thread = try Thread(named: "log") { desk.work(write) }
   }
 
-  /// Has an entry written, or drops it where too many wait already. Never waits.
+  /// Queues an entry, or drops it if too many are waiting. Never blocks.
   package func put(_ entry: LogEntry) { desk.put(entry) }
 
-  /// What became of the entries so far.
+  /// The numbers of entries that wait and that were lost.
   package var backlog: LogBacklog { desk.backlog }
 
-  /// Has what waits written, and ends the thread. Nothing may be put any more.
+  /// Waits until the waiting entries are written, and ends the thread. No entry may be queued afterwards.
   ///
-  /// A thread that is not done in time may be in the kernel for good. It is left there, and ends with the process.
+  /// A thread that does not finish in time may be blocked in the kernel forever. It is detached, and ends with
+  /// the process.
   ///
-  /// - Returns: whether everything was attended to in time.
+  /// - Returns: whether every entry was processed in time.
   @discardableResult
   package func finish(within milliseconds: Int) -> Bool {
     guard let thread = thread.take() else { return true }
@@ -38,21 +40,21 @@ package final class LogThread {
   }
 }
 
-/// What became of log entries.
+/// The numbers of log entries that wait and that were lost.
 package struct LogBacklog: Equatable, Sendable {
-  /// How many wait to be written.
+  /// The number of entries that wait to be written.
   package let waiting: Int
-  /// How many were lost since the start.
+  /// The number of entries lost since the start.
   package let lost: Int
 
-  /// Says both.
+  /// Creates a value from both numbers.
   package init(waiting: Int, lost: Int) {
     self.waiting = waiting
     self.lost = lost
   }
 }
 
-/// What both threads know. The lock is never held while something is written.
+/// The state shared by both threads. The lock is never held while an entry is written.
 private final class Desk: Sendable {
   private let queue = Locked(LogQueue())
   private let bell: Wakeup
@@ -67,14 +69,14 @@ private final class Desk: Sendable {
 
   func put(_ entry: LogEntry) { if queue.withLock({ $0.put(entry) }) { bell.ring() } }
 
-  /// - Returns: whether the thread was done before the time was up.
+  /// - Returns: whether the thread was done before the deadline.
   func close(until deadline: UInt64) -> Bool {
     queue.withLock { $0.close() }
     bell.ring()
     return (try? TimedWait.wait(for: done.descriptor.number, until: deadline)) == .readable
   }
 
-  /// The thread.
+  /// Runs the thread's loop.
   func work(_ write: (LogEntry) -> Bool) {
     defer { done.ring() }
     while true {
@@ -82,7 +84,7 @@ private final class Desk: Sendable {
       case .entry(let entry, let loss):
         if write(entry) { queue.withLock { $0.settle() } } else { queue.withLock { $0.settle(loss: loss) } }
       case .nothing:
-        // It often is for long.
+        // Released, because the wait is often long.
         ProcessMemory.releaseStack()
         bell.wait()
       case .end: return

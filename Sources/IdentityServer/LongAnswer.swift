@@ -2,17 +2,19 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// An answer that goes out piece by piece, with the turns of others between.
+/// An answer that is written in pieces, so that other connections are served in between.
 enum LongAnswer {
   case backup(OutgoingBackup)
   /// Rows of new UUIDs.
   case uuids(left: Int, of: Int, UUIDVersion)
-  /// What was found out already, and how many of its rows are written.
+  /// A computed reply, and the number of its rows that are written.
   case reply(Reply, written: Int)
 
-  /// Whether its next piece is only made when the client has read the last one. Others are written whatever the client
-  /// does: so few answers of a user are under way (``Bound/longAnswersAtOnce``), and not one for each of its connections, and
-  /// what rests is bytes, which the next run of the daemon can go on with.
+  /// Whether the next piece is made only after the client has read the last one.
+  ///
+  /// Other long answers are written whether or not the client reads. So a principal has few long answers in progress
+  /// (``Bound/longAnswersAtOnce``) instead of one for each connection. Their remainder is plain output, which the next
+  /// run of the daemon can take over.
   var waitsForReader: Bool {
     switch self {
     case .backup: true
@@ -22,12 +24,12 @@ enum LongAnswer {
 }
 
 extension Server {
-  /// Has an answer follow in pieces, where there is anybody to read it.
+  /// Starts a long answer, unless the client is gone.
   func begin(_ answer: LongAnswer, to connection: Connection) {
     if !connection.isHungUp { connection.outgoing = answer }
   }
 
-  /// Goes on with a long answer by one piece.
+  /// Appends the next piece of a long answer to the output.
   func appendPiece(to connection: Connection) {
     let length = connection.output.count + connections.turn.pieceLength
     switch connection.outgoing {
@@ -64,7 +66,7 @@ extension Server {
     return nil
   }
 
-  /// A new UUID.
+  /// Returns a new UUID.
   func nextUUID(_ version: UUIDVersion) throws(Refusal) -> UUID {
     do {
       let random = UUID(high: try entropy.next(), low: try entropy.next())

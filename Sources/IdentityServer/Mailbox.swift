@@ -1,23 +1,23 @@
 import LinuxSystem
 
-/// Hands values from one thread to another, in order. The bell wakes the receiver once for any number of them.
+/// A queue of values from one thread to another. The bell wakes the receiver once for any number of values.
 final class Mailbox<Element: Sendable>: Sendable {
   private let elements = Locked<[Element]>([])
   private let bell: Wakeup
 
-  /// Readable while something may be in it.
+  /// The descriptor that is readable while the mailbox may have values.
   var descriptor: Int32 { bell.descriptor.number }
 
-  /// Makes a mailbox; `blocking` says whether ``takeAll()`` waits for something to come.
+  /// Creates a mailbox. `blocking` says whether ``takeAll(waits:)`` waits for a value.
   init(blocking: Bool) throws(SystemError) { bell = try Wakeup(blocking: blocking) }
 
-  /// Puts a value in.
+  /// Adds a value and wakes the receiver.
   func send(_ element: Element) { if put(element) { ring() } }
 
-  /// Puts a value in without a sound.
+  /// Adds a value without waking the receiver.
   ///
-  /// - Returns: whether the receiver has to be rung for. Whoever takes the elements takes all: for a mailbox that was not
-  ///   empty somebody does that already.
+  /// - Returns: whether the mailbox was empty, so that the receiver has to be woken. Otherwise the receiver is woken
+  ///   for an earlier value, and takes all values together.
   func put(_ element: Element) -> Bool {
     elements.withLock { elements in
       elements.append(element)
@@ -25,17 +25,18 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
   }
 
-  /// How many values are in it.
+  /// The number of values.
   var count: Int { elements.withLock { $0.count } }
 
   /// Wakes the receiver.
   func ring() { bell.ring() }
 
-  /// Takes everything out.
+  /// Removes and returns all values.
   ///
-  /// - Parameter waits: whether to wait for something to come where nothing is there, if the mailbox blocks.
+  /// - Parameter waits: whether to wait for a value if there is none. A mailbox that does not block never waits.
   func takeAll(waits: Bool = true) -> [Element] {
-    // A bell that is left rung wakes the next that waits for nothing, which does no harm.
+    // Without `waits` the bell is not reset. The next wait then returns at once, perhaps without values, which
+    // is harmless.
     if waits { bell.wait() }
     return elements.withLock { elements in
       let taken = elements

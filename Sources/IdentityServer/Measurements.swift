@@ -2,18 +2,19 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// What the loop counts and measures, for `stats`. It belongs to the loop's thread alone, so a count is an addition.
+/// The counts and measurements of the loop, for `stats`.
 ///
-/// How often a known answer was given is with those, in ``KnownAnswers``.
+/// Only the loop's thread uses them, so a count is a plain addition. Answers from the cache are counted
+/// in ``KnownAnswers``.
 final class Measurements {
-  /// In the place of a verb, for a line that has none.
+  /// The index that stands for a line without a known verb.
   static let noVerb = VerbTable.verbs.count
-  /// `ok`, then the codes of the protocol.
+  /// The names of outcomes: `ok`, then the error codes of the protocol.
   static let outcomes = ["ok"] + ErrorCode.allCases.map(\.rawValue)
 
-  /// By verb, and for each by outcome.
+  /// The number of answers, by verb and then by outcome.
   private let answers = Slots<UInt64>(repeating: 0, count: (noVerb + 1) * outcomes.count)
-  /// By the family of the verb.
+  /// The durations of jobs, by the family of the verb.
   private(set) var jobs = [Histogram](repeating: Histogram(.seconds), count: VerbTable.families.count)
   private(set) var turns = Histogram(.seconds)
   private(set) var commits = (done: 0, failed: 0)
@@ -24,12 +25,13 @@ final class Measurements {
   var accepted = 0
   var refused = 0
   private var countedRequests: [Text: UInt64] = [:]
-  /// Whose connection ended last, and what it asked that is not counted for its app yet: the next one often is the same.
+  /// The peer whose connection ended last, and its requests that are not counted for its app yet. The next connection
+  /// that ends often has the same peer.
   private var latest: (peer: HeldPeer, requests: UInt64)?
 
-  /// How many turns it is until one is measured.
+  /// The number of turns until the next measured one.
   private var untilMeasurement = Bound.turnsBetweenMeasurements
-  /// When the turn that is measured began, in microseconds of the monotonic clock; 0 where none is.
+  /// The start of the measured turn, in microseconds of the monotonic clock; 0 if no turn is being measured.
   private var turnStarted: UInt64 = 0
 
   // MARK: Requests
@@ -37,24 +39,24 @@ final class Measurements {
   /// Counts an answer.
   ///
   /// - Parameters:
-  ///   - verb: its place, or ``noVerb``.
-  ///   - code: nil for `OK`.
+  ///   - verb: the index of the verb, or ``noVerb``.
+  ///   - code: the error code; nil for `OK`.
   func countAnswer(to verb: Int, _ code: ErrorCode?) {
     let outcome = code.flatMap { ErrorCode.allCases.firstIndex(of: $0) }.map { $0 + 1 } ?? 0
     answers[verb * Self.outcomes.count + outcome] &+= 1
   }
 
-  /// How many answers of a kind there were but for the known ones.
+  /// Returns the number of answers of a kind, without answers from the cache.
   func count(ofVerb verb: Int, outcome: Int) -> UInt64 { answers[verb * Self.outcomes.count + outcome] }
 
-  /// A connection has ended: what it asked still counts for its app.
+  /// Keeps the request count of a connection that has ended, for its app.
   func keepRequests(of connection: Connection) {
     guard connection.requests > 0 else { return }
     if latest?.peer !== connection.held { countLatest() }
     latest = (connection.held, (latest?.requests ?? 0) + connection.requests)
   }
 
-  /// How many requests apps have made by connections that have ended.
+  /// The number of requests by app, from connections that have ended.
   var requestsOfApps: [Text: UInt64] {
     countLatest()
     return countedRequests
@@ -69,7 +71,7 @@ final class Measurements {
 
   // MARK: Turns
 
-  /// The kernel has told of something, which is to be done now.
+  /// Notes the start of a turn: the kernel has reported events.
   func beginTurn() {
     untilMeasurement -= 1
     guard untilMeasurement == 0 else { return }
@@ -77,7 +79,7 @@ final class Measurements {
     turnStarted = Clock.monotonicMicroseconds
   }
 
-  /// It is done.
+  /// Notes the end of a turn.
   func endTurn() {
     guard turnStarted > 0 else { return }
     turns.add(Clock.monotonicMicroseconds - turnStarted)
@@ -86,9 +88,9 @@ final class Measurements {
 
   // MARK: The writer
 
-  /// Takes in the answer to a job.
+  /// Counts the outcome of a job, and measures its duration.
   ///
-  /// - Parameter now: microseconds of the monotonic clock.
+  /// - Parameter now: the current time, in microseconds of the monotonic clock.
   func take(_ outcome: WriterReport.Outcome, at now: UInt64) {
     switch outcome.result {
     case .success: countAnswer(to: outcome.verb, nil)
@@ -97,7 +99,7 @@ final class Measurements {
     jobs[VerbTable.familyPlaces[outcome.verb]].add(now - outcome.started)
   }
 
-  /// Takes in what the writer has measured.
+  /// Adds the measurements of the writer.
   func take(_ report: WriterReport) {
     for commit in report.commits {
       if commit.isDone { commits.done += 1 } else { commits.failed += 1 }

@@ -3,29 +3,31 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
-/// A peer, and what that follows from.
+/// An attested peer and the evidence for it.
 struct AttestedPeer {
-  /// Nil where there was more to it, as on a kernel that says less.
+  /// The evidence; nil if it does not suffice to recognize the peer: the kernel is too old to report all of it, or the
+  /// cgroup is not cached.
   let facts: PeerFacts?
   var held: HeldPeer
-  /// The user in whose slice it is.
+  /// The user whose slice the peer is in, if any.
   let sliceUser: UInt32?
 }
 
-/// What is found out of whoever connects, each time anew. Where it is the same of another one, that is the same peer.
+/// Facts gathered about a peer at connect time. Equal facts mean the same peer.
 struct PeerFacts {
   let credentials: PeerCredentials
-  /// The number of its control group, of which it is known what follows from it.
+  /// The ID of the peer's cgroup, which is in the cache of ``PeerGroups``.
   let group: UInt64
-  /// The number that the kernel gives to one process in a boot alone: its namespaces are those that were looked at.
+  /// The inode number of the process's pidfd, which is unique within a boot. So the process is the one whose namespaces
+  /// were examined.
   let inode: UInt64
-  /// The service that the control group stands for, as it counts for the peer's user.
+  /// The service of the cgroup, as it counts for the peer's user; see ``PeerPlace/counting(for:_:)``.
   let unit: PeerUnit?
   let session: SessionAnchor?
   let rights: PeerRights
 }
 
-/// The rights that follow from a peer's user and groups, unless it is contained.
+/// The rights of a peer by its user and groups, unless it is contained.
 struct PeerRights: Equatable {
   /// See ``Peer/isAdmin``.
   var isAdmin: Bool
@@ -35,28 +37,31 @@ struct PeerRights: Equatable {
 
 /// The facts and settings by which peers are attested.
 struct AttestationRules {
-  /// Nobody is believed to be this user; see ``UserNamespace``. Many are told as that one, so it is none of them.
+  /// The user ID that the kernel reports for every user without an ID in the daemon's user namespace;
+  /// see ``UserNamespace``.
+  ///
+  /// A peer with this user ID is refused, because the ID stands for many users. Nil if every user has an ID.
   let unnamedUser: UInt32?
-  /// The group of `AdminGroup=`.
+  /// The group ID of `AdminGroup=`; nil if there is none.
   private(set) var adminGroup: UInt32?
-  /// The group of `MonitorGroup=`.
+  /// The group ID of `MonitorGroup=`; nil if there is none.
   private(set) var monitorGroup: UInt32?
-  /// The user of the daemon: that user can read the state itself.
+  /// The daemon's own user, who can read the state itself and so may monitor the daemon.
   let ownUser = Accounts.ownUserID
   /// The policy for containers that no manifest admits.
   private(set) var containers = ContainerPolicy.own
-  /// Which users are regular ones.
+  /// The ranges of user IDs of regular users and of services.
   private(set) var ranges = UserRanges()
-  /// The manifests'.
+  /// The claims of the manifests.
   var claims = AppClaims()
-  /// Which users are subordinate to which.
+  /// The ranges of subordinate users.
   var subordinates = SubordinateUsers()
-  /// The services and containers behind control groups.
+  /// The cache of services and containers by cgroup.
   let groups: PeerGroups
-  /// Those of the daemon.
+  /// The namespaces of the daemon.
   let namespaces: ProcessNamespaces
 
-  /// Looks at what the daemon itself runs in.
+  /// Reads the daemon's own user namespace, cgroup and other namespaces, and applies settings.
   init(_ settings: ServerSettings) throws(SystemError) {
     unnamedUser = try UserNamespace.unnamedUser()
     groups = PeerGroups(
@@ -65,17 +70,17 @@ struct AttestationRules {
     use(settings)
   }
 
-  /// A peer with whom it is charged to.
+  /// Returns a peer with the principal that is charged, and its right to the reserve.
   func held(_ peer: Peer) -> HeldPeer {
     HeldPeer(
       peer, Principal(of: peer, subordinates),
       usesReserve: !peer.place.isContained && ranges.isForServices(peer.userID))
   }
 
-  /// Whether a user is there for no services.
+  /// Returns whether a user is a regular user.
   func isRegular(_ user: UInt32) -> Bool { !ranges.isForServices(user) }
 
-  /// Puts settings in force.
+  /// Applies settings.
   mutating func use(_ settings: ServerSettings) {
     adminGroup = settings.adminGroup
     monitorGroup = settings.monitorGroup
@@ -84,34 +89,35 @@ struct AttestationRules {
   }
 }
 
-/// Who connected, by nothing but the kernel's word (protocol, section 2).
+/// The identity of a peer, by the kernel's word alone (identityd-protocol(7), section "WHO IS ASKING").
 struct PeerAttestation: ~Copyable {
-  /// Who it is.
+  /// The attested peer.
   var peer: AttestedPeer
-  /// Stands for the process.
+  /// A pidfd of the process.
   let process: Descriptor
 
-  /// Attests the peer of a fresh connection.
+  /// Attests the peer of a new connection.
   ///
-  /// A descriptor that stands for the process itself is taken first. Where the kernel tells the control group by it, and
-  /// the group is known, that is all. Else it is looked up by process number, which may be another process's by now, so
-  /// after the look-up the process has to be alive still. Kernels before 6.5 have no such descriptor for a connection:
-  /// there it is taken by the number, which may be another process's from before that.
+  /// First takes a pidfd of the process. If the kernel reports the cgroup for the pidfd and the cgroup is cached, the
+  /// service or container is known. Otherwise the service or container is looked up by PID. A PID may belong to another
+  /// process by now, so the process must still be alive after all look-ups. Before Linux 6.5 a connection has no pidfd.
+  /// There the pidfd is taken by PID, which may have been reused before that.
   ///
   /// - Parameters:
-  ///   - rules: what the machine and the administrator say of peers.
-  ///   - latest: who connected last. Most often it is who connects now: then the kernel is asked all the same, and what
-  ///     follows from its answers is known.
-  /// - Throws: `unattested` where the peer was gone too early; `foreign` where it cannot be seen from here; `denied` where it
-  ///   is in a container that is not served; `busy` where the daemon itself is out of descriptors.
+  ///   - rules: the facts and settings about peers.
+  ///   - latest: the peer that connected last, which is most often the one that connects now. The kernel is queried all
+  ///     the same. If its answers are equal, the conclusions from them are reused.
+  /// - Throws: `unattested` if the peer was gone too early; `foreign` if the peer has no ID in the daemon's namespaces;
+  ///   `denied` if the peer is in a container that is not served; `busy` if the daemon is out of descriptors or memory.
   init(of socket: borrowing Descriptor, by rules: borrowing AttestationRules, latest: AttestedPeer?) throws(Refusal) {
     do {
       let credentials = try PeerCredentials(of: socket)
-      // A process in a foreign process namespace has number 0, which libsystemd takes for the caller itself.
+      // A process in a foreign PID namespace has PID 0, which libsystemd takes for the calling process.
       guard credentials.processID > 0, credentials.userID != rules.unnamedUser else { throw Refusal.foreign }
       let process = try PeerCredentials.processDescriptor(of: socket, number: credentials.processID)
       let number = ProcessFacts.controlGroup(of: process)
-      // Each process has an inode of its own since Linux 6.9, and those that tell the control group are of 6.13.
+      // Pidfds have a unique inode number since Linux 6.9, and report the cgroup since Linux 6.13. So the inode number
+      // of a pidfd that reports the cgroup is unique.
       let inode = try number == nil ? nil : process.inode()
       let rights = try Self.rights(credentials, of: socket, by: rules)
       let attested: AttestedPeer
@@ -155,14 +161,14 @@ struct PeerAttestation: ~Copyable {
     } catch let error as SystemdError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {
       throw .busy("the daemon is out of descriptors or memory for a moment")
     } catch {
-      // Whatever could not be found out counts as nobody: an error on this path must never give rights.
+      // An unknown fact leaves the peer unattested, because an error on this path must never grant rights.
       throw .unattested
     }
   }
 
-  /// Identifies the peer's session: by the run of its service, else by the process itself.
+  /// Returns the anchor of the peer's session: the run of its service, else the process itself.
   ///
-  /// - Parameter inode: the process's own; nil where the kernel gives one to several.
+  /// - Parameter inode: the inode number of the process's pidfd; nil if it is not unique.
   private static func session(of processID: Int32, _ inode: UInt64?, in unit: PeerUnit?) throws(SystemError)
     -> SessionAnchor?
   {

@@ -2,10 +2,12 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// The processes behind connections that last. Each is watched once, however many connections a user has by it: that is
-/// what counts against the bound on descriptors.
+/// The processes behind connections that last longer than a moment.
+///
+/// Each process is watched once. However many connections a user has through a process, the watch takes only one
+/// descriptor, which counts against the bound on descriptors.
 struct PeerProcessTable {
-  /// A process that connected as a user.
+  /// A process and the user as which it connected.
   struct Key: Hashable {
     let number: Int32
     let userID: UInt32
@@ -18,7 +20,7 @@ struct PeerProcessTable {
     init(_ peer: Peer) { self.init(number: peer.processID, userID: peer.userID) }
   }
 
-  /// A process, and what it connected.
+  /// A watched process and its connections.
   private final class Process {
     let descriptor: Descriptor
     let peer: HeldPeer
@@ -33,59 +35,60 @@ struct PeerProcessTable {
 
   private var processes: [Key: Process] = [:]
 
-  /// The descriptor of the process with this number that is watched already; nil where none is.
+  /// Returns the pidfd of a watched process; nil if the process is not watched.
   func watched(_ key: Key) -> Int32? { processes[key]?.descriptor.number }
 
-  /// Takes in that a process which is watched has one more connection.
+  /// Adds a connection to a watched process.
   mutating func add(_ token: ConnectionToken, to key: Key) { processes[key]?.connections.insert(token) }
 
-  /// Takes in a process that is to be watched.
+  /// Adds a process to watch, with its first connection.
   mutating func insert(_ process: consuming Descriptor, _ key: Key, _ connection: Connection) {
     processes[key] = Process(process, connection)
   }
 
-  /// What a connection of this peer is to hold: the same as those that its process has, where they are of the same peer.
+  /// Returns the ``HeldPeer`` for a connection: that of the process's earlier connections if their peer is equal, so
+  /// that they share one object.
   func held(_ held: HeldPeer) -> HeldPeer {
     if let process = processes[Key(held.peer)], process.peer.peer == held.peer { return process.peer }
     return held
   }
 
-  /// A connection is gone; with its last one the process is watched no more.
+  /// Removes a connection. After the last connection of a process, the process is no longer watched.
   mutating func remove(_ token: ConnectionToken, of key: Key) {
     guard let process = processes[key], process.connections.remove(token) != nil else { return }
     if process.connections.isEmpty { processes[key] = nil }
   }
 
-  /// A process has ended: its connections, in the order they came.
+  /// Removes a process that has ended, and returns its connections ordered by token.
   mutating func end(_ key: Key) -> [ConnectionToken] {
     guard let process = processes.removeValue(forKey: key) else { return [] }
     return process.connections.sorted { $0.rawValue < $1.rawValue }
   }
 }
 
-// Who has connected counts, and only as long as that process lives: whoever it left the connection to is somebody else.
+// A connection ends when the process that opened it exits. A process that inherited the connection is another peer.
 extension Server {
   /// Watches the process behind a connection from now on.
   ///
-  /// Not at once when it connects: most are gone after one request, and would cost the watch for nothing.
+  /// Not called at connect time, because most connections end after one request, and the watch would be wasted on them.
   func watchProcess(of connection: Connection) {
     guard let process = connection.process.take() else { return }
     let key = PeerProcessTable.Key(connection.peer)
     do {
       if let watched = processes.watched(key) {
-        // The number belongs to one process at a time, so this is that one, or that one has ended.
+        // A PID belongs to one process at a time. So this is the watched process, unless that has ended.
         if try PeerCredentials.isAlive(watched) { return processes.add(connection.token, to: key) }
         endProcess(key)
       }
       try readiness.add(process.number, .read, token: LoopToken.process(key))
       processes.insert(process, key, connection)
     } catch {
-      // Nobody would notice its end.
+      // The end of the process would go unnoticed.
       drop(connection, "\(error)")
     }
   }
 
-  /// Finds the process of a connection that was taken over, which may have ended meanwhile.
+  /// Finds the process of a connection that was taken over. The process may have ended meanwhile.
   func findProcess(of connection: Connection) {
     do {
       connection.process = try PeerCredentials.processDescriptor(
@@ -100,16 +103,17 @@ extension Server {
     for token in processes.end(key) { if let connection = connections[token] { orphan(connection) } }
   }
 
-  /// The process that connected has ended. What it sent is still answered; what comes from here on is not its.
+  /// Ends a connection whose process has ended. Input sent before is still answered. Later input is not from
+  /// that process.
   private func orphan(_ connection: Connection, goesOn: Bool = true) {
     guard connection.left == nil, !connection.isDraining else { return }
     connection.left = (try? connection.descriptor.unread()) ?? 0
     endSubscription(of: connection)
-    // One process may leave a thousand of them.
+    // Queued, because one process may leave a thousand connections.
     if goesOn { waitForTurn(connection) }
   }
 
-  /// Says why before the connection closes, where anybody still has it.
+  /// Sends the reason before the connection closes, in case another process still has the connection.
   func sayOrphaned(_ connection: Connection) throws(SystemError) {
     connection.isClosing = true
     Refusal.orphaned.append(to: &connection.output)

@@ -1,10 +1,10 @@
 import IdentityCore
 import LinuxSystem
 
-/// The share of one principal: its connections, and the memory and the work that is held for them.
+/// The share of one principal: its connections, and the memory and work held for them.
 ///
-/// Principals take turns, each with a list of its own of connections that have something to do: so one with a thousand of them
-/// is one of those who wait, as is one with a single connection.
+/// Principals take turns, and each has queues of its own. So a principal with a thousand waiting connections waits for
+/// a turn like a principal with a single connection.
 final class PrincipalShare {
   let principal: Principal
   /// The bounds in force.
@@ -12,18 +12,20 @@ final class PrincipalShare {
 
   fileprivate(set) var connections = 0
   var subscribers = SubscriberList()
-  /// Its changes at the writer.
+  /// The number of the principal's changes at the writer.
   var changes = 0
-  /// What waits to be sent to it, in bytes.
+  /// The size of the principal's pending output, in bytes.
   var output = 0
-  /// Connections with an answer that is being written, which goes before everything else: so one is held of a user, and
-  /// not one for each of its connections.
+  /// Connections with a long answer that is being written.
+  ///
+  /// They are served before all others, so that a principal has at most ``Bound/longAnswersAtOnce`` such answers in
+  /// memory, and not one for each connection.
   let writing = TokenQueue()
-  /// Connections with something else to do, in the order of their turns.
+  /// Connections with other work, in the order of their turns.
   let waiting = TokenQueue()
-  /// It waits for its turn, with those.
+  /// Whether the principal is queued for a turn.
   var isWaiting = false
-  /// How much longer than its time the last turn was, in microseconds.
+  /// The time by which the principal has overrun its turn and that it still has to give up, in microseconds.
   var overdraft: UInt64 = 0
 
   init(_ principal: Principal, _ limits: Limits) {
@@ -31,38 +33,39 @@ final class PrincipalShare {
     self.limits = limits
   }
 
-  /// Whether anything is held for it: a connection, or a change of one that has closed.
+  /// Whether the principal has a connection, or a change at the writer from a connection that has closed.
   fileprivate var isPresent: Bool { connections > 0 || changes > 0 }
 
-  /// Whether there is something to do for it.
+  /// Whether the principal has pending work.
   var isDue: Bool { !writing.isEmpty || !waiting.isEmpty || subscribers.isInRound }
 
-  /// Whether its connections may have more under way than one request each. Root is trusted, and very different services
-  /// are root.
+  /// Whether the principal's connections may have more than one request in progress each.
+  ///
+  /// Root is trusted, and unrelated services run as root.
   var hasRoom: Bool { principal.isTrusted || (changes < limits.changesPerUser && output < limits.outputPerUser) }
 }
 
-/// Connections in the order of their turns.
+/// A queue of connections in the order of their turns.
 final class TokenQueue {
-  /// A ring: as many places as a power of two.
+  /// A ring buffer whose size is a power of two.
   private let tokens = Slots(repeating: ConnectionToken(rawValue: 0), count: 4)
   private var start = 0
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
 
-  /// Puts one at the end.
+  /// Appends a connection.
   func append(_ token: ConnectionToken) {
     if count == tokens.count {
       tokens.grow(repeating: token)
-      // Those that stood in front of the first come behind the others.
+      // The part before the start moves behind the old end.
       for place in 0..<start { tokens[count + place] = tokens[place] }
     }
     tokens[(start + count) & (tokens.count - 1)] = token
     count += 1
   }
 
-  /// Takes the first one out; nil where there is none.
+  /// Removes and returns the first connection; nil if the queue is empty.
   func popFirst() -> ConnectionToken? {
     guard count > 0 else { return nil }
     let first = tokens[start]
@@ -72,21 +75,22 @@ final class TokenQueue {
   }
 }
 
-/// All connections by their token, and the principals behind them.
+/// The table of all connections by token, with the shares of their principals.
 final class ConnectionTable {
   private let slots = Slots<Connection?>(repeating: nil, count: 64)
   private let generations = Slots<UInt32>(repeating: 0, count: 64)
-  /// Places that were taken and are free again: the first ``freeCount``.
+  /// The free list: slots that were used and are free again. Only the first ``freeCount`` elements count.
   private let free = Slots(repeating: 0, count: 64)
   private var freeCount = 0
-  /// How many places were ever taken.
+  /// The number of slots that were ever used.
   private var used = 0
 
-  /// All that are known, by number.
+  /// The shares by principal.
   private var shares: [Principal: PrincipalShare] = [:]
-  /// The one that connected last. It is known even when nothing is held for it: who connects once often does so again.
+  /// The share of the principal that connected last. Kept even if nothing is held for the principal, because a
+  /// principal that connects once often connects again.
   private var latest: PrincipalShare?
-  /// How many of them have something here.
+  /// The number of principals for whom something is held.
   private var present = 0 {
     didSet {
       isShared = present > 1
@@ -95,36 +99,36 @@ final class ConnectionTable {
   }
   private(set) var count = 0
 
-  /// Whether several users are there, so that none may take a long turn.
+  /// Whether several principals are present, so that none may take a long turn.
   private(set) var isShared = false
-  /// How much may be done in one turn now.
+  /// The bounds of a turn now.
   private(set) var turn = TurnBound.alone
 
-  /// The connection with this token, if it is still there.
+  /// The connection with a token; nil if it was removed.
   subscript(_ token: ConnectionToken) -> Connection? {
     guard token.slot < slots.count, let connection = slots[token.slot], connection.token == token else { return nil }
     return connection
   }
 
-  /// All that are there.
+  /// All connections.
   var all: [Connection] { (0..<slots.count).compactMap { slots[$0] } }
 
-  /// How many of them all subscribed.
+  /// The number of subscribers.
   var subscribers: Int { shares.values.reduce(0) { $0 + $1.subscribers.count } }
 
-  /// Tells of each user; what that does makes no other come or go.
+  /// Calls `body` for each present principal. `body` must not add or remove connections.
   func forEachUser(_ body: (PrincipalShare) -> Void) { for user in shares.values where user.isPresent { body(user) } }
 
-  /// How many principals subscribed.
+  /// The number of principals with a subscriber.
   var subscribedPrincipals: Int { shares.values.count { $0.subscribers.count > 0 } }
 
-  /// All that are present.
+  /// The shares of all present principals.
   var allUsers: [PrincipalShare] { shares.values.filter(\.isPresent) }
 
-  /// Puts other bounds in force.
+  /// Applies other bounds.
   func use(_ limits: Limits) { for user in shares.values { user.limits = limits } }
 
-  /// Why this peer gets no more connections; nil when there is room.
+  /// Returns the reason why a peer gets no further connection; nil if there is room.
   ///
   /// The reserve is for system users, and for principals without a connection.
   func refusal(of peer: HeldPeer, _ limits: Limits) -> Refusal? {
@@ -139,7 +143,7 @@ final class ConnectionTable {
     return .busy("\(principal) has \(own) connections, which is all it may have now")
   }
 
-  /// Makes place for a connection.
+  /// Adds a connection.
   func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
     let user = share(of: held.principal) ?? PrincipalShare(held.principal, limits)
     become(latest: user)
@@ -152,7 +156,7 @@ final class ConnectionTable {
     return connection
   }
 
-  /// Forgets a connection; its descriptor closes with the last reference.
+  /// Removes a connection. Its descriptor closes with the last reference to the connection.
   func remove(_ connection: Connection) {
     guard self[connection.token] === connection else { return }
     let slot = connection.token.slot
@@ -164,7 +168,7 @@ final class ConnectionTable {
     change(connection.share) { $0.connections -= 1 }
   }
 
-  /// The writer is done with a change that this user asked for.
+  /// Notes that the writer has finished a change of a principal.
   func finishChange(of principal: Principal) {
     if let user = share(of: principal) { change(user) { $0.changes -= 1 } }
   }
@@ -195,13 +199,15 @@ final class ConnectionTable {
     latest = user
   }
 
-  /// Changes what is held for a user. It is known until its last change is done: that counts, whoever has closed what.
+  /// Changes the amounts held for a principal. The share is kept until the last change at the writer is finished, even
+  /// if all connections of the principal are closed.
   private func change(_ user: PrincipalShare, _ body: (PrincipalShare) -> Void) {
     let wasPresent = user.isPresent
     body(user)
     guard user.isPresent != wasPresent else { return }
     present += wasPresent ? -1 : 1
-    // What it took too much of, it took from those who were there.
+    // An overdraft was at the expense of the principals that were present then, so it ends with the
+    // principal's presence.
     user.overdraft = 0
     if wasPresent, user !== latest { shares[user.principal] = nil }
   }

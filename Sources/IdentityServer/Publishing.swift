@@ -3,13 +3,13 @@ import IdentityWire
 import LinuxSystem
 import Systemd
 
-// The way of events: from a commit to whoever subscribed.
+// The path of events: from a commit to the subscribers.
 extension Server {
-  /// `subscribe`: the answer, and from then on events.
+  /// `subscribe`: answers, and begins or extends the connection's subscription.
   func subscribe(_ topics: Set<Topic>, since number: EventNumber?, snapshot: Bool, _ connection: Connection)
     throws(Refusal)
   {
-    // Without them the last number is not known either.
+    // Without the events, the last sequence number is unknown too.
     try registry.requireProof(of: .events)
     let since = number?.sequence
     if let since {
@@ -32,7 +32,7 @@ extension Server {
       connection.subscription = Subscription(at: since ?? events.last)
       countSubscriber(connection)
     }
-    // What it asked for of before follows with its turn.
+    // Requested past events follow in the connection's turns.
     connection.subscription?.add(topics, after: since ?? events.last, now: events.last)
   }
 
@@ -55,45 +55,48 @@ extension Server {
     }
   }
 
-  /// A connection is one of its user's subscribers from now on.
+  /// Adds a connection to the subscribers of its principal.
   func countSubscriber(_ connection: Connection) { connection.share.subscribers.insert(connection.token) }
 
-  /// `unsubscribe`.
+  /// `unsubscribe`: removes topics, and ends the subscription if no topic is left.
   func unsubscribe(_ topics: Set<Topic>, _ connection: Connection) {
     connection.subscription?.remove(topics)
     if connection.subscription?.isEmpty == true { endSubscription(of: connection) }
     Reply.done.append(to: &connection.output)
   }
 
-  /// It is told of nothing any more.
+  /// Ends the subscription of a connection, if any.
   func endSubscription(of connection: Connection) {
     guard connection.isSubscribed else { return }
     connection.subscription = nil
     connection.share.subscribers.remove(connection.token)
   }
 
-  /// There are new events: every subscriber is looked at once, a few in each turn of its user. So a request waits for
-  /// those few, however many there are, and the subscribers are never left out.
+  /// Starts a round over all subscribers after new events. A few subscribers are visited in each turn of
+  /// their principal.
+  ///
+  /// So a request waits only for those few, however many subscribers there are, and no subscriber is left out.
   func publish() {
     connections.forEachUser { user in if user.subscribers.startRound() { waitForTurn(user) } }
   }
 
-  /// Goes on with the round of a user's subscribers: by one at least, so that none waits for ever.
+  /// Continues the round over a principal's subscribers: visits at least one, so that each is visited eventually.
   func publishSome(to user: PrincipalShare, _ isOver: () -> Bool) {
     guard user.subscribers.isInRound else { return }
     let newest = events.newest
-    // Subscribers often are of one process, and what it may see does not change within these few.
+    // Subscribers often belong to one process, and the rights of a peer do not change within this call. So the rights
+    // are checked once for consecutive connections of a process.
     var seer: HeldPeer?
     var isVisible = false
     var visited = 0
-    // To look at the clock costs a tenth of what an event does.
+    // A read of the clock costs a tenth of handing out an event.
     while visited < Bound.subscribersPerTurn, visited == 0 || visited % 8 > 0 || !isOver(),
       let token = user.subscribers.next()
     {
       visited += 1
       guard let connection = connections[token] else { continue }
       guard let newest, connection.awaitsOnly(newest), !isStopping else {
-        // Handing the events out is part of going on with a connection.
+        // `advance` hands out events.
         advance(connection)
         continue
       }
@@ -105,19 +108,20 @@ extension Server {
     }
   }
 
-  /// Sends the newest event to a subscriber that is at rest and has all before it: as it stands in the log, because that
-  /// is what most of them get most of the time.
+  /// Sends the newest event to a subscriber that has received all earlier ones and has nothing in progress or pending.
+  ///
+  /// Sends the line directly from the log, because this is the most frequent case.
   private func hand(_ newest: EventLog.Line, isVisible: Bool, to connection: Connection) {
     hold(connection)
     guard connection.pass(newest), isVisible else { return rest(connection) }
-    // Where it fails, it does so again when the rest is sent.
+    // An error is ignored here, because it recurs when the rest is sent.
     let sent = (try? connection.descriptor.send(newest.bytes)) ?? 0
     guard sent < newest.bytes.count else { return rest(connection) }
     connection.output += newest.bytes[sent...]
     advance(connection)
   }
 
-  /// Puts the next events into a connection's output, or counts them where it has no room.
+  /// Appends the next events to a connection's output, or only counts them if too much output is pending.
   func takeEvents(_ connection: Connection) {
     guard connection.isSubscribed, connection.wantsEvents(events) else { return }
     let peer = connection.peer
@@ -130,21 +134,23 @@ extension Server {
   }
 }
 
-/// The connections of a user that subscribed, visited in rounds: each once, whoever comes and goes meanwhile.
+/// The subscribed connections of a principal, visited in rounds: once in each round, even if others come and
+/// go meanwhile.
 struct SubscriberList {
   private var tokens: [ConnectionToken] = []
-  /// The round in which each was visited last.
+  /// The round of the last visit, by the same index as `tokens`.
   private var visited: [UInt64] = []
   private var places: [ConnectionToken: Int] = [:]
   private var round: UInt64 = 0
   private var position = 0
-  /// How many places are to be looked at before the round is at its end.
+  /// The number of indices to examine until the end of the round.
   private var left = 0
 
-  /// How many there are.
+  /// The number of subscribers.
   var count: Int { tokens.count }
 
-  /// Takes one in. What happened before it came is not its concern, so the round does not have to visit it.
+  /// Adds a subscriber. The current round does not visit the new subscriber, because the events of the round precede
+  /// the subscription.
   mutating func insert(_ token: ConnectionToken) {
     guard places[token] == nil else { return }
     places[token] = tokens.count
@@ -163,23 +169,23 @@ struct SubscriberList {
       visited[place] = when
       places[last] = place
     }
-    // The last one may have come to a place that the round has passed.
+    // The last element may have moved to an index that the round has passed.
     if left > 0 { left = tokens.count }
   }
 
-  /// Whether a round is not at its end.
+  /// Whether a round is in progress.
   var isInRound: Bool { left > 0 }
 
-  /// Begins a round where the last one is: everybody is visited once more.
+  /// Starts a round at the current position, so that every subscriber is visited once more.
   ///
-  /// - Returns: whether there is anybody to visit.
+  /// - Returns: whether there are any subscribers.
   mutating func startRound() -> Bool {
     round += 1
     left = tokens.count
     return left > 0
   }
 
-  /// The next one of the round; nil at its end.
+  /// Returns the next subscriber of the round; nil at the end of the round.
   mutating func next() -> ConnectionToken? {
     while left > 0, !tokens.isEmpty {
       left -= 1

@@ -4,7 +4,7 @@ import LinuxSystem
 import Systemd
 
 extension Server {
-  /// Takes in what the writer has done: first the state, then the answers.
+  /// Takes in the writer's reports: first the changes of the state, then the answers.
   func takeReports() {
     var touched: [Connection] = []
     let reports = outbox.takeAll(waits: false)
@@ -14,7 +14,7 @@ extension Server {
       for outcome in report.outcomes {
         connections.finishChange(of: outcome.principal)
         measurements.take(outcome, at: now)
-        // The client may have gone; its changes are made all the same.
+        // The client may have gone. Its changes are made all the same.
         guard let connection = connections[outcome.connection] else { continue }
         connection.inFlight -= 1
         if connection.inFlight == 0 { connection.awaitsLast = false }
@@ -31,14 +31,14 @@ extension Server {
         return loop.exit(status: 0)
       }
     }
-    // A connection may be in the list more than once; going on with it again does no harm.
+    // A connection may be in the list more than once, which is harmless.
     for connection in touched where connections[connection.token] === connection {
-      // Where others wait, sending what was found out is part of the user's turn.
+      // If several principals are connected, sending the answers is part of the principal's turn.
       if connections.isShared { waitForTurn(connection) } else { advance(connection) }
     }
   }
 
-  /// Takes in what is durable now.
+  /// Applies a report, whose changes are durable.
   func take(_ report: WriterReport) {
     known.forgetAll()
     if let heartbeat = report.heartbeat { watchdog?.take(heartbeat) }
@@ -114,7 +114,7 @@ extension Server {
 }
 
 extension Change {
-  /// Whether it may change what the service manager shows; see ``PublishedStatus``.
+  /// Whether the change may alter the status that the service manager shows; see ``PublishedStatus``.
   fileprivate var isShown: Bool {
     switch self {
     case .tokenStored, .tokenDeleted, .itemStored, .itemDeleted, .version, .appUsed, .appUseForgotten, .dayBegan,

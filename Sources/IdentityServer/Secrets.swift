@@ -2,11 +2,11 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 
-// Answers with a secret: it goes from guarded memory into the output, out of the socket, and is wiped.
+// Answers with a secret: the secret goes from guarded memory into the output, is sent, and is wiped.
 extension Server {
-  /// Appends an answer.
+  /// Appends an answer to the output.
   ///
-  /// - Returns: false where the writer has to be asked for the secret in it.
+  /// - Returns: false if the writer has to be asked for the secret of the answer. Nothing is appended then.
   func append(_ reply: Reply, to connection: Connection) throws(Refusal) -> Bool {
     guard let item = reply.item else {
       var written = 0
@@ -36,7 +36,7 @@ extension Server {
     return false
   }
 
-  /// Appends the writer's answer.
+  /// Appends the writer's answer to the output, or starts sending the backup that the answer contains.
   func append(_ answer: WriterReport.Answer, to connection: Connection) {
     if let backup = answer.backup {
       connection.outgoing = .backup(OutgoingBackup(backup, answer.reply))
@@ -54,14 +54,14 @@ extension Server {
     }
   }
 
-  /// Appends an answer with its secret, or nothing at all.
+  /// Appends an answer with its secret, or nothing after an error.
   private func append(
     _ reply: Reply, _ item: Item, to connection: Connection,
     data: (inout [UInt8]) throws(Refusal) -> Void
   ) throws(Refusal) {
     let start = connection.output.count
-    // All the room there has to be, before there is anything in it: taking other memory would leave a copy behind. A
-    // byte of what is said of an item is written as six at the most.
+    // Reserves all memory before the secret is written, because a reallocation would leave a copy behind. Encoding
+    // turns a byte of an item's texts into at most six bytes.
     connection.output.reserveCapacity(start + item.secretLength / 3 * 4 + 6 * item.size + Self.replyRoom)
     do throws(Refusal) {
       try reply.append(to: &connection.output, data: data)
@@ -72,7 +72,7 @@ extension Server {
     }
   }
 
-  /// What the names and times of an answer take, in bytes.
+  /// The room for the names and times of an answer, in bytes.
   private static var replyRoom: Int { 8_192 }
 
   private func damage(of item: Item) -> Refusal {
@@ -80,12 +80,12 @@ extension Server {
     return .damagedSecret(item)
   }
 
-  /// Once for each: a client could fill the journal by asking.
+  /// Logs a fault of a secret once per edition of the item. Otherwise a client could fill the journal with requests.
   func sayFault(of item: Item, _ refusal: Refusal) {
     if knownDamaged.insert(item.edition).inserted { say(.secretDamaged(refusal.text)) }
   }
 
-  /// Whether items can be used, where that is another thing than before.
+  /// Logs whether items are served, after a change.
   func sayItemFault() {
     if let fault = registry.itemFault { say(.itemsLocked(fault)) } else { say(.itemsOpened) }
   }

@@ -4,54 +4,56 @@ import IdentityWire
 package import LinuxSystem
 package import Systemd
 
-/// What the administrator decides, as far as the loop has to know it.
+/// The settings of the administrator that the loop uses.
 package struct ServerSettings: Equatable, Sendable {
   /// The bounds of `[Limits]`.
   package var limits = Limits()
-  /// How long the loop looks again and again what there is before it sleeps, in microseconds.
+  /// The time for which the loop polls for events before it sleeps, in microseconds (`PollMicroseconds=`).
   package var pollMicroseconds: UInt64 = 0
-  /// The group of `AdminGroup=`, resolved.
+  /// The group ID of `AdminGroup=`; nil if there is none.
   package var adminGroup: UInt32?
-  /// The group of `MonitorGroup=`, resolved; nil for nobody.
+  /// The group ID of `MonitorGroup=`; nil if there is none.
   package var monitorGroup: UInt32?
   /// The policy for containers that no manifest admits.
   package var containers = ContainerPolicy.own
-  /// Which users are regular ones.
+  /// The ranges of user IDs of regular users and of services.
   package var userRanges = UserRanges()
-  /// The folders of manifests, most important first.
+  /// The manifest folders, most important first.
   package var appDirectories: [String] = []
-  /// After how many days without use an app without a manifest is uninstalled; nil for never.
+  /// The number of days without use after which an app without a manifest is uninstalled; nil for never.
   package var forgetUnusedDays: Int?
-  /// What becomes of the identifiers on another machine; looked at when the daemon starts.
+  /// The policy for the identifiers after a change of the machine-id, applied only when the daemon starts.
   package var onMachineChange = MachinePolicy.renew
-  /// The same for other hardware under the same machine-id.
+  /// The policy for the identifiers after a change of the hardware under the same machine-id, applied only when the
+  /// daemon starts.
   package var onHardwareChange = MachinePolicy.keep
 
-  /// The settings as shipped.
+  /// Creates the settings as shipped.
   package init() {}
 }
 
-/// The loop's side of the daemon: connections and the committed registry, all in one thread.
+/// The loop thread's part of the daemon: the connections and the committed registry.
 ///
-/// sd-event owns the process. The connections live in a readiness set of their own, and sd-event's descriptor is one of
-/// those in it: a source of sd-event for each connection, or a set within a set, costs more than an answer does.
+/// sd-event handles signals, timers and watched folders. Connections are watched by an epoll set of their own, which
+/// also contains sd-event's descriptor. A source of sd-event for each connection, or an epoll set nested in sd-event's,
+/// would cost more than an answer does.
 package final class Server {
   let loop: EventLoop
   let log: Log
   let logBacklog: () -> LogBacklog
   var settings: ServerSettings
   let socketPath: String
-  /// The folder with all state.
+  /// The path of the state directory.
   let stateDirectory: String
   let started = Timestamp(milliseconds: Clock.realtimeMilliseconds)
   let startedMonotonic = Clock.monotonicMicroseconds
 
-  // What is answered from.
+  // The state that answers come from.
   var registry: Registry
   var condition: StoreCondition
-  /// What the start read the store from.
+  /// The source from which the start read the store: the disk or the page cache.
   let storeSource: DiskReading.Source
-  /// The start is done, and questions are answered from the registry here. Before, the writer has to see them.
+  /// Whether startup has finished, so that the loop answers from its own registry. Before that, the writer answers.
   var isSettled = false
   var events: EventLog
   var attestation: AttestationRules { didSet { latestPeer = nil } }
@@ -60,102 +62,105 @@ package final class Server {
   let surroundings: Surroundings
   let connections = ConnectionTable()
   var processes = PeerProcessTable()
-  /// The process behind the connection that ended last: as long as one descriptor of a process is held, it is cheap for
-  /// the kernel to make another, and who connected often connects again.
+  /// A pidfd of the process whose connection ended last. While any pidfd of a process is open, the kernel creates
+  /// another one cheaply, and a process that connected once often connects again.
   var lastProcess: Descriptor?
-  /// Who connected last.
+  /// The peer that connected last.
   var latestPeer: AttestedPeer?
-  /// Users whose ranges of subordinate users the writer was asked to find.
+  /// Users whose ranges of subordinate users the writer was asked to look up.
   var rangeOwners: Set<UInt32> = []
   var entropy = Entropy()
   var sequence = UUIDSequence()
 
-  // Secrets: open in this thread's guarded memory alone.
+  // Secrets are decrypted only in this thread's guarded memory.
   let secretMemory: SecretMemory
-  /// Nil where the writer is asked for each, as before its first report.
+  /// The reader of secrets; nil if the writer has to be asked for each secret, as before its first report.
   var itemReader: ItemReader?
   var keySource: KeySource?
-  /// The editions of items whose secrets are known to be damaged.
+  /// The editions of items whose secrets have a fault that was logged already.
   var knownDamaged: Set<UUID> = []
-  /// A backup that is being handed in; one at a time, because it takes memory.
+  /// The backup that is being uploaded, with its connection. There is only one at a time, because an upload
+  /// takes memory.
   var upload: (token: ConnectionToken, backup: BackupUpload)? { didSet { hasUpload = upload != nil } }
   private(set) var hasUpload = false
 
-  // What a request goes through; kept so that one costs no allocation.
+  // Parts of request processing, kept so that a request needs no allocation.
   var parser = WordParser()
   let table = VerbTable()
-  /// What was read last.
+  /// The buffer for received bytes.
   let received = ByteBuffer(count: Bound.lineLength)
   var spareOutput: [UInt8] = []
   let known = KnownAnswers()
   let measurements = Measurements()
-  /// Users who wait for their turn.
+  /// The principals that wait for a turn.
   var waitingUsers: [PrincipalShare] = [] { didSet { waiting = waitingUsers.count } }
-  /// How many they are.
+  /// The number of ``waitingUsers``.
   private(set) var waiting = 0
-  /// Processes that have ended, whose connections are still there.
+  /// Processes that have ended while they still had connections.
   var endedProcesses: [PeerProcessTable.Key] = [] { didSet { hasEndedProcesses = !endedProcesses.isEmpty } }
   private(set) var hasEndedProcesses = false
 
   let listener: Descriptor
-  /// Everything that the loop waits for; see ``LoopToken``.
+  /// The descriptors that the loop waits for; see ``LoopToken``.
   let readiness: ReadinessSet
   let inbox: Mailbox<WriterMessage>
-  /// Requests to the writer are collected until the turn ends.
+  /// Whether a turn is in progress. Requests to the writer are collected until the turn ends.
   var isInTurn = false
-  /// There are some that the writer was not told of.
+  /// Whether the inbox has requests that the writer was not woken for.
   var owesBell = false
   let outbox: Mailbox<WriterReport>
   let activity = WriterActivity()
   private var writerThread: Thread?
 
-  // Sources of the loop; each lives as long as it is held here.
+  // Sources of the loop. A source ends with the last reference to it.
   var sources: [EventSource] = []
   var acceptAgain: EventSource?
   var appFolders: AppFolders?
   var stopTimer: EventSource?
-  /// Connections that are listened to for a last moment, oldest first.
+  /// Connections whose remaining input is discarded after their last answer, with the start time in microseconds of the
+  /// monotonic clock, oldest first.
   var draining: [(token: ConnectionToken, since: UInt64)] = []
   var drainTimer: EventSource?
   var watchdog: Watchdog?
   var useTimer: EventSource?
-  /// Apps without a manifest with a new connection since the writer was told last.
+  /// The apps without a manifest that had a new connection since the last message to the writer about used apps.
   var usedApps: Set<Text> = []
-  /// The writer was told: this is a day on which the daemon ran.
+  /// Whether this run has told the writer about used apps, which also records the day as a day of operation.
   var hasRecordedUses = false
 
-  // What the next run of the daemon goes on with.
+  // The state that the next run of the daemon takes over.
   var memory: HandoverMemory?
-  /// Connections so new that their processes are not watched and the service manager does not have them.
+  /// New connections whose processes are not watched yet and that the service manager does not have yet.
   var fresh = TokenQueue()
   var freshTimer: EventSource?
   var handoverTimer: EventSource?
-  /// Whether a stop leaves the connections to the next run.
+  /// Whether a stop hands the connections over to the next run.
   var handsOver: Bool { memory != nil }
-  /// A stop waits no longer for clients to take their output.
+  /// Whether a stop no longer waits for clients to read their output.
   var isHandoverDue = false
-  /// How many connections are left to the next run already.
+  /// The number of connections that are ready for the handover to the next run.
   var parked = 0
 
-  /// The daemon is on its way out: no new connection, no new request.
+  /// Whether the daemon is stopping: it accepts no connection and reads no request any more.
   var isStopping = false
-  /// The writer was told to close the store.
+  /// Whether the writer was told to close the store.
   var hasSentStop = false
-  /// When a refused connection was last logged, in microseconds of the monotonic clock.
+  /// The time of the last logged refusal of a connection, in microseconds of the monotonic clock.
   var lastLoggedRefusal: UInt64?
-  /// What the service manager shows.
+  /// The status that the service manager shows; nil if it has to be sent again.
   var publishedStatus: PublishedStatus?
 
-  /// Loads the state into the loop and starts the writer.
+  /// Takes the store's content over and starts the writer.
   ///
   /// - Parameters:
-  ///   - store: opened; the writer takes it over.
-  ///   - listener: where clients connect.
-  ///   - socketPath: its path, for messages.
-  ///   - kept: what the service manager has kept from the last run, each with its name; nil where it keeps nothing.
-  ///   - sources: where the writer gets what the rules must not read by themselves.
-  ///   - logBacklog: what became of what was logged.
-  ///   - reload: reads the configuration again; it logs what it refuses and returns nil then.
+  ///   - store: the open store, which the writer takes over.
+  ///   - listener: the listening socket.
+  ///   - socketPath: the path of the socket, for messages.
+  ///   - kept: the descriptors that the service manager has kept from the last run, each with its name; nil if the
+  ///     service manager keeps none.
+  ///   - sources: the writer's sources of facts about the system.
+  ///   - logBacklog: returns the numbers of log entries that wait and that were lost.
+  ///   - reload: reads the configuration again. If the configuration is refused, logs the reason and returns nil.
   package init(
     store: consuming Store, listener: consuming Descriptor, socketPath: String,
     kept: [(number: Int32, name: String)]?, sources: WriterSources, loop: EventLoop, settings: ServerSettings,
@@ -191,7 +196,7 @@ package final class Server {
     for notice in content.notices { log(LogEvent.store(notice).entry) }
     if let fault = registry.itemFault { log(LogEvent.itemsLocked(fault).entry) }
     sequence.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))
-    // Watched first, so that no manifest that comes during the first look is missed.
+    // Watches before the first survey, so that a manifest added during the survey is not missed.
     appFolders = try AppFolders(
       settings.appDirectories, files: sources.files, loop: loop, clock: { Clock.monotonicMicroseconds },
       survey: { [unowned self] in inbox.send(.survey($0)) },

@@ -4,9 +4,9 @@ import IdentityWire
 import LinuxSystem
 import Systemd
 
-// The way of bytes: received, cut into lines, answered, sent.
+// The path of bytes: receive, split into lines, answer, send.
 extension Server {
-  /// Goes on with a connection whose turn it is: what it sent is read where it may be, and carried out.
+  /// Serves a connection in its turn: reads its input if allowed, and carries out its requests.
   func goOn(_ connection: Connection) {
     if connection.isDraining { return drain(connection) }
     let isAtRest = connection.isAtRest
@@ -17,13 +17,13 @@ extension Server {
     }
   }
 
-  /// Reads once and carries out what came. What is left comes with the next turn.
+  /// Reads once and carries out the requests received. Further input is read in the next turn.
   ///
-  /// - Parameter isAtRest: whether the connection is.
+  /// - Parameter isAtRest: the value of ``Connection/isAtRest``.
   private func receive(_ connection: Connection, isAtRest: Bool) {
     hold(connection)
     do {
-      // A client that is gone sends nothing later, so nothing now is the end.
+      // After a hang-up nothing more can arrive, so the absence of input is the end of the stream.
       let arrived =
         try connection.take(into: received, atMost: connections.turn.readLength) ?? (connection.isHungUp ? 0 : nil)
       guard let arrived else { return advance(connection) }
@@ -34,7 +34,7 @@ extension Server {
       var known = 0
       if isAtRest, !connection.mayHaveInput {
         known = received.withBytes(first: arrived) { bytes in answerKnown(bytes, connection) }
-        // No secret was among them, and it is at rest again.
+        // Requests with cached answers contain no secret, so the buffer need not be wiped.
         if known == arrived, !connection.hasOutput { return rest(connection) }
       }
       let count = min(arrived, connection.left ?? arrived)
@@ -49,7 +49,7 @@ extension Server {
       } else {
         received.withBytes(first: count) { bytes in connection.input.appendWiping(bytes) }
       }
-      // A secret may have been among them.
+      // The requests may have contained a secret.
       received.wipe(first: arrived)
     } catch {
       return drop(connection, "\(error)")
@@ -57,16 +57,16 @@ extension Server {
     if connection.isAtRest, !connection.mayHaveInput, !isStopping { rest(connection) } else { advance(connection) }
   }
 
-  /// Answers the requests at the front of what came to a connection at rest, as long as their answers are known.
+  /// Answers requests from the cache, up to the first request without a cached answer. The connection must be at rest.
   ///
-  /// - Returns: how many bytes they took.
+  /// - Returns: the number of bytes that the answered requests took.
   private func answerKnown(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
     if connection.held.number == 0 { connection.held.number = known.number(of: connection.peer) }
     let (used, length, count) = known.answer(bytes, of: connection.held.number, atMost: connections.turn.requests)
     connection.requests &+= UInt64(truncatingIfNeeded: count)
     var sent = 0
     if used == bytes.count {
-      // Where it fails, it does so again when the rest is sent.
+      // An error is ignored here, because it recurs when the rest is sent.
       sent = (try? connection.descriptor.send(known.output, first: length)) ?? 0
       if sent == length { return used }
     }
@@ -76,7 +76,7 @@ extension Server {
     return used
   }
 
-  /// Goes on with a connection as far as it can go now: its requests, its output, its end.
+  /// Advances a connection as far as possible: its pending requests, its output, its end.
   func advance(_ connection: Connection) {
     guard !connection.isParked else { return }
     hold(connection)
@@ -102,11 +102,11 @@ extension Server {
       if connection.wantsPiece {
         appendPiece(to: connection)
         try flush(connection)
-        // The others come between.
+        // The rest of the answer follows in later turns, so that other connections are served in between.
         if connection.wantsPiece { waitForTurn(connection) }
       }
       if connection.isSubscribed, !connection.hasOutput, connection.wantsEvents(events) { waitForTurn(connection) }
-      // Requests that had to wait for output to be read, which it is now, or that the kernel has told of.
+      // Requests that were held back by unread output may go on now, and reported input may be read now.
       if connection.canGoOn || (connection.mayHaveInput && connection.wantsInput && !isStopping) {
         waitForTurn(connection)
       }
@@ -114,7 +114,7 @@ extension Server {
       if connection.isOrphaned, connection.isIdle, !hasMore { try sayOrphaned(connection) }
       let isDone = connection.isClosing || connection.hasEnded || connection.left == 0 || (isStopping && !handsOver)
       if isDone, connection.isIdle, !hasMore { return end(connection) }
-      // Nobody could say how far it came.
+      // A long answer cannot be handed over, because a handover record does not contain its position.
       if isStopping, handsOver, isHandoverDue, connection.hasLongAnswer { return close(connection) }
       if isStopping, handsOver, connection.isIdle || (isHandoverDue && connection.inFlight == 0) {
         return park(connection)
@@ -126,16 +126,16 @@ extension Server {
     }
   }
 
-  /// Keeps what was not carried out yet.
+  /// Keeps the input that was not carried out yet.
   private func keep(_ rest: borrowing Span<UInt8>, _ connection: Connection) {
     connection.input = []
     if !connection.isClosing { connection.input.appendWiping(rest) }
     connection.searched = 0
   }
 
-  /// Carries out requests, those from a place on.
+  /// Carries out the requests from a byte index on.
   ///
-  /// - Returns: where the first one begins that is left.
+  /// - Returns: the index of the first byte that was not carried out.
   private func carryOut(_ bytes: borrowing Span<UInt8>, from first: Int, _ connection: Connection) -> Int {
     if !connection.hasOutput { swap(&connection.output, &spareOutput) }
     var start = first
@@ -166,7 +166,7 @@ extension Server {
     return start
   }
 
-  /// The answer comes behind those that are under way; nothing more is read.
+  /// Answers a request line that is too long, after all earlier answers. Nothing more is read from the connection.
   private func refuseLongLine(_ connection: Connection) {
     guard connection.inFlight == 0 else { return }
     Refusal.tooLong(limit: connection.share.limits.lineLength).append(to: &connection.output)
@@ -176,25 +176,28 @@ extension Server {
 
   // MARK: Output
 
-  /// An open secret does not wait for the end of the turn. As long as it does for the client, nothing follows it.
+  /// Sends a decrypted secret at once instead of at the end of the turn. Until the socket has taken the whole secret,
+  /// no further request is carried out.
   private func sendSecret(_ connection: Connection) {
     do {
       try flush(connection)
       if !connection.hasOutput { swap(&connection.output, &spareOutput) }
     } catch {
-      // The connection is of no use any more, which its next turn finds out.
+      // The connection has failed. Its next turn notices the failure.
       connection.isClosing = true
     }
   }
 
-  /// Sends what is there, as far as the client takes it.
+  /// Sends output as far as the socket takes it now.
+  ///
+  /// - Throws: the error of the socket, except EPIPE, which discards the output.
   func flush(_ connection: Connection) throws(SystemError) {
     while connection.hasOutput, connection.sent < connection.output.count {
       do {
         guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }
         connection.sent += count
       } catch  where error.code == EPIPE {
-        // Nobody listens. What was asked before that is carried out all the same, as far as it came.
+        // The client reads no more. Requests that it sent completely are still carried out.
         connection.sent = connection.output.count
         connection.outgoing = nil
         connection.isBackedUp = false
@@ -208,7 +211,7 @@ extension Server {
       bytes.wipe()
       connection.holdsSecret = false
     }
-    // One buffer goes from connection to connection, so that an idle one holds none.
+    // One spare buffer moves from connection to connection, so that an idle connection holds none.
     guard bytes.capacity > spareOutput.capacity, bytes.capacity <= connection.share.limits.outputPerConnection else {
       return
     }
@@ -216,7 +219,8 @@ extension Server {
     spareOutput = bytes
   }
 
-  /// Has the kernel tell of room where output waits for it, and else not: there would be news with every answer read.
+  /// Asks the kernel for room events only while output is pending. Otherwise each read by the client would cause
+  /// an event.
   func watch(_ connection: Connection) throws(SystemError) {
     let interest = connection.wantedInterest
     guard connection.interest != nil, interest != connection.interest else { return }

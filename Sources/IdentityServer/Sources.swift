@@ -3,11 +3,11 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
-// The sources of the loop, and the life of the process.
+// The loop's sources, configuration reload, and stop.
 extension Server {
   func addSources() throws {
     try readiness.add(listener.number, .read, token: LoopToken.listener)
-    // Told of each ring once, so the bell has not to be reset, which would be one more call to the kernel.
+    // Edge-triggered: each ring is reported once, so the bell need not be reset, which would take another system call.
     try readiness.add(outbox.descriptor, [.read, .once], token: LoopToken.reports)
     try readiness.add(loop.descriptor, .read, token: LoopToken.sources)
     freshTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in settleConnections() }
@@ -30,7 +30,7 @@ extension Server {
 
   private func reloadConfiguration() {
     guard !isStopping else { return }
-    // The service manager waits for READY=1 whatever comes of it (sd_notify(3)).
+    // The service manager waits for READY=1 after a successful and after a failed reload (sd_notify(3)).
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
     if let new = reload() {
       settings = new
@@ -51,12 +51,12 @@ extension Server {
 
   // MARK: Stop
 
-  /// Takes no new connection, answers what has arrived, closes the store, and ends the loop.
+  /// Stops accepting, answers the requests that have arrived, closes the store, and ends the loop.
   private func stop() {
     guard !isStopping else { return }
     ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
     say(.stopping)
-    // Whoever connected and asked before the signal is in the sockets by now: one last look.
+    // Connections and requests made before the signal are in the sockets by now, so they are taken in once more.
     var accepted = 0
     while accepted < Bound.lastAccepts, acceptConnection() { accepted += 1 }
     listens(false)
@@ -82,35 +82,37 @@ extension Server {
     finishStop()
   }
 
-  /// Nothing more is done with a connection: the next run of the daemon goes on with it.
+  /// Leaves a connection to the next run of the daemon. This run does no more work for the connection.
   func park(_ connection: Connection) {
     connection.isParked = true
     parked += 1
-    // What the kernel would tell of it now is for the next run.
+    // Events from here on are for the next run.
     try? watch(connection)
     finishStop()
   }
 
-  /// Once the last connection is closed, or rests, the writer closes the store, and its last report ends the loop.
+  /// Tells the writer to close the store once each connection is closed or parked. The writer's last report ends
+  /// the loop.
   func finishStop() {
     guard isStopping, connections.count == parked, !hasSentStop else { return }
     hasSentStop = true
-    // A short run counts for no day, and what was used in it neither.
+    // Without an earlier record of uses, the run was short. A short run counts neither as a day of operation nor as a
+    // use of apps.
     if hasRecordedUses { recordUses() }
     inbox.send(.stop)
   }
 
   // MARK: Status
 
-  /// Tells the service manager that the daemon serves.
+  /// Tells the service manager that the daemon is ready.
   func announceReady() {
     let status = currentStatus
     publishedStatus = status
-    // It waits for that, and will end what it did not hear of.
+    // Logged, because the service manager terminates a service that does not report readiness.
     if let error = ServiceManager.notify(["READY=1", status.notification]) { say(.managerNotTold("\(error)")) }
   }
 
-  /// Tells the service manager, where what it shows is no longer true.
+  /// Sends the status to the service manager if it has changed.
   func publishStatus() {
     let status = currentStatus
     guard !isStopping, status != publishedStatus else { return }
@@ -123,13 +125,13 @@ extension Server {
   }
 }
 
-/// What `systemctl status` shows.
+/// The status line in `systemctl status`.
 struct PublishedStatus: Equatable {
   let apps: Int
   let device: Origin?
   let store: StoreCondition
 
-  /// In the form of sd_notify(3).
+  /// The assignment for sd_notify(3).
   var notification: String {
     let device = device?.rawValue ?? "not asked for yet"
     return "STATUS=Serving; apps: \(apps); device identifier: \(device); store: \(store.name)."

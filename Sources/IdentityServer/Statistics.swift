@@ -3,7 +3,7 @@ import IdentityWire
 import LinuxSystem
 
 extension Server {
-  /// `stats`: a row a series, in the order of the table of metrics.
+  /// `stats`: one row per series, in the order of the table of metrics.
   func statistics(for peer: Peer) -> Reply {
     let sharesDevice = registry.may(peer, see: .sharing)
     var reply = Reply()
@@ -14,7 +14,7 @@ extension Server {
     return reply
   }
 
-  /// Everything that was counted and measured.
+  /// The samples of all metrics.
   private var samples: [MetricSample] {
     let now = Clock.monotonicMicroseconds
     let states = stateCounts
@@ -52,7 +52,7 @@ extension Server {
     return samples
   }
 
-  /// What came at all, by verb and outcome.
+  /// The samples of the number of requests, by verb and outcome.
   private var requestSamples: [MetricSample] {
     var samples: [MetricSample] = []
     for verb in 0...Measurements.noVerb {
@@ -71,14 +71,15 @@ extension Server {
     connections.all.reduce(into: [:]) { counts, connection in counts[connection.state, default: 0] += 1 }
   }
 
-  /// How many events the subscriber that is furthest behind has not looked at.
+  /// The number of events that the subscriber furthest behind has not examined.
   private var greatestLag: Int64 {
     connections.all.reduce(0) { lag, connection in
       max(lag, connection.subscription.map { events.last - $0.place } ?? 0)
     }
   }
 
-  /// `stats apps=yes`: the apps that ask most, or have asked; a peer that may not monitor the daemon sees its own app.
+  /// `stats apps=yes`: the apps with the most requests so far. A peer that may not monitor the daemon sees only its
+  /// own app.
   func statisticsOfApps(for asking: Connection) -> Reply {
     var apps: [Text: AppStatistics] = [:]
     let own = asking.peer.app
@@ -89,7 +90,7 @@ extension Server {
     for connection in connections.all where seesAll || connection.peer.app == own {
       apps[connection.peer.app, default: AppStatistics(app: connection.peer.app)].count(connection)
     }
-    // The one that asks is not counted before it is answered.
+    // A request is counted after its answer, so this one is added here.
     apps[own, default: AppStatistics(app: own)].requests += 1
     let most = apps.values.sorted { ($1.requests, $0.app) < ($0.requests, $1.app) }
     return .rows(Array(most.prefix(Bound.appsInStats))) { app, row in
@@ -101,7 +102,7 @@ extension Server {
   }
 }
 
-/// What one app has of the daemon.
+/// The connections, subscribers and requests of one app.
 private struct AppStatistics: Sendable {
   let app: Text
   var connections: Int64 = 0
@@ -115,10 +116,10 @@ private struct AppStatistics: Sendable {
   }
 }
 
-/// What a connection is at.
+/// The state of a connection, as reported by `stats`.
 enum ConnectionState: String, CaseIterable {
   case idle
-  /// A request is under way.
+  /// A request is in progress.
   case working
   /// Output waits for the client to read.
   case sending
@@ -127,7 +128,7 @@ enum ConnectionState: String, CaseIterable {
 }
 
 extension Connection {
-  /// What it is at now.
+  /// The current state.
   var state: ConnectionState {
     if isDraining || isClosing || hasEnded { return .ending }
     if inFlight > 0 || outgoing != nil { return .working }

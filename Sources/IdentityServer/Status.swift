@@ -5,7 +5,7 @@ import LinuxSystem
 import Systemd
 
 extension Server {
-  /// `status`: a row a value, in the order of the table of rows.
+  /// `status`: one row per value, in the order of the table of rows.
   func status(for peer: Peer) -> Reply {
     let uptime = (Clock.monotonicMicroseconds - startedMonotonic) / 1_000_000
     var rows = StatusRows(for: peer, sharesDevice: registry.may(peer, see: .sharing))
@@ -51,11 +51,11 @@ extension Server {
     return rows.reply
   }
 
-  /// All of them are in the journal.
+  /// The number of faults shown. All faults are in the journal.
   private static var shownFaults: Int { 16 }
 }
 
-/// The rows that one peer is told of.
+/// The rows that a peer may see.
 private struct StatusRows {
   var reply = Reply()
   private let told: [RowAudience]
@@ -64,9 +64,9 @@ private struct StatusRows {
     told = RowAudience.allCases.filter { $0.includes(peer, sharesDevice: sharesDevice) }
   }
 
-  /// Adds a row. A value that the peer is not told of is not looked up: counting all identifiers takes time.
+  /// Adds a row if the peer may see it. The value is evaluated only then, because counting all identifiers takes time.
   ///
-  /// - Parameter value: nil where there is nothing to tell.
+  /// - Parameter value: the value; nil for no row.
   mutating func add(_ row: StatusRow, _ value: @autoclosure () -> Reply.Value?) {
     guard told.contains(row.audience), let value = value() else { return }
     reply.row()

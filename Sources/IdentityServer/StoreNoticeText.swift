@@ -2,7 +2,7 @@ import IdentityCore
 package import IdentityStore
 
 extension LogEvent {
-  /// A notice of the store, in words.
+  /// Returns the log event of a notice of the store.
   package static func store(_ notice: StoreNotice) -> LogEvent {
     switch notice {
     case .created(let path): say(.notice, "A new store was made: \(path).")

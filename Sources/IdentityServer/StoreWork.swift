@@ -1,15 +1,15 @@
 import IdentityCore
 import IdentityStore
 
-// What concerns the store as a whole, between two batches.
+// Commands about the store as a whole, carried out between two batches.
 extension Writer {
-  /// Carries a command out.
+  /// Carries out a command.
   func perform(_ command: StoreCommand, _ report: inout WriterReport) -> Result<WriterReport.Answer, Refusal> {
     do throws(Refusal) {
       switch command {
       case .rotateKey: return .success(.init(reply: try rotateKey(&report)))
       case .backup(let key): return .success(try backup(key))
-      // It comes with what was handed in.
+      // A restore arrives as another kind of work, together with the upload.
       case .restore: throw .broken("there is nothing to restore")
       }
     } catch {
@@ -29,7 +29,7 @@ extension Writer {
   }
 
   private func backup(_ key: SealedSecret) throws(Refusal) -> WriterReport.Answer {
-    // Before, the identifiers may be another machine's.
+    // Before startup has finished, the identifiers may be those of another machine.
     try requireSettled()
     activity.enterStorage()
     defer { activity.leaveStorage() }
@@ -37,7 +37,7 @@ extension Writer {
     return .init(reply: .done(.number(Int64(bytes.count))), backup: bytes)
   }
 
-  /// Brings a backup into force, in one transaction, or tells what that would change.
+  /// Restores a backup in one transaction, or in a dry run reports the changes that a restore would make.
   func restore(
     _ upload: BackupUpload, dryRun: Bool, adoptsDevice: Bool, for peer: Peer, _ report: inout WriterReport
   ) -> Result<WriterReport.Answer, Refusal> {

@@ -1,40 +1,43 @@
 import IdentityCore
 import IdentityWire
 
-/// What a connection wants to be told, and how far it has been.
+/// The topics that a connection subscribed to, and its position in the event log.
 ///
-/// Nothing is queued for a subscriber: it has a place in the common ``EventLog``, and its output takes the next lines when
-/// there is room. So a slow one costs no memory; what it did not get is told in a lag line.
+/// A subscriber has no queue of its own. Its output takes the next lines of the common ``EventLog`` when there is room,
+/// so a slow subscriber costs no memory. A lag line reports the events that the subscriber missed.
 struct Subscription: Equatable {
-  /// Events that a subscriber will not get.
+  /// A gap: events that a subscriber will not get.
   struct Lag: Equatable {
-    /// The last event before them: it still comes.
+    /// The last event before the gap, which is still sent.
     var after: Int64
-    /// How many they are. Where the log let go of them first, those are counted that were for others too.
+    /// The number of missed events. If the log dropped events before they were examined, events for other peers
+    /// count too.
     var missed: Int64
-    /// The last of them.
+    /// The last missed event.
     var last: Int64
   }
 
-  /// For each topic, the number after which its events are wanted; `Int64.max` for none.
+  /// For each topic, the sequence number after which events are wanted; `Int64.max` for a topic that is not subscribed.
   private(set) var starts: [Int64]
-  /// The last event that was sent or passed over.
+  /// The last event that was sent or skipped.
   private(set) var place: Int64
-  /// What it will not get.
+  /// The gap, if any.
   private(set) var lag: Lag?
-  /// How far the events that wait were counted.
+  /// The position up to which waiting events are counted.
   private var counted: Int64
-  /// The last event that had happened when it asked for others that had: up to here it is a replay.
+  /// The last event that had happened when the client asked for past events. Events up to this one are a replay.
   private var live: Int64
-  /// The bytes of those that wait. A replay does not count: it waits in the log, and only as long as it is kept there.
+  /// The size of the waiting events, in bytes.
+  ///
+  /// A replay does not count, because it waits in the log, and only as long as the log keeps it.
   private var waiting = 0
 
-  /// A subscription to nothing, from a number on.
+  /// Creates a subscription without topics, at a position.
   init(at place: Int64) {
     self.init(starts: [Int64](repeating: .max, count: Topic.allCases.count), place: place, lag: nil)
   }
 
-  /// Takes over what an earlier daemon handed over.
+  /// Creates a subscription that an earlier daemon handed over.
   init(starts: [Int64], place: Int64, lag: Lag?) {
     self.starts = starts
     self.place = place
@@ -43,37 +46,37 @@ struct Subscription: Equatable {
     live = place
   }
 
-  /// Whether no topic is wanted.
+  /// Whether no topic is subscribed.
   var isEmpty: Bool { starts.allSatisfy { $0 == .max } }
 
-  /// Whether there is nothing to send.
+  /// Returns whether there is nothing to send.
   func isCurrent(_ log: EventLog) -> Bool { place >= log.last && lag == nil }
 
-  /// Wants events of these topics after a number.
+  /// Adds topics, whose events are wanted after a sequence number.
   ///
-  /// - Parameter now: the last event that happened: the replay of those before it does not count as waiting.
+  /// - Parameter now: the last event that happened. The replay of earlier events does not count as waiting.
   mutating func add(_ topics: Set<Topic>, after start: Int64, now: Int64) {
     if start < place {
-      // Going back for these topics must not bring the others' events again.
+      // The events of the other topics must not be sent twice when the position goes back.
       for index in starts.indices where starts[index] != .max { starts[index] = max(starts[index], place) }
       place = start
     }
-    // What still waits of a topic that it has already is not taken away.
+    // Waiting events of a topic that is subscribed already are still sent.
     for topic in topics { starts[topic.index] = min(starts[topic.index], start) }
     guard start < now else { return }
-    // From its place up to now everything is a replay, also what it would not have got.
+    // Everything from the position up to now is a replay, including the events of a gap.
     lag = nil
     live = now
     counted = max(counted, now)
     waiting = 0
   }
 
-  /// Wants no more events of these topics.
+  /// Removes topics.
   mutating func remove(_ topics: Set<Topic>) {
     for topic in topics { starts[topic.index] = .max }
   }
 
-  /// It was at another place when its daemon was killed than when it was written down.
+  /// Restores the position reached after the record was saved. Ignores a negative position.
   mutating func move(to place: Int64) {
     guard place >= 0 else { return }
     self.place = place
@@ -83,12 +86,12 @@ struct Subscription: Equatable {
 
   // MARK: Sending
 
-  /// Whether it has all but this event, and nothing to be told besides.
+  /// Returns whether this event is the only one to send, and no lag line is due.
   func awaitsOnly(_ line: EventLog.Line) -> Bool { lag == nil && place == line.sequence - 1 }
 
-  /// Goes on behind the one event that it awaits.
+  /// Moves past the one event that the subscription awaits.
   ///
-  /// - Returns: whether it wants that.
+  /// - Returns: whether the event is wanted.
   mutating func pass(_ line: EventLog.Line) -> Bool {
     place = line.sequence
     counted = max(counted, place)
@@ -96,11 +99,11 @@ struct Subscription: Equatable {
     return wants(line)
   }
 
-  /// Appends the next events to the output, as far as there is room for them.
+  /// Appends the next events to the output, as far as there is room.
   ///
   /// - Parameters:
-  ///   - sent: how much of the output is sent.
-  ///   - isVisible: whether the peer may see what is meant for an audience.
+  ///   - sent: the number of bytes of the output that are sent.
+  ///   - isVisible: returns whether the peer may see events for an audience.
   mutating func fill(
     _ output: inout [UInt8], from sent: Int, _ log: EventLog, isVisible: (Audience) -> Bool
   ) {
@@ -121,7 +124,8 @@ struct Subscription: Equatable {
     if let lag, place >= lag.after, output.count == sent { end(lag, &output) }
   }
 
-  /// The client has read all that waited: it is told what it did not get, and goes on from there.
+  /// Ends the gap after the client has read everything before it: appends the lag line and moves the position past
+  /// the gap.
   private mutating func end(_ lag: Lag, _ output: inout [UInt8]) {
     if lag.missed > 0 { Event.appendLag(sequence: lag.last, missed: lag.missed, from: lag.after, to: &output) }
     place = counted
@@ -129,10 +133,11 @@ struct Subscription: Equatable {
     self.lag = nil
   }
 
-  /// Counts what waits for a client that does not read: beyond the bound it gets no more until it has. Where much
-  /// happened the rest is counted with what happens next.
+  /// Counts the events that wait for a client that does not read. Beyond the bound, a gap begins.
   ///
-  /// - Parameter unsent: the output that waits besides, in bytes.
+  /// If there are many new events, the rest are counted in the next call.
+  ///
+  /// - Parameter unsent: the size of the pending output, in bytes, which counts as waiting too.
   mutating func count(_ unsent: Int, _ log: EventLog, isVisible: (Audience) -> Bool) {
     noticeLoss(log)
     var left = Bound.eventsLookedAt
@@ -156,7 +161,7 @@ struct Subscription: Equatable {
     }
   }
 
-  /// The log keeps only so much: what it let go of will not come.
+  /// Begins or extends the gap by events that the log dropped before they were sent.
   private mutating func noticeLoss(_ log: EventLog) {
     if let pending = lag, counted < log.oldest {
       lag = Lag(after: pending.after, missed: pending.missed + log.oldest - counted, last: log.oldest)

@@ -1,9 +1,10 @@
 import IdentityCore
 import IdentityWire
 
-// The manifests, as the writer looks at them: the loop never waits for a folder or for the name service.
+// The survey of manifests, on the writer's thread, so that the loop never waits for a folder or for the name service.
 extension Writer {
-  /// Has exactly those apps installed that have a manifest, besides those without one.
+  /// Installs and uninstalls apps so that exactly the apps with a manifest are installed, besides apps without
+  /// a manifest.
   func survey(_ folders: [String], _ report: inout WriterReport) {
     activity.enterStorage()
     let survey = sources.manifests(folders)
@@ -30,16 +31,17 @@ extension Writer {
     } catch {
       faults.append("the apps cannot be brought in line with their manifests: \(error.text)")
       registry = before
-      // Whoever is not installed must not be served as if it were: what was installed before counts.
+      // An app that is not installed must not be served as installed, so the claims of the manifests in force
+      // before apply.
       claims = AppClaims()
       _ = claims.take(lookUp(before.manifests(after: .unreadable(""))).entries)
     }
     report.survey = .init(claims: claims, faults: faults.sorted())
   }
 
-  /// Reads which users are subordinate to which.
+  /// Reads the ranges of subordinate users.
   ///
-  /// - Returns: what is wrong with that.
+  /// - Returns: the faults found.
   @discardableResult
   func readSubordinates(_ report: inout WriterReport) -> [String] {
     activity.enterStorage()
@@ -52,7 +54,7 @@ extension Writer {
     return faults
   }
 
-  /// Finds the users that manifests name.
+  /// Looks up the users that manifests name, and returns the faults found.
   private func lookUp(_ entries: [Text: ManifestSurvey.Entry]) -> (
     entries: [Text: ManifestSurvey.Entry], faults: [String]
   ) {

@@ -2,9 +2,9 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 
-// The system's own report of its version (protocol, section 5): a boot is its session.
+// The report of the operating system's version (identityd-protocol(7), section "The system"). Each boot is a session.
 extension Writer {
-  /// Takes in which system runs in this boot, once, and as soon as that can be written.
+  /// Reports the running system, once per boot and as soon as the store can be written.
   func takeSystemIn(_ report: inout WriterReport) {
     guard !isSystemTakenIn, isSettled, !registry.isSealed, store.condition.refusal == nil else { return }
     activity.enterStorage()

@@ -2,24 +2,25 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
-/// What a run of the daemon leaves with the service manager, for the next (`FileDescriptorStoreMax=`, systemd.service(5)).
+/// The names of the descriptors that the service manager keeps for the next run of the daemon
+/// (`FileDescriptorStoreMax=`, systemd.service(5)).
 package enum Kept {
-  /// A client's connection.
+  /// The name of a client's connection.
   package static let connection = "identityd-connection"
-  /// The ``HandoverMemory``, which is current all the time.
+  /// The name of the ``HandoverMemory``, which is kept current all the time.
   package static let memory = "identityd-memory"
-  /// The sealed memory that an orderly stop leaves.
+  /// The name of the sealed memory file that an orderly stop leaves.
   package static let handover = "identityd-handover"
 
-  /// Whether a descriptor that the service manager hands over is one of these.
+  /// Returns whether a descriptor's name is one of these names.
   package static func isName(_ name: String) -> Bool { [connection, memory, handover].contains(name) }
 }
 
-// A restart that nobody notices: the service manager holds the connections meanwhile.
+// A restart without closing connections: the service manager holds the connections meanwhile.
 extension Server {
-  /// Goes on with the connections of the last run, and keeps them for the next from now on.
+  /// Takes over the connections of the last run, and keeps connections for the next run from now on.
   ///
-  /// - Parameter descriptors: what the service manager has kept, each with its name.
+  /// - Parameter descriptors: the descriptors that the service manager has kept, each with its name.
   func takeOver(_ descriptors: [(number: Int32, name: String)]) throws(SystemError) {
     let memory = try HandoverMemory()
     self.memory = memory
@@ -31,12 +32,12 @@ extension Server {
     ServiceManager.removeStored(name: Kept.memory)
     ServiceManager.store([memory.descriptor], name: Kept.memory)
     ServiceManager.removeStored(name: Kept.handover)
-    // What is sealed is true only as long as nothing has moved on.
+    // The sealed state is out of date as soon as any connection proceeds, so the service manager must drop it first.
     ServiceManager.barrier(microseconds: UInt64(Bound.barrierMilliseconds) * 1_000)
     if !sockets.isEmpty { say(.connectionsTakenOver(connections.count, closed: sockets.count - connections.count)) }
   }
 
-  /// What the last run left: sealed where it ended in order, else as far as it had come.
+  /// Returns the state that the last run left: the sealed state after an orderly stop, else the state last reached.
   private func legacy(among descriptors: [(number: Int32, name: String)]) -> HandoverMemory.Legacy {
     var legacy: HandoverMemory.Legacy?
     for name in [Kept.handover, Kept.memory] {
@@ -60,14 +61,15 @@ extension Server {
       guard UnixSocket.isConnectedStream(number), let record = legacy.records[inode],
         record.subscription.map({ max($0.place, $0.lag?.last ?? 0) <= events.last }) ?? true
       else {
-        // Nothing is known of it, or nobody could say how far its request came: the client must not wait for ever.
+        // There is no usable record: the connection is unknown, the progress of its request is unknown, or its
+        // subscription is ahead of the event log. The client must not wait forever.
         return try socket.shutdownBoth()
       }
       let connection = connections.insert(socket, peer: processes.held(attestation.held(record.peer)), settings.limits)
       connection.isStored = true
       connection.input = record.input
       connection.output = record.output
-      // Nobody can tell any more what is in it.
+      // The output may contain a secret, and nothing tells whether it does.
       connection.holdsSecret = !record.output.isEmpty
       connection.hasEnded = record.hasEnded
       connection.isClosing = record.isClosing
@@ -81,7 +83,7 @@ extension Server {
     }
   }
 
-  /// Goes on with what was taken over, once everything else is in place.
+  /// Serves the connections that were taken over, once all of startup is done.
   func resume() {
     for connection in connections.all {
       watchProcess(of: connection)
@@ -93,16 +95,15 @@ extension Server {
 // MARK: - Keeping
 
 extension Server {
-  /// A connection goes on: a kill from here on leaves it at a point that nobody knows.
+  /// Marks a connection as busy, because the progress at a kill would be unknown from here on.
   func hold(_ connection: Connection) { if connection.isStored { memory?.set(.busy, connection.token.slot) } }
 
-  /// A connection rests. What is to be known of it is written down where that is not there already, and the service
-  /// manager has it.
+  /// Marks a connection as at rest, and saves its record if the saved one is out of date.
   func rest(_ connection: Connection) {
     guard connection.isStored, let memory, connection.inFlight == 0, !connection.hasLongAnswer,
       connections[connection.token] === connection
     else { return }
-    // Most are, most of the time.
+    // The usual case.
     if connection.isKeptAsItIs, !connection.isDraining { return memory.set(.atRest, connection.token.slot) }
     guard !connection.isDraining else { return memory.forget(connection.token.slot) }
     let shape = connection.shape
@@ -122,18 +123,18 @@ extension Server {
       output: Array(connection.output[connection.sent...]))
   }
 
-  /// Settles new connections, those that are still there after a moment: most are not.
+  /// Schedules ``settleConnections()`` for a new connection. Most connections have closed before the timer fires.
   func settleSoon(_ connection: Connection) {
     fresh.append(connection.token)
     guard fresh.count == 1 else { return }
     freshTimer?.arm(after: UInt64(Bound.settleConnectionMilliseconds) * 1_000)
   }
 
-  /// Watches the processes of those that wait for it, and gives the connections to the service manager.
+  /// Watches the processes of new connections, and gives the connections to the service manager.
   func settleConnections() {
     var waiting: [Connection] = []
     while let token = fresh.popFirst() { if let connection = connections[token] { waiting.append(connection) } }
-    // Thousands that came at once leave no memory behind.
+    // A new queue, so that a burst of thousands of connections leaves no memory behind.
     fresh = TokenQueue()
     for connection in waiting { watchProcess(of: connection) }
     waiting.removeAll { connections[$0.token] !== $0 }
@@ -145,7 +146,7 @@ extension Server {
     ServiceManager.store(waiting.map { $0.descriptor.number }, name: Kept.connection)
   }
 
-  /// The end of an orderly stop: everything that the next run has to know is sealed and given away.
+  /// Ends an orderly stop: seals the state for the next run and gives it to the service manager.
   func handOver() {
     guard memory != nil else { return }
     settleConnections()

@@ -2,48 +2,55 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
-/// What the loop's readiness set knows those by that are no connection: the highest bit is set, which no
-/// ``ConnectionToken`` has.
+/// The tokens of the readiness set for descriptors other than connections.
+///
+/// Their highest bit is set, which is never the case in a ``ConnectionToken``.
 enum LoopToken {
   private static let mark: UInt64 = 1 << 63
-  /// Connections wait to be accepted.
+  /// The listener: connections wait to be accepted.
   static let listener = mark | 1
-  /// The writer has reported.
+  /// The outbox: the writer has reported.
   static let reports = mark | 2
-  /// A source of sd-event has something to do.
+  /// sd-event: one of its sources is due.
   static let sources = mark | 3
 
-  /// A process behind connections. No number of a process is as large as to reach the mark, nor is it 0 (proc(5),
-  /// pid_max).
+  /// Returns the token of a watched process.
+  ///
+  /// A PID never reaches the highest bit and is never 0 (proc(5), pid_max), so the token differs from all others.
   static func process(_ key: PeerProcessTable.Key) -> UInt64 {
     mark | UInt64(UInt32(bitPattern: key.number)) << 32 | UInt64(key.userID)
   }
 
-  /// The process with this token; nil where it is none.
+  /// Returns the process with a token; nil if the token is not that of a process.
   static func process(of token: UInt64) -> PeerProcessTable.Key? {
     let number = Int32(truncatingIfNeeded: (token & ~mark) >> 32)
     return number == 0 ? nil : .init(number: number, userID: UInt32(truncatingIfNeeded: token))
   }
 }
 
-// Whose turn it is. Users take turns; within its own, a user's connections do.
+// The order of service. Principals take turns. Within a principal's turn, its connections take turns.
 extension Server {
-  /// One turn of the loop: takes in what the kernel tells, then gives each user with something to do a turn.
+  /// Runs one turn of the loop: takes in the kernel's events, then gives a turn to each principal with pending work.
   ///
-  /// - Parameter waits: whether to wait where there is nothing to do.
+  /// - Parameter waits: whether to wait if there is nothing to do.
   func turn(waits: Bool) {
     let waiting = waiting
     inTurn { takeNews(waits: waits && waiting == 0) }
     if self.waiting > 0 { serveUsers(waiting) }
     measurements.endTurn()
     guard hasEndedProcesses else { return }
-    // Behind what their connections have to say for themselves: most have ended together with their process.
+    // After their connections were served: most connections have ended together with their process.
     for key in endedProcesses { endProcess(key) }
     endedProcesses.removeAll(keepingCapacity: true)
   }
 
-  /// Takes in what the kernel tells. Where several users are there it is all that there is, so that nobody's request waits
-  /// behind a list of others. What the only user sends meanwhile must not keep the loop from all else.
+  /// Takes in events from the kernel.
+  ///
+  /// If several principals are connected, takes in all events, so that no request waits behind a list of events of
+  /// other principals. If only one is connected, takes in one batch, so that the events of that principal do not keep
+  /// the loop from other work.
+  ///
+  /// - Parameter isLast: whether to take in all events in any case.
   private func takeNews(waits: Bool, isLast: Bool = false) {
     var count = 0
     var looks = 0
@@ -59,8 +66,9 @@ extension Server {
     } while count == ReadinessSet.room && looks < Bound.looksAtOnce && (isLast || connections.isShared)
   }
 
-  /// Waits until there is something to do. Where it is set so, it is looked for that for a while: to be put to sleep and
-  /// woken can take longer than an answer, in a virtual machine above all.
+  /// Waits for events. Busy-polls for `PollMicroseconds` before it sleeps.
+  ///
+  /// To be put to sleep and woken can take longer than an answer, above all in a virtual machine.
   private func waitForNews() throws(SystemError) -> Int {
     if settings.pollMicroseconds > 0 {
       let started = Clock.monotonicMicroseconds
@@ -72,8 +80,11 @@ extension Server {
     return try readiness.wait(true)
   }
 
-  /// Takes in what the last wait found. Where nobody waits for a turn, and nobody else's can come, who has something to do
-  /// has its turn at once, as long as a turn is.
+  /// Takes in the events of the last wait.
+  ///
+  /// A ready connection is served at once, without a queue, if nobody waits for a turn and no other principal can
+  /// become ready. The latter holds if there is only one event, or if only one principal is connected. After the length
+  /// of a turn, the remaining connections are queued.
   private func take(_ count: Int) {
     var isTurn = count == 1 || !connections.isShared
     let started = count == 1 ? 0 : Clock.monotonicMicroseconds
@@ -107,10 +118,10 @@ extension Server {
     if isTurn, !connection.isWaitingForTurn { goOn(connection) } else { waitForTurn(connection) }
   }
 
-  /// A turn for each user with something to do.
+  /// Gives a turn to each principal with pending work.
   ///
-  /// - Parameter waiting: how many of them waited before the kernel was asked. They had a turn before: who has just come
-  ///   with something goes first.
+  /// - Parameter waiting: the number of principals that waited before the kernel was asked. They had a turn already, so
+  ///   the principals that became ready since go first.
   private func serveUsers(_ waiting: Int) {
     let count = waitingUsers.count
     for index in waiting..<count { inTurn { serve(waitingUsers[index]) } }
@@ -118,13 +129,13 @@ extension Server {
     waitingUsers.removeFirst(count)
   }
 
-  /// Serves one user: what is being written, then what else waits for a turn.
+  /// Serves one principal: first its long answers, then its other waiting connections, then its subscribers.
   private func serve(_ user: PrincipalShare) {
     user.isWaiting = false
     defer { waitForTurn(user) }
     let turn = connections.turn
     let isShared = connections.isShared
-    // Who took more than its time lets the others go first for as long.
+    // A principal that overran its time gives up as much time in its next turns.
     if !isShared { user.overdraft = 0 }
     guard user.overdraft < turn.microseconds else {
       user.overdraft -= turn.microseconds
@@ -133,8 +144,9 @@ extension Server {
     let time = turn.microseconds - user.overdraft
     let started = Clock.monotonicMicroseconds
     func isOver() -> Bool { Clock.monotonicMicroseconds - started >= time }
-    // A piece of each long answer, then those that wait: one at least, whatever the pieces took. Any of these may begin
-    // another long answer, which holds all that it will say.
+    // Serves a piece of each long answer, then at least one waiting connection, however long the pieces took. A waiting
+    // connection may begin another long answer, which holds all of its content in memory, so the number of long answers
+    // is bounded.
     serve(user.writing.count, isOver) { user.writing.popFirst() }
     if user.writing.count < Bound.longAnswersAtOnce {
       serve(min(user.waiting.count, turn.connections), { isOver() || user.writing.count >= Bound.longAnswersAtOnce }) {
@@ -147,7 +159,7 @@ extension Server {
     user.overdraft = taken > time ? taken - time : 0
   }
 
-  /// Serves whoever is ready now, of all users and whatever time that takes: there is no next turn.
+  /// Serves every connection that is ready now, without a time limit, because no turn follows.
   func takeLastTurns() {
     takeNews(waits: false, isLast: true)
     for user in connections.allUsers {
@@ -155,7 +167,7 @@ extension Server {
     }
   }
 
-  /// Goes on with connections of one user that wait now: one at least, so that none waits for ever.
+  /// Serves waiting connections of one principal: at least one, so that each gets its turn eventually.
   private func serve(_ count: Int, _ isOver: () -> Bool, next: () -> ConnectionToken?) {
     for served in 0..<count {
       guard served == 0 || !isOver(), let token = next() else { return }
@@ -165,7 +177,7 @@ extension Server {
     }
   }
 
-  /// Gives a connection another turn, behind the others of its user.
+  /// Queues a connection for another turn, behind the other connections of its principal.
   func waitForTurn(_ connection: Connection) {
     guard !connection.isWaitingForTurn else { return }
     connection.isWaitingForTurn = true
@@ -177,16 +189,16 @@ extension Server {
     waitForTurn(connection.share)
   }
 
-  /// Gives a user a turn where there is something to do for it.
+  /// Queues a principal for a turn if it has pending work.
   func waitForTurn(_ user: PrincipalShare) {
     guard user.isDue, !user.isWaiting else { return }
     user.isWaiting = true
     waitingUsers.append(user)
   }
 
-  // MARK: What is held for a user
+  // MARK: Pending output of a principal
 
-  /// Counts the output of a connection among what waits for its user.
+  /// Updates the connection's part of its principal's pending output.
   func countOutput(of connection: Connection) {
     let output = connections[connection.token] === connection ? connection.output.count - connection.sent : 0
     let user = connection.share

@@ -1,34 +1,34 @@
 import LinuxSystem
 import Systemd
 
-/// Whether both threads make progress, as far as one tick after another can tell.
+/// The progress of both threads, judged from tick to tick.
 ///
-/// The loop proves itself by coming here at all, the writer by answering a heartbeat. A writer that waits for the disk
-/// counts as alive: a restart would not make the disk faster.
+/// The tick itself proves that the loop makes progress. The writer proves it by answering a heartbeat. A writer that
+/// waits for the disk counts as alive, because a restart would not make the disk faster.
 struct ThreadProgress: Equatable {
   private var asked: UInt64 = 0
   private var answered: UInt64 = 0
 
-  /// What a tick comes to.
+  /// The result of a tick.
   struct Tick: Equatable {
-    /// Whether the service manager may be told that the daemon lives.
+    /// Whether the service manager may be told that the daemon is alive.
     let isAlive: Bool
-    /// The heartbeat to send to the writer; nil while the last one is not answered.
+    /// The heartbeat to send to the writer; nil while the last one is unanswered.
     let heartbeat: UInt64?
   }
 
-  /// Looks at both threads.
+  /// Checks both threads.
   mutating func tick(writerIsInStorage: Bool) -> Tick {
     guard answered == asked else { return Tick(isAlive: writerIsInStorage, heartbeat: nil) }
     asked += 1
     return Tick(isAlive: true, heartbeat: asked)
   }
 
-  /// The writer has answered.
+  /// Notes the writer's answer to a heartbeat.
   mutating func take(_ heartbeat: UInt64) { answered = heartbeat }
 }
 
-/// Tells the service manager's watchdog that the daemon lives, three times in each interval.
+/// The notifications to the service manager's watchdog that the daemon is alive, sent three times in each interval.
 final class Watchdog {
   private let inbox: Mailbox<WriterMessage>
   private let activity: WriterActivity
@@ -36,7 +36,7 @@ final class Watchdog {
   private var timer: EventSource?
   private var progress = ThreadProgress()
 
-  /// Starts feeding; the interval is in microseconds.
+  /// Starts the notifications. The interval is in microseconds.
   init(
     interval: UInt64, loop: EventLoop, inbox: Mailbox<WriterMessage>, activity: WriterActivity
   ) throws(SystemdError) {
@@ -46,7 +46,7 @@ final class Watchdog {
     timer = try loop.timer(after: 0) { [unowned self] in tick() }
   }
 
-  /// The writer has answered.
+  /// Notes the writer's answer to a heartbeat.
   func take(_ heartbeat: UInt64) { progress.take(heartbeat) }
 
   private func tick() {

@@ -2,10 +2,10 @@ import IdentityCore
 import IdentityStore
 import LinuxSystem
 
-/// The thread that owns the store. Its registry is ahead of the committed one by the batch in flight.
+/// The writer, on the thread that owns the store. Its registry is ahead of the committed one by the batch in flight.
 ///
-/// All jobs that arrive during one commit share the next (group commit), so that many writers cost little more than one,
-/// and no timer makes a single one wait.
+/// All jobs that arrive during one commit share the next commit (group commit). Then many writing clients cost little
+/// more than one, and no timer delays a single client.
 final class Writer {
   var store: Store
   var registry: Registry
@@ -14,20 +14,23 @@ final class Writer {
   private let start: StartFacts
   let lifetimes: Lifetimes
   private let surroundings: Surroundings
-  /// What the start takes is on disk: the machine was compared with the one known. Nothing is answered before.
+  /// Whether startup has finished: the machine was compared with the recorded one, and identifiers that had to be
+  /// renewed are committed.
+  ///
+  /// Before that, requests to the registry are refused. A damaged store counts as finished.
   private(set) var isSettled = false
-  /// The machine is known to the store: it need not be compared again.
+  /// Whether the store has the record of this machine, so that no further comparison is needed.
   private var isMachineRecorded = false
-  /// The report of the system in this boot is on disk, or there is none.
+  /// Whether the report of the system in this boot is on disk, or cannot be made.
   var isSystemTakenIn = false
   private var limits: Limits
   /// The secrets of items that were changed in the batch in flight, by edition.
   private var uncommitted: [UUID: SealedSecret] = [:]
-  /// Users whose ranges of subordinate users are asked for.
+  /// The users whose ranges of subordinate users are looked up by owner.
   private(set) var rangeOwners: Set<UInt32> = []
   private var entropy = Entropy()
   private var lastHealing: UInt64?
-  /// The loop has what it reads secrets with, as far as it can be had.
+  /// Whether the loop has its reader of secrets, as far as one can be made.
   private var hasReader = false
   private let inbox: Mailbox<WriterMessage>
   private let outbox: Mailbox<WriterReport>
@@ -48,8 +51,8 @@ final class Writer {
     self.activity = activity
   }
 
-  /// Does what comes before the first request: compares the machine with the one known, takes in which system it runs, and
-  /// compares the installed apps with their manifests.
+  /// Does the work before the first request: compares the machine with the recorded one, reports the system's version,
+  /// and compares the installed apps with their manifests.
   func begin(_ folders: [String]) -> WriterReport {
     var report = WriterReport()
     settle(&report)
@@ -58,11 +61,11 @@ final class Writer {
     return report
   }
 
-  /// Works until it is told to stop.
+  /// Processes messages until one of them is ``WriterMessage/stop``.
   func run() {
     var queue = JobQueue()
     var stops = false
-    // Not before: nobody waits for it who does not read a secret.
+    // Done here and not in ``begin(_:)``, because only requests for secrets wait for the reader.
     store.measure()
     var report = WriterReport(storeSize: store.size)
     handOverReader(&report)
@@ -73,7 +76,7 @@ final class Writer {
       var uses: (apps: Set<Text>, forgetUnusedDays: Int?)?
       let knownOwners = rangeOwners.count
       let messages = inbox.takeAll(waits: queue.isEmpty)
-      // A bell that was rung behind what it was for.
+      // A spurious wake-up: the messages of this ring were taken already.
       if messages.isEmpty, queue.isEmpty { continue }
       for message in messages {
         switch message {
@@ -97,7 +100,8 @@ final class Writer {
         settle(&report)
         takeSystemIn(&report)
       }
-      // First: the jobs may be those of users whose owner is found out now. What is wrong, each survey tells.
+      // Done before the jobs, which may be those of users whose owner becomes known now. Faults are dropped here,
+      // because each survey reports them.
       if rangeOwners.count > knownOwners { readSubordinates(&report) }
       carryOut(jobs, &report)
       if let folders { survey(folders, &report) }
@@ -115,7 +119,8 @@ final class Writer {
     }
   }
 
-  /// Gives the loop what it reads secrets with, once there are items: it is a connection with a memory of its own.
+  /// Gives the loop a reader of secrets once there are items. Not before, because a reader is a database connection
+  /// with memory of its own.
   private func handOverReader(_ report: inout WriterReport) {
     guard !hasReader, registry.items.total.items > 0 else { return }
     hasReader = true
@@ -124,8 +129,10 @@ final class Writer {
 
   // MARK: Start
 
-  /// Compares the machine with the one known. As long as identifiers have to be renewed and cannot be, nothing is
-  /// answered: those in force may be another machine's.
+  /// Compares the machine with the recorded one.
+  ///
+  /// If identifiers have to be renewed and cannot be, nothing is answered, because the identifiers in force may be
+  /// those of another machine.
   private func settle(_ report: inout WriterReport) {
     guard !isMachineRecorded else { return }
     let before = registry
@@ -141,7 +148,7 @@ final class Writer {
       }
       let renews = changes.contains { if case .identifierMade = $0 { true } else { false } }
       isSettled = isMachineRecorded || !renews
-      // A damaged store is served as far as it is proven: nothing in it can be changed, whatever the machine is.
+      // A damaged store is served as far as it is proven. Nothing in it can be changed, whichever machine this is.
       switch store.condition {
       case .damaged, .unreadable: isSettled = true
       case .writable, .full, .unwritable: break
@@ -154,7 +161,7 @@ final class Writer {
 
   // MARK: Jobs
 
-  /// Carries jobs out in their order: those about the registry together, as many as follow each other.
+  /// Carries out jobs in order. Consecutive jobs about the registry share a batch.
   private func carryOut(_ jobs: [Job], _ report: inout WriterReport) {
     var batch: [Job] = []
     for job in jobs {
@@ -176,7 +183,8 @@ final class Writer {
 
   private func carryOutTogether(_ batch: [Job], _ report: inout WriterReport) {
     guard !batch.isEmpty else { return }
-    // The writer's own would be copied with each look at it, because a closure of the context may change it meanwhile.
+    // A local variable. Closures of the context could change the property, so each read of the property would copy
+    // the registry.
     var registry = registry
     var recorded: [RecordedChange] = []
     recorded.reserveCapacity(batch.count)
@@ -190,9 +198,9 @@ final class Writer {
     let failure = commit(recorded, &report)
     if failure == nil { self.registry = consume registry }
     forgetUncommitted()
-    // A change that is not on disk is refused, whatever was decided.
+    // A change that is not on disk is refused, even if a rule allowed it.
     if let failure { outcomes = outcomes.map { $0.refused(failure) } }
-    // Most often there are no others, and then nothing is copied.
+    // Usually there are no earlier outcomes, and nothing is copied.
     report.outcomes = report.outcomes.isEmpty ? outcomes : report.outcomes + outcomes
   }
 
@@ -213,7 +221,7 @@ final class Writer {
     }
   }
 
-  /// Takes changes into the writer's own registry, each with its event.
+  /// Applies changes to the writer's registry, and returns each with its event.
   func record(_ changes: [Change], at now: Timestamp) -> [RecordedChange] {
     changes.map { record($0, at: now, in: &registry) }
   }
@@ -225,9 +233,10 @@ final class Writer {
     return recorded
   }
 
-  /// Writes changes in one transaction. They are in the report once they are on disk, and only then.
+  /// Commits changes in one transaction. The report contains them only if they are on disk.
   ///
-  /// - Returns: nil when they are; else nothing of them is in force, and the caller takes them back out of this registry.
+  /// - Returns: nil on success. After a refusal none of the changes is in effect, and the caller must restore its
+  ///   registry.
   func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> Refusal? {
     let before = store.condition
     activity.enterStorage()
@@ -246,15 +255,15 @@ final class Writer {
     return failure
   }
 
-  /// Reports another condition of the store than there was before.
+  /// Reports the condition of the store if it differs from an earlier one.
   func takeCondition(_ before: StoreCondition, _ report: inout WriterReport) {
-    // Said once, not once a refused request: a client could fill the journal.
+    // Logged once and not for each refused request. Otherwise a client could fill the journal.
     guard store.condition != before else { return }
     report.condition = store.condition
     report.notices.append(.store(.condition(store.condition)))
   }
 
-  /// The batch is on disk, or was taken back.
+  /// Forgets the secrets of the batch, which was committed or rolled back.
   func forgetUncommitted() { uncommitted = [:] }
 
   func requireSettled() throws(Refusal) {
@@ -316,7 +325,7 @@ final class Writer {
       healed.use(registry.subordinates)
       registry = healed
       report.registry = healed
-      // The one that the loop has is of the files as they were.
+      // The loop's reader has the old files open.
       hasReader = false
       report.reopened = Reopened(reader: nil, keySource: store.keySource)
       handOverReader(&report)
@@ -326,7 +335,8 @@ final class Writer {
 }
 
 extension RegistryCommand {
-  /// Whether anything has to be written for it. What only reads goes on where nothing can be.
+  /// Whether the command may write to the store. A command that only reads is served even if the store cannot
+  /// be written.
   fileprivate var mayChange: Bool {
     switch self {
     case .item(.read), .migrateFromItem(_, _, app: _, commits: false, forces: _): false

@@ -2,26 +2,28 @@ package import IdentityCore
 import IdentityStore
 import Synchronization
 
-/// A request that may change the registry, on its way to the writer. It goes from queue to queue, so it is one reference.
+/// A request that may change the registry, on its way to the writer.
+///
+/// A class, so that passing it from queue to queue copies one reference.
 final class Job: Sendable {
-  /// What is to be done.
+  /// The work to do.
   enum Work: Sendable {
     case registry(RegistryCommand)
     case store(StoreCommand)
-    /// Bring a backup into force that was handed in.
+    /// Restores an uploaded backup.
     case restore(BackupUpload, dryRun: Bool, adoptsDevice: Bool)
   }
 
   let connection: ConnectionToken
   let work: Work
-  /// The place of its verb.
+  /// The index of the verb in ``VerbTable/verbs``.
   let verb: Int
-  /// When it was sent, in microseconds of the monotonic clock.
+  /// The time at which the job was sent, in microseconds of the monotonic clock.
   let started: UInt64
   let peer: Peer
-  /// Whom it is charged to.
+  /// The principal that is charged.
   let principal: Principal
-  /// Others are there, who may want something meanwhile.
+  /// Whether other principals are connected, which may send jobs meanwhile.
   let isShared: Bool
 
   init(
@@ -38,34 +40,34 @@ final class Job: Sendable {
   }
 }
 
-/// What the loop tells the writer.
+/// A message from the loop to the writer.
 enum WriterMessage: Sendable {
   case job(Job)
-  /// Compare the manifests in these folders, most important first, with the installed apps.
+  /// Compares the manifests in these folders, most important first, with the installed apps.
   case survey([String])
-  /// Ask whether users are subordinate to this one.
+  /// Looks up the subordinate users of this user.
   case rangeOwner(UInt32)
-  /// These bounds hold from now on.
+  /// Applies these bounds from now on.
   case limits(Limits)
-  /// These apps were used. Those that were not for so many days are uninstalled; nil for none.
+  /// Records the use of these apps, and uninstalls apps without use for the given number of days. Nil uninstalls none.
   case used(Set<Text>, forgetUnusedDays: Int?)
-  /// To be answered in the next report.
+  /// A heartbeat of the watchdog, to be returned in the next report.
   case heartbeat(UInt64)
-  /// Give back what only the start needed.
+  /// Releases memory that only the start needed.
   case release
-  /// Finish what came before, close the store, and end.
+  /// Finishes earlier messages, closes the store, and ends the thread.
   case stop
 }
 
-/// What the writer tells the loop, once a batch is on disk or refused.
+/// A report from the writer to the loop, sent once a batch is on disk or refused.
 struct WriterReport: Sendable {
-  /// The answer to one job.
+  /// The outcome of one job.
   final class Outcome: Sendable {
     let connection: ConnectionToken
     let principal: Principal
-    /// See ``Job``.
+    /// See ``Job/verb``.
     let verb: Int
-    /// See ``Job``.
+    /// See ``Job/started``.
     let started: UInt64
     let result: Result<Answer, Refusal>
 
@@ -85,123 +87,128 @@ struct WriterReport: Sendable {
       self.result = result
     }
 
-    /// The same job, refused. An answer without changes may rest on a change of the same batch, so it is refused too.
+    /// Returns the outcome with a refusal in place of a success.
+    ///
+    /// An answer without changes is refused too, because it may depend on a change of the same batch.
     func refused(_ refusal: Refusal) -> Outcome {
       if case .success = result { Outcome(self, .failure(refusal)) } else { self }
     }
   }
 
-  /// A reply, and the secret of the item in it.
+  /// A reply, with the secret of its item if it has one.
   struct Answer: Sendable {
     let reply: Reply
     var secret: SealedSecret?
-    /// Bytes that go out in rows before the reply.
+    /// The bytes of a backup, which are sent in rows before the reply.
     var backup: [UInt8]?
   }
 
-  /// What came of a look at the manifests.
+  /// The result of a survey of the manifests.
   struct Survey: Sendable {
-    /// Who is which app now.
+    /// The apps that manifests assign to peers now.
     let claims: AppClaims
-    /// What is wrong, each with its file.
+    /// The faults, each with its file.
     let faults: [String]
   }
 
-  /// A transaction that was tried.
+  /// A transaction that succeeded or failed.
   struct Commit: Sendable {
-    /// How many changes it had.
+    /// The number of changes.
     let changes: Int
-    /// How long it took, in microseconds.
+    /// The duration, in microseconds.
     let microseconds: UInt64
-    /// Whether they are on disk.
+    /// Whether the changes are on disk.
     let isDone: Bool
   }
 
-  /// Durable, in order, to be applied to the committed registry.
+  /// The durable changes in order, to be applied to the committed registry.
   var changes: [RecordedChange] = []
-  /// In the order of the jobs.
+  /// The outcomes in the order of the jobs.
   var outcomes: [Outcome] = []
-  /// What has to be logged.
+  /// The notices to log.
   var notices: [WriterNotice] = []
-  /// Takes the place of the committed registry, after the store was written anew.
+  /// The replacement of the committed registry after the store was rewritten; nil otherwise.
   var registry: Registry?
-  /// What secrets are read with from now on, after the store was opened anew.
+  /// The loop's access to secrets from now on; nil if unchanged.
   var reopened: Reopened?
-  /// The master key comes from there now; nil where that has not changed.
+  /// The source of the master key after a rotation; nil if unchanged.
   var keySource: KeySource?
-  /// What the store can do now; nil where that has not changed.
+  /// The condition of the store; nil if unchanged.
   var condition: StoreCondition?
-  /// The manifests were looked at.
+  /// The result of a survey; nil if there was none.
   var survey: Survey?
-  /// Which users are subordinate to which; nil where nobody looked.
+  /// The ranges of subordinate users; nil if they were not read.
   var subordinates: SubordinateUsers?
-  /// Whether the start is done, and questions may be answered from the committed registry; nil where nothing changed.
+  /// Whether startup has finished, so that the loop may answer from the committed registry; nil if unchanged.
   var isSettled: Bool?
-  /// The transactions there were, in order.
+  /// The transactions since the last report, in order.
   var commits: [Commit] = []
-  /// The size of the store now, in bytes; nil where nobody looked.
+  /// The size of the store in bytes; nil if it was not measured.
   var storeSize: Int64?
-  /// The last heartbeat that was received.
+  /// The last heartbeat received.
   var heartbeat: UInt64?
-  /// The store is closed, and the thread ends.
+  /// Whether the store is closed and the thread ends.
   var hasStopped = false
 }
 
-/// The loop's own way to the secrets; nil where it has to ask the writer for each.
+/// The loop's access to secrets, and the source of the master key. Without a reader, the loop has to ask the writer for
+/// each secret.
 struct Reopened: Sendable {
   let reader: ItemReader?
   let keySource: KeySource?
 }
 
-/// Something that the writer met and the loop logs.
+/// A notice from the writer that the loop logs.
 enum WriterNotice: Equatable, Sendable {
   case store(StoreNotice)
-  /// A device identifier is random, because there is no usable machine-id.
+  /// A device identifier was drawn at random, because there is no usable machine-id for the given reason.
   case noMachineIdentifier(String)
-  /// The system does not say which it is, and why.
+  /// The version of the system is unknown for the given reason.
   case systemUnknown(String)
-  /// The secret of an item is not what was stored, or cannot be read.
+  /// The secret of an item is not as it was stored, or cannot be read.
   case secretFault(Item, Refusal)
   /// The data key is wrapped in another master key.
   case keyRotated(KeySource)
-  /// So many apps were uninstalled, because they were not used for so many days.
+  /// Apps were uninstalled, because they were not used for the given number of days. The first value is the number
+  /// of apps.
   case unusedForgotten(Int, days: Int)
-  /// The store could not be closed as it should; everything acknowledged is on disk.
+  /// The store could not be closed properly for the given reason. Every acknowledged change is on disk.
   case closing(String)
 }
 
-/// Where the writer gets what the rules must not read by themselves.
+/// The writer's sources of facts about the system. The rules do no I/O of their own.
 package struct WriterSources: Sendable {
-  /// The identifier that the machine-id gives, or why there is none.
+  /// The shared device identifier derived from the machine-id, or the reason why there is none.
   package enum Machine: Equatable, Sendable {
     case known(UUID)
     case unknown(String)
   }
 
-  /// Which system runs, or why that is not known.
+  /// The release of the running system, or the reason why it is unknown.
   package enum System: Equatable, Sendable {
     case known(Release)
     case unknown(String)
   }
 
-  /// Users by name: those that are known, and what is wrong with others.
+  /// The user IDs of known users by name, and the faults of the others.
   package typealias UserIDs = (known: [Text: UInt32], faults: [Text: String])
 
-  /// Derives the device's own identifier from the machine-id.
+  /// Derives the shared device identifier from the machine-id.
   package let machine: @Sendable () -> Machine
   /// Reads the manifests in these folders, most important first.
   package let manifests: @Sendable ([String]) -> ManifestSurvey
-  /// Looks users up.
+  /// Looks up users by name.
   package let userIDs: @Sendable (Set<Text>) -> UserIDs
-  /// Files that are read with each look at the manifests' folders.
+  /// The paths of further files that each survey reads.
   package let files: [String]
-  /// Reads which users are subordinate to which, and what is wrong with that; nil where it cannot be read. The users are
-  /// those to ask about where a source has to be asked about each.
+  /// Reads the ranges of subordinate users, which are nil if they cannot be read, and returns the faults found.
+  ///
+  /// The argument lists the users to query if a name service knows ranges only by owner.
   package let subordinates: @Sendable (Set<UInt32>) -> (users: SubordinateUsers?, faults: [String])
-  /// Reads which system runs.
+  /// Reads the release of the running system.
   package let system: @Sendable () -> System
 
-  /// Names the sources.
+  /// Creates the sources.
   package init(
     machine: @escaping @Sendable () -> Machine, manifests: @escaping @Sendable ([String]) -> ManifestSurvey,
     userIDs: @escaping @Sendable (Set<Text>) -> UserIDs, files: [String] = [],
@@ -217,7 +224,7 @@ package struct WriterSources: Sendable {
   }
 }
 
-/// What a start has to know to compare the machine with the one before.
+/// The facts with which a start compares the machine with the recorded one.
 struct StartFacts: Sendable {
   let fingerprint: MachineFingerprint
   let isSealedHere: Bool
@@ -226,7 +233,9 @@ struct StartFacts: Sendable {
   let limits: Limits
 }
 
-/// Whether the writer is inside a call to the disk: a slow disk is not a hung daemon, and a restart would not mend it.
+/// The flag that tells the watchdog whether the writer is in storage I/O.
+///
+/// A slow disk is not a hung daemon, and a restart would not help.
 final class WriterActivity: Sendable {
   private let inStorage = Atomic<Bool>(false)
 
