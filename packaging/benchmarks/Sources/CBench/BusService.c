@@ -1,10 +1,10 @@
-// A message bus, and a service on it that answers with fixed text: what asking over D-Bus costs at least.
+// A message bus, and a service on it that answers with fixed text: the minimum cost of a request over D-Bus.
 //
 //     BusService BROKER SOCKET REPLY
 //
-// It starts dbus-broker, has it listen on SOCKET, and serves `Get` of org.identityd.Bench at /. It is the broker's
-// controller itself, because dbus-broker-launch does not run without systemd's journal. Who connects may do anything,
-// as on the bus of a user's session, and the limits are those of that bus. The broker ends with it.
+// Starts dbus-broker, makes it listen on SOCKET, and serves `Get` of org.identityd.Bench at /. This program is the
+// broker's controller itself, because dbus-broker-launch does not run without systemd's journal. Every client may do
+// anything, as on the bus of a user's session, and the limits are those of that bus. The broker ends with this program.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 
 static const char name[] = "org.identityd.Bench";
 
-/// Names of connections (:1.N) that are given away before anybody asks. All that follow have five digits, so that all
-/// answers are of one length.
+/// The number of connection names (:1.N) that are used up before the first request. All later names have five digits,
+/// so that all answers have the same length.
 enum { names_before = 10000 };
 
 static int listening(const char *path) {
@@ -31,7 +31,7 @@ static int listening(const char *path) {
     return listener;
 }
 
-/// Starts the broker, and returns the end of a socket pair over which it is controlled.
+/// Starts the broker, and returns the end of a socket pair that controls it.
 static int start(const char *broker) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) return -errno;
@@ -47,7 +47,7 @@ static int start(const char *broker) {
     _exit(127);
 }
 
-/// For everybody: may connect, own any name, send and receive anything. For users, groups and SELinux: nothing besides.
+/// Everybody may connect, own any name, send and receive anything. Users, groups and SELinux have no further rules.
 static int add_listener(sd_bus *controller, int listener) {
     sd_bus_message *request = NULL;
     int result = sd_bus_message_new_method_call(
@@ -80,7 +80,7 @@ static int connected(sd_bus **bus, const char *address) {
     if (result >= 0) result = sd_bus_set_bus_client(*bus, 1);
     if (result >= 0) result = sd_bus_start(*bus);
     const char *unique;
-    // It waits for the answer to Hello.
+    // Waits for the answer to Hello.
     if (result >= 0) result = sd_bus_get_unique_name(*bus, &unique);
     return result;
 }
@@ -97,7 +97,7 @@ static const sd_bus_vtable methods[] = {
 };
 
 static int serve(const char *broker, const char *path, char *reply) {
-    // The path is there as soon as the service is, not before.
+    // The path must not exist before the service does.
     char hidden[sizeof ((struct sockaddr_un *)0)->sun_path], address[sizeof hidden + 16];
     if ((size_t)snprintf(hidden, sizeof hidden, "%s.new", path) >= sizeof hidden) return -ENAMETOOLONG;
     snprintf(address, sizeof address, "unix:path=%s", hidden);

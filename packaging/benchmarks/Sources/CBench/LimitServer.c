@@ -1,10 +1,10 @@
-// The limit of any server: fixed bytes for fixed bytes, in one thread over epoll, and nothing else.
+// The limit of any server: fixed replies to fixed requests, in one thread with epoll, and nothing else.
 //
 //     LimitServer SOCKET REQUEST REPLY EVENT
 //
 // REQUEST and `publish` are answered with REPLY, `subscribe` with OK, and any other line with ERR. `publish` also sends
-// EVENT to every connection that has subscribed. All clients are the benchmark's own: they send whole lines, and have
-// room for what they asked for.
+// EVENT to every connection that has subscribed. The only clients are those of the benchmark. They send whole lines,
+// and have room for the replies.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdbool.h>
@@ -115,7 +115,7 @@ static int serve(const char *path) {
     }
 }
 
-/// An argument as a line.
+/// Returns an argument as a line.
 static struct text line(const char *argument) {
     char *bytes = NULL;
     int length = asprintf(&bytes, "%s\n", argument);

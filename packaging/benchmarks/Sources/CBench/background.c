@@ -7,7 +7,7 @@
 #include "CBench.h"
 #include "common.h"
 
-/// How long one slice of it takes: it ends after the one that is under way.
+/// The duration of one slice. A stop takes effect after the current slice.
 enum { slice_nanoseconds = 5000000 };
 
 struct bench_background {

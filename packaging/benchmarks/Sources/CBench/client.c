@@ -8,12 +8,12 @@
 #include "CBench.h"
 #include "common.h"
 
-/// More times than that are not kept of one slice.
+/// The highest number of times that are kept from one slice.
 enum { times_room = 1 << 18 };
 
 struct asking {
     int descriptor;
-    /// Bytes of the answers that are not there yet.
+    /// The bytes of the replies that have not come yet.
     size_t missing;
     uint64_t asked;
 };
@@ -23,10 +23,10 @@ struct bench_client {
     size_t request_length;
     size_t reply_length;
     char *path;
-    /// As many requests as are sent at once, and what they are to be answered with.
+    /// The requests that are sent together, and the expected replies.
     char *batch;
     char *replies;
-    /// Room for those answers, and for one byte more than there may be.
+    /// Room for these replies and one more byte, which shows surplus bytes.
     char *received;
     uint32_t *times;
     size_t times_count;
@@ -52,7 +52,7 @@ static int ask(struct bench_client *client, struct asking *asking, uint32_t dept
     return bench_send(asking->descriptor, client->batch, client->request_length * depth);
 }
 
-/// Whether bytes of the answers, from a place on, are what they have to be.
+/// Whether bytes of the replies, from an offset on, are as expected.
 static bool is_expected(const struct bench_client *client, size_t from, const char *bytes, size_t length) {
     size_t whole = client->reply_length, same = client->load.reply_same;
     if (same == whole) return !memcmp(client->replies + from, bytes, length);
@@ -68,7 +68,7 @@ static bool is_expected(const struct bench_client *client, size_t from, const ch
     return true;
 }
 
-/// Takes in what came, without waiting for more.
+/// Receives bytes once, and checks them.
 static int take(struct bench_client *client, struct asking *asking, uint32_t depth) {
     size_t all = client->reply_length * depth;
     ssize_t length = recv(asking->descriptor, client->received, asking->missing + 1, 0);
@@ -167,7 +167,7 @@ static void finish(struct bench_client *client, uint64_t nanoseconds, struct ben
     client->times_count = 0;
 }
 
-/// One connection has nobody else to wait for.
+/// Runs a single connection, which needs no epoll.
 static int run_alone(struct bench_client *client, uint64_t limit_nanoseconds, struct bench_slice *slice) {
     struct asking *only = client->connections;
     uint64_t started = now(), time = started;

@@ -32,7 +32,7 @@ int bench_pin_thread(pid_t thread, uint64_t mask) {
 
 int bench_pin_self(uint64_t mask) { return bench_pin_thread(0, mask); }
 
-/// Calls a function with every thread of a process.
+/// Calls a function for every thread of a process.
 static int for_each_thread(pid_t process, int (*act)(pid_t process, pid_t thread, void *context), void *context) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", process);
@@ -108,7 +108,7 @@ static int spawn(char *const *arguments, const char *log, pid_t *process) {
 
 int bench_start(
     char *const *arguments, const char *log, struct bench_client *client, pid_t *process, uint64_t *nanoseconds) {
-    // Timers go off when they should, not up to 50 µs later.
+    // Makes timers expire on time, not up to 50 µs later.
     prctl(PR_SET_TIMERSLACK, 1);
     uint64_t started = now();
     int error = spawn(arguments, log, process);

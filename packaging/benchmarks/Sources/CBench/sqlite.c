@@ -21,7 +21,7 @@ int bench_sqlite_run(const char *path, uint64_t limit_nanoseconds, struct bench_
     uint64_t started = now();
     while (result == SQLITE_OK && slice->nanoseconds < limit_nanoseconds) {
         char value[33];
-        // SQLite writes nothing where a value stays what it is.
+        // SQLite writes nothing if a value does not change.
         snprintf(value, sizeof value, "%032llu", (unsigned long long)now());
         result = sqlite3_bind_text(statement, 1, value, sizeof value - 1, SQLITE_TRANSIENT);
         if (result == SQLITE_OK) result = sqlite3_step(statement);

@@ -56,12 +56,12 @@ void bench_subscribers_close(struct bench_subscribers *all) {
     free(all);
 }
 
-/// Takes in what came to one of them.
+/// Receives bytes of one subscriber, and checks them.
 static int take(struct bench_subscribers *all, uint32_t place, const struct bench_exchange *change) {
     ssize_t length = recv(all->descriptors[place], all->received, all->room, 0);
     if (length <= 0) return length ? errno : ECONNRESET;
     if ((size_t)length > all->missing[place]) return EPROTO;
-    // An event comes in one piece, or its beginning does.
+    // At least the beginning of an event comes in one piece.
     bool is_first = all->missing[place] == change->event_length;
     if (is_first && ((size_t)length < change->event_same || memcmp(all->received, change->event, change->event_same)))
         return EPROTO;

@@ -8,10 +8,10 @@
 #include "CBench.h"
 #include "common.h"
 
-/// Users that ask at the same time.
+/// The number of users that send requests at the same time.
 enum { at_once = 256 };
 
-/// A connection by another user. By the system call itself: glibc's function has all threads change their user.
+/// Connects as another user. Uses the system call itself, because glibc's function changes the user of all threads.
 static int connect_as(uid_t user, const char *path) {
     if (syscall(SYS_setresuid, -1, user, -1)) return -1;
     int connection = bench_connect(path), error = errno;
@@ -22,7 +22,7 @@ static int connect_as(uid_t user, const char *path) {
     return errno = error, connection;
 }
 
-/// Takes in one line, which has to say OK.
+/// Receives one line, which must say OK.
 static int take_line(int connection) {
     char bytes[4096];
     size_t filled = 0;

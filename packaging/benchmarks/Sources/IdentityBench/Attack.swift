@@ -1,43 +1,43 @@
 import Foundation
 import LinuxSystem
 
-/// A user that takes as much of a daemon as it can get, until it is killed.
+/// A user that takes as many resources of a daemon as it can get, until it is killed.
 struct Attack {
-  /// How it goes about it.
+  /// The method of an attack.
   enum Kind: String, CaseIterable {
-    /// Requests without end over many connections.
+    /// Endless requests on many connections.
     case reads
-    /// The longest answers there are.
+    /// The longest possible answers.
     case uuids
     /// Lists of as many items as an app may have.
     case lists
-    /// Changes, as many as there is room for on their way.
+    /// As many changes at a time as the daemon accepts.
     case changes
-    /// Connections that subscribe or ask, and never read, beside one that brings events about.
+    /// Connections that subscribe or send requests and never read, and one connection that causes events.
     case deaf
-    /// Connections that come, ask once, and go.
+    /// Connections that send one request and close.
     case connects
-    /// Requests without end of many users that are subordinate to one.
+    /// Endless requests of many users that are subordinate to one.
     case subordinates
 
-    /// How many users make it.
+    /// The number of users that take part.
     var users: UInt32 { self == .subordinates ? 300 : 1 }
   }
 
-  /// As many as the daemon takes of one user, all but a few.
+  /// The number of connections that the daemon accepts from one user, except a few.
   private static let connections = 1_000
   private static let items = 1_000
 
   private let kind: Kind
   private let socket: String
 
-  /// Says how and where.
+  /// Creates an attack on the daemon at a socket.
   init(_ kind: Kind, socket: String) {
     self.kind = kind
     self.socket = socket
   }
 
-  /// Begins, and never ends by itself.
+  /// Runs the attack, which never ends by itself.
   func run() throws {
     switch kind {
     case .reads: try flood((0..<Self.connections).map { _ in requests("get device", 500) })
@@ -68,7 +68,7 @@ struct Attack {
     }
   }
 
-  /// Tells the process that started this one that the attack begins.
+  /// Tells the parent process that the attack begins.
   private func sayBegun() throws {
     guard StandardStream.output.write("begun\n") else { throw Failure("standard output takes nothing") }
   }
@@ -90,13 +90,13 @@ struct Attack {
   }
 }
 
-/// A connection that always has something to say.
+/// A connection that always has something to send.
 private final class Flooding {
   let socket: Descriptor
   private let text: [UInt8]
   private var sent = 0
   private var chunk = [UInt8](repeating: 0, count: 1 << 18)
-  /// It never reads, and says what it has to say once.
+  /// Whether the connection never reads, and sends its text only once.
   var isDeaf = false
 
   init(_ path: String, _ text: String) throws {
@@ -105,7 +105,7 @@ private final class Flooding {
     guard fcntl(socket.number, F_SETFL, O_NONBLOCK) == 0 else { throw Failure("fcntl: \(errno)") }
   }
 
-  /// What it waits for.
+  /// The events of poll(2) that the connection waits for.
   var events: Int16 {
     if isDeaf { return sent < text.count ? Int16(POLLOUT) : 0 }
     return Int16(POLLIN | POLLOUT)

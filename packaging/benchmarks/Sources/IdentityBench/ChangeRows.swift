@@ -1,9 +1,9 @@
 import CBench
 import Foundation
 
-/// Changes that are on the disk before they are answered.
+/// Changes that are on disk before they are answered.
 extension LimitBenchmark {
-  /// All rows of them.
+  /// Measures all rows about durable changes.
   func changes(_ answers: Answers) throws -> [Row] {
     let identityd = try MeasuredServer.identityd(guardian: guardian)
     let servers = try started([identityd, .durableRedis(guardian: guardian)])
@@ -17,7 +17,7 @@ extension LimitBenchmark {
     ]
   }
 
-  /// One that changes, or what does it in place of a server.
+  /// A side of a comparison that makes changes: a server, or SQLite alone.
   private typealias Side = (name: String, run: () throws -> Slice)
 
   private func sides(_ servers: [MeasuredServer], connections: Int, depth: Int) throws -> [Side] {
@@ -39,7 +39,7 @@ extension LimitBenchmark {
     return (name, { try generator.ask(seconds: durableSlice) })
   }
 
-  /// A secret of 24 bytes, in 32 of Base64, takes the place of the last one.
+  /// Returns a change that replaces the last secret. The new secret has 24 bytes, 32 in Base64.
   private func itemChange(connections: Int, on server: MeasuredServer) throws -> Question {
     let request = "item put service=bench account=\(Question.key) data=secret+of+the+bench+\(Question.varying)\n"
     let first = (0..<connections).map { request.replacing(Question.key, with: String(format: "%03d", $0)) }

@@ -1,31 +1,31 @@
 import Foundation
 
-/// What a benchmark found that compares more than two.
+/// The findings of a benchmark that compares more than two sides.
 struct Comparison: Findings {
-  /// How its rows are drawn.
+  /// The style in which rows are drawn.
   enum Style: String, Encodable {
     /// A bar for each measurement.
     case bars
-    /// Rows of one name up to the first colon in one plot; each measurement's name is a number.
+    /// One plot for all rows with the same name up to the first colon. The name of each measurement is a number.
     case growth
   }
 
-  /// The benchmark's name.
+  /// The name of the benchmark.
   let benchmark: String
-  /// How its rows are drawn.
+  /// The style in which the rows are drawn.
   let style: Style
-  /// How often it measured in turn, at most.
+  /// The maximum number of rounds of measurements.
   let rounds: Int
-  /// How often all of that was done.
+  /// The number of runs of the whole benchmark.
   private(set) var runs = 1
-  /// How the servers were started.
+  /// The commands that started the servers.
   let servers: [String]
-  /// The table.
+  /// The rows of the table.
   let rows: [Row]
-  /// Whether everything asserted holds.
+  /// Whether every target is met.
   let isWithinLimits: Bool
 
-  /// Puts a comparison together.
+  /// Creates a comparison.
   init(benchmark: String, style: Style, rounds: Int, servers: [String], rows: [Row]) {
     self.benchmark = benchmark
     self.style = style
@@ -35,7 +35,7 @@ struct Comparison: Findings {
     isWithinLimits = rows.allSatisfy(\.isMet)
   }
 
-  /// The median of several runs, row by row.
+  /// Returns the medians of several runs, row by row.
   static func median(of runs: [Comparison]) -> Comparison {
     let rows = runs[0].rows.indices.map { place in Row.median(of: runs.map { $0.rows[place] }) }
     var comparison = Comparison(
@@ -44,14 +44,14 @@ struct Comparison: Findings {
     return comparison
   }
 
-  /// What its numbers are.
+  /// A description of the numbers: medians, over how many rounds and runs.
   var basis: String {
     runs == 1
       ? "medians of up to \(rounds) rounds, with their quartiles"
       : "medians of \(runs) runs, with their quartiles; of each run the median of up to \(rounds) rounds"
   }
 
-  /// For people: how the servers were started, a table, and what it means.
+  /// The comparison for people: the commands of the servers, the rows, and a table of their meaning.
   var text: String {
     (["\(benchmark): \(basis)\n"]
       + (servers.isEmpty ? [] : [servers.map { "\($0)\n" }.joined()])
@@ -59,7 +59,7 @@ struct Comparison: Findings {
       .joined(separator: "\n")
   }
 
-  /// A drawing of the rows.
+  /// Returns a drawing of the rows.
   func drawing(on machine: Machine) -> Drawing? {
     switch style {
     case .bars: Drawing(bars: self, on: machine)
@@ -68,7 +68,7 @@ struct Comparison: Findings {
   }
 }
 
-/// Lines in columns, the first of them on the left.
+/// Formats lines as a table. The first column is left-aligned, all others are right-aligned.
 func table(_ lines: [[String]]) -> String {
   let columns = lines.map(\.count).max() ?? 0
   let widths = (0..<columns).map { column in lines.map { $0[column].count }.max() ?? 0 }
@@ -81,9 +81,9 @@ func table(_ lines: [[String]]) -> String {
   }.joined()
 }
 
-/// Measures all sides in turn, so that whatever else the machine does meets all of them.
+/// Measures all sides in turn, so that other load on the machine affects all of them.
 ///
-/// - Returns: for each side the numbers of each round. Rounds that warm up are left out.
+/// - Returns: the numbers of each round, for each side. Warm-up rounds are left out.
 func inTurn<Side>(
   _ sides: [Side], rounds: Int, warmUp: Int = 1, _ measure: (Side) throws -> [Double]
 ) rethrows -> [[[Double]]] {

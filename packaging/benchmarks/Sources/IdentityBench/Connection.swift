@@ -1,17 +1,17 @@
 import Foundation
 import LinuxSystem
 
-/// A client of nothing but a socket and lines, that keeps as much as possible out of what is measured.
+/// A client with only a socket and lines, which adds as little as possible to the measurement.
 final class Connection {
   private let socket: Descriptor
-  /// What was received last, and how much of it was taken in.
+  /// The bytes received last. `filled` is their number, and `taken` the number of processed bytes.
   private var chunk = [UInt8](repeating: 0, count: 1 << 16)
   private var filled = 0
   private var taken = 0
-  /// The replies that were waited for last, rows and all, each line with its end.
+  /// The last replies that were waited for, with their rows and line feeds.
   private(set) var received: [UInt8] = []
 
-  /// Connects.
+  /// Connects to a daemon.
   init(to path: String) throws {
     socket = try UnixSocket.connect(to: path)
     // A daemon that never answers must not hang the benchmark.
@@ -22,7 +22,7 @@ final class Connection {
   /// Sends request lines.
   func send(_ lines: [UInt8]) throws { try socket.sendAll(lines) }
 
-  /// Waits until that many replies came; they are then in ``received``.
+  /// Waits for this number of replies, which are then in ``received``.
   func receive(replies count: Int) throws {
     received.removeAll(keepingCapacity: true)
     var missing = count
@@ -40,22 +40,22 @@ final class Connection {
     }
   }
 
-  /// Sends request lines, and waits for their replies.
+  /// Sends request lines and waits for their replies.
   func ask(_ lines: [UInt8], replies count: Int) throws {
     try send(lines)
     try receive(replies: count)
   }
 
-  /// How long it takes to send request lines and to receive their replies, in microseconds.
+  /// Returns the time to send request lines and receive their replies, in microseconds.
   func time(_ lines: [UInt8], replies count: Int) throws -> Double {
     let started = ContinuousClock.now
     try ask(lines, replies: count)
     return (ContinuousClock.now - started).microseconds
   }
 
-  /// Checks what was received last.
+  /// Checks the replies received last.
   ///
-  /// - Parameter expected: what each line of it begins with.
+  /// - Parameter expected: the beginning of each line.
   func check(_ expected: [[UInt8]]) throws {
     let lines = received.split(separator: UInt8(ascii: "\n"))
     guard lines.count == expected.count else {
@@ -77,6 +77,6 @@ final class Connection {
 }
 
 extension Duration {
-  /// As a number of microseconds.
+  /// The duration in microseconds.
   var microseconds: Double { Double(components.seconds) * 1e6 + Double(components.attoseconds) / 1e12 }
 }

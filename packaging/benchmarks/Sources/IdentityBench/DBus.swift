@@ -1,33 +1,34 @@
 import Foundation
 
-/// What clients of a D-Bus bus say (D-Bus Specification, "Message Protocol"), little-endian.
+/// The messages of clients of a D-Bus bus (D-Bus Specification, "Message Protocol"), little-endian.
 enum DBus {
-  /// The service that `BusService` is; its one object is `/`.
+  /// The service of BusService.c, whose only object is `/`.
   private static let service = "org.identityd.Bench"
   private static let bus = "org.freedesktop.DBus"
 
-  /// The number of bytes with which every message of one kind begins: behind them is its serial number.
+  /// The number of bytes at the beginning of each message that are the same for all messages of a kind. The serial
+  /// number follows them.
   static let same = 8
 
-  /// Says who it is, which the kernel vouches for; answered with the number of the bus.
+  /// The client's user ID, which the kernel confirms. The reply has the ID of the bus.
   static let authenticate = Question(
     Array("\0AUTH EXTERNAL \("\(geteuid())".utf8.map { String($0, radix: 16) }.joined())\r\n".utf8),
     reply: Array("OK \(String(repeating: "0", count: 32))\r\n".utf8), varyingEnd: 34)
 
-  /// What a connection begins with. Nothing waits for an answer before the next is sent.
+  /// The beginning of a connection. The client sends all of it without waiting for an answer.
   static let hello =
     authenticate.request + Array("BEGIN\r\n".utf8)
     + call(serial: 1, destination: bus, path: "/org/freedesktop/DBus", member: "Hello")
 
-  /// The question that is asked most.
+  /// The request that is measured most.
   static let get = call(serial: 2, destination: service, path: "/", member: "Get")
 
-  /// To have the signals of the service.
+  /// The subscription to the signals of the service.
   static let subscribe = call(
     serial: 2, destination: bus, path: "/org/freedesktop/DBus", member: "AddMatch",
     argument: "type='signal',interface='\(service)'")
 
-  /// A signal to all who have subscribed.
+  /// Returns a signal to all subscribers.
   static func signal(_ text: String) -> [UInt8] {
     message(.signal, serial: 2, [(.path, "/"), (.interface, service), (.member, "Changed")], argument: text)
   }
@@ -56,7 +57,7 @@ enum DBus {
   private static func call(
     serial: UInt32, destination: String, path: String, member: String, argument: String? = nil
   ) -> [UInt8] {
-    // The interfaces of both have the names of their services.
+    // The interface of each service has the service's name.
     let fields: [(Field, String)] = [
       (.path, path), (.interface, destination), (.member, member), (.destination, destination),
     ]
@@ -93,10 +94,10 @@ enum DBus {
 }
 
 extension Language {
-  /// What a connection says first, before it is asked anything: nothing in most languages.
+  /// Returns the first exchange of a connection, which is empty in most languages.
   func greeting(of server: MeasuredServer) throws -> Exchange {
     guard self == .dbus else { return Exchange() }
-    // "OK ", and the number of the bus.
+    // Only "OK " is always the same. The ID of the bus follows.
     return Exchange(DBus.hello, try Question.answer(to: DBus.hello, from: server), same: 3)
   }
 }

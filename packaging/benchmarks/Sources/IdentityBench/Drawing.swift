@@ -1,6 +1,6 @@
 import Foundation
 
-/// A drawing as SVG: shapes and text one after the other, from the top.
+/// A drawing as SVG: a sequence of shapes and texts, from top to bottom.
 struct Drawing {
   private static let width = 900
   private static let margin = 16
@@ -8,7 +8,7 @@ struct Drawing {
   private var body = ""
   private var height = margin
 
-  /// Begins with what it shows, and where that was measured.
+  /// Begins a drawing with its title, the machine, the basis of the numbers and a legend.
   private init(of comparison: Comparison, on machine: Machine, _ title: String, _ legend: String) {
     height += 8
     text(title, Self.margin, height, isBold: true, size: 18)
@@ -19,7 +19,7 @@ struct Drawing {
     height += 12
   }
 
-  /// Everything as a file.
+  /// The drawing as the text of an SVG file.
   var svg: String {
     """
     <svg xmlns="http://www.w3.org/2000/svg" width="\(Self.width)" height="\(height + Self.margin)" \(Self.textStyle)>
@@ -50,11 +50,11 @@ struct Drawing {
   // MARK: Bars
 
   private static let bars = 180...640
-  /// Where numbers and ratios end.
+  /// The right edges of the columns of numbers and ratios.
   private static let columns = (number: 800, ratio: width - margin)
   private static let barHeight = 16
 
-  /// A bar for each measurement, and a line where the target is.
+  /// Draws a bar for each measurement, and a line at the target.
   init(bars comparison: Comparison, on machine: Machine) {
     self.init(
       of: comparison, on: machine, "identityd beside other servers",
@@ -95,7 +95,7 @@ struct Drawing {
   private static let plot = (left: 90, width: 600, height: 190)
   private static let colors = ["#c43", "#26c", "#2a7", "#a3c", "#c80"]
 
-  /// A plot for each figure, with a line for each kind; both axes are logarithmic.
+  /// Draws a plot for each figure, with a line for each kind. Both axes are logarithmic.
   init(growth comparison: Comparison, on machine: Machine) {
     self.init(
       of: comparison, on: machine, "How the cost of identityd grows", "Both axes of each plot are logarithmic.")
@@ -122,7 +122,7 @@ struct Drawing {
     let all = points.joined()
     guard let most = all.map(\.0).max(), let low = all.map(\.1).min(), let high = all.map(\.1).max() else { return }
     let right = most.rounded(.up)
-    // No curve runs along an edge.
+    // Keeps curves away from the edges.
     let bottom = (low - 0.1).rounded(.down)
     let top = (high + 0.1).rounded(.up)
     height += 20
@@ -155,6 +155,6 @@ struct Drawing {
 }
 
 extension Double {
-  /// A power of ten, at an axis.
+  /// The label of a power of ten at an axis.
   fileprivate var tick: String { self >= 1 ? Int(rounded()).grouped : String(format: "%g", self) }
 }

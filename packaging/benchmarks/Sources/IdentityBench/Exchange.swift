@@ -1,29 +1,29 @@
 import CBench
 
-/// What a connection says, what that is answered with, and what others get of it.
+/// A request of a connection, its reply, and the event that other connections get from it.
 struct Exchange {
-  /// What is sent; nothing where there is nothing to say.
+  /// The request. Empty if there is nothing to send.
   var request: [UInt8] = []
-  /// What comes back.
+  /// The reply.
   var reply: [UInt8] = []
-  /// With how many bytes of that every reply begins.
+  /// The number of bytes at the beginning that all replies share.
   var replySame = 0
-  /// What others get.
+  /// The event that other connections get.
   var event: [UInt8] = []
-  /// With how many bytes of that every event begins.
+  /// The number of bytes at the beginning that all events share.
   var eventSame = 0
 
-  /// Puts one together of which nobody else gets anything.
+  /// Creates an exchange without an event.
   init(_ request: [UInt8] = [], _ reply: [UInt8] = [], same: Int? = nil) {
     self.request = request
     self.reply = reply
     replySame = same ?? reply.count
   }
 
-  /// The same for text.
+  /// Creates an exchange of texts without an event.
   init(_ request: String, _ reply: String) { self.init(Array(request.utf8), Array(reply.utf8)) }
 
-  /// The same, with what others get of it.
+  /// Returns the same exchange with an event.
   func event(_ bytes: [UInt8], same: Int? = nil) -> Exchange {
     var exchange = self
     exchange.event = bytes
@@ -31,7 +31,7 @@ struct Exchange {
     return exchange
   }
 
-  /// Has it as C does, for a while.
+  /// Runs `body` with the exchange as a C structure.
   func withC<Result>(_ body: (UnsafePointer<bench_exchange>) throws -> Result) rethrows -> Result {
     try unsafe request.withUnsafeBytes { request in
       try unsafe reply.withUnsafeBytes { reply in

@@ -2,12 +2,12 @@ import CBench
 import Foundation
 import LinuxSystem
 
-/// A change, and all who wait for it.
+/// The delivery of a change to all subscribers.
 extension LimitBenchmark {
-  /// Changes while the same subscribers wait.
+  /// The number of changes for one set of subscribers.
   private static let changesEach = 5
 
-  /// From a change to the last of the subscribers that has its event.
+  /// Measures the time from a change until the last subscriber has its event.
   func fanOut(_ answers: Answers) throws -> Row {
     Program.say("\(Self.waiting.grouped) subscribers")
     let servers = try started([
@@ -16,9 +16,10 @@ extension LimitBenchmark {
       .redis(guardian: guardian), .mosquitto(guardian: guardian), .dbusBroker(answers, guardian: guardian),
     ])
     defer { for server in servers { try? server.stop() } }
-    // Those of one server at a time: of all together there would be more descriptors than a process may have.
+    // Connects the subscribers of one server at a time: all together would need more descriptors than
+    // a process may have.
     let results = try inTurn(servers, rounds: options.rounds(usual: 6, quick: 2), warmUp: 0) { server in
-      // They come sooner where nobody has to be woken elsewhere.
+      // Connecting takes less time if no process has to be woken on another CPU.
       try Placement.together.apply(to: [server])
       let subscribers = try Subscribers(of: server, count: Self.waiting, answers)
       try Placement.apart.apply(to: [server])
@@ -32,14 +33,14 @@ extension LimitBenchmark {
   }
 }
 
-/// Connections that wait for events, and one that brings them about.
+/// Connections that wait for events, and one that causes them.
 @safe
 private final class Subscribers {
   private let subscribers: OpaquePointer
   private let name: String
   private let next: () throws -> Exchange
 
-  /// Connects all of them.
+  /// Opens all connections.
   init(of server: MeasuredServer, count: Int, _ answers: Answers) throws {
     name = server.name
     var subscribing = Exchange()
@@ -87,7 +88,7 @@ private final class Subscribers {
 
   /// Sends a change.
   ///
-  /// - Returns: how long it took until the last one had its event, in milliseconds.
+  /// - Returns: the time until the last subscriber had its event, in milliseconds.
   func change() throws -> Double {
     var nanoseconds: UInt64 = 0
     try unsafe next().withC { change in
@@ -96,7 +97,7 @@ private final class Subscribers {
     return Double(nanoseconds) / 1e6
   }
 
-  /// A signal that the bus hands on, with the name of its sender.
+  /// Returns a signal, and its form with the name of the sender, as the bus forwards it.
   private static func signal(_ text: String, _ server: MeasuredServer) throws -> Exchange {
     let subscriber = try UnixSocket.connect(to: server.socket)
     try subscriber.sendAll(DBus.hello + DBus.subscribe)
@@ -107,7 +108,8 @@ private final class Subscribers {
     return withExtendedLifetime(publisher) { Exchange(DBus.signal(text)).event(event, same: DBus.same) }
   }
 
-  /// Tokens that change; the numbers of their events have four digits, so that all are of one length.
+  /// Returns a subscription, and a function that makes changes of a token. The numbers of their events have four
+  /// digits, so that all events have the same length.
   private static func tokens(_ server: MeasuredServer) throws -> (Exchange, () throws -> Exchange) {
     let first = 1_001
     let connection = try server.connect()
@@ -121,7 +123,7 @@ private final class Subscribers {
     let begun = try position()
     if begun < first { try connection.ask((begun..<first).flatMap(put), replies: first - begun) }
     let last = try position()
-    // Not the number of the token that is there.
+    // A number other than that of the stored token.
     let sample = try Question(String(decoding: put(last + 1_000_000), as: UTF8.self), asking: server)
     let spy = try Question.answer(to: Array("subscribe token since=\(last)\n".utf8), from: server)
     let reached = last + 1

@@ -1,21 +1,21 @@
 import Foundation
 
-/// Ends the daemons and removes their folder whatever ends this program: Ctrl-C, a trap, or SIGKILL.
+/// Ends the daemons and removes their folder however this program ends: by Ctrl-C, a trap or SIGKILL.
 ///
-/// It is a shell that waits for the end of its input. The kernel closes that together with this process, and the shell,
-/// in a process group of its own, goes on.
+/// The guardian is a shell that waits for the end of its input. The kernel closes the input when this process ends, and
+/// the shell goes on in its own process group.
 final class Guardian {
-  /// Everything that a benchmark writes is in here.
+  /// The folder for all files of a benchmark.
   let folder: URL
   private var folders = 0
-  /// How the servers were started, each name once.
+  /// The commands that started the servers, one for each name.
   private(set) var started: [String] = []
   private var names: Set<String> = []
   private let shell = Process()
   private let input = Pipe()
 
-  /// A number may be another process's by now: only one that was started with the folder in its arguments is killed.
-  /// Until it is gone it may write into the folder; a zombie has no arguments any more.
+  /// A process ID may have been reused, so only processes with the folder in their arguments are killed. The script
+  /// waits until such a process is gone, because it might still write into the folder. A zombie has no arguments.
   private static let script = """
     trap '' HUP INT TERM
     processes=
@@ -26,7 +26,7 @@ final class Guardian {
     rm -rf -- "$1"
     """
 
-  /// Makes the folder and starts the shell. Other users get through it to the sockets, but see nothing.
+  /// Creates the folder and starts the shell. Other users can reach the sockets through the folder, but cannot list it.
   init() throws {
     let name = "identitybench-\(UUID().uuidString.prefix(8))"
     folder = FileManager.default.temporaryDirectory.appending(path: name).standardizedFileURL
@@ -35,7 +35,7 @@ final class Guardian {
     shell.standardInput = input
     shell.standardOutput = FileHandle.nullDevice
     shell.standardError = FileHandle.nullDevice
-    // No server may have the shell's input too: the shell would wait for its end.
+    // No server may inherit this end of the pipe: the shell would then never see the end of its input.
     guard fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC) == 0 else {
       throw Failure("fcntl: \(errno)")
     }
@@ -44,13 +44,13 @@ final class Guardian {
       at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o711])
   }
 
-  /// A number that it has not given out yet, for a folder.
+  /// Returns a number for a folder, a new one each time.
   func next() -> Int {
     folders += 1
     return folders
   }
 
-  /// Keeps how a server is started, without what differs from run to run.
+  /// Records the command that starts a server, without the parts that differ between runs.
   func note(_ server: MeasuredServer) {
     guard names.insert(server.name).inserted else { return }
     let words = server.arguments.map { word in
@@ -63,12 +63,12 @@ final class Guardian {
         + (configuration.isEmpty ? "" : " (\(configuration.joined(separator: "; ")))"))
   }
 
-  /// Has one more process ended at the end.
+  /// Adds a process that the shell kills at the end.
   func watch(_ process: Int32) throws { try input.fileHandleForWriting.write(contentsOf: Data("\(process)\n".utf8)) }
 
-  /// Ends all daemons, removes the folder, and waits for that.
+  /// Ends all daemons, removes the folder, and waits for both.
   func end() {
-    // It fails only where it is closed already.
+    // Closing fails only if the pipe is closed already.
     try? input.fileHandleForWriting.close()
     shell.waitUntilExit()
   }

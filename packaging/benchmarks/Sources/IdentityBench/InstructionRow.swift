@@ -1,8 +1,9 @@
 import Foundation
 
-/// Instructions, which are the same each time.
+/// The number of instructions of a request, which is the same in every run.
 extension LimitBenchmark {
-  /// In user space for one request, where 64 are sent at a time, by callgrind: the difference of two runs.
+  /// Measures the instructions in user space of one request, with 64 requests sent at a time. The number is the
+  /// difference of two runs under callgrind.
   func instructions(_ answers: Answers) throws -> Row {
     let name = "user-space work per read, 64 at a time"
     guard let valgrind = MeasuredServer.installed("valgrind") else {
@@ -41,7 +42,7 @@ extension LimitBenchmark {
 
   private func output(_ number: Int) -> String { guardian.folder.appending(path: "callgrind-\(number)").path }
 
-  /// A copy without debugging information, some of which Debian's valgrind cannot read.
+  /// Returns a copy of a program without debugging information, some of which Debian's valgrind cannot read.
   private func stripped(_ program: String) throws -> String {
     let copy = guardian.folder.appending(path: "identityd-stripped").path
     let strip = Process()
@@ -53,7 +54,7 @@ extension LimitBenchmark {
     return copy
   }
 
-  /// The sum that callgrind wrote.
+  /// Returns the total that callgrind wrote.
   private func count(in file: String) throws -> Double {
     let text = try String(contentsOfFile: file, encoding: .utf8)
     guard let line = text.split(separator: "\n").last(where: { $0.hasPrefix("totals:") || $0.hasPrefix("summary:") }),

@@ -1,19 +1,19 @@
 import Foundation
 
-/// Two daemons, one with few items and one with many: what does the number of items cost?
+/// Two daemons, one with few items and one with many, which show the cost of the number of items.
 struct ItemsBenchmark {
-  /// One of the two.
+  /// One of the two daemons.
   private final class Side {
-    /// It runs.
+    /// The running daemon.
     let daemon: MeasuredServer
-    /// How many it has, or is to have.
+    /// The number of its items, also while it is being filled.
     let items: Int
-    /// The one over which it is measured.
+    /// The connection for all measurements.
     private(set) var connection: Connection
-    /// The same sequence for both.
+    /// The random numbers, which are the same for both daemons.
     private var generator = SplitMix(seed: 1)
 
-    /// Starts it.
+    /// Starts a daemon.
     init(_ daemon: MeasuredServer, items: Int) throws {
       self.daemon = daemon
       self.items = items
@@ -21,14 +21,14 @@ struct ItemsBenchmark {
       connection = try daemon.connect()
     }
 
-    /// Items at random, of those that it has.
+    /// Returns random items of the daemon.
     func items(_ count: Int) -> [SampleItem] {
       (0..<count).map { _ in SampleItem(number: Int.random(in: 0..<items, using: &generator)) }
     }
 
-    /// Ends it, and starts it with what it has.
+    /// Restarts the daemon with its stored state.
     ///
-    /// - Returns: how long the start took, in milliseconds.
+    /// - Returns: the duration of the start, in milliseconds.
     func restart() throws -> Double {
       try daemon.stop()
       let time = try daemon.start()
@@ -37,17 +37,17 @@ struct ItemsBenchmark {
     }
   }
 
-  /// What many items are compared with.
+  /// The number of items in the daemon with few.
   private static let few = 100
-  /// What the ratio of `item read` may be.
+  /// The highest allowed ratio for `item read`.
   private static let limit = 2.0
-  /// Requests that are on their way together where throughput is measured.
+  /// The number of requests that are sent together in measurements of throughput.
   private static let batch = 16
-  /// Changes that are on their way together: as many as the daemon takes of one connection.
+  /// The number of changes that are sent together: as many as the daemon accepts from one connection.
   private static let changes = 128
-  /// Lines that are sent in one piece while a daemon is filled.
+  /// The number of lines that are sent together while a daemon is filled.
   private static let window = 500
-  /// Starts with the state that is there: each takes a while.
+  /// The number of restarts with the stored state. Each takes a while.
   private static let restarts = 5
 
   private let options: Options
@@ -55,7 +55,7 @@ struct ItemsBenchmark {
   private let sizes: Pair<Int>
   private let sides: Pair<MeasuredServer>
 
-  /// Makes the daemons' folders. Nothing runs before ``run()``.
+  /// Creates the daemons' folders. No daemon runs before ``run()``.
   init(options: Options, guardian: Guardian) throws {
     self.options = options
     rounds = options.rounds(usual: 30, quick: 10)
@@ -71,7 +71,7 @@ struct ItemsBenchmark {
     sides = try sizes.map { _ in try MeasuredServer.identityd(settings: configuration, guardian: guardian) }
   }
 
-  /// Fills both, and measures them in turn.
+  /// Fills both daemons and measures them in turn.
   func run() throws -> Report {
     let sides = try Pair(
       usual: Side(self.sides.usual, items: sizes.usual), other: Side(self.sides.other, items: sizes.other))
@@ -91,7 +91,9 @@ struct ItemsBenchmark {
 
   // MARK: Filling
 
-  /// - Returns: items a second.
+  /// Fills a daemon.
+  ///
+  /// - Returns: the number of items per second.
   private func fill(_ side: Side) throws -> Double {
     let windows = stride(from: 0, to: side.items, by: Self.window).map { $0..<min($0 + Self.window, side.items) }
     var duration = Duration.zero
@@ -99,7 +101,7 @@ struct ItemsBenchmark {
     for window in windows {
       let lines = window.flatMap { SampleItem(number: $0).put }
       let started = ContinuousClock.now
-      // The next are there before the last are answered, so that the daemon never waits.
+      // The next lines are sent before the last replies are read, so that the daemon never waits.
       try side.connection.send(lines)
       if let underWay { try takeCreated(underWay.count, side.connection) }
       duration += ContinuousClock.now - started
@@ -116,9 +118,11 @@ struct ItemsBenchmark {
     try connection.check(Array(repeating: Array("OK created".utf8), count: count))
   }
 
-  // MARK: In turn
+  // MARK: Measurements
 
-  /// - Returns: what came of each round, of either side.
+  /// Measures both daemons in turn.
+  ///
+  /// - Returns: the numbers of each round, for each daemon.
   private func inTurn(
     _ sides: Pair<Side>, rounds: Int? = nil, warmUp: Int = 2, _ measure: (Side) throws -> [Double]
   ) throws -> Pair<[[Double]]> {
@@ -127,9 +131,9 @@ struct ItemsBenchmark {
     return Pair(usual: results[0], other: results[1])
   }
 
-  /// What is asserted: `item read`, one at a time and in batches.
+  /// Measures the figures with a limit: `item read`, one at a time and in batches.
   private func reads(_ sides: Pair<Side>) throws -> [Figure] {
-    // Where the kernel may choose, it has one daemon beside its client and the other on another processor.
+    // If the kernel chose, one daemon could be on the CPU of its client and the other on another CPU.
     let daemons = [sides.usual.daemon, sides.other.daemon]
     try Placement.together.apply(to: daemons)
     defer { try? Placement.anywhere.apply(to: daemons) }
@@ -142,7 +146,7 @@ struct ItemsBenchmark {
     ]
   }
 
-  /// What is only reported.
+  /// Measures the figures that are only reported.
   private func others(_ sides: Pair<Side>) throws -> [Figure] {
     let byKey = try inTurn(sides) { try times($0, 100, { $0.findByKey }, { $0.answerToFind }) }
     let byAttribute = try inTurn(sides) {
@@ -170,7 +174,9 @@ struct ItemsBenchmark {
     ]
   }
 
-  /// One request after the other about items at random.
+  /// Sends requests about random items, one at a time.
+  ///
+  /// - Returns: the time of each request, in microseconds.
   private func times(
     _ side: Side, _ count: Int, _ request: (SampleItem) -> [UInt8],
     _ answer: (SampleItem) -> [[UInt8]]
@@ -183,9 +189,9 @@ struct ItemsBenchmark {
     }
   }
 
-  /// One batch of requests about items at random after the other.
+  /// Sends batches of requests about random items, one batch at a time.
   ///
-  /// - Returns: requests a second.
+  /// - Returns: the number of requests per second.
   private func rate(
     _ side: Side, batches: Int, of size: Int, _ request: (SampleItem) -> [UInt8],
     _ answer: (SampleItem) -> [UInt8]
@@ -200,13 +206,13 @@ struct ItemsBenchmark {
     return [Double(batches * size) / (total / 1e6)]
   }
 
-  // MARK: Restarting
+  // MARK: Restarts
 
-  /// From exec to the first answer, with the state that is there.
+  /// Measures the time from exec to the first answer, with the stored state.
   private func restart(_ sides: Pair<Side>) throws -> [Figure] {
     let times = try inTurn(sides, rounds: Self.restarts, warmUp: 0) { side in
       let time = try side.restart()
-      // It is not only alive: it has the items.
+      // The daemon must not only run, but also have the items.
       for item in side.items(10) {
         try side.connection.ask(item.read, replies: 1)
         try side.connection.check([item.answerToRead])

@@ -1,39 +1,39 @@
 import Foundation
 
-/// What identityd answers with, for the others to answer with as many bytes.
+/// Sample answers of identityd. The other servers answer with as many bytes.
 struct Answers {
-  /// To `get device`, without the end of its line.
+  /// The answer to `get device`, without its line feed.
   let text: String
-  /// What subscribers receive of a change, without the end of its line.
+  /// The line that subscribers receive for a change, without its line feed.
   let event: String
 
-  /// The question that is asked most.
+  /// The request that is measured most.
   var read: Question { Question("get device\n", reply: text + "\n") }
 }
 
-/// What a server understands: the same questions, each in its own words.
+/// The protocol of a server. All servers get the same requests, each in its own protocol.
 enum Language {
-  /// identityd's own, which the limit answers as well.
+  /// The protocol of identityd, which the limit server speaks too.
   case lines
   /// RESP, version 2.
   case redis
-  /// Its text protocol.
+  /// The text protocol of memcached.
   case memcached
-  /// A byte.
+  /// Requests of one byte.
   case uuidd
   /// MQTT 3.1.1.
   case mqtt
   /// D-Bus, to a service behind a bus.
   case dbus
 
-  /// UUIDD_OP_RANDOM_UUID: answered with a length of 16, and the UUID.
+  /// UUIDD_OP_RANDOM_UUID. The reply is the length 16 and the UUID.
   static let randomUUID = Question([3], reply: [16, 0, 0, 0] + Array(repeating: 0, count: 16), varyingEnd: 16)
-  /// A token of 32 bytes that is never twice the same.
+  /// A token of 32 bytes that is never the same twice.
   private static let token = "token-of-the-bench--" + Question.varying
 
-  /// A small value that is there already; nil where there is nothing like it.
+  /// Returns the question for a small value that is stored already. Nil if the server has nothing comparable.
   ///
-  /// - Parameter server: it is told the value first, where it takes values.
+  /// - Parameter server: gets the value first, if it stores values.
   func read(_ answers: Answers, on server: MeasuredServer) throws -> Question? {
     let value = Array(answers.text.utf8)
     switch self {
@@ -46,17 +46,17 @@ enum Language {
       return Question("get device\r\n", reply: "VALUE device 0 \(value.count)\r\n\(answers.text)\r\nEND\r\n")
     case .uuidd: return Self.randomUUID
     case .dbus:
-      // The service was told its answer when it was started.
+      // The service got its answer at its start.
       let reply = try Question.answer(to: DBus.get, greeting: greeting(of: server), from: server)
       return Question(DBus.get, reply: reply, varyingEnd: reply.count - DBus.same)
     case .mqtt: return nil
     }
   }
 
-  /// A value of 32 bytes takes the place of the last one, under a key of its own for each connection; nil where there is
-  /// nothing like it.
+  /// Returns the question that replaces a value of 32 bytes, with a separate key for each connection. Nil if the server
+  /// has nothing comparable.
   ///
-  /// - Parameter connections: for so many keys there is a value before.
+  /// - Parameter connections: the number of keys. identityd gets a first value for each key.
   func change(connections: Int, on server: MeasuredServer) throws -> Question? {
     switch self {
     case .lines:
@@ -75,7 +75,7 @@ enum Language {
     }
   }
 
-  /// identityd answers otherwise where there was no token before.
+  /// Stores the first tokens, because identityd answers otherwise if there was no token before.
   private func firstTokens(_ connections: Int, _ server: MeasuredServer) throws {
     let first = Self.token.replacing(Question.varying, with: "first-token-")
     let lines = (0..<connections).map { "token put bench\(String(format: "%03d", $0)) \(first)\n" }.joined()
@@ -91,18 +91,18 @@ enum Language {
 
 /// Requests to Redis.
 enum Redis {
-  /// A request of some words.
+  /// Returns a request of some words.
   static func request(_ words: String...) -> [UInt8] {
     Array("*\(words.count)\r\n".utf8) + words.flatMap { bulk(Array($0.utf8)) }
   }
 
-  /// A value of known length.
+  /// Returns a value that begins with its length.
   static func bulk(_ bytes: [UInt8]) -> [UInt8] { Array("$\(bytes.count)\r\n".utf8) + bytes + Array("\r\n".utf8) }
 }
 
 /// Packets to and from an MQTT broker.
 enum MQTT {
-  /// CONNECT: version 3.1.1, a clean session, no time after which it is over, and the broker chooses the name.
+  /// CONNECT: version 3.1.1, a clean session, no keep-alive, and a client ID that the broker chooses.
   static let connect = packet(0x10, text("MQTT") + [4, 2, 0, 0] + text(""))
   /// CONNACK: accepted.
   static let connected: [UInt8] = [0x20, 2, 0, 0]
@@ -111,7 +111,7 @@ enum MQTT {
   /// SUBACK: at most once.
   static let subscribed: [UInt8] = [0x90, 3, 0, 1, 0]
 
-  /// PUBLISH on that topic, at most once: nothing answers it, and subscribers receive the same bytes.
+  /// PUBLISH on that topic, at most once. There is no reply, and subscribers receive the same bytes.
   static func publish(_ content: [UInt8]) -> [UInt8] { packet(0x30, text("bench") + content) }
 
   private static func text(_ text: String) -> [UInt8] { [0, UInt8(text.utf8.count)] + Array(text.utf8) }

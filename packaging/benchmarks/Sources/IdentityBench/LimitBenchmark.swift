@@ -2,29 +2,29 @@ import CBench
 import Foundation
 import LinuxSystem
 
-/// How close to the machine's limit, and how far ahead of what else there is?
+/// Measures how close identityd is to the machine's limit, and how it compares with other servers.
 ///
-/// All servers are asked over Unix sockets by the one generator, in rounds in which each has its turn.
+/// One generator sends requests to all servers over Unix sockets, in rounds in which each server has its turn.
 struct LimitBenchmark {
-  /// So many apps are stored where a start is timed.
+  /// The number of stored apps when a start is timed.
   static let apps = 10_000
-  /// The first user whose app is one of them.
+  /// The first user with such an app.
   static let firstUser: UInt32 = 1_000_000
-  /// Connections where there are many.
+  /// The number of connections in rows with many connections.
   static let connections = 50
-  /// Connections that wait for events, or for nothing.
+  /// The number of connections that wait for events, or stay idle.
   static let waiting = 10_000
 
   let options: Options
   let guardian: Guardian
-  /// How often each has its turn.
+  /// The number of rounds.
   var rounds: Int { options.rounds(usual: 15, quick: 5) }
-  /// How long one turn takes, in seconds.
+  /// The duration of one turn, in seconds.
   var slice: Double { options.isQuick ? 0.05 : 0.1 }
-  /// How long one turn takes where the disk is waited for.
+  /// The duration of one turn with waits for the disk, in seconds.
   var durableSlice: Double { options.isQuick ? 0.1 : 0.4 }
 
-  /// Measures one row after the other.
+  /// Measures all rows, one after the other.
   func run() throws -> Comparison {
     guard geteuid() == 0 else { throw Failure("apps of many users, and that many descriptors, take root") }
     try Self.allowDescriptors()
@@ -43,19 +43,22 @@ struct LimitBenchmark {
       benchmark: "limit", style: .bars, rounds: rounds, servers: guardian.started, rows: rows)
   }
 
-  /// Has this program, and the servers it starts, open as many as there are connections at most, and some more.
+  /// Raises the limit on descriptors for this program and the servers that it starts, above the highest
+  /// number of connections.
   static func allowDescriptors() throws {
     try succeed("raising the number of descriptors") { bench_allow_descriptors(12_000) }
   }
 
-  /// Those of them that are installed, started.
+  /// Starts the installed servers, and returns them.
   func started(_ servers: [MeasuredServer?]) throws -> [MeasuredServer] {
     let servers = servers.compactMap(\.self)
     for server in servers where server.process == 0 { try server.start() }
     return servers
   }
 
-  /// What came of each round, of each server: of the numbers of a round the one in that place.
+  /// Returns a row with the numbers of each round, for each server.
+  ///
+  /// - Parameter place: the index of the number among those of a round.
   func row(
     _ name: String, _ unit: Row.Unit, _ names: [String], _ results: [[[Double]]], place: Int = 0, base: String? = nil,
     target: Target? = nil, remark: String? = nil
@@ -66,7 +69,7 @@ struct LimitBenchmark {
 }
 
 extension Answers {
-  /// Asks for them.
+  /// Asks identityd for the sample answers.
   init(asking server: MeasuredServer) throws {
     let reply = try Question("get device\n", asking: server).reply
     text = String(decoding: reply.dropLast(), as: UTF8.self)

@@ -1,19 +1,19 @@
 import Foundation
 
-/// The machine that was measured: what a figure without a ratio means nothing without.
+/// The measured machine. Without it, a figure that is not a ratio means nothing.
 struct Machine: Encodable {
-  /// The model of its processors.
+  /// The model of the processors.
   let processor: String
-  /// How many there are.
+  /// The number of processors.
   let processors: Int
-  /// Whether another machine plays it.
+  /// Whether the machine is a virtual one.
   let isVirtual: Bool
-  /// Its kernel.
+  /// The release of the kernel.
   let kernel: String
-  /// The file system of the state, and what it is on.
+  /// The file system of the state, and its device.
   let fileSystem: String
 
-  /// Looks at the machine, and at the folder of the state.
+  /// Inspects the machine and the folder of the state.
   init(state folder: URL) {
     let cpu = Self.lines("/proc/cpuinfo")
     func field(_ name: String) -> String? {
@@ -23,14 +23,14 @@ struct Machine: Encodable {
     processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
     isVirtual = field("flags")?.split(separator: " ").contains("hypervisor") ?? false
     kernel = Self.lines("/proc/sys/kernel/osrelease").first ?? "unknown"
-    // The innermost of the mounts that the folder is below; the last of several in one place is the one seen.
+    // Finds the innermost mount above the folder. Of several mounts at one place, the last is visible.
     let mounts = Self.lines("/proc/self/mounts").map { $0.split(separator: " ").map(String.init) }
     let below = mounts.filter { $0.count > 2 && (folder.path + "/").hasPrefix($0[1] == "/" ? "/" : $0[1] + "/") }
     let longest = below.map(\.[1].count).max()
     fileSystem = below.last { $0[1].count == longest }.map { "\($0[2]) on \($0[0])" } ?? "unknown"
   }
 
-  /// In one line.
+  /// The machine in one line.
   var text: String {
     "\(processor), \(processors) processors\(isVirtual ? ", virtual" : ""); Linux \(kernel); state on \(fileSystem)"
   }
@@ -40,32 +40,32 @@ struct Machine: Encodable {
   }
 }
 
-/// What a benchmark found, whatever it compares.
+/// The findings of a benchmark.
 protocol Findings: Encodable, SendableMetatype {
-  /// The benchmark's name.
+  /// The name of the benchmark.
   var benchmark: String { get }
-  /// For people.
+  /// The findings for people.
   var text: String { get }
-  /// Whether everything asserted holds.
+  /// Whether every asserted limit holds.
   var isWithinLimits: Bool { get }
-  /// A drawing of it, where there is one.
+  /// Returns a drawing of the findings. Nil if there is none.
   func drawing(on machine: Machine) -> Drawing?
-  /// The same of several runs, each number the median of theirs.
+  /// Returns the findings of several runs as one, with the median of each number.
   static func median(of runs: [Self]) -> Self
 }
 
-/// All that came of a run.
+/// The complete result of a run of this program.
 struct Document: Encodable {
-  /// Where it was.
+  /// The measured machine.
   let machine: Machine
-  /// What each benchmark found.
+  /// The findings of each benchmark.
   let reports: [any Findings]
 
   private enum Keys: CodingKey {
     case machine, reports
   }
 
-  /// Writes the findings as what they are.
+  /// Encodes each finding with its own type.
   func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Keys.self)
     try container.encode(machine, forKey: .machine)
@@ -73,7 +73,7 @@ struct Document: Encodable {
     for report in reports { try report.encode(to: list.superEncoder()) }
   }
 
-  /// As one JSON document.
+  /// Returns the result as one JSON document.
   func json() throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -82,6 +82,6 @@ struct Document: Encodable {
     return String(decoding: try encoder.encode(self), as: UTF8.self) + "\n"
   }
 
-  /// For people.
+  /// The result for people.
   var text: String { ([machine.text + "\n"] + reports.map(\.text)).joined(separator: "\n") }
 }

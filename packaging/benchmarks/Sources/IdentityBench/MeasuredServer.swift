@@ -2,34 +2,34 @@ import CBench
 import Foundation
 import LinuxSystem
 
-/// A server with a socket, a log and a state of its own.
+/// A server with its own socket, log and state.
 final class MeasuredServer {
-  /// What it is called in the report.
+  /// The name in the report.
   let name: String
-  /// Where it listens.
+  /// The path of the socket.
   let socket: String
-  /// Whatever it writes is in here.
+  /// The folder for everything that the server writes.
   let folder: URL
-  /// How it is started.
+  /// The program and its arguments.
   let arguments: [String]
-  /// What else it is told, in a file.
+  /// The content of the configuration file.
   let configuration: String
-  /// What it understands.
+  /// The protocol of the server.
   let language: Language
-  /// What it is asked to see whether it runs.
+  /// The question that shows whether the server runs.
   let greeting: Question
   private let guardian: Guardian
-  /// Its number while it runs.
+  /// The process ID. 0 while the server does not run.
   private(set) var process: Int32 = 0
-  /// Its own, and those of the processes that it has started by itself.
+  /// The process IDs of the server and of the processes that it has started itself.
   private(set) var processes: [Int32] = []
   private var log: String { folder.appending(path: "log").path }
 
-  /// Makes its folder. Nothing runs before ``start(asking:)``.
+  /// Creates the folder of a server. Nothing runs before ``start(asking:)``.
   ///
   /// - Parameters:
-  ///   - configuration: what stands in its configuration, from its folder.
-  ///   - arguments: the program and its arguments, from its folder.
+  ///   - configuration: returns the content of the configuration for a folder.
+  ///   - arguments: returns the program and its arguments for a folder.
   init(
     _ name: String, _ language: Language, guardian: Guardian, greeting: Question,
     configuration: (URL) -> String = { _ in "" }, arguments: (URL) -> [String]
@@ -38,7 +38,7 @@ final class MeasuredServer {
     self.guardian = guardian
     self.language = language
     self.greeting = greeting
-    // The path of a socket is short.
+    // The path of a socket must be short.
     folder = guardian.folder.appending(path: "\(guardian.next())")
     socket = Self.socket(in: folder)
     self.configuration = configuration(folder)
@@ -47,15 +47,15 @@ final class MeasuredServer {
     try Data(self.configuration.utf8).write(to: Self.configurationFile(in: folder))
   }
 
-  /// Where a server listens whose folder is this.
+  /// Returns the socket of a server with this folder.
   static func socket(in folder: URL) -> String { folder.appending(path: "socket").path }
 
-  /// Where its configuration stands.
+  /// Returns the configuration file of a server with this folder.
   static func configurationFile(in folder: URL) -> URL { folder.appending(path: "configuration") }
 
-  /// Starts it, and waits until it answers.
+  /// Starts the server and waits until it answers.
   ///
-  /// - Returns: how long that took, from before the program's start to the answer, in milliseconds.
+  /// - Returns: the time from before the start of the program to the answer, in milliseconds.
   @discardableResult
   func start(asking question: Question? = nil) throws -> Double {
     try Placement.anywhere.apply(to: [])
@@ -70,17 +70,18 @@ final class MeasuredServer {
     } catch { throw Failure("\(error): \(lastWords)") }
   }
 
-  /// Ends it as the service manager does, and waits for that.
+  /// Stops the server as the service manager does, and waits for its exit.
   func stop() throws {
     var status: Int32 = 0
     try succeed("ending \(name)") { unsafe bench_stop(process, SIGTERM, &status) }
-    // As wait(2) has it: the signal, or the status of the exit one byte further.
+    // The status as from wait(2): the signal, or the exit status one byte higher.
     guard status == 0 || status == SIGTERM else { throw Failure("\(name) ended with \(status): \(lastWords)") }
     process = 0
     processes = []
   }
 
-  /// Those whose parent it is (proc(5): the second field behind the name, which stands in brackets).
+  /// Returns the children of a process. In proc(5) the parent is the second field after the name, which
+  /// is in parentheses.
   private static func children(of parent: Int32) -> [Int32] {
     let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     return all.compactMap { Int32($0) }.filter { process in
@@ -90,10 +91,10 @@ final class MeasuredServer {
     }
   }
 
-  /// A fresh connection.
+  /// Opens a new connection.
   func connect() throws -> Connection { try Connection(to: socket) }
 
-  /// How long its threads have run, in microseconds.
+  /// Returns the time for which the server's threads have run, in microseconds.
   func processorTime() throws -> Double {
     try processes.reduce(0) { sum, process in
       var nanoseconds: UInt64 = 0
@@ -102,13 +103,13 @@ final class MeasuredServer {
     }
   }
 
-  /// The most memory that it ever had since its start (`VmHWM`, proc(5)), in bytes.
+  /// Returns the peak memory since the start (`VmHWM`, proc(5)), in bytes.
   func peakMemory() throws -> Int { try memory("VmHWM", in: "status") }
 
-  /// The memory it has: its share of all it maps, in bytes.
+  /// Returns the server's proportional share of all its mapped memory, in bytes.
   func proportionalMemory() throws -> Int { try memory("Pss", in: "smaps_rollup") }
 
-  /// The memory that is its own and was written to, in bytes.
+  /// Returns the server's private memory that was written to, in bytes.
   func privateMemory() throws -> Int { try memory("Private_Dirty", in: "smaps_rollup") }
 
   private func memory(_ field: String, in file: String) throws -> Int {
@@ -120,30 +121,30 @@ final class MeasuredServer {
     return kibibytes * 1_024
   }
 
-  /// The end of its log.
+  /// The end of the log.
   private var lastWords: Substring { ((try? String(contentsOfFile: log, encoding: .utf8)) ?? "").suffix(2_000) }
 }
 
-/// On which processors a server and the one that asks it run.
+/// The CPUs on which a client and the servers run.
 enum Placement {
-  /// Both on one.
+  /// Client and server on one CPU.
   case together
-  /// The one that asks and the first thread of the server, which serves, on one; other threads of the server anywhere.
+  /// The client and the server's first thread, which serves, on one CPU. Other threads of the server are on any CPU.
   case served
-  /// The one that asks on one, the server on the others.
+  /// The client on one CPU, the server on the others.
   case apart
-  /// Wherever the kernel puts them.
+  /// Client and server on any CPU that the kernel chooses.
   case anywhere
 
-  /// All processors, as a mask.
+  /// All CPUs, as a mask.
   private static var all: UInt64 {
     let processors = min(64, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
     return processors == 64 ? .max : 1 << UInt64(processors) - 1
   }
-  /// Those on which nobody asks who is alone on one, as a mask; where there is but one, that.
+  /// All CPUs except CPU 0, which a client may have alone, as a mask. On a machine with one CPU, that CPU.
   static var others: UInt64 { all > 1 ? all & ~1 : all }
 
-  /// Moves the servers, and the thread that calls.
+  /// Moves the servers and the calling thread.
   func apply(to servers: [MeasuredServer]) throws {
     let all = Self.all
     let masks: (asking: UInt64, serving: UInt64) =

@@ -1,17 +1,18 @@
 import Foundation
 
-/// What the servers keep in memory while nothing happens.
+/// The memory of idle servers.
 extension LimitBenchmark {
-  /// All rows of it.
+  /// Measures all rows about memory.
   func memory(_ answers: Answers) throws -> [Row] {
     Program.say("memory")
     return try rest(answers) + [idle(answers)]
   }
 
-  /// How long a server has to come to rest, in microseconds: Redis gives the room of a connection back after two seconds.
+  /// Returns the time in which a server becomes idle, in microseconds. Redis frees the memory of a connection
+  /// after two seconds.
   private static func rest(_ language: Language) -> UInt32 { language == .redis ? 3_500_000 : 1_000_000 }
 
-  /// Fresh ones, each with its own configuration for usual numbers of connections.
+  /// Measures new servers, each with its own configuration for a usual number of connections.
   private func rest(_ answers: Answers) throws -> [Row] {
     let servers = try started([
       .limit(answers, guardian: guardian), .identityd(guardian: guardian), .redis(guardian: guardian),
@@ -29,14 +30,14 @@ extension LimitBenchmark {
     ]
   }
 
-  /// What each connection adds that has asked once.
+  /// Measures the memory that each connection adds after one request.
   private func idle(_ answers: Answers) throws -> Row {
     let servers = try started([
       .limit(answers, guardian: guardian), .identityd(settings: MeasuredServer.manyConnections, guardian: guardian),
       .redis(guardian: guardian), .memcached(guardian: guardian), .mosquitto(guardian: guardian),
     ])
     defer { for server in servers { try? server.stop() } }
-    // The first connection makes what all share.
+    // The first connection allocates memory that all connections share.
     let questions = try servers.map { server in
       switch server.language {
       case .lines: try Question("get device\n", asking: server)

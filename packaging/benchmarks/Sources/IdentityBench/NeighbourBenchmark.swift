@@ -1,22 +1,22 @@
 import Foundation
 
-/// What does a hostile user cost another one?
+/// Measures the cost of a hostile user to another user.
 ///
-/// Two users of one daemon: the one asks now and then and takes the time; the other attacks at full speed, in each of the
-/// ways there are. Neither is root.
+/// Two users share one daemon. One sends a request now and then and measures the time. The other attacks at full speed,
+/// in each of the ways of ``Attack/Kind``. Neither is root.
 struct NeighbourBenchmark {
-  /// What the 99th percentile beside an attack may be, compared with none.
+  /// The highest allowed ratio of the 99th percentile beside an attack to that without one.
   private static let limit = 2.0
   private static let quietUser: UInt32 = 65_001
   private static let hostileUser: UInt32 = 65_002
-  /// The first of the users that are subordinate to the hostile one.
+  /// The first of the users that are subordinate to the hostile user.
   private static let firstSubordinate: UInt32 = 200_000
-  /// Requests of the quiet user in each round.
+  /// The number of requests of the quiet user in each round.
   private static let requests = 300
-  /// How long an attack has before anything is measured, in microseconds.
+  /// The time between the start of an attack and the measurement, in microseconds.
   private static let approach: UInt32 = 700_000
 
-  /// How often each attack is made: a round takes as long as ten of others.
+  /// The number of rounds for each attack. Each round takes as long as ten rounds of other benchmarks.
   private let rounds: Int
   private let guardian: Guardian
 
@@ -41,7 +41,7 @@ struct NeighbourBenchmark {
     var reads = Pair<[Double]>(usual: [], other: [])
     var changes = reads
     for _ in 0..<rounds {
-      // A new one each time: one that was attacked is still busy with what the last attack has sent.
+      // Each round has a new daemon, because the last one is still busy with the requests of the last attack.
       let daemon = try MeasuredServer.identityd(
         settings: "[Log]\nLevel=err\n", guardian: guardian, wrapper: try wrapper(kind))
       try daemon.start()
@@ -49,8 +49,8 @@ struct NeighbourBenchmark {
       changes.usual += try times(Self.change, daemon)
       let users = kind.users == 1 ? [Self.hostileUser] : (0..<kind.users).map { Self.firstSubordinate + $0 }
       let attackers = users.map { Part.process(as: $0, "attack", daemon.socket, kind.rawValue) }
-      // The start of a program keeps a processor in the kernel for milliseconds, which is no work of the daemon's: all of
-      // them have started before anything is measured.
+      // The start of a program keeps a CPU in the kernel for milliseconds, which is not the daemon's work. All
+      // attackers have started before the measurement.
       let outputs = attackers.map { _ in Pipe() }
       for (attacker, output) in zip(attackers, outputs) {
         attacker.standardOutput = output
@@ -79,9 +79,11 @@ struct NeighbourBenchmark {
     ]
   }
 
-  /// Starts the daemon with a file of subordinate users of its own, where the attack takes some, and with the highest
-  /// priority: 300 processes together have as much of a processor as the daemon, even under SCHED_IDLE. As a service, the
-  /// daemon has a control group with as much as that of all users' processes.
+  /// Returns the command that starts the daemon. For an attack with subordinate users, it gives the daemon its own file
+  /// of subordinate users and the highest priority.
+  ///
+  /// 300 processes together get as much of a CPU as the daemon, even under SCHED_IDLE. The daemon as a service has a
+  /// control group, which gets as much as the group of all users' processes.
   private func wrapper(_ kind: Attack.Kind) throws -> [String] {
     guard kind.users > 1 else { return [] }
     let file = guardian.folder.appending(path: "subuid").path

@@ -2,12 +2,12 @@ import LinuxSystem
 
 /// The command line of `IdentityBench`.
 struct Options {
-  /// Items of the larger of two daemons: `ItemsPerApp=` can be no more.
+  /// The allowed numbers of items in the larger daemon. `ItemsPerApp=` allows no more.
   private static let itemsAllowed = 1_000...1_000_000
-  /// Fewer rounds say nothing on a machine that does something else too.
+  /// The allowed numbers of rounds. Fewer prove nothing on a machine with other work.
   private static let roundsAllowed = 10...1_000
 
-  /// What there is, as getopt reads it and as `--help` shows it.
+  /// All options, as getopt reads them and `--help` shows them.
   static let known: [CommandLine.Option] = [
     .init("items", value: "N", "Have the benchmark items compare 100 items with N; 100000 where it is not given."),
     .init("rounds", value: "N", "Measure N times in turn, at least 10; as a benchmark needs where it is not given."),
@@ -18,23 +18,23 @@ struct Options {
     .init("help", "Show this help, and end."),
   ]
 
-  /// The benchmarks named; none for all.
+  /// The named benchmarks. Empty for all.
   let benchmarks: [String]
-  /// Items of the larger daemon.
+  /// The number of items in the larger daemon.
   let items: Int
-  /// Whether less is enough.
+  /// Whether to measure less.
   let isQuick: Bool
-  /// Where drawings go; nil for nowhere.
+  /// The folder for drawings. Nil for no drawings.
   let drawings: String?
   private let rounds: Int?
-  /// How often everything is done.
+  /// The number of runs of everything.
   let runs: Int
-  /// Whether the figures are for programs.
+  /// Whether to write JSON.
   let isJSON: Bool
-  /// Whether nothing is to be measured.
+  /// Whether to show the help and measure nothing.
   let showsHelp: Bool
 
-  /// Reads the arguments, the program's own name not among them.
+  /// Parses the arguments without the name of the program.
   init(_ arguments: [String]) throws(CommandLine.UsageError) {
     let line = try CommandLine(arguments, Self.known)
     benchmarks = line.words
@@ -47,7 +47,7 @@ struct Options {
     showsHelp = line.options["help"] != nil
   }
 
-  /// How often a benchmark measures each side that usually does so often.
+  /// Returns the number of rounds for a benchmark with these default numbers.
   func rounds(usual: Int, quick: Int) -> Int { rounds ?? (isQuick ? quick : usual) }
 
   private static func number(

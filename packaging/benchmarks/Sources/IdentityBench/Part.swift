@@ -1,7 +1,7 @@
 import Foundation
 import LinuxSystem
 
-/// What this program is started as by itself: one of the users of a daemon that is measured.
+/// A user of a measured daemon. The program starts itself for each such part.
 ///
 ///     IdentityBench as-user UID ask SOCKET COUNT REQUEST
 ///     IdentityBench as-user UID attack SOCKET KIND
@@ -10,7 +10,7 @@ struct Part {
   private let act: (String) throws -> Void
   private let socket: String
 
-  /// Reads the arguments; nil where they are those of somebody else.
+  /// Parses the arguments. Nil if they are not those of a part.
   init?(_ arguments: [String]) throws {
     guard arguments.first == "as-user" else { return nil }
     guard arguments.count >= 5, let user = UInt32(arguments[1]) else { throw Failure("\(arguments)") }
@@ -28,7 +28,7 @@ struct Part {
     }
   }
 
-  /// Becomes that user, and does what it does.
+  /// Switches to the user and plays its part.
   func play() throws {
     guard setgroups(0, nil) == 0, setgid(user) == 0, setuid(user) == 0 else {
       throw Failure("cannot become user \(user): \(unsafe String(cString: strerror(errno)))")
@@ -36,11 +36,11 @@ struct Part {
     try act(socket)
   }
 
-  /// A process that plays a part.
+  /// Returns a process that plays a part.
   ///
-  /// Who gets a processor is the kernel's to decide, not the daemon's. So the one that takes the time gets it at once
-  /// (SCHED_FIFO), and the one that attacks has another processor, beside the daemon, as far as the daemon leaves it
-  /// (SCHED_IDLE): that is enough to keep the daemon busy.
+  /// The kernel, not the daemon, schedules processes. So the measuring process gets its CPU at once (SCHED_FIFO). An
+  /// attacking process is on another CPU, together with the daemon, and gets the time that the daemon leaves
+  /// (SCHED_IDLE). That time is enough to keep the daemon busy.
   static func process(as user: UInt32, _ words: String...) -> Process {
     let isTimed = words.first == "ask"
     let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
@@ -55,23 +55,24 @@ struct Part {
   }
 }
 
-/// A user that asks now and then, and takes the time.
+/// A user that sends a request now and then and measures the time.
 struct QuietUser {
-  /// How long it rests between two requests, in microseconds: a daemon that is never idle would flatter the quiet side.
+  /// The pause between two requests, in microseconds. Without it the daemon would never be idle, and the quiet side
+  /// would look too good.
   private static let rest: UInt32 = 300
 
   private let connection: Connection
   private let request: [UInt8]
 
-  /// Connects.
+  /// Connects to a daemon.
   init(socket: String, request: String) throws {
     connection = try Connection(to: socket)
     self.request = Array("\(request)\n".utf8)
   }
 
-  /// Writes how long each answer took, in microseconds, a line each.
+  /// Writes the time of each answer, in microseconds, one per line.
   ///
-  /// - Throws: where a single one is refused.
+  /// - Throws: if any request is refused.
   func ask(_ count: Int) throws {
     var times: [Double] = []
     for number in -50..<count {

@@ -1,15 +1,15 @@
 import Foundation
 import LinuxSystem
 
-/// The benchmarks: each starts daemons of its own, and asserts nothing but a ratio within one run.
+/// The benchmarks. Each starts its own daemons, and asserts nothing but ratios within one run.
 enum Program {
-  /// How it ends; a signal ends it as well, and its daemons with it.
+  /// The exit status. A signal ends this program too, and its daemons with it.
   enum ExitStatus {
     /// Every ratio is within its limit.
     static let success: Int32 = 0
-    /// A ratio is not.
+    /// A ratio exceeds its limit.
     static let tooSlow: Int32 = 1
-    /// Something could not be measured.
+    /// A measurement failed.
     static let failure: Int32 = 2
     /// The command line is wrong (`EX_USAGE`).
     static let usage: Int32 = 64
@@ -17,11 +17,11 @@ enum Program {
 
   /// A benchmark that can be named on the command line.
   private struct Benchmark: Sendable {
-    /// The word for it.
+    /// The name on the command line.
     let name: String
-    /// What it asserts, in one line.
+    /// The assertion in one line.
     let summary: String
-    /// Starts what it needs, and measures, as often as it is to.
+    /// Starts the servers and measures, as often as the options say.
     let run: @Sendable (Options) throws -> any Findings
 
     init<Found: Findings>(
@@ -41,7 +41,7 @@ enum Program {
     }
   }
 
-  /// All of them, in the order in which they run where none is named.
+  /// All benchmarks, in the order in which they run by default.
   private static let benchmarks = [
     Benchmark(
       name: "limit", summary: "How close to the machine's limit, and beside other servers; each row has a target."
@@ -121,15 +121,15 @@ enum Program {
       """
   }
 
-  /// Says something on standard error: what it is doing, or why it cannot.
+  /// Writes to standard error: the present step, or the reason for a failure.
   static func say(_ text: String) { StandardStream.error.write("IdentityBench: \(text)\n") }
 }
 
-/// Why something could not be measured.
+/// The reason why a measurement failed.
 struct Failure: Error, CustomStringConvertible {
-  /// What went wrong.
+  /// A description of the fault.
   let description: String
 
-  /// Says what went wrong.
+  /// Creates a failure with a description of the fault.
   init(_ description: String) { self.description = description }
 }

@@ -2,41 +2,41 @@ import CBench
 import Foundation
 import LinuxSystem
 
-/// A request, and what it is answered with.
+/// A request and its reply.
 struct Question {
-  /// Where these stand in a request there are digits instead that no two requests share.
+  /// A placeholder in a request for digits that no two requests share.
   static let varying = "000000000000"
-  /// Where these stand in a request there is the number of its connection instead.
+  /// A placeholder in a request for the number of its connection.
   static let key = "KKK"
 
-  /// What is sent.
+  /// The request.
   var request: [UInt8]
-  /// What comes back.
+  /// The reply.
   var reply: [UInt8]
-  /// How many bytes at the end of the reply differ from one time to the next.
+  /// The number of bytes at the end of the reply that differ each time.
   var varyingEnd = 0
 
-  /// Puts a question together whose answer is known.
+  /// Creates a question with a known reply.
   init(_ request: String, reply: String) {
     self.request = Array(request.utf8)
     self.reply = Array(reply.utf8)
   }
 
-  /// The same for bytes.
+  /// Creates a question of bytes with a known reply.
   init(_ request: [UInt8], reply: [UInt8], varyingEnd: Int = 0) {
     self.request = request
     self.reply = reply
     self.varyingEnd = varyingEnd
   }
 
-  /// Asks once for the answer: what comes, and what comes within 50 ms of that.
+  /// Sends the request once to get the reply, which ends when nothing more comes within 50 ms.
   init(_ request: String, asking server: MeasuredServer, varyingEnd: Int = 0) throws {
     self.request = Array(request.utf8)
     self.varyingEnd = varyingEnd
     reply = try Self.answer(to: self.request, from: server)
   }
 
-  /// What comes back at once.
+  /// Sends a request on a new connection and returns its reply.
   static func answer(
     to request: [UInt8], greeting: Exchange = Exchange(), from server: MeasuredServer
   ) throws -> [UInt8] {
@@ -49,7 +49,7 @@ struct Question {
     return try readAll(from: socket)
   }
 
-  /// What comes, and what comes within 50 ms of that.
+  /// Reads until nothing more comes within 50 ms.
   static func readAll(from socket: borrowing Descriptor) throws -> [UInt8] {
     var all: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 4_096)
@@ -64,32 +64,32 @@ struct Question {
     return all
   }
 
-  /// The same with what a connection says before it, all in one.
+  /// Returns the question with the greeting of a connection before it, sent together.
   func behind(_ greeting: Exchange) -> Question {
     guard !greeting.request.isEmpty else { return self }
     let all = greeting.reply + reply
     return Question(greeting.request + request, reply: all, varyingEnd: all.count - greeting.replySame)
   }
 
-  /// Where some bytes stand in the request; nil where they do not.
+  /// Returns the position of a text in the request. Nil if the request does not contain it.
   func place(of text: String) -> Int? {
     let bytes = Array(text.utf8)
     return request.indices.first { request[$0...].starts(with: bytes) }
   }
 }
 
-/// What came of asking for a while.
+/// The results of requests over a period of time.
 struct Slice {
-  /// How many were answered in a second.
+  /// The number of replies per second.
   let perSecond: Double
-  /// The median of the times from a request, or from those sent together, to the last answer, in microseconds.
+  /// The median time from a request, or from requests sent together, to the last reply, in microseconds.
   let microseconds: Double
-  /// The median of those times by time: half of all the time goes into shorter ones.
+  /// The median of these times weighted by duration: half of the total time is spent in shorter ones. In microseconds.
   let microsecondsByTime: Double
-  /// How many were answered.
+  /// The number of replies.
   let requests: Double
 
-  /// Takes the numbers over.
+  /// Converts the numbers from C.
   init(_ slice: bench_slice) {
     requests = Double(slice.requests)
     perSecond = requests / (Double(slice.nanoseconds) / 1e9)
@@ -98,19 +98,19 @@ struct Slice {
   }
 }
 
-/// Connections that ask one question over and over, and compare each answer with the one that is expected.
+/// Connections that send one request over and over, and compare each reply with the expected one.
 @safe
 final class Generator {
   private let client: OpaquePointer
   private let name: String
 
-  /// Connects, and asks once over each connection.
+  /// Connects, and sends one request on each connection.
   init(_ question: Question, of server: MeasuredServer, connections: Int, depth: Int = 1) throws {
     var load = bench_load()
     if let place = question.place(of: Question.varying) {
       load.digits_at = place
       load.digits = Question.varying.utf8.count
-      // Not what another generator has sent before.
+      // A number that no earlier generator has sent.
       load.counter = UInt64(Date().timeIntervalSince1970 * 1e4)
     }
     if let place = question.place(of: Question.key) {
@@ -136,21 +136,21 @@ final class Generator {
 
   deinit { unsafe bench_client_close(client) }
 
-  /// Asks for a while.
+  /// Sends requests for a period of time.
   func ask(seconds: Double) throws -> Slice { try unsafe run(seconds) { unsafe bench_client_run($0, $1, $2) } }
 
-  /// Connects, asks once, and closes, for a while.
+  /// Connects, sends one request and closes, repeatedly for a period of time.
   func connect(seconds: Double) throws -> Slice { try unsafe run(seconds) { unsafe bench_connects_run($0, $1, $2) } }
 
-  /// Asks over the first connection, so many times as many requests as are sent together.
+  /// Sends a number of batches on the first connection. Each batch has as many requests as are sent together.
   func `repeat`(_ times: Int) throws {
     try succeed("asking \(name)") { unsafe bench_client_repeat(client, UInt64(times)) }
   }
 
-  /// Does something while another thread asks.
+  /// Runs `body` while another thread sends requests.
   ///
-  /// - Parameter processors: where that thread runs.
-  /// - Returns: how many requests it got answered.
+  /// - Parameter processors: the CPUs of that thread, as a mask.
+  /// - Returns: the result of `body`, and the number of answered requests.
   func beside<Result>(
     on processors: UInt64, _ body: () throws -> Result
   ) throws -> (result: Result, requests: Int) {
@@ -162,9 +162,9 @@ final class Generator {
     return (try result.get(), Int(requests))
   }
 
-  /// Starts a program, and asks as soon as it listens.
+  /// Starts a program, and sends a request as soon as it listens.
   ///
-  /// - Returns: its number, and the time from before its start to the answer, in milliseconds.
+  /// - Returns: the process ID, and the time from before the start to the reply, in milliseconds.
   func start(_ arguments: [String], log: String) throws -> (process: Int32, milliseconds: Double) {
     var process: pid_t = 0
     var nanoseconds: UInt64 = 0
@@ -183,7 +183,7 @@ final class Generator {
   }
 }
 
-/// Throws where a function of C says that it failed.
+/// Throws if a function of C reports a failure.
 func succeed(_ what: String, _ body: () -> Int32) throws {
   switch body() {
   case 0: return

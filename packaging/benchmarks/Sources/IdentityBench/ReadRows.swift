@@ -1,14 +1,14 @@
 import Foundation
 
-/// Small values that are there: how long one takes, and how many there are in a second.
+/// Reads of small stored values: their latency and their throughput.
 extension LimitBenchmark {
-  /// One of those that are compared.
+  /// A server in a comparison.
   private struct Side {
     let server: MeasuredServer
     let generator: Generator
   }
 
-  /// All rows of them. The servers end with it.
+  /// Measures all rows about reads, and stops the servers at the end.
   func reads(_ answers: Answers, _ identityd: MeasuredServer) throws -> [Row] {
     let limit = try MeasuredServer.limit(answers, guardian: guardian)
     let servers = try started([
@@ -17,11 +17,11 @@ extension LimitBenchmark {
     ])
     defer { for server in servers { try? server.stop() } }
     let questions = try servers.map { try $0.language.read(answers, on: $0) }
-    // uuidd closes each connection behind its answer.
+    // uuidd closes each connection after its reply.
     let lasting = zip(servers, questions).filter { $0.0.language != .uuidd }
     var rows = try roundTrips(lasting)
     rows.append(try connects(Array(zip(servers, questions))))
-    // Requests of one connection to the bus must not have the same number while both are under way.
+    // Two outstanding requests on one connection to the bus must not have the same serial number.
     let pipelining = lasting.filter { $0.0.language != .dbus }
     for (depth, target) in [(1, 0.95), (16, 0.75), (64, 0.75)] {
       rows.append(try many(pipelining, depth: depth, target: target))
@@ -41,7 +41,7 @@ extension LimitBenchmark {
     }
   }
 
-  /// The median time, and the time of a processor that the server takes.
+  /// Returns the median time, and the CPU time of the server per request.
   private func roundTrip(_ side: Side) throws -> [Double] {
     let before = try side.server.processorTime()
     let slice = try side.generator.ask(seconds: slice)
@@ -87,7 +87,7 @@ extension LimitBenchmark {
       base: "the limit", target: .atLeast(target))
   }
 
-  /// What it is to look for requests for a while before the loop sleeps.
+  /// Measures the effect of busy-polling before the loop sleeps.
   private func polling(_ answers: Answers, _ limit: MeasuredServer, _ identityd: MeasuredServer) throws -> [Row] {
     Program.say("polling")
     let settings = "[Loop]\nPollMicroseconds=50\n[Log]\nLevel=warning\n"
@@ -95,7 +95,7 @@ extension LimitBenchmark {
     let servers = try started([limit, identityd, polling])
     defer { try? polling.stop() }
     let sides = try servers.map { server in
-      // Each has a device identifier of its own.
+      // Each daemon has its own device identifier.
       let read = try Question("get device\n", asking: server)
       return Side(server: server, generator: try Generator(read, of: server, connections: 1))
     }
@@ -109,21 +109,21 @@ extension LimitBenchmark {
     ]
   }
 
-  /// What the durable changes of others cost one who reads.
+  /// Measures the cost of durable changes of other clients to a reader.
   private func besideChanges(_ answers: Answers) throws -> [Row] {
     Program.say("reads beside durable changes")
     let servers = try started([.identityd(guardian: guardian), .durableRedis(guardian: guardian)])
     defer { for server in servers { try? server.stop() } }
     let sides = try servers.compactMap { server -> (Generator, Generator)? in
-      // Each has a device identifier of its own.
+      // Each daemon has its own device identifier.
       let answers = server.language == .lines ? try Answers(asking: server) : answers
       guard let read = try server.language.read(answers, on: server),
         let change = try server.language.change(connections: 1, on: server)
       else { return nil }
       return (try Generator(read, of: server, connections: 1), try Generator(change, of: server, connections: 1))
     }
-    // Where the kernel may choose, it has reader and server on one processor while it is quiet, and else on two: what a
-    // request takes from one to the other would be measured.
+    // If the kernel chose, reader and server would be on one CPU while nothing else runs, and on two CPUs otherwise.
+    // The result would include the cost of requests between CPUs.
     try Placement.served.apply(to: servers)
     let results = try inTurn(sides, rounds: rounds) { reading, changing in
       let quiet = try reading.ask(seconds: slice)

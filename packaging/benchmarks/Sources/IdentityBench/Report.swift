@@ -1,13 +1,13 @@
 import Foundation
 
-/// One row of the table: a figure of both sides.
+/// A row of the table: one figure of both sides.
 struct Figure: Encodable {
-  /// What it is a number of.
+  /// The unit of a number.
   enum Unit: String, Encodable {
     case microseconds, milliseconds, megabytes
     case perSecond = "per second"
 
-    /// How it stands behind a number.
+    /// The symbol after a number.
     var symbol: String {
       switch self {
       case .microseconds: "µs"
@@ -18,22 +18,22 @@ struct Figure: Encodable {
     }
   }
 
-  /// What was measured.
+  /// The name of the figure.
   let name: String
-  /// What the two numbers count.
+  /// The unit of both numbers.
   let unit: Unit
-  /// On the side that is compared with.
+  /// The number of the side to compare with.
   let usual: Double
-  /// On the side that is compared.
+  /// The number of the compared side.
   let other: Double
-  /// How many times worse the second is: more time or memory, or less in a second.
+  /// The factor by which the compared side is worse: more time or memory, or a lower rate.
   let ratio: Double
-  /// What the ratio may be at most; nil where nothing is asserted.
+  /// The highest allowed ratio. Nil if nothing is asserted.
   let limit: Double?
-  /// The first and the third quartile of the ratios of single rounds, where there are rounds.
+  /// The first and third quartiles of the ratios of single rounds. Nil without rounds.
   let quartiles: [Double]?
 
-  /// Puts a row together.
+  /// Creates a figure.
   init(_ name: String, _ unit: Unit, _ values: Pair<Double>, limit: Double? = nil, rounds: Pair<[Double]>? = nil) {
     self.name = name
     self.unit = unit
@@ -57,7 +57,7 @@ struct Figure: Encodable {
     quartiles = [ratios.percentile(0.25), ratios.percentile(0.75)]
   }
 
-  /// The same of several runs; its quartiles are those of their ratios.
+  /// Returns the median of several runs. The quartiles are those of the runs' ratios.
   static func median(of runs: [Figure]) -> Figure {
     Figure(
       runs[0], Pair(usual: runs.map(\.usual).median, other: runs.map(\.other).median), ratios: runs.map(\.ratio))
@@ -67,26 +67,26 @@ struct Figure: Encodable {
     unit == .perSecond ? usual / other : other / usual
   }
 
-  /// Whether the ratio is what it may be. One that is not a number is not.
+  /// Whether the ratio is within its limit, which NaN never is.
   var isWithinLimit: Bool { limit.map { ratio <= $0 } ?? true }
 }
 
-/// What a benchmark found.
+/// The findings of a benchmark that compares two sides.
 struct Report: Findings {
-  /// The benchmark's name.
+  /// The name of the benchmark.
   let benchmark: String
-  /// What it compared, in the words that stand above the columns.
+  /// The headings of the columns for the two sides.
   let columns: [String]
-  /// How often it measured in turn.
+  /// The number of rounds of measurements.
   let rounds: Int
-  /// How often all of that was done.
+  /// The number of runs of the whole benchmark.
   private(set) var runs = 1
-  /// The table.
+  /// The rows of the table.
   let figures: [Figure]
-  /// Whether everything asserted holds.
+  /// Whether every asserted limit holds.
   let isWithinLimits: Bool
 
-  /// Puts a report together.
+  /// Creates a report.
   init(benchmark: String, columns: Pair<String>, rounds: Int, figures: [Figure]) {
     self.benchmark = benchmark
     self.columns = [columns.usual, columns.other]
@@ -95,10 +95,10 @@ struct Report: Findings {
     isWithinLimits = figures.allSatisfy(\.isWithinLimit)
   }
 
-  /// Two columns are no drawing.
+  /// Returns nil, because two columns need no drawing.
   func drawing(on machine: Machine) -> Drawing? { nil }
 
-  /// The median of several runs, row by row.
+  /// Returns the medians of several runs, row by row.
   static func median(of runs: [Report]) -> Report {
     let figures = runs[0].figures.indices.map { place in Figure.median(of: runs.map { $0.figures[place] }) }
     var report = Report(
@@ -108,7 +108,7 @@ struct Report: Findings {
     return report
   }
 
-  /// For people: a table, and what it means.
+  /// The report for people: a table, and a verdict on each limit.
   var text: String {
     let head =
       runs == 1
@@ -128,7 +128,7 @@ struct Report: Findings {
 }
 
 extension Figure {
-  /// What stands in the columns of its row.
+  /// The texts in the columns of the row.
   fileprivate var cells: [String] {
     let range = quartiles.map { "\($0[0].short) to \($0[1].short)" } ?? ""
     return [name, "\(usual.short) \(unit.symbol)", "\(other.short) \(unit.symbol)", ratio.short, range]
@@ -136,7 +136,7 @@ extension Figure {
 }
 
 extension Double {
-  /// Three digits at least, and those before the point whole.
+  /// The number with at least three digits, and with all digits before the decimal point.
   var short: String {
     guard isFinite else { return "–" }
     if self >= 100 { return Int(rounded()).grouped }
@@ -145,7 +145,7 @@ extension Double {
 }
 
 extension Int {
-  /// With a comma between thousands.
+  /// The number with commas between thousands.
   var grouped: String {
     let digits = String(self)
     return String(

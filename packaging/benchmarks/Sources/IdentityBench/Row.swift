@@ -1,22 +1,23 @@
-/// One number of one server, or of one size.
+/// A number of one server, or of one size.
 struct Measurement: Encodable {
-  /// What it is a number of.
+  /// The name of the server, or the size.
   let name: String
   /// The median of all rounds.
   let median: Double
-  /// The first and the third quartile of them.
+  /// The first and third quartiles of all rounds.
   let quartiles: [Double]
-  /// How many times as much it is as what it is compared with; nil where there is nothing to compare it with.
+  /// The ratio to the base of the row. Nil without a base.
   fileprivate(set) var ratio: Double?
 
-  /// From the numbers of the rounds.
+  /// Creates a measurement from the numbers of all rounds.
   init(_ name: String, _ rounds: [Double]) {
     self.name = name
     median = rounds.median
     quartiles = [rounds.percentile(0.25), rounds.percentile(0.75)]
   }
 
-  /// The same of several runs: the median of their medians, with the quartiles of those, and of their ratios.
+  /// Returns the measurement of several runs: the median and the quartiles of their medians, and the
+  /// median of their ratios.
   fileprivate static func median(of runs: [Measurement]) -> Measurement {
     var measurement = Measurement(runs[0].name, runs.map(\.median))
     let ratios = runs.compactMap(\.ratio)
@@ -25,35 +26,35 @@ struct Measurement: Encodable {
   }
 }
 
-/// What is asserted of one measurement.
+/// A limit that is asserted for one measurement.
 struct Target: Encodable {
-  /// In which direction it is better.
+  /// The kind of limit: an upper or a lower bound.
   enum Relation: String, Encodable {
     case atMost = "at most"
     case atLeast = "at least"
   }
 
-  /// Which one it is asserted of.
+  /// The name of the measurement.
   let name: String
-  /// On which side of the number it has to be.
+  /// The side of the limit on which the number must be.
   let relation: Relation
-  /// The number, of the ratio where there is one to compare with, else of the measurement itself.
+  /// The limit of the ratio if the row has a base, else of the measurement itself.
   let number: Double
 
-  /// It may be no more than that.
+  /// Returns an upper bound.
   static func atMost(_ number: Double, _ name: String = "identityd") -> Target {
     Target(name: name, relation: .atMost, number: number)
   }
 
-  /// It may be no less than that.
+  /// Returns a lower bound.
   static func atLeast(_ number: Double, _ name: String = "identityd") -> Target {
     Target(name: name, relation: .atLeast, number: number)
   }
 }
 
-/// One row of the table: the same measured of several.
+/// A row of the table: one figure of several servers or sizes.
 struct Row: Encodable {
-  /// What a number counts.
+  /// The unit of a number.
   enum Unit: String, Encodable {
     case microseconds = "µs"
     case milliseconds = "ms"
@@ -64,22 +65,22 @@ struct Row: Encodable {
     case times = "x"
   }
 
-  /// What was measured.
+  /// The name of the figure.
   let name: String
-  /// What all its numbers count.
+  /// The unit of all numbers.
   let unit: Unit
-  /// Which one the others are compared with; nil where each number stands for itself.
+  /// The name of the measurement that all others are compared with. Nil if each number stands for itself.
   let base: String?
-  /// The numbers.
+  /// The measurements.
   let measurements: [Measurement]
-  /// What is asserted; nil where it is only reported.
+  /// The asserted limit. Nil if the row is only reported.
   let target: Target?
-  /// What has to be known of it.
+  /// A note for the reader.
   let remark: String?
-  /// Whether what is asserted holds.
+  /// Whether the asserted limit holds.
   let isMet: Bool
 
-  /// Puts a row together, and compares.
+  /// Creates a row and computes its ratios.
   init(
     _ name: String, _ unit: Unit, _ measurements: [Measurement], base: String? = nil, target: Target? = nil,
     remark: String? = nil
@@ -110,7 +111,7 @@ struct Row: Encodable {
       }
   }
 
-  /// The same row of several runs.
+  /// Returns the row of several runs, with the median of each number.
   static func median(of runs: [Row]) -> Row {
     let measurements = runs[0].measurements.map { first in
       Measurement.median(of: runs.compactMap { run in run.measurements.first { $0.name == first.name } })
@@ -120,7 +121,7 @@ struct Row: Encodable {
       remark: runs[0].remark)
   }
 
-  /// What is asserted, in words.
+  /// The asserted limit in words.
   var demand: String? {
     target.map { target in
       let unit = base == nil ? unit.rawValue : "x"
@@ -128,7 +129,7 @@ struct Row: Encodable {
     }
   }
 
-  /// For people: what was measured, and how it compares.
+  /// The row for people: the measurements and their ratios.
   var text: String {
     let head = name + (demand.map { ": \($0): \(isMet ? "met" : "MISSED")" } ?? "") + "\n"
     let lines = measurements.map { measurement in
@@ -141,7 +142,7 @@ struct Row: Encodable {
     return head + table(lines) + (remark.map { "  (\($0))\n" } ?? "")
   }
 
-  /// In one line: what is asserted.
+  /// The verdict on the asserted limit, as the columns of one line.
   var summary: [String]? {
     guard let target, let demand else { return nil }
     let judged = measurements.first { $0.name == target.name }

@@ -1,11 +1,11 @@
 import CBench
 import Foundation
 
-/// How cost grows with what is stored, and with who is connected.
+/// Measures how the cost grows with the amount of stored data and the number of connections.
 ///
-/// Of each kind there are daemons with few, with more and with many of it; all daemons of a kind are measured in turn.
+/// For each kind there are daemons with few, more and many. All daemons of a kind are measured in turn.
 struct ScaleBenchmark {
-  /// What there may be much of.
+  /// The kinds of data that a daemon can have much of.
   private enum Kind: String, CaseIterable {
     case items
     case apps
@@ -13,21 +13,21 @@ struct ScaleBenchmark {
     case connections
   }
 
-  /// One daemon, with so many of a kind.
+  /// A daemon with a given amount of one kind.
   private struct Side {
     let server: MeasuredServer
     let reading: Generator
     let changing: Generator
-    /// Those that do nothing but be there.
+    /// The connections that stay idle.
     let idle: Generator?
     let read: Question
   }
 
-  /// What a read may take with many, compared with few.
+  /// The highest allowed ratio of a read with many to a read with few.
   private static let readLimit = 1.2
-  /// What a start may take with as many items as there are, in milliseconds.
+  /// The longest allowed start with the highest number of items, in milliseconds.
   private static let startLimit = 100.0
-  /// Lines that are sent in one piece while a daemon is filled.
+  /// The number of lines that are sent together while a daemon is filled.
   private static let window = 500
 
   let options: Options
@@ -36,7 +36,7 @@ struct ScaleBenchmark {
   private var slice: Double { options.isQuick ? 0.03 : 0.1 }
   private var starts: Int { options.rounds(usual: 7, quick: 3) }
 
-  /// Measures one kind after the other.
+  /// Measures all kinds, one after the other.
   func run() throws -> Comparison {
     guard geteuid() == 0 else { throw Failure("apps of many users, and that many descriptors, take root") }
     try LimitBenchmark.allowDescriptors()
@@ -45,7 +45,7 @@ struct ScaleBenchmark {
     return Comparison(benchmark: "scale", style: .growth, rounds: rounds, servers: [], rows: rows)
   }
 
-  /// With few, with more, and with many: of apps without a manifest identityd takes 16,384.
+  /// Returns the three sizes of a kind. identityd accepts 16,384 apps without a manifest.
   private func sizes(_ kind: Kind) -> [Int] {
     let many =
       switch kind {
@@ -69,7 +69,7 @@ struct ScaleBenchmark {
     return rows(kind, reads, changes, memory, times)
   }
 
-  /// From exec to the answer, with what is there.
+  /// Measures the time from exec to the answer, with the stored data.
   private func restarts(_ sides: [Side]) throws -> [[[Double]]] {
     try inTurn(sides, rounds: starts) { side in
       try side.server.stop()
@@ -111,7 +111,7 @@ struct ScaleBenchmark {
 
   // MARK: Filling
 
-  /// What is read of each kind.
+  /// Returns the read request for a kind.
   private func request(_ kind: Kind) -> String {
     switch kind {
     case .items: String(decoding: SampleItem(number: 0).read, as: UTF8.self)
@@ -139,7 +139,7 @@ struct ScaleBenchmark {
       changing: try Generator(change, of: server, connections: 1), idle: idle, read: read)
   }
 
-  /// Asks many requests, and has the next under way before the last are answered.
+  /// Sends many requests. The next ones are sent before the last are answered.
   private func fill(_ server: MeasuredServer, _ count: Int, _ line: (Int) -> String) throws {
     let connection = try server.connect()
     var underWay = 0

@@ -1,16 +1,16 @@
 import Foundation
 import LinuxSystem
 
-/// How each server is started, as its own documentation recommends for what it is asked.
+/// The servers, each with the command that its own documentation recommends for these requests.
 extension MeasuredServer {
   /// More connections than any row has.
   private static let connections = 10_500
 
-  /// The identityd that stands beside this program.
+  /// Returns the identityd in the folder of this program.
   ///
   /// - Parameters:
-  ///   - settings: what stands in its configuration besides the folder of manifests, of which there are none.
-  ///   - wrapper: what runs the program in place of the kernel, with its arguments.
+  ///   - settings: the configuration, except for the folder of manifests, which does not exist.
+  ///   - wrapper: a command that runs the program with its arguments.
   ///   - program: another file with the same program.
   static func identityd(
     _ name: String = "identityd", settings: String = "[Log]\nLevel=warning\n", guardian: Guardian,
@@ -19,7 +19,7 @@ extension MeasuredServer {
     let program = try program ?? besideThis("identityd")
     return try MeasuredServer(
       name, .lines, guardian: guardian, greeting: Question("ping\n", reply: "OK\n"),
-      // No manifest of this machine has a say in it: there is no such folder.
+      // The folder does not exist, so that no manifest of this machine has an effect.
       configuration: { "[Apps]\nDirectories=\($0.appending(path: "apps.d").path)\n\(settings)" }
     ) { folder in
       wrapper + [
@@ -29,7 +29,7 @@ extension MeasuredServer {
     }
   }
 
-  /// What identityd is told where there are many connections.
+  /// The configuration of identityd for many connections.
   static let manyConnections = """
     [Limits]
     Connections=\(connections)
@@ -39,7 +39,7 @@ extension MeasuredServer {
 
     """
 
-  /// The limit: a server that answers one request with bytes it was told, and does nothing else.
+  /// Returns the limit: a server that answers one request with given bytes and does nothing else.
   static func limit(_ answers: Answers, guardian: Guardian, wrapper: [String] = []) throws -> MeasuredServer {
     let program = try besideThis("LimitServer")
     return try MeasuredServer("the limit", .lines, guardian: guardian, greeting: answers.read) { folder in
@@ -47,12 +47,12 @@ extension MeasuredServer {
     }
   }
 
-  /// Redis, all in memory; nil where it is not installed.
+  /// Returns Redis with all data in memory. Nil if it is not installed.
   static func redis(guardian: Guardian, wrapper: [String] = []) throws -> MeasuredServer? {
     try redis("redis", ["--appendonly", "no"], guardian, wrapper)
   }
 
-  /// Redis, with every change on the disk before it is answered; nil where it is not installed.
+  /// Returns Redis with every change on disk before the answer. Nil if it is not installed.
   static func durableRedis(guardian: Guardian) throws -> MeasuredServer? {
     try redis("redis, fsync always", ["--appendonly", "yes", "--appendfsync", "always"], guardian, [])
   }
@@ -71,7 +71,7 @@ extension MeasuredServer {
     }
   }
 
-  /// memcached, with one thread: it has one processor where it is compared. nil where it is not installed.
+  /// Returns memcached with one thread, because it has one CPU in the comparisons. Nil if it is not installed.
   static func memcached(guardian: Guardian) throws -> MeasuredServer? {
     guard let program = installed("memcached") else { return nil }
     return try MeasuredServer(
@@ -81,7 +81,7 @@ extension MeasuredServer {
     }
   }
 
-  /// uuidd, which makes a UUID at random for each connection; nil where it is not installed.
+  /// Returns uuidd, which makes a random UUID for each connection. Nil if it is not installed.
   static func uuidd(guardian: Guardian) throws -> MeasuredServer? {
     guard let program = installed("uuidd") else { return nil }
     return try MeasuredServer("uuidd", .uuidd, guardian: guardian, greeting: Language.randomUUID) { folder in
@@ -89,7 +89,7 @@ extension MeasuredServer {
     }
   }
 
-  /// mosquitto, which keeps nothing; nil where it is not installed.
+  /// Returns mosquitto, which stores nothing. Nil if it is not installed.
   static func mosquitto(guardian: Guardian) throws -> MeasuredServer? {
     guard let program = installed("mosquitto") else { return nil }
     return try MeasuredServer(
@@ -100,7 +100,7 @@ extension MeasuredServer {
     ) { folder in [program, "-c", configurationFile(in: folder).path] }
   }
 
-  /// dbus-broker with the limits of a user's session, and a service behind it; nil where it is not installed.
+  /// Returns dbus-broker with the limits of a user's session, and a service on it. Nil if it is not installed.
   static func dbusBroker(_ answers: Answers, guardian: Guardian) throws -> MeasuredServer? {
     guard let broker = installed("dbus-broker") else { return nil }
     let program = try besideThis("BusService")
@@ -109,13 +109,13 @@ extension MeasuredServer {
     }
   }
 
-  /// The program of that name; nil where it is not installed.
+  /// Returns the path of a program. Nil if it is not installed.
   static func installed(_ name: String) -> String? {
     ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"].map { "\($0)/\(name)" }
       .first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
-  /// The program of that name that stands beside this one.
+  /// Returns the path of a program in the folder of this one.
   static func besideThis(_ name: String) throws -> String {
     let program = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
       .appending(path: name)

@@ -1,9 +1,9 @@
 import CBench
 import Foundation
 
-/// From nothing to the first answer.
+/// The time from the start of a program to its first answer.
 extension LimitBenchmark {
-  /// From before the start of the program to the whole of its first answer.
+  /// Measures the time from before the start of the program to its complete first answer.
   func starts(_ answers: Answers) throws -> Row {
     Program.say("storing \(Self.apps.grouped) apps")
     let identityd = try MeasuredServer.identityd(guardian: guardian)
@@ -35,7 +35,7 @@ extension LimitBenchmark {
 }
 
 extension MeasuredServer {
-  /// Has so many users ask for an installation identifier, which installs as many apps. It takes root.
+  /// Installs apps: each of as many users asks for an installation identifier. Needs root.
   func install(apps count: Int) throws {
     try succeed("storing apps") {
       unsafe bench_users_ask(socket, "get installation\n", LimitBenchmark.firstUser, UInt32(count))

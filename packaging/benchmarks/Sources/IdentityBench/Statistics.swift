@@ -1,18 +1,18 @@
-/// What belongs to either side of a comparison.
+/// The values of the two sides of a comparison.
 struct Pair<Value> {
-  /// What is compared with: few items, no neighbour.
+  /// The value of the side to compare with: few items, no neighbour.
   var usual: Value
-  /// What is compared: many items, a hostile neighbour.
+  /// The value of the compared side: many items, a hostile neighbour.
   var other: Value
 
-  /// Turns both into something else.
+  /// Transforms both values.
   func map<Other>(_ transform: (Value) throws -> Other) rethrows -> Pair<Other> {
     Pair<Other>(usual: try transform(usual), other: try transform(other))
   }
 }
 
 extension [Double] {
-  /// The one in the middle, or the mean of the two that are; 0 where there is none.
+  /// The middle value, or the mean of the two middle values. 0 for an empty array.
   var median: Double {
     let ordered = sorted()
     guard !ordered.isEmpty else { return 0 }
@@ -20,7 +20,7 @@ extension [Double] {
     return ordered.count % 2 == 1 ? ordered[middle] : (ordered[middle - 1] + ordered[middle]) / 2
   }
 
-  /// The smallest that a given part of all does not exceed (nearest rank); 0 where there is none.
+  /// Returns the smallest value that a given part of all values does not exceed (nearest rank). 0 for an empty array.
   func percentile(_ part: Double) -> Double {
     let ordered = sorted()
     guard !ordered.isEmpty else { return 0 }
