@@ -161,7 +161,7 @@ build_plain_tests() { IDENTITYD_TESTS="${PLAIN_TESTS[*]} ReferenceModel" build_t
 
 # Builds the benchmarks, so that they stay up to date.
 build_benchmarks() {
-  swift build --package-path packaging/benchmarks --scratch-path .build/benchmarks -Xswiftc -gnone >&2
+  swift build --package-path packaging/benchmarks --scratch-path .build/benchmarks "${debug_options[@]}" >&2
 }
 
 # Builds the programs and some test targets with a sanitizer. The other tests need no sanitizer: they run the programs

@@ -3,12 +3,12 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// What one file says, and what is wrong with it: with the line.
+/// The parsing of a single manifest, and its faults with their line numbers.
 @Suite struct ManifestContentTests {
   private let temporary: TemporaryFolder
   init() throws { temporary = try TemporaryFolder() }
 
-  /// What a file says as the manifest of `player`, and the faults without the folder.
+  /// Returns the content of a file as the manifest of `player`, and the faults without the folder's path.
   private func read(_ text: String) throws -> (manifest: Manifest?, faults: [String]) {
     try temporary.write("player.app", text)
     guard case .found(let entries, let faults) = ManifestReader.survey([temporary.path]) else {
@@ -59,14 +59,14 @@ import Testing
     ("[App]\nUnit=a.service\nUser=*\n", manifest { ($0.unit, $0.users) = ("a.service", .everyone) }),
     ("[App]\nUnit=a.service\nUser=a\nUser=*\nUser=b\n", manifest { ($0.unit, $0.users) = ("a.service", .everyone) }),
     ("[App]\nContainer=a\nContainer=\nUnit=a.service\n", manifest { $0.unit = "a.service" }),
-    // Of two the last counts, and an empty value means the default.
+    // The last of two values counts. An empty value restores the default.
     (
       "[App]\nVendor=a\nVendor=b\nUnit=a.service\nUnit=b.service\n",
       manifest { ($0.vendor, $0.unit) = ("b", "b.service") }
     ),
     ("[App]\nVendor=a\nUnit=a.service\nUser=a\nVendor=\nUnit=\nUser=\n", manifest()),
     ("[App]\nDeviceIdentifier=app\nVersionOrder=linux\nDeviceIdentifier=\nVersionOrder=\n", manifest()),
-    // The list grows, and an empty value begins it anew.
+    // Repeated lists are joined. An empty value clears the list.
     ("[App]\nAccessGroups=a b\n[App]\nAccessGroups=c a\n", manifest { $0.accessGroups = ["a", "b", "c"] }),
     ("[App]\nAccessGroups=a b\nAccessGroups=\nAccessGroups=c\n", manifest { $0.accessGroups = ["c"] }),
     ("[App]\nAccessGroups=a b\nAccessGroups=\n", manifest()),

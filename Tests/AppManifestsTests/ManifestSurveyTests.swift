@@ -4,7 +4,7 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// Which file counts, and which folder cannot be passed over.
+/// The choice of files in a survey of manifests, and the folders that make the whole survey fail.
 @Suite struct ManifestSurveyTests {
   private let temporary: TemporaryFolder
   private let folders: [String]
@@ -15,12 +15,13 @@ import Testing
     folders = ["etc", "run", "usr"].map { folder[$0] }
   }
 
-  /// Writes manifests, each of which names its folder as the vendor.
+  /// Writes manifests whose vendor is the name of their folder.
   private func write(_ names: String...) throws {
     for name in names { try temporary.write(name, "[App]\nVendor=\(name.split(separator: "/")[0])\n") }
   }
 
-  /// Each app with its vendor (`?` where the manifest is faulty), and the faults without the temporary folder.
+  /// Returns each app with its vendor (`?` if the manifest is faulty), and the faults without the
+  /// temporary folder's path.
   private func survey(_ folders: [String]? = nil) -> (apps: [String: String], faults: [String], unreadable: String?) {
     switch ManifestReader.survey(folders ?? self.folders) {
     case .unreadable(let reason): return ([:], [], short(reason))
@@ -122,7 +123,7 @@ import Testing
     try write("etc/a.app")
     try temporary.write("usr", "")
     #expect(survey().unreadable == "usr: this is not a folder")
-    // Whether it is there cannot be told.
+    // ENOTDIR is not taken as proof that the folder is missing.
     #expect(survey([temporary["usr/below"]]).unreadable == "usr/below: Not a directory")
   }
 

@@ -4,7 +4,7 @@ import IdentityWire
 import Testing
 
 @Suite struct EventOutputTests {
-  /// Reads an event as a follower does, and writes it.
+  /// Parses an event line as a follower does, and formats the event.
   private func written(_ line: String, _ style: EventOutput.Style, _ format: UUIDFormat = .hyphen) throws -> String {
     guard case .event(let sequence, let content)? = ReplyLine(Array(line.utf8)) else {
       throw NoEvent(line: line)

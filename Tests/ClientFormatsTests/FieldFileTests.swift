@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test func `names are told apart by their bytes`() throws {
-    // The same character, composed and not: to Swift's strings they are equal.
+    // The same character in composed and decomposed form, which Swift's strings compare as equal.
     let text = "\u{e9}=\(Self.uuid)\ne\u{301}=\(Self.other)\n"
     #expect(try file(text).uuid(of: "\u{e9}") == Self.uuid)
     #expect(try file(text).uuid(of: "e\u{301}") == Self.other)

@@ -12,7 +12,7 @@ import Testing
 
   private struct NotARow: Error {}
 
-  /// A sample some seconds after the beginning.
+  /// Returns a sample with a given time in seconds.
   private func sample(
     _ second: UInt64, requests: Int, turns: [UInt64] = [], start: Int64 = 0, apps: [String] = []
   ) throws -> TopSample {

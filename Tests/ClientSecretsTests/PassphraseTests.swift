@@ -5,7 +5,7 @@ import Testing
 @testable import ClientSecrets
 
 @Suite struct PassphraseTests {
-  /// A file with this content, read from its beginning.
+  /// Returns the passphrase that a file with this content holds.
   private func passphrase(_ content: some Sequence<UInt8>) throws -> Passphrase {
     try Passphrase(from: try file(content))
   }
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  /// Computed by the reference implementation (argon2-cffi 25.1: hash_secret_raw, one lane, Type.ID).
+  /// The keys were computed with the reference implementation (argon2-cffi 25.1: hash_secret_raw, one lane, Type.ID).
   @Test(
     arguments: [
       (

@@ -13,7 +13,7 @@ import Testing
     search = ConfigurationSearch(name: "x.conf", folders: ["etc", "run", "usr"].map { folder[$0] })
   }
 
-  /// Writes files, each of which sets one thing to its own name.
+  /// Writes files that each set `From` to their own name.
   private func write(_ names: String...) throws {
     for name in names { try temporary.write(name, "[A]\nFrom=\(name)\n") }
   }
@@ -59,7 +59,7 @@ import Testing
     try write("usr/x.conf.d/10.conf", "usr/x.conf.d/20.conf")
     try temporary.link("run/x.conf.d/10.conf", to: "/dev/null")
     #expect(try values() == ["usr/x.conf.d/20.conf"])
-    // A later folder masks nothing.
+    // A mask in a later folder has no effect.
     try write("etc/x.conf.d/10.conf")
     #expect(try values() == ["etc/x.conf.d/10.conf", "usr/x.conf.d/20.conf"])
   }

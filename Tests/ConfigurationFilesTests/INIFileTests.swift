@@ -5,7 +5,7 @@ import Testing
   private func parse(_ text: String) throws -> [Setting] { try parse(Array(text.utf8)) }
   private func parse(_ bytes: [UInt8]) throws -> [Setting] { try INIFile.parse(bytes, file: "test.conf") }
 
-  /// `Section.Name=Value@line`, which reads better than four fields.
+  /// Returns each setting as `Section.Name=Value@line`, which is easier to read than four fields.
   private func summary(_ text: String) throws -> [String] {
     try parse(text).map { "\($0.section).\($0.name)=\($0.value)@\($0.place.line)" }
   }
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  // systemd.syntax(7): white space before a name means nothing.
+  // systemd.syntax(7): white space before a name is ignored.
   @Test(arguments: [
     "[Log]\n  Level=debug\n", "[Log]\n\tLevel=debug\n", "  [Log]\nLevel=debug\n",
     "[Log]\n# comment\n  Level=debug\n",
@@ -101,7 +101,7 @@ import Testing
     #expect(try summary("[Log]\nA=1\n  [Store]\nB=2\n") == ["Log.A=1@2", "Store.B=2@4"])
   }
 
-  // Two things that libinih does and systemd does not.
+  // Two rules of libinih that systemd does not have.
   @Test func `a semicolon after white space begins a comment, and within a word it does not`() throws {
     #expect(try summary("[Log]\nA=one ;two\nB=x;y\n") == ["Log.A=one@2", "Log.B=x;y@3"])
   }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct OSReleaseTests {
-  /// What a variable is in a text; nil where it is not assigned, or empty.
+  /// Returns the value of a variable in a text. Nil if the variable is unassigned or empty.
   private func value(_ text: String, _ name: String = "A") -> String? {
     OSRelease(Array(text.utf8))[name].map { String(decoding: $0, as: UTF8.self) }
   }
@@ -30,7 +30,7 @@ import Testing
     #expect(value(text, "") == nil)
   }
 
-  // os-release(5): a value with anything but letters and digits is quoted, and shell escapes stand for the character.
+  // os-release(5): a value with characters other than letters and digits is quoted, with the escapes of a shell.
   @Test(
     arguments: [
       ("A=b", "b"), ("A=\"b\"", "b"), ("A='b'", "b"), ("A=\"two words\"", "two words"), ("A='two words'", "two words"),
@@ -38,7 +38,7 @@ import Testing
       ("A=\"\\\"\\$\\`\\\\\"", "\"$`\\"), ("A=\"\\n\\a\\'\"", "\\n\\a\\'"), ("A=\"\\\\n\"", "\\n"),
       ("A='\\\"\\$\\n'", "\\\"\\$\\n"), ("A=a\\ b", "a b"), ("A=\\\"b\\\"", "\"b\""), ("A=a\\\\b", "a\\b"),
       ("A=\\n", "n"), ("A=$B", "$B"), ("A=\"${B}`c`\"", "${B}`c`"), ("A=\"é\"", "é"), ("A=\" b \"", " b "),
-      // What a shell would not take is kept as far as it can be.
+      // Values that a shell would reject are kept as far as possible.
       ("A='b\"", "'b\""), ("A=\"b'", "\"b'"), ("A='", "'"), ("A=\"", "\""), ("A=b\"", "b\""), ("A=b\\", "b"),
     ])
   func `a value is quoted and escaped as a shell has it, and nothing in it is expanded`(text: String, expected: String)
@@ -72,7 +72,7 @@ import Testing
 
   @Test func `of a variable that is assigned twice the last value counts`() {
     #expect(value("A=1\nB=2\nA=3\n") == "3")
-    // Even where it is empty.
+    // An empty last value counts too.
     #expect(value("A=1\nA=\n") == nil)
     #expect(value("A=1\nA=\"\"\n") == nil)
     #expect(value("A=\nA=1\n") == "1")
@@ -107,7 +107,7 @@ import Testing
     try folder.write("usr/lib/os-release", "A=usr\n")
     try folder.link("etc/os-release", to: "../usr/lib/os-release")
     #expect(try found(folder) == "usr")
-    // One that leads nowhere is none.
+    // A dangling link counts as a missing file.
     let other = try TemporaryFolder()
     try other.write("usr/lib/os-release", "A=usr\n")
     try other.link("etc/os-release", to: "nowhere")
@@ -130,7 +130,7 @@ import Testing
     try folder.write("etc/os-release", "\(comment)\nA=b")
     #expect(try found(folder) == "b")
     try folder.write("etc/os-release", "\(comment)\nA=bc")
-    // It is not the one behind it that counts then.
+    // The file in the next folder must not be used instead.
     try folder.write("usr/lib/os-release", "A=usr\n")
     do {
       _ = try OSRelease(paths: [folder["etc/os-release"], folder["usr/lib/os-release"]])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Doctor
 
-/// What the checks make of facts.
+/// The findings of the checks for given facts.
 @Suite struct JudgementTests {
   private static let system = "/run/identityd/identityd.sock"
 
@@ -18,7 +18,7 @@ import Testing
       answers: contact == .answered ? DaemonAnswers(status: status) : nil)
   }
 
-  /// What is to be typed for each fault.
+  /// Returns the repair commands of all faults, as shown to user 1000.
   private func mends(_ finding: Finding) -> [String] { finding.faults.flatMap(\.mend).map { $0.text(for: 1_000) } }
 
   // MARK: socket
@@ -186,7 +186,7 @@ import Testing
       }
       #expect(finding(.good).result == result)
       #expect(finding(.good).reason?.hasSuffix("ask as root") ?? false == (result == .skipped))
-      // What the file itself shows fails all the same.
+      // A bad state of the file itself still fails the check.
       #expect(finding(.missing).result == .failed)
     }
   }
@@ -267,7 +267,7 @@ import Testing
     let left = finding("ok", setAside: ["witness.damaged-1"])
     #expect(left.result == .warning)
     #expect(mends(left) == ["sudo rm /var/lib/identityd/witness.damaged-1"])
-    // Nobody is told to remove what a store that is damaged may need.
+    // Files that a damaged store may need must not be named for removal.
     #expect(!mends(finding("damaged", setAside: ["identityd.db.damaged-1"])).contains { $0.contains("rm ") })
   }
 

@@ -2,9 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Answers that are made piece by piece, so that others come between.
+/// Long answers, which are made in pieces so that other connections are served in between.
+///
+/// The tests connect as two users: turns are short and pieces are small only while several users are connected.
 @Suite(.enabled(if: isRoot, "acting as other users needs root")) struct AnswerPieceTests {
-  /// Two users, so that turns are short and pieces small.
+  /// Raises the quota of an app above the number of items in the longest list.
   private static let limits = "[Limits]\nItemsPerApp=3000\n"
 
   @Test func `row 29: nothing comes between the rows of a long answer, and none of them is lost or doubled`() throws {
@@ -59,7 +61,8 @@ import Testing
     let label = String(repeating: "l", count: 200)
     for number in 0..<2_500 { try filler.send("item put service=s account=a\(number) label=\(label) data=QUFB\n") }
     for _ in 0..<2_500 { #expect(try filler.answer() == ["OK created"]) }
-    // How many were answered while a list of half a megabyte was written. Where they wait for all of it, that is one.
+    // Counts the pings that are answered while a list of half a megabyte is written. The count is one if each ping
+    // waits for the whole list.
     let script = """
       import select, socket, sys
       def connect():
@@ -95,7 +98,7 @@ import Testing
 }
 
 extension PeerConnection {
-  /// The lines of the next answer; events may stand before it, and never within it.
+  /// Returns the lines of the next answer. Events may come before the answer, but not within it.
   fileprivate func rows(event: () -> Void) throws -> [String] {
     var lines: [String] = []
     while let line = try line() {

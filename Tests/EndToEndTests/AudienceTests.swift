@@ -3,10 +3,10 @@ import IdentityWire
 import TestSupport
 import Testing
 
-/// Who is told what by `status` and `stats`: each row goes to its audience, which the tables of rows name.
+/// The audiences of `status` and `stats`. Each row is shown only to the audience that the table of rows names.
 @Suite(.enabled(if: isRoot, "acting as other users needs root")) struct AudienceTests {
   private let other = 4_711
-  /// The group `tty`, of Debian's base-passwd.
+  /// The ID of the group `tty` in Debian's base-passwd.
   private let tty = 5
   private let all = Set(RowAudience.allCases)
   private let daemon: DaemonUnderTest
@@ -14,7 +14,8 @@ import Testing
 
   init() throws { daemon = try DaemonUnderTest() }
 
-  /// Starts the daemon with one app that shares the device identifier, one that does not, and one manifest at fault.
+  /// Starts the daemon with three apps and a faulty manifest. One app shares the device identifier. Each of the other
+  /// two has a device identifier for the app or for its vendor.
   private func start(_ access: String = "MonitorGroup=tty") throws {
     try FileManager.default.createDirectory(
       atPath: apps, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
@@ -26,11 +27,11 @@ import Testing
       try Data("[App]\nVendor=org.example\n\(text)\n".utf8).write(to: URL(filePath: "\(apps)/\(id).app"))
     }
     try daemon.start(configuration: "[Apps]\nDirectories=\(apps)\n[Access]\n\(access)\n")
-    // The family of a job is a series once there was such a job.
+    // Runs a first job, because the metric of jobs has no series before that.
     _ = try daemon.uuid("get device")
   }
 
-  /// The names of the rows of an answer, in order.
+  /// Returns the names of the rows of an answer, in order.
   private func names(_ answer: [String]) throws -> [String] {
     try #require(answer.last == "OK")
     return try answer.dropLast().map { row in
@@ -39,13 +40,14 @@ import Testing
     }
   }
 
-  /// The rows of `status` that are there now, by the table, for some audiences.
+  /// Returns the names of the `status` rows that the table has for these audiences, without the rows that appear only
+  /// in other states of the daemon.
   private func rows(_ audiences: Set<RowAudience>) -> [String] {
     let absent = ["suspect", "key-reason", "sealed", "store-reason", "store-unproven", "store-source"]
     return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)
   }
 
-  /// Expects a peer to be told what is for these audiences, and nothing else.
+  /// Expects that a peer sees the rows for these audiences and no others.
   private func expect(_ peer: PeerConnection, _ audiences: Set<RowAudience>) throws {
     var told: [String] = []
     for name in try names(peer.ask("status")) where told.last != name { told.append(name) }
@@ -63,7 +65,7 @@ import Testing
     try expect(try PeerConnection(0, of: daemon), all)
     try expect(try PeerConnection(other, group: tty, of: daemon), all)
     try expect(try PeerConnection(other, of: daemon), [.everybody])
-    // As a supplementary group too.
+    // Membership through a supplementary group counts too.
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let member = try run(
       ["setpriv", "--reuid=\(other)", "--regid=\(other)", "--groups=\(tty)", program, "status"],
@@ -114,7 +116,7 @@ import Testing
     #expect(try names(contained.split(separator: "\n").map(String.init)) == ["version", "protocol", "store", "key"])
   }
 
-  // MARK: The setting
+  // MARK: MonitorGroup=
 
   @Test(arguments: ["", "MonitorGroup=", "MonitorGroup=no-such-group-here"])
   func `without such a group there are no members, and the daemon serves`(access: String) throws {
@@ -137,7 +139,7 @@ import Testing
     try expect(try PeerConnection(other, group: tty, of: daemon), all)
   }
 
-  // MARK: What is not told
+  // MARK: Hidden rows
 
   @Test func `what an app is told does not depend on what other apps store`() throws {
     try start()
@@ -147,7 +149,7 @@ import Testing
     func told() throws -> [String] {
       let answers = try ["status", "stats", "stats apps=yes"].map { try stranger.ask($0) }
       asked += answers.count
-      // Of its own it is told: of each of its requests, this one included.
+      // The peer sees the counters of its own app, including each of its requests up to this one.
       #expect(answers[2] == ["* user:\(other) connections=1 subscribers=0 requests=\(asked)", "OK 1"])
       return answers[0] + answers[1]
     }

@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `identityctl backup` and `restore` with the real daemon: what was there comes back, and nothing but the passphrase
-/// opens it.
+/// `identityctl backup` and `identityctl restore` with the real daemon. A restore brings back the saved content, and
+/// only the passphrase opens the backup.
 @Suite(.enabled(if: isRoot, "backups are for admins")) struct BackupClientTests {
   private static let secret = Data((0..<32_768).map { UInt8(truncatingIfNeeded: $0 &* 31) })
 
-  /// A daemon with identifiers, an account and a few items.
+  /// Starts a daemon with identifiers, an account and a few items.
   private func filled() throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
@@ -28,7 +28,7 @@ import Testing
     return file
   }
 
-  /// What a restore has to leave alone where it does not happen.
+  /// Returns the state that a refused restore and a dry run must not change.
   private func state(_ daemon: DaemonUnderTest) throws -> [[String]] {
     try ["history device", "history installation", "account", "item find group=* service=s"].map {
       try daemon.client().ask($0)
@@ -48,7 +48,7 @@ import Testing
       #expect(try daemon.ask("account") == "OK alice@example.org")
       #expect(try daemon.uuid("get installation") == installation)
       #expect(try daemon.ask("item read service=s account=a3") == read)
-      // It is not what this device alone may have that comes back.
+      // Counts only `a0` to `a4`, because a backup does not include the item `here`, which is for this device only.
       let find = try daemon.client().ask("item find service=s")
       #expect(find.filter { $0.contains("account=a") }.count == 5, "\(find)")
     }
@@ -98,7 +98,7 @@ import Testing
       copy[place] ^= 1
       damaged.append(copy)
     }
-    // Another salt, so another key.
+    // A header with another salt, which yields another key.
     damaged.append(Data(String(repeating: "0", count: 32).utf8) + content[(begin - 1)...])
     damaged[damaged.count - 1] = content[..<(begin - 33)] + damaged[damaged.count - 1]
     for content in damaged {

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `identityctl backup` where something goes wrong: what was there before stays, and nothing else is left behind.
+/// Failures of `identityctl backup`. An existing file stays as it is, and no other file is left behind.
 @Suite struct BackupFaultTests {
   private static let pieces = [
     Data((0..<45_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }), Data(repeating: 10, count: 45_000),
@@ -67,9 +67,9 @@ import Testing
     let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
     let file = daemon.folder.appending(path: "file")
     try Data("before".utf8).write(to: file)
-    // A sanitizer maps larger files.
+    // Uses the release build, because a sanitizer maps files larger than the limit below.
     let program = DaemonUnderTest.released.appending(path: "identityctl").path
-    // Files of 50 blocks of 1,024 bytes at most.
+    // `ulimit -f 50` limits files to 50 blocks of 1,024 bytes.
     let result = try run(
       [
         "bash", "-c", "ulimit -f 50; echo secret | \"$0\" backup \"$1\" --passphrase-fd=0", program, file.path,

@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A key for backups.
+/// A backup key: the bytes 1 to 32 in Base64.
 let backupKey = Data((1...32).map { UInt8($0) }).base64EncodedString()
 
 extension Client {
-  /// What a `backup` holds whose answer this is.
+  /// Returns the backup in an answer to `backup`.
   static func backup(in answer: [String]) throws -> Data {
     var bytes = Data()
     for row in answer.dropLast() {
@@ -17,7 +17,7 @@ extension Client {
     return bytes
   }
 
-  /// What hands a backup in, up to its end.
+  /// Returns the requests that upload a backup, up to but not including `restore end`.
   static func upload(_ bytes: Data, key: String = backupKey) -> [String] {
     let pieces = stride(from: bytes.startIndex, to: bytes.endIndex, by: 24_000).map { start in
       "restore add data=\(bytes[start..<min(start + 24_000, bytes.endIndex)].base64EncodedString())"
@@ -25,7 +25,9 @@ extension Client {
     return ["restore begin key=\(key)"] + pieces
   }
 
-  /// Hands a backup in and asks for what becomes of it.
+  /// Uploads a backup and ends the restore with the options.
+  ///
+  /// - Returns: the answer to `restore end`, or the first refusal.
   func restore(_ bytes: Data, _ options: String = "", key: String = backupKey) throws -> [String] {
     for request in Self.upload(bytes, key: key) {
       let answer = try ask(request)
@@ -36,18 +38,18 @@ extension Client {
 }
 
 extension DaemonUnderTest {
-  /// A backup.
+  /// Makes a backup.
   func backup(key: String = backupKey) throws -> Data { try Client.backup(in: try client().ask("backup key=\(key)")) }
 
-  /// Brings a backup into force.
+  /// Restores a backup.
   func restore(_ bytes: Data, _ options: String = "", key: String = backupKey) throws -> [String] {
     try client().restore(bytes, options, key: key)
   }
 }
 
-/// `backup`: everything there is, as bytes that nobody can read.
+/// The verbs `backup` and `restore`. A backup holds the whole state in encrypted form.
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct BackupTests {
-  /// A daemon with items of that many bytes.
+  /// Starts a daemon with a number of items whose secrets have a given length.
   private func started(items: Int, of length: Int, configuration: String? = nil) throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest().start(configuration: configuration)
     let client = try daemon.client()
@@ -68,7 +70,7 @@ extension DaemonUnderTest {
     }
   }
 
-  // MARK: Who may
+  // MARK: Permission
 
   @Test func `it takes an admin`() throws {
     let requests = [
@@ -80,7 +82,7 @@ extension DaemonUnderTest {
     for request in requests { #expect(try other.ask(request).hasPrefix("ERR denied "), "\(request)") }
     try other.end()
     daemon.end()
-    // Members of a group may be admins; group 5 is tty.
+    // Members of the group in `AdminGroup=` are admins. Group 5 is tty.
     try daemon.start(configuration: "[Access]\nAdminGroup=tty\n")
     let admin = try OtherUser(5, of: daemon)
     #expect(try admin.ask("restore begin key=\(backupKey)") == "OK\n")
@@ -92,7 +94,7 @@ extension DaemonUnderTest {
     let daemon = try DaemonUnderTest().start()
     let key = length == 0 ? "\"\"" : Data(repeating: 7, count: length).base64EncodedString()
     #expect(try daemon.ask("backup key=\(key)").hasPrefix("ERR bad-argument "))
-    // Where it is handed in is as good a moment to say so as the end is.
+    // Both `restore begin` and `restore end` may refuse the key.
     let client = try daemon.client()
     let begun = try client.ask("restore begin key=\(key)")[0]
     if begun == "OK" {
@@ -106,7 +108,7 @@ extension DaemonUnderTest {
     }
   }
 
-  // MARK: What is in it
+  // MARK: Content
 
   @Test func `its bytes tell nobody anything, and no two have any in common`() throws {
     let daemon = try DaemonUnderTest().start(["--log-level=debug"])
@@ -168,7 +170,7 @@ extension DaemonUnderTest {
     #expect(try daemon.backup().count > 100)
   }
 
-  // MARK: Beside others
+  // MARK: Concurrent requests
 
   @Test func `what is asked before it is in it, and what is asked behind it is answered behind it`() throws {
     let daemon = try DaemonUnderTest().start()
@@ -253,7 +255,7 @@ extension DaemonUnderTest {
     #expect(try slow.answer() == ["OK"])
     #expect(try daemon.restore(whole).last == "OK 2")
     try expectItems(25, of: 32_000, daemon)
-    // Nor can one keep the daemon from ending.
+    // A client that does not read its backup does not block a stop of the daemon.
     let deaf = try daemon.client()
     try deaf.send("backup key=\(backupKey)\n")
     #expect(try deaf.line()?.hasPrefix("* data=") == true)
@@ -266,14 +268,14 @@ extension DaemonUnderTest {
     #expect(backup.count > 100 * 32_768)
     let other = try DaemonUnderTest().start()
     #expect(try other.restore(backup, "dry-run=yes").count == 104)
-    // No quota keeps out what was there once.
+    // Quotas do not limit a restore.
     #expect(try other.restore(backup).count == 104)
     other.end(with: SIGKILL)
     try other.start()
     try expectItems(100, of: 32_768, other)
   }
 
-  // MARK: A store that is not as it should be
+  // MARK: Faulty store
 
   @Test func `there is one as long as items can be read, whatever cannot be written`() throws {
     let daemon = try started(items: 3, of: 10)
@@ -291,7 +293,8 @@ extension DaemonUnderTest {
     try Fault.inject("fdatasync:error=EIO", into: daemon) { () throws in
       #expect(try daemon.ask("item put service=s account=n data=eA==").hasPrefix("ERR unknown "))
     }
-    // The second rename, which gives the rewritten file its name: there is no connection to it yet.
+    // Fails the second rename, which gives the rewritten file its final name. The daemon has no connection to that
+    // file yet.
     try Fault.inject("rename,renameat,renameat2:error=EIO:when=2+", into: daemon) { () throws in
       #expect(try daemon.ask("item put service=s account=n data=eA==").contains("identityd.db.rewritten"))
       #expect(try daemon.ask("item read service=s account=a1").hasPrefix("OK "))

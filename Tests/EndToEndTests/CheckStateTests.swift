@@ -3,11 +3,13 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// `identityctl check` of what the daemon lives on: the machine, its key, its store and the disk.
+/// `identityctl check` of the machine, the master key, the store and the disk.
 @Suite(.enabled(if: isRoot, "other users and mounts need root")) struct CheckStateTests {
-  /// Runs the client where /etc is another one, whose machine-id holds this, and then what mends it.
+  /// Runs `identityctl check` in a mount namespace with a copy of /etc, then runs the repair command there and
+  /// checks again.
   ///
-  /// - Returns: what was found before, and the result after.
+  /// - Parameter text: the content of /etc/machine-id. Nil removes the file.
+  /// - Returns: the entry before the repair, and the result after it.
   private func machineID(_ text: String?, _ daemon: DaemonUnderTest) throws -> (before: Diagnosis.Entry, after: String)
   {
     let folder = daemon.folder.appending(path: "etc").path
@@ -15,14 +17,14 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: folder) }
     try? FileManager.default.removeItem(atPath: "\(folder)/machine-id")
     if let text { try Data(text.utf8).write(to: URL(filePath: "\(folder)/machine-id")) }
-    // D-Bus may have a machine-id of its own, which is the test machine's.
+    // Hides /var/lib/dbus, where D-Bus may keep the machine-id of the test machine.
     let elsewhere = [
       "unshare", "--mount", "bash", "-c",
       "mount --bind \(folder) /etc && { [ ! -d /var/lib/dbus ] || mount -t tmpfs tmpfs /var/lib/dbus; } && exec \"$@\"",
       "-",
     ]
     let before = try Diagnosis(of: daemon.socket, through: elsewhere)["machine-id"]
-    // All but the last, which has the daemon begin anew.
+    // Omits the last command, which ends the daemon so that it starts again.
     let commands = try #require(before.mend).components(separatedBy: " && ").dropLast()
     try #require(!commands.isEmpty)
     let mended = try run(elsewhere + ["bash", "-c", commands.joined(separator: " && ")])
@@ -149,7 +151,7 @@ import Testing
     #expect(try found["store"].result == "failed")
     #expect(try found["store"].facts["state"] == "no-space")
     for name in ["space", "store"] { #expect(try found[name].mend == "df -h \(daemon.state.path)") }
-    // Room is what the command shows the lack of.
+    // The repair command only shows the lack of space. The test provides the space.
     try #require(try run(beside + ["mount", "-o", "remount,size=256m", daemon.state.path]).status == 0)
     try daemon.eventually("item put service=s account=later data=eA==")
     found = try Diagnosis(of: daemon.socket, through: beside)

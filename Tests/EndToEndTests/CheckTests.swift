@@ -5,7 +5,8 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// `identityctl check`: each check is made to fail for real, and what it says mends it.
+/// `identityctl check`. Each check fails because of a real fault, and the repair command that it prints must remove
+/// the fault.
 @Suite(.enabled(if: isRoot, "other users and mounts need root")) struct CheckTests {
   private let other = 4_711
 
@@ -20,7 +21,7 @@ import Testing
     }
     #expect(try found["unit"].result == "skipped")
     #expect(try found["store"].facts["directory"] == daemon.state.path)
-    // Not even where nothing is wrong.
+    // The output never contains the machine-id, even if no check fails.
     let machineID = (try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8)) ?? ""
     let text = try identityctl(daemon, "check", "--json").output
     if machineID.count > 30 { #expect(!text.contains(machineID.trimmingCharacters(in: .newlines))) }
@@ -77,7 +78,7 @@ import Testing
 
   // MARK: socket
 
-  /// Runs the command that starts a daemon by hand, which is what mends a socket of one's own.
+  /// Runs the repair command for a socket other than the system's. The command starts a daemon without systemd.
   private func startByHand(_ command: String?, _ daemon: DaemonUnderTest) throws -> Process {
     let process = Process()
     process.executableURL = URL(filePath: "/bin/bash")
@@ -111,7 +112,7 @@ import Testing
   }
 
   @Test func `the system's socket is started by systemd`() throws {
-    // Nothing below /run is seen: no socket, and no systemd that could be asked.
+    // Hides /run, so that neither a socket nor systemd is found.
     let hidden = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /run && exec \"$@\"", "-"]
     let found = try Diagnosis(of: "/run/identityd/identityd.sock", through: hidden, asUser: other)
     #expect(try found["socket"].mend == "sudo systemctl start identityd.socket")
@@ -183,7 +184,7 @@ import Testing
     while Date() < deadline, !FileManager.default.fileExists(atPath: daemon.socket) { usleep(5_000) }
     let found = try Diagnosis(of: daemon.socket, comparesText: false)
     #expect(try found["socket"].result == "failed")
-    // A program with a sanitizer may be so slow that its patience ends before the line is too long.
+    // With a sanitizer the client may be so slow that it reaches its timeout before the limit on what it reads.
     let cause = try found["socket"].cause ?? ""
     #expect(cause.contains(said) || cause.contains("nothing was answered in 10 seconds"), "\(found)")
     #expect(try found["store"].result == "skipped")
@@ -216,7 +217,7 @@ import Testing
     try manifest("org.example.root", "[App]\nVendor=org.example\nUser=root\n", daemon)
     try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
     let found = try daemon.diagnosis()
-    // What runs in a service of the system may be another app by its unit.
+    // If the test runs in a system service, its unit may make the peer another app.
     let app = try daemon.ask("whoami").split(separator: " ")[1]
     #expect(try found["peer"].facts["app"] == String(app))
     if app == "org.example.root" { #expect(try found["peer"].facts["manifest"] == "org.example.root.app") }
@@ -289,7 +290,7 @@ import Testing
     #expect(manifests.result == "failed")
     #expect(manifests.cause?.contains("both say Unit=one.service") == true, "\(manifests)")
     #expect(manifests.mend == "${EDITOR:-vi} \(apps(daemon))/org.example.a.app \(apps(daemon))/org.example.b.app")
-    // Of the two it changes the first.
+    // This editor changes only the first of the two files.
     let editor = daemon.folder.appending(path: "editor")
     try Data("#!/bin/sh\nexec sed -i s/one/other/ \"$1\"\n".utf8).write(to: editor)
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: editor.path)

@@ -46,7 +46,7 @@ import Testing
       (["ping", "a\u{1}b"], 13),
     ] as [([String], Int32)])
   func `the exit status tells what became of it`(words: [String], status: Int32) throws {
-    // Naming another app is denied to those who are not root.
+    // Only admins may name another app.
     let expected = status == 16 && !isRoot ? ErrorCode.denied.exitStatus : status
     let daemon = try DaemonUnderTest().start()
     let result = try run([program] + words, environment: ["IDENTITYD_SOCKET": daemon.socket])

@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A clock that jumps: the daemon is told the wall clock's time with as many seconds more as a file says. The monotonic
-/// clock stays what it is, as on a real machine.
+/// A wall clock that jumps. A preloaded library adds to the daemon's wall-clock time the number of seconds in a file.
+/// The monotonic clock does not jump, as on a real machine.
 @Suite struct ClockTests {
-  /// A library in C that gives a program another time.
+  /// The C source of the preloaded library.
   static let clock = """
     #define _GNU_SOURCE
     #include <stdio.h>
@@ -45,7 +45,8 @@ import Testing
     var last = ""
     var years: Set<String> = []
     let now = Int(Date().timeIntervalSince1970)
-    // A year and more back, two and more on, 1970, a second back, 2199, and where it was.
+    // The real time, more than a year back, more than two years ahead, 1970, one second back, the end of 2199, and the
+    // real time again.
     let times = [0, -400 * 86_400, 900 * 86_400, 86_400 - now, -1, 7_258_032_000 - now, 0]
     for (round, time) in times.enumerated() {
       try set(time)
@@ -61,7 +62,7 @@ import Testing
       if let year = found.firstMatch(of: /created=([0-9]{4})-/) { years.insert(String(year.1)) }
       #expect(try client.ask("token put p t\(round)")[0].hasPrefix("OK "))
     }
-    // Else the clock was never another.
+    // Proves that the preloaded library took effect.
     #expect(years.isSuperset(of: ["1970", "2199"]), "\(years)")
     for time in [-400 * 86_400, 7_258_032_000 - now, 86_400 - now] {
       #expect(daemon.end() == 0)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The completions of `packaging/completions`, in the shells that they are for, with a real daemon.
+/// The completions in `packaging/completions`, run in their shells with a real daemon.
 @Suite struct CompletionTests {
   typealias Kind = InteractiveShell.Kind
 
@@ -13,7 +13,7 @@ import Testing
     try #require(added.status == 0, "\(added.errors)")
   }
 
-  // MARK: What needs no daemon
+  // MARK: Without a daemon
 
   @Test(arguments: Kind.allCases)
   func `verbs, levels, attributes, their values and options are completed`(kind: Kind) throws {
@@ -43,15 +43,16 @@ import Testing
     try Data().write(to: shell.folder.appending(path: "my backup"))
     #expect(try shell.complete("restore ./my") == ["restore", "./my backup"])
     #expect(try shell.complete("migrate device --file ./my") == ["migrate", "device", "--file", "./my backup"])
-    // The shell's own completion of files knows nothing of `=` there.
+    // The file completion of bash does not handle `=` unless `=` breaks words.
     guard kind != .bashWithoutBreaks else { return }
     #expect(try shell.complete("migrate device --file=./my") == ["migrate", "device", "--file=./my backup"])
     #expect(try shell.complete("--socket=./my") == ["--socket=./my backup"])
   }
 
-  // MARK: What the daemon knows
+  // MARK: With a daemon
 
-  /// What a shell makes something of, or would take for the end of a name. The letter in front tells them apart.
+  /// Item names with characters that a shell interprets or that end a word. Each name begins with a different letter,
+  /// so that one letter selects it.
   private static let names = [
     "a my mail", "b$(touch executed)", "c`touch executed`", "dit's", "e\"quote\"", "f\\back\\slash", "g:c:o:l:o:n",
     "h=x=y",
@@ -65,7 +66,7 @@ import Testing
   func `names of items arrive as they are, and nothing in them is carried out`(kind: Kind) throws {
     let daemon = try DaemonUnderTest().start()
     for name in Self.names { try put(daemon, service: name, account: "of \(name)") }
-    // A name with a line feed cannot be shown; a letter of its own shows that it is not.
+    // A name with a line feed cannot be offered. Only this name begins with `w`, so the completion of `w` proves that.
     try put(daemon, service: "w\nx", account: "w\ttab")
     let shell = try InteractiveShell(kind, socket: daemon.socket)
     for name in Self.names {
@@ -79,7 +80,7 @@ import Testing
       #expect(
         try shell.complete("item read service=\(typed)") == ["item", "read", "service=\(Self.names[name])"], "\(typed)")
     }
-    // What was said before narrows it down, whatever stands in it.
+    // Attributes earlier on the line narrow the candidates, also if they are quoted or escaped.
     for (typed, name) in [("service='\(Self.names[1])'", 1), ("service=a\\ my\\ mail", 0), ("service=\"dit's\"", 3)] {
       let words = ["item", "delete", "service=\(Self.names[name])", "account=of \(Self.names[name])"]
       #expect(try shell.complete("item delete \(typed) account=") == words, "\(typed)")
@@ -106,7 +107,7 @@ import Testing
   @Test(arguments: Kind.allCases)
   func `without a daemon, or with one that does not answer, the line stays as it is`(kind: Kind) throws {
     let silent = try PlayedDaemon { _ in .lines("") }
-    // A daemon that does not answer is waited for, a second each time.
+    // Each completion waits one second for a daemon that does not answer, so a single line must do.
     for (socket, lines) in [
       (Self.nowhere, ["item read service=m", "get device app=u", "item find group=x", "app forget user"]),
       (silent.socket, ["item read service=m"]),

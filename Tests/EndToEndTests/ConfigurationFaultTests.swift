@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Configurations that are wrong, and signals that come in heaps.
+/// Bad configurations, changes of policy, and storms of signals.
 @Suite struct ConfigurationFaultTests {
-  /// A line that no configuration may have, another each time.
+  /// Returns a random line that makes a configuration invalid.
   private static func badLine(_ generator: inout SeededGenerator) -> String {
     let settings = [
       ("Limits", "Connections"), ("Limits", "ConnectionsPerUser"), ("Limits", "ReservedConnections"),
@@ -20,14 +20,14 @@ import Testing
       return generator.one(of: ["nonsense", "[Limits", "]", "x y z", "\u{1b}[2J"])
     }
     let (section, name) = generator.one(of: settings)
-    // A name of a group may have no blank, and there is none of these.
+    // `AdminGroup=` refuses a name with a space, and no group has any of these names.
     let value = generator.one(of: values)
     return
       "[\(section)]\n\(name)=\(name == "Directories" ? "relative/path" : value == "0 " && name == "AdminGroup" ? "no such" : value)"
   }
 
   private static func badConfiguration(_ generator: inout SeededGenerator) -> String {
-    // What stands before it is good, and would be seen if it were taken.
+    // The setting before the bad line is valid, and its effect would be visible if the daemon applied it.
     "[Limits]\nItemsPerApp=100\n" + badLine(&generator) + "\n[Log]\nLevel=debug\n"
   }
 
@@ -79,7 +79,7 @@ import Testing
     try Data(policies[0].utf8).write(to: file, options: .atomic)
     let settings = "[Apps]\nDirectories=\(apps.path)\n"
     try daemon.start(configuration: settings)
-    // What every request is answered with, a line each.
+    // Asks `whoami` every 2 ms and prints each answer on a line.
     let script = """
       use IO::Socket::UNIX; use POSIX;
       POSIX::setgid(1); POSIX::setuid(1); $| = 1;

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// Where groups can be made: the unified hierarchy, as libsystemd finds it.
+/// The mount point of the unified cgroup hierarchy, at a path where libsystemd looks for it. Nil if there is none.
 let controlGroups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].first {
   FileManager.default.fileExists(atPath: "\($0)/cgroup.controllers")
 }
@@ -12,13 +12,14 @@ let canMakeControlGroups: Bool = {
   return unsafe mkdir(folder, 0o755) == 0 && rmdir(folder) == 0
 }()
 
-/// A control group of a test, as a runtime or a service manager would name it, in a slice of its own.
+/// A cgroup for a test, in a separate slice. The name is one that a container runtime or a service manager
+/// would choose.
 final class ControlGroup {
-  /// Its folder.
+  /// The folder of the cgroup.
   let path: String
   private let slice: String
 
-  /// Makes the group. The name may have several parts.
+  /// Creates the cgroup. The name may be a path with several components.
   init(_ name: String) throws {
     guard let controlGroups else { throw Failure("there is no unified hierarchy") }
     slice = "\(controlGroups)/\(controlGroupName()).slice"
@@ -29,18 +30,18 @@ final class ControlGroup {
   deinit {
     var folder = path
     while folder.count >= slice.count {
-      // The last process may be on its way out.
+      // The last process of the cgroup may still be exiting.
       for _ in 0..<100 where unsafe rmdir(folder) != 0 && errno == EBUSY { usleep(10_000) }
       folder = URL(filePath: folder).deletingLastPathComponent().path
     }
   }
 }
 
-/// A process of a user in a control group, that does nothing until it is let go.
+/// A process of a user in a cgroup. The process sleeps until this object is released.
 final class SleepingProcess {
   private let process = Process()
 
-  /// Starts it, and waits until it is there.
+  /// Starts the process and waits until it has entered the cgroup and executes `sleep`.
   init(in group: ControlGroup, as user: Int) throws {
     process.executableURL = URL(filePath: "/bin/sh")
     process.arguments = [
@@ -63,25 +64,25 @@ final class SleepingProcess {
   }
 }
 
-/// Namespaces of a process, as a container runtime gives it all of them (namespaces(7)).
+/// Options of unshare(1) for the namespaces of a process (namespaces(7)).
 enum Namespaces {
-  /// Those of the test.
+  /// No option: the process stays in the namespaces of the test.
   static let own: [String] = []
-  /// A PID namespace alone, as `PrivatePIDs=` and bubblewrap make one.
+  /// A PID namespace alone, as `PrivatePIDs=` and bubblewrap create it.
   static let process = ["--pid", "--fork", "--kill-child"]
-  /// All that a container has when its users are those of the host.
+  /// All namespaces of a container, except a user namespace: the users are those of the host.
   static let container = process + ["--mount", "--net", "--ipc", "--uts", "--cgroup"]
-  /// A user namespace in which the process is root, and is the same user as before outside.
+  /// A user namespace in which the process is root. Outside, the process keeps its user.
   static let user = ["--user", "--map-root-user"]
 }
 
 extension DaemonUnderTest {
-  /// What a process is answered that connects from a control group, from namespaces, and as a user.
+  /// Sends requests from a process in a cgroup and in namespaces, as a user.
   ///
   /// - Parameters:
-  ///   - group: nil for that of the test.
-  ///   - user: the user that it becomes before it enters a user namespace.
-  /// - Returns: a line each.
+  ///   - group: the cgroup. Nil for the cgroup of the test.
+  ///   - user: the user that the process becomes before it enters a user namespace.
+  /// - Returns: the lines of all answers.
   func ask(
     _ requests: [String], in group: ControlGroup?, _ namespaces: [String] = Namespaces.container, as user: Int
   ) throws -> [String] {
@@ -90,8 +91,8 @@ extension DaemonUnderTest {
     return lines
   }
 
-  /// What a process is told that connects and asks nothing. One that is refused may not be able to write any more, so it does
-  /// not try.
+  /// Connects from a process in a container and returns the lines that the daemon sends unasked. The process sends no
+  /// request, because a refused peer may be unable to write.
   func greeting(in group: ControlGroup, as user: Int) throws -> [String] {
     try lines(after: [], in: group, Namespaces.container, as: user)
   }
@@ -101,7 +102,7 @@ extension DaemonUnderTest {
   ) throws -> [String] {
     let enters = group == nil ? "" : #"echo $$ >"$0/cgroup.procs" && "#
     var command = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--bounding-set=-all"]
-    // Root may make any namespace; a user namespace is made by the user.
+    // Root may create any namespace, and does so before it becomes the user. A user namespace is created by the user.
     let unshares = namespaces.isEmpty ? [] : ["unshare"] + namespaces + ["--"]
     let isUsers = namespaces.contains("--user")
     command = isUsers ? command + unshares : unshares + command

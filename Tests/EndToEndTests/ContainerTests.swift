@@ -2,15 +2,16 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A container's ID, as runtimes make it.
+/// Returns a random container ID in the format of container runtimes.
 private func containerID() -> String {
   (UUID().uuidString + UUID().uuidString).filter { $0 != "-" }.lowercased()
 }
 
-/// The first two words of an answer.
+/// Returns the first two words of an answer.
 private func beginning(_ answer: String) -> String { answer.split(separator: " ").prefix(2).joined(separator: " ") }
 
-/// Containers are strangers: processes in the control groups and namespaces that runtimes give to theirs.
+/// Contained peers: processes in cgroups and namespaces as container runtimes create them. The data of a container is
+/// separate from the data of the host and of other containers.
 @Suite(.enabled(if: canMakeControlGroups, "control groups can be made by root alone, where libsystemd looks for them"))
 struct ContainerTests {
   @Test func `row 36e: a container's user is not the host's, and reads nothing of it`() throws {
@@ -76,7 +77,7 @@ struct ContainerTests {
     #expect(try daemon.ask("app forget container:\(id)") == "OK")
   }
 
-  /// The paths of control groups, and the container that each is.
+  /// Tests cgroup paths, each with the name of its container.
   @Test(
     arguments: [
       ("machine-web.scope/payload", "web"), ("machine.slice/machine-web\\x2d1.scope", "web-1"),
@@ -120,7 +121,7 @@ struct ContainerTests {
     let daemon = try DaemonUnderTest().start()
     let heard = try daemon.ask(["whoami"], in: nil, namespaces, as: 2_001)
     #expect(heard[0].hasPrefix("OK user:2001 uid=2001 ") && heard[0].hasSuffix("admin=no"))
-    // Without rights over others root cannot give itself a number in a user namespace.
+    // Root without capabilities cannot write a user ID map.
     let unnamed = namespaces.filter { $0 != "--map-root-user" }
     let root = try daemon.ask(["whoami", "account set x"], in: nil, unnamed, as: 0)
     #expect(root[0].hasPrefix("OK user:0 uid=0 ") && root[0].hasSuffix("admin=no"), "\(root)")

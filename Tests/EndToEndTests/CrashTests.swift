@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The daemon ends as a bug or a failed allocation ends it: at once, with nothing tidied up.
+/// Abrupt ends of the daemon, as after a bug or a failed allocation: no clean-up runs.
 @Suite struct CrashTests {
   @Test(arguments: [SIGABRT, SIGSEGV, SIGILL, SIGKILL])
   func `row 11: what was acknowledged before an abort is there, and nothing by half`(signal: Int32) throws {
     let daemon = try DaemonUnderTest()
-    // The shipped unit says so as well: a report of the crash would tell what is in memory.
+    // Turns backtraces off, as the shipped unit does, because a crash report would reveal the contents of memory.
     let quiet = ["env", "SWIFT_BACKTRACE=enable=no"]
     try daemon.start(through: quiet)
     let device = try daemon.uuid("get device")
@@ -18,7 +18,7 @@ import Testing
         #expect(try client.ask("item put service=s account=a\(stored) data=eA==") == ["OK created"])
         stored += 1
       }
-      // More are under way when it ends.
+      // These changes are in flight when the daemon ends.
       try client.send((0..<20).map { "item put service=open account=b\(round).\($0) data=eA==\n" }.joined())
       #expect(daemon.end(with: signal) == 128 + signal)
       try daemon.start(through: quiet)

@@ -2,13 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Whose daemon the client asks: nothing is sent to a socket that another user may be behind.
+/// The client's trust in a daemon. The client sends nothing to a socket that another user may listen on.
 @Suite(.enabled(if: isRoot, "acting as other users needs root")) struct DaemonTrustTests {
   private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
   private let other = 4_711
   private var setpriv: [String] { ["setpriv", "--reuid=\(other)", "--regid=\(other)", "--clear-groups"] }
 
-  /// A folder that everybody may listen in.
+  /// Creates a folder in which every user may create a socket.
   private func openFolder() throws -> TemporaryFolder {
     let folder = try TemporaryFolder()
     try FileManager.default.setAttributes([.posixPermissions: 0o1777], ofItemAtPath: folder.path)
@@ -24,7 +24,7 @@ import Testing
   func `nothing is sent to another user's process, whichever way its path was named`(words: [String]) throws {
     let folder = try openFolder()
     let listener = try OtherListener(at: folder["socket"], user: other)
-    // The process alone is another user's.
+    // The socket file belongs to root. Only the listening process belongs to another user.
     try FileManager.default.setAttributes([.ownerAccountID: 0], ofItemAtPath: folder["socket"])
     for (named, options) in [(folder["socket"], []), ("/nonexistent", ["--socket=\(folder["socket"])"])] {
       let result = try identityctl(at: named, options + words)
@@ -136,13 +136,13 @@ import Testing
     #expect(try daemon.diagnosis()["socket"].result == "ok")
   }
 
-  // MARK: Where it is looked for
+  // MARK: Search for the socket
 
   @Test func `root looks for no daemon in XDG_RUNTIME_DIR, and others do`() throws {
     let daemon = try PlayedDaemon { _ in .lines("OK\n") }
     let link = "mkdir \"$0/identityd\" && ln -s ../socket \"$0/identityd/identityd.sock\""
     #expect(try run(["sh", "-c", link, daemon.folder.path]).status == 0)
-    // No daemon of the system is seen.
+    // Hides /run, and so the system's daemon.
     let hidden = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /run && exec \"$@\"", "-"]
     let environment = ["XDG_RUNTIME_DIR": daemon.folder.path, "IDENTITYD_SOCKET": ""]
     let root = try run(hidden + [program, "ping"], environment: environment)
@@ -153,7 +153,7 @@ import Testing
     #expect(daemon.requests == ["ping"])
   }
 
-  // MARK: Owners without a number
+  // MARK: Unmapped user IDs
 
   @Test(arguments: ["", "mount -t proc -o subset=pid proc /proc && "])
   func `in a user namespace without root the system's daemon is asked all the same`(proc: String) throws {

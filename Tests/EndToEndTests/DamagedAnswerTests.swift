@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a damaged store answers: each line of the table in Decisions/0048.
+/// Answers from a damaged store, for each line of the table in Decisions/0048.
 @Suite(.enabled(if: isRoot, "it takes an admin")) struct DamagedAnswerTests {
-  /// Damage, the requests that it leaves without an answer, and the value of `store-unproven`.
+  /// A kind of damage, the requests that are refused because of it, and the value of `store-unproven`.
   struct Damage: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let sql: String
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  /// Every question about what is stored.
+  /// The requests that read from the store.
   private static let questions = [
     "get device", "get installation", "get vendor", "history device", "history installation", "resolve DEVICE",
     "renew device dry-run=yes", "app list", "account", "devices", "item read service=s account=a1",
@@ -108,7 +108,7 @@ import Testing
         #expect(answer == answers[question], "\(question)")
       }
     }
-    // It follows from the key of the store, which something in it or beside it proves.
+    // The session identifier is computed from the store key, which other data in the store or beside it verifies.
     #expect(try daemon.ask("get session") == session)
     for change in ["account set bob", "item put service=s account=a9 data=eA==", "token put x y", "renew device"] {
       #expect(try daemon.ask(change).hasPrefix("ERR internal the store is damaged: "), "\(change)")

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The README's way to run the daemon in a debugger.
+/// The README's commands to run the daemon in a debugger.
 @Suite struct DebuggerTests {
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gdb"), "there is no gdb"))
   func `the debugger of the README stops the daemon where it is told to`() throws {
@@ -10,7 +10,7 @@ import Testing
     try #require(commands.count == 2)
     #expect(commands[0] == "swift build --product identityd")
     let folder = try TemporaryFolder()
-    // The programs under test may be elsewhere, and two runs must not share a socket.
+    // The programs under test may be in another folder, and two test runs must not share a socket.
     let debugger = commands[1].replacing(".build/debug", with: DaemonUnderTest.binaries.path)
       .replacing("/tmp/try", with: folder.path)
     let typed = "break main\nrun\nbacktrace\nkill\nquit\n"

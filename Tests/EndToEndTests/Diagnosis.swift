@@ -3,11 +3,11 @@ import TestSupport
 import Testing
 
 extension Diagnosis {
-  /// Has a socket examined, and compares the exit status and the text with the document.
+  /// Runs `identityctl check` on a socket, and compares the exit status and the text with the JSON document.
   ///
   /// - Parameters:
-  ///   - wrapper: the command that the client is run through.
-  ///   - comparesText: false leaves the text out, for an examination that takes seconds.
+  ///   - wrapper: the command that runs the client.
+  ///   - comparesText: false to skip the run with text output, for a check that takes seconds.
   init(
     of socket: String, through wrapper: [String] = [], asUser user: Int? = nil, comparesText: Bool = true
   ) throws {
@@ -39,10 +39,10 @@ extension Diagnosis {
 }
 
 extension DaemonUnderTest {
-  /// What `identityctl check` says of it.
+  /// Runs `identityctl check` on this daemon.
   func diagnosis(asUser user: Int? = nil) throws -> Diagnosis { try Diagnosis(of: socket, asUser: user) }
 
-  /// Runs what mends a check.
+  /// Runs the repair command of a check.
   func mend(_ entry: Diagnosis.Entry, copy: String = "", editor: String = "false") throws {
     let command = try #require(entry.command(copy: copy))
     let result = try run(["bash", "-c", command], environment: ["EDITOR": editor])

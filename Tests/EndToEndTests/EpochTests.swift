@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The epoch of event numbers: no number is used twice within one.
+/// The epoch of the sequence numbers. Within an epoch, no sequence number is used twice.
 @Suite(.enabled(if: isRoot, "it takes an admin")) struct EpochTests {
   private func epoch(_ daemon: DaemonUnderTest) throws -> String {
     let reply = try daemon.ask("subscribe")

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Protocol, section 7.
+/// Events and subscriptions (identityd-protocol(7), section "EVENTS").
 @Suite struct EventTests {
-  /// The next line, which has to be an event: its number and the rest.
+  /// Reads the next line, which must be an event, and returns its sequence number and the text after that.
   private func event(_ client: Client) throws -> (sequence: Int, text: String) {
     let line = try #require(try client.line())
     let words = line.split(separator: " ", maxSplits: 2).map(String.init)
@@ -12,12 +12,12 @@ import Testing
     return (try #require(Int(words[1])), words[2])
   }
 
-  /// A UUID of its own for each number.
+  /// Returns a different UUID for each number.
   private func uuid(_ number: Int) -> String {
     "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - "\(number)".count) + "\(number)"
   }
 
-  /// Makes that many events, all of the topic `devices`, in one pipeline.
+  /// Makes two events of the topic `devices` for each number: pipelined requests add a device and remove it.
   private func makeEvents(_ daemon: DaemonUnderTest, _ numbers: Range<Int>) throws {
     let client = try daemon.client()
     for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: 500) {
@@ -33,7 +33,7 @@ import Testing
   @Test func `a subscriber is told of what happens, in order, and in the words of the protocol`() throws {
     let daemon = try DaemonUnderTest().start()
     let subscriber = try daemon.client()
-    // The system's own version is the first.
+    // The first event is the version of the system.
     #expect(try subscriber.subscribe() == ["OK 1"])
     let device = try daemon.uuid("get device")
     let first = try event(subscriber)
@@ -106,7 +106,7 @@ import Testing
         for sequence in (since + 1)...101 { #expect(try event(subscriber).sequence == sequence) }
       }
     }
-    // The numbers go on.
+    // Sequence numbers continue after a restart.
     let subscriber = try daemon.client()
     #expect(try subscriber.subscribe("since=101") == ["OK 101"])
     try makeEvents(daemon, 50..<51)
@@ -176,13 +176,13 @@ import Testing
       }
     }
     let found = try #require(lag)
-    // What waited, the buffers of the socket apart, was about 1 MiB.
+    // About 1 MiB of unread events waits in the daemon before the subscriber lags. The socket buffers hold some more.
     #expect(last > 8_000 && last < 2 * count, "\(last)")
     #expect(found.text == "lag missed=\(found.sequence - last) from=\(last)")
     #expect(found.sequence == 2 * count + 1)
     #expect(try slow.subscribe("since=\(last)") == ["OK \(last)"])
     for sequence in (last + 1)...(2 * count + 1) { #expect(try event(slow).sequence == sequence) }
-    // And it goes on as before.
+    // The subscription continues as before the lag.
     try makeEvents(daemon, count..<(count + 1))
     #expect(try event(slow).sequence == 2 * count + 2)
   }
@@ -193,7 +193,7 @@ import Testing
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let other = try OtherUser(65_534, of: daemon)
     #expect(try other.ask("subscribe").hasPrefix("OK 1 epoch="))
-    // Of root's app it hears nothing, of the device and of itself it does.
+    // The other user gets no event about root's app, but gets those about the device and about its own app.
     _ = try daemon.uuid("get installation")
     _ = try daemon.uuid("get device")
     let own = try run(

@@ -3,14 +3,14 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// The whole clients of `packaging/examples`, run as their readers would.
+/// The complete clients in `packaging/examples`, run as a reader would run them.
 @Suite struct ExampleClientTests {
   private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "packaging/examples")
 
   static let names = ["client.sh", "client.py", "client.c"]
 
-  /// What runs a client; the one in C is compiled first.
+  /// Returns the command that runs a client. Compiles the C client first.
   private func command(_ name: String, _ daemon: DaemonUnderTest) throws -> [String] {
     let source = Self.folder.appending(path: name).path
     guard name == "client.c" else { return [source] }
@@ -74,7 +74,8 @@ import Testing
     let rows = try #require(document["rows"] as? [[String: Any]]).compactMap { $0["attributes"] as? [String: String] }
     #expect(rows.count == 12)
     for row in rows { #expect(row["service"] == "none" || row["service"] == row["label"], "\(row)") }
-    // An operand that looks like an attribute is one, as for the daemon.
+    // Operands arrive unchanged too. The clients send an operand that looks like an attribute as an attribute, as the
+    // daemon would read it.
     #expect(try client(name, daemon, "check", "557E5958-d390-4cbf-b928-2a2b19a1399a").output.hasPrefix("valid "))
     #expect(try client(name, daemon, "check", "two words").output == "invalid\n")
     #expect(!FileManager.default.fileExists(atPath: "x"))

@@ -1,12 +1,13 @@
 import Foundation
 import TestSupport
 
-/// A file system on a disk whose writes can be made to fail, and whose power can be cut.
+/// A file system on a disk whose writes can be made to fail and whose power can be cut.
 ///
-/// What the disk holds is a file. nbdkit serves it and fails the writes, nbdfuse makes a file of that again, and a loop
-/// device a disk: so it is the kernel's own file system and page cache that meet the error.
+/// The content of the disk is a file. nbdkit serves this file and fails the writes, nbdfuse turns the service into
+/// a file again, and a loop device turns that file into a disk. So the kernel's own file system and page cache meet
+/// the error.
 final class FailingDisk {
-  /// What is on the disk.
+  /// The type of the file system.
   enum FileSystem: String, CaseIterable {
     case ext4, xfs, btrfs
 
@@ -20,10 +21,10 @@ final class FailingDisk {
       }
     }
 
-    /// A copy of an XFS has the identifier of the one that is still being unmounted.
+    /// The mount options. A copy of an XFS has the UUID of the original, which may not be unmounted yet.
     fileprivate var options: [String] { self == .xfs ? ["-o", "nouuid"] : [] }
 
-    /// Those that the kernel and the machine have.
+    /// The file systems that the kernel supports and whose mkfs program is installed.
     static let available: [FileSystem] = {
       let known = (try? String(contentsOfFile: "/proc/filesystems", encoding: .utf8)) ?? ""
       return allCases.filter { system in
@@ -41,12 +42,12 @@ final class FailingDisk {
   private let front = Process()
   private var device = ""
 
-  /// Makes the disk with an empty file system, and mounts that.
+  /// Creates the disk with an empty file system and mounts the file system.
   ///
   /// - Parameters:
-  ///   - system: nil for none, and nothing is mounted then.
-  ///   - folder: where its own files go, in memory.
-  ///   - place: the folder that it is mounted on.
+  ///   - system: the type of the file system. Nil for a disk without one, which is not mounted.
+  ///   - folder: the folder for the disk's own files, preferably in memory.
+  ///   - place: the mount point.
   init(_ system: FileSystem? = .ext4, in folder: URL, mountedOn place: URL) throws {
     self.folder = folder
     self.system = system ?? .ext4
@@ -67,7 +68,8 @@ final class FailingDisk {
       (try? FileManager.default.attributesOfItem(atPath: file.path))?[.size] as? Int == self.system.size
     }
     device = try must(["losetup", "--find", "--show", file.path]).trimmingCharacters(in: .newlines)
-    // A loop device takes a write that was done in part for done. So that none is, each fits into one message.
+    // A loop device treats a partial write as a complete one. The limit makes every write fit into one message, so that
+    // no write is partial.
     let limit = "/sys/block/\(device.dropFirst("/dev/".count))/queue/max_sectors_kb"
     try Data("32".utf8).write(to: URL(filePath: limit))
     guard let system else { return }
@@ -92,9 +94,10 @@ final class FailingDisk {
 
   private var failing: URL { folder.appending(path: "failing") }
 
-  /// Cuts the power: what the disk holds at this moment is all there is, and nothing that the kernel still has gets there.
+  /// Cuts the power: saves the current content of the disk, and discards everything that the kernel has not
+  /// written yet.
   ///
-  /// - Parameter end: ends whoever uses the disk.
+  /// - Parameter end: ends the processes that use the disk.
   func cut(_ end: () -> Void) throws {
     kill(server.processIdentifier, SIGSTOP)
     let rest = folder.appending(path: "rest")
@@ -108,33 +111,33 @@ final class FailingDisk {
 
   private var rest: URL?
 
-  /// Mounts what the disk held when the power was cut, where it was before.
+  /// Mounts the saved content of the power cut at the mount point.
   func mountAgain() throws {
     guard let rest else { throw Failure("the power was not cut") }
     if system == .btrfs { _ = try? run(["btrfs", "device", "scan", "--forget"]) }
     device = try must(["losetup", "--find", "--show", rest.path]).trimmingCharacters(in: .newlines)
-    // What the kernel has of an earlier disk under this name is none of this one.
+    // Drops the kernel's cache of an earlier disk with the same device name.
     try must(["blockdev", "--flushbufs", device])
     try must(["mount"] + system.options + [device, place.path])
   }
 
-  /// What a stretch of the disk holds, whatever the kernel has in its cache.
+  /// Reads a range of the disk's content, bypassing the kernel's cache.
   func stored(at offset: Int, count: Int) throws -> Data {
     let file = try FileHandle(forReadingFrom: content)
     try file.seek(toOffset: UInt64(offset))
     return try file.read(upToCount: count) ?? Data()
   }
 
-  /// The disk as a device.
+  /// The path of the block device.
   var path: String { device }
 
-  /// Unmounts and mounts it, as an orderly reboot does.
+  /// Unmounts and mounts the file system, as an orderly reboot does.
   func remount() throws {
     try must(["umount", place.path])
     try must(["mount"] + system.options + [device, place.path])
   }
 
-  /// Takes everything down.
+  /// Unmounts the file system, detaches the device and ends the helper processes.
   func remove() {
     _ = try? run(["umount", "--lazy", place.path])
     if !device.isEmpty { _ = try? run(["losetup", "--detach", device]) }
@@ -168,7 +171,7 @@ final class FailingDisk {
     return result.output
   }
 
-  /// Why there can be no such disk here; nil where there can.
+  /// The reason why such a disk is impossible on this machine. Nil if it is possible.
   static let missing: String? = {
     guard isRoot else { return "mounting takes root" }
     for device in ["/dev/fuse", "/dev/loop-control"] where !FileManager.default.fileExists(atPath: device) {

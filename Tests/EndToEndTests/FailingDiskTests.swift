@@ -10,23 +10,23 @@ func `a build server has a disk that can fail`() {
   #expect(FailingDisk.FileSystem.available.contains(.ext4))
 }
 
-/// A disk that fails for a moment, and then a power cut: on ext4 a block that failed once can read back as zeros although
-/// later writes to it succeeded. XFS and btrfs are taken as well, where the kernel has them.
+/// A disk that fails for a moment, followed by a power cut. On ext4, a block whose write failed once can read back as
+/// zeros although later writes to it succeeded. XFS and btrfs are tested too if the kernel supports them.
 @Suite(
   .enabled(if: FailingDisk.missing == nil, Comment(rawValue: FailingDisk.missing ?? "")), .serialized)
 struct FailingDiskTests {
-  /// What became of the commits of one round, by number.
+  /// The acknowledged commits of one round, by number.
   private struct Round {
     var acknowledged: [Int] = []
-    /// How many of them were acknowledged behind a failure.
+    /// The number of commits that were acknowledged after the failure.
     var later = 0
   }
 
-  /// Commits, has the disk fail, and goes on until it has been in order for some commits.
+  /// Commits, makes the disk fail for a while, and continues until enough commits have succeeded on the working disk.
   ///
   /// - Parameters:
-  ///   - mended: what happens once the disk is in order again.
-  ///   - commit: commits something under a number, and says whether that was acknowledged.
+  ///   - mended: runs once the disk works again.
+  ///   - commit: commits a change with a number, and returns whether the commit was acknowledged.
   private func round(
     on disk: FailingDisk, _ generator: inout SeededGenerator, mended: () throws -> Void = {},
     _ commit: (Int) throws -> Bool
@@ -49,14 +49,14 @@ struct FailingDiskTests {
     try mended()
     let deadline = Date(timeIntervalSinceNow: 10)
     let before = round.acknowledged.count
-    // A file system that has given up for good refuses to the end, and then nothing can be lost.
+    // A file system that has failed permanently refuses every write, so no acknowledged commit can be lost.
     while round.acknowledged.count < before + 30, Date() < deadline { if try !next() { usleep(20_000) } }
     round.later = round.acknowledged.count - before
     return round
   }
 
-  /// What happens between the failed writes and the rewrite of the store. A start is no cure: the page cache still has what
-  /// the disk does not have.
+  /// The action between the failed writes and the rewrite of the store. A restart of the daemon is no cure: the page
+  /// cache still holds data that the disk lacks.
   private enum Between: CaseIterable { case nothing, kill, stop, twoStarts, remount, reboot, cutAtStart }
 
   @Test func `row 3: what is acknowledged after writes failed for a while survives a power cut`() throws {
@@ -125,7 +125,7 @@ struct FailingDiskTests {
     #expect(later > 0)
   }
 
-  /// A control of the disk itself: without a file system in between, a sync that succeeds means that all of it is there.
+  /// Control test of the disk itself: without a file system, all data is on the disk after a successful sync.
   @Test func `what is synced to the disk is on it, also between writes that fail`() throws {
     var generator = SeededGenerator(4)
     let folder = try TemporaryFolder()
@@ -138,7 +138,7 @@ struct FailingDiskTests {
     var (synced, refused, wrong) = (0, 0, 0)
     for number in 0..<Trial.rounds(60, long: 2_000) {
       disk.fails = number % 3 == 2
-      // Up to several messages long.
+      // A write of up to 256 KiB spans several messages of at most 32 KiB.
       let count = 4_096 * Int.random(in: 1...64, using: &generator)
       let place = 4_096 * Int.random(in: 0..<8_192, using: &generator)
       let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 / 4_096 + number) })

@@ -2,16 +2,16 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Backups that no daemon makes: sealed as they should be, with a key that somebody has.
+/// Forged backups, which no daemon makes. They are sealed correctly with a known key.
 struct ForgedBackup {
-  /// A value as a record has it.
+  /// A value of a record.
   enum Value {
     case null
     case integer(Int64)
     case text(String)
     case blob([UInt8])
     case secret([UInt8])
-    /// Text that is none.
+    /// Bytes with the type of text that are not valid text.
     case garbled([UInt8])
 
     fileprivate var bytes: [UInt8] {
@@ -81,7 +81,7 @@ struct ForgedBackup {
       UInt64, UnsafePointer<UInt8>?, UnsafePointer<UInt8>, UnsafePointer<UInt8>
     ) -> Int32
 
-  /// XChaCha20-Poly1305, from the library that the daemon has it from.
+  /// Seals a message with XChaCha20-Poly1305 from libsodium, the library that the daemon uses.
   private static func seal(_ message: [UInt8], with associated: [Value]) throws -> [UInt8] {
     guard let library = unsafe dlopen("libsodium.so.23", RTLD_NOW),
       let symbol = unsafe dlsym(library, "crypto_aead_xchacha20poly1305_ietf_encrypt")
@@ -98,7 +98,8 @@ struct ForgedBackup {
   }
 }
 
-/// A backup is material from elsewhere even where it opens: an admin may have been given it together with its key.
+/// Restores of forged backups. A backup is untrusted input even if it opens: an admin may have received it together
+/// with its key.
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct ForgedBackupTests {
   private typealias Forged = ForgedBackup
 

@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Forged records of versions and push tokens: a backup with one that no daemon writes is refused whole.
+/// Forged records of versions and push tokens. A backup with a single record that no daemon writes is refused
+/// as a whole.
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct ForgedVersionTests {
   private typealias Forged = ForgedBackup
   private typealias Record = (kind: String, values: [ForgedBackup.Value])
@@ -14,7 +15,7 @@ import Testing
   private static let installed: Record = (
     "app", [.text(app)] + [ForgedBackup.Value](repeating: .null, count: 6) + [time]
   )
-  /// As a daemon makes them; which of the columns may be without a value.
+  /// Records as a daemon writes them, each with the indices of the columns that may be null.
   private static let records: [(record: Record, optional: Set<Int>)] = [
     (("release", [.integer(1), .text(app), .text("id"), .text("1.0"), .text("b"), time, time]), [1, 2, 4]),
     (
@@ -38,7 +39,7 @@ import Testing
     ),
   ]
 
-  /// The record with one thing wrong.
+  /// Returns copies of a record with one fault each, and the descriptions of the faults.
   private static func faults(_ record: Record, _ optional: Set<Int>) -> [(String, Record)] {
     var faults: [(String, Record)] = []
     func add(_ what: String, _ values: [ForgedBackup.Value]) {
@@ -68,7 +69,7 @@ import Testing
 
   @Test func `what is made as a daemon makes it is taken`() throws {
     let daemon = try DaemonUnderTest().start()
-    // The app's device identifier is what its token is for.
+    // Creates the app's device identifier, to which the token is assigned.
     #expect(try daemon.ask("get device").hasPrefix("OK "))
     let answer = try daemon.restore(try seal(Self.records.map(\.record)), "adopt-device=yes")
     #expect(

@@ -3,7 +3,7 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// Protocol, section 1, over a real socket.
+/// Request lines and replies over a real socket (identityd-protocol(7), section "Transport").
 @Suite struct FramingTests {
   let daemon: DaemonUnderTest
 
@@ -109,7 +109,7 @@ import Testing
   @Test func `row 25b: a client may send far more than it reads, and gets every answer in order`() throws {
     let client = try daemon.client()
     let rounds = 30_000
-    // Sent by a process of its own, since this one reads.
+    // Sends from a separate thread, because this one reads.
     let request = String(repeating: "get device\ncheck x\nget installation\n", count: rounds) + "hello\n"
     let sender = Sender(client, request)
     sender.start()
@@ -128,7 +128,7 @@ import Testing
     let sender = Sender(deaf, String(repeating: "get uuid count=10000\n", count: 1_000))
     sender.start()
     for _ in 0..<200 { #expect(try daemon.ask("ping") == "OK") }
-    // 390 MB are asked for; what waits is one bound and one answer more.
+    // The requests ask for 390 MB. At most the bound on unread output and one more answer are held.
     #expect(try daemon.peakMemory() < 60_000_000)
     daemon.end(with: SIGKILL)
     sender.wait()

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Programs that speak HTTP to the socket, as a browser does that a page led there: the page's lines are not carried out.
+/// HTTP requests to the socket, as a web page can make a browser send them. The lines of the page are not executed.
 @Suite struct HTTPTests {
   private static let refusal = "ERR syntax this is HTTP, "
   private let daemon: DaemonUnderTest
@@ -18,7 +18,7 @@ import Testing
     #expect(try client.ask("item put service=mail account=alice data=eA==") == ["OK created"])
   }
 
-  /// Requests that the peer may make, each of which would leave something behind.
+  /// Requests that the peer is allowed to make, each with a visible effect.
   private var page: String {
     """
     item put service=stolen account=a data=eA==
@@ -29,7 +29,7 @@ import Testing
     """
   }
 
-  /// Expects that nothing of the page was carried out.
+  /// Expects that no request of the page was executed.
   private func expectNothingDone(_ comment: Comment) throws {
     let client = try daemon.client()
     #expect(try client.statusValue("items") == "1", comment)
@@ -49,7 +49,7 @@ import Testing
 
   // MARK: curl
 
-  /// Runs curl(1) against the socket, with the page for what it sends.
+  /// Runs curl(1) against the socket with the page as standard input.
   private func curl(_ options: String...) throws -> (status: Int32, output: String, errors: String) {
     try run(
       ["curl", "--silent", "--show-error", "--max-time", "60", "--unix-socket", daemon.socket] + options
@@ -58,7 +58,7 @@ import Testing
 
   @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "GET", "OPTIONS", "post", "patch", "FROB"])
   func `curl gets no further than its first line, whatever its method`(method: String) throws {
-    // A method that is none ends with the field behind it.
+    // An unknown method is refused as an unknown verb. The `Host:` field in the next line then ends the connection.
     let answer = try curl("--http0.9", "--request", method, "--data-binary", "@-")
     let lines = answer.output.split(separator: "\n")
     #expect(lines.last?.hasPrefix(Self.refusal) == true && lines.count == (method == "FROB" ? 2 : 1), "\(answer)")
@@ -75,14 +75,14 @@ import Testing
     let answer = try run(
       ["curl", "--silent", "--max-time", "60", "--unix-socket", daemon.socket] + options + body
         + ["http://localhost/"], input: page)
-    // It is no answer of HTTP.
+    // curl fails because the refusal is not an HTTP response.
     #expect(answer.status != 0, "\(answer)")
     try expectNothingDone("\(options)")
   }
 
   // MARK: Bytes
 
-  /// What programs of HTTP begin with, and how the lines before the refusal are answered.
+  /// The first bytes of HTTP clients, and the beginnings of the replies before the refusal.
   private static let beginnings: [(bytes: String, before: [String])] = [
     ("POST / HTTP/1.1\r\n", []), ("post / HTTP/1.1\r\n", []), ("GET / HTTP/1.0\r\n", []), ("GET /?a=b HTTP/1.1\n", []),
     ("get /?a=b HTTP/1.1\n", []), ("GET device HTTP/1.1\r\n", []), ("PUT /\"a HTTP/1.1\r\n", []),
@@ -112,9 +112,9 @@ import Testing
     for place in [1, 4, 5, 10, 15, 16, 17, 20, 36, 40] {
       let client = try daemon.client()
       try client.send(Array(request[..<place]))
-      // Answered behind what came before.
+      // This answer comes after the daemon has read the first part.
       #expect(try daemon.ask("ping") == "OK")
-      // A client that was refused already may find the connection closed.
+      // A client that has already been refused may find the connection closed.
       try? client.send(Array(request[place...]))
       let lines = try client.rest()
       #expect(lines.count == 1 && lines[0].hasPrefix(Self.refusal), "\(place): \(lines)")
@@ -141,7 +141,7 @@ import Testing
     try expectNothingDone("in a pipeline")
   }
 
-  // MARK: Requests of identityd's own
+  // MARK: Lines that resemble HTTP
 
   @Test(arguments: [
     ("get key HTTP/1.1", "OK "), ("GET key HTTP/1.1", "OK "), ("get key \"POST / HTTP/1.1\"", "OK "),

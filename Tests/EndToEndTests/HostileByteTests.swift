@@ -3,7 +3,7 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// Bytes that no honest client sends.
+/// Malformed and extreme bytes, which no well-behaved client sends.
 @Suite struct HostileByteTests {
   let daemon: DaemonUnderTest
 
@@ -13,23 +13,23 @@ import Testing
     throws
   {
     let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start()
-    // What one costs is known by then.
+    // Makes the baseline include the cost of one long line.
     _ = try daemon.client().ask("check " + String(repeating: "a", count: 65_000))
     let before = try daemon.peakMemory()
     let clients = try (0..<100).map { _ in try daemon.client() }
     for client in clients { try client.send([UInt8](repeating: 0x61, count: Bound.lineLength - 1)) }
     for _ in 0..<20 { #expect(try daemon.ask("ping") == "OK") }
     for client in clients {
-      // Where it ends, the daemon reads no more than a bound of what follows.
+      // Sending may fail, because the daemon discards only a bounded amount of input after the refusal.
       try? client.send([UInt8](repeating: 0x61, count: 1_000_000))
       #expect(try client.line()?.hasPrefix("ERR too-long ") == true)
     }
     #expect(try daemon.ask("ping") == "OK")
-    // A line each, and as much again for the arrays that grow.
+    // Allows three line lengths for each client: the line, and the spare capacity of growing arrays.
     #expect(try daemon.peakMemory() - before < 100 * 3 * Bound.lineLength)
   }
 
-  /// Requests, and how what comes of them begins.
+  /// Requests, and the beginnings of their replies.
   private static let shapes: [(bytes: String, replies: [String])] = [
     ("", []), ("\n", []), ("\r\n", []), ("\n\n\r\n\n", []), ("\r\r\n", ["ERR syntax "]), ("\rping\n", ["ERR syntax "]),
     (" \n", ["ERR syntax "]), ("   \r\n", ["ERR syntax "]), ("\t\n", ["ERR syntax "]), (" ping\n", ["OK"]),
@@ -59,7 +59,7 @@ import Testing
     #expect(try daemon.ask("ping") == "OK")
   }
 
-  /// Bytes that are no text.
+  /// Bytes that are not valid text in the protocol.
   private static let broken: [[UInt8]] = [
     [0x80], [0xbf, 0xbf], [0xc0, 0x80], [0xc0, 0xaf], [0xc1, 0x81], [0xc3], [0xc3, 0x28], [0xe0, 0x80, 0xaf],
     [0xe2, 0x82], [0xed, 0xa0, 0x80], [0xed, 0xbf, 0xbf], [0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80],
@@ -84,7 +84,7 @@ import Testing
     #expect(try client.ask("ping") == ["OK"])
   }
 
-  /// Names that look alike, or are the same to a library of strings, and no two of which have the same bytes.
+  /// Names that look alike or that a string library may treat as equal. No two have the same bytes.
   private static let twins = [
     "a", "A", "ａ", "а", "K", "\u{212a}", "k", "Å", "\u{212b}", "A\u{30a}", "é", "e\u{301}", "ﬁ", "fi", "ß", "ss", "ẞ",
     "a.",
@@ -106,13 +106,13 @@ import Testing
       let secret = Data("secret \(index)".utf8).base64EncodedString()
       let answer = try client.ask("item read service=\"\(twin)\" account=\"\(twin)\"")[0]
       #expect(answer.hasPrefix("OK data=\(secret) "), "\(bytes[index])")
-      // As it was written, bare or as a JSON string.
+      // The name comes back as it was written, bare or as a JSON string.
       #expect(
         Data(answer.utf8).range(of: Data(" account=\(twin)".utf8)) != nil
           || Data(answer.utf8).range(of: Data(" account=\"\(twin)\"".utf8)) != nil, "\(answer)")
       #expect(try client.ask("item find account=\"\(twin)\"").last == "OK 1")
     }
-    // No two have one identifier either.
+    // The identifiers of keys with these names differ too.
     let keys = try Self.twins.map { try client.ask("get key \"\($0)\"")[0].split(separator: " ")[1] }
     #expect(Set(keys).count == Self.twins.count)
   }
@@ -133,7 +133,7 @@ import Testing
     #expect(try client.ask("item read service=s account=a group=\(own)")[0].hasPrefix("OK "))
   }
 
-  /// Numbers at an edge, and what looks like one.
+  /// Numbers at the limits of their types, and words that resemble numbers.
   private static let numbers = [
     "0", "1", "-1", "+5", "-0", "00", "01", "\" 1\"", "\"1 \"", "\"\"", "1e3", "0x10", "1.5", "1,000", "١", "１", "²",
     "NaN",
@@ -144,7 +144,7 @@ import Testing
     String(repeating: "9", count: 60_000), String(repeating: "0", count: 60_000) + "1",
   ]
 
-  /// Where a request takes a number, which numbers it takes, and how it is answered then.
+  /// Requests with `%` in place of a number, the accepted range, and the beginning of the reply to an accepted number.
   private static let counted: [(request: String, range: ClosedRange<UInt64>, reply: String)] = [
     ("get uuid count=%", 1...10_000, "OK "), ("item find limit=% service=none", 1...UInt64(Int.max), "ERR not-found "),
     ("subscribe item since=%", 0...1, "OK "), ("token list stale=%", 0...3_155_760_000, "OK 0"),

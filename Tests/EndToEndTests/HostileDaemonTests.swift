@@ -3,26 +3,26 @@ import IdentityWire
 import TestSupport
 import Testing
 
-/// A daemon that puts what cannot be seen into everything it says: nothing of that comes out as it is.
+/// A daemon that puts hidden characters into all of its answers. The client must not write them unescaped.
 @Suite struct HostileDaemonTests {
   private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
   private static let secret = Data([0x1b, 0x5b, 0x32, 0x4a, 0x0a, 0xe2, 0x80, 0xae])
 
-  /// Every character that must not be shown, but NUL, which is in no text, and the end of a line.
+  /// Every hidden character of the Basic Multilingual Plane except NUL, which no text contains, and the line feed.
   private static let hidden = (UInt32(1)...0xffff).compactMap(Unicode.Scalar.init).filter {
     WordEncoder.isHidden($0) && $0 != "\n"
   }
 
-  /// A word with all of them, as the protocol has it.
+  /// A JSON string of the protocol with escapes for all hidden characters.
   private static let word: String = {
     let escapes = hidden.map { WordEncoder.escape(of: $0) }.joined()
     return "\"w\(escapes)\u{202e}\u{2066}\""
   }()
 
-  /// As they are: in the code and the text of a refusal there are no escapes.
+  /// The hidden characters without escapes. The code and the text of an `ERR` line have no escapes.
   private static let raw = "w\u{202e}" + hidden.map { String($0) }.joined()
 
-  /// What it answers, by what is in it.
+  /// The answers of the daemon, by their kind.
   private static let answers = [
     "rows": "* \(word) name=\(word) \(word)\n* \(word)\nOK \(word)\n",
     "properties": "* name=\(word)\n* other=\(word)\nOK\n",
@@ -34,9 +34,9 @@ import Testing
     "nonsense": "\(raw)\n",
   ]
 
-  /// What every verb is asked with: the client sends most of what it is given.
+  /// One request for each verb. The client forwards most words unchecked.
   private static let requests: [[String]] = VerbTable.verbs.compactMap { verb in
-    // These are commands of the client's own, below.
+    // The client implements these verbs itself. Another test below covers them.
     guard !["backup", "restore"].contains(verb.words.split(separator: " ")[0]) else { return nil }
     return verb.examples[0].request.split(separator: " ").map { String($0).replacing("\"", with: "") }
   }
@@ -76,7 +76,7 @@ import Testing
       let command = "\(Self.program) --socket=\(daemon.socket) \(words)"
       let result = try TestSupport.run(
         ["script", "--quiet", "--return", "--command", command, "/dev/null"], environment: ["TERM": "xterm"])
-      // The terminal's own ends of lines.
+      // Removes the carriage returns that the terminal adds.
       expectVisible((result.status, result.output.replacing("\r\n", with: "\n"), result.errors), [words])
       #expect(result.output.contains("u202e"), "\(words) \(result)")
     }
@@ -124,7 +124,7 @@ import Testing
   func `findings that quote it come out with escapes`(answer: String, options: [String]) throws {
     let text = try #require(Self.answers[answer])
     let daemon = try PlayedDaemon { request in
-      // What the checks read of it, each with what cannot be seen.
+      // The rows that the checks read, each with hidden characters.
       let status = [
         "store", "store-reason", "key", "state-directory", "manifest-fault", "suspect", "clock", "pid",
         "manifest-folder",
@@ -138,7 +138,7 @@ import Testing
     }
     let result = try run(["check"] + options, daemon)
     #expect(result.status == 8, "\(result)")
-    // What the others say is what no finding is about.
+    // No finding quotes the other answers.
     if ["rows", "refusal", "busy", "nonsense"].contains(answer) {
       #expect(result.output.contains("u202e"), "\(result)")
     }

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What one user may have of the daemon, so that the others have theirs.
+/// Bounds on each user's share of the daemon, which keep the service available to other users.
 @Suite(.enabled(if: isRoot, "acting as other users needs root")) struct HostileUserTests {
-  /// Runs a Python script as a user who is not root; `connect()` is there for it.
+  /// Runs a Python script as a user other than root. The script can call `connect()`.
   private func asUser(_ user: Int, _ script: String, _ daemon: DaemonUnderTest) throws -> String {
     let prelude = """
       import socket, sys
@@ -28,7 +28,7 @@ import Testing
     let limits = "[Limits]\nOutputPerConnection=4K\nOutputPerUser=64K\n"
     let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start(configuration: limits)
     let before = try daemon.peakMemory()
-    // 32 connections ask for 39 KB twenty times each, which is 25 MB, and read nothing.
+    // 32 connections ask for 39 KB twenty times each, 25 MB in total, and at first read nothing.
     let script = """
       held = [connect() for _ in range(32)]
       for s in held: s.sendall(b"get uuid count=1000\\n" * 20 + b"quit\\n")

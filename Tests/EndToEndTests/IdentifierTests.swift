@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Protocol, sections 2 and 3, as far as identifiers exist.
+/// Peers and identifiers (identityd-protocol(7), sections "WHO IS ASKING" and "IDENTIFIERS").
 @Suite struct IdentifierTests {
   @Test func `the device is one for everybody, and the installation one for each app`() throws {
     let daemon = try DaemonUnderTest().start()
@@ -31,7 +31,7 @@ import Testing
       #expect(Set(answers).count == 1)
       let device = try #require(answers.first?.split(separator: " ").dropFirst().first.map(String.init))
       #expect(devices.insert(device).inserted, "round \(round)")
-      // Its own answer stands in front of the next question of the same pipeline.
+      // A request behind `renew device` in the same pipeline gets the new identifier.
       try clients[round % 3].send("get device\nrenew device\nget device\n")
       let pipeline = try (0..<3).map { _ in try clients[round % 3].answer().last ?? "" }
       #expect(pipeline[0] == answers[0] && pipeline[2] != answers[0])

@@ -1,11 +1,12 @@
 import Foundation
 import TestSupport
 
-/// A shell that somebody types into, on a terminal that script(1) makes, with the completions of `packaging/completions`.
+/// An interactive shell with the completions in `packaging/completions`, on a terminal that script(1) creates.
 ///
-/// `identityctl` is a function there that shows the words it is called with: what the shell made of a completed line.
+/// In this shell, `identityctl` is a function that prints its arguments: the words into which the shell split a
+/// completed line.
 final class InteractiveShell {
-  /// Which shell, and what else it has loaded.
+  /// A shell and its configuration.
   enum Kind: String, CaseIterable {
     case bash
     case bashWithHelpers = "bash with bash-completion"
@@ -24,7 +25,7 @@ final class InteractiveShell {
   private var shown = Data()
   private var read = 0
 
-  /// Starts it in a folder of its own, which is its home, with the daemon at this socket.
+  /// Starts the shell in a new folder, which is its home directory, and sets the path of the daemon's socket.
   init(_ kind: Kind, socket: String) throws {
     folder = FileManager.default.temporaryDirectory.appending(path: "shell-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -38,7 +39,7 @@ final class InteractiveShell {
       case .fish: "exec fish --no-config --init-command 'source \(file)' --interactive"
       }
     process.executableURL = URL(filePath: "/usr/bin/env")
-    // What hangs fails.
+    // A shell that hangs must fail the test.
     process.arguments = ["timeout", "120", "script", "--quiet", "--command", command, "/dev/null"]
     let path = "\(DaemonUnderTest.binaries.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "")"
     process.environment = ProcessInfo.processInfo.environment.merging([
@@ -54,13 +55,13 @@ final class InteractiveShell {
   }
 
   deinit {
-    // A shell that reads the end of its input exits at once, and writes its history then. It ignores SIGTERM.
+    // An interactive shell ignores SIGTERM. At the end of its input it writes its history and exits at once.
     try? input.fileHandleForWriting.close()
     process.waitUntilExit()
     try? FileManager.default.removeItem(at: folder)
   }
 
-  /// What it reads at its start; at the end it shows that it is there.
+  /// Returns the start-up script of the shell. The last command of the script shows that the shell is ready.
   private static func start(_ kind: Kind) -> String {
     let show = "{ printf '<%s>' \"$@\"; echo END; }\n"
     return switch kind {
@@ -76,16 +77,16 @@ final class InteractiveShell {
     }
   }
 
-  /// Types a line up to where something is to be completed, the key that completes it, and the end of the line.
+  /// Types the beginning of a line, TAB for completion, and the end of the line.
   ///
-  /// - Returns: the words that the shell made of it.
+  /// - Returns: the words into which the shell split the completed line.
   func complete(_ line: String) throws -> [String] {
     try input.fileHandleForWriting.write(contentsOf: Data("identityctl \(line)\t".utf8))
     try input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
     return try words()
   }
 
-  /// Waits for the next words that are shown.
+  /// Waits for the next words that the shell prints, and returns them.
   private func words() throws -> [String] {
     while true {
       let lines = shown.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }

@@ -2,14 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `identityctl item …`: a secret goes in from a file and comes out again, byte by byte as it was.
+/// `identityctl item …`. A secret that is read from a file comes back byte for byte.
 @Suite struct ItemClientTests {
   private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
-  /// Every byte there is, and at the end one that a shell would have cut off.
+  /// Every byte value, and a line feed at the end, which a shell would cut off.
   private static let bytes = Data((0...255).map { UInt8($0) } + [10])
   private static let name = ["service=s", "account=a"]
 
-  /// Runs the client; `FILE` among the words stands for a file with this content, which is its standard input as well.
+  /// Runs the client with a file of this content as standard input. `FILE` in the words is replaced by the path of
+  /// this file.
   private func client(
     _ socket: String, in folder: URL, _ words: [String], content: Data = bytes, shell: String = ""
   ) throws -> (status: Int32, output: String, errors: String) {
@@ -25,7 +26,7 @@ import Testing
     status: Int32, output: String, errors: String
   ) { try client(daemon.socket, in: daemon.folder, words, content: content) }
 
-  /// What `item read --raw` writes.
+  /// Returns the output of `item read --raw`.
   private func raw(_ daemon: DaemonUnderTest) throws -> Data {
     let file = daemon.folder.appending(path: "raw")
     let words = ["item", "read"] + Self.name + ["--raw"]
@@ -79,7 +80,7 @@ import Testing
     #expect(result.errors.contains("(not-found)"))
   }
 
-  // MARK: - With a daemon that is played
+  // MARK: - With a fake daemon
 
   private func played(_ answer: String = "OK\n") throws -> PlayedDaemon { try PlayedDaemon { _ in .lines(answer) } }
 
@@ -162,7 +163,7 @@ import Testing
       let result = try client(daemon.socket, in: daemon.folder, ["item", "read", option], shell: ">&-")
       #expect(result.status == 5, "\(result)")
     }
-    // It did not go to the daemon either.
+    // The answer did not go to the daemon either, as it would if the socket took the number of standard output.
     #expect(daemon.requests == ["item read", "item read"])
   }
 
@@ -180,7 +181,7 @@ import Testing
     process.standardInput = FileHandle.nullDevice
     try process.runUnmasked()
     try daemon.waitForRequest("item")
-    // What the kernel lets nobody look into belongs to root (PR_SET_DUMPABLE, proc(5)).
+    // The /proc files of a process that is not dumpable belong to root (PR_SET_DUMPABLE, proc(5)).
     let owner = try FileManager.default.attributesOfItem(atPath: "/proc/\(process.processIdentifier)/mem")
     #expect(owner[.ownerAccountID] as? Int == 0)
     process.terminate()

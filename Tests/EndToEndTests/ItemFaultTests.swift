@@ -2,19 +2,19 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What strace does to the system calls of a running daemon.
+/// Faults that strace(1) injects into the system calls of a running daemon.
 enum Fault {
-  /// Has system calls fail, or end the daemon, while the body runs.
+  /// Makes system calls fail, or kill the daemon, while the body runs.
   ///
   /// - Parameters:
-  ///   - fault: as strace's `inject=` has it.
-  ///   - file: the one of the daemon's files that they are to be about; nil for all.
+  ///   - fault: the fault, in the syntax of strace's `inject=`.
+  ///   - file: the name of the file in the state directory to which the faulty calls refer. Nil for calls on any file.
   static func inject(
     _ fault: String, on file: String? = nil, into daemon: DaemonUnderTest, _ body: () throws -> Void
   ) throws {
     let tracer = Process()
     tracer.executableURL = URL(filePath: "/usr/bin/env")
-    // A call names it in full, or as it stands in its folder.
+    // A call names the file by its full path or by its name in the folder.
     let path = file.map { ["-P", daemon.state.appending(path: $0).path, "-P", $0] } ?? []
     tracer.arguments =
       ["strace", "-f", "-p", "\(daemon.process.processIdentifier)"] + path
@@ -28,11 +28,12 @@ enum Fault {
       guard !data.isEmpty else { throw Failure("strace could not attach: \(text)") }
       text += String(decoding: data, as: UTF8.self)
     }
-    // It reports each thread as it attaches, and the last may be a moment later.
+    // strace reports each thread as it attaches, and may attach to the last thread a moment later.
     while tracer.isRunning, isUntraced(daemon) { usleep(1_000) }
     said.fileHandleForReading.readabilityHandler = { _ = $0.availableData }
     defer {
-      // Behind a daemon that it killed it ends by itself; told to end earlier it may wait for ever.
+      // After it has killed the daemon, strace exits by itself. If strace is interrupted before that, it may wait
+      // for ever.
       let isKilled = fault.contains("SIGKILL") && (try? daemon.ask("ping")) != "OK"
       if !isKilled { tracer.interrupt() }
       tracer.waitUntilExit()
@@ -50,7 +51,7 @@ enum Fault {
 }
 
 extension DaemonUnderTest {
-  /// Asks until the answer is no refusal: a store that failed is written anew at most once a second.
+  /// Repeats a request until it succeeds. The daemon tries to rewrite a failed store at most once a second.
   @discardableResult
   func eventually(_ request: String) throws -> [String] {
     let deadline = Date(timeIntervalSinceNow: patience)
@@ -62,25 +63,25 @@ extension DaemonUnderTest {
     throw Failure("\(request) is still refused: \(try ask(request))")
   }
 
-  /// Ends a daemon that runs below a program that traces it.
+  /// Kills a daemon that runs under a tracer, and waits for the tracer to exit.
   func killTraced() throws {
     kill(try #require(Int32(try client().statusValue("pid") ?? "")), SIGKILL)
     process.waitUntilExit()
   }
 
-  /// Runs SQL on the store of a daemon that is not running.
+  /// Runs SQL on the store of a stopped daemon.
   func edit(_ sql: String) throws {
     let edited = try run(["sqlite3", state.appending(path: "identityd.db").path, sql])
     try #require(edited.status == 0, "\(edited.errors)")
   }
 }
 
-/// A secret that its item's label says too, and which is its own Base64 text without a sign at the end.
+/// Returns a numbered secret as Base64 text. The text has no padding, and is the item's label too.
 func pair(_ number: Int) -> String {
   Data("number \(String(repeating: "0", count: 8 - "\(number)".count))\(number)".utf8).base64EncodedString()
 }
 
-/// What `item read` says of an item that was stored with ``pair(_:)``: secret and label, which have to be the same.
+/// Returns the text of ``pair(_:)`` from an answer to `item read`. The secret and the label must be equal.
 func readPair(_ line: String) throws -> String {
   let words = line.split(separator: " ")
   try #require(words.count > 5 && words[0] == "OK" && words[1].hasPrefix("data="), "\(line)")
@@ -89,9 +90,9 @@ func readPair(_ line: String) throws -> String {
   return String(label ?? "")
 }
 
-/// Items on a disk that fails, in a daemon that is killed, and in a store that somebody edited.
+/// Items on a failing disk, in a killed daemon, and in an edited store.
 @Suite(.serialized) struct ItemFaultTests {
-  // MARK: The disk
+  // MARK: Failing disk
 
   @Test(
     .enabled(if: isRoot, "attaching to the daemon needs root"),
@@ -119,7 +120,7 @@ func readPair(_ line: String) throws -> String {
       #expect(try client.statusValue("items") == "2")
       #expect(try client.statusValue("last-event") == last)
     }
-    // Behind a commit that failed none is tried.
+    // After a failed commit the daemon attempts no other, so later changes get `read-only`.
     func expectRefused(_ answer: String) {
       #expect(
         answer.hasPrefix("ERR \(code) ") || code == "unknown" && answer.hasPrefix("ERR read-only "), "\(answer)")
@@ -133,7 +134,7 @@ func readPair(_ line: String) throws -> String {
         expectRefused(try client.ask(request)[0])
         try expectUnchanged()
       }
-      // One that is refused takes those with it that were sent before it was.
+      // A failed commit also refuses the changes that were sent before its refusal.
       try client.send((3..<40).map { "item put service=s account=a\($0) data=eA==\n" }.joined())
       for _ in 3..<40 { expectRefused(try client.answer()[0]) }
       try expectUnchanged()
@@ -157,7 +158,7 @@ func readPair(_ line: String) throws -> String {
     for number in 0..<50 { try writer.send("item put service=s account=a\(number) data=\(large)\n") }
     for _ in 0..<50 { #expect(try writer.answer() == ["OK created"]) }
     for round in 1...3 {
-      // Its log is gone, which the next commit notices.
+      // Removes the store's WAL. The next commit notices the loss.
       try? FileManager.default.removeItem(at: daemon.state.appending(path: "identityd.db-wal"))
       #expect(try writer.ask("item put service=s account=w data=eA==")[0].hasPrefix("ERR read-only "))
       var answer = ""
@@ -192,7 +193,7 @@ func readPair(_ line: String) throws -> String {
     }
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=\(large) "))
     #expect(try daemon.ask("item update service=s account=a label=x") == "OK")
-    // A fault of the daemon is in the journal (protocol, section 1).
+    // A fault of the daemon is logged (identityd-protocol(7), section "Errors").
     try daemon.waitForLog("the secret cannot be read")
   }
 
@@ -212,7 +213,7 @@ func readPair(_ line: String) throws -> String {
 
   // MARK: Kills
 
-  /// Puts, updates and deletes of a few items, and what there is after each.
+  /// Random puts, updates and deletes of a few items, and the expected items after each of them.
   private struct Storm {
     var requests: [String] = []
     var states: [[String: String]]
@@ -265,7 +266,7 @@ func readPair(_ line: String) throws -> String {
 
   // MARK: An edited store
 
-  /// What somebody does to the secrets of the first two items.
+  /// Edits of the secrets of the first two items, in SQL.
   private static let edits = [
     "the sealed bytes of two are swapped":
       "CREATE TEMP TABLE t AS SELECT * FROM secret; UPDATE secret SET sealed = (SELECT sealed FROM t WHERE t.n = 3 - secret.n) WHERE n < 3",
@@ -283,7 +284,7 @@ func readPair(_ line: String) throws -> String {
     """,
   ]
 
-  /// A daemon whose store was edited while it was stopped: the items a1 and a2 are damaged, a3 is not.
+  /// Starts a daemon after an edit of its store. The items a1 and a2 are damaged, a3 is not.
   private func damaged(_ edit: String) throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest().start()
     for number in 1...3 {

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// No secret stays anywhere but sealed in the store.
+/// Copies of secrets. Only the store keeps a secret, in sealed form.
 @Suite struct ItemSecrecyTests {
-  /// A secret of random letters, and pieces of it and of its Base64 text that can stand nowhere by chance.
+  /// A secret of random letters, with pieces of the secret and of its Base64 text that are too long to occur by chance.
   private struct Marked {
     let data: String
     let marks: [[UInt8]]
@@ -59,7 +59,7 @@ import Testing
     }
     let unfinished = Marked()
     try daemon.client().send("item put service=s account=u data=\(unfinished.data)")
-    // Left are the first connection and the one that asks: the bytes of the unfinished request were thrown away.
+    // Only the first connection and the one for `status` remain: the daemon has discarded the unfinished request.
     try daemon.waitForStatus("connections", "2")
     let memory = try daemon.memory()
     #expect(memory.count > 1_000_000)

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Items over a real socket (protocol, section 4).
+/// Items over a real socket (identityd-protocol(7), section "ITEMS").
 @Suite struct ItemTests {
-  /// What a client would send for these bytes.
+  /// Returns the Base64 text that a client sends for these bytes.
   private func text(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
 
   @Test func `an item is added once, replaced, read, updated, found and deleted`() throws {
@@ -53,7 +53,7 @@ import Testing
     #expect(try client.ask("item put service=s account=a data=\(long)")[0].hasPrefix("ERR limit "))
     for data in ["!!!!", "QUI", "QQ=", "Q", "QUJD====", "QUJD\\n", "QUJ"] {
       let answer = try client.ask("item put service=s account=a data=\"\(data)\"")[0]
-      // Two characters that say a byte and three that say two need no sign at their end, but no bits may be left over.
+      // Two characters for one byte and three for two bytes need no padding, but their unused bits must be zero.
       #expect(data == "QUI" ? answer.hasPrefix("OK ") : answer.hasPrefix("ERR bad-argument "), "\(data): \(answer)")
       #expect(!answer.contains(data))
     }
@@ -106,7 +106,7 @@ import Testing
       let words = try reader.ask("item read service=s account=a")[0].split(separator: " ")
       try #require(words.count > 5 && words[0] == "OK", "\(words)")
       let secret = words[1].dropFirst("data=".count)
-      // Base64 may end with the sign that an attribute has.
+      // Base64 text may end with `=`, the sign between the name and the value of an attribute.
       let label = words.first { $0.hasPrefix("label=") }?.dropFirst("label=".count)
       try #require(secret == label, "\(words)")
       last = String(secret)
@@ -156,7 +156,7 @@ import Testing
   }
 }
 
-/// Who may use which item.
+/// Access groups: which peer may use which item.
 @Suite(.enabled(if: isRoot)) struct ItemGroupTests {
   private func install(_ daemon: DaemonUnderTest, _ app: String, _ text: String) throws {
     let folder = daemon.folder.appending(path: "apps")

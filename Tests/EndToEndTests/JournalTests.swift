@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The log where standard error is the journal, played by the test.
+/// The log if standard error is the journal. The test acts as the journal.
 @Suite(.enabled(if: isRoot, "playing the journal takes a namespace")) struct JournalTests {
   private let daemon: DaemonUnderTest
   private let journal: PlayedJournal
@@ -40,10 +40,10 @@ import Testing
 
   @Test func `row 46: a journal that takes nothing keeps the daemon from its end for no longer than a moment`() throws {
     try daemon.start(through: journal.wrapper)
-    // More than any queue of datagrams holds: net.unix.max_dgram_qlen.
+    // More entries than a datagram queue holds (net.unix.max_dgram_qlen).
     _ = try renew(600)
     kill(daemon.process.processIdentifier, SIGTERM)
-    // One that waited for the journal would have to be killed.
+    // A daemon that waited for the journal would be killed, which shows in the status.
     #expect(daemon.exitStatus() == 0)
   }
 

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Another master key on a disk that fails, and in a daemon that is killed.
+/// Rotation of the master key on a failing disk, and in a killed daemon.
 @Suite(.enabled(if: isRoot, "attaching to the daemon needs root"), .serialized) struct KeyFaultTests {
   private func started() throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest().start()
@@ -39,7 +39,7 @@ import Testing
           kills += 1
           daemon.process.waitUntilExit()
         } else {
-          // What it does behind its answer may have been hit.
+          // The fault may have hit the clean-up after the answer.
           daemon.end(with: SIGKILL)
         }
         try daemon.start()
@@ -98,7 +98,7 @@ import Testing
       }
       #expect(try daemon.client().statusValue("key") == "file")
     }
-    // Nothing but the old one opens the items, and it has to be there.
+    // Only the old key opens the items, so it must still be there.
     daemon.end(with: SIGKILL)
     try daemon.start()
     try expectItems(daemon, "after a kill")
@@ -131,7 +131,7 @@ import Testing
       try Fault.inject("fdatasync:error=EIO", into: daemon) { () throws in
         #expect(try daemon.ask("key rotate").hasPrefix("ERR unknown "))
       }
-      // It is written anew, and nothing stands in the way of the next attempt.
+      // These changes rewrite the failed store, so that the next attempt is possible.
       try daemon.eventually("account set alice")
       try daemon.eventually("account clear")
     }

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Asks one request after the other on a connection of its own, until it is told to stop.
+/// A client that sends one request after another on its own connection until it is stopped.
 final class Load: @unchecked Sendable {
-  // Sendable: the client belongs to the thread, and everything else is behind the lock.
+  // Sendable: only the thread uses the client, and the lock guards all mutable state.
   private let client: Client
   private let request: @Sendable (Int) -> String
   private let isRight: @Sendable (Int, [String]) -> Bool
@@ -14,7 +14,7 @@ final class Load: @unchecked Sendable {
   private var count = 0
   private var wrong: [String] = []
 
-  /// Begins.
+  /// Starts the thread that sends the requests.
   init(
     _ client: Client, _ request: @escaping @Sendable (Int) -> String,
     isRight: @escaping @Sendable (Int, [String]) -> Bool
@@ -39,12 +39,12 @@ final class Load: @unchecked Sendable {
     done.signal()
   }
 
-  /// How many answers there were up to now.
+  /// The number of answers so far.
   var answers: Int { lock.withLock { count } }
 
-  /// Waits for its last answer.
+  /// Stops the requests and waits for the last answer.
   ///
-  /// - Returns: the answers that were not right.
+  /// - Returns: the wrong answers.
   func stop() -> [String] {
     lock.withLock { stops = true }
     done.wait()
@@ -55,7 +55,7 @@ final class Load: @unchecked Sendable {
 extension DaemonUnderTest {
   private var credentials: URL { folder.appending(path: "credentials") }
 
-  /// Hands credentials over from the next start on, as the service manager does: nil for none of that name.
+  /// Sets a credential from the next start on, as the service manager provides it. Nil removes the credential.
   func credential(_ name: String, _ text: String?) throws {
     try FileManager.default.createDirectory(at: credentials, withIntermediateDirectories: true)
     let file = credentials.appending(path: name)
@@ -63,20 +63,20 @@ extension DaemonUnderTest {
     if let text { try Data(text.utf8).write(to: file) }
   }
 
-  /// Starts it with the credentials.
+  /// Starts the daemon with the credentials.
   @discardableResult
   func startWithCredentials(configuration: String? = nil) throws -> DaemonUnderTest {
     try start(through: ["env", "CREDENTIALS_DIRECTORY=\(credentials.path)"], configuration: configuration)
   }
 
-  /// Starts it with the credentials, on hardware of that number.
+  /// Starts the daemon with the credentials, among them a hardware UUID made from a number.
   @discardableResult
   func start(hardware: Int) throws -> DaemonUnderTest {
     try credential("identityd.hardware", "0000000\(hardware)-0000-4000-8000-000000000000\n")
     return try startWithCredentials()
   }
 
-  /// Ends it in order and starts it with the credentials as they are now.
+  /// Stops the daemon and starts it with the current credentials.
   func restart() throws {
     end()
     try startWithCredentials()
@@ -84,14 +84,14 @@ extension DaemonUnderTest {
 
   var masterKey: URL { state.appending(path: "master.key") }
 
-  /// The names in the state directory that tell of master keys.
+  /// The names of the master key files in the state directory.
   var masterKeys: [String] {
     ((try? FileManager.default.contentsOfDirectory(atPath: state.path)) ?? []).filter { $0.hasPrefix("master.key") }
       .sorted()
   }
 }
 
-/// The key of the items: where it comes from, what becomes of them without it, and how another takes its place.
+/// The master key: its sources, a missing key, and rotation.
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct KeyTests {
   private static let credential = "identityd.key"
   private static let previous = "identityd.key.previous"
@@ -124,7 +124,7 @@ extension DaemonUnderTest {
     #expect(try client.ask("item put service=ss account=aaa data=AAAA label=llll attr.nnnnn=vvvvvv") == ["OK created"])
     #expect(try client.statusValue("items") == "1")
     let own = "user:\(getuid())".utf8.count
-    // Secret, service, account, label, name and value of the attribute.
+    // The lengths of group, secret, service, account, label, and of the attribute's name and value.
     #expect(try client.statusValue("item-bytes") == "\([own, 3, 2, 3, 4, 5, 6].reduce(0, +))")
     #expect(try client.ask("item delete service=ss") == ["OK 1"])
     #expect(try client.ask("status").contains("* items=0"))
@@ -132,11 +132,12 @@ extension DaemonUnderTest {
     #expect(try client.statusValue("key-reason") == nil)
   }
 
-  // MARK: Missing
+  // MARK: Missing key
 
   private static let missing = ["gone", "another's", "cut", "cut short", "empty", "too long", "a folder"]
 
-  /// A daemon with items whose master key was taken away; what was in it.
+  /// Returns a stopped daemon with items whose master key was removed or replaced, and the former content of the
+  /// key file.
   private func locked(_ how: String) throws -> (daemon: DaemonUnderTest, key: Data) {
     let daemon = try DaemonUnderTest().start()
     try put(1...2, daemon)
@@ -250,7 +251,7 @@ extension DaemonUnderTest {
     let file = try Data(contentsOf: daemon.masterKey)
     try daemon.credential(Self.credential, String(repeating: "c", count: 40))
     try daemon.restart()
-    // Nothing changes by itself.
+    // Without `key rotate`, the source of the key does not change.
     #expect(try daemon.client().statusValue("key") == "file")
     try expectItems(1...3, daemon)
     #expect(try daemon.ask("key rotate") == "OK credential")

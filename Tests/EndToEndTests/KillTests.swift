@@ -3,25 +3,25 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// The daemon is killed under load, again and again: what was acknowledged is there, and it is the same device always.
+/// Many kills of the daemon under load. Every acknowledged change survives, and the device identifier stays the same.
 @Suite(.enabled(if: isRoot, "it names the apps of several users"), .serialized) struct KillTests {
-  /// A daemon that is started and killed without anything in between, on one state directory.
+  /// A daemon that is started and killed directly, without a wrapper, on one state directory.
   private final class KilledDaemon {
     let folder: DaemonUnderTest
     private let program: String
     private var process: pid_t = 0
 
     init() throws {
-      // A kill leaves what the kernel has, wherever it keeps it.
+      // A kill does not affect data that the kernel holds, so the file system may be in memory.
       folder = try DaemonUnderTest(inMemory: true)
       try folder.configure("[Store]\nCheckpointSize=256K\n")
-      // One that is built for release starts in less time.
+      // The release build starts faster.
       program = DaemonUnderTest.released.appending(path: "identityd").path
     }
 
     deinit { kill() }
 
-    /// Starts it and returns a client once it answers.
+    /// Starts the daemon, and returns a client once the daemon answers.
     func start() throws -> Client {
       let words = [
         program, "--state-directory", folder.state.path, "--socket", folder.socket, "--config",
@@ -37,7 +37,7 @@ import Testing
         unsafe posix_spawn_file_actions_addopen(
           &actions, number, folder.folder.appending(path: "log").path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
       }
-      // Test threads block every signal, and a program would inherit that.
+      // Test threads block all signals, and a child inherits the signal mask.
       var attributes = posix_spawnattr_t()
       unsafe posix_spawnattr_init(&attributes)
       defer { unsafe posix_spawnattr_destroy(&attributes) }
@@ -69,13 +69,13 @@ import Testing
     }
   }
 
-  /// One client that puts its item again and again, until the connection ends.
+  /// A client that puts its item again and again until the connection ends.
   private final class Putting: @unchecked Sendable {
-    // Sendable: only its thread writes it, and others read it behind the wait for its end, or its count behind the lock.
+    // Sendable: only the thread uses this state while it runs, except for the count, which the lock guards.
     private(set) var acknowledged = 0
-    /// The last that was sent: it may be there or not.
+    /// The last number that was sent. The store may have it or not.
     private(set) var sent = 0
-    /// The one that this life of the daemon began with.
+    /// The number in the store when the daemon last started.
     private(set) var first = 0
     private(set) var wrong: [String] = []
     let account: String
@@ -89,7 +89,7 @@ import Testing
     func begin(_ client: Client) {
       self.client = client
       Thread.detachNewThread { [self] in
-        // The end of the connection is the kill.
+        // The connection ends when the daemon is killed.
         while let answer = try? put() {
           if answer.hasPrefix("OK ") { acknowledged = sent } else { wrong.append(answer) }
           lock.withLock { answers += 1 }
@@ -108,16 +108,16 @@ import Testing
 
     func wait() { done.wait() }
 
-    /// How many answers it ever got.
+    /// The number of answers over all runs of the daemon.
     var answerCount: Int { lock.withLock { answers } }
 
-    /// What a start after a kill found: from there it goes on.
+    /// Continues from the number that was found after a kill.
     func resume(at found: Int) { (first, acknowledged, sent) = (found, found, found) }
   }
 
-  /// One client that reads what the others put: what it was told must never be taken back.
+  /// A client that reads the items of the writers. A value that was read once must never be lost.
   private final class Reading: @unchecked Sendable {
-    // Sendable: as above.
+    // Sendable: only the thread uses this state while it runs.
     private(set) var newest: [String: Int] = [:]
     private(set) var wrong: [String] = []
     private var client: Client?
@@ -167,7 +167,7 @@ import Testing
     for round in 0..<rounds {
       for writer in writers { writer.begin(try Client(daemon.folder.socket)) }
       for reader in readers { reader.begin(try Client(daemon.folder.socket), writers.map(\.account)) }
-      // Anywhere in the work: it is the moment that is tried.
+      // Waits for a random moment of the work, so that the kills hit different places.
       let wanted = writers.map(\.answerCount).reduce(0, +) + Int.random(in: 0..<8, using: &generator)
       let deadline = Date(timeIntervalSinceNow: patience)
       while writers.map(\.answerCount).reduce(0, +) < wanted, Date() < deadline { usleep(300) }
@@ -196,7 +196,8 @@ import Testing
   }
 }
 
-/// The number that a read of an item stored with ``pair(_:)`` says; its secret and its label have to be of one commit.
+/// Returns the number in the answer to a read of an item stored with ``pair(_:)``. The secret and the label must come
+/// from the same commit.
 private func numbered(_ answer: String) throws -> Int {
   guard let data = Data(base64Encoded: try readPair(answer)),
     let number = Int(String(decoding: data, as: UTF8.self).dropFirst("number ".count))

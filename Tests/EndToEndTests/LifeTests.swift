@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Start, stop, reload, and what a start is refused for.
+/// Start, stop and reload, and the reasons for which a start is refused.
 @Suite struct LifeTests {
   @Test(arguments: [SIGTERM, SIGINT])
   func `row 43: a signal ends it cleanly, and the socket is gone`(signal: Int32) throws {
@@ -46,7 +46,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     var told: [Int: String] = [:]
     for round in 0..<10 {
-      // Each user's first question is a change; the kill falls somewhere among them.
+      // The first request of each user is a change. The kill comes during these changes.
       let script = """
         seq \(20_000 + round * 12) \(20_011 + round * 12) | xargs -P 12 -I{} \
           setpriv --reuid={} --regid=1 --clear-groups sh -c 'echo {} $(\(program) get installation)'
@@ -59,7 +59,7 @@ import Testing
       users.standardOutput = output
       users.standardError = FileHandle.nullDevice
       try users.runUnmasked()
-      // Once that many were told theirs, the others are on their way.
+      // Waits until as many users as the round's number have an answer. The requests of the others are in flight.
       var text = ""
       while text.split(separator: "\n").count < round {
         let data = output.fileHandleForReading.availableData
@@ -224,7 +224,7 @@ import Testing
       return calls.count { $0.contains(", \(limit))") && $0.hasSuffix(" = \(found)") }
     }
     #expect(try client.ask("ping") == ["OK"])
-    // What it waits for without an end is in the trace once it has come.
+    // The trace shows an `epoll_wait` without a timeout only once the call has returned.
     let deadline = Date(timeIntervalSinceNow: patience)
     while try looks("-1", "1") == 0 || looks("0", "0") == 0, Date() < deadline {
       usleep(20_000)
@@ -241,7 +241,7 @@ import Testing
       usleep(10_000)
       #expect(try client.ask("ping") == ["OK"])
     }
-    // Once in a while there is something to do besides, and behind it a look: but not in each pause.
+    // Now and then the daemon has other work, and polls once after it, but not in each pause.
     #expect(try looks("0", "0") < before + pauses)
   }
 

@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 
 @Suite(.enabled(if: isRoot, "acting as another user needs root")) struct LimitTests {
-  /// Connects that many times as a user who is not root and says what each got; the connections are held meanwhile.
+  /// Opens connections as a user other than root, and keeps them open while the body runs.
+  ///
+  /// - Returns: the first line that each connection received.
   private func connections(_ count: Int, _ daemon: DaemonUnderTest, whileOpen body: () throws -> Void = {}) throws
     -> [String]
   {
@@ -48,14 +50,15 @@ import Testing
     #expect(answers.prefix(3) == ["OK", "OK", "OK"])
     #expect(answers.dropFirst(3).allSatisfy { $0.hasPrefix("ERR busy ") }, "\(answers)")
     #expect(answers.count == 6)
-    // Whoever left makes room.
+    // Closed connections make room for new ones.
     try daemon.waitForStatus("connections", "1")
     #expect(try connections(3, daemon) == ["OK", "OK", "OK"])
   }
 
   @Test func `row 27: all connections are bounded, and the last places are root's`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=32\nReservedConnections=8\n")
-    // One user alone has half of the 22 that are neither in reserve nor root's; others their first ones, up to all 24.
+    // 24 connections are not root's, and 22 of these are not in reserve. A sole user gets half of the 22. Other users
+    // get their first connections, up to all 24.
     let answers = try connections(40, daemon) { () throws in
       let others = try (0..<13).map { try PeerConnection(70_000 + $0, of: daemon) }
       for other in others { #expect(try other.ask("ping") == ["OK"]) }

@@ -3,14 +3,14 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// Reads what is logged to a pipe.
+/// A reader of log lines from a pipe.
 private final class LogReader {
   private let handle: FileHandle
   private var received = Data()
 
   init(_ handle: FileHandle) { self.handle = handle }
 
-  /// The lines up to the first that holds the text; those behind it are for the next time.
+  /// Returns the lines up to the first one that contains the text. Later lines stay for the next call.
   func lines(upTo text: String) throws -> [String] {
     var lines: [String] = []
     while lines.last?.contains(text) != true {
@@ -26,34 +26,36 @@ private final class LogReader {
     return lines
   }
 
-  /// Everything up to the end.
+  /// Returns the remaining text up to the end of the stream.
   func rest() throws -> String {
     String(decoding: received + (try handle.readToEnd() ?? Data()), as: UTF8.self)
   }
 }
 
-/// The log, and that nobody waits for it: standard error is a pipe, or what else it may be.
+/// The log on standard error, which may be a full pipe, a full disk or a FIFO without a reader. No request waits for
+/// the log, and a stop waits only for a moment.
 @Suite(.enabled(if: isRoot, "what is logged over and over takes an admin")) struct LogTests {
   private let daemon: DaemonUnderTest
 
   init() throws { daemon = try DaemonUnderTest() }
 
-  /// Starts the daemon on a pipe that has room for a page, and which nobody reads yet.
+  /// Starts the daemon with a pipe as standard error. The pipe has room for a page, and nobody reads it yet.
   private func startOnPipe() throws -> LogReader {
     let pipe = Pipe()
     #expect(fcntl(pipe.fileHandleForWriting.fileDescriptor, Self.setPipeSize, 4_096) == 4_096)
     try daemon.start(on: pipe.fileHandleForWriting)
-    // The daemon's is the only end from here on.
+    // From here on only the daemon has a writing end.
     try pipe.fileHandleForWriting.close()
     return LogReader(pipe.fileHandleForReading)
   }
 
-  /// F_SETPIPE_SZ.
+  /// The command F_SETPIPE_SZ of fcntl(2).
   private static let setPipeSize: Int32 = 1_031
 
-  /// Has something logged that many times.
+  /// Causes log entries by renewing the device.
   ///
-  /// - Returns: what each entry has to tell, in order.
+  /// - Parameter count: the number of entries.
+  /// - Returns: the new identifiers, in the order of their entries.
   private func renewals(_ count: Int) throws -> [String] {
     let client = try daemon.client()
     let inFlight = 100
@@ -70,12 +72,12 @@ private final class LogReader {
     return made
   }
 
-  /// What the entries about renewals tell, in the order of the lines.
+  /// Returns the identifiers in the entries about renewals, in the order of the lines.
   private func told(_ lines: [String]) -> [String] {
     lines.filter { $0.hasSuffix("from now on (renewed).") }.map { String($0.split(separator: " ")[4]) }
   }
 
-  /// How many entries a line says are missing.
+  /// Returns the number of missing entries that a line reports.
   private func missing(_ line: String?) throws -> Int {
     let prefix = "identityd: warning: Entries are missing here, "
     let line = try #require(line)
@@ -83,17 +85,17 @@ private final class LogReader {
     return try #require(Int(line.split(separator: " ").last?.dropLast() ?? ""), "\(line)")
   }
 
-  // MARK: Nobody reads
+  // MARK: Unread pipe
 
   @Test func `row 46: a pipe that nobody reads holds nobody up, and what is missing is said`() throws {
     let pipe = try startOnPipe()
-    // Each is answered here and now.
+    // Each renewal is answered although nobody reads the log.
     let made = try renewals(6_000)
     let beforeReading = try pipe.lines(upTo: "Entries are missing here")
     let shown = told(beforeReading)
     #expect(shown == Array(made.prefix(shown.count)))
     #expect(try missing(beforeReading.last) + shown.count == made.count)
-    // As many as wait, and those in the pipe.
+    // At most the entries in the queue and those in the pipe are shown.
     #expect(shown.count <= Bound.logEntries - Bound.logReservedEntries + 4_096 / 80)
     #expect(shown.count > Bound.logEntries / 2)
     let later = try renewals(3)
@@ -108,9 +110,9 @@ private final class LogReader {
     _ = try renewals(200)
     let before = ContinuousClock.now
     kill(daemon.process.processIdentifier, signal)
-    // One that waited for somebody to read would have to be killed.
+    // A daemon that waited for a reader would be killed, which shows in the status.
     #expect(daemon.exitStatus() == 0)
-    // It did wait: what was logged would have been written.
+    // The daemon did wait for a moment, in which a reader would have received the entries.
     #expect(ContinuousClock.now - before >= .milliseconds(Bound.logEndMilliseconds))
     #expect(!FileManager.default.fileExists(atPath: daemon.socket))
     _ = try pipe.rest()
@@ -136,7 +138,7 @@ private final class LogReader {
     #expect(text.hasSuffix("identityd: Stopping.\nidentityd: Stopped.\n"))
   }
 
-  // MARK: Nobody is there
+  // MARK: Failing output
 
   @Test func `row 46: a full disk behind standard error does no harm`() throws {
     let full = try FileHandle(forWritingTo: URL(filePath: "/dev/full"))
@@ -160,7 +162,7 @@ private final class LogReader {
     try first.close()
     let lost = try renewals(200)
     let second = reader()
-    // Now reading waits for what comes.
+    // From now on, reads block.
     #expect(fcntl(second.fileDescriptor, F_SETFL, 0) == 0)
     let later = try renewals(2)
     let log = LogReader(second)
@@ -170,14 +172,14 @@ private final class LogReader {
     let all = told(shown + rest)
     #expect(Set(all).isSuperset(of: later))
     #expect(all == Array((lost + later).suffix(all.count)))
-    // What comes with a start may be among those that were lost.
+    // The entries of the start may be among the lost ones.
     #expect((0...4).contains(try missing(shown.last) + all.count - lost.count - later.count), "\(shown) \(rest)")
   }
 
   @Test func `row 46: without a thread for the log there is no start, and the reason is said all the same`() throws {
-    // A sanitizer needs a thread itself.
+    // Uses the release build, because a sanitizer itself needs a thread.
     let daemon = try DaemonUnderTest(of: DaemonUnderTest.released)
-    // A user of its own, whose one process this is.
+    // This user has no other process, so the limit leaves no room for a thread.
     let alone = ["setpriv", "--reuid=64123", "--regid=64123", "--clear-groups", "prlimit", "--nproc=1:1"]
     try daemon.launch(through: alone)
     #expect(daemon.exitStatus() == 1)

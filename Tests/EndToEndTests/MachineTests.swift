@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Protocol, section 3: the machine under the daemon is another one, or perhaps another one.
+/// Changes of the machine-id and of the hardware (identityd(8), section "THE MACHINE").
 @Suite(.enabled(if: isRoot, "a machine-id of one's own needs a mount")) struct MachineTests {
   private let daemon: DaemonUnderTest
   private let machineID: URL
@@ -16,7 +16,9 @@ import Testing
     try FileManager.default.createDirectory(at: credentials, withIntermediateDirectories: true)
   }
 
-  /// Starts the daemon on the machine that these two make out.
+  /// Starts the daemon with the given machine-id and hardware UUID.
+  ///
+  /// - Parameter hardware: nil for hardware that reports no UUID.
   private func start(machine: Int, hardware: Int?, _ settings: String = "", through wrapper: [String] = []) throws {
     let digits = String(repeating: "0", count: 31)
     try Data("\(machine)\(digits)\n".utf8).write(to: machineID)
@@ -77,11 +79,11 @@ import Testing
     #expect(try subscriber.subscribe("device since=\(number)") == ["OK \(number)"])
     let changed = "device changed value=\(after.device) previous=\(before.device) cause=machine-changed time="
     #expect(try subscriber.line()?.contains(changed) == true)
-    // Once, not at each start.
+    // The renewal happens once, not at each start.
     daemon.end()
     try start(machine: 2, hardware: 1)
     #expect(try identifiers() == after)
-    // Nor does the old machine's identifier ever come back.
+    // The identifier of the old machine never comes back.
     daemon.end()
     try start(machine: 1, hardware: 1)
     #expect(try daemon.uuid("get device") != before.device)
@@ -141,7 +143,7 @@ import Testing
     try start(machine: 1, hardware: 2, "OnHardwareChange=renew")
     let after = try identifiers()
     #expect(after.device != before.device && after.installation != before.installation)
-    // What the machine-id gives would be the other machine's identifier too.
+    // The other machine may have the identifier that is derived from the machine-id.
     #expect(try daemon.ask("get device").hasSuffix("origin=random"))
     #expect(try causes("device") == ["first-use", "hardware-changed"])
   }
@@ -174,7 +176,7 @@ import Testing
         after.device != before.device && after.installation != before.installation && after.vendor != before.vendor)
       #expect(try daemon.client().ask("history device").count == 2)
       #expect(try daemon.ask("resolve \(before.device)").hasPrefix("ERR not-found "))
-      // Nothing of the sealed store is left.
+      // No file contains data of the sealed store any more.
       let left = try run(["grep", "--recursive", "--count", "--text", before.installation, daemon.state.path])
       #expect(left.status == 1, "\(left.output)")
       daemon.end()

@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `identityd.app(5)` shows, tried with a real daemon.
+/// The examples and the table of faults in `identityd.app(5)`, tried with a real daemon.
 @Suite struct ManifestManualTests {
   private static let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "packaging/man/identityd.app.5")
 
-  /// The daemon with a folder of manifests, made before it starts.
+  /// Starts the daemon with a folder of manifests, which `make` fills before the start.
   private func daemon(_ make: (URL) throws -> Void) throws -> (DaemonUnderTest, URL) {
     let daemon = try DaemonUnderTest()
     let folder = daemon.folder.appending(path: "apps")
@@ -16,7 +16,7 @@ import Testing
     return (try daemon.start(configuration: "[Apps]\nDirectories=\(folder.path)\n"), folder)
   }
 
-  /// The faults that the daemon tells of.
+  /// Returns the manifest faults that `status` shows.
   private func faults(_ daemon: DaemonUnderTest) throws -> [String] {
     try identityctl(daemon, "status").output.split(separator: "\n").filter { $0.hasPrefix("manifest-fault=") }
       .map { String($0.dropFirst("manifest-fault=".count)) }

@@ -2,10 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Protocol, section 2, with a real daemon that watches real folders. What takes a unit is in the system tests.
+/// Manifests, with a real daemon that watches real folders (identityd-protocol(7), section "WHO IS ASKING").
+/// SystemTests has the tests that need a systemd unit.
 @Suite(.enabled(if: isRoot, "acting as two users needs root")) struct ManifestTests {
   private let daemon: DaemonUnderTest
-  /// Most important first.
+  /// The folders of manifests, most important first.
   private let folders: [URL]
 
   init() throws {
@@ -33,7 +34,7 @@ import Testing
     try FileManager.default.removeItem(at: file(app, in: folder))
   }
 
-  /// The installed apps, each as `ID vendor=V manifest=M`.
+  /// Returns the installed apps, each as `ID vendor=V manifest=M`.
   private func apps() throws -> [String] {
     try daemon.client().ask("app list").dropLast().map { line in
       line.split(separator: " ").dropFirst().filter { !$0.hasPrefix("installed=") }.joined(separator: " ")
@@ -48,7 +49,7 @@ import Testing
     }
   }
 
-  /// Whoever runs as another user, as the daemon sees it.
+  /// Runs `identityctl` as another user, and returns its output with its errors.
   private func ask(_ words: String..., as user: Int) throws -> String {
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let outcome = try run(
@@ -96,7 +97,7 @@ import Testing
     let shared = try daemon.uuid("get device")
     #expect(player[1] == reader[1])
     #expect(Set([player[0], reader[0], player[1], player[2], reader[2], shared]).count == 6)
-    // One app of two: its vendor stays.
+    // Uninstalls one of two apps: the vendor's identifier stays.
     try remove("player")
     try waitForApps(["reader vendor=org.example manifest=yes"])
     try write("[App]\nVendor=org.example\nUser=daemon\nDeviceIdentifier=app\n", "player")
@@ -105,7 +106,7 @@ import Testing
     #expect(again[0] != player[0])
     #expect(again[1] == player[1])
     #expect(again[2] == player[2])
-    // Both: the vendor's identifier ends, the device's does not.
+    // Uninstalls both apps: the vendor's identifier ends, the device identifiers stay.
     try remove("player")
     try remove("reader")
     try waitForApps([])
@@ -116,7 +117,7 @@ import Testing
     #expect(last[1] != reader[1])
     #expect(last[2] == reader[2])
     #expect(try daemon.uuid("get device") == shared)
-    // The history knows all of it.
+    // The history keeps the identifiers of both installations.
     #expect(try daemon.client().ask("history installation app=player").count == 3)
   }
 
@@ -130,7 +131,7 @@ import Testing
     try write("[App]\nUser=daemon\n# newer\n", "player")
     try remove("player")
     try write("[App]\nUser=daemon\n# newer still\n", "player", in: 2)
-    // A marker that comes later, so that all of this was looked at.
+    // A later marker: once `reader` is installed, the daemon has processed all earlier changes.
     try write("[App]\nUser=mail\n", "reader")
     try waitForApps(["player vendor=player manifest=yes", "reader vendor=reader manifest=yes"])
     #expect(try ask("get", "installation", as: daemonUser) == installation)
@@ -142,7 +143,7 @@ import Testing
     try write("[App]\nVendor=usr\n", "player", in: 3)
     try start()
     try waitForApps(["player vendor=usr manifest=yes"])
-    // This folder was not there at the start.
+    // This folder did not exist at the start.
     try write("[App]\nVendor=etc\n", "player", in: 0)
     try waitForApps(["player vendor=etc manifest=yes"])
     try FileManager.default.removeItem(at: folders[0])
@@ -180,11 +181,11 @@ import Testing
     #expect(try apps() == ["player vendor=org.example manifest=yes"])
     #expect(try ask("get", "installation", as: daemonUser) == installation)
     #expect(try daemon.client().ask("status").contains { $0.hasPrefix("* manifest-fault=") && $0.contains(place) })
-    // Over a restart too.
+    // A restart keeps the installation too.
     daemon.end()
     try daemon.start()
     #expect(try ask("get", "installation", as: daemonUser) == installation)
-    // And a new one with a fault is not installed.
+    // A new app whose manifest has a fault is not installed.
     try write("nonsense\n", "reader")
     try daemon.waitForLog("\(file("reader", in: 3).path):1")
     #expect(try apps() == ["player vendor=org.example manifest=yes"])
@@ -203,7 +204,7 @@ import Testing
     let fault = try #require(try daemon.client().ask("status").first { $0.hasPrefix("* manifest-fault=") })
     #expect(fault.contains(file("player", in: 3).path) && fault.contains(file("thief", in: 3).path))
     #expect(try ask("whoami", as: daemonUser) == "user:1")
-    // The one that was installed stays so, the other is not.
+    // The installed app stays installed. The new one is not installed.
     #expect(try apps() == ["player vendor=player manifest=yes"])
     try remove("thief")
     try daemon.waitForLog("in order again")
@@ -223,7 +224,7 @@ import Testing
       try daemon.client().ask("status").contains {
         $0.hasPrefix("* manifest-fault=") && $0.contains(folders[2].path)
       })
-    // It is looked at again without being told.
+    // After a fault, the daemon reads the folders again by itself.
     try FileManager.default.removeItem(at: folders[2])
     try FileManager.default.createDirectory(at: folders[2], withIntermediateDirectories: true)
     try waitForApps([])
@@ -239,7 +240,7 @@ import Testing
     }
     let before = try used()
     usleep(500_000)
-    // Ticks of 10 ms: a loop would use all fifty of them.
+    // In clock ticks of 10 ms. A busy loop would use all fifty.
     #expect(try used() - before < 10)
   }
 

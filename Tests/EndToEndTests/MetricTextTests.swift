@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What monitoring is given, read by the parsers of Prometheus' own client library for Python.
+/// The output of `identityctl stats` for monitoring, read by the parsers of Prometheus' own client library for Python.
 @Suite struct MetricTextTests {
-  /// Prints the samples as JSON, and fails where the text is not of its format.
+  /// Python programs that print the samples as JSON. They fail if the text is not in their format.
   private static let parsers = [
     "--openmetrics": """
     import json, sys

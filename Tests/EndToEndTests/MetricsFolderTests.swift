@@ -2,11 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Figures written into a folder that belongs to another user.
+/// Metrics written into a folder that belongs to another user.
 @Suite(.enabled(if: isRoot, "a folder of another user needs root")) struct MetricsFolderTests {
-  /// Puts links to a file in the places of the figures and of their drafts, and ordinary files again, without an end.
-  /// Every other time it rests for about as long as a whole run of `identityctl` takes, so that a link stands at the start
-  /// of many runs however the machine shares out its processors.
+  /// Replaces the metrics file and its drafts with links to a file, then with ordinary files, in an endless loop.
+  ///
+  /// Half of the rounds end with a sleep about as long as a whole run of `identityctl`. So a link exists at the start
+  /// of many runs, however the scheduler distributes the processors.
   private static let attack = """
     import os, random, sys, time
     os.chdir(sys.argv[1])
@@ -44,10 +45,10 @@ import Testing
       attacker.terminate()
       attacker.waitUntilExit()
     }
-    // Its first byte says that it has begun; the rest may come apart from that.
+    // The first byte means that the attack has begun. The rest of the line may arrive later.
     try #require(!output.fileHandleForReading.availableData.isEmpty)
 
-    // The link is met before the figures are written, and the ordinary file: each comes often.
+    // A run that finds a link is refused. A run that finds an ordinary file writes. Each must happen often.
     var (written, refused) = (0, 0)
     let deadline = Date(timeIntervalSinceNow: patience)
     while written < 50 || refused < 50, Date() < deadline {

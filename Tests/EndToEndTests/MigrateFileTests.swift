@@ -2,12 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `identityctl migrate device --file=PATH`: the value from a file that an earlier system left.
+/// `identityctl migrate device --file=PATH`, which takes the identifier from a file of an earlier system.
 @Suite struct MigrateFileTests {
   private static let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
   private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 
-  /// Runs the client with a file `old` in the daemon's folder; `FILE` among the words stands for its path.
+  /// Runs the client with a file `old` in the daemon's folder. `FILE` in the words is replaced by the path of
+  /// this file.
   private func migrate(_ daemon: DaemonUnderTest, _ content: Data, _ words: [String], input: String? = nil) throws -> (
     status: Int32, output: String, errors: String
   ) {

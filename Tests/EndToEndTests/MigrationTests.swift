@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Protocol, section 3: migration, renewal, history, and the devices of an account, as clients see them.
+/// Migration, renewal, history, and the devices of an account (identityd-protocol(7), section "IDENTIFIERS").
 @Suite struct MigrationTests {
   private let old = "557e5958-d390-4cbf-b928-2a2b19a1399a"
   private let other = "2ed6657d-e927-568b-95e1-2665a8aea6a2"
@@ -116,7 +116,7 @@ import Testing
     try daemon.start()
     #expect(try daemon.client().ask("devices") == [rows[0], rows[2], "OK 2"])
     #expect(try daemon.ask("migrate device \(old) force=yes").hasPrefix("ERR conflict "))
-    // Another account has other devices.
+    // The first account keeps the listed devices. The next account begins with this device alone.
     #expect(try daemon.ask("account set alice") == "OK")
     #expect(try daemon.client().ask("devices").count == 3)
     #expect(try daemon.ask("account set bob") == "OK")
@@ -128,7 +128,7 @@ import Testing
 
   @Test func `sessions, keys and boots last as long as they should, also over restarts of the daemon`() throws {
     let daemon = try DaemonUnderTest().start()
-    // Each connection is this process's: outside of a service, that is the session.
+    // Every connection belongs to this process. Outside of a service, the process is the session.
     func derived() throws -> [String] {
       try ["session", "key a", "key b", "boot"].map { try daemon.uuid("get \($0)") }
     }
@@ -138,7 +138,7 @@ import Testing
     daemon.end(with: SIGKILL)
     try daemon.start()
     #expect(try derived() == first)
-    // Another process is another session of the same app in the same boot.
+    // Another process has another session, of the same app in the same boot.
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     func other(_ words: String...) throws -> String {
       try run([program] + words, environment: ["IDENTITYD_SOCKET": daemon.socket]).output

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `identityctl monitor` and `identityctl wait` (protocol, section 7).
+/// `identityctl monitor` and `identityctl wait` (identityctl(1), section "EVENTS").
 @Suite struct MonitorTests {
   private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
   private let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
@@ -74,7 +74,7 @@ import Testing
     try daemon.waitForStatus("subscribers", "2")
     daemon.end()
     try monitor.waitForErrors("the daemon is gone")
-    // As long as the longest pause: attempts that fail are no news.
+    // Waits as long as the longest pause between two attempts to connect: failed attempts are not reported.
     usleep(1_200_000)
     try daemon.start()
     #expect(try daemon.ask("migrate device \(uuid) commit=yes").hasPrefix("OK "))
@@ -108,7 +108,7 @@ import Testing
     let changers = (0..<3).map { _ in Changer(daemon.socket) }
     for changer in changers { changer.start() }
     for _ in 0..<kills {
-      // The next kill finds the monitor following again.
+      // Waits until the monitor follows again, so that the next kill interrupts it.
       let seen = try monitor.lines().count
       _ = try monitor.waitForLines { $0.count > seen }
       usleep(.random(in: 0...60_000))
@@ -133,7 +133,7 @@ import Testing
     let monitor = try FollowingClient(daemon, "monitor", "--json", "--since=0")
     try daemon.waitForStatus("subscribers", "1")
     monitor.send(SIGSTOP)
-    // More bytes than wait for a subscriber, and fewer events than are kept.
+    // More bytes than the daemon buffers for a subscriber, and fewer events than it keeps.
     let client = try daemon.client()
     for round in 0..<80 {
       let names = (0..<100).map { String(repeating: "x", count: 240) + String(round * 100 + $0) }
@@ -179,7 +179,7 @@ import Testing
     try daemon.waitForStatus("subscribers", "1")
     daemon.end(with: SIGKILL)
     try daemon.start()
-    // It may be back by now or not.
+    // The client may or may not have reconnected by now.
     #expect(try daemon.ask("migrate device \(uuid) commit=yes").hasPrefix("OK "))
     #expect(wait.exitStatus() == 0)
     #expect(try wait.lines().joined().contains(uuid))
@@ -235,9 +235,9 @@ import Testing
   }
 }
 
-/// A client that runs on, its output in files.
+/// An `identityctl` that keeps running, with its output in files.
 private final class FollowingClient {
-  /// One line of `--json`.
+  /// One line of the output with `--json`.
   struct Event: Decodable {
     let sequence: Int64
     let topic: String
@@ -270,7 +270,7 @@ private final class FollowingClient {
 
   deinit { if process.isRunning { end() } }
 
-  /// What was written whole.
+  /// Returns the complete lines of the output so far.
   func lines() throws -> [String] {
     try String(contentsOf: output, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
       .dropLast().map(String.init)
@@ -288,7 +288,7 @@ private final class FollowingClient {
     throw Failure("not enough was written: \(try lines().suffix(20)) \(errors)")
   }
 
-  /// At least that many events, read as JSON.
+  /// Waits for at least `count` events and returns all events so far, parsed from JSON.
   func waitForEvents(_ count: Int) throws -> [Event] {
     let lines = try waitForLines { $0.count >= count }
     return try lines.map { try JSONDecoder().decode(Event.self, from: Data($0.utf8)) }
@@ -305,7 +305,9 @@ private final class FollowingClient {
 
   func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
 
-  /// Ends it, and returns 128 and the signal's number where it was that.
+  /// Terminates the client.
+  ///
+  /// - Returns: the exit status, or 128 plus the signal's number.
   @discardableResult
   func end() -> Int32 {
     process.terminate()
@@ -313,7 +315,9 @@ private final class FollowingClient {
     return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
   }
 
-  /// The exit status of one that ends by itself; nil where it does not.
+  /// Waits for the client to exit by itself.
+  ///
+  /// - Returns: the exit status. Nil if the client does not exit in time.
   func exitStatus() -> Int32? {
     let deadline = Date(timeIntervalSinceNow: patience)
     while process.isRunning, Date() < deadline { usleep(5_000) }
@@ -323,14 +327,14 @@ private final class FollowingClient {
 
 /// A change to the list of devices.
 private struct Change: Hashable {
-  /// `added` or `removed`, as the event has it.
+  /// `added` or `removed`, as in the event.
   let name: String
   let value: String
 }
 
-/// Lists devices and takes them out of the list again, over restarts of the daemon.
+/// Adds devices to the list and removes them again, across restarts of the daemon.
 private final class Changer: @unchecked Sendable {
-  // Sendable: the lock guards what both threads touch.
+  // Sendable: the lock guards `isStopping`. `stop` reads `acknowledged` only after the thread has finished.
   private let socket: String
   private let lock = NSLock()
   private let done = DispatchSemaphore(value: 0)
@@ -342,14 +346,14 @@ private final class Changer: @unchecked Sendable {
   func start() {
     Thread.detachNewThread { [self] in
       while !lock.withLock({ isStopping }) {
-        // The daemon is gone: what it did not acknowledge it may have done or not.
+        // The daemon is gone. It may or may not have made the change that it did not acknowledge.
         do { try change() } catch { usleep(2_000) }
       }
       done.signal()
     }
   }
 
-  /// - Returns: what was acknowledged.
+  /// Stops the thread and returns the acknowledged changes.
   func stop() -> [Change] {
     lock.withLock { isStopping = true }
     done.wait()
@@ -362,7 +366,7 @@ private final class Changer: @unchecked Sendable {
       let value = UUID().uuidString.lowercased()
       try acknowledge("devices put", Change(name: "added", value: value), client)
       try acknowledge("devices remove", Change(name: "removed", value: value), client)
-      // At full speed so much would be told that reading it took longer than the test.
+      // Limits the rate. At full speed, reading all the events would take longer than the test.
       usleep(1_000)
     }
   }

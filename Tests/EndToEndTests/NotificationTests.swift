@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the service manager is told, and when.
+/// Notifications to the service manager, and their timing.
 @Suite struct NotificationTests {
   @Test(arguments: [
     "/nowhere/at/all", "/etc/passwd", "@abstract-and-nobody-there", "relative", "vsock:9:9", "/", "@",
@@ -37,7 +37,7 @@ import Testing
     kill(daemon.process.processIdentifier, SIGSTOP)
     let deadline = Date(timeIntervalSinceNow: patience)
     while try !daemon.kernelFile("status").contains("State:\tT"), Date() < deadline { usleep(1_000) }
-    // The manager takes in what was sent before that; nothing follows in the time of six notifications.
+    // Lets the notifications from before the stop arrive. Then none may come within the time of six.
     usleep(50_000)
     let before = manager.count("WATCHDOG=1")
     usleep(300_000)
@@ -64,7 +64,7 @@ import Testing
     func last(_ text: String) throws -> Int { try #require(lines[..<ready].lastIndex { $0.contains(text) }, "\(text)") }
     let listening = try last("listen(")
     #expect(try last("identityd.db\"") < ready && last("witness") < ready && listening < ready)
-    // The whole of the database is read before it: the header of its file is not proof enough.
+    // The daemon reads the whole database before it is ready: the header of the file is not proof enough.
     #expect(lines[..<ready].contains { $0.contains("pread64") })
     #expect(!lines[..<ready].contains { $0.contains("WATCHDOG=1") })
     #expect(manager.count("READY=1") == 1)

@@ -3,13 +3,15 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// A connection is the process's that made it, and ends with it (row 34): whoever has it then is somebody else.
+/// Connections whose process has exited (row 34). A connection ends when the process that opened it exits: another
+/// process that holds the descriptor is a different peer.
 @Suite struct OrphanTests {
-  /// Connects and asks, has a child take the connection over, and ends; the child then asks, and writes what it hears.
+  /// Sends requests on a new connection, then exits and leaves the connection to a child, which sends more requests.
   ///
   /// - Parameters:
-  ///   - first: what the process asks, an answer of one line each.
-  ///   - later: what the child asks once the process is gone.
+  ///   - first: the requests of the process, each with an answer of one line.
+  ///   - later: the requests of the child after the process has exited.
+  /// - Returns: all lines that both receive, then `end`, or `silence` if the connection stays open for 10 s.
   private func inherit(_ daemon: DaemonUnderTest, first: [String], later: [String]) throws -> [String] {
     let script = """
       use IO::Socket::UNIX; use POSIX;
@@ -63,7 +65,7 @@ import Testing
       for (3 .. 4095) { POSIX::close($_) if $_ != fileno $socket }
       sleep 20;
       """
-    // This device itself is listed.
+    // Puts this device itself on the list.
     _ = try daemon.client().ask("devices")
     for how in ["alone", "inherited"] {
       let process = Process()
@@ -73,14 +75,15 @@ import Testing
       process.waitUntilExit()
       try daemon.waitForStatus("devices", "2001")
       try daemon.waitForStatus("connections", "1")
-      // Without an account this device is alone.
+      // Clearing the account leaves only this device in the list.
       #expect(try daemon.ask("account set \(how)") == "OK")
       #expect(try daemon.ask("account clear") == "OK")
       try daemon.waitForStatus("devices", "1")
     }
   }
 
-  /// How many descriptors the daemon has, once nothing comes or goes.
+  /// Returns the number of the daemon's open descriptors, once it equals `expected`, or without `expected` once it
+  /// stops changing.
   private func descriptors(_ daemon: DaemonUnderTest, until expected: Int? = nil) throws -> Int {
     var last = -1
     for _ in 0..<100 {
@@ -95,11 +98,11 @@ import Testing
 
   @Test func `a process counts once, however many connections it has, and is let go with the last`() throws {
     let daemon = try DaemonUnderTest().start()
-    // Its start was asked for: the last process is held.
+    // Includes one pidfd: the daemon keeps the pidfd of the connection that ended last, which `start` made.
     let before = try descriptors(daemon)
     var clients = try (0..<100).map { _ in try daemon.client() }
     for client in clients { #expect(try client.ask("ping") == ["OK"]) }
-    // Those that last are settled after a moment.
+    // 100 sockets and one pidfd. The daemon starts to watch a process a moment after it connects.
     #expect(try descriptors(daemon, until: before + 101) == before + 101)
     clients.removeLast(99)
     #expect(try descriptors(daemon, until: before + 2) == before + 2)

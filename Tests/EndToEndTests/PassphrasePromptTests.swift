@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The question for a passphrase, on a terminal that script(1) makes.
+/// The passphrase prompt, on a terminal that script(1) creates.
 @Suite struct PassphrasePromptTests {
   private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
   private static let header = "identityd-backup 1 argon2id ops=1 memory=8192 salt=000102030405060708090a0b0c0d0e0f\n"
@@ -67,7 +67,7 @@ import Testing
     #expect(!shown.contains("xx"))
   }
 
-  /// The terminal sends the signals for ^C and ^\ itself; what was typed before them is not shown either.
+  /// The terminal itself sends the signals for ^C and ^\. Text typed before them is not shown either.
   @Test(arguments: [("hunter\u{3}", 130), ("hunter\u{1c}", 131)])
   func `a key that ends it leaves a terminal that shows what is typed`(typed: String, status: Int) throws {
     let daemon = try daemon()
@@ -93,7 +93,7 @@ import Testing
 
   @Test func `one that is stopped leaves such a terminal too, and asks again when it goes on`() throws {
     let daemon = try daemon()
-    // Only with job control is there anybody to go on.
+    // Only job control can continue a stopped process.
     let terminal = try Terminal(
       daemon, script: "set -m; \(Self.program) restore \(daemon.folder.path)/old; stty -a; fg; echo status $?; stty -a")
     try terminal.type("hunter\u{1a}", after: "Passphrase of the backup: ")
@@ -106,23 +106,23 @@ import Testing
   }
 }
 
-/// A command on a terminal of its own, which script(1) makes.
+/// A command on its own terminal, which script(1) creates.
 private final class Terminal {
   private let process = Process()
   private let input = Pipe()
   private let output = Pipe()
   private var shown = ""
-  /// What comes behind that which was waited for last.
+  /// The output after the text that was last waited for.
   private var unseen = ""
 
-  /// Runs the client. Behind it come its status and the settings of the terminal.
+  /// Runs the client, then shows its exit status and the settings of the terminal.
   convenience init(_ daemon: PlayedDaemon, _ command: String) throws {
     try self.init(daemon, script: "trap : INT QUIT; (echo pid $BASHPID; exec \(command)); echo status $?; stty -a")
   }
 
   init(_ daemon: PlayedDaemon, script: String) throws {
     process.executableURL = URL(filePath: "/usr/bin/env")
-    // What hangs fails.
+    // A command that hangs fails the test.
     process.arguments = ["timeout", "60", "script", "--quiet", "--command", script, "/dev/null"]
     process.environment = ProcessInfo.processInfo.environment.merging([
       "IDENTITYD_SOCKET": daemon.socket, "SHELL": "/bin/bash",
@@ -134,7 +134,7 @@ private final class Terminal {
 
   deinit { if process.isRunning { process.terminate() } }
 
-  /// Types, once the terminal shows a text.
+  /// Waits until the terminal shows `prompt`, then types `text`.
   func type(_ text: String, after prompt: String) throws {
     while true {
       if let place = unseen.range(of: prompt) {
@@ -155,9 +155,9 @@ private final class Terminal {
     Glibc.kill(number, signal)
   }
 
-  /// Waits for the end.
+  /// Waits for the command to end.
   ///
-  /// - Returns: everything that was shown.
+  /// - Returns: all text that the terminal showed.
   func end() throws -> String {
     shown += String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
     process.waitUntilExit()

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// A connection of a process of its own, as any user, that is kept over many requests.
+/// A connection of a separate process, as any user, that is held open over many requests.
 final class PeerConnection: LineAsking {
   private let process = Process()
   private let input = Pipe()
@@ -19,7 +19,7 @@ final class PeerConnection: LineAsking {
     process.standardOutput = output
     process.standardError = FileHandle.nullDevice
     try process.runUnmasked()
-    // The parent's ends of the other sides are closed, so that the end of the stream is seen.
+    // Closes the child's ends of the pipes in this process, so that the end of the stream is seen.
     try output.fileHandleForWriting.close()
     try input.fileHandleForReading.close()
   }
@@ -34,7 +34,7 @@ final class PeerConnection: LineAsking {
     try input.fileHandleForWriting.write(contentsOf: Data(requests.map { "\($0)\n" }.joined().utf8))
   }
 
-  /// The next line without its end; nil at the end of the stream.
+  /// Returns the next line without its line feed. Nil at the end of the stream.
   func line() throws -> String? {
     try received.next {
       // A daemon that never answers must fail the test, not hang it.
@@ -46,7 +46,7 @@ final class PeerConnection: LineAsking {
     }
   }
 
-  /// The lines of the next answer; nil where the connection ends before it is whole.
+  /// Returns the lines of the next answer. Nil if the connection ends before the answer is complete.
   func answer() throws -> [String]? {
     var lines: [String] = []
     while let line = try line() {
@@ -56,7 +56,7 @@ final class PeerConnection: LineAsking {
     return nil
   }
 
-  /// Nothing more comes from here: what is still to come is then the rest.
+  /// Sends no more requests. The remaining answers still arrive.
   func endWriting() throws { try input.fileHandleForWriting.close() }
 
   /// Sends one request and returns the lines of its answer.

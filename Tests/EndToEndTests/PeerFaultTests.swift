@@ -3,9 +3,9 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// Peers that are gone, are somebody else by now, or are nobody that can be told from here.
+/// Peers that have exited, that change their user, or that cannot be identified in the daemon's namespaces.
 @Suite(.enabled(if: isRoot, "acting as another user needs root")) struct PeerFaultTests {
-  /// Runs a program in Perl with the daemon's socket as its first argument.
+  /// Runs a Perl program with the daemon's socket as its first argument.
   private func perl(_ daemon: DaemonUnderTest, _ script: String, _ arguments: String...) throws -> [String] {
     let begin =
       "use IO::Socket::UNIX; use POSIX; $| = 1; sub connection { my $socket = IO::Socket::UNIX->new("
@@ -68,7 +68,7 @@ import Testing
     sender.standardOutput = output
     try sender.runUnmasked()
     #expect(output.fileHandleForReading.availableData == Data("ready\n".utf8))
-    // Its process is watched from a moment later on.
+    // The daemon starts to watch the process a moment later, which takes one more descriptor.
     var before = try descriptors(daemon)
     for _ in 0..<20 {
       usleep(20_000)
@@ -78,7 +78,7 @@ import Testing
     #expect(output.fileHandleForReading.availableData == Data("sent\n".utf8))
     #expect(try descriptors(daemon) <= before)
     let links = try run(["ls", "-l", "/proc/\(daemon.process.processIdentifier)/fd"]).output
-    // Standard input alone is one of its own.
+    // At most one: the daemon's own standard input.
     #expect(links.components(separatedBy: "/dev/null").count <= 2, "\(links)")
     try input.fileHandleForWriting.close()
     sender.waitUntilExit()
@@ -132,7 +132,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     try Fault.inject(fault, into: daemon) { () throws in
       let answer = try? daemon.client().ask("whoami").last
-      // The daemon's own reads may fail instead of one about the peer: then it is who it is.
+      // A read of the daemon itself may fail instead of a read about the peer. Then the peer is attested correctly.
       #expect(
         answer == nil || answer?.hasPrefix("ERR ") == true
           || (fault.hasPrefix("read") && answer?.contains("uid=0") == true),
@@ -189,12 +189,13 @@ import Testing
     #expect(try identityctl(daemon, "account", "set", "x", asUser: Int(user)).status == 15)
   }
 
-  /// Sends `whoami` from a program that these words start.
+  /// Sends `whoami` from a process that `wrapper` starts, and returns the answer.
   private func whoami(_ daemon: DaemonUnderTest, _ wrapper: String...) throws -> String {
     try run(wrapper + ["socat", "-t", "10", "-", "UNIX-CONNECT:\(daemon.socket)"], input: "whoami\n").output
   }
 
-  /// What such a program is told without having asked: who is refused may be gone before it asks.
+  /// Connects from a process that `wrapper` starts, and returns the received text. Sends no request, because the daemon
+  /// may close a refused connection before the request arrives.
   private func refusal(_ daemon: DaemonUnderTest, _ wrapper: String...) throws -> String {
     try run(wrapper + ["timeout", "10", "socat", "-u", "UNIX-CONNECT:\(daemon.socket)", "STDOUT"]).output
   }
@@ -268,11 +269,12 @@ import Testing
     let links = try run(["ls", "-l", "/proc/\(process)/fd"]).output
     let sockets = Set(links.matches(of: /socket:\[([0-9]+)\]/).map { String($0.1) })
     var listening: Set<String> = []
-    // While sockets come and go elsewhere, the kernel may pass one over.
+    // While other sockets are opened and closed, the kernel may leave out one of the lines.
     for _ in 0..<10 {
       let table = try daemon.kernelFile("net/unix")
       for line in table.split(separator: "\n") {
-        // Field 4 has the flag of a socket that listens, field 7 is its number, and the last its path.
+        // Field 4 has the flags of the socket, here those of a listening one. Field 7 is its inode, and the last field
+        // its path.
         let fields = line.split(separator: " ").map(String.init)
         guard fields.count > 6, sockets.contains(fields[6]), fields[3] == "00010000" else { continue }
         listening.insert(fields[fields.count - 1])

@@ -2,18 +2,18 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Processes that come in and go out of services (row 36c): each connection has the rights of the service that its process
-/// is in when it is accepted, whatever is known of others.
+/// Processes that enter and leave services (row 36c). A connection has the rights of the service that its process is in
+/// when it is accepted, whatever the daemon has cached about other peers.
 @Suite(.enabled(if: canMakeControlGroups, "control groups can be made by root alone, where libsystemd looks for them"))
 struct PeerGroupTests {
   private let name = controlGroupName()
 
-  /// Runs a program in Perl that may enter groups below a folder of this test, which is removed afterwards.
+  /// Runs a Perl program that may enter cgroups below a cgroup of this test, which is removed afterwards.
   private func perl(_ daemon: DaemonUnderTest, _ script: String) throws -> [String] {
     let folder = try #require(controlGroups) + "/\(name).slice"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
     defer {
-      // The last process may be on its way out.
+      // The last process may still be exiting.
       for _ in 0..<100 where unsafe rmdir(folder) != 0 { usleep(10_000) }
     }
     let begin = """
@@ -98,7 +98,8 @@ struct PeerGroupTests {
       leave($_) for 'a.service', 'b.service';
       """
     let expected = ["unit:a.service", "unit:b.service", "unit:a.service", "unit:b.service"]
-    // As kernels before 6.13 answer, those that know no such call of a process, and a filter of system calls.
+    // EINVAL as on kernels before 6.13, ENOTTY as on kernels without ioctls for a pidfd, EPERM as with a system
+    // call filter.
     for error in ["EINVAL", "ENOTTY", "EPERM"] {
       try Fault.inject("ioctl:error=\(error)", into: daemon) { () throws in
         #expect(try perl(daemon, script) == expected, "\(error)")
@@ -124,7 +125,7 @@ struct PeerGroupTests {
 
   @Test func `a process that is left in its group when its service starts anew is in the new run`() throws {
     let daemon = try DaemonUnderTest().start()
-    // Where systemd does not run, its folders are not there.
+    // Creates the folders of systemd, which are missing where it does not run.
     let made = ["/run/systemd", "/run/systemd/units"].filter { (path: String) in unsafe mkdir(path, 0o755) == 0 }
     defer { for path in made.reversed() { unsafe rmdir(path) } }
     let link = "/run/systemd/units/invocation:\(name).service"

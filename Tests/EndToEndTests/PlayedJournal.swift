@@ -2,7 +2,7 @@ import Foundation
 import LinuxSystem
 import TestSupport
 
-/// Plays the journal for one daemon, which sees this socket at the place of journald's.
+/// A fake journal for one daemon, which sees this socket at the path of journald's socket.
 final class PlayedJournal {
   private let folder: URL
   private var socket: Descriptor?
@@ -14,7 +14,7 @@ final class PlayedJournal {
     try listen()
   }
 
-  /// What the daemon is started through: it takes its standard error for the journal, too.
+  /// The wrapper to start the daemon through. The daemon also takes its standard error for the journal.
   var wrapper: [String] {
     let script = """
       mount -t tmpfs none /run && mkdir -p /run/systemd/journal && mount --bind "$0" /run/systemd/journal &&
@@ -23,7 +23,7 @@ final class PlayedJournal {
     return ["unshare", "--mount", "sh", "-c", script, folder.path]
   }
 
-  /// Takes what is sent from now on.
+  /// Opens the socket, which receives all entries sent from now on.
   func listen() throws {
     let descriptor = try boundSocket(SOCK_DGRAM, to: path)
     let number = descriptor.number
@@ -34,13 +34,13 @@ final class PlayedJournal {
     socket = consume descriptor
   }
 
-  /// Ends, and leaves the socket behind: whoever sends to it is refused.
+  /// Closes the socket and keeps its file, so that senders are refused.
   func end() { socket = nil }
 
   /// Removes the socket.
   func remove() throws { try FileManager.default.removeItem(atPath: path) }
 
-  /// The fields of the next entry, as the native protocol of the journal has them.
+  /// Receives the next entry and returns its fields, parsed from the journal's native protocol.
   func entry() throws -> [(name: String, value: String)] {
     guard let number = socket?.number else { throw Failure("this journal has ended") }
     var bytes = [UInt8](repeating: 0, count: 65_536)
@@ -66,7 +66,7 @@ final class PlayedJournal {
     return fields
   }
 
-  /// One field of the next entries, up to the first where it holds a text.
+  /// Returns the values of one field in the next entries, up to the first value that contains `text`.
   func values(of name: String, upTo text: String) throws -> [String] {
     var values: [String] = []
     while values.last?.contains(text) != true {

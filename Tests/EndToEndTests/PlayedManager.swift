@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// The socket of a service manager (sd_notify(3)), which keeps all that it is told in a file.
+/// The socket of a fake service manager (sd_notify(3)), which writes all notifications to a file.
 final class PlayedManager {
   let path: String
   private let file: URL
@@ -27,13 +27,13 @@ final class PlayedManager {
     process.waitUntilExit()
   }
 
-  /// Everything that was said.
+  /// All notifications so far.
   var told: String { (try? String(contentsOf: file, encoding: .utf8)) ?? "" }
 
-  /// How often that was said.
+  /// Returns how often a text was received.
   func count(_ text: String) -> Int { told.components(separatedBy: text).count - 1 }
 
-  /// Waits until that was said so many times.
+  /// Waits until a text has been received `times` times.
   func wait(for text: String, times: Int = 1) throws {
     let deadline = Date(timeIntervalSinceNow: patience)
     while count(text) < times {

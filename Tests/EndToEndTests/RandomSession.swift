@@ -2,13 +2,13 @@ import Foundation
 import ReferenceModel
 import TestSupport
 
-/// A real daemon that is killed again and again, beside the model: what it answers and tells has to be what the model
-/// says.
+/// A real daemon that is killed repeatedly, compared with the reference model: its answers and events must equal those
+/// of the model.
 ///
-/// A request that was under way when the daemon was killed was carried out or not: from then on there are two models, until
-/// an answer or an event tells which one is right.
+/// A request that is in flight when the daemon is killed may or may not have been carried out. From then on there are
+/// two models, until an answer or an event excludes one of them.
 final class RandomSession {
-  /// A user, and the app that a manifest may make of it.
+  /// A user, and the app that a manifest may assign to the user.
   private struct User {
     let number: Int
     let group: Int
@@ -16,7 +16,7 @@ final class RandomSession {
     let app: String
   }
 
-  /// The model, and what stands for its symbols.
+  /// A model, and the real values behind its symbols.
   private struct World {
     var model: ReferenceModel
     var bindings = Bindings()
@@ -35,11 +35,11 @@ final class RandomSession {
   private let daemon: DaemonUnderTest
   private var random: SeededGenerator
   private var worlds: [World]
-  /// Grows with each request.
+  /// The time of the model. Grows with each request.
   private var now: Int64 = 0
   private var connections: [Int: (connection: PeerConnection, peer: ReferenceModel.Peer)] = [:]
   private var sessions = 0
-  /// Who is told of events in this life, and the number of the last one that it was told.
+  /// The subscriber in this run of the daemon. `heard` has the number of the last event that each user has received.
   private var listener: (connection: PeerConnection, peer: ReferenceModel.Peer)?
   private var heard: [Int: Int] = [:]
   private var listening = 0
@@ -70,10 +70,10 @@ final class RandomSession {
 
   private var folder: URL { daemon.folder.appending(path: "apps") }
 
-  /// Lives several lives, each up to a kill.
+  /// Runs the daemon several times, each time up to a kill.
   func run(lives: Int, requests: Int) throws {
     try daemon.start()
-    // The system's version is told first; what it is, only this system can say.
+    // The first event tells the system's version, which the model cannot know.
     let client = try daemon.client()
     guard try client.subscribe("since=0") == ["OK 0"], let first = try client.line() else {
       throw Failure("there was no first event")
@@ -89,7 +89,7 @@ final class RandomSession {
     try hearAll()
   }
 
-  // MARK: Asking
+  // MARK: Requests
 
   private func peer(_ place: Int) throws -> (connection: PeerConnection, peer: ReferenceModel.Peer) {
     if let known = connections[place] { return known }
@@ -98,7 +98,7 @@ final class RandomSession {
     return new
   }
 
-  /// A process of its own is a session of its own.
+  /// Connects a new process, which is a new session.
   private func connect(_ place: Int) throws -> (connection: PeerConnection, peer: ReferenceModel.Peer) {
     let user = Self.users[place]
     sessions += 1
@@ -109,11 +109,11 @@ final class RandomSession {
     return (try PeerConnection(user.number, group: user.group, of: daemon), peer)
   }
 
-  /// A few requests in one piece, and their answers.
+  /// Sends a few requests at once, and compares their answers.
   private func ask(_ count: Int) throws {
     let place = Int.random(in: 0..<Self.users.count, using: &random)
     let (connection, peer) = try peer(place)
-    // Those behind the first are not built on what it brings about.
+    // Chooses all requests before the first has an effect.
     let wanted = (0..<count).map { _ in request() }
     try connection.send(try wanted.map { try line($0) })
     for request in wanted {
@@ -127,7 +127,7 @@ final class RandomSession {
     requests += 1
     while true {
       let request = worlds[0].model.request(of: Self.apps, groups: Self.groups, tellsTime: false, &random)
-      // An identifier that was made as the daemon was killed nobody may have been told yet, so nobody can ask about it.
+      // An identifier that was made just before the kill may be unknown to all clients, so that no request can name it.
       if worlds[0].bindings.line(request) != nil { return request }
     }
   }
@@ -139,7 +139,7 @@ final class RandomSession {
     return line
   }
 
-  /// Every world in which this is the right answer remains.
+  /// Keeps every world in which the answer is right.
   private func compare(_ request: String, _ answer: [String], _ peer: ReferenceModel.Peer) throws {
     now += 1
     var expected: [[String]] = []
@@ -153,11 +153,11 @@ final class RandomSession {
     }
   }
 
-  // MARK: Being told
+  // MARK: Events
 
-  /// Somebody subscribes, from the last event on that it was told.
+  /// Subscribes a user, from the first event or from the last one that this user has received.
   private func listen() throws {
-    // An admin is told all: that tells which world it is.
+    // An admin receives all events, which show the world that is right.
     listening = worlds.count > 1 ? 0 : Int.random(in: 0..<Self.users.count, using: &random)
     let listener = try connect(listening)
     self.listener = listener
@@ -165,11 +165,11 @@ final class RandomSession {
     let answer = try listener.connection.subscribe("since=\(since)")
     guard answer == ["OK \(since)"] else { throw Failure("\(listener.peer.app) subscribes since \(since): \(answer)") }
     heard[listening] = since
-    // What came between is told by the rights of now, and each event once.
+    // Events from before the subscription are filtered by the present rights, and each is sent once.
     try hear()
   }
 
-  /// All that has happened is told to whoever may know of it, in order, and nothing else.
+  /// Compares the received events: all that the subscriber may see, in order, and no others.
   private func hear() throws {
     guard let (connection, peer) = listener else { return }
     var told: [String] = []
@@ -177,7 +177,7 @@ final class RandomSession {
       world.model.events.dropFirst(heard[listening, default: 0]).filter { world.model.hears(peer, $0) }
     }
     while let longest = expected.map(\.count).max(), told.count < longest {
-      // Where the worlds do not agree, a ping tells what is the last one.
+      // If the worlds disagree, the answer to a ping marks the end of the events.
       if expected.contains(where: { $0.count == told.count }) { break }
       guard let line = try connection.line() else { throw Failure("the events ended") }
       told.append(line)
@@ -228,10 +228,10 @@ final class RandomSession {
     }
   }
 
-  // MARK: Being killed
+  // MARK: Kills
 
-  /// A kill while a request is under way, behind its answer, or with nothing to do; while the daemon is down the manifests
-  /// may change.
+  /// Kills the daemon while a request is in flight, after its answer, or while the daemon is idle. The manifests may
+  /// change while the daemon is down.
   private func kill(manifests changes: Bool) throws {
     kills += 1
     let place = Int.random(in: 0..<Self.users.count, using: &random)
@@ -248,7 +248,7 @@ final class RandomSession {
     try connection.endWriting()
     if answer == nil { answer = try connection.answer() }
     if let answer {
-      // What was answered is on disk.
+      // An answered change is on disk.
       try compare(wanted, answer, peer)
     } else {
       now += 1

@@ -14,7 +14,7 @@ import Testing
       } catch {
         lost += 1
         Issue.record("session \(seed): \(error)")
-        // Each may have waited for long; the long run counts a few.
+        // Ends after the first failure, which may have taken long. The long run continues up to five.
         if lost == (Trial.isLong ? 5 : 1) { break }
       }
       requests += session.requests

@@ -1,25 +1,25 @@
 import Foundation
 import RegexBuilder
 
-/// What the README shows beside what came of it, of which UUIDs, times and the like are others each time.
+/// A comparison of the README's output with real output, in which UUIDs, times and similar values differ each time.
 struct ReadmeComparison {
-  /// What may be another one, by the form that it has.
+  /// A kind of value that may differ, recognized by its form.
   private enum Kind: String {
     case uuid, time, process, version, size
   }
 
-  /// A line with a sign in place of all that varies, and that itself.
+  /// A line with a placeholder for each variable value, and these values.
   private struct Form {
     var text = ""
     var values: [(kind: Kind, value: String)] = []
   }
 
-  /// What came in place of a value that the README shows: the same wherever it stands.
+  /// The real value for each value of the README. A value has the same replacement in all places.
   private var come: [String: String] = [:]
-  /// The other way round: no two UUIDs of the README are one.
+  /// The inverse, for UUIDs: different UUIDs of the README have different replacements.
   private var shown: [String: String] = [:]
 
-  /// What is typed is meant as it is: UUIDs in these commands stay themselves.
+  /// Takes UUIDs in the typed commands literally: each is its own replacement.
   init(typed commands: [String]) {
     let uuid = /[0-9A-Fa-f]{8}(-?)[0-9A-Fa-f]{4}\1[0-9A-Fa-f]{4}\1[0-9A-Fa-f]{4}\1[0-9A-Fa-f]{12}/
     for command in commands {
@@ -66,7 +66,7 @@ struct ReadmeComparison {
     return form
   }
 
-  /// Whether these lines are those, but for what varies; what a value became is remembered then.
+  /// Returns whether all lines are equal except for variable values. If so, remembers the replacements of the values.
   mutating func take(_ expected: [String], _ got: [String]) -> Bool {
     guard expected.count == got.count else { return false }
     var next = self
@@ -88,7 +88,7 @@ struct ReadmeComparison {
     return true
   }
 
-  /// A line as the README would show it: with its own UUIDs where it shows them already.
+  /// Returns a line as the README would show it, with the README's UUIDs in place of their replacements.
   func asShown(_ line: String) -> String {
     shown.reduce(line) { $0.replacing($1.key, with: $1.value) }
   }

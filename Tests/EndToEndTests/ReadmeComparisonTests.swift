@@ -1,6 +1,6 @@
 import Testing
 
-/// How the README is compared: the comparison must be able to fail.
+/// The comparison of the README with real output, which must be able to fail.
 @Suite struct ReadmeComparisonTests {
   private static let one = "00000000-0000-4000-8000-000000000001"
   private static let two = "00000000-0000-4000-8000-000000000002"
@@ -8,7 +8,7 @@ import Testing
   private static let time = "2026-11-21T18:40:58.904Z"
   private static let later = "2027-01-01T00:00:00.000Z"
 
-  /// Whether lines are taken, one pair after the other.
+  /// Returns for each pair of lines, in order, whether the comparison accepts it.
   private func taken(_ pairs: [(shown: String, came: String)], typed: [String] = []) -> [Bool] {
     var comparison = ReadmeComparison(typed: typed)
     return pairs.map { comparison.take([$0.shown], [$0.came]) }

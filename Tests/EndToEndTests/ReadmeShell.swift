@@ -1,31 +1,31 @@
 import Foundation
 import TestSupport
 
-/// One bash on a terminal, which is given the README's commands one after the other.
+/// A bash on a terminal that runs the README's commands one after the other.
 ///
-/// It runs in a sandbox of bubblewrap(1): all files can only be read, but for a fresh `/tmp`; there is no network, and no
-/// process outlives it. Whoever runs it is user 1000 in there, on a machine that is always the same one, with Debian 12.
+/// The shell runs in a sandbox of bubblewrap(1). All files are read-only except in a fresh `/tmp`, there is no network,
+/// and no process outlives the sandbox. Inside, the user is always user 1000, on the same machine, with Debian 12.
 final class ReadmeShell {
-  /// What is written while a command runs, and by what runs in the background.
+  /// The output while a command runs, including that of background processes.
   struct Output {
     /// The exit status of the command.
     var status = 0
-    /// The lines as they came.
+    /// The lines in the order of their arrival.
     var lines: [String] = []
   }
 
-  /// A checkout with its release build, where the shell begins.
+  /// A checkout with its release build, in which the shell starts.
   private static let checkout = "/tmp/checkout"
-  /// The user, and the machine.
+  /// The files that define the user and the machine.
   private static let files = [
     "/etc/passwd": "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/tmp/tour:/bin/bash\n",
     "/etc/group": "root:x:0:\nuser:x:1000:\n",
     "/etc/machine-id": "5c8b1f0e6a0d4a51b1d3a7e2f94c6b08\n",
     "/usr/lib/os-release": "ID=debian\nVERSION_ID=\"12\"\n",
   ]
-  /// Reads commands from descriptor 9, and says behind each how it ended.
+  /// Reads commands from descriptor 9, and prints the exit status of each.
   ///
-  /// Bash takes a while to see that a job has ended, and until then its number is in use. No person types as fast.
+  /// Waits for a killed job: until bash notices its end, the number of the job is in use. No person types as fast.
   private static let loop = #"""
     while IFS= read -r -u 9 typed; do
       eval "$typed" </dev/null 9<&-
@@ -39,16 +39,17 @@ final class ReadmeShell {
   private let commands: FileHandle
   private let input = Pipe()
   private var terminal: URL { folder.appending(path: "terminal") }
-  /// How many lines were taken.
+  /// The number of lines that have been returned.
   private var taken = 0
 
-  /// Starts it; nothing is typed yet.
+  /// Starts the shell. Types no command yet.
   init() throws {
     let manager = FileManager.default
     try manager.createDirectory(at: folder.appending(path: "tour"), withIntermediateDirectories: true)
     let pipe = folder.appending(path: "commands")
     guard try run(["mkfifo", pipe.path]).status == 0 else { throw Failure("\(pipe.path) cannot be made") }
-    // For reading too: so it opens before there is a reader, and the shell ends with it.
+    // Opened for reading too, so that opening does not wait for a reader. The shell ends when this descriptor
+    // is closed.
     commands = try FileHandle(forUpdating: pipe)
     try Data().write(to: terminal)
     var options = Self.sandbox + ["--bind", folder.appending(path: "tour").path, "/tmp/tour"]
@@ -80,7 +81,7 @@ final class ReadmeShell {
     try? FileManager.default.removeItem(at: folder)
   }
 
-  /// What the sandbox is made of, but for what is another one each time.
+  /// The options of the sandbox, except those that differ each time.
   private static var sandbox: [String] {
     let programs = DaemonUnderTest.binaries.path
     let sources = Readme.file.deletingLastPathComponent()
@@ -89,13 +90,13 @@ final class ReadmeShell {
       "--unshare-cgroup-try", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
       "--tmpfs", "/tmp",
     ]
-    // These may themselves be below /tmp.
+    // These folders may themselves be below /tmp.
     for path in [programs, sources.path] { options += ["--ro-bind", path, path] }
     options += ["--dir", "\(checkout)/.build", "--symlink", programs, "\(checkout)/.build/release"]
     for name in ["packaging", "systemd", "Sources", "Tests"] {
       options += ["--symlink", sources.appending(path: name).path, "\(checkout)/\(name)"]
     }
-    // Where a sanitizer reports what it finds.
+    // The folder in which a sanitizer reports its findings.
     for name in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
       guard let path = ProcessInfo.processInfo.environment[name]?.firstMatch(of: /log_path=([^:]+)\//)?.1 else {
         continue
@@ -105,7 +106,7 @@ final class ReadmeShell {
     return options + ["--chdir", checkout]
   }
 
-  /// Why no sandbox can be made here; nil where it can.
+  /// The reason why no sandbox can be made on this machine. Nil if one can be made.
   static let missing: String? = {
     do {
       let result = try run(["bwrap"] + sandbox + ["true"])
@@ -115,9 +116,9 @@ final class ReadmeShell {
     }
   }()
 
-  /// Types a command, and waits for its end, and until what has come is enough.
+  /// Types a command. Waits until the command has ended and `isEnough` accepts the output.
   ///
-  /// Where it never is, what came is returned after the tests' patience.
+  /// If `isEnough` never accepts it, returns the output when the tests' patience is over.
   func type(_ command: String, until isEnough: ([String]) -> Bool) throws -> Output {
     try commands.write(contentsOf: Data("\(command)\n".utf8))
     let deadline = Date(timeIntervalSinceNow: patience)
@@ -134,7 +135,7 @@ final class ReadmeShell {
     }
   }
 
-  /// What the terminal shows that was not taken yet, in how many lines, and whether the command is over.
+  /// Returns the output that has not been returned yet, its number of lines, and whether the command has ended.
   private func shown() throws -> (output: Output, count: Int, isOver: Bool) {
     let text = try String(contentsOf: terminal, encoding: .utf8).replacing("\r\n", with: "\n")
     var output = Output()
@@ -142,7 +143,7 @@ final class ReadmeShell {
     let lines = text.components(separatedBy: "\n").dropLast().dropFirst(taken)
     for line in lines {
       let parts = line.components(separatedBy: "\u{1e}")
-      // No file of this project has spaces at the ends of lines.
+      // Strips the spaces at the end: no line in a file of this project has any.
       let text = String(parts[0].reversed().drop { $0 == " " }.reversed())
       if parts.count == 1 || !text.isEmpty { output.lines.append(text) }
       guard parts.count == 2 else { continue }

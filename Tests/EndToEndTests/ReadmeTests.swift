@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the README shows is what happens.
+/// The README's commands, run to compare their output with the output that it shows.
 @Suite struct ReadmeTests {
-  /// Set to write what comes of the commands into the README, in place of what is there.
+  /// Whether to replace the output in the README with the real output.
   private let updates = ProcessInfo.processInfo.environment["IDENTITYD_UPDATE_README"] != nil
 
-  // MARK: What is typed, and what comes of it
+  // MARK: Commands and their output
 
-  /// Lines of the daemon's log, and of events: they come from the background, whenever it may be.
+  /// The output of a command, with log lines and events apart: background processes may write these at any time.
   private struct Sorted {
     var foreground: [String] = []
     var log: [String] = []
@@ -42,7 +42,7 @@ import Testing
       let output = try shell.type(step.command) { lines in
         let got = Sorted(lines)
         turns += 1
-        // What is to be shown, nobody knows: what comes within a second.
+        // The output to wait for is unknown: takes all output of one second.
         guard !updates else { return turns > 100 }
         var next = comparison
         guard next.take(wanted.foreground, got.foreground) else { return true }
@@ -81,7 +81,7 @@ import Testing
   @Test(.enabled(if: ProcessInfo.processInfo.environment["CI"] == "true", "only a build server has to run everything"))
   func `a build server has the sandbox`() { #expect(ReadmeShell.missing == nil) }
 
-  /// Writes what came in place of what is shown.
+  /// Replaces the output in the README with the real output.
   private func write(_ outputs: [[String]], of steps: [Readme.Step], to readme: Readme) throws {
     var lines = readme.lines
     for (step, output) in zip(steps, outputs).reversed() {
@@ -102,9 +102,10 @@ import Testing
     }
   }
 
-  // MARK: Nothing is left out
+  // MARK: Completeness
 
-  /// Which file runs a block, or the commands within the text below a heading, taking them from the README.
+  /// The test files that read blocks or commands from the README and run them, keyed by the name of the block, or by
+  /// the heading above the commands.
   private static let takers = [
     "library": "Tests/LibraryTests/ReadmeExampleTests.swift", "debugger": "Tests/EndToEndTests/DebuggerTests.swift",
     "build": "Tests/SystemTests/RunScriptTests.swift", "client": "Tests/EndToEndTests/ReadmeTests.swift",
@@ -112,9 +113,9 @@ import Testing
     "image": "Tests/SystemTests/ReadmeTests.swift", "metrics": "Tests/SystemTests/ReadmeTests.swift",
     "At three in the morning": "Tests/SystemTests/ReadmeTests.swift",
   ]
-  /// Which file has exactly this command.
+  /// The files that contain a command as a whole line, keyed by the command.
   private static let runners = ["packaging/test --times": ".ci/run"]
-  /// What takes too long for a test, or a person in front of it, with the file that has to know it.
+  /// Commands that take too long for a test, or need a person, each with a file that must mention the command.
   private static let byHand = [
     "identityctl top": "packaging/man/identityctl.1", "packaging/build-rpm": "packaging/test",
     "packaging/test --long": "packaging/test", "packaging/test --planted": "packaging/test",
@@ -128,7 +129,7 @@ import Testing
       contentsOf: Readme.file.deletingLastPathComponent().appending(path: path), encoding: .utf8)
   }
 
-  /// Lines without what is before them, and without empty ones.
+  /// Returns the lines without indentation, and without empty lines.
   private static func unindented(_ text: String) -> String {
     text.split(separator: "\n").map { $0.drop { $0 == " " } }.filter { !$0.isEmpty }.joined(separator: "\n")
   }
@@ -138,7 +139,7 @@ import Testing
       let name = try #require(block.name, "README.md:\(block.line): no comment says what tests it")
       let taker = try #require(Self.takers[name], "README.md:\(block.line): nothing tests '\(name)'")
       let text = try Self.text(taker)
-      // What is to be compiled stands there, from line to line; all else is taken from the README.
+      // The test has a copy of code to compile, line by line. All other blocks are read from the README.
       let isTaken =
         block.language == "swift"
         ? Self.unindented(text).contains(Self.unindented(block.lines.joined(separator: "\n")))
@@ -160,7 +161,7 @@ import Testing
         #expect(isThere, "\(runner)")
       } else {
         let file = try #require(Self.byHand[command], "README.md:\(line): nothing runs '\(command)'")
-        // The command as it stands, or what it asks a script for.
+        // The file must contain the first argument, or the whole command if there is none.
         let word = command.split(separator: " ").dropFirst().first ?? command[...]
         let isKnown = try Self.text(file).contains(word)
         #expect(isKnown, "\(file) does not know \(word)")

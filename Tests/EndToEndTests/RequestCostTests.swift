@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a request costs, where that can be counted: the same each time, on whatever machine.
+/// The cost of a request in units that can be counted, and are the same on every run and every machine.
 @Suite struct RequestCostTests {
   private static let valgrind = "/usr/bin/valgrind"
   private static let canCount =
@@ -15,7 +15,7 @@ import Testing
     try daemon.start(through: ["strace", "-D", "-o", trace.path])
     let client = try daemon.client()
     #expect(try client.ask("get device").last?.hasPrefix("OK ") == true)
-    // What a start and a new connection take later comes before the marks.
+    // Waits for the delayed work of a start and of a new connection, so that it comes before the marks.
     try daemon.waitForRelease(in: trace)
     usleep(300_000)
     #expect(try client.ask("check first") == ["OK invalid"])
@@ -25,13 +25,13 @@ import Testing
     let calls = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n").map(String.init)
     let first = try #require(calls.firstIndex { $0.contains("check first") })
     let last = try #require(calls.firstIndex { $0.contains("check last") })
-    // From the answer to the first mark to the wait for the last.
+    // From the answer to the first mark up to the wait for the last one.
     let between = calls[(first + 1)..<last].map { String($0.prefix { $0 != "(" }) }
     let request = ["sendto", "epoll_wait", "recvmsg"]
     #expect(between == Array(repeating: request, count: 101).flatMap(\.self).dropLast())
   }
 
-  /// A ceiling, not a measurement: `packaging/bench` shows the figure.
+  /// Checks a ceiling: `packaging/bench` measures the real figure.
   @Test(
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
     arguments: [(depth: 64, most: 400), (depth: 1, most: 1_000)])
@@ -86,7 +86,7 @@ import Testing
       for _ in values { #expect(try client.answer() == ["OK"]) }
       #expect(try client.ask("account clear") == ["OK"])
     }
-    // Being listed is among them.
+    // The number includes adding the device to the list.
     #expect(each > 10_000 && each <= 150_000, "\(each) instructions a device")
   }
 
@@ -102,18 +102,18 @@ import Testing
         for client in waiting { #expect(try client.answer().last?.hasPrefix("EVENT ") == true) }
       }
     }
-    // The change itself is among them, divided by all.
+    // The number includes the change itself, divided by the number of subscribers.
     #expect(each > 100 && each <= 2_000, "\(each) instructions a subscriber and event")
   }
 
-  /// The instructions that a daemon takes for more of something, divided by how much more that is.
+  /// Returns the additional instructions of a daemon for the larger of two amounts of work, divided by `divisor`.
   private func added(
     _ divisor: Int, of amounts: [Int], _ body: (DaemonUnderTest, Int) throws -> Void
   ) throws -> Double {
     let programs = FileManager.default.temporaryDirectory.appending(path: "identityd-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: programs, withIntermediateDirectories: false)
     defer { try? FileManager.default.removeItem(at: programs) }
-    // Debian's valgrind cannot read all of what debuggers need.
+    // Debian's valgrind cannot read all of the debug information.
     let copy = programs.appending(path: "identityd").path
     let program = DaemonUnderTest.released.appending(path: "identityd").path
     #expect(try run(["strip", "--strip-debug", "-o", copy, program]).status == 0)

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Clients that use up what the daemon has: descriptors, its turn, its log.
+/// Clients that exhaust the daemon's descriptors, its loop, or its log.
 @Suite(.enabled(if: isRoot, "acting as another user needs root"), .serialized) struct ResourceTests {
-  /// The time on a processor that the daemon has had, in hundredths of a second (proc(5), fields 14 and 15).
+  /// Returns the processor time that the daemon has used, in hundredths of a second (proc(5), fields 14 and 15).
   private func processorTime(_ daemon: DaemonUnderTest) throws -> Int {
     let line = try String(contentsOfFile: "/proc/\(daemon.process.processIdentifier)/stat", encoding: .utf8)
     let fields = line.split(separator: ")").last?.split(separator: " ") ?? []
@@ -16,7 +16,7 @@ import Testing
     let client = try daemon.client()
     #expect(try client.ask("ping") == ["OK"])
     var held = try (0..<200).map { _ in try daemon.client() }
-    // Who is refused may be told before it asks.
+    // The daemon may refuse and close a connection before the request is sent.
     for one in held { try? one.send("ping\n") }
     try daemon.waitForLog("out of descriptors")
     let before = try processorTime(daemon)
@@ -24,10 +24,10 @@ import Testing
       usleep(50_000)
       #expect(try client.ask("get device")[0].hasPrefix("OK "))
     }
-    // A loop that spins would have used all of that half second, in ticks of 10 ms.
+    // A busy loop would have used all of that half second, in ticks of 10 ms.
     #expect(try processorTime(daemon) - before < 25)
     #expect(try client.statusValue("store") == "ok")
-    // Some were refused with a word, and none is left hanging.
+    // Some clients were refused with an answer, and none is left without one.
     var served = 0
     while !held.isEmpty {
       let line = try held.removeFirst().line() ?? ""
@@ -49,7 +49,7 @@ import Testing
         usleep(20_000)
         #expect(try client.ask("ping") == ["OK"])
       }
-      // Each try is logged: ten a second, where one that spins has thousands.
+      // Each attempt is logged, and there are ten a second. A busy loop would make thousands.
       #expect(daemon.log.components(separatedBy: "accept: Too many open files").count < 100)
       _ = waiting
     }
@@ -101,11 +101,11 @@ import Testing
       #expect(try client.ask("get device")[0].hasPrefix("OK "))
       rounds += 1
     }
-    // Not a hundred: beside other tests, a storm may be over sooner.
+    // Not 100: while other tests run, a storm may be over sooner.
     #expect(rounds > 10)
     #expect(try daemon.ask("ping") == "OK")
     try manager.wait(for: "WATCHDOG=1", times: 2)
-    // One line in ten seconds, and not one for each.
+    // One log line in ten seconds, not one for each refusal.
     #expect(daemon.log.components(separatedBy: "A connection was refused").count < 20)
     try daemon.waitForStatus("connections", "2")
   }
@@ -122,7 +122,7 @@ import Testing
       return hog
     }
     for _ in 0..<50 { #expect(try daemon.ask("get device").hasPrefix("OK ")) }
-    // They had not even a part of theirs: 780 MB each.
+    // No client has received all of its answers yet, 780 MB each.
     #expect(hogs.allSatisfy { $0.isRunning })
     daemon.end(with: SIGKILL)
     for hog in hogs { hog.waitUntilExit() }

@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `identityctl restore` against a daemon that is played, and what both it and `backup` say of a passphrase.
+/// `identityctl restore` against a fake daemon, and the errors of `restore` and `backup` about a passphrase.
 @Suite struct RestoreFaultTests {
   private static let header =
     "identityd-backup 1 argon2id ops=1 memory=8192 salt=000102030405060708090a0b0c0d0e0f\n"
-  /// Of `correct horse battery staple` with that header, by the reference implementation of Argon2.
+  /// The key for `correct horse battery staple` with that header, from the reference implementation of Argon2.
   private static let key = "0X6mNBypPaYHnqL2TcSqMd0ar5yqZ/tCrEr9BxRwbyY="
   private static let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
 
@@ -47,7 +47,7 @@ import Testing
     let file = daemon.folder.appending(path: "file")
     try (Data("secret\n\(Self.header)".utf8) + Self.content).write(to: file)
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
-    // The passphrase comes in front of it.
+    // Standard input has the passphrase first, then the backup.
     let result = try run(
       ["sh", "-c", "dd if='\(file.path)' bs=1000 status=none | \(program) restore - --passphrase-fd=0"],
       environment: ["IDENTITYD_SOCKET": daemon.socket])

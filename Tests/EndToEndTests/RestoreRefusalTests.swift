@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What is no backup, what is none of this key, and what happens while one is handed in.
+/// Invalid backups, backups that another key sealed, and faults while a backup is uploaded.
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct RestoreRefusalTests {
   private func started(items: Int = 4) throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest().start()
@@ -17,7 +17,7 @@ import Testing
     return daemon
   }
 
-  /// Where each record begins, and the end.
+  /// Returns the offset of each record, and the end.
   private func borders(_ backup: Data) -> [Int] {
     var borders = [0]
     while let start = borders.last, start + 4 <= backup.count {
@@ -27,7 +27,7 @@ import Testing
     return borders
   }
 
-  /// What tells whether anything changed.
+  /// Returns the answers that show whether anything has changed.
   private func state(_ daemon: DaemonUnderTest) throws -> [String] {
     let client = try daemon.client()
     return try ["item find", "history device", "history installation", "app list", "subscribe snapshot=yes"].flatMap {
@@ -48,7 +48,7 @@ import Testing
       ("without the first", Data(records.dropFirst().joined())), ("the end alone", records.last ?? Data()),
       ("a byte before", [0] + backup),
     ]
-    // Every byte of each length, and a few of what is behind it.
+    // Every byte of each record's length, and a few of the bytes after it.
     for start in borders.dropLast() {
       for place in [0, 1, 2, 3, 4, 20, 28, 44].map({ start + $0 }) where place < backup.count {
         for bit in [0, 7] {
@@ -125,7 +125,7 @@ import Testing
     #expect(taken == [])
   }
 
-  // MARK: Handing in
+  // MARK: Upload
 
   @Test func `nothing is taken that was not begun, and what is begun anew is new`() throws {
     let daemon = try started()
@@ -138,21 +138,21 @@ import Testing
     #expect(try client.ask("restore begin key=\(backupKey)") == ["OK"])
     #expect(try client.ask("restore add data=\(first)") == ["OK 30"])
     #expect(try client.ask("restore add data=\"\"") == ["OK 30"])
-    // What is refused is not in it, and what was there stays.
+    // Refused data is not added, and the data before it stays.
     for data in ["!", "AAAAA", "QQ=", "QUI\\n"] {
       #expect(try client.ask("restore add data=\"\(data)\"")[0].hasPrefix("ERR bad-argument "))
     }
     #expect(try client.ask("restore add data=\(backup.dropFirst(30).prefix(3).base64EncodedString())") == ["OK 33"])
     #expect(try client.ask("restore begin key=\(backupKey)") == ["OK"])
     #expect(try client.ask("restore add data=\(first)") == ["OK 30"])
-    // A few bytes at a time, without the sign at the end.
+    // One byte at a time, without the padding of Base64.
     for start in stride(from: 30, to: 60, by: 1) {
       let piece = backup[start..<(start + 1)].base64EncodedString().replacing("=", with: "")
       #expect(try client.ask("restore add data=\(piece)") == ["OK \(start + 1)"])
     }
     #expect(try client.ask("restore add data=\(backup.dropFirst(60).base64EncodedString())") == ["OK \(backup.count)"])
     #expect(try client.ask("restore end dry-run=yes").last == "OK 1")
-    // It is forgotten with its end, a dry one too.
+    // The end discards the uploaded data, also after a dry run.
     #expect(try client.ask("restore end")[0].hasPrefix("ERR conflict "))
     #expect(try client.ask("restore begin key=\(backupKey)") == ["OK"])
     #expect(try client.ask("restore end")[0].hasPrefix("ERR conflict "))
@@ -197,7 +197,7 @@ import Testing
     }
     for _ in 0..<10_000 where try second.ask("restore begin key=\(backupKey)") != ["OK"] { usleep(1_000) }
     #expect(try second.restore(backup).last == "OK 1")
-    // Half a request is none.
+    // An incomplete request is not carried out, and its connection makes room when it ends.
     try daemon.client().send("restore begin key=\(backupKey)\nrestore add data=AAAA")
     try daemon.waitForStatus("connections", "2")
     #expect(try second.restore(backup).last == "OK 1")
@@ -230,7 +230,7 @@ import Testing
     try Fault.inject(fault, into: daemon) { () throws in
       for _ in 0..<2 {
         let answer = try daemon.restore(backup)[0]
-        // Behind the commit whose sync failed none is tried.
+        // After the commit whose sync failed, the daemon refuses further changes without an attempt.
         #expect(
           answer.hasPrefix("ERR \(code) ") || code == "unknown" && answer.hasPrefix("ERR read-only "), "\(answer)")
         #expect(try state(daemon) == before)

@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `restore`: what a backup brings back, where, and how it is told.
+/// `restore`: the restored data, the machines that it is restored on, and the answers and events.
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct RestoreTests {
   private static let phone = "11111111-1111-4111-8111-111111111111"
 
-  /// A daemon with a past. Its device identifier is none that the machine-id would give again.
+  /// Starts a daemon and gives it a history. Its device identifier is not the one that derives from the machine-id.
   private func lived() throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest().start(hardware: 1)
     let client = try daemon.client()
@@ -24,7 +24,7 @@ import Testing
     return daemon
   }
 
-  /// Everything that a restore could change, as it is told.
+  /// Returns all answers that a restore could change.
   private func told(_ daemon: DaemonUnderTest) throws -> [String: [String]] {
     let client = try daemon.client()
     var told: [String: [String]] = [:]
@@ -34,7 +34,7 @@ import Testing
     ] {
       told[request] = try client.ask(request)
     }
-    // Where this device has no identifier, asking for them would make one.
+    // If this device has no identifier, this request would create one.
     if told["history device"] != ["OK 0"] { told["devices"] = try client.ask("devices") }
     told["snapshot"] = try daemon.client().subscribe("snapshot=yes")
     for row in told["item find group=*"] ?? [] where row.hasPrefix("* ") {
@@ -53,7 +53,7 @@ import Testing
     try ["device", "installation", "vendor"].map { try daemon.uuid("get \($0)") }
   }
 
-  /// The events behind a number, without their numbers and times.
+  /// Returns the events after a number, without their numbers and times.
   private func events(_ daemon: DaemonUnderTest, since: String) throws -> [String] {
     let client = try daemon.client()
     let last = try #require(try client.statusValue("last-event"))
@@ -68,7 +68,7 @@ import Testing
 
   private let app = "user:\(getuid())"
 
-  // MARK: Where it comes from
+  // MARK: Origin of the backup
 
   @Test func `in its place it is kept, and nothing changes`() throws {
     let daemon = try lived()
@@ -116,13 +116,14 @@ import Testing
         "devices added value=\(Self.phone)",
       ] + ["a", "b", "e", "u", "i"].map { "item added group=\(app) service=s account=\($0)" })
     let after = try told(daemon)
-    // Items come as they were, with the times at which they were made.
+    // Items come back unchanged, with their original times.
     for (request, answer) in before where request.hasPrefix("service=") {
       #expect(after[request] == (request.contains("account=here") ? nil : answer), "\(request)")
     }
     for level in ["device", "installation", "vendor"] {
       let (old, new) = (before["history \(level)"] ?? [], after["history \(level)"] ?? [])
-      // The past as it was, then what held until the backup, then what holds from now on.
+      // First the history as it was, then the value that was in force until the backup, then the value in force from
+      // now on.
       #expect(new.dropLast(3) == old.dropLast(2))
       #expect(new.dropLast(2).last?.contains(" ended=restored ") == true)
       #expect(new.dropLast(1).last?.contains(" cause=restored origin=restored") == true)
@@ -182,7 +183,7 @@ import Testing
     let backup = try old.backup()
     old.end()
     try FileManager.default.removeItem(at: old.state)
-    // What the machine itself would tell is out of reach.
+    // Hides the hardware UUID of the real machine.
     try old.credential("identityd.hardware", "00000000-0000-0000-0000-000000000000\n")
     try old.start(through: [
       "unshare", "--mount", "sh", "-c",

@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `restore`: versions and push tokens, which follow the device.
+/// `restore`: versions and push tokens, which belong to the device.
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct RestoreVersionTests {
   private let app = "user:\(getuid())"
 
-  /// A daemon with a past. Its device identifier is none that the machine-id would give again.
+  /// Starts a daemon and gives it a history. Its device identifier is not the one that derives from the machine-id.
   private func lived() throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest().start(hardware: 1)
     for (request, answer) in [
@@ -61,7 +61,7 @@ import Testing
     #expect(news[1].contains(" token created app=\(app) provider=fcm device=\(device) "), "\(news)")
     #expect(news[2].contains(" token created app=\(app) provider=apns device=\(device) "), "\(news)")
     #expect(!news.joined().contains("to ken"))
-    // What the system reported at the second start stays, and was installed at the first.
+    // The system's report of the second start stays, with the installation time of the first.
     var after = try told(daemon)
     #expect(after["version state of=os"]?[0].hasPrefix("OK installed ") == true)
     func installed(_ told: [String: [String]]) -> Substring? {
@@ -126,7 +126,7 @@ import Testing
     #expect(
       try daemon.ask("token get apns").hasPrefix("OK gone provider=apns app=\(app) device=\(device) state=invalid "))
     #expect(try daemon.ask("version claim new") == "OK again")
-    // It was another version's.
+    // Another version made this claim.
     #expect(try daemon.ask("version claim \"some work\"") == "OK first")
     #expect(try daemon.restore(backup).last == "OK 1")
   }
@@ -157,7 +157,7 @@ import Testing
     #expect(try with.ask("token get fcm app=\(player)").hasPrefix("OK x "))
   }
 
-  /// `Fixtures/backup-1` was made on hardware of number 1 by the last release without versions.
+  /// `Fixtures/backup-1` was made on hardware 1 by the last release without versions.
   @Test func `a backup of format 1 is still restored`() throws {
     let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/backup-1")
     let backup = try Data(contentsOf: file)

@@ -2,18 +2,18 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The number of a process says nothing once it has ended (row 33).
+/// Reused process IDs: the ID of a process that has ended identifies no peer (row 33).
 @Suite struct ReusedNumberTests {
   private static let counter = "/proc/sys/kernel/ns_last_pid"
-  /// Numbers can be steered by who may write there; a container may not.
+  /// Whether this process may choose process IDs by writing to the file. A container may not.
   private static let canSteer = isRoot && FileHandle(forWritingAtPath: counter) != nil
 
   @Test(.enabled(if: canSteer, "steering the numbers of processes needs root and \(counter)"))
   func `row 33: a process of root that has the number of the peer by now gives it nothing`() throws {
     let daemon = try DaemonUnderTest().start()
     let rounds = Trial.rounds(300, long: 3_000)
-    // While the daemon stands still a stranger connects, asks, leaves the connection to a child and ends, and root gets a
-    // process with its number.
+    // While the daemon is stopped, another user's process connects, sends a request, leaves the connection to a child
+    // and exits. Then a process of root gets its ID.
     let script = """
       use IO::Socket::UNIX; use POSIX;
       my ($path, $daemon, $rounds) = @ARGV;
@@ -52,7 +52,7 @@ import Testing
     for line in lines { #expect(line.dropFirst(7) == refused, "\(line)") }
     let wrong = lines.count { $0.dropFirst(7) != refused }
     try Trial("numbers of processes used again").report(tried: lines.count { $0.hasPrefix("reused ") }, lost: wrong)
-    // Else this would prove nothing.
+    // Without reused IDs, this test would prove nothing.
     #expect(lines.count { $0.hasPrefix("reused ") } > rounds / 2)
   }
 }

@@ -3,14 +3,14 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// What a daemon does all day, for as long as there is time: it must not grow.
+/// A daemon under a constant mixed load, which must not grow.
 @Suite struct SoakTests {
-  /// How long it goes on, in seconds. The usual run only shows that it works.
+  /// The duration in seconds. The usual run only shows that the test works.
   private static let duration = Trial.isLong ? 600.0 : 3.0
-  /// No event is told in fewer bytes.
+  /// A lower bound of the length of an event, in bytes.
   private static let shortestEvent = 64
 
-  /// What the kernel says of the daemon at a moment.
+  /// The resources that the daemon uses at one moment.
   private struct Sample {
     let memory: Double
     let descriptors: Double
@@ -19,7 +19,7 @@ import Testing
   @Test func `memory and descriptors do not grow`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Log]\nLevel=warning\n")
     let socket = daemon.socket
-    // What is kept at first comes together before anything is measured: the last events, up to their length in memory.
+    // Fills the event log up to its bound before the first sample: until then the daemon's memory grows.
     let settled = Trial.isLong ? Bound.eventLogLength / Self.shortestEvent : 0
     var round = 0
     while try Client(socket).statusValue("last-event").flatMap({ Int($0) }) ?? 0 < settled {
@@ -53,14 +53,14 @@ import Testing
     let memory = growth(samples.map(\.memory))
     let descriptors = growth(samples.map(\.descriptors))
     let isSteady = abs(memory) < 1_000_000 && abs(descriptors) < 1
-    // In a moment it has not settled.
+    // In a short run the daemon does not reach a steady state.
     #expect(isSteady || !Trial.isLong, "\(memory) bytes and \(descriptors) descriptors more")
     try Trial("soak, seconds").report(
       tried: Int(Self.duration), lost: isSteady ? 0 : Int(Self.duration),
       "\(rounds.reduce(0, +)) rounds; memory \(Int(memory / hours)) bytes/h, descriptors \(Int(descriptors / hours))/h")
   }
 
-  /// How much the last of these is above the first, on the straight line through them (least squares).
+  /// Returns the rise of a straight line through the values (least squares), from the first value to the last.
   private func growth(_ values: [Double]) -> Double {
     let count = Double(values.count)
     let middle = (count - 1) / 2
@@ -78,9 +78,9 @@ import Testing
       memory: try #require(Double(pages[1])) * Double(getpagesize()), descriptors: Double(descriptors))
   }
 
-  // MARK: What clients do
+  // MARK: Work of the clients
 
-  /// Changes everything that can change for ever without more being stored.
+  /// Makes all changes that can be repeated for ever while the number of stored records stays the same.
   private static func change(_ socket: String, _ round: Int) throws {
     let client = try Client(socket)
     let secret = Data(String(repeating: "x", count: round % 3_000).utf8).base64EncodedString()
@@ -93,7 +93,7 @@ import Testing
     for request in requests { _ = try client.ask(request) }
   }
 
-  /// Asks what there is, and what is wrong.
+  /// Sends requests that read, and invalid ones.
   private static func ask(_ socket: String, _ round: Int) throws {
     let client = try Client(socket)
     let requests = [
@@ -106,7 +106,7 @@ import Testing
     if round.isMultiple(of: 7) { try client.send("get uuid count=10000\n") }
   }
 
-  /// Subscribes, reads some, and goes.
+  /// Subscribes, reads some events, and disconnects.
   private static func listen(_ socket: String, _ round: Int) throws {
     let client = try Client(socket)
     let last = try client.statusValue("last-event").flatMap { Int($0) } ?? 0
@@ -118,7 +118,7 @@ import Testing
 
 /// A thread with a result.
 private final class Worker: @unchecked Sendable {
-  // Sendable: the result is written before the semaphore is signalled, and read behind that.
+  // Sendable: the thread writes the result before it signals the semaphore. The result is read after that.
   private var result: Result<Int, any Error> = .success(0)
   private let done = DispatchSemaphore(value: 0)
 

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What stands where the socket is to be.
+/// Other files and other daemons at the path of the socket.
 @Suite struct SocketPathTests {
   @Test(arguments: [
     "ln -s $ELSEWHERE $SOCKET", "ln -s nowhere $SOCKET", "mkdir $SOCKET", "mkfifo $SOCKET", "echo precious > $SOCKET",
@@ -41,7 +41,7 @@ import Testing
     try daemon.start(through: ["strace", "-D", "-f", "-o", trace.path, "-e", "trace=%file,bind,fchmod"])
     let lines = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n")
     let bound = try #require(lines.firstIndex { $0.contains("bind(") && $0.contains(daemon.socket) })
-    // Whoever looked the path up again could be given another file by then.
+    // A later call with the path could reach another file.
     for line in lines[bound...] {
       #expect(!line.contains("chmod") && !(line.contains("chown") && line.contains("socket\"")), "\(line)")
     }
@@ -54,7 +54,7 @@ import Testing
     round: Int
   ) throws {
     let (first, second) = (try DaemonUnderTest(), try DaemonUnderTest())
-    // What one that was killed left behind.
+    // Leaves behind the socket of a killed daemon.
     try first.start().end(with: SIGKILL)
     try first.launch()
     try second.launch(["--socket", first.socket])

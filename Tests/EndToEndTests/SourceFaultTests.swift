@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The machine-id and the kernel's random numbers, when they are not what they should be.
+/// Faults of the machine-id and of the kernel's random numbers.
 @Suite(.enabled(if: isRoot, "a machine-id of one's own needs a mount"), .serialized) struct SourceFaultTests {
-  /// A wrapper under which /etc is the daemon's own, changed by a script.
+  /// Returns a wrapper that gives the daemon a private /etc, which a script changes.
   private func etc(_ daemon: DaemonUnderTest, _ script: String) throws -> [String] {
     let upper = daemon.folder.appending(path: "upper").path
-    // What a file system is laid over cannot be one of the same kind, which the folder for temporary files may be.
+    // On a tmpfs: the upper folder of an overlay cannot be on an overlay, and the folder for temporary files may be.
     let mount =
       "mkdir -p \(upper); mount -t tmpfs tmpfs \(upper); mkdir \(upper)/1 \(upper)/2; "
       + "mount -t overlay overlay -o lowerdir=/etc,upperdir=\(upper)/1,workdir=\(upper)/2 /etc && { \(script); } && exec \"$@\""
@@ -38,7 +38,7 @@ import Testing
     #expect(try daemon.uuid("get device") == device)
     #expect(try daemon.client().statusValue("store") == "ok")
     daemon.end()
-    // It never reaches a client or the disk.
+    // The machine-id never reaches a client or the disk.
     #expect(try run(["grep", "--recursive", "--text", "0123456789abcde", daemon.state.path]).status == 1)
   }
 
@@ -55,7 +55,7 @@ import Testing
   @Test(arguments: ["ENOSYS", "EAGAIN", "EIO"])
   func `row 41e: without random numbers there is no start, and nothing is made`(error: String) throws {
     let daemon = try DaemonUnderTest()
-    // The first is the runtime's own.
+    // The first call belongs to the Swift runtime.
     try daemon.launch(through: [
       "strace", "-D", "-f", "-o", "/dev/null", "-e", "trace=getrandom", "-e", "inject=getrandom:error=\(error):when=2+",
     ])
@@ -84,7 +84,7 @@ import Testing
     let device = try daemon.uuid("get device")
     try Fault.inject("getrandom:error=EIO", into: daemon) { () throws in
       let client = try daemon.client()
-      // A page of them is in stock.
+      // Exhausts the page of random numbers that the daemon has in reserve.
       var answer = ""
       for _ in 0..<20 { answer = try client.ask("get uuid count=1000").last ?? "" }
       #expect(answer.hasPrefix("ERR internal "), "\(answer)")

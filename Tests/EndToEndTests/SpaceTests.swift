@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A disk without room, without room for one more file, and a quota that is used up.
+/// A full disk, a disk without free inodes, and an exhausted quota.
 @Suite(.enabled(if: isRoot, "mounting a small file system needs root")) struct SpaceTests {
-  /// A daemon whose state is on a file system of its own, which goes with it.
+  /// Starts a daemon whose state is on a separate file system, which disappears with the daemon.
   private func start(on options: String) throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest()
     try daemon.start(through: wrapper(daemon, options))
@@ -18,7 +18,7 @@ import Testing
     return ["unshare", "--mount", "sh", "-c", mount, "-"]
   }
 
-  /// Runs a command where the daemon's file system is.
+  /// Runs a command in the mount namespace of the daemon.
   @discardableResult
   private func beside(_ daemon: DaemonUnderTest, _ command: String...) throws -> String {
     let process = daemon.process.processIdentifier
@@ -45,10 +45,10 @@ import Testing
       #expect(try client.ask("item read service=s account=a\(number)")[0].hasPrefix("OK data=\(secret) "))
     }
     #expect(try daemon.uuid("get device") == device)
-    // A deletion is written down as well.
+    // A deletion is written to disk too.
     #expect(try client.ask("item delete account=a0")[0].hasPrefix("ERR no-space "))
     #expect(try client.statusValue("store") == "no-space")
-    // What is left of the room is not taken by a store that could not be written anew.
+    // A failed rewrite leaves no draft that takes the remaining space.
     #expect(try !beside(daemon, "ls", daemon.state.path).contains("draft"))
     try beside(daemon, "mount", "-o", "remount,size=8m", daemon.state.path)
     try daemon.eventually("item put service=s account=later data=eA==")
@@ -76,7 +76,7 @@ import Testing
     #expect(try daemon.ask("get installation").hasPrefix("OK "))
     #expect(try daemon.uuid("get device") == device)
     #expect(try daemon.client().statusValue("store") == "ok")
-    // The witness of the end has no file to be written into, which costs nothing.
+    // Without a free inode, the witness cannot be written at the end. Nothing is lost by that.
     #expect(daemon.end() == 0)
     #expect(daemon.log.contains("nothing is lost"), "\(daemon.log)")
   }
@@ -130,7 +130,7 @@ import Testing
       #expect(try daemon.ask("get installation").hasPrefix("ERR unknown "))
       #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
       #expect(try daemon.client().statusValue("store") == "read-only")
-      // What would change is told all the same.
+      // A dry run is answered all the same.
       for dryRun in ["renew device", "app forget app=*", "app forget unused=1"] {
         let answer = try daemon.client().ask("\(dryRun) dry-run=yes").last ?? ""
         #expect(answer.hasPrefix("OK"), "\(dryRun): \(answer)")

@@ -2,16 +2,16 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Something else in the place of what is the daemon's, and somebody else who is there at the same time.
+/// Foreign files in the places of the daemon's files, and other programs that use its files at the same time.
 @Suite(.enabled(if: isRoot, "making files of other users needs root")) struct StateFaultTests {
-  /// Who runs the daemon.
+  /// The users that run the daemon.
   private static let users = [0, 65_534]
 
   private func asUser(_ user: Int) -> [String] {
     user == 0 ? [] : ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups"]
   }
 
-  /// A daemon that this user can run.
+  /// Creates a daemon whose folder belongs to a user.
   private func daemon(of user: Int) throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest()
     try FileManager.default.setAttributes(
@@ -20,7 +20,7 @@ import Testing
     return daemon
   }
 
-  /// What stands in the place of the state directory, and what is said of it.
+  /// Commands that create something in the place of the state directory, each with the expected part of the error.
   private static let folders = [
     ("ln -s $ELSEWHERE $STATE", "Not a directory"), ("mkfifo $STATE", "Not a directory"),
     ("echo precious > $STATE", "Not a directory"), ("mkdir -m 0777 $STATE", "chmod 0700"),
@@ -42,7 +42,7 @@ import Testing
     try daemon.launch(through: asUser(user))
     #expect(daemon.exitStatus() == 73)
     #expect(daemon.log.contains(daemon.state.path), "\(daemon.log)")
-    // Who may not even enter is told that.
+    // A daemon that may not enter the directory reports that instead.
     #expect(daemon.log.contains(fault.said) || daemon.log.contains("Permission denied"), "\(daemon.log)")
     #expect(try run(["ls", "-ldn", daemon.state.path]).output == before)
     #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere) == [])
@@ -84,7 +84,7 @@ import Testing
         #expect(["ERR read-only ", "ERR unknown "].contains { answer.hasPrefix($0) }, "\(answer)")
       }
     }
-    // It was noticed before the next acknowledgement.
+    // The daemon noticed the fault before the next acknowledgement.
     #expect(!acknowledged.contains(20))
     try daemon.eventually("item put service=s account=last data=eA==")
     daemon.end(with: SIGKILL)

@@ -3,9 +3,9 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// What `stats` tells is what was done.
+/// `stats`, compared with the requests that were made.
 @Suite struct StatsTests {
-  /// The samples of a daemon, read as a client reads them.
+  /// Returns the samples of a daemon, parsed as a client parses them.
   private func samples(_ client: Client) throws -> [MetricSample] {
     let lines = try client.ask("stats")
     #expect(lines.last == "OK")
@@ -84,7 +84,7 @@ import Testing
     for other in others { #expect(try other.ask("ping") == ["OK"]) }
     #expect(try others[0].subscribe()[0].hasPrefix("OK"))
     let samples = try samples(client)
-    // The readiness test of the harness may not be gone yet.
+    // The connection that waited for the start may still be counted.
     #expect(number(samples, .connections, "idle") ?? 0 >= 4)
     #expect(number(samples, .accepted) ?? 0 >= 5)
     #expect(number(samples, .refused) == 0)
@@ -115,7 +115,7 @@ import Testing
     #expect(try other.ask("stats apps=yes") == "* user:1234 connections=1 subscribers=0 requests=5\nOK 1\n")
     #expect(try other.ask("ping") == "OK\n")
     try other.end()
-    // What it asked stays known when it is gone.
+    // The requests of an app stay counted after its connections have closed.
     let deadline = Clock.monotonicMicroseconds + UInt64(patience) * 1_000_000
     var answer = ""
     while !answer.contains("connections=0"), Clock.monotonicMicroseconds < deadline {

@@ -2,29 +2,29 @@ import Foundation
 import LinuxSystem
 import TestSupport
 
-/// What goes wrong with a call, and with which calls it can.
+/// A fault of storage calls, and the calls that it affects.
 struct StorageFault: Sendable, CustomStringConvertible {
-  /// The calls on the state directory and what is in it, and one that is none: SQLite's for memory.
+  /// The kinds of calls: those on the state directory and its contents, and SQLite's memory allocations.
   enum Call: Int64, CaseIterable {
     case opening, openingToWrite, creating, reading, writing, syncing, cutting, removing, renaming, asking, locking,
       owning, listing, allocating
   }
 
-  /// How a call fails: it does nothing, half and says so, half and says that it failed, all and says that it failed.
+  /// The effect of a failing call: none, half with a short count, half with an error, or all with an error.
   enum Way: Int64 { case refused, short, torn, doneYetRefused }
 
   let description: String
-  /// Of the table of faults, where each of several calls may be another row's.
+  /// The row in the table of faults. Nil for a fault that is row 3 if it happens once, and row 4 if it lasts.
   let row: Int?
   let calls: Set<Call>
   var error: Int32 = 0
   var way = Way.refused
-  /// A correct program goes on as if nothing had happened.
+  /// Whether a correct program continues as if the call had not failed.
   var isInvisible = false
-  /// Whether it makes sense that every further call fails as well.
+  /// Whether a trial may also make all later calls fail.
   var lasts = true
 
-  /// What a file system does, and what SQLite meets where there is no memory.
+  /// The faults of file systems, and SQLite's lack of memory.
   static let all: [StorageFault] = [
     .init(description: "EIO", row: nil, calls: Set(Call.allCases).subtracting([.allocating, .reading]), error: EIO),
     .init(description: "EIO after half of it", row: nil, calls: [.writing], error: EIO, way: .torn),
@@ -51,14 +51,14 @@ struct StorageFault: Sendable, CustomStringConvertible {
   ]
 }
 
-/// Has storage calls of a daemon fail, and SQLite's allocations, by a library that is loaded into it.
+/// Makes storage calls and SQLite's allocations fail, with a library that is preloaded into the daemon.
 ///
-/// The count starts anew with each fault, so that the same request meets it at the same call.
+/// Each fault resets the count of calls, so that a repeated request meets the fault at the same call.
 @safe
 final class StorageFaults {
   private let library: URL
   private let file: URL
-  /// In the order of `struct control` in storage-faults.c.
+  /// The words of the mapped file, in the order of `struct control` in storage-faults.c.
   private enum Word: Int, CaseIterable { case counted, calls, first, last, error, way, failed, unsynced, ahead }
   private let words: UnsafeMutablePointer<Int64>
   private static let count = Word.allCases.count + StorageFault.Call.allCases.count
@@ -78,7 +78,7 @@ final class StorageFaults {
 
   deinit { unsafe munmap(words, Self.length) }
 
-  /// What a daemon is started through.
+  /// Returns the wrapper to start a daemon through.
   func wrapper(for daemon: DaemonUnderTest) -> [String] {
     [
       "/usr/bin/env", "LD_PRELOAD=\(library.path)", "STORAGE_FAULTS=\(file.path)",
@@ -86,7 +86,9 @@ final class StorageFaults {
     ]
   }
 
-  /// Has the calls fail from the given one on, counted from now.
+  /// Makes the calls of a fault fail, from call number `first` on, counted from now.
+  ///
+  /// - Parameter lasting: whether all later calls fail too, and not only one.
   func begin(_ fault: StorageFault, at first: Int, lasting: Bool) {
     end()
     self[.calls] = 0
@@ -99,22 +101,22 @@ final class StorageFaults {
     self[.counted] = fault.calls.reduce(0) { $0 | 1 << $1.rawValue }
   }
 
-  /// Nothing fails any more.
+  /// Ends the fault.
   ///
-  /// - Returns: how many calls failed.
+  /// - Returns: the number of calls that failed.
   @discardableResult
   func end() -> Int {
     self[.counted] = 0
     return struck
   }
 
-  /// How many calls failed since the last fault began.
+  /// The number of calls that have failed since the last fault began.
   var struck: Int { Int(self[.failed]) }
 
-  /// Whether something could not be made durable since the last fault began.
+  /// Whether a sync that durability depends on has failed since the last fault began.
   var leftUnsynced: Bool { self[.unsynced] > 0 }
 
-  /// How many calls of each kind something takes.
+  /// Returns the number of calls of each kind that the daemon makes while the body runs.
   func calls(_ body: () throws -> Void) rethrows -> [StorageFault.Call: Int] {
     let kinds = StorageFault.Call.allCases
     let made = { (kind: StorageFault.Call) in unsafe Int(self.words[Word.allCases.count + Int(kind.rawValue)]) }
@@ -123,7 +125,7 @@ final class StorageFaults {
     return Dictionary(uniqueKeysWithValues: zip(kinds, before).map { ($0, made($0) - $1) })
   }
 
-  /// Lets the daemon's monotonic clock run ahead: it tries to write its store anew at most once a second.
+  /// Moves the daemon's monotonic clock ahead: the daemon tries to rewrite its store at most once a second.
   func passTime() { self[.ahead] += 2_000_000_000 }
 
   private subscript(word: Word) -> Int64 {
@@ -131,7 +133,7 @@ final class StorageFaults {
     set { unsafe words[word.rawValue] = newValue }
   }
 
-  /// Compiles the library from what stands beside the tests.
+  /// Compiles the library from its source beside the tests.
   private static func compile(to library: URL) throws {
     let source = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/storage-faults.c")
     let result = try run(["cc", "-shared", "-fPIC", "-O1", "-o", library.path, source.path, "-lsqlite3"])

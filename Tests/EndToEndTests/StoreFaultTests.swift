@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Faults of the disk under a running daemon, made by strace in the daemon's own system calls.
+/// Faults of the disk under a running daemon, which strace injects into the daemon's system calls.
 @Suite(.enabled(if: isRoot, "attaching to the daemon needs root"), .serialized) struct StoreFaultTests {
-  /// Has system calls of the daemon fail while the body runs: all of them, or those on one of its files.
+  /// Makes calls of the daemon fail while the body runs: all calls of one kind, or only those on one of its files.
   private func withFault(_ fault: String, on file: String? = nil, _ daemon: DaemonUnderTest, _ body: () throws -> Void)
     throws
   {
@@ -24,7 +24,7 @@ import Testing
       guard !data.isEmpty else { throw Failure("strace could not attach: \(text)") }
       text += String(decoding: data, as: UTF8.self)
     }
-    // It reports each thread as it attaches, and the last may be a moment later.
+    // strace reports each thread as it attaches, and may attach to the last one a moment later.
     while tracer.isRunning, try isUntraced(daemon) { usleep(1_000) }
     said.fileHandleForReading.readabilityHandler = { _ = $0.availableData }
     try body()
@@ -47,11 +47,11 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try withFault(fault, daemon) { () throws in
-      // What failed may be on the disk all the same.
+      // The failed commit may be on the disk all the same.
       #expect(try daemon.ask("get installation").hasPrefix("ERR unknown "))
       #expect(try daemon.uuid("get device") == device)
       #expect(try daemon.client().statusValue("store") == "read-only")
-      // Still broken: the rewrite fails as well.
+      // The fault persists, so that the rewrite fails too.
       #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
     }
     let installation = try eventually(daemon, "get installation")
@@ -85,12 +85,12 @@ import Testing
     daemon.process.waitUntilExit()
   }
 
-  /// A wrapper under which nothing can be written.
+  /// A wrapper under which the disk appears to be full.
   static let fullDisk = [
     "strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", "inject=pwrite64:error=ENOSPC",
   ]
 
-  /// Starts the daemon with a fault in its own system calls on the database.
+  /// Starts the daemon with a fault in its system calls on the database.
   private func start(_ daemon: DaemonUnderTest, _ fault: String) throws {
     let call = fault.split(separator: ":")[0]
     try daemon.start(
@@ -100,7 +100,7 @@ import Testing
       ])
   }
 
-  /// Ends a daemon that runs under strace.
+  /// Kills a daemon that runs under strace.
   private func endTraced(_ daemon: DaemonUnderTest) throws {
     kill(try #require(Int32(try daemon.client().statusValue("pid") ?? "")), SIGKILL)
     daemon.process.waitUntilExit()
@@ -165,7 +165,7 @@ import Testing
     let daemon = try DaemonUnderTest().start(configuration: "[Store]\nCheckpointSize=64K\n")
     var told: [Int: String] = [:]
     try withFault("fdatasync:error=EIO", on: "identityd.db", daemon) { () throws in
-      // Each is a commit of a few pages: sooner or later the log is due.
+      // Each installation is a commit of a few pages. After some of them, a checkpoint is due.
       for user in 30_000..<30_060 {
         let answer = try identityctl(daemon, "get", "installation", asUser: user)
         if answer.status == 23 { break }
@@ -192,7 +192,8 @@ import Testing
     #expect(try daemon.uuid("get installation") == installation)
   }
 
-  /// The UUID that a request is answered with once the store is written anew, which is tried at most once a second.
+  /// Repeats a request until it succeeds, and returns the UUID. The daemon tries to rewrite its store at most once
+  /// a second.
   private func eventually(_ daemon: DaemonUnderTest, _ request: String) throws -> String {
     let deadline = Date(timeIntervalSinceNow: patience)
     while Date() < deadline {
@@ -203,7 +204,7 @@ import Testing
   }
 }
 
-/// Damage found at a start.
+/// Damage that a start finds.
 @Suite struct DamageTests {
   private func stopped() throws -> (daemon: DaemonUnderTest, device: String) {
     let daemon = try DaemonUnderTest().start()
@@ -228,11 +229,11 @@ import Testing
     let aside = try #require(names.first { $0.hasPrefix("identityd.db.damaged-") && !$0.hasSuffix("-wal") }, "\(names)")
     #expect(try Data(contentsOf: daemon.state.appending(path: aside)) == damaged)
     try daemon.waitForLog(aside)
-    // Said once, and not for each that asks.
+    // The damage is logged once, not for each request.
     for _ in 0..<50 { #expect(try daemon.ask("get device").hasPrefix("ERR internal ")) }
     #expect(daemon.log.components(separatedBy: "only what is proven is served").count == 2)
     daemon.end()
-    // Nor at the next start.
+    // The next start makes up no identifier either.
     try daemon.start()
     #expect(try daemon.ask("get device").hasPrefix("ERR internal "))
   }
@@ -268,7 +269,7 @@ import Testing
         "inject=fsync,fdatasync:signal=SIGKILL:when=\(sync)",
       ])
       while daemon.process.isRunning, (try? daemon.ask("ping")) != "OK" { usleep(1_000) }
-      // Behind the last sync of a start nothing is cut any more, and the daemon serves.
+      // After the last sync of a start there is no cut, and the daemon serves.
       if daemon.process.isRunning {
         let number = try #require(Int32(try daemon.client().statusValue("pid") ?? ""))
         kill(number, SIGKILL)

@@ -2,13 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Users that are subordinate to one are one principal: bounds cannot be evaded by being many.
+/// A user and its subordinate users, which are one principal: the use of many users evades no limit.
 @Suite(
   .enabled(
     if: isRoot && FileManager.default.fileExists(atPath: "/etc/subuid"),
     "to be many users takes root, and a file to put another one in the place of"))
 struct SubordinateUserTests {
-  /// A daemon in a mount namespace where a file of the test's is /etc/subuid.
+  /// Starts a daemon in a mount namespace in which a file of this test is /etc/subuid.
   private func daemon(_ ranges: String, _ configuration: String) throws -> (DaemonUnderTest, subuid: URL) {
     let daemon = try DaemonUnderTest()
     let subuid = daemon.folder.appending(path: "subuid")
@@ -40,7 +40,7 @@ struct SubordinateUserTests {
     for user in 200_000..<200_005 { #expect(try first(daemon, user, put) == "OK created") }
     #expect(try first(daemon, 200_005, put).hasPrefix("ERR limit uid 2001 may have 5 items"))
     #expect(try first(daemon, 2_002, put) == "OK created")
-    // The bound outlasts a restart.
+    // The limits survive a restart.
     daemon.end()
     try start(daemon, subuid)
     #expect(try first(daemon, 200_010, "get installation").hasPrefix("ERR limit uid 2001 has 10 apps"))
@@ -67,7 +67,7 @@ struct SubordinateUserTests {
     let (daemon, subuid) = try daemon("", "[Limits]\nAppsPerUser=1\n")
     #expect(try first(daemon, 200_000, "get installation").hasPrefix("OK "))
     #expect(try first(daemon, 200_001, "get installation").hasPrefix("OK "))
-    // In place: the mounted file is this one.
+    // Overwrites the file in place, because this inode is mounted.
     try Data("2001:200000:65536\n".utf8).write(to: subuid)
     kill(daemon.process.processIdentifier, SIGHUP)
     let deadline = Date(timeIntervalSinceNow: patience)

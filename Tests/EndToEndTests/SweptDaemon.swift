@@ -1,19 +1,19 @@
 import Foundation
 import TestSupport
 
-/// Something that is asked of a daemon while its storage fails.
+/// A request to a daemon whose storage fails.
 struct SweptRequest: Sendable, CustomStringConvertible {
   let description: String
-  /// How many commits come before it, of something that makes no difference.
+  /// The number of unrelated commits before the request.
   var preceding = 0
-  /// Whether it syncs nothing but what it is answered for.
+  /// Whether all syncs of the request belong to its acknowledged change, so that none may fail if the answer is `OK`.
   var isPlain = true
-  /// One request or several of one connection; the answer to the last one counts.
+  /// One request, or several on one connection. The last answer counts.
   let lines: [String]
 
-  /// Every kind of change, and what reads the store.
+  /// Returns requests for every kind of change, and requests that read the store.
   ///
-  /// - Parameter backup: one that holds something that the daemon does not.
+  /// - Parameter backup: a backup with an item that the daemon does not have.
   static func all(restoring backup: Data) -> [SweptRequest] {
     let secret = Data("another secret".utf8).base64EncodedString()
     return [
@@ -34,27 +34,27 @@ struct SweptRequest: Sendable, CustomStringConvertible {
       .init(description: "a key rotated", isPlain: false, lines: ["key rotate"]),
       .init(description: "a backup", isPlain: false, lines: ["backup key=\(backupKey)"]),
       .init(description: "a backup restored", lines: Client.upload(backup) + ["restore end"]),
-      // It makes the log so long that it is written back.
+      // Makes the log long enough for a checkpoint.
       .init(
         description: "a log written back", preceding: 1, isPlain: false,
         lines: ["item put service=s account=long data=\(long(2))"]),
     ]
   }
 
-  /// A secret of several pages.
+  /// Returns a secret of several pages, as Base64 text.
   static func long(_ byte: UInt8) -> String { Data(repeating: byte, count: 24_000).base64EncodedString() }
 }
 
-/// A daemon whose storage can be made to fail, and the state that each trial begins with.
+/// A daemon whose storage can be made to fail, and the saved state with which each trial begins.
 final class SweptDaemon {
   let daemon: DaemonUnderTest
   let faults: StorageFaults
   private(set) var client: Client
   private var stored: [String: Data] = [:]
-  /// The identifiers that are there at the beginning; any other is told apart by nothing.
+  /// The identifiers in the saved state. All other identifiers compare as equal.
   private var known: Set<String> = []
 
-  /// Starts a daemon that holds something of everything.
+  /// Starts a daemon, and stores a record of every kind.
   init() throws {
     daemon = try DaemonUnderTest(inMemory: true)
     faults = try StorageFaults(in: daemon.folder)
@@ -69,7 +69,7 @@ final class SweptDaemon {
     try mustBeOK(identityctl(daemon, "get", "installation", asUser: 30_000).status == 0 ? "OK" : nil, "another user")
   }
 
-  /// Makes this the state to come back to.
+  /// Saves the present state for later trials.
   func keep() throws {
     daemon.end(with: SIGKILL)
     stored = [:]
@@ -79,18 +79,18 @@ final class SweptDaemon {
       try asked().flatMap { $0.split(whereSeparator: { " =".contains($0) }).map(String.init) }.filter(Self.isUUID))
   }
 
-  /// What stands in the state directory.
+  /// Returns the names in the state directory.
   func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: daemon.state.path).sorted() }
 
-  /// Kills the daemon and begins again with the state that was kept.
+  /// Kills the daemon, and starts it again with the saved state.
   func restore() throws {
     try putBack()
     try start()
-    // What the writer does by itself at its start comes before any fault.
+    // Completes the writer's own work after a start before any fault begins.
     try touch()
   }
 
-  /// Kills the daemon and puts the state back that was kept, or none.
+  /// Kills the daemon, and puts back the saved state or removes all state.
   func putBack(empty: Bool = false) throws {
     if daemon.process.isRunning { daemon.end(with: SIGKILL) }
     try? FileManager.default.removeItem(at: daemon.state)
@@ -107,9 +107,9 @@ final class SweptDaemon {
     client = try daemon.client()
   }
 
-  /// Starts the daemon whatever fails.
+  /// Starts the daemon while a fault may be active.
   ///
-  /// - Returns: whether it serves; else it has ended by itself.
+  /// - Returns: true if the daemon serves, false if it has exited by itself.
   func startsDespiteFaults() throws -> Bool {
     try daemon.launch(through: faults.wrapper(for: daemon))
     let deadline = Date(timeIntervalSinceNow: patience)
@@ -130,23 +130,24 @@ final class SweptDaemon {
     try start()
   }
 
-  /// Asks for something; the final line of the last answer.
+  /// Sends requests, and returns the final line of the last answer.
   func ask(_ lines: [String]) throws -> String {
     try client.send(lines.map { $0 + "\n" }.joined())
     return try lines.map { _ in try client.answer().last ?? "" }.last ?? ""
   }
 
-  /// Commits something that is told nowhere but in its time.
+  /// Commits a change that is visible only in its times.
   func touch() throws { try mustBeOK(client.ask("token put \(Self.touched)").last, "a change once nothing fails") }
 
-  /// Lets the store be written anew where that is due, and returns everything that can be seen then.
+  /// Lets the daemon rewrite its store if that is due, then returns all visible state. Placeholders replace times and
+  /// new identifiers.
   func settled() throws -> [String] {
     faults.passTime()
     try touch()
     return try asked().map { line in
       line.utf8.split(separator: UInt8(ascii: " ")).map { bytes in
         let word = String(Substring(bytes))
-        // A secret is neither of these, and looking at it takes its time.
+        // Skips secrets: they are neither UUIDs nor times, and their comparison takes long.
         guard bytes.count < 200 else { return word }
         let value = word.split(separator: "=").last.map(String.init) ?? ""
         let replacement = Self.isUUID(value) && !known.contains(value) ? "<new>" : Self.isTime(value) ? "<time>" : value

@@ -6,9 +6,9 @@ import Testing
 private let tellsGroups =
   (try? ProcessFacts.controlGroup(of: PeerCredentials.processDescriptor(number: getpid()))) != nil
 
-/// What the daemon asks of the kernel, against what its unit lets it ask.
+/// The system calls of the daemon, compared with the filter in its unit.
 @Suite(.enabled(if: isRoot, "tracing the daemon needs root")) struct SystemCallTests {
-  /// The sets of system calls that systemd knows, each with its members, which may be sets (systemd.exec(5)).
+  /// Returns systemd's sets of system calls with their members, which may be sets too (systemd.exec(5)).
   private func sets() throws -> [String: [String]] {
     var sets: [String: [String]] = [:]
     var current = ""
@@ -24,11 +24,11 @@ private let tellsGroups =
     return (sets[name] ?? []).reduce(into: []) { $0.formUnion(members($1, of: sets)) }
   }
 
-  /// What `SystemCallFilter=` of the shipped unit allows.
+  /// Returns the system calls that `SystemCallFilter=` of the shipped unit allows.
   private func allowed() throws -> Set<String> {
     let unit = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../systemd/identityd.service")
     let sets = try sets()
-    // With any filter at all @default is allowed.
+    // Every filter allows @default.
     var allowed = members("@default", of: sets)
     for line in try String(contentsOf: unit, encoding: .utf8).split(separator: "\n") {
       guard line.hasPrefix("SystemCallFilter=") else { continue }
@@ -39,7 +39,8 @@ private let tellsGroups =
     return allowed
   }
 
-  /// What the loop calls for each connection, from its accepting to the next wait. A timer of all is set before that.
+  /// Returns the loop's calls for each connection, from its accept to the next wait, or to the timer of all connections
+  /// before that wait.
   private func callsOfConnections(in trace: URL, of process: Int32) throws -> [[String]] {
     var connections: [[String]] = []
     var isOpen = false
@@ -51,14 +52,14 @@ private let tellsGroups =
       } else if call.2.hasPrefix("epoll_") || call.2 == "timerfd_settime" {
         isOpen = false
       }
-      // What some machines call a call by another name.
+      // Maps the names of calls that some machines make instead.
       let name = ["newfstatat": "fstat", "ppoll": "poll"][String(call.2)] ?? String(call.2)
       if isOpen { connections[connections.count - 1].append(name) }
     }
     return connections
   }
 
-  /// Has clients ask one thing each. All that each does is done before the daemon sees any of it.
+  /// Connects clients with one request each. The daemon is stopped until all of them have sent all their bytes.
   private func connect(_ count: Int, to daemon: DaemonUnderTest) throws {
     kill(daemon.process.processIdentifier, SIGSTOP)
     let clients = try (0..<count).map { _ in
@@ -83,23 +84,24 @@ private let tellsGroups =
     let socket = manager.map { ["-E", "NOTIFY_SOCKET=\($0.path)"] } ?? []
     try daemon.start(through: ["strace", "-D", "-f", "-o", trace.path] + socket)
     let process = daemon.process.processIdentifier
-    // The memory that it gives back then is not had again for the first of them.
+    // Memory that is released later would have to be allocated again by the first measured connection.
     try daemon.waitForRelease(in: trace)
     try connect(4, to: daemon)
     let before = try callsOfConnections(in: trace, of: process).count
     try connect(4, to: daemon)
     daemon.end()
-    // The stop asks whether there is another one.
+    // Leaves out the last accept4, which belongs to the stop.
     let calls = try callsOfConnections(in: trace, of: process).dropFirst(before).prefix(4)
     #expect(calls.count == 4)
     for calls in calls {
       #expect(
         calls == [
-          // Who it is, by the kernel's word: twice of the socket, then its group, its number, and whether it lives.
+          // The facts about the peer: two from the socket, then the cgroup, the inode, and whether the process
+          // is alive.
           "accept4", "getsockopt", "getsockopt", "ioctl", "fstat", "poll",
           // The request, the answer, the end of the stream.
           "recvmsg", "sendto", "recvmsg",
-          // The process of the connection before, and the connection.
+          // The pidfd of the connection before, which is kept until now, and the socket.
           "close", "close",
         ])
     }
@@ -132,7 +134,7 @@ private let tellsGroups =
       let big = String(repeating: "A", count: 8_000)
       #expect(try client.ask("item put service=s account=a\(number) data=\(big)") == ["OK created"])
     }
-    // A manifest comes, the store is lost and written anew, the configuration is read again.
+    // Installs a manifest, loses the store so that it is rewritten, and reloads the configuration.
     try Data("[App]\nUser=daemon\n".utf8).write(to: daemon.folder.appending(path: "apps/org.example.app"))
     try daemon.waitForLog("org.example is installed")
     try FileManager.default.removeItem(at: daemon.state.appending(path: "identityd.db"))
@@ -141,15 +143,15 @@ private let tellsGroups =
     try daemon.waitForLog("The configuration was loaded.")
     #expect(try daemon.ask("seal") == "OK")
     #expect(daemon.end() == 0)
-    // And it is started where all of that is there.
+    // Starts the daemon again on that state, which is sealed.
     try daemon.start(through: tracing)
     #expect(daemon.end() == 0)
     let lines = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n")
     let called = Set(lines.compactMap { $0.firstMatch(of: /^[0-9]+ +([a-z0-9_]+)\(/).map { String($0.1) } })
-    // The first starts the program; the second SQLite asks of root alone, which the unit's daemon is not.
+    // execve starts the program. SQLite calls fchown only as root, and the unit's daemon is not root.
     let denied = called.subtracting(try allowed()).subtracting(["execve", "fchown"])
     #expect(denied.isEmpty, "\(denied.sorted())")
-    // Else the trace was not of it.
+    // Makes sure that the trace is the daemon's.
     #expect(
       called.isSuperset(of: ["fdatasync", "accept4", "getrandom", "memfd_create", "renameat"]), "\(called.sorted())")
   }

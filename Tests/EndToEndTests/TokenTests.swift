@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Protocol, section 6.
+/// Push tokens (identityd-protocol(7), section "PUSH TOKENS").
 @Suite struct TokenTests {
-  /// An answer without its times.
+  /// Returns an answer without its times.
   private func timeless(_ line: String) -> String {
     line.split(separator: " ").filter { word in
       !["created=", "changed=", "confirmed=", "time="].contains { word.hasPrefix($0) }
@@ -66,7 +66,7 @@ import Testing
       #expect(try daemon.ask("token invalidate fcm new") == "OK invalidated")
       #expect(try daemon.ask("token get fcm").contains(" state=invalid "))
     }
-    // The app has registered anew, and got the same token.
+    // The app has registered again, and got the same token.
     #expect(try daemon.ask("token put fcm new").hasPrefix("OK replaced device="))
     #expect(try daemon.ask("token get fcm").contains(" state=valid "))
   }
@@ -77,7 +77,7 @@ import Testing
     func providers(_ request: String) throws -> [String] {
       try daemon.client().ask(request).dropLast().map { String($0.split(separator: " ")[2]) }
     }
-    // Each put confirms the new one, so on a slow machine it may take several.
+    // Each put confirms the new token, so that a slow machine may need several rounds.
     let deadline = Date(timeIntervalSinceNow: patience)
     var stale: [String]
     repeat {
@@ -120,7 +120,7 @@ import Testing
     for request in [
       "token put fcm \(secret)", "token put fcm \(secret)2", "token invalidate fcm \(secret)2", "token delete fcm",
     ] { #expect(try daemon.ask(request).hasPrefix("OK")) }
-    // What a client gets wrong is not repeated either.
+    // Errors do not repeat the token either.
     for request in [
       "token put fcm \(secret) \(secret)", "token put fcm token=\(secret)", "token put \(secret)",
       "token invalidate fcm \(secret) x", "token put fcm \(secret) \(secret)=x",
@@ -159,7 +159,7 @@ import Testing
       let moved = "token rehomed app=\(app) provider=\(provider) device=\(after) previous-device=\(before) fingerprint="
       #expect(try subscriber.line()?.contains(moved) == true)
     }
-    // Nothing else of them is another.
+    // No other attribute of the tokens changes.
     #expect(try daemon.client().ask("token list") == listed.map { $0.replacing(before, with: after) })
     daemon.end(with: SIGKILL)
     try daemon.start()
@@ -193,7 +193,7 @@ import Testing
     #expect(try daemon.client().ask("token list app=user:65534").count == 2)
     #expect(try daemon.client().ask("token list app=*").count == 2)
     #expect(try daemon.client().ask("token list") == ["OK 0"])
-    // An uninstallation ends them, and tells.
+    // An uninstallation deletes the tokens, with an event for each.
     let subscriber = try daemon.client()
     _ = try subscriber.subscribe("token app")
     #expect(try daemon.ask("app forget user:65534") == "OK")

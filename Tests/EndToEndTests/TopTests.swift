@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `top` on a real terminal, which tmux(1) is.
+/// `top` on a real terminal, which tmux(1) provides.
 @Suite struct TopTests {
   private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 
@@ -50,7 +50,7 @@ import Testing
     let before = try terminal.wait { $0.contains("EVENTS") }
     #expect(before.contains("p99 now"))
     try terminal.resize(40, 8)
-    // Long before it would look again.
+    // The screen changes long before the next refresh.
     let small = try terminal.wait { !$0.contains("EVENTS") && $0.contains("LATENCY") }
     #expect(small.split(separator: "\n").allSatisfy { $0.count <= 40 })
     try terminal.resize(100, 30)
@@ -108,7 +108,7 @@ import Testing
   }
 }
 
-/// A terminal of 80 by 24 with one command on it.
+/// A terminal of 80 by 24 characters that runs one command.
 private final class Tmux {
   private let name = "identityd-\(UUID().uuidString)"
   private let folder: URL
@@ -116,7 +116,7 @@ private final class Tmux {
 
   init(_ daemon: DaemonUnderTest, _ command: String) throws {
     folder = daemon.folder
-    // With job control: only a process whose shell could resume it can be stopped (POSIX, orphaned process groups).
+    // Job control is on: a process can be stopped only if its shell could resume it (POSIX, orphaned process groups).
     let script = """
       set -m
       trap : INT
@@ -136,7 +136,8 @@ private final class Tmux {
       """
     let file = folder.appending(path: "script")
     try Data(script.utf8).write(to: file)
-    // Not one that a client leaves behind: it would hold what Foundation knows the end of that client by.
+    // Runs the server as a child. A server that a client starts would inherit the descriptor by which Foundation
+    // detects the end of that client.
     server.executableURL = URL(filePath: "/usr/bin/env")
     server.arguments = ["tmux", "-L", name, "-D", "-f", "/dev/null"]
     server.environment = ProcessInfo.processInfo.environment.merging(
@@ -169,12 +170,12 @@ private final class Tmux {
     return outcome.output
   }
 
-  /// Whether the alternate screen is shown, and whether the cursor is.
+  /// Returns whether the alternate screen and the cursor are shown, each as 0 or 1.
   func state() throws -> String {
     try tmux("display-message", "-p", "#{alternate_on} #{cursor_flag}").trimmingCharacters(in: .newlines)
   }
 
-  /// Waits until what is shown is as it should be.
+  /// Waits until `isRight` accepts the screen, and returns the screen.
   @discardableResult
   func wait(until isRight: (String) -> Bool) throws -> String {
     let deadline = Date(timeIntervalSinceNow: patience)
@@ -202,7 +203,7 @@ private final class Tmux {
     try tmux("resize-window", "-x", "\(columns)", "-y", "\(lines)")
   }
 
-  /// Has the shell go on with what was stopped.
+  /// Makes the shell resume the stopped command.
   func resume() throws { try Data().write(to: folder.appending(path: "resume")) }
 
   func send(_ signal: String) throws {
@@ -211,7 +212,7 @@ private final class Tmux {
     guard sent.status == 0 else { throw Failure(sent.errors) }
   }
 
-  /// The command has ended like that, and the terminal is as it was before.
+  /// Expects that the command has ended with a status, and that the terminal is in its original state.
   func expectEnd(_ status: String) throws {
     let shown = try wait { $0.contains("status ") }
     #expect(shown.contains(status + "\n"), "\(shown)")

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct VerbExampleTests {
-  /// Matches a line against one with `<uuid>`, `<time>`, `<number>`, `<word>` and a last `…`.
+  /// Returns whether a line matches a pattern with `<uuid>`, `<time>`, `<number>`, `<word>` and a final `…`.
   private func matches(_ line: String, _ pattern: String) -> Bool {
     if pattern == "…" { return true }
     let given = line.split(separator: " ", omittingEmptySubsequences: false)
@@ -29,7 +29,7 @@ import Testing
     return word == pattern
   }
 
-  /// Says how an answer differs from the lines of an example; nil if it does not.
+  /// Describes how an answer differs from the lines of an example. Nil if it does not differ.
   private func difference(_ answer: [String], _ wanted: [String]) -> String? {
     var remaining = answer[...]
     for (index, pattern) in wanted.enumerated() {
@@ -46,7 +46,8 @@ import Testing
     return remaining.isEmpty ? nil : "\(answer) is longer than \(wanted)"
   }
 
-  /// The examples of a family tell one story: they run in order against one daemon, each on a connection of its own.
+  /// Runs the examples of a family in order against one daemon, because they build on each other. Each has its
+  /// own connection.
   @Test(.enabled(if: isRoot, "some examples are for admins"), arguments: VerbTable.families.map(\.name))
   func `the examples of a family are what the daemon does`(name: String) throws {
     let daemon = try DaemonUnderTest().start()
@@ -55,7 +56,7 @@ import Testing
       let client = try daemon.client()
       let answer = try client.ask(example.request)
       #expect(difference(answer, example.reply) == nil, "\(example.request)")
-      // The end of its output tells that the daemon no longer counts the connection.
+      // The end of the stream shows that the daemon no longer counts the connection.
       try client.endWriting()
       _ = try client.rest()
     }

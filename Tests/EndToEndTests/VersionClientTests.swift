@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What scripts do with versions and push tokens: the exit status of the client is the answer.
+/// Versions and push tokens in scripts, which read the answer from the exit status of the client.
 @Suite struct VersionClientTests {
   private func status(_ daemon: DaemonUnderTest, _ line: String) throws -> Int32 {
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
@@ -17,10 +17,10 @@ import Testing
     for (version, expected) in [
       ("1.0", 0), ("1.0", 1), ("1.0 build=7", 0), ("build=7 1.0", 1), ("1.1", 0), ("1.0", 0), ("1.0", 1),
     ] as [(String, Int32)] {
-      // To ask is not to report: work that fails can be done anew.
+      // A question reports nothing, so that failed work can be repeated.
       for _ in 0..<2 { #expect(try status(daemon, "VERSION Changed \(version)") == expected, "\(version)") }
       #expect(try status(daemon, "version report \(version)") == 0)
-      // What was reported last.
+      // Without a version, the answer is about the last report.
       #expect(try status(daemon, "version changed") == expected, "\(version)")
       #expect(try status(daemon, "--quiet version changed") == expected, "\(version)")
     }

@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Protocol, section 5.
+/// Versions (identityd-protocol(7), section "VERSIONS").
 @Suite struct VersionTests {
-  /// Asks in a process of its own, which is a session where it runs in no service.
+  /// Sends a request from a new process, which is a session if it runs in no service.
   ///
-  /// - Returns: the answer with its times left out.
+  /// - Returns: the answer without its times.
   private func launch(_ request: String, _ daemon: DaemonUnderTest, asUser user: Int? = nil) throws -> [String] {
     let prefix = user.map { ["setpriv", "--reuid=\($0)", "--regid=\($0)", "--clear-groups"] } ?? []
     let result = try run(
@@ -33,7 +33,7 @@ import Testing
     ]
     for (report, answer) in launches {
       #expect(try launch("version report \(report)", daemon) == ["OK \(answer)"])
-      // Whoever has not reported hears of the last one who has.
+      // A session without a report gets the last report of any session.
       #expect(try launch("version state", daemon) == ["OK \(answer)"])
       daemon.end(with: SIGKILL)
       try daemon.start()
@@ -44,7 +44,7 @@ import Testing
   @Test func `a session is told the same again, over connections, restarts and kills, whatever others report`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try launch("version report 1.0", daemon) == ["OK installed 1.0"])
-    // This process is one session all the time.
+    // All requests of this process belong to one session.
     let answer = try daemon.ask("version report 1.1")
     #expect(timeless(answer) == "OK upgraded 1.1 previous=1.0")
     #expect(try launch("version report 2.0", daemon) == ["OK upgraded 2.0 previous=1.1"])
@@ -59,7 +59,7 @@ import Testing
       #expect(try daemon.client().statusValue("last-event") == before)
       #expect(try launch("version state", daemon) == ["OK upgraded 2.0 previous=1.1"])
     }
-    // Another version in the same session is compared with what the session before it had.
+    // Another version in the same session is compared with the version of the session before.
     #expect(timeless(try daemon.ask("version report 1.2")) == "OK upgraded 1.2 previous=1.0")
     #expect(try launch("version report 1.2", daemon) == ["OK unchanged 1.2"])
   }
@@ -76,7 +76,7 @@ import Testing
     #expect(try time("installed", rows[0]) < time("installed", rows[1]))
     #expect(try time("last", rows[0]) > time("last", rows[1]))
     #expect(try time("installed", rows[1]) == time("last", rows[1]))
-    // What is current is known by itself, and not by being the last row.
+    // The current version is stored separately, and is not always the last row.
     let state = try daemon.ask("version state")
     #expect(timeless(state) == "OK unchanged 1.0")
     #expect(try time("installed", state) == time("installed", rows[0]))
@@ -143,7 +143,7 @@ import Testing
     #expect(try launch("version state", daemon, asUser: 1)[0].hasPrefix("ERR not-found "))
     #expect(try launch("version report 1.1 app=user:65534", daemon) == ["OK upgraded 1.1 previous=1.0"])
     #expect(try launch("version state", daemon, asUser: 65_534) == ["OK upgraded 1.1 previous=1.0"])
-    // Everybody may know of the system.
+    // Another user may ask for the version of the system.
     #expect(try launch("version state of=os", daemon, asUser: 1)[0].hasPrefix("OK installed "))
   }
 
@@ -192,11 +192,11 @@ import Testing
       usleep(.random(in: 0...3_000))
       daemon.end(with: SIGKILL)
       try daemon.start()
-      // Whoever got no answer asks again.
+      // Sends the claim again for each client without an answer.
       let early = clients.compactMap { try? $0.answer() }
       let late = try (0..<(20 - early.count)).map { _ in try daemon.client().ask("version claim work-\(round)") }
       let firsts = (early + late).count { $0 == ["OK first"] }
-      // An answer may have died with the daemon, and then nobody is told.
+      // The first answer may have been lost with the daemon. Then no client learns that it was the first.
       #expect(firsts == 1 || firsts == 0 && early.isEmpty, "round \(round): \(early) \(late)")
       #expect((early + late).allSatisfy { $0 == ["OK first"] || $0 == ["OK again"] })
       #expect(try daemon.ask("version claim work-\(round)") == "OK again")

@@ -5,7 +5,7 @@ import Testing
 @testable import IdentityClient
 
 @Suite struct AnswerQueueTests {
-  /// The tickets that are answered by these lines, with the first word of each answer and how many rows it has.
+  /// Returns the tickets that these lines answer, each with the first word and the number of rows of its answer.
   private func answers(_ queue: inout AnswerQueue, _ lines: [String]) throws -> [String] {
     try lines.compactMap { text in
       var line = Array(text.utf8)

@@ -6,11 +6,11 @@ import Testing
 
 @testable import IdentityClient
 
-/// A follower against a daemon that is played from a script.
+/// An event follower, tested against a fake daemon that plays a script.
 @Suite struct EventFollowerTests {
   private let path = temporaryPath("identity-client-\(UUID().uuidString.prefix(13))")
 
-  /// Plays a daemon: for each connection the request that has to come first, and what is sent then before it ends.
+  /// Starts a fake daemon. Each connection has its expected first request, and the reply that is sent before it ends.
   private func play(_ connections: [(request: String, reply: String)]) throws -> Played {
     let listener = try UnixSocket.listen(at: path, mode: 0o700, backlog: 5)
     let played = Played(listener, at: path, connections)
@@ -92,9 +92,9 @@ import Testing
   }
 }
 
-/// A played daemon. It listens no more once its script is at its end.
+/// A fake daemon that plays a script. It stops listening at the end of the script.
 private final class Played: @unchecked Sendable {
-  // Sendable: everything but `unexpected` stays as it is, and that is read when the thread has ended.
+  // Sendable because only `unexpected` changes, and `unexpected` is read after the thread has ended.
   private let listener: Int32
   private let path: String
   private let connections: [(request: String, reply: String)]
@@ -118,7 +118,7 @@ private final class Played: @unchecked Sendable {
 
   /// Waits for the end of the script.
   ///
-  /// - Returns: what was asked and not in the script.
+  /// - Returns: the requests that differ from the script, and a text for each connection that did not come.
   func wrong() -> [String] {
     done.wait()
     return unexpected

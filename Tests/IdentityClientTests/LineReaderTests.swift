@@ -3,7 +3,7 @@ import Testing
 @testable import IdentityClient
 
 @Suite struct LineReaderTests {
-  /// The lines that come of these pieces.
+  /// Returns the lines read from these pieces.
   private func lines(_ pieces: [String]) -> [String] {
     var reader = LineReader()
     var lines: [String] = []

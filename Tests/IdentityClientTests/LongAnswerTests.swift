@@ -7,14 +7,14 @@ import Testing
 
 @testable import IdentityClient
 
-/// Answers whose rows are handed on as they come.
+/// Answers whose rows are handed to a closure as they arrive.
 @Suite struct LongAnswerTests {
   private struct Enough: Error {}
 
   private let path = temporaryPath("identity-client-\(UUID().uuidString.prefix(13))")
 
-  /// Plays a daemon for one connection: when a line has come it sends the parts, waiting for `isWanted` before each but
-  /// the first.
+  /// Starts a fake daemon for one connection. It waits for a request, then sends the parts. Before each part except the
+  /// first it waits for `isWanted`.
   private func play(_ parts: [String], isWanted: DispatchSemaphore? = nil) throws {
     let listener = try UnixSocket.listen(at: path, mode: 0o700, backlog: 5).release()
     let path = path

@@ -5,7 +5,7 @@ import Testing
 @Suite struct RequestQueueTests {
   private typealias Queue = RequestQueue<String>
 
-  /// Enters a question, or a change, of this caller.
+  /// Enters a question of this caller, or a change if the caller's name begins with `change`.
   private func enter(_ queue: inout Queue, _ caller: String, until deadline: UInt64? = nil) -> UInt64 {
     let ticket = queue.announce()
     let line: RequestLine = caller.hasPrefix("change") ? .change(caller) : .question(caller)
@@ -14,7 +14,7 @@ import Testing
     return ticket
   }
 
-  /// Takes everything that is to be sent.
+  /// Takes all unsent requests and returns their tickets.
   private func sent(_ queue: inout Queue) -> [UInt64] {
     var tickets: [UInt64] = []
     while let next = queue.takeUnsent() { tickets.append(next.ticket) }

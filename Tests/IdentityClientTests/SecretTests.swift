@@ -2,7 +2,7 @@ import IdentityClient
 import Testing
 
 @Suite struct SecretTests {
-  /// Neither private nor local: the name of such a type is printed with an address, in which any digits may stand.
+  /// Neither private nor local: the printed name of such a type contains an address, whose digits are arbitrary.
   struct Account { let name: String, password: Secret }
 
   private let secret = Secret("hunter2")
@@ -18,7 +18,7 @@ import Testing
       String(reflecting: account), String(describing: optional), "\([secret])", dumped,
     ] {
       #expect(!text.contains("hunter2"), "\(text)")
-      // Nor as numbers: 104 117 110 are its first bytes.
+      // The bytes must not be printed as numbers either. The first ones are 104 117 110.
       #expect(!text.contains("104"), "\(text)")
       #expect(text.contains("Secret"), "\(text)")
     }

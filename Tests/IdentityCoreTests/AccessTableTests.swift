@@ -12,7 +12,7 @@ extension AccessScene.Actor {
   }
 }
 
-/// Everybody with something of everything, and this device in an account.
+/// Returns a `Life` in which every actor has data of every kind, and this device belongs to an account.
 private func scene() throws -> Life {
   var life = Life()
   let actors = AccessScene.actors
@@ -28,7 +28,7 @@ private func scene() throws -> Life {
     try life.tell("item put service=s account=a group=\(group) data=eA==", as: root)
   }
   try life.tell("account set alice", as: root)
-  // Without it nothing is left in the group of who is gone but what anybody might have put there.
+  // Empties the group of the app that is then uninstalled, because the access rules expect no items in such a group.
   try life.tell("item delete service=s", as: peer("org.gone"))
   life.install(manifests(actors.filter { !$0.isGone }))
   return life
@@ -45,7 +45,7 @@ private func manifests(_ actors: [AccessScene.Actor]) -> [Text: Manifest] {
 }
 
 extension Life {
-  /// Asks what has to succeed.
+  /// Sends a request that must succeed.
   fileprivate mutating func tell(_ line: String, as peer: Peer) throws {
     let answer = answer(line, as: peer)
     try #require(answer.last?.hasPrefix("OK") == true, "\(peer.app): \(line): \(answer)")
@@ -73,7 +73,7 @@ extension Life {
           let answer = life.answer(line, as: actor.peer)
           let code = Self.code(answer)
           tried += 1
-          // What takes a whole daemon is refused by the parser alone here.
+          // Verbs that need a running daemon (`granted` is nil) can only be refused by the parser here.
           let expected = rule.outcome(for: actor, naming: target)
           let isRight =
             expected == nil ? code != "denied" : rule.granted == nil && code == "unavailable" || code == expected
@@ -81,7 +81,7 @@ extension Life {
             lost += 1
             Issue.record("\(actor.app) asks '\(line)': \(answer) where \(expected ?? "anything but denied") is right")
           }
-          // Who is refused has changed nothing.
+          // A refused request must change nothing.
           if code != "OK", life.registry.lastEvent != last { Issue.record("\(line): \(life.told(from: last + 1))") }
         }
       }
@@ -105,13 +105,13 @@ extension Life {
         var life = scene
         let answer = life.answer("resolve \(value)", as: actor.peer)
         #expect((Self.code(answer) == "OK") == (mayRead || actor.isAdmin), "\(actor.app) resolves \(scope)")
-        // Byte for byte what is answered for an identifier that never was.
+        // The answer must equal, byte for byte, the answer for an identifier that never existed.
         if !mayRead, !actor.isAdmin { #expect(answer == life.answer("resolve \(given(77))", as: actor.peer)) }
       }
     }
   }
 
-  /// What two worlds have in common: the second one's strangers then live on, and the peer asks in both.
+  /// Compares two copies of one scene. In the second copy strangers make further requests, then the peer asks both.
   @Test func `rows 40 and 40d: no answer, event or snapshot depends on what the peer may not see`() throws {
     let scene = try scene()
     let strangers = AccessScene.actors.filter { ["org.c", "user:1002", "unit:plain.service"].contains($0.app) }
@@ -132,7 +132,7 @@ extension Life {
       }
       #expect(busy.registry.lastEvent > scene.registry.lastEvent)
       for peer in peers {
-        // Nothing that happened was for the peer.
+        // No event of the strangers may be visible to the peer.
         for event in busy.events[Int(scene.registry.lastEvent)...]
         where busy.registry.may(peer.peer, see: event.audience) {
           lost += 1
@@ -164,7 +164,7 @@ extension Life {
     return words.first == "ERR" && words.count > 1 ? String(words[1]) : String(words.first ?? "")
   }
 
-  /// An answer without the identifiers that it has drawn itself.
+  /// Returns an answer with `new` in place of each identifier that the answer created.
   private static func masked(_ answer: [String], but scene: Life) -> [String] {
     answer.map { line in
       line.split(separator: " ", omittingEmptySubsequences: false).map { word in

@@ -62,9 +62,9 @@ import Testing
 
   @Test(
     arguments: [
-      // One package of the vendor takes another's place.
+      // One app of the vendor replaces another.
       ["org.b": Manifest("org.v")], ["org.0": Manifest("org.v")],
-      // Two apps change places: no vendor is without an app.
+      // Two apps exchange their vendors, so neither vendor is ever without an app.
       ["org.a": Manifest("org.w"), "org.z": Manifest("org.v")],
     ] as [[Text: Manifest]])
   func `a vendor that has an app before and after one look has one all the time`(after: [Text: Manifest]) throws {

@@ -3,19 +3,19 @@ import IdentityWire
 import TestSupport
 import Testing
 
-/// Names that people, or a comparison that is not one of bytes, would take for each other.
+/// Two different names that people confuse, or that a comparison other than by bytes takes for equal.
 private struct NamePair {
   let first: String
   let second: String
 
-  /// Characters that have something to be mistaken for, and that.
+  /// Pairs of texts that look alike or that some comparison takes for equal.
   private static let twins: [(String, String)] = [
     ("K", "\u{212a}"), ("k", "\u{212a}"), ("\u{c5}", "\u{212b}"), ("\u{c5}", "A\u{30a}"), ("\u{e9}", "e\u{301}"),
     ("s", "\u{17f}"), ("i", "\u{131}"), ("I", "\u{130}"), ("a", "\u{430}"), ("a", "\u{ff41}"), ("fi", "\u{fb01}"),
     ("\u{3a9}", "\u{2126}"), ("\u{ac00}", "\u{1100}\u{1161}"), ("q\u{323}\u{307}", "q\u{307}\u{323}"), ("ss", "\u{df}"),
     ("a", "A"), ("Z", "z"), ("0", "O"), ("l", "1"), ("a.b", "a-b"), ("\u{3bc}", "\u{b5}"), ("e", "e\u{301}"),
   ]
-  /// What is easily overlooked at an end.
+  /// Characters that are easily overlooked at the beginning or end of a name.
   private static let marks = [
     ".", " ", "\u{0}", "\r", "\n", "\t", "\u{200d}", "\u{feff}", "\u{fe0f}", "\u{ad}", "\u{a0}", "\u{301}", "\u{200b}",
     "\u{7f}", "\u{85}", "a", "\u{202e}",
@@ -45,7 +45,7 @@ private struct NamePair {
 }
 
 extension String {
-  /// As a word of a request: a JSON string, in which any character may be an escape.
+  /// Returns the text as a word of a request: a JSON string, in half of the cases with every character escaped.
   fileprivate func quoted(_ random: inout SeededGenerator) -> String {
     let isEscaped = random.once(in: 2)
     let units =
@@ -61,7 +61,7 @@ extension String {
 }
 
 @Suite struct ConfusedNameTests {
-  /// A kind of name: how one is brought into being, and how it is looked for.
+  /// The kinds of names, each with the request that creates one and the request that looks it up.
   private static let kinds: [(what: String, make: String, find: String)] = [
     ("service", "item add service=@ account=a data=eA==", "item read service=@ account=a"),
     ("account", "item add service=s account=@ data=eA==", "item read service=s account=@"),
@@ -95,12 +95,14 @@ extension String {
         if lost == 10 { break }
       }
     }
-    // Some are no names at all.
+    // Some of the names are invalid.
     #expect(refused > count / 200 && refused < count / 2, "\(refused)")
     try Trial("names that could be confused").report(tried: count, lost: lost, "\(refused) refused")
   }
 
-  /// What is kept under a name: under the other there is nothing, and what is put there is something else.
+  /// Stores a value under the first name. The second name must not find that value, and must be free for another value.
+  ///
+  /// - Returns: a description of the confusion, or nil.
   private static func confusedValues(
     _ first: String, _ second: String, _ kind: (what: String, make: String, find: String), _ start: Life,
     _ refused: inout Int
@@ -124,7 +126,8 @@ extension String {
     return found(first) == own ? nil : "one \(kind.what) changes another"
   }
 
-  /// An app that is there is not another that an admin names, nor has another its group.
+  /// Installs an app with the first name. The second name must not select the app in an admin's request, nor its group
+  /// in a request of the app.
   private static func confusedApps(_ pair: NamePair, _ second: String, _ start: Life) -> String? {
     var life = start
     let app = Text(pair.first)
@@ -148,7 +151,7 @@ extension String {
     return other == "OK first" || other.hasPrefix("ERR") ? nil : "one claim is another"
   }
 
-  /// What is computed from a name is computed from what the command says.
+  /// Parses `get key` with both names. The commands must differ, because the key is derived from the command.
   private static func confusedKeys(_ first: String, _ second: String) -> String? {
     guard let first = Life.command("get key \(first)"), let second = Life.command("get key \(second)") else {
       return nil
@@ -178,7 +181,7 @@ extension String {
           #expect(Life.command(String(other)) == nil, "\(other)")
         }
       }
-      // In ASCII the two cases are one.
+      // ASCII letters are accepted in either case.
       let loud = line.split(separator: " ").map { $0.contains("=") || $0.contains("-") ? String($0) : $0.uppercased() }
       #expect(life.answer(loud.joined(separator: " "), as: root).last == right.last, "\(line)")
     }

@@ -99,7 +99,7 @@ import Testing
     var life = Life()
     try life.start("m", "h")
     try life.ask(.get(.device, app: nil), as: alice)
-    // The image goes to a machine that the account has known before.
+    // The disk image is moved to a machine that the account already knows.
     life.machine = "n"
     let known = try #require(try life.context(root).machine(.device))
     try life.ask(.putDevice(known, name: "desk", seen: nil), as: root)

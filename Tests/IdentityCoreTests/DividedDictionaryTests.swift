@@ -52,7 +52,7 @@ import Testing
     var plain: [Int: String] = [:]
     var copies: [(Subject, [Int: String])] = []
     for step in 0..<12_000 {
-      // It grows, shrinks to nearly nothing, and grows again.
+      // The dictionary grows, shrinks to nearly nothing, and grows again.
       let grows = (step / 3_000).isMultiple(of: 2)
       let key = Int.random(in: 0..<1_500, using: &random)
       let value = random.once(in: 8) != grows ? "\(step)" : nil

@@ -19,7 +19,7 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
 @Suite struct EventTests {
   @Test(
     arguments: [
-      // What happened before, what happens, what is told.
+      // The changes before, the tested change, and its event.
       ([], .appInstalled("org.a", app), "app installed app=org.a vendor=org.v > vendor org.v"),
       (
         [], .appInstalled("user:7", App(installed: Timestamp(milliseconds: 1))),

@@ -1,12 +1,12 @@
 import IdentityCore
 import Testing
 
-/// What the history keeps of apps that were forgotten.
+/// The history that is kept of forgotten apps.
 @Suite struct ForgottenHistoryTests {
   private static let subordinates = SubordinateUsers(
     [SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000)].compactMap(\.self))
 
-  /// What is read back from the store is what is in force.
+  /// Expects that the history restored from its numbered identifiers equals the history in force.
   private func expectSameReadBack(_ life: Life) {
     var read = Registry()
     read.restore(life.registry.apps.map { ($0.key, $0.value) })

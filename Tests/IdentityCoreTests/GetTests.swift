@@ -45,7 +45,7 @@ import Testing
 
   @Test func `nobody can take the machine's identifier away by bringing it along as another one`() throws {
     var life = Life()
-    // Anybody can read the machine-id, and derive from it what the daemon would.
+    // Every user can read the machine-id and derive the daemon's identifier from it.
     let derived = try #require(try life.context(alice).machine(.device))
     try life.ask(.migrate(.installation, derived, app: nil, commits: true, forces: false), as: alice)
     #expect(
@@ -131,7 +131,7 @@ import Testing
   private static let subordinates = SubordinateUsers(
     [SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000)].compactMap(\.self))
 
-  /// A life in which a principal may be as many apps.
+  /// Returns a `Life` with this limit on the apps of a principal.
   private func life(perUser: Int) -> Life {
     var life = Life()
     life.limits.appsPerUser = perUser
@@ -152,7 +152,7 @@ import Testing
     for peer in [next, alice] { #expect(life.refusal(of: .get(level, app: nil), as: peer) == tooMany(8)) }
     #expect(life.refusal(of: .get(level, app: nil), as: service("s0", of: 1_000)) == nil)
     #expect(life.refusal(of: .get(.device, app: nil), as: next) == nil)
-    // Neither another user, nor one whose number ends alike is meant.
+    // The limit applies neither to another user nor to a user whose number ends with the same digits.
     for other in [service("next", of: 1_001), service("next", of: 11_000)] {
       #expect(life.refusal(of: .get(level, app: nil), as: other) == nil)
     }
@@ -175,7 +175,7 @@ import Testing
     for next in [Peer(userID: 100_009, groupID: 1, processID: 1, isAdmin: false), service("s", of: 1_000)] {
       #expect(life.refusal(of: .get(.installation, app: nil), as: next) == tooMany(3))
     }
-    // Without the range each of them is by itself.
+    // Without the range, each subordinate user is a principal of its own.
     life.registry.use(SubordinateUsers())
     let next = Peer(userID: 100_009, groupID: 1, processID: 1, isAdmin: false)
     #expect(life.refusal(of: .get(.installation, app: nil), as: next) == nil)
@@ -194,9 +194,9 @@ import Testing
       }
       counts[user] = number
     }
-    // Of 90: a half; a third of 45; a quarter of 30; a fifth of 23.
+    // The reserve leaves 90: half of 90, a third of 45, a quarter of 30, a fifth of 23.
     #expect(counts == [1_000: 45, 1_001: 15, 1_002: 7, 1_003: 4])
-    // A user who has nothing yet gets its first app from the reserve, until all is gone.
+    // A user without an app gets its first one from the reserve, until the reserve is used up.
     for user in 2_000..<2_029 as Range<UInt32> {
       try life.ask(.get(.installation, app: nil), as: service("s", of: user))
     }

@@ -24,7 +24,7 @@ import Testing
         "* n.device from=t5 until=t6 cause=machine-changed ended=hardware-changed origin=machine",
         "* r2 from=t6 cause=hardware-changed origin=random", "OK 5",
       ])
-    // Each begins when the one before it ended.
+    // Each identifier begins at the time at which the previous one ended.
     let history = life.registry.history.all
     for (before, after) in zip(history, history.dropFirst()) { #expect(before.end?.time == after.created) }
   }

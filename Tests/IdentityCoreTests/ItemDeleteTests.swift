@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct ItemDeleteTests {
-  /// One service and account in each of four groups, and more in the first app's own.
+  /// Returns a `Life` with item `s`/`a` in four groups, and more items in the first app's own group.
   private func life() throws(Refusal) -> Life {
     var life = Life.withThreeApps()
     for (app, group) in [(orgA, nil), (orgA, "org.shared"), (orgB, nil), (orgB, "org.media")] as [(Peer, Text?)] {
@@ -15,7 +15,7 @@ import Testing
 
   @Test(
     arguments: [
-      // What is deleted, and what is left of the app's own group.
+      // The command, and the items left in the app's own group.
       (.delete("s"), ["org.a/t/a"]), (.delete("s", "a"), ["org.a/s/b", "org.a/t/a"]),
       (.delete(nil, "a"), ["org.a/s/b"]), (.delete(label: "l"), ["org.a/t/a"]),
       (.delete(label: ""), ["org.a/s/a", "org.a/s/b"]), (.delete(attributes: ["k": "v"]), ["org.a/s/b"]),

@@ -51,7 +51,7 @@ import Testing
 
   @Test(
     arguments: [
-      // Whose group, then who hears of what happens in it.
+      // The group, and the apps that receive its events.
       ("org.a", ["org.a"]), ("org.b", ["org.b"]), ("org.shared", ["org.a", "org.b"]),
       ("org.media", ["org.b", "org.c"]), ("user:1000", ["user:1000"]), ("org.nobody", []),
       ("unit:s.service@1000", ["unit:s.service@1000"]),

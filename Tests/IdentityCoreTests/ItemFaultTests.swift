@@ -4,7 +4,7 @@ import Testing
 private let why = "the key of the items is not there"
 
 @Suite struct ItemFaultTests {
-  /// An app with two items, one of which ends with its installation.
+  /// Returns a `Life` without the items' key. One app has two items, one of which ends with its installation.
   private func life() throws(Refusal) -> Life {
     var life = Life.withThreeApps()
     try life.ask(.add("s", "a", "55555555555545558555000000000001"), as: orgA)

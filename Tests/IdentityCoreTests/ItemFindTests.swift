@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-/// Items of one app: in its own group, and in the one that it shares.
+/// Returns a `Life` with items in the own groups of two apps, and in groups that they share with other apps.
 private func collection() throws(Refusal) -> Life {
   var life = Life.withThreeApps()
   try life.ask(.add("mail", "alice", label: "home", attributes: ["color": "red", "size": "1"]), as: orgA)
@@ -14,7 +14,7 @@ private func collection() throws(Refusal) -> Life {
   return life
 }
 
-/// What was found, as `group/service/account`.
+/// Returns the items found, as `group/service/account`.
 private func keys(_ rows: [String]) -> [String] {
   rows.filter { $0.hasPrefix("*") }.map { row in
     let words = row.split(separator: " ").filter { $0.contains("=") }.map { $0.split(separator: "=")[1] }
@@ -25,7 +25,7 @@ private func keys(_ rows: [String]) -> [String] {
 @Suite struct ItemFindTests {
   @Test(
     arguments: [
-      // What is asked for, and what is found in the app's own group.
+      // The query, and the items found in the app's own group.
       (.find(), ["mail/alice", "mail/bob", "web/alice", "web/carol"]),
       (.find("mail"), ["mail/alice", "mail/bob"]), (.find(nil, "alice"), ["mail/alice", "web/alice"]),
       (.find("web", "alice"), ["web/alice"]), (.find(label: "home"), ["mail/alice", "web/carol"]),

@@ -9,7 +9,7 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
 @Suite struct ItemGroupTests {
   @Test(
     arguments: [
-      // Who asks, then the groups it may use of all that there are.
+      // The peer, and the groups that it may use.
       (orgA, ["org.a", "org.shared"]), (orgB, ["org.b", "org.shared", "org.media"]), (orgC, ["org.c", "org.media"]),
       (alice, ["user:1000"]), (bob, []), (service("s", of: 1_000), ["unit:s.service@1000"]), (peer("org.v"), []),
       (

@@ -12,7 +12,8 @@ private func migrate(
 }
 
 @Suite struct ItemMigrationTests {
-  /// The three apps, of which the first has an identifier in an item of its own and in one that is shared.
+  /// Returns a `Life` with three apps. The first has an identifier in an item of its own group, and in one
+  /// of a shared group.
   private func life(_ secret: String = value) throws(Refusal) -> Life {
     var life = Life.withThreeApps()
     try life.ask(.add("old-id", "a", secret), as: orgA)

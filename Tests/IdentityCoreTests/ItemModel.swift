@@ -1,8 +1,8 @@
 import IdentityCore
 
-/// The items as the protocol has them, in the plainest way: one array in the order of adding, gone through each time.
+/// A simple model of the items as the protocol defines them: one array in the order of addition, searched linearly.
 struct ItemModel {
-  /// An item, with its secret.
+  /// An item with its secret.
   struct Entry: Equatable {
     var group: Text
     var service: Text
@@ -30,23 +30,23 @@ struct ItemModel {
     }
   }
 
-  /// Why something is refused.
+  /// The reason for a refusal.
   enum Fault: Error, Equatable {
     case denied, notFound, exists, limit, other
   }
 
   var entries: [Entry] = []
-  /// The apps that are installed.
+  /// The installed apps.
   var apps: Set<Text> = []
-  /// The access groups of those that have a manifest.
+  /// The access groups of each app with a manifest.
   var manifests: [Text: [Text]] = [:]
-  /// What was told of items since it was last asked.
+  /// The events about items since the test last cleared them.
   var told: [String] = []
   let limits: Limits
 
   // MARK: Apps
 
-  /// Has exactly these manifests.
+  /// Replaces all manifests.
   mutating func install(_ manifests: [Text: [Text]]) {
     for gone in self.manifests.keys.sorted() where manifests[gone] == nil { uninstall(gone) }
     self.manifests = manifests

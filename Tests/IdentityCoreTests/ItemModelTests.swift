@@ -2,7 +2,7 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// One thing that happens to the daemon and to the model.
+/// One step, applied both to the registry and to the model.
 private enum Step {
   case ask(RegistryCommand, Peer)
   case manifests(of: [Text])
@@ -42,12 +42,12 @@ private enum Step {
       try #require(told == model.told, "seed \(seed), step \(number): \(step)")
       try #require(life.registry.items.total.items == model.entries.count)
       try #require(life.registry.items.total.bytes == model.entries.reduce(0) { $0 + $1.size })
-      // What ends with an installation has one.
+      // An item that ends with an installation always has an installed owner.
       try #require(model.entries.allSatisfy { !$0.whileInstalled || model.apps.contains($0.owner) })
       model.told = []
       outcomes[expected.map { "\($0.first?.prefix(3) ?? "")" }.mapFailure { "\($0)" }, default: 0] += 1
     }
-    // All of it happened: otherwise this would prove little.
+    // Every outcome must have occurred, otherwise the test proves little.
     for outcome in ["OK", "OK ", "* s", "denied", "notFound", "exists", "limit"] {
       #expect(outcomes[outcome, default: 0] > 15, "\(outcome): \(outcomes)")
     }
@@ -81,7 +81,7 @@ private enum Step {
     }
   }
 
-  /// What the registry has, as the model would have it.
+  /// Returns the items of the registry as entries of the model.
   private func entries(_ life: Life) -> [ItemModel.Entry] {
     life.registry.items.all.sorted { $0.number < $1.number }.map { item in
       ItemModel.Entry(
@@ -93,7 +93,7 @@ private enum Step {
     }
   }
 
-  // MARK: What happens
+  // MARK: Random steps
 
   private static func step(_ random: inout SeededGenerator) -> Step {
     if random.once(in: 40) {
@@ -131,7 +131,8 @@ private enum Step {
 
   private static func group(_ random: inout SeededGenerator, by peer: Peer) -> Text? {
     let group = random.once(in: 2) ? nil : random.one(of: groups)
-    // Why an app that is gone does not get at its own group is told elsewhere.
+    // Never names the own group of an app with a manifest: other tests cover an uninstalled app's
+    // access to its own group.
     return group == peer.app && manifests[peer.app] != nil ? nil : group
   }
 
@@ -159,7 +160,7 @@ private enum Step {
 }
 
 extension ItemModel.Fault {
-  /// What a refusal is to the model.
+  /// Converts a refusal to a fault of the model.
   fileprivate init(_ refusal: Refusal) {
     self =
       switch refusal {
@@ -173,7 +174,7 @@ extension ItemModel.Fault {
 }
 
 extension Result where Success == String {
-  /// The answer, or what a failure is called.
+  /// Returns the answer, or a name for the failure.
   fileprivate func mapFailure(_ name: (Failure) -> String) -> String {
     switch self {
     case .success(let answer): answer

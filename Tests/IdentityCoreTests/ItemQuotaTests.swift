@@ -14,7 +14,7 @@ private func tooLarge(_ holder: String, _ limit: Int) -> Refusal {
 
 private func isPrincipal(_ holder: String) -> Bool { holder.hasPrefix("uid ") }
 
-/// The three apps, where each holder may have two items.
+/// Returns a `Life` with three apps and these limits for each holder of items.
 private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   var life = Life.withThreeApps()
   life.limits.itemsPerApp = items
@@ -150,7 +150,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
 
   @Test(
     arguments: [
-      // What is done to an item of 4 bytes of secret and 2 of label, and whether it has more afterwards.
+      // The change to an item with a secret of 4 bytes and a label of 2, and whether the item is larger afterwards.
       (.put("s", "a", "1234", label: "12"), false), (.put("s", "a", "123456"), false), (.put("s", "a", ""), false),
       (.put("s", "a", "12345", label: "12"), true), (.put("s", "a", "1234567"), true),
       (.put("s", "a", "1234", attributes: ["n": "12"]), true), (.update("s", "a", "abcd"), false),
@@ -276,7 +276,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: .add("s"), as: next) == tooMany("uid 1000", 10))
     #expect(life.refusal(of: .add("s"), as: alice) == tooMany("uid 1000", 10))
     #expect(life.refusal(of: .add("s"), as: bob) == nil)
-    // Forgotten apps leave their items, and these still count.
+    // The items of a forgotten app remain, and still count.
     try life.ask(.forget(app: "user:100000"), as: root)
     #expect(life.refusal(of: .add("s"), as: next) == tooMany("uid 1000", 10))
   }
@@ -294,7 +294,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     life.limits.itemBytes = life.registry.items.total.bytes + 100
     #expect(life.refusal(of: .add("9"), as: alice)?.isLimit == true)
     #expect(life.refusal(of: .add("9"), as: orgA) == nil)
-    // Less than before is always fine.
+    // Replacing an item with a smaller one is always allowed.
     #expect(life.refusal(of: .put("1", "a", ""), as: alice) == nil)
   }
 }

@@ -1,9 +1,9 @@
 import IdentityCore
 import Testing
 
-/// What the rules of items once got wrong.
+/// Regression tests: faults that the rules of items once had.
 @Suite struct ItemRegressionTests {
-  // MARK: Attributes without end
+  // MARK: Unlimited attributes
 
   private func store(_ attributes: [Item.Attribute], replaces: Bool) -> RegistryCommand {
     .item(
@@ -27,15 +27,17 @@ import Testing
 
   @Test func `an item that is there can always be given fewer attributes`() throws {
     var life = Life()
-    // Refused in the first place, or else it must not be a trap: no update got it out again.
+    // The item is refused at first. If it is ever accepted, updates must work: once, no update could
+    // reduce its attributes.
     guard (try? life.ask(store(Item.attributes(count: 70), replaces: false), as: alice)) != nil else { return }
     #expect(life.refusal(of: .update("s", attributes: ["a0": "", "a1": ""]), as: alice) == nil)
     #expect(life.refusal(of: .update("s", "a", "new"), as: alice) == nil)
   }
 
-  // MARK: At another's charge
+  // MARK: Charging the wrong app
 
-  /// The second app's own group is open to the first; each may have one item of at most 20 bytes.
+  /// Returns a `Life` in which the first app may use the second app's own group. Each app may have one item
+  /// of at most 20 bytes.
   private func life() -> Life {
     var life = Life()
     life.install(["org.a": Manifest("org.v", groups: ["org.b"]), "org.b": Manifest("org.w")])
@@ -67,9 +69,9 @@ import Testing
     #expect(life.itemKeys == [])
   }
 
-  // MARK: Deleting more than was said
+  // MARK: Deleting too much
 
-  /// One service and account in each of four groups.
+  /// Returns a `Life` with item `s`/`a` in each of four groups.
   private func fourGroups() throws(Refusal) -> Life {
     var life = Life.withThreeApps()
     for (app, group) in [(orgA, nil), (orgA, "org.shared"), (orgB, nil), (orgB, "org.media")] as [(Peer, Text?)] {
@@ -96,7 +98,7 @@ import Testing
     #expect(life.itemKeys == before)
   }
 
-  // MARK: The wrong reason
+  // MARK: The wrong refusal
 
   @Test(arguments: RegistryCommand.everyItemVerb(in: "org.a"))
   func `an app that was uninstalled hears so, also where it names its own group`(command: RegistryCommand) {

@@ -1,8 +1,8 @@
 import IdentityCore
 
-// Requests about items in few words. A secret is its own text, and nobody seals it.
+// Short forms of the requests about items. A secret is its own plain text and is not sealed.
 extension RegistryCommand {
-  /// `item add`.
+  /// Returns an `item add` request.
   static func add(
     _ service: Text, _ account: Text = "a", _ secret: String = "x", in group: Text? = nil, label: Text? = nil,
     attributes: KeyValuePairs<Text, Text> = [:], onlyHere: Bool = false, whileInstalled: Bool = false
@@ -15,7 +15,7 @@ extension RegistryCommand {
         ItemName(service: service, account: account, group: group), SealedSecret(secret), description, replaces: false))
   }
 
-  /// `item put`.
+  /// Returns an `item put` request.
   static func put(
     _ service: Text, _ account: Text = "a", _ secret: String = "x", in group: Text? = nil, label: Text? = nil,
     attributes: KeyValuePairs<Text, Text> = [:], onlyHere: Bool = false, whileInstalled: Bool = false
@@ -28,12 +28,12 @@ extension RegistryCommand {
         ItemName(service: service, account: account, group: group), SealedSecret(secret), description, replaces: true))
   }
 
-  /// `item read`.
+  /// Returns an `item read` request.
   static func read(_ service: Text, _ account: Text = "a", in group: Text? = nil) -> RegistryCommand {
     .item(.read(ItemName(service: service, account: account, group: group)))
   }
 
-  /// `item find`.
+  /// Returns an `item find` request.
   static func find(
     _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
     attributes: KeyValuePairs<Text, Text> = [:], limit: Int? = nil
@@ -45,7 +45,7 @@ extension RegistryCommand {
         limit: limit))
   }
 
-  /// `item update`.
+  /// Returns an `item update` request.
   static func update(
     _ service: Text, _ account: Text = "a", _ secret: String? = nil, in group: Text? = nil, label: Text? = nil,
     attributes: KeyValuePairs<Text, Text> = [:]
@@ -56,7 +56,7 @@ extension RegistryCommand {
         ItemUpdate(secret: secret.map { SealedSecret($0) }, label: label, attributes: Item.attributes(attributes))))
   }
 
-  /// `item delete`.
+  /// Returns an `item delete` request.
   static func delete(
     _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
     attributes: KeyValuePairs<Text, Text> = [:]
@@ -67,7 +67,7 @@ extension RegistryCommand {
           groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes))))
   }
 
-  /// Every verb of items, once, on one group.
+  /// Returns requests with every verb about items, on one group.
   static func everyItemVerb(in group: Text?) -> [RegistryCommand] {
     let groups = group.map(ItemCondition.Groups.named) ?? .own
     return [
@@ -83,24 +83,25 @@ extension RegistryCommand {
 }
 
 extension SealedSecret {
-  /// A secret that is its own text.
+  /// Creates a secret whose bytes are its plain text.
   init(_ text: String) { self.init(bytes: Array(text.utf8), length: text.utf8.count) }
 }
 
 extension Item {
-  /// Attributes in the order they are named.
+  /// Returns the attributes in the given order.
   static func attributes(_ pairs: KeyValuePairs<Text, Text>) -> [Attribute] {
     pairs.map { Attribute(name: $0.key, value: $0.value) }
   }
 
-  /// Attributes `a0`, `a1`, … of one letter each.
+  /// Returns attributes `a0`, `a1`, … with a value of one letter.
   static func attributes(count: Int) -> [Attribute] {
     (0..<count).map { Attribute(name: Text("a\($0)"), value: "v") }
   }
 }
 
 extension Life {
-  /// Three apps: the first two share a group, the last two another, and the second app's own group is only its own.
+  /// Returns a `Life` with three apps. The first two share one group, the last two another. No app may use
+  /// another app's own group.
   static func withThreeApps() -> Life {
     var life = Life()
     life.install([
@@ -111,12 +112,12 @@ extension Life {
     return life
   }
 
-  /// An item that has to be there.
+  /// Returns the item with this key, if it exists.
   func item(_ service: Text, _ account: Text = "a", in group: Text) -> Item? {
     registry.items[ItemKey(group: group, service: service, account: account)]
   }
 
-  /// The keys of all items in the order they were added, as `group/service/account`.
+  /// The keys of all items in the order of addition, as `group/service/account`.
   var itemKeys: [String] {
     registry.items.all.sorted { $0.number < $1.number }.map { "\($0.key.group)/\($0.key.service)/\($0.key.account)" }
   }

@@ -103,7 +103,7 @@ import Testing
   func `an item has as many attributes as the bound says`(replaces: Bool) throws {
     var life = Life()
     if replaces { try life.ask(.add("s"), as: alice) }
-    // What is empty is not there, so it does not count.
+    // An empty attribute is not stored, so it does not count.
     let attributes = Item.attributes(count: Bound.attributesPerItem) + Item.attributes(["none": ""])
     let command = RegistryCommand.item(
       .store(

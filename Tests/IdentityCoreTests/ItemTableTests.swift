@@ -13,7 +13,7 @@ private func item(
 }
 
 @Suite struct ItemTableTests {
-  /// What the table should say of these items.
+  /// Checks the table against a plain dictionary of the expected items.
   private func expect(_ table: ItemTable, _ plain: [ItemKey: Item], _ comment: Comment? = nil) {
     let known = plain.values.sorted { $0.number < $1.number }
     #expect(table.held.inOrder.map(\.item) == known, comment)
@@ -78,7 +78,8 @@ private func item(
     table.remove(only.key)
     expect(table, [:])
     #expect(table.usage(of: .app("org.a")) == ItemTable.Usage())
-    // Neither the group nor whoever was charged: names are cheap.
+    // The table must also drop its entries for the group and the owner, because clients can invent new
+    // names without limit.
     var other = ItemTable()
     let another = item("another-group", "s", number: 1, owner: "org.another")
     other.store(another)

@@ -6,7 +6,7 @@ import Testing
 
   @Test(
     arguments: [
-      // What is named, then the secret and what is said of the item afterwards.
+      // The update, then the item's secret, and its label and attributes afterwards.
       (.update("s", "a", "new"), "new", before),
       (.update("s", label: "work"), "old", "label=work attr.color=red attr.size=1"),
       (.update("s", label: ""), "old", "attr.color=red attr.size=1"),
@@ -81,7 +81,7 @@ import Testing
 
   @Test(
     arguments: [
-      // The attributes named, and whether there is room for them beside as many as there may be.
+      // The attributes of the update, and whether they fit into an item with as many attributes as allowed.
       (Item.attributes(["a0": "w"]), true), (Item.attributes(["a0": "", "new": "v"]), true),
       (Item.attributes(["none": ""]), true), ([], true), (Item.attributes(["new": "v"]), false),
       (Item.attributes(["a0": "w", "new": "v"]), false), (Item.attributes(["a0": "", "n1": "v", "n2": "v"]), false),

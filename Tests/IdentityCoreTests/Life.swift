@@ -1,26 +1,27 @@
 import IdentityCore
 import TestSupport
 
-/// A registry as the writer drives it: what is decided is recorded, applied and told, one change after the other.
+/// A registry driven as the writer drives it: each change of a decision is recorded and applied, and its event is kept.
 ///
-/// In what it writes, a drawn UUID is `r1`, `r2`, … in the order they were drawn, one of the machine-id is `m.device`,
-/// one that a test gives is `g1`, and a time is `t` and its milliseconds.
+/// In output, UUIDs and times have short names: `r1`, `r2`, … for random UUIDs in the order of their generation,
+/// `m.device` for a UUID derived from the machine-id, `g1` for a UUID given by a test, and `t` with the
+/// milliseconds for a time.
 struct Life {
-  /// What is in force.
+  /// The state after all changes.
   var registry = Registry()
   /// The clock, in milliseconds.
   var now: Int64 = 0
-  /// The machine-id, by a name; nil where there is none that can be used.
+  /// A name in place of the machine-id. Nil if there is no usable machine-id.
   var machine: String? = "m"
-  /// What the administrator allows.
+  /// The limits set by the administrator.
   var limits = Limits()
-  /// Every event there was.
+  /// All events so far.
   private(set) var events: [Event] = []
-  /// The secret of each edition of an item that there was.
+  /// The secret of every edition of an item so far.
   private(set) var secrets: [UUID: SealedSecret] = [:]
   private let names = Names()
 
-  /// The UUIDs of a test, and what they are called. One object, so that every copy of a life draws others.
+  /// The UUIDs of a test and their short names. An object, so that all copies of a `Life` draw different UUIDs.
   private final class Names {
     var drawn: UInt64 = 0
     var spoken: [UUID: String] = [:]
@@ -35,7 +36,7 @@ struct Life {
     func derived(_ machine: String, _ scope: Scope) -> UUID {
       let name =
         "\(machine).\([scope.level.rawValue, scope.app.map { "\($0)" }, scope.vendor.map { "\($0)" }].compactMap(\.self).joined(separator: "."))"
-      // An app and a vendor may have the same name.
+      // The hash includes the kind, because an app and a vendor may have the same name.
       let kind = scope.app == nil ? "vendor" : "app"
       let hash = (kind + name).utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
       let uuid = UUID(high: 0x3333_0000_0000_4000, low: hash).stamped(version: 4)
@@ -44,12 +45,12 @@ struct Life {
     }
   }
 
-  // MARK: Going on
+  // MARK: Requests and changes
 
-  /// What an answer may need from outside. A session is known by the number of its process.
+  /// The external input for an answer. The process ID identifies a session.
   var surroundings: Surroundings { .fixed(at: now) }
 
-  /// What a decision may need from outside.
+  /// Returns the external input for a decision.
   func context(_ peer: Peer?) -> Context {
     let (names, machine, secrets) = (names, machine, secrets)
     return Context(
@@ -67,9 +68,9 @@ struct Life {
       })
   }
 
-  /// Carries a request out.
+  /// Executes a request.
   ///
-  /// - Returns: the answer, a string a line.
+  /// - Returns: the answer, one string per line.
   @discardableResult
   mutating func ask(_ command: RegistryCommand, as peer: Peer) throws(Refusal) -> [String] {
     now += 1
@@ -78,7 +79,7 @@ struct Life {
     return lines(decision.reply)
   }
 
-  /// Why a request is refused; nil where it is not. Nothing is changed by it.
+  /// Returns the refusal of a request, or nil if the request is granted. Changes nothing.
   func refusal(of command: RegistryCommand, as peer: Peer) -> Refusal? {
     do throws(Refusal) {
       _ = try registry.decide(command, context(peer))
@@ -88,7 +89,7 @@ struct Life {
     }
   }
 
-  /// Takes changes in, each with its event.
+  /// Records and applies changes, and keeps their events.
   mutating func take(_ changes: [Change]) {
     for change in changes {
       let recorded = registry.record(change, at: Timestamp(milliseconds: now))
@@ -98,13 +99,13 @@ struct Life {
     }
   }
 
-  /// Has exactly these manifests in the folders, as the daemon finds them.
+  /// Replaces all manifests, through a survey like the daemon's.
   @discardableResult
   mutating func install(_ manifests: [Text: Manifest]) -> [Change] {
     survey(.found(manifests.mapValues { .init(file: "\($0.vendor).app", manifest: $0) }, faults: []))
   }
 
-  /// Takes in what a look at the manifests found.
+  /// Applies the result of a survey of the manifests.
   @discardableResult
   mutating func survey(_ survey: ManifestSurvey) -> [Change] {
     now += 1
@@ -117,7 +118,7 @@ struct Life {
     return changes
   }
 
-  /// Starts on a machine, by the names of its two marks.
+  /// Starts on a machine whose machine-id and hardware have these names.
   @discardableResult
   mutating func start(
     _ machine: Text?, _ hardware: Text?, sealedHere: Bool = false, onMachineChange: MachinePolicy = .renew,
@@ -132,12 +133,12 @@ struct Life {
     return changes
   }
 
-  // MARK: In words
+  // MARK: Output
 
-  /// What an identifier in force is called; nil where there is none.
+  /// Returns the short name of the identifier in force. Nil if there is none.
   func spoken(_ scope: Scope) -> String? { registry[scope].map { spoken($0.value) } }
 
-  /// The lines of an answer; the secret of an item stands in them as it is.
+  /// Returns the lines of an answer. The secret of an item is in plain text.
   func lines(_ reply: Reply) -> [String] {
     var lines: [String] = []
     for part in reply.allParts {
@@ -151,12 +152,12 @@ struct Life {
     return lines
   }
 
-  /// The secret of an item, as text.
+  /// Returns the secret of an item as text.
   func secret(of item: Item) -> String {
     secrets[item.edition].map { String(decoding: $0.bytes, as: UTF8.self) } ?? "nothing"
   }
 
-  /// The events from a number on, each as `NUMBER TOPIC NAME attributes > AUDIENCE`.
+  /// Returns the events from a number on, each as `NUMBER TOPIC NAME attributes > AUDIENCE`.
   func told(from number: Int64 = 1) -> [String] {
     events.reversed().prefix { $0.sequence >= number }.reversed().map { event in
       let attributes = event.attributes.map { " \($0.name)=\(spoken(.text($0.value)))" }.joined()
@@ -190,23 +191,23 @@ struct Life {
   }
 }
 
-/// A UUID that a test hands in: `g1`, `g2`, …
+/// Returns a UUID given by a test: `g1`, `g2`, …
 func given(_ number: UInt64) -> UUID { UUID(high: 0x5555_5555_5555_4555, low: 0x8555_0000_0000_0000 | number) }
 
 extension Registry {
-  /// Answers a question that needs nothing from outside.
+  /// Answers a command that needs no external input.
   func answer(_ command: RegistryCommand, for peer: Peer) throws(Refusal) -> Reply? {
     try answer(command, for: peer, in: Life().surroundings)
   }
 }
 
-// MARK: - People and programs
+// MARK: - Peers
 
 let root = Peer(userID: 0, groupID: 0, processID: 1, isAdmin: true)
 let alice = Peer(userID: 1_000, groupID: 1_000, processID: 2, isAdmin: false)
 let bob = Peer(userID: 1_001, groupID: 1_001, processID: 5, isAdmin: false)
 
-/// A peer that a manifest made an app.
+/// Returns a peer of an app that has a manifest.
 func peer(_ app: Text) -> Peer {
   Peer(
     app: app, userID: 998, groupID: 998, processID: 3, place: PeerPlace(unit: "some.service"),
@@ -215,7 +216,7 @@ func peer(_ app: Text) -> Peer {
 }
 
 extension Peer {
-  /// The same peer in a session of its own, by a number.
+  /// Returns the same peer in its own session, which the number identifies.
   func session(_ number: Int32) -> Peer {
     Peer(
       app: app, userID: userID, groupID: groupID, processID: number, place: place,
@@ -223,7 +224,7 @@ extension Peer {
   }
 }
 
-/// A service that a user runs.
+/// Returns a peer in a service of a user's own manager.
 func service(_ name: String, of user: UInt32) -> Peer {
   Peer(
     userID: user, groupID: user, processID: 4, place: PeerPlace(unit: Text("\(name).service"), owner: user),
@@ -231,7 +232,7 @@ func service(_ name: String, of user: UInt32) -> Peer {
 }
 
 extension Manifest {
-  /// A manifest in few words.
+  /// Creates a manifest from its main settings.
   init(_ vendor: Text, device: DeviceBinding = .shared, unit: Text? = nil, groups: [Text] = []) {
     self.init(vendor: vendor)
     deviceBinding = device

@@ -2,7 +2,7 @@ import Foundation
 import IdentityCore
 import IdentityWire
 
-/// Takes secrets in as they are.
+/// Accepts secrets without sealing them.
 private struct OpenIntake: SecretIntake {
   func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
     var memory = [UInt8](repeating: 0, count: 1_024)
@@ -13,11 +13,11 @@ private struct OpenIntake: SecretIntake {
   }
 }
 
-// A life as a client sees it: lines go in, and lines come out.
+// Requests and answers as lines, as a client sees them.
 extension Life {
   private static let table = VerbTable()
 
-  /// Carries a request line out.
+  /// Executes a request line.
   ///
   /// - Returns: the lines of the answer, as they would be sent.
   mutating func answer(_ line: String, as peer: Peer) -> [String] {
@@ -31,7 +31,7 @@ extension Life {
     return String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
-  /// What a line of an admin's asks for; nil where it is refused.
+  /// Parses a request line of an admin. Nil if the line is refused.
   static func command(_ line: String) -> Command? { try? parse(line, by: root) }
 
   private static func parse(_ line: String, by peer: Peer) throws(Refusal) -> Command {
@@ -55,14 +55,14 @@ extension Life {
     }
   }
 
-  /// The line that tells of an event, as it would be sent.
+  /// Returns the line of an event, as it would be sent.
   static func line(_ event: Event) -> String {
     var output: [UInt8] = []
     event.append(to: &output)
     return String(decoding: output.dropLast(), as: UTF8.self)
   }
 
-  /// What a kill leaves: a registry that is read back from what was committed.
+  /// Restores the registry from its committed data, as a restart after a kill does.
   mutating func restart() {
     var read = Registry()
     read.restore(registry.apps.map { ($0.key, $0.value) })

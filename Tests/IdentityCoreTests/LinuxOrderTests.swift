@@ -3,11 +3,12 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// The linux order beside systemd's own.
+/// The version order `linux`, compared with systemd's implementation.
 @Suite struct LinuxOrderTests {
   private static let alphabet = Array("~~--^^..__++0001239abzAZ").map(String.init)
 
-  /// A pair; in most the second is the first with something done to it, because what differs early tells little.
+  /// Returns two versions. Mostly the second is a variation of the first, because versions that differ
+  /// early test little.
   private static func pair(_ random: inout SeededGenerator) -> (String, String) {
     let left = version(&random)
     if random.once(in: 4) { return (left, version(&random)) }
@@ -29,11 +30,11 @@ import Testing
     return beginning + (0..<Int.random(in: 0...6, using: &random)).map { _ in random.one(of: alphabet) }.joined()
   }
 
-  /// What `systemd-analyze compare-versions` says of each pair, by its exit status.
+  /// Returns the exit status of `systemd-analyze compare-versions` for each pair.
   private static func verdicts(on pairs: [(String, String)]) throws -> [String] {
     let shell = Process()
     shell.executableURL = URL(filePath: "/bin/sh")
-    // Neither version has a space; one that is empty is still a word.
+    // No version has a space. The `=` before each makes an empty version a word too.
     shell.arguments = [
       "-c",
       "while read -r a b; do /usr/bin/systemd-analyze compare-versions -- \"${a#=}\" \"${b#=}\" >/dev/null </dev/null; echo $?; done",
@@ -49,7 +50,7 @@ import Testing
     return text.split(separator: "\n").map(String.init)
   }
 
-  // systemd-analyze(1): 12 where the first is older, 11 where it is newer, 0 where they are equal.
+  // systemd-analyze(1): 12 if the first version is older, 11 if it is newer, 0 if both are equal.
   @Test(arguments: 1...10 as ClosedRange<UInt64>)
   func `whatever two versions are, the order is systemd's`(seed: UInt64) throws {
     var random = SeededGenerator(seed)

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct MachineTests {
-  /// A life that began on machine `m`, hardware `h`, with an identifier of every level.
+  /// Returns a `Life` that began on a machine with this machine-id and hardware, with an identifier of every level.
   private func life(on machine: Text? = "m", _ hardware: Text? = "h") throws(Refusal) -> Life {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
@@ -35,7 +35,7 @@ import Testing
 
   @Test(
     arguments: [
-      // What is found, then with which policy for the machine-id and for the hardware.
+      // The marks found, the policies for a changed machine-id and for changed hardware, and the cause.
       ("n", "h", .renew, .keep, .machineChanged), ("n", "h", .renew, .renew, .machineChanged),
       ("n", nil, .renew, .keep, .machineChanged), ("n", "i", .renew, .keep, .machineChanged),
       ("n", "i", .renew, .renew, .machineChanged), ("m", "i", .keep, .renew, .hardwareChanged),
@@ -155,7 +155,7 @@ import Testing
 
   @Test(arguments: [true, false])
   func `row 41c: two copies of one image on other hardware never have one identifier`(wasHandedOut: Bool) throws {
-    // One machine-id for all, and a device identifier that is not of it.
+    // All copies have one machine-id. A device identifier that was handed out is not derived from it.
     var image = Life()
     try image.start("m", "h")
     if wasHandedOut {

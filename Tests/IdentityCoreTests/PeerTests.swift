@@ -1,19 +1,20 @@
 import IdentityCore
 import Testing
 
-/// Who a peer is: every unit, with every user, in and outside of containers (protocol, section 2).
+/// The app of a peer in every kind of unit, for every kind of user, inside and outside of containers. See WHO IS ASKING
+/// in identityd-protocol(7).
 @Suite struct PeerTests {
-  /// The users of the table, in the order of its columns.
+  /// The users, in the order of the columns of ``table``.
   static let users: [(name: String, userID: UInt32)] = [
     ("root", 0), ("a system user", 101), ("a dynamic user", 61_200), ("alice", 1_000), ("bob", 1_001),
     ("the user of a manifest", 1_002), ("a sub-uid", 165_536),
   ]
 
-  /// Alice's sub-uids.
+  /// The subordinate users of alice.
   static let subordinates = SubordinateUsers(
     [SubordinateUsers.Range(first: 165_536, count: 65_536, owner: 1_000)].compactMap(\.self))
 
-  /// The manifests, by what they are for.
+  /// The manifests, named by their purpose.
   static let claims: AppClaims = {
     func entry(unit: Text? = nil, container: Text? = nil, _ users: AdmittedUsers = .unnamed, _ ids: [UInt32] = [])
       -> ManifestSurvey.Entry
@@ -37,13 +38,13 @@ import Testing
     return claims
   }()
 
-  /// The app of each user in a place: `UID` stands for the user's number.
+  /// The app of each user in a place. `UID` stands for the user's number.
   static let table: [(place: PeerPlace, apps: [String])] = [
     (
       PeerPlace(),
       ["user:UID", "user:UID", "user:UID", "user:UID", "user:UID", "org.user", "user:UID"]
     ),
-    // A service of the system that no manifest names: cron, a pool.
+    // A system service without a manifest, such as cron or a worker pool.
     (
       PeerPlace(unit: "cron.service"),
       [
@@ -51,7 +52,7 @@ import Testing
         "unit:cron.service:UID", "org.user", "unit:cron.service:UID",
       ]
     ),
-    // Unit= alone admits root, system users and the dynamic user.
+    // `Unit=` alone admits root, system users and the dynamic user.
     (
       PeerPlace(unit: "unit.service"),
       [
@@ -59,7 +60,7 @@ import Testing
         "unit:unit.service:UID",
       ]
     ),
-    // Unit= with User= admits these alone, whoever they are.
+    // `Unit=` with `User=` admits the named users alone, of any kind.
     (
       PeerPlace(unit: "named.service"),
       [
@@ -67,7 +68,7 @@ import Testing
         "unit:named.service:UID",
       ]
     ),
-    // Users that do not exist are nobody, and not what would count without User=.
+    // If the named users do not exist, nobody is admitted. The rule for a missing `User=` does not apply.
     (
       PeerPlace(unit: "unknown.service"),
       [
@@ -76,12 +77,12 @@ import Testing
       ]
     ),
     (PeerPlace(unit: "all.service"), [String](repeating: "org.all", count: 7)),
-    // Of three manifests for one unit the one that says most of the user counts.
+    // Of several manifests for one unit, the manifest that names the user most precisely counts.
     (
       PeerPlace(unit: "both.service"),
       ["org.both", "org.both", "org.both", "org.both.alice", "org.both.all", "org.both.all", "org.both.all"]
     ),
-    // The owner alone is a user's own service; another user there is what it would be outside of it.
+    // Only the owner is in a user's own service. Any other user there counts as outside of the service.
     (
       PeerPlace(unit: "unit.service", owner: 1_000),
       ["user:UID", "user:UID", "user:UID", "unit:unit.service@1000", "user:UID", "org.user", "user:UID"]
@@ -91,7 +92,8 @@ import Testing
       ["user:UID", "user:UID", "user:UID", "user:UID", "user:UID", "org.user", "user:UID"]
     ),
     (PeerPlace(unit: nil, container: "0123abcd"), [String](repeating: "container:0123abcd", count: 7)),
-    // The owner and its sub-uids alone are a user's own container; another user there is what it would be outside.
+    // Only the owner and its subordinate users are in a user's own container. Any other user there
+    // counts as outside of it.
     (
       PeerPlace(unit: nil, owner: 1_000, container: "0123abcd"),
       [
@@ -117,7 +119,7 @@ import Testing
     #expect(apps.count == Self.users.count)
     for (user, expected) in zip(Self.users, apps) {
       let app = expected.replacing("UID", with: "\(user.userID)")
-      // In other namespaces it is the same app, and no admin.
+      // In other namespaces the app is the same, but the peer is no admin.
       for isContained in [false, true] {
         let place = PeerPlace(
           unit: place.unit, owner: place.owner, container: place.container, hasOtherNamespaces: isContained)
@@ -126,7 +128,7 @@ import Testing
         #expect(peer.isAdmin == (peer.place.container == nil && !isContained))
         let other = self.peer(place, user.userID, isAdmin: false)
         #expect(!other.isAdmin && !other.mayMonitor)
-        // An admin may monitor the daemon, and a monitor is no admin.
+        // An admin may monitor the daemon, but a monitor is no admin.
         #expect(peer.mayMonitor == peer.isAdmin)
         let monitor = self.peer(place, user.userID, isAdmin: false, isMonitor: true)
         #expect(!monitor.isAdmin)
@@ -142,13 +144,13 @@ import Testing
       for user in Self.users {
         let peer = peer(place, user.userID)
         guard peer.app.isUnclaimedApp else { continue }
-        // A container is one app whoever runs in it, and a user is one wherever it is outside of services.
+        // A container is one app for all its users. A user is one app in all places outside of services.
         let key = peer.place.containerName.map { "\($0)" } ?? "\(peer.place.unit ?? "-") \(user.userID)"
         seen[peer.app, default: []].append(key)
       }
     }
     for (app, keys) in seen {
-      // Root and the dynamic user of a unit are the unit itself.
+      // Root and the dynamic user of a unit have the app of the unit itself.
       let isUnitItself = keys.allSatisfy { $0.hasSuffix(" 0") || $0.hasSuffix(" 61200") }
       #expect(Set(keys).count == 1 || isUnitItself, "\(app): \(keys)")
     }

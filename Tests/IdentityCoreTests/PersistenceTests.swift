@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-/// What happens to an app or to the machine under it.
+/// An action on an app, on its vendor's apps or on the machine.
 private enum Happening: CaseIterable {
   case relaunch, update, reinstallation, allOfVendorReinstalled, restart, upgrade, reset, copy
 }
@@ -9,7 +9,7 @@ private enum Happening: CaseIterable {
 @Suite struct PersistenceTests {
   @Test(
     arguments: [
-      // Whether the device, the vendor's and the installation identifier are the same afterwards.
+      // Whether the identifiers of the device, the vendor and the installation stay the same.
       (.relaunch, true, true, true), (.update, true, true, true), (.reinstallation, true, true, false),
       (.allOfVendorReinstalled, true, false, false), (.restart, true, true, true), (.upgrade, true, true, true),
       (.reset, false, false, false), (.copy, false, false, false),
@@ -58,7 +58,7 @@ private enum Happening: CaseIterable {
 }
 
 @Suite struct ReadBackTests {
-  /// A life with something of everything.
+  /// Returns a `Life` with apps, identifiers, devices and an account.
   private func life() throws(Refusal) -> Life {
     var life = Life()
     try life.start("m", "h")

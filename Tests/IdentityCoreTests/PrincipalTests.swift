@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-/// Whom bounds and turns are charged to.
+/// The principals that limits and turns are charged to.
 @Suite struct PrincipalTests {
   private static let subordinates = SubordinateUsers(
     [
@@ -35,10 +35,10 @@ import Testing
       (PeerPlace(unit: "web.service", owner: 1_000), 1_000, .user(1_000)),
       (PeerPlace(unit: nil, container: "box"), 0, .container("box")),
       (PeerPlace(unit: nil, container: "box"), 1_000, .container("box")),
-      // A user's own containers are the user's, however many it makes.
+      // All of a user's own containers are charged to the user.
       (PeerPlace(unit: nil, owner: 1_000, container: "box"), 1_000, .user(1_000)),
       (PeerPlace(unit: nil, owner: 1_000, container: "box"), 100_007, .user(1_000)),
-      // Root in a container is not root.
+      // Root in a container is not the principal root.
       (PeerPlace(unit: "box.service", hasOtherNamespaces: true), 0, .container("box.service")),
       (PeerPlace(unit: nil, hasOtherNamespaces: true), 0, .container("root")),
       (PeerPlace(unit: "box.service", hasOtherNamespaces: true), 100_007, .user(1_000)),

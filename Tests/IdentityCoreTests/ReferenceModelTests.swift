@@ -4,7 +4,7 @@ import ReferenceModel
 import TestSupport
 import Testing
 
-/// A peer of each kind, as the daemon and as the model know it.
+/// A peer as the daemon knows it and as the model knows it.
 private struct Actor {
   let real: Peer
   let model: ReferenceModel.Peer
@@ -17,7 +17,7 @@ private struct Actor {
       isAdmin: real.isAdmin)
   }
 
-  /// The same in a session, by a number.
+  /// Returns the actor in the session with a number, or without a session for nil.
   func session(_ number: Int?) -> Actor {
     guard let number else { return self }
     return Actor(real: real.session(Int32(number)), model: model, number)
@@ -34,7 +34,7 @@ extension Peer {
   fileprivate var unitName: String { "\(place.unit ?? "")\(place.owner.map { "@\($0)" } ?? "")" }
 }
 
-/// One life of several apps, beside the model.
+/// A random session of several peers, run on a registry and on the reference model.
 private struct Session {
   private static let cast: [Actor] = [
     root, Peer(userID: 1_003, groupID: 4, processID: 6, isAdmin: true), peer("org.a"), peer("org.b"), peer("org.c"),
@@ -109,7 +109,7 @@ private struct Session {
     try compareEvents(after: last, "the manifests are \(found)")
   }
 
-  /// What is told, to whom, and that nobody else hears of it.
+  /// Checks the new events, and which peers see them, against the model.
   private mutating func compareEvents(after last: Int64, _ what: String) throws {
     guard Int(life.registry.lastEvent) == model.events.count, life.events.count == model.events.count else {
       throw Difference("\(what): \(life.told(from: last + 1)) where \(model.events[Int(last)...].map(\.text)) is right")
@@ -122,7 +122,7 @@ private struct Session {
       outcomes["event \(event.topic.rawValue) \(event.name)", default: 0] += 1
       try compareAudience(event, expected)
     }
-    // What happened earlier is seen by the rights of now.
+    // The present rights apply to earlier events too.
     guard random.once(in: 10), !model.events.isEmpty else { return }
     let place = Int.random(in: 0..<model.events.count, using: &random)
     try compareAudience(life.events[place], model.events[place])
@@ -154,7 +154,7 @@ private struct Session {
   }
 }
 
-/// The daemon is not what the model is.
+/// A difference between the registry and the model.
 private struct Difference: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
@@ -183,7 +183,7 @@ private struct Difference: Error, CustomStringConvertible {
         if lost == 10 { break }
       }
     }
-    // All of it happened: otherwise this would prove little.
+    // Every outcome must have occurred, otherwise the test proves little.
     for outcome in Self.wanted {
       let count = outcomes.filter { $0.key.hasPrefix(outcome) }.reduce(0) { $0 + $1.value }
       #expect(count >= 3 || Trial.isShort, "\(outcome): \(count)")

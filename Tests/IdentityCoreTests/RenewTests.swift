@@ -118,7 +118,7 @@ import Testing
     #expect(life.registry.machine?.suspicion != nil)
   }
 
-  /// A device identifier that was kept on other hardware.
+  /// Returns a `Life` whose device identifier was kept on other hardware.
   private func doubtful() throws(Refusal) -> Life {
     var life = Life()
     try life.start("m", "h")

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-/// What is not an identifier.
+/// The restore of data other than identifiers: the account, the devices and the items.
 @Suite struct RestoringContentTests {
   @Test(arguments: [true, false])
   func `an account comes where there is none, and in the place of another with the identifiers only`(
@@ -145,7 +145,7 @@ import Testing
     #expect(try life.found("org.a").count == 2)
   }
 
-  // MARK: Refused
+  // MARK: Refusals
 
   @Test func `neither a sealed store nor one whose items are locked takes a backup in`() throws {
     let new = Life()

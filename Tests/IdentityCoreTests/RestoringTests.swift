@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 extension Life {
-  /// What a backup that is made now holds.
+  /// Returns a backup of the present state.
   func backup(fromHere: Bool = true) -> Backup {
     var backup = Backup(created: Timestamp(milliseconds: now), isFromHere: fromHere)
     backup.account = registry.account
@@ -16,7 +16,7 @@ extension Life {
     return backup
   }
 
-  /// What a restore would say and change.
+  /// Returns the answer and the changes of a restore.
   func restoration(_ backup: Backup, adopts: Bool = false) throws(Refusal) -> (
     lines: [String], changes: [Change]
   ) {
@@ -24,9 +24,9 @@ extension Life {
     return (lines(decision.reply), decision.changes)
   }
 
-  /// Brings a backup into force.
+  /// Restores a backup.
   ///
-  /// - Returns: the answer, a string a line.
+  /// - Returns: the answer, one string per line.
   @discardableResult
   mutating func restore(_ backup: Backup, adopts: Bool = false) throws(Refusal) -> [String] {
     now += 1
@@ -35,7 +35,7 @@ extension Life {
     return lines
   }
 
-  /// Stores an item whose secret is told by its account.
+  /// Stores an item whose secret is the name of its account.
   mutating func put(
     _ account: Text, _ description: ItemDescription = ItemDescription(), group: Text? = nil, as peer: Peer = alice
   ) throws(Refusal) {
@@ -43,13 +43,13 @@ extension Life {
     try ask(.item(.store(name, secret(account), description, replaces: true)), as: peer)
   }
 
-  /// The items of a group, a line each.
+  /// Returns the items of a group, one line per item.
   func found(_ group: Text) throws(Refusal) -> [String] {
     let condition = ItemCondition(groups: .named(group))
     return try registry.answer(.item(.find(condition, limit: nil)), for: root).map { lines($0) } ?? []
   }
 
-  /// The history of a level of an app, a line each.
+  /// Returns the history of a level of an app, one line per identifier.
   func history(_ level: Level, _ app: Text? = nil) throws(Refusal) -> [String] {
     try registry.answer(.history(level, app: app), for: app == nil ? alice : root).map { lines($0) } ?? []
   }
@@ -57,9 +57,9 @@ extension Life {
   private func secret(_ account: Text) -> SealedSecret { SealedSecret(bytes: account.bytes, length: 1) }
 }
 
-/// What becomes of a backup, row by row.
+/// The restore of a backup: its rows, events and changes.
 @Suite struct RestoringTests {
-  /// Two lives that draw from one source: one with a past, up to time 9, and one that begins.
+  /// Returns two copies of one `Life`, which draw different UUIDs: one with a past up to time 9, and a new one.
   private func lives() throws -> (old: Life, new: Life) {
     let new = Life()
     var old = new
@@ -125,11 +125,11 @@ extension Life {
         "* service=s account=i group=user:1000 created=t9 modified=t9 lifetime=installation", "OK 2",
       ])
     #expect(life.registry.apps["user:1000"]?.installed == Timestamp(milliseconds: 3))
-    // Whoever is told the same once more has it already.
+    // Restoring the same backup again changes nothing.
     let after = life.registry
     #expect(try life.restore(backup) == ["* device kept value=r1 backup=r1", "OK 1"])
     #expect(life.registry == after)
-    // Nor does a backup of what was restored bring anything new.
+    // A backup of the restored state brings nothing new either.
     #expect(try life.restore(life.backup()) == ["* device kept value=r1 backup=r1", "OK 1"])
     #expect(life.registry == after)
     old.now = 30
@@ -156,7 +156,7 @@ extension Life {
       life.told(from: last + 1).map { $0.split(separator: " ")[1] } == [
         "account", "devices", "devices", "item", "item",
       ])
-    // The other way round, and nothing of it is new there but the device.
+    // In the other direction only the device is new.
     #expect(
       try old.restore(life.backup(fromHere: false)) == [
         "* device clone value=r1 backup=\(own[0] ?? "")", "* devices added value=\(own[0] ?? "")", "OK 2",
@@ -283,9 +283,9 @@ extension Life {
       ])
     #expect(life.registry.apps.count == 0)
     #expect(life.spoken(.installation("org.a")) == nil)
-    // Only the past of what was left out is known.
+    // Of the skipped identifiers, only the history is restored.
     #expect(try life.history(.installation, "org.a").count == 2)
-    // Once they are there, the rest comes.
+    // Once the apps are installed, their identifiers are restored too.
     life.install(["org.a": Manifest("org.v", device: .app), "org.b": Manifest("org.w", device: .vendor)])
     #expect(
       try life.restore(old.backup()) == [

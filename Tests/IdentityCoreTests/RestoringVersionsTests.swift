@@ -1,11 +1,12 @@
 import IdentityCore
 import Testing
 
-/// What becomes of the versions and push tokens of a backup.
+/// The restore of versions and push tokens.
 @Suite struct RestoringVersionsTests {
   private static let debian = Release(distribution: "debian", version: "12")
 
-  /// Two lives that draw from one source: one with a past, up to time 6, and one that begins at 20.
+  /// Returns two copies of one `Life`, which draw different UUIDs: one with a past up to time 6, and a
+  /// new one at time 20.
   private func lives() throws -> (old: Life, new: Life) {
     var new = Life()
     var old = new
@@ -47,9 +48,9 @@ import Testing
       try life.ask(.versions(), as: alice)
         == ["* 1 installed=t2 last=t2", "* 2 build=b installed=t3 last=t3", "OK 2"])
     #expect(try life.ask(.claim("n"), as: alice.session(3)) == ["OK again"])
-    // Which system runs here is for this machine to say.
+    // The present version of the system comes from this machine, never from a backup.
     #expect(life.refusal(of: .systemState, as: alice)?.isNotFound == true)
-    // The session that reported last goes on, and a new one follows it.
+    // The session that reported last continues, and a new session follows it.
     #expect(
       try life.ask(.report("2", "b"), as: alice.session(2)) == ["OK upgraded 2 build=b previous=1 installed=t3"])
     #expect(
@@ -145,7 +146,7 @@ import Testing
         "created app=org.a provider=p device=m.device.org.a fingerprint=#org.a",
         "created app=org.b provider=p device=m.device fingerprint=#org.b",
       ])
-    // Where it sees none yet, that is told when it comes.
+    // The second app has no device identifier yet. Its token is rehomed when the app gets one.
     try life.ask(.get(.device, app: nil), as: orgB)
     #expect(
       life.told(of: .token).last
@@ -180,7 +181,7 @@ import Testing
     try old.ask(.get(.device, app: nil), as: alice)
     for _ in 0..<2 { try life.restore(old.backup()) }
     #expect(try life.ask(.claim("n"), as: alice.session(3)) == ["OK again"])
-    // What is the same for the app takes no second place among its claims.
+    // A claim that is equal in the app's version order is not stored a second time.
     #expect(life.registry.versions[.app("user:1000")].claims.count == 1)
   }
 

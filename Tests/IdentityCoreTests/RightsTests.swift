@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-/// Every request that can name an app, with a name.
+/// Returns every request that can name an app, with this name.
 private func naming(_ app: Text?) -> [RegistryCommand] {
   Level.allCases.map { .get($0, app: app) } + Level.allCases.map { .history($0, app: app) }
     + Level.allCases.map { .renew($0, app: app, dryRun: true) }

@@ -1,9 +1,10 @@
 import IdentityCore
 import Testing
 
-/// Whoever sends to a token knows the device by the identifier that the app sees.
+/// Tokens follow the device identifier that their app sees, because senders know the device by that identifier.
 @Suite struct TokenRehomingTests {
-  /// Apps of every kind with a token of the same provider each, the first with two, and everything handed out.
+  /// Returns a `Life` with apps that see different device identifiers, all handed out. Each app has a token of provider
+  /// `p`, and the first one also has a token of provider `q`.
   private func life() throws(Refusal) -> Life {
     var life = Life()
     life.install([
@@ -15,7 +16,7 @@ import Testing
     return life
   }
 
-  /// `APP PROVIDER DEVICE` of each token.
+  /// Returns `APP PROVIDER DEVICE` for each token.
   private func homes(_ life: Life) -> [String] {
     life.lines(tokens(life)).dropLast().map { line in
       func value(_ name: String) -> Substring {
@@ -53,13 +54,13 @@ import Testing
         "rehomed app=org.b provider=p device=r2 previous-device=m.device.org.v fingerprint=#org.b.t",
         "rehomed app=org.c provider=p device=r3 previous-device=m.device.org.c fingerprint=#org.c.t",
       ])
-    // Nothing else of a token is changed.
+    // Nothing else of a token changes.
     for token in before.all {
       let now = try #require(life.registry.tokens[token.app, token.provider])
       #expect(now.device != token.device)
       #expect(now.with(device: token.device) == token)
     }
-    // And it is told to whoever has the token.
+    // The event is for the token's app, not for all apps that share the device identifier.
     #expect(
       life.events.filter { $0.topic == .token && $0.name == "rehomed" }.map(\.audience).contains(.sharing) == false)
   }
@@ -75,7 +76,7 @@ import Testing
     try life.ask(.renew(.device, app: "org.b", dryRun: false), as: root)
     #expect(life.told(of: .token, from: last + 1).count == 2)
     #expect(homes(life)[1] == "org.b p r2")
-    // Identifiers of other levels are none of the device's.
+    // Identifiers of other levels do not affect tokens.
     for level in [.vendor, .installation] as [Level] {
       try life.ask(.get(level, app: nil), as: orgA)
       try life.ask(.renew(level, app: "org.a", dryRun: false), as: root)
@@ -137,7 +138,7 @@ import Testing
     life.install([
       "org.a": Manifest("org.v", device: .app), "org.b": Manifest("org.w", device: .vendor), "org.c": Manifest("org.v"),
     ])
-    // Only the third app's is there.
+    // Only the third app's new identifier exists already.
     #expect(
       life.told(of: .token, from: last + 1) == [
         "rehomed app=org.c provider=p device=m.device previous-device=m.device.org.c fingerprint=#org.c.t"
@@ -146,7 +147,7 @@ import Testing
     #expect(
       life.told(of: .token, from: last + 1).last
         == "rehomed app=org.b provider=p device=m.device.org.w previous-device=m.device.org.v fingerprint=#org.b.t")
-    // A put of one moves the other too, and what is put is told as what it is.
+    // A put of one token moves the app's other token too. The event of the put itself is `replaced`.
     let answer = try life.ask(.token("p", "new"), as: orgA)
     #expect(answer == ["OK replaced device=m.device.org.a previous=org.a.t"])
     #expect(
@@ -176,7 +177,7 @@ import Testing
       "org.c": Manifest("org.x", device: .app),
     ])
     #expect(life.told(of: .token, from: last + 1) == [])
-    // Another vendor's identifier is another one.
+    // The device identifier of another vendor is a different one.
     life.install(["org.b": Manifest("org.y", device: .vendor), "org.a": Manifest("org.y", device: .vendor)])
     try life.ask(.get(.device, app: nil), as: orgA)
     #expect(
@@ -185,7 +186,7 @@ import Testing
       ])
   }
 
-  // MARK: Ends
+  // MARK: Removal
 
   @Test func `an app's tokens end with it, and are told while it is still one`() throws {
     var life = try life()

@@ -8,7 +8,7 @@ import Testing
     #expect(try life.ask(.token("fcm", "one"), as: alice) == ["OK unchanged device=m.device"])
     #expect(try life.ask(.token("fcm", "two"), as: alice) == ["OK replaced device=m.device previous=one"])
     #expect(try life.ask(.token("fcm", "one"), as: alice) == ["OK replaced device=m.device previous=two"])
-    // Bytes count, and another provider is another.
+    // Tokens and providers are compared by their bytes.
     #expect(try life.ask(.token("fcm", "One"), as: alice) == ["OK replaced device=m.device previous=one"])
     #expect(try life.ask(.token("FCM", "One"), as: alice) == ["OK created device=m.device"])
     #expect(
@@ -90,7 +90,7 @@ import Testing
     #expect(
       life.told(of: .token).last == "invalidated app=user:1000 provider=p device=m.device fingerprint=#two")
     #expect(life.registry.tokens["user:1000", "p"]?.isValid == false)
-    // Once more says and changes nothing new.
+    // A second mark gets the same answer and changes nothing.
     let after = life.registry
     #expect(try life.ask(.invalidate("p", "two"), as: alice) == ["OK invalidated"])
     #expect(life.registry == after)
@@ -132,12 +132,12 @@ import Testing
     #expect(try listed(3, at: 3_000) == ["OK 0"])
     #expect(try listed(3, at: 3_001) == ["z", "OK 1"])
     #expect(try listed(3_155_760_000, at: 5_000) == ["OK 0"])
-    // What is replaced keeps its place; what is confirmed is stale no more.
+    // A replaced token keeps its place. A confirmed token is no longer stale.
     life.now = 5_000
     try life.ask(.token("a", "u"), as: alice)
     #expect(try listed(nil, at: 5_002) == ["z", "a", "m", "OK 3"])
     #expect(try listed(3, at: 5_002) == ["z", "m", "OK 2"])
-    // One that was deleted comes last.
+    // A token that was deleted and put again comes last.
     try life.ask(.deleteToken("z"), as: alice)
     try life.ask(.token("z", "t"), as: alice)
     #expect(try listed(nil, at: 5_005) == ["a", "m", "z", "OK 3"])
@@ -176,7 +176,7 @@ import Testing
           == .limit("\(peer.app) has tokens of 256 providers, which is all there may be"))
     }
     #expect(life.refusal(of: .token("x", "t"), as: service("three", of: 1_000)).map(\.isLimit) == true)
-    // What is there may be replaced, and what goes makes room.
+    // A present token may be replaced, and a deleted one makes room.
     #expect(try life.ask(.token("p256", "u"), as: bob) == ["OK replaced device=m.device previous=t"])
     try life.ask(.deleteToken("p1"), as: two)
     #expect(try life.ask(.token("x", "t"), as: one) == ["OK created device=m.device"])

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct TokenVisibilityTests {
-  /// Two apps of one vendor and one of another, each with a token.
+  /// Returns a `Life` with two apps of one vendor, one of another vendor and one without a manifest, each with a token.
   private func life() throws(Refusal) -> Life {
     var life = Life.withThreeApps()
     for peer in [orgA, orgB, orgC, alice] { try life.ask(.token("p", Text("secret-of-\(peer.app)")), as: peer) }
@@ -42,7 +42,7 @@ import Testing
         == ["OK replaced device=m.device previous=secret-of-org.a"])
     #expect(try life.ask(.token(of: "p", of: "org.a"), as: root)[0].hasPrefix("OK new provider=p app=org.a "))
     #expect(try life.ask(.invalidate("p", "new", of: "org.a"), as: root) == ["OK invalidated"])
-    // What it says of its own is nothing of the app's.
+    // Without `app=`, the request is about the admin's own app.
     #expect(try life.ask(.invalidate("p", "secret-of-org.b"), as: root) == ["OK unchanged"])
     #expect(try life.ask(.deleteToken("p", of: "org.a"), as: root) == ["OK"])
     #expect(life.events.filter { $0.sequence > last }.map(\.audience) == [.app("org.a"), .app("org.a"), .app("org.a")])

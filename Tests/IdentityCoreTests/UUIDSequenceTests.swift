@@ -21,7 +21,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     var last = UUID.zero
     var clock = start
     for round in 0..<100_000 {
-      // Forward, still, back by a year, before 1970.
+      // The clock stands still, moves forward, jumps back a year, and shows times before 1970.
       clock += [0, 0, 0, 1, -31_536_000_000, 50, -1][round % 7]
       let uuid = sequence.next(
         now: Timestamp(milliseconds: clock), random: UUID(high: random.next(), low: random.next()))
@@ -52,7 +52,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     let handedOut = random.map { sequence.next(now: now, random: UUID(high: 5, low: $0)) }
     let mask: UInt64 = 1 << 56 - 1
     #expect(handedOut.map { $0.low & mask } == random.map { $0 & mask })
-    // Time and counter alone make them ascend.
+    // Time and counter alone make the UUIDs ascend.
     let order = handedOut.map { ($0.high >> 16) << 18 | ($0.high & 0xfff) << 6 | $0.low >> 56 & 0x3f }
     #expect(order.map { $0 - order[0] } == [0, 1, 2, 3, 4, 5])
   }

@@ -1,11 +1,11 @@
 import IdentityCore
 import Testing
 
-/// Apps that nobody uses any more.
+/// Apps that are no longer used.
 @Suite struct UnusedAppTests {
   private static let dayLength: Int64 = 86_400_000
 
-  /// What the daemon records in a run of a day.
+  /// Records a day on which the daemon ran, and the apps that were used on that day.
   private func live(_ life: inout Life, using used: Set<Text> = [], clock days: Int64 = 1) {
     life.now += days * Self.dayLength
     life.take(life.registry.changes(forUsed: used, at: Timestamp(milliseconds: life.now)))
@@ -15,7 +15,7 @@ import Testing
     .forgetMatching(AppCondition(unused: unused, pattern: pattern), dryRun: dryRun)
   }
 
-  /// A life with apps that were used today.
+  /// Returns a `Life` with an app for each user, all used on the present day.
   private func life(_ users: [UInt32] = [1_000, 1_001, 1_002]) throws -> Life {
     var life = Life()
     for user in users {
@@ -73,7 +73,7 @@ import Testing
     try life.ask(.add("s", in: "user:1001"), as: root)
     for _ in 0..<5 { live(&life) }
     let rows = try life.ask(forget(1, dryRun: true), as: root)
-    // The item in the group of the second counts for it, or for root; both keep it.
+    // The item in the second app's group keeps that app installed, whether the item is charged to that app or to root.
     #expect(rows.map { String($0.prefix(11)) } == ["* user:1002", "OK 1 left=0"])
     try life.ask(.delete("s"), as: alice)
     #expect(try life.ask(forget(1), as: root).last == "OK 2 left=0")

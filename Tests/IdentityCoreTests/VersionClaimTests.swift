@@ -12,7 +12,7 @@ import Testing
       #expect(try life.ask(.claim("n"), as: alice.session(session)) == ["OK again"])
     }
     #expect(life.registry == before)
-    // Another name is other work.
+    // Another name is another claim.
     #expect(try life.ask(.claim("N"), as: alice.session(2)) == ["OK first"])
     #expect(try life.ask(.claim("n "), as: alice) == ["OK first"])
   }
@@ -85,7 +85,8 @@ import Testing
 
   // MARK: Bounds
 
-  /// A life in which an app has claimed names `1`, `2`, … for its version 1, and is at version 2.
+  /// Returns a `Life` in which the app of the peer has claimed the names `1`, `2`, … for its version 1,
+  /// and is at version 2.
   private func life(of peer: Peer, claims: Int) throws(Refusal) -> Life {
     var life = Life()
     try life.ask(.report("1"), as: peer.session(1))
@@ -107,7 +108,7 @@ import Testing
     #expect(claims.count == Bound.claimsPerApp)
     #expect(claims.first?.name == "2")
     #expect(claims.last?.name == "x")
-    // What is claimed already is answered all the same.
+    // A name that is claimed already is still answered.
     #expect(try life.ask(.claim("2"), as: alice.session(1)) == ["OK again"])
     #expect(try life.ask(.claim("1"), as: alice.session(1)) == ["OK first"])
   }

@@ -27,13 +27,14 @@ import Testing
     try life.ask(.report("1"), as: alice.session(1))
     try life.ask(.report("2"), as: alice.session(2))
     let last = life.registry.lastEvent
-    // Beside its own past an installation, and beside what ran an upgrade.
+    // The answer compares with the session's predecessor: installed. The event compares with the current
+    // version: upgraded.
     #expect(try life.ask(.report("3"), as: alice.session(1)) == ["OK installed 3 installed=t3"])
-    // Beside its own past unchanged.
+    // The answer is unchanged, while the event is a downgrade.
     #expect(try life.ask(.report("1"), as: alice.session(2)) == ["OK unchanged 1 installed=t1"])
-    // The same as before, and what ran already.
+    // The session's report differs, but this version is current already, so there is no event.
     #expect(try life.ask(.report("1"), as: alice.session(1)) == ["OK installed 1 installed=t1"])
-    // A session's own report once more.
+    // The session repeats its own report.
     try life.ask(.report("1"), as: alice.session(2))
     #expect(
       life.told(of: .version, from: last + 1) == [
@@ -52,14 +53,14 @@ import Testing
       ])
   }
 
-  // MARK: Who hears of it
+  // MARK: Audiences
 
   @Test func `an app's versions are its own and the admins'`() throws {
     var life = Life.withThreeApps()
     try life.ask(.report("1"), as: orgA.session(1))
     let audience = try #require(life.events.last?.audience)
     #expect(audience == .app("org.a"))
-    // Not even an app of the same vendor sees it.
+    // Even an app of the same vendor does not see the event.
     for (peer, sees) in [(orgA, true), (root, true), (orgB, false), (orgC, false), (alice, false)] {
       #expect(life.registry.may(peer, see: audience) == sees, "\(peer.app)")
     }
@@ -99,7 +100,7 @@ import Testing
       try life.ask(.report(version, "b"), as: orgA.session(Int32(number)))
     }
     try life.ask(.report("7"), as: orgB.session(1))
-    // What one session is told is not what is current.
+    // A session that repeats its older report does not change the current version.
     try life.ask(.report("1", "b"), as: orgA.session(0))
     let os = "* version of=os version=12 build=i id=debian"
     let (a, b) = ("* version of=app app=org.a version=2 build=b", "* version of=app app=org.b version=7")

@@ -25,11 +25,11 @@ import Testing
     try life.ask(.report("1"), as: alice.session(5))
     #expect(
       try life.ask(.versions(), as: alice) == ["* 1 installed=t1 last=t5", "* 2 installed=t2 last=t2", "OK 2"])
-    // A session that says again what it said has changed nothing.
+    // A session that repeats its report changes nothing.
     try life.ask(.report("2"), as: alice.session(3))
     #expect(
       try life.ask(.versions(), as: alice) == ["* 1 installed=t1 last=t5", "* 2 installed=t2 last=t2", "OK 2"])
-    // One that says something else has.
+    // A session that reports another version does change the current one.
     try life.ask(.report("2"), as: alice.session(5))
     #expect(
       try life.ask(.versions(), as: alice) == ["* 1 installed=t1 last=t5", "* 2 installed=t2 last=t9", "OK 2"])
@@ -51,7 +51,7 @@ import Testing
     for number in 1...Bound.releasesPerApp {
       try life.ask(.report(Text("\(number)")), as: alice.session(Int32(number)))
     }
-    // The first comes again.
+    // The first version is reported again.
     try life.ask(.report("1"), as: alice.session(2_000))
     #expect(life.registry.versions[subject].releases.count == Bound.releasesPerApp)
     try life.ask(.report("5000"), as: alice.session(2_001))
@@ -60,7 +60,7 @@ import Testing
     #expect(releases.first?.release.version == "1")
     #expect(releases.dropFirst().first?.release.version == "3")
     #expect(releases.last?.release.version == "5000")
-    // What is known again is new.
+    // A version that was dropped counts as new when it is reported again.
     try life.ask(.report("2"), as: alice.session(2_002))
     #expect(life.registry.versions[subject].releases.last?.installed == Timestamp(milliseconds: life.now))
     #expect(life.registry.versions[subject].releases.contains { $0.release.version == "3" } == false)
@@ -71,7 +71,7 @@ import Testing
     let subject = VersionSubject.app("user:1000")
     let answer = try life.ask(.report("0.1"), as: alice.session(1))
     try life.ask(.report("0.2"), as: alice.session(2))
-    // One session alone goes through them all.
+    // A single session reports all versions.
     for number in 1...Bound.releasesPerApp + 5 { try life.ask(.report(Text("\(number)")), as: alice.session(3)) }
     let releases = life.registry.versions[subject].releases.map(\.release.version)
     #expect(releases.count == Bound.releasesPerApp)
@@ -87,18 +87,18 @@ import Testing
     #expect(
       life.refusal(of: .report("2"), as: two.session(1))
         == .limit("unit:two.service@1000 has as many releases of versions as there may be"))
-    // Each lets go of its own.
+    // A new release replaces one of the same app.
     try life.ask(.report("x"), as: one.session(1))
     #expect(life.registry.versions[.app(one.app)].releases.count == Bound.releasesPerApp - 1)
     #expect(
       life.refusal(of: .report("1"), as: service("three", of: 1_000).session(1))
         == .limit("unit:three.service@1000 has as many releases of versions as there may be"))
-    // It is no bound for anybody else.
+    // The limit does not apply to other users.
     #expect(life.refusal(of: .report("1"), as: service("one", of: 1_001).session(1)) == nil)
     #expect(life.refusal(of: .report("1"), as: bob.session(1)) == nil)
   }
 
-  // MARK: Ends
+  // MARK: Removal
 
   @Test func `it ends with the app, and a new installation begins anew`() throws {
     var life = Life.withThreeApps()

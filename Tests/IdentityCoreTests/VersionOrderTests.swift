@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension VersionOrder.Outcome {
-  /// The other way round.
+  /// The outcome of the comparison with both sides exchanged.
   var mirrored: Self {
     switch self {
     case .less: .greater
@@ -18,14 +18,14 @@ extension VersionOrder.Outcome {
     arguments: [
       ("1.2.3", "1.2.3.1", .less), ("1.2.3", "1.22", .less), ("2.0.0", "2.00.00.0.0", .equal),
       ("1.4.5.3.4.6.", "1.4.5", .greater), ("2.0", "2.00.0", .equal), ("1.2", "1.2.0.1", .less), ("1.2", "1.10", .less),
-      // Empty fields are none, and a field is the number that it begins with.
+      // Empty fields are skipped, and the value of a field is the number at its beginning.
       ("", "0", .equal), ("", "0.0.0", .equal), ("", "1", .less), ("..1...2.", "1.2", .equal), (".", "", .equal),
       ("1..0.2", "1.0.2", .equal), ("abc", "0", .equal), ("v1", "1", .less), ("1rc2", "1", .equal),
       ("1.2rc1.3", "1.2.3", .equal), ("1.9a", "1.10", .less), ("-1", "0", .equal), ("+1", "1", .less),
       (" 1", "1", .less), ("1 2", "1", .equal), ("1.~2", "1.2", .less), ("1,5", "1", .equal), ("0x10", "0", .equal),
       ("\u{661}", "1", .less), ("1\u{301}", "1", .equal), ("1.000000000000000000000000", "1", .equal),
       ("007", "7", .equal), ("0", "00000000000000000000000000000000", .equal),
-      // Beyond what 64 bits hold.
+      // Numbers that do not fit into 64 bits.
       ("9223372036854775807", "9223372036854775808", .less), ("9223372036854775808", "9223372036854775809", .less),
       ("18446744073709551615", "18446744073709551616", .less), ("18446744073709551617", "1", .greater),
       ("20261121000000000000000000", "20261120999999999999999999", .greater),
@@ -35,7 +35,7 @@ extension VersionOrder.Outcome {
     #expect(VersionOrder.numeric.compare(right, left) == expected.mirrored)
   }
 
-  /// As facts about systemd have them.
+  /// Versions in ascending order, as documented for systemd.
   private static let ascending: [Text] = [
     "~1", "", "ab", "abb", "abc", "0001", "002", "12", "122", "122.9", "123~rc1", "123", "123-a", "123-a.1", "123-a1",
     "123-a1.1", "123-3", "123-3.1", "123^patch1", "123^1", "123.a-1", "123.1-1", "123a-1", "124",
@@ -91,9 +91,9 @@ extension VersionOrder.Outcome {
     #expect(VersionOrder.linux.compare(Text(fields + "1~"), Text(fields + "1")) == .less)
   }
 
-  // MARK: Generated
+  // MARK: Generated versions
 
-  /// The numbers of a version, each in 40 digits: what is a number to a machine does not matter here.
+  /// Returns the numbers of a version, each padded to 40 digits, so that the result does not depend on integer sizes.
   private static func padded(_ version: String) -> String {
     var numbers = version.split(separator: ".").map { field in
       let digits = field.prefix { ("0"..."9").contains($0) }

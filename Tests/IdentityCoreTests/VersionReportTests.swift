@@ -26,7 +26,7 @@ import Testing
     var life = Life()
     try life.ask(.report("1", before), as: alice.session(1))
     #expect(try life.ask(.report("1", now), as: alice.session(2))[0].hasPrefix("OK \(state) 1 "))
-    // Written another way it is the same version.
+    // The same version in another spelling.
     #expect(try life.ask(.report("1.0", now), as: alice.session(3))[0].hasPrefix("OK unchanged 1.0 "))
   }
 
@@ -61,7 +61,7 @@ import Testing
         #expect(life.registry == before)
         var other = life
         let answer = try other.ask(.report(version, build), as: alice.session(session))
-        // When a release that never was is installed is told by its report alone.
+        // A release that was never reported gets its installation time only from the report.
         #expect(told == answer || told.map { "\($0) installed=t\(other.now)" } == answer)
       }
       try life.ask(.report(version, build), as: alice.session(Int32(number)))
@@ -75,14 +75,14 @@ import Testing
     let answer = try life.ask(.report("2"), as: alice.session(2))
     try life.ask(.report("3"), as: alice.session(3))
     try life.ask(.report("1"), as: alice.session(4))
-    // Its release comes back by another session, and goes again.
+    // Other sessions bring the release back and replace it again.
     try life.ask(.report("2"), as: alice.session(5))
     try life.ask(.report("1"), as: alice.session(6))
     let before = life.registry
     #expect(try life.ask(.report("2"), as: alice.session(2)) == answer)
     #expect(try life.ask(.state(), as: alice.session(2)) == answer)
     #expect(life.registry == before)
-    // It did not become the current one by that.
+    // The repeated report did not become the current one.
     #expect(try life.ask(.state(), as: alice) == ["OK downgraded 1 previous=2 installed=t1"])
   }
 
@@ -93,7 +93,7 @@ import Testing
     #expect(try life.ask(.report("3"), as: two) == ["OK upgraded 3 previous=2 installed=t2"])
     #expect(try life.ask(.report("1"), as: two) == ["OK downgraded 1 previous=2 installed=t3"])
     #expect(try life.ask(.report("2"), as: two) == ["OK unchanged 2 installed=t1"])
-    // What another session reported since does not become its past.
+    // A report of another session in between does not change the session's predecessor.
     try life.ask(.report("9"), as: alice.session(3))
     #expect(try life.ask(.report("4"), as: two) == ["OK upgraded 4 previous=2 installed=t6"])
     #expect(try life.ask(.report("3"), as: two) == ["OK upgraded 3 previous=2 installed=t2"])
@@ -146,7 +146,7 @@ import Testing
     #expect(try life.ask(.report("1.8"), as: alice.session(8)) == ["OK upgraded 1.8 previous=1.7 installed=t9"])
     #expect(try life.ask(.report("1.7"), as: alice.session(7)) == ["OK downgraded 1.7 previous=1.39 installed=t8"])
     #expect(life.registry.versions[.app("user:1000")].reports.count == 32)
-    // A session that reports another release keeps its place, and drives nobody out.
+    // A session that reports another release keeps its place and displaces no other session.
     #expect(life.registry.versions[.app("user:1000")].reports.first?.release.version == "1.9")
     try life.ask(.report("2"), as: alice.session(20))
     #expect(life.registry.versions[.app("user:1000")].reports.first?.release.version == "1.9")
@@ -178,7 +178,7 @@ import Testing
       try life.ask(.report("1.2~rc1"), as: peer(app).session(1))
       #expect(try life.ask(.report("1.2"), as: peer(app).session(2))[0].hasPrefix("OK \(state) 1.2 "))
     }
-    // From now on, and not for what was said.
+    // The new order applies to later reports, not to earlier answers.
     life.install(["org.n": Manifest("org.v", order: .linux), "org.l": Manifest("org.v", order: .linux)])
     #expect(try life.ask(.state(), as: peer("org.n").session(2))[0].hasPrefix("OK unchanged 1.2 "))
     #expect(try life.ask(.report("1.2~rc1"), as: peer("org.n").session(3))[0].hasPrefix("OK downgraded 1.2~rc1 "))

@@ -1,33 +1,33 @@
 import IdentityCore
 
-// Requests about versions and push tokens in few words.
+// Short forms of the requests about versions and push tokens.
 extension RegistryCommand {
-  /// `version report`.
+  /// Returns a `version report` request.
   static func report(_ version: Text, _ build: Text? = nil, of app: Text? = nil) -> RegistryCommand {
     .version(.report(Release(version: version, build: build), app: app))
   }
 
-  /// `version report … dry-run=yes`.
+  /// Returns a `version report … dry-run=yes` request.
   static func preview(_ version: Text, _ build: Text? = nil, of app: Text? = nil) -> RegistryCommand {
     .version(.preview(Release(version: version, build: build), app: app))
   }
 
-  /// `version state`.
+  /// Returns a `version state` request.
   static func state(of app: Text? = nil) -> RegistryCommand { .version(.state(.app(named: app))) }
 
-  /// `version state of=os`.
+  /// The request `version state of=os`.
   static var systemState: RegistryCommand { .version(.state(.system)) }
 
-  /// `version history`.
+  /// Returns a `version history` request.
   static func versions(of app: Text? = nil) -> RegistryCommand { .version(.history(.app(named: app))) }
 
-  /// `version history of=os`.
+  /// The request `version history of=os`.
   static var systemVersions: RegistryCommand { .version(.history(.system)) }
 
-  /// `version claim`.
+  /// Returns a `version claim` request.
   static func claim(_ name: Text, of app: Text? = nil) -> RegistryCommand { .version(.claim(name: name, app: app)) }
 
-  /// `token put`.
+  /// Returns a `token put` request.
   static func token(
     _ provider: Text, _ value: Text, environment: Text? = nil, topic: Text? = nil, of app: Text? = nil
   ) -> RegistryCommand {
@@ -35,27 +35,27 @@ extension RegistryCommand {
       .put(TokenRegistration(provider: provider, value: value, environment: environment, topic: topic), app: app))
   }
 
-  /// `token get`.
+  /// Returns a `token get` request.
   static func token(of provider: Text, of app: Text? = nil) -> RegistryCommand {
     .token(.get(provider: provider, app: app))
   }
 
-  /// `token list`.
+  /// Returns a `token list` request.
   static func tokens(of owners: TokenOwners = .app(named: nil), stale: Int64? = nil) -> RegistryCommand {
     .token(.list(owners, stale: stale))
   }
 
-  /// `token invalidate`.
+  /// Returns a `token invalidate` request.
   static func invalidate(_ provider: Text, _ value: Text, of app: Text? = nil) -> RegistryCommand {
     .token(.invalidate(provider: provider, value: value, app: app))
   }
 
-  /// `token delete`.
+  /// Returns a `token delete` request.
   static func deleteToken(_ provider: Text, of app: Text? = nil) -> RegistryCommand {
     .token(.delete(provider: provider, app: app))
   }
 
-  /// Every verb of versions and push tokens that is about an app, once.
+  /// Returns requests with every verb about the versions and push tokens of an app.
   static func everyVersionOrTokenVerb(of app: Text? = nil) -> [RegistryCommand] {
     [
       .report("1", of: app), .preview("1", of: app), .state(of: app), .versions(of: app), .claim("n", of: app),
@@ -67,7 +67,7 @@ extension RegistryCommand {
 }
 
 extension Manifest {
-  /// A manifest that says how versions are ordered.
+  /// Creates a manifest with a version order.
   init(_ vendor: Text, order: VersionOrder) {
     self.init(vendor: vendor)
     versionOrder = order
@@ -75,9 +75,9 @@ extension Manifest {
 }
 
 extension Life {
-  /// The system says which it is.
+  /// Records the version of the system, as after the boot with this number.
   ///
-  /// - Returns: how many changes that is.
+  /// - Returns: the number of changes.
   @discardableResult
   mutating func boot(_ number: UInt64, _ release: Release) throws(Refusal) -> Int {
     now += 1
@@ -86,7 +86,7 @@ extension Life {
     return changes.count
   }
 
-  /// The events of a topic from a number on, without number and audience.
+  /// Returns the events of a topic from a number on, without their number, topic and audience.
   func told(of topic: Topic, from number: Int64 = 1) -> [String] {
     told(from: number).map { $0.split(separator: " ").dropFirst().prefix { $0 != ">" } }
       .filter { "\($0.first ?? "")" == topic.rawValue }

@@ -1,8 +1,8 @@
 import IdentityCore
 
-/// Versions and push tokens as the protocol has them, in the plainest way: arrays, gone through each time.
+/// A simple model of versions and push tokens as the protocol defines them: arrays, searched linearly.
 struct VersionTokenModel {
-  /// What a manifest says, as far as it matters here.
+  /// The settings of a manifest that matter to the model.
   struct Said: Equatable {
     var vendor: Text
     var binding: Manifest.DeviceBinding
@@ -15,7 +15,7 @@ struct VersionTokenModel {
     var build: Text?
   }
 
-  /// A row of the history.
+  /// A row of the version history.
   struct Row: Equatable {
     var app: Text
     var ran: Ran
@@ -23,7 +23,7 @@ struct VersionTokenModel {
     var last: Int64
   }
 
-  /// What a session reported last, and what ran before the session began.
+  /// The last report of a session, and the release that ran before the session.
   struct Told: Equatable {
     var app: Text
     var session: Int32
@@ -51,7 +51,7 @@ struct VersionTokenModel {
     var confirmed: Int64
   }
 
-  /// Why something is refused.
+  /// The reason for a refusal.
   enum Fault: Error, Equatable {
     case denied, notFound, unavailable, other
   }
@@ -62,16 +62,17 @@ struct VersionTokenModel {
   var reports: [Told] = []
   var claims: [Claim] = []
   var tokens: [Held] = []
-  /// Device identifiers in the order they came, by what a machine makes of their scope.
+  /// The device identifiers in the order of their creation. A scope is named like its identifier derived
+  /// from the machine-id.
   var devices: [(scope: String, value: String)] = []
-  /// How many identifiers were drawn.
+  /// The number of random identifiers so far.
   var drawn = 0
-  /// What was told of versions, and of tokens, since it was last asked.
+  /// The events about versions and tokens since the test last cleared them.
   var told: (versions: [String], tokens: [String]) = ([], [])
 
   // MARK: Apps
 
-  /// Whose app a request is about.
+  /// Returns the app that a request is about.
   func app(_ named: Text?, _ peer: Peer) throws(Fault) -> Text {
     let app = named ?? peer.app
     if app != peer.app {
@@ -82,7 +83,7 @@ struct VersionTokenModel {
     return app
   }
 
-  /// Has exactly these manifests.
+  /// Replaces all manifests.
   mutating func install(_ found: [Text: Said]) {
     for gone in manifests.keys.sorted() where found[gone] == nil { uninstall(gone) }
     for app in found.keys.sorted() where found[app] != manifests[app] {
@@ -114,7 +115,7 @@ struct VersionTokenModel {
 
   private func device(_ scope: String) -> String? { devices.first { $0.scope == scope }?.value }
 
-  /// The device identifier that an app sees, made where there is none.
+  /// Returns the device identifier that an app sees. Creates a missing one.
   mutating func device(of app: Text) -> String {
     let scope = scope(of: app)
     if let value = device(scope) { return value }
@@ -218,7 +219,7 @@ struct VersionTokenModel {
     return ran.build == before.build ? "unchanged" : "updated"
   }
 
-  /// The versions that there are here, and what each is to the two orders.
+  /// The versions in use, each with its rank in both orders.
   static let ranks: [(version: Text, numeric: Int, linux: Int)] = [
     ("1", 1, 1), ("1.0", 1, 2), ("1.0.0", 1, 3), ("1.2~rc1", 2, 4), ("1.2", 2, 5), ("2", 3, 6), ("10", 4, 7),
   ]

@@ -2,7 +2,7 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// One thing that happens to the daemon and to the model.
+/// One step, applied both to the registry and to the model.
 private enum Step {
   case ask(RegistryCommand, Peer)
   case manifests([Text: VersionTokenModel.Said])
@@ -36,7 +36,7 @@ private enum Step {
       }
       model.told = ([], [])
     }
-    // All of it happened: otherwise this would prove little.
+    // Every outcome must have occurred, otherwise the test proves little.
     for outcome in [
       "OK installed", "OK unchanged", "OK updated", "OK upgraded", "OK downgraded", "OK first", "OK again",
       "OK created",
@@ -66,7 +66,7 @@ private enum Step {
         try predict(command, peer, at: life.now + 1, &model)
       }
       let answer = Result { () throws(Refusal) in try life.ask(command, as: peer) }
-      // Of a device identifier only its value is of interest here.
+      // The model only predicts the value of a device identifier.
       let isGet = if case .get = command { true } else { false }
       return (
         expected,
@@ -91,7 +91,7 @@ private enum Step {
     }
   }
 
-  /// What the registry has beside what the model has.
+  /// Compares the registry with the model.
   private func compare(_ life: Life, _ model: VersionTokenModel, _ place: String) throws {
     for history in life.registry.versions.all {
       let app = try #require(history.subject.app)
@@ -122,7 +122,7 @@ private enum Step {
     }
   }
 
-  // MARK: What happens
+  // MARK: Random steps
 
   private static func step(_ random: inout SeededGenerator) -> Step {
     if random.once(in: 40) { return .manifests(manifests(&random)) }
@@ -176,7 +176,7 @@ private enum Step {
 }
 
 extension VersionTokenModel.Fault {
-  /// What a refusal is to the model.
+  /// Converts a refusal to a fault of the model.
   fileprivate init(_ refusal: Refusal) {
     self =
       switch refusal {

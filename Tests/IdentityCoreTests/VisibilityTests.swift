@@ -1,7 +1,8 @@
 import IdentityCore
 import Testing
 
-/// Four apps of one vendor and one of another, everything handed out, and this device in an account with another.
+/// Returns a `Life` with three apps of one vendor and two of another, all identifiers handed out, and an account with
+/// this device and another one.
 private func household() throws(Refusal) -> Life {
   var life = Life()
   life.install([
@@ -31,7 +32,8 @@ private func household() throws(Refusal) -> Life {
 
   @Test(
     arguments: [
-      // Who asks, then what it may read. What is the vendor's is all its apps': its identifier links them anyway.
+      // The app, and the scopes that it may read. All apps of a vendor may read its scopes, because the vendor
+      // identifier links them anyway.
       ("org.v.shared", [.device, .deviceOfVendor("org.v"), .vendor("org.v"), .installation("org.v.shared")]),
       ("org.w.shared", [.device, .vendor("org.w"), .installation("org.w.shared")]),
       ("org.v.vendor", [.deviceOfVendor("org.v"), .vendor("org.v"), .installation("org.v.vendor")]),

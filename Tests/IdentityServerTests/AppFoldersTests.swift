@@ -117,7 +117,7 @@ import Testing
   @Test func `a folder that is removed is looked for, and watched when it is back`() throws {
     try root.makeFolder("a/apps")
     let watched = try WatchedFolders([root["a/apps"]])
-    // Then the one above goes, too, and then it is moved away instead.
+    // First the folder alone is removed, then its parent too, and last the parent is moved away.
     try watched.play([
       .look { try root.remove("a/apps") }, .look { try root.makeFolder("a/apps") },
       .look { try root.write("a/apps/one.app") }, .look { try root.remove("a/apps/one.app") },
@@ -145,7 +145,7 @@ import Testing
     #expect(watched.looks.count == 2)
   }
 
-  // MARK: What the configuration says
+  // MARK: Configuration
 
   @Test func `other folders are read at once, and watched in place of the first`() throws {
     try root.makeFolder("first")
@@ -178,7 +178,7 @@ import Testing
 }
 
 extension TemporaryFolder {
-  /// Makes a folder in one, with a name that is not UTF-8.
+  /// Creates a folder in another one, with a name that is not UTF-8.
   fileprivate func makeWithoutText(_ name: String) throws {
     let path = Array(self[name].utf8CString.dropLast()) + [CChar(UInt8(ascii: "/")), CChar(bitPattern: 0xff), 0]
     guard unsafe mkdir(path, 0o700) == 0 else { throw Failure("mkdir in \(name): \(errno)") }

@@ -6,19 +6,19 @@ import Testing
 
 private func peer(_ user: UInt32) -> Peer { Peer(userID: user, groupID: 1, processID: 2, isAdmin: user == 0) }
 
-/// A descriptor of something real, to be closed with its connection.
+/// Returns a descriptor of a real folder, which is closed with its connection.
 private func descriptor() throws -> Descriptor { try Folder(path: "/").open("proc", flags: 0) }
 
 extension ConnectionTable {
-  /// The share of a user that has one.
+  /// Returns the share of a user, if the user has one.
   fileprivate func user(_ userID: UInt32) -> PrincipalShare? { allUsers.first { $0.principal == .user(userID) } }
 
-  /// Why a user gets no more connections.
+  /// Returns the refusal of another connection of a user, or nil.
   fileprivate func refusal(of user: UInt32, usesReserve: Bool = false, _ limits: Limits) -> Refusal? {
     refusal(of: HeldPeer(peer(user), .user(user), usesReserve: usesReserve), limits)
   }
 
-  /// Takes a connection in; there is nothing to do about a new user.
+  /// Adds a connection, with the default limits for a new user.
   fileprivate func insert(_ descriptor: consuming Descriptor, peer: Peer) throws -> Connection {
     insert(descriptor, peer: HeldPeer(peer, .user(peer.userID)), Limits())
   }
@@ -131,7 +131,7 @@ extension ConnectionTable {
     #expect(table.refusal(of: 1, limits) != nil)
     #expect(table.refusal(of: 2, limits) == nil)
     _ = try table.insert(descriptor(), peer: peer(2))
-    // Four of six: what is left is root's.
+    // Four of six connections are taken. The remaining two are reserved for root.
     #expect(table.refusal(of: 2, limits) != nil)
     #expect(table.refusal(of: 0, limits) == nil)
     for _ in 0..<2 { _ = try table.insert(descriptor(), peer: peer(0)) }
@@ -144,26 +144,27 @@ extension ConnectionTable {
     limits.connections = 116
     limits.connectionsPerUser = 100
     limits.reservePercent = 20
-    // A hundred are everybody's, and 80 of them without the reserve: one alone may have half of these.
+    // All users together may have 100 connections, 80 of them without the reserve. A single user may
+    // have half of the 80.
     for _ in 0..<40 {
       #expect(table.refusal(of: 1, limits) == nil)
       _ = try table.insert(descriptor(), peer: peer(1))
     }
     #expect(table.refusal(of: 1, limits) == .busy("uid 1 has 40 connections, which is all it may have now"))
     #expect(table.refusal(of: 1, usesReserve: true, limits) == nil)
-    // A third of the 40 that are left.
+    // A third of the remaining 40.
     for _ in 0..<13 {
       #expect(table.refusal(of: 2, limits) == nil)
       _ = try table.insert(descriptor(), peer: peer(2))
     }
     #expect(table.refusal(of: 2, limits) != nil)
-    // A third of the 60 that are left with the reserve.
+    // A third of the 60 that remain with the reserve.
     for _ in 13..<20 {
       #expect(table.refusal(of: 2, usesReserve: true, limits) == nil)
       _ = try table.insert(descriptor(), peer: peer(2))
     }
     #expect(table.refusal(of: 2, usesReserve: true, limits) != nil)
-    // Who has none gets its first one until all are gone.
+    // A user without a connection gets a first one until all are taken.
     for user in 3..<43 as Range<UInt32> {
       #expect(table.refusal(of: user, limits) == nil)
       _ = try table.insert(descriptor(), peer: peer(user))
@@ -185,7 +186,7 @@ extension ConnectionTable {
     #expect(table.user(1) === first.share)
     table.finishChange(of: .user(1))
     #expect(table.user(1) == nil && !table.isShared)
-    // It is somebody new when it comes again.
+    // A user who returns gets a new share.
     #expect(try table.insert(descriptor(), peer: peer(1)).share !== first.share)
   }
 
@@ -248,7 +249,7 @@ extension ConnectionTable {
   }
 }
 
-/// Keeps a thread in an array, which holds nothing noncopyable.
+/// Holds a thread, because an array cannot hold noncopyable values.
 private final class Box {
   private var thread: LinuxSystem.Thread?
   init(_ thread: consuming LinuxSystem.Thread) { self.thread = .some(consume thread) }

@@ -4,7 +4,7 @@ import Testing
 @testable import IdentityServer
 
 @Suite struct EventLogTests {
-  /// The length of one line of ``EventLog/append(_:_:length:)``.
+  /// Returns the length of a line that ``EventLog/append(_:_:length:)`` appends.
   private func lineLength(_ length: Int) throws -> Int {
     var log = EventLog([], last: 0)
     log.append(1, length: length)
@@ -47,7 +47,7 @@ import Testing
 
   @Test func `short events are kept as long as they do not come to the bound`() throws {
     let count = Bound.eventLogLength / (try lineLength(0) + 8)
-    // Else this would say nothing.
+    // Otherwise the test proves nothing.
     try #require(count > Bound.keptEvents + Bound.spareEvents)
     let log = EventLog(count: count)
     #expect(log.oldest == 0)
@@ -55,7 +55,7 @@ import Testing
 
   @Test func `beyond both bounds the oldest go, and those that have to be kept stay`() throws {
     var log = EventLog([], last: 0)
-    // Of those that are there.
+    // The lengths of the lines in the log.
     var lengths: [Int] = []
     var size = 0
     var losses = 0
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test func `long events go only where there are more than have to be kept`() {
-    // Twice the bound in bytes, and all of them have to be kept.
+    // The events have twice as many bytes as the bound, but all of them must be kept.
     var log = EventLog(count: Bound.keptEvents, length: 900)
     #expect(log.oldest == 0)
     log.append(Bound.spareEvents, length: 900)

@@ -10,12 +10,12 @@ import Testing
   private let memory: HandoverMemory
   init() throws { memory = try HandoverMemory() }
 
-  /// What the next daemon reads: the service manager hands it a descriptor of its own.
+  /// Returns the data that the next daemon reads. Like the next daemon, it uses a separate descriptor.
   private func legacy() throws -> HandoverMemory.Legacy {
     try HandoverMemory.legacy(of: try MemoryFile(adopting: Descriptor(adopting: dup(memory.descriptor))))
   }
 
-  /// One of a connection with this number.
+  /// Returns a random record of the connection with this inode number.
   private func record(_ inode: UInt64, input: Int = 0, place: Int64? = nil) -> HandoverRecord {
     var generator = SeededGenerator(inode)
     var record = HandoverRecord.random(&generator)
@@ -27,7 +27,7 @@ import Testing
     return record
   }
 
-  /// The memory that the file takes, in bytes.
+  /// Returns the memory that the file occupies, in bytes.
   private func used() throws -> Int {
     var status = stat()
     try #require(unsafe fstat(memory.descriptor, &status) == 0)
@@ -39,7 +39,7 @@ import Testing
   @Test func `the next daemon reads what this one kept, also after it is gone`() throws {
     #expect(try legacy().records.isEmpty)
     let records = (1...20).map { record(UInt64($0), input: $0 * 100, place: $0 == 7 ? nil : Int64($0)) }
-    // In any place, the last that there is among them.
+    // Arbitrary slots, including the last one.
     let slots = (0..<19).map { $0 * 13 } + [Bound.rememberedConnections - 1]
     var next: HandoverMemory? = try HandoverMemory()
     let descriptor = dup(try #require(next).descriptor)
@@ -82,7 +82,8 @@ import Testing
   }
 
   @Test func `a subscription that went back is where it went, not where it was`() throws {
-    // `subscribe since=` a second time: the topics begin where they did, so nothing else of the record is another.
+    // After a second `subscribe since=` the topics start where they did before, so only the place
+    // differs in the record.
     #expect(memory.keep(record(1, place: 1_000), in: 0))
     memory.set(place: 210, 0)
     #expect(try legacy().records[1]?.subscription?.place == 210)
@@ -141,7 +142,7 @@ import Testing
     #expect(memory.keep(record(2, input: 800_000), in: 1))
     #expect(try used() > before + 700_000)
     #expect(memory.keep(record(2), in: 1))
-    // A page of its own, at most.
+    // At most a page of its own remains.
     #expect(try used() <= before + 4_096)
     #expect(memory.keep(record(2, input: 800_000), in: 1))
     memory.forget(1)
@@ -158,7 +159,7 @@ import Testing
     #expect(more <= 0, "\(more) bytes")
   }
 
-  // MARK: UUIDs, and other forms
+  // MARK: UUIDs and other formats
 
   @Test func `the last UUID is the one that was said last`() throws {
     #expect(try legacy().lastUUID == UUID.zero)
@@ -196,7 +197,7 @@ import Testing
   @Test func `a record that was damaged is left out, and the others are not`() throws {
     for slot in 0..<3 { #expect(memory.keep(record(UInt64(slot)), in: slot)) }
     let file = try MemoryFile(adopting: Descriptor(adopting: dup(memory.descriptor)))
-    // The length of the app's name.
+    // Overwrites the length of the app's name.
     try file.write([255, 255, 255, 255, 255, 255, 255, 255], at: 2 * 1_048_576 + 8)
     #expect(try legacy().records.keys.sorted() == [0, 2])
   }

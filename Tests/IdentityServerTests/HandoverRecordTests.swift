@@ -69,7 +69,7 @@ import Testing
       }
     }
     #expect(wrong.isEmpty)
-    // The numbers and the texts can be others; what tells where they are cannot.
+    // A changed number or text can still be valid. A changed length or position cannot.
     #expect(read > 0 && read < bytes.count * 8)
   }
 
@@ -110,7 +110,7 @@ import Testing
         var record = HandoverRecord.random(&generator)
         record.subscription = Subscription(starts: starts, place: place, lag: lag)
         guard place != 3 || lag != nil, let read = HandoverRecord(record.bytes)?.subscription else { continue }
-        // As the server takes it over.
+        // The server makes the same check when it takes a connection over.
         guard read.place <= log.last else { continue }
         let reader = Reader(read)
         reader.turn(log)
@@ -125,7 +125,7 @@ import Testing
 }
 
 extension HandoverRecord {
-  /// One with anything in it.
+  /// Returns a record with random values, in which each optional field may be absent.
   static func random(_ generator: inout SeededGenerator) -> HandoverRecord {
     func maybe<Value>(_ value: Value) -> Value? { generator.once(in: 2) ? value : nil }
     func number() -> UInt64 { generator.next() >> UInt64.random(in: 0..<64, using: &generator) }

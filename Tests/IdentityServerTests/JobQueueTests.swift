@@ -4,7 +4,7 @@ import Testing
 @testable import IdentityServer
 
 @Suite struct JobQueueTests {
-  /// A job that can be told from others by its connection.
+  /// Returns a job whose connection token identifies it.
   private func job(_ number: Int, of user: UInt32) -> Job {
     Job(
       connection: ConnectionToken(slot: number, generation: 0), work: .registry(.get(.device, app: nil)), verb: 0,

@@ -9,7 +9,7 @@ import Testing
   private let alice = Peer(userID: 1_000, groupID: 1_000, processID: 5, isAdmin: false)
   private let root = Peer(userID: 0, groupID: 0, processID: 5, isAdmin: true)
 
-  /// What is answered, and how many bytes of the requests that took.
+  /// Returns the answers, and the number of bytes of the requests answered.
   private func answers(
     _ requests: String, of peer: Peer, atMost limit: Int = 100
   ) -> (text: String, used: Int) {
@@ -49,7 +49,8 @@ import Testing
     #expect(answers("get device\n", of: alice) == ("", 0))
     keep("get device", of: alice, "ERR denied\n")
     #expect(answers("get device\n", of: alice).text == "ERR denied\n")
-    // Both have the same place among the peers: what was known of the first is not known of anybody now.
+    // Both peers have the same process ID, so they share a slot. A peer that takes over the slot gets a new number and
+    // none of the answers kept there.
     #expect(known.number(of: root) != known.number(of: alice))
     let session = Peer(userID: 1_000, groupID: 1_000, processID: 5, session: .process(5, start: 1), isAdmin: false)
     #expect(answers("get device\n", of: session) == ("", 0))

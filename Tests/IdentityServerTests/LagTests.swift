@@ -4,15 +4,16 @@ import Testing
 
 @testable import IdentityServer
 
-/// What a subscriber is told that does not read.
+/// The lag line of a subscriber that does not read.
 @Suite struct LagTests {
   private func events(_ sequences: ClosedRange<Int64>) -> [Reader.Line] { sequences.map { .event($0) } }
 
-  /// The length of a line that waits in these tests.
+  /// The length of each waiting line in these tests.
   private let length = 1_000
 
-  /// Appends events that nobody reads until there is a lag, and returns how many bytes waited until then, the output
-  /// included.
+  /// Appends events that the client does not read, until there is a lag.
+  ///
+  /// - Returns: the number of bytes that waited until then, including the output.
   private func fill(_ reader: Reader, _ log: inout EventLog) throws -> Int {
     var waiting = 0
     for _ in 0..<3_000 {
@@ -90,7 +91,7 @@ import Testing
     #expect(reader.readAll(log).last == .lag(sequence: log.last, missed: 21, from: lag.after))
     reader.subscription.add(Set(Topic.allCases), after: lag.after, now: log.last)
     #expect(reader.readAll(log) == events((lag.after + 1)...log.last))
-    // And on another connection.
+    // The same works on another connection.
     let other = Reader(after: lag.after, log)
     #expect(other.readAll(log) == events((lag.after + 1)...log.last))
   }
@@ -105,13 +106,13 @@ import Testing
     #expect(waiting > Bound.eventsPerSubscriber - 2 * length)
   }
 
-  // MARK: What counts as waiting
+  // MARK: Bytes that count as waiting
 
   @Test func `a replay does not count as waiting, neither before nor after it was read`() throws {
     var log = EventLog(count: 900, length: length)
     let reader = Reader(after: 0, log)
     reader.turn(log)
-    // Half of the bound waits besides, and then the replay is read.
+    // Half of the bound waits in addition. Then the client reads the replay.
     reader.append(500, length: length, to: &log)
     while reader.subscription.place < 900 {
       reader.read()
@@ -143,7 +144,7 @@ import Testing
     #expect(waiting > Bound.eventsPerSubscriber - 2 * length)
   }
 
-  // MARK: The log lets go
+  // MARK: Events that the log drops
 
   @Test func `what the log let go of is told, and what it has comes`() {
     var log = EventLog(count: 100)
@@ -160,7 +161,7 @@ import Testing
     let reader = Reader(after: 0, log)
     _ = try fill(reader, &log)
     let lag = try #require(reader.subscription.lag)
-    // All that waited is on its way, and a little of it is not read yet.
+    // All waiting events are in the output, whose last byte is not read yet.
     while reader.subscription.place < lag.after {
       reader.read()
       reader.turn(log)
@@ -168,7 +169,7 @@ import Testing
     reader.read(reader.unsent - 1)
     reader.turn(log)
     try #require(reader.unsent == 1 && reader.subscription.lag != nil)
-    // Much happens meanwhile, and then so much waits that events are counted.
+    // The log drops the missed events. Then the output fills up, so that events are only counted.
     reader.append(14_000, length: 600, to: &log)
     try #require(log.oldest > lag.last)
     reader.reply(Bound.eventsPerTurn)
@@ -177,7 +178,7 @@ import Testing
     reader.append(3, .account, to: &log)
     var lines = reader.readAll(log)
     var accounted = lag.after
-    // Whatever is told and whatever comes, together it is everything.
+    // Delivered events and lag lines together account for every event.
     while let line = lines.first {
       lines.removeFirst()
       switch line {
@@ -204,7 +205,7 @@ import Testing
     reader.append(1, .devices, to: &log)
     var seen: [Reader.Line] = reader.readAll(log)
     seen.removeAll { if case .event(let sequence) = $0 { sequence <= lag.after } else { false } }
-    // One before, ten of each topic, and one after: they come, or they are counted.
+    // One event before, ten of each topic and one after: each is delivered or counted.
     let counted = seen.reduce(Int64(0)) { sum, line in
       switch line {
       case .event: sum + 1

@@ -3,24 +3,24 @@ import Testing
 
 @testable import IdentityServer
 
-/// A queue, and what would be written of it.
+/// A log queue, and the entries that would be written from it.
 private final class Drained {
   var queue = LogQueue()
 
-  /// An entry with a number, as large as it has to be.
+  /// Returns an entry whose text begins with a number, padded to a length.
   func entry(_ number: Int, _ level: LogLevel = .info, length: Int = 0) -> LogEntry {
     let text = "\(number)"
     let rest = String(repeating: "x", count: max(0, length - text.utf8.count))
     return LogEntry(level: level, text: text + rest, messageID: "", fields: [])
   }
 
-  /// A number that was put in, or a count of what was dropped.
+  /// The number of a written entry, or a count of dropped entries.
   enum Written: Equatable {
     case entry(Int)
     case dropped(Int)
   }
 
-  /// What would be written next; nil where there is nothing.
+  /// Takes the next entry, as it would be written. Nil if there is none.
   func next() -> Written? {
     guard case .entry(let entry, let loss) = queue.take() else { return nil }
     queue.settle()
@@ -40,7 +40,9 @@ private final class Drained {
     for number in numbers { _ = queue.put(entry(number, level, length: length)) }
   }
 
-  /// Puts one in, and says whether that wakes whoever takes them.
+  /// Puts an entry into the queue.
+  ///
+  /// - Returns: whether the writing thread must be woken.
   func wakes(_ number: Int) -> Bool { queue.put(entry(number)) }
 }
 
@@ -110,7 +112,7 @@ private final class Drained {
 
   @Test func `after a drop half of the room has to be free, so that counts stay few`() {
     log.put(0..<(ordinary + 1))
-    // Each finds the place of one that was written.
+    // Each entry taken out makes room for only one other.
     for number in 0..<100 {
       #expect(log.next() == .entry(number))
       log.put(9_000..<9_001)
@@ -128,7 +130,7 @@ private final class Drained {
     }
     guard case .nothing = log.queue.take() else { Issue.record("the count waits for the next entry"); return }
     log.put(2..<3)
-    // The count fails as well: nothing of it is forgotten.
+    // Writing the count fails too. The count must not be lost.
     guard case .entry(_, loss: 2) = log.queue.take() else { Issue.record("the count was expected"); return }
     log.queue.settle(loss: 2)
     #expect(log.rest() == [.entry(2), .dropped(2)])

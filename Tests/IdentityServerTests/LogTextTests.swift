@@ -34,7 +34,7 @@ import Testing
 
   private static let release = Release(distribution: Text(hostile), version: Text(hostile), build: Text(hostile))
 
-  /// Each kind of entry that holds anything others chose.
+  /// Every kind of entry that contains text chosen by others.
   private static let events: [LogEvent] = [
     .started(socket: hostile), .startRefused(hostile), .noMachineIdentifier(hostile), .appInstalled(Text(hostile)),
     .appUninstalled(Text(hostile)), .identifierChanged(.installation(Text(hostile)), .renewed),

@@ -5,7 +5,7 @@ import Testing
 @testable import IdentityServer
 
 @Suite struct LogThreadTests {
-  /// Takes entries, and holds each until it is let through.
+  /// A consumer of log entries that blocks until ``open()`` is called.
   private final class Taker: Sendable {
     private let gate: Wakeup
     private let isShut = Locked(true)
@@ -43,7 +43,7 @@ import Testing
   @Test func `row 46: whoever logs goes on while nothing is taken`() throws {
     let taker = try Taker()
     let log = try LogThread { taker.write($0) }
-    // It comes here at all; a log that waited would do so for good.
+    // Only a log that never waits lets this loop end.
     for number in 0..<(3 * Bound.logEntries) { log.put(entry(number)) }
     #expect(taker.taken == [])
     taker.open()
@@ -87,7 +87,8 @@ import Testing
     bell.wakeup.wait()
     log.put(entry(3))
     #expect(log.finish(within: 20_000))
-    // At once or in turns, as the two threads happen to run: all that is missing is told of.
+    // The timing of the threads decides how often losses are reported. The reports together must
+    // cover every lost entry.
     let written = texts.withLock { $0 }
     #expect(written.contains("3"))
     let lost = written.compactMap { $0.dropLast().split(separator: " ").last.flatMap { Int($0) } }

@@ -3,7 +3,7 @@ import IdentityCore
 @testable import IdentityServer
 
 extension Event {
-  /// One that says as much as it takes to make its line about that long.
+  /// Returns an event whose line has about this length.
   static func sample(
     _ sequence: Int64, _ topic: Topic = .devices, length: Int = 0, audience: Audience = .sharing
   ) -> Event {
@@ -15,21 +15,21 @@ extension Event {
 }
 
 extension EventLog {
-  /// With as many events as that, each about so long.
+  /// Creates a log with this number of events, each of about this length.
   init(count: Int, length: Int = 0) {
     self.init([], last: 0)
     append(count, length: length)
   }
 
-  /// That many more, of one topic.
+  /// Appends this number of events of one topic.
   mutating func append(_ count: Int, _ topic: Topic = .devices, length: Int = 0) {
     for _ in 0..<count { append(.sample(last + 1, topic, length: length)) }
   }
 }
 
-/// A connection as far as events matter: its output, of which the client reads as much as it likes.
+/// The event output of a simulated connection. The test decides how much of it the client reads.
 final class Reader {
-  /// A line that was put into the output.
+  /// A line in the output.
   enum Line: Equatable {
     case event(Int64)
     case lag(sequence: Int64, missed: Int64, from: Int64)
@@ -39,10 +39,10 @@ final class Reader {
   var isVisible: (Audience) -> Bool = { _ in true }
   private(set) var output: [UInt8] = []
   private(set) var sent = 0
-  /// What the last turn put in.
+  /// The bytes that the last turn added.
   private(set) var added: ArraySlice<UInt8> = []
 
-  /// Subscribes to some topics, or all.
+  /// Subscribes to the topics, by default to all.
   init(_ topics: Set<Topic> = Set(Topic.allCases), after start: Int64, _ log: EventLog) {
     subscription = Subscription(at: start)
     subscription.add(topics, after: start, now: log.last)
@@ -52,7 +52,7 @@ final class Reader {
 
   var unsent: Int { output.count - sent }
 
-  /// One turn, as the server gives it.
+  /// Runs one turn, as the server does.
   func turn(_ log: EventLog) {
     let before = output.count
     if !subscription.isCurrent(log) {
@@ -65,7 +65,7 @@ final class Reader {
     added = output[before...]
   }
 
-  /// The client reads.
+  /// Reads output as the client.
   func read(_ count: Int = .max) {
     sent += min(count, unsent)
     guard sent == output.count else { return }
@@ -73,10 +73,10 @@ final class Reader {
     sent = 0
   }
 
-  /// A reply of that many bytes goes to the client.
+  /// Adds a reply of this number of bytes to the output.
   func reply(_ count: Int) { output += [UInt8](repeating: 46, count: count) }
 
-  /// The client reads all that comes, in at most so many turns.
+  /// Reads as the client until nothing is left, in at most `turns` turns.
   func readAll(_ log: EventLog, turns: Int = 10_000) -> [Line] {
     var lines: [Line] = []
     for _ in 0..<turns where unsent > 0 || !subscription.isCurrent(log) {
@@ -87,7 +87,7 @@ final class Reader {
     return lines
   }
 
-  /// The client reads nothing, whatever happens.
+  /// Appends events while the client reads nothing.
   func append(_ count: Int, _ topic: Topic = .devices, length: Int = 0, to log: inout EventLog) {
     for _ in 0..<count {
       log.append(1, topic, length: length)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import IdentityServer
 
-/// What an orderly stop leaves.
+/// The file that an orderly stop leaves to the next daemon.
 @Suite struct SealedHandoverTests {
   private func records(_ count: Int) -> [HandoverRecord] {
     var generator = SeededGenerator(11)
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  /// A file with this in it, sealed.
+  /// Returns the data read from a sealed file with these bytes.
   private func sealed(_ bytes: [UInt8]) throws -> HandoverMemory.Legacy {
     let file = try MemoryFile(named: "identityd-test")
     try file.write(bytes)

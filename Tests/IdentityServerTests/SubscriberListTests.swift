@@ -12,7 +12,7 @@ import Testing
     return list
   }
 
-  /// The rest of the round, which has to end.
+  /// Returns the rest of the round, which must end.
   private func rest(of list: Round) throws -> [Int] {
     var slots: [Int] = []
     while let token = list.next() {
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test func `who comes in the middle of a round takes nobody's visit away`() throws {
-    // The round may begin anywhere: another one was under way.
+    // The round may begin anywhere, because another round was under way before.
     for before in 0..<5 {
       for visited in 0..<5 {
         let list = list(5)
@@ -116,7 +116,7 @@ import Testing
       #expect(list.startRound())
       var due = there
       var visits = 0
-      // Now and then another round begins before this one has ended.
+      // Sometimes another round begins before this one has ended.
       let cut = generator.once(in: 3) ? Int.random(in: 0..<8, using: &generator) : Int.max
       while visits < cut, let token = list.next() {
         visits += 1
@@ -140,7 +140,7 @@ import Testing
   }
 }
 
-/// The list, where the macros of the tests can change it.
+/// The list in an object, because the macros of the tests cannot call mutating functions.
 private final class Round {
   private var list = SubscriberList()
 

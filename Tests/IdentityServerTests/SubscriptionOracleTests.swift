@@ -4,7 +4,7 @@ import Testing
 
 @testable import IdentityServer
 
-/// A client that reads at random, subscribes at random, and knows what it has to get.
+/// A client that reads and subscribes at random, checked against the events that it must get.
 @Suite struct SubscriptionOracleTests {
   @Test func `row 28: every event comes once, or is counted in one lag line`() throws {
     var lags = 0
@@ -23,13 +23,14 @@ import Testing
         Issue.record(error, "seed \(seed)")
       }
     }
-    // Else this would say nothing of them.
+    // Otherwise the test proves nothing about them.
     let wasAll = lags > 0 && losses > 0 && replays > 0
     #expect(wasAll || Trial.isShort, "\(lags) lags, \(losses) losses, \(replays) replays")
   }
 }
 
-/// What a client has to get, by the words of the protocol alone: it knows neither places nor counts.
+/// The events that a client must get, by the rules of the protocol alone, without the places and counts of
+/// a ``Subscription``.
 private struct Oracle {
   private struct Happened {
     let topic: Topic
@@ -46,18 +47,19 @@ private struct Oracle {
   private var log: EventLog
   private let reader: Reader
   private let first: Int64
-  /// All that ever happened, from `first` on.
+  /// All events after `first`.
   private var happened: [Happened] = []
   private var topics: Set<Topic> = []
-  /// What has to come, or to be counted, in this order.
+  /// The events that must be delivered or counted, in order.
   private var due: [Int64] = []
-  /// The part of it that was passed on or counted.
+  /// The number of events in `due` that were delivered or counted.
   private var done = 0
-  /// What was due when its topic was left: a lag may have counted it, and it must not come.
+  /// Events that were due when the client left their topic. They must not be delivered, but a lag may
+  /// have counted them.
   private var left: Set<Int64> = []
-  /// The bytes of all that are due.
+  /// The bytes of the due events that remain.
   private var dueBytes = 0
-  /// Whether there was ever so much since the last lag line that there may be another one.
+  /// Whether enough bytes may have waited since the last lag line to justify another one.
   private var wasMuch = false
   private(set) var delivered = 0
   private(set) var exactLags = 0
@@ -78,13 +80,13 @@ private struct Oracle {
 
   private func event(_ sequence: Int64) -> Happened { happened[Int(sequence - first - 1)] }
 
-  // MARK: What happens
+  // MARK: Random steps
 
   mutating func step() throws {
     switch Int.random(in: 0..<100, using: &generator) {
     case 0..<40: try happen(Int.random(in: 1...40, using: &generator), longest: 400)
     case 40..<60: try happen(Int.random(in: 1...400, using: &generator), longest: 2_000)
-    // More than waits for one subscriber; far more than is kept.
+    // More than may wait for one subscriber, then far more than the log keeps.
     case 60..<63: try happen(Int.random(in: 1_000...4_000, using: &generator), longest: 1_200)
     case 63: try happen(Int.random(in: 12_000...16_000, using: &generator), longest: 700)
     case 64..<84: try read(Int.random(in: 1...60_000, using: &generator))
@@ -98,7 +100,7 @@ private struct Oracle {
     }
   }
 
-  /// The client reads until there is nothing more.
+  /// Reads as the client until nothing is left.
   mutating func finish() throws {
     for _ in 0..<100_000 where reader.unsent > 0 || !reader.subscription.isCurrent(log) { try read(.max) }
     try #require(reader.unsent == 0 && reader.subscription.isCurrent(log), "it does not come to an end")
@@ -108,7 +110,7 @@ private struct Oracle {
   private mutating func happen(_ count: Int, longest: Int) throws {
     var left = count
     while left > 0 {
-      // Several may be committed together, and are told as one.
+      // Several events may be committed together, and are then published in one turn.
       for _ in 0..<min(left, Int.random(in: 1...50, using: &generator)) {
         left -= 1
         // Most events are short.
@@ -160,7 +162,7 @@ private struct Oracle {
     dueBytes = due.reduce(0) { $0 + event($1).bytes.count }
   }
 
-  // MARK: What comes
+  // MARK: Output
 
   private mutating func turn() throws {
     let unsent = reader.unsent

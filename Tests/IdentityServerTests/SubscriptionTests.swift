@@ -127,7 +127,7 @@ import Testing
     #expect(reader.subscription.isEmpty)
   }
 
-  // MARK: Being taken over
+  // MARK: Handover
 
   @Test func `one that is taken over goes on where it was`() {
     var log = EventLog(count: 100)

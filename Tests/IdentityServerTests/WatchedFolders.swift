@@ -5,21 +5,21 @@ import TestSupport
 
 @testable import IdentityServer
 
-/// Folders that are watched in a loop of their own, and what came of it.
+/// Folders watched in a separate event loop, and the resulting surveys and warnings.
 final class WatchedFolders {
-  /// Something that is done to the folders, and what is waited for then.
+  /// An action on the folders, and the wait after it.
   enum Step {
-    /// The next look at them.
+    /// Waits for the next survey.
     case look(() throws -> Void)
-    /// That many milliseconds.
+    /// Waits for a number of milliseconds.
     case wait(Int, () throws -> Void)
   }
 
-  /// One look at the folders.
+  /// One survey of the folders.
   struct Look {
     let folders: [String]
     let microseconds: UInt64
-    /// What was in the first of them.
+    /// The names in the first folder.
     let names: [String]
   }
 
@@ -32,7 +32,7 @@ final class WatchedFolders {
   private var failure: (any Error)?
   private(set) var looks: [Look] = []
   private(set) var warnings: [String] = []
-  /// What is done besides, with each folder that is looked at.
+  /// An additional action on each folder of a survey.
   var onLook: (String) -> Void = { _ in }
 
   init(_ paths: [String], clock: @escaping () -> UInt64 = { Clock.monotonicMicroseconds }) throws {
@@ -50,10 +50,10 @@ final class WatchedFolders {
     awaitsLook = false
   }
 
-  /// Runs the loop through these steps, once. A look that does not come within ten seconds fails.
+  /// Runs the loop through these steps, once. Fails if a survey does not come within ten seconds.
   func play(_ steps: [Step]) throws {
     self.steps = steps[...]
-    // The steps hold this object and the test's folder.
+    // The steps hold references to this object and to the test's folder.
     defer { self.steps = [] }
     next = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in goOn() }
     timeout = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in loop.exit(status: 1) }

@@ -3,12 +3,12 @@ import IdentityStore
 import TestSupport
 import Testing
 
-/// Bits that turned and files that ended early: whatever SQLite makes of them, nothing wrong is ever served as right.
+/// Flipped bits and truncated files. However SQLite reads them, wrong data must never be served as right.
 @Suite struct BitFlipTests {
-  /// What a start made of a changed file; a damaged secret is one of a store that is exact but for it.
+  /// The result of a start with a changed file. With `damagedSecret` the store is exact except for a secret.
   private enum Outcome { case exact, damagedSecret, damaged, refused }
 
-  /// What was tried, and how often it went wrong. Each test has its own.
+  /// The number of attempts and of failures. Each test has its own.
   private final class Count {
     var tried = 0
     private(set) var wrong = 0
@@ -25,9 +25,9 @@ import Testing
 
   private static let items = (1...5 as ClosedRange<Int64>).map { Known($0, length: Int($0) * Int($0) * 120) }
 
-  /// Checks that every secret that can be read is the right one.
+  /// Checks that every readable secret is the right one.
   ///
-  /// - Returns: whether some cannot.
+  /// - Returns: whether some secrets are unreadable.
   private func expectSecrets(_ store: borrowing Store, _ registry: Registry, _ what: String) throws -> Bool {
     guard registry.itemFault == nil, let reader = store.makeItemReader() else { return false }
     let memory = try store.makeSecretMemory()
@@ -48,7 +48,7 @@ import Testing
     return isDamaged
   }
 
-  /// Lives through a start, a change and one more start with these files, and checks what is served on the way.
+  /// Runs a start, a change and another start with these files, and checks all served data.
   private func live(_ files: [String: [UInt8]], _ original: Registry, in workspace: Workspace, _ what: String) throws
     -> Outcome
   {
@@ -73,7 +73,7 @@ import Testing
       if outcome == .damaged {
         count.expect(next.condition.damage != nil, "\(what): the next start took it for good")
       } else {
-        // A change may meet the damage that reading did not; then it is said, and not silent.
+        // The change may meet damage that the first start did not read. Such damage must be reported.
         count.expect(next.condition != .writable || next.registry == expected, "\(what): silent at the next start")
       }
       count.expect(next.registry.isPart(of: expected), "\(what): something was made up for the next start")
@@ -107,7 +107,7 @@ import Testing
       outcomes[try live(changed, registry, in: workspace, "bit \(bit)"), default: 0] += 1
     }
     try report("bits flipped in a database")
-    // Enough of the flips hit something, or the test would prove nothing.
+    // Enough flips must have had an effect, otherwise the test proves nothing.
     #expect(outcomes[.damaged, default: 0] > 130 || Trial.isShort, "\(outcomes)")
     #expect(outcomes[.exact, default: 0] > 20 || Trial.isShort, "\(outcomes)")
     #expect(outcomes[.damagedSecret, default: 0] > 5 || Trial.isShort, "\(outcomes)")
@@ -154,7 +154,7 @@ import Testing
     try report("sectors of zeros, or of another place")
   }
 
-  /// The files of a store that was killed: what was acknowledged stands in the log.
+  /// Returns the files of a store that was killed, with the acknowledged changes in its log.
   private func killed(_ workspace: Workspace) throws -> (files: [String: [UInt8]], registry: Registry) {
     var registry = Registry()
     let files = try workspace.withStore { store, _ in

@@ -37,7 +37,7 @@ import Testing
       for batch in sample(apps: 12) {
         try store.mustCommit(batch)
         batches.append(batch)
-        // What is on the disk at this moment is all that the next start will have.
+        // The next start has only the files that are on disk at this moment.
         try other.restore(try workspace.files())
         let content = try other.found()
         #expect(content.registry == Registry(applying: batches))
@@ -79,14 +79,14 @@ import Testing
     let workspace = try Workspace()
     try workspace.commit([installed(1)])
     try workspace.withStore { store, content in
-      // The second row is there already.
+      // The second row exists already.
       let condition = store.commit([deviceMade] + installed(1))
       guard case .unwritable = condition else {
         Issue.record("\(String(describing: condition))")
         return
       }
       #expect(store.condition == condition)
-      // And nothing more before the store was written anew.
+      // No further commit succeeds before the store has been rewritten.
       #expect(store.commit(installed(2)) == condition)
       let healed = store.heal()
       #expect(healed == content.registry)
@@ -190,7 +190,7 @@ import Testing
   }
 }
 
-/// The files below a folder that this process has open.
+/// Returns the files below a folder that this process has open.
 func openFiles(under folder: String) throws -> [String] {
   try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { number in
     let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")

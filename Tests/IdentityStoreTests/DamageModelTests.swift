@@ -3,22 +3,22 @@ import IdentityStore
 import TestSupport
 import Testing
 
-/// Damage of every kind to every file of a store, judged by a model of what was acknowledged: whatever a start says of the
-/// store, nothing that it serves may be wrong.
+/// Damage of every kind to every file of a store, checked against a model of the acknowledged changes. A start may
+/// report any condition, but it must serve nothing wrong.
 @Suite struct DamageModelTests {
-  /// How the store was left.
+  /// The way in which the store's run ended.
   private enum Ending: CaseIterable { case closed, killed, powerCut }
 
-  /// What happened to one of its files.
+  /// The damage to one of the files.
   private enum Damage: CaseIterable { case bit, zeros, swapped, stale, cut }
 
-  /// A store as it was left, and what it had been.
+  /// The files of a store at its end, and its earlier states.
   private struct Subject {
     let ending: Ending
     let files: [String: [UInt8]]
-    /// The same files in the middle of its life.
+    /// The files after half of the commits.
     let earlier: [String: [UInt8]]
-    /// What it held after each commit.
+    /// The registry after each commit.
     let registries: [Registry]
 
     init(_ ending: Ending) throws {
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  /// - Returns: nil where the damage changes nothing.
+  /// Returns the damaged content of a file. Nil if the damage changes nothing.
   private func damaged(_ subject: Subject, _ name: String, _ damage: Damage, _ random: inout SeededGenerator)
     -> [UInt8]?
   {
@@ -74,14 +74,14 @@ import Testing
     return bytes == before ? nil : bytes
   }
 
-  /// What a start made of it: nil for something right.
+  /// Returns the fault of a start with these files. Nil if everything served is right.
   private func fault(_ subject: Subject, _ name: String, in workspace: Workspace) throws -> String? {
     guard let latest = subject.registries.last else { return nil }
     do {
       return try workspace.withStore { store, content -> String? in
         guard content.condition == .writable else {
           if !content.registry.isPart(of: latest) { return "\(content.condition): something wrong is served" }
-          // A list, and a default, are answers of a whole kind.
+          // A list or a default is an answer about all rows of a kind, so it may only differ if the kind is unproven.
           let kinds = content.registry.unproven
           if content.registry.account != latest.account, !kinds.contains(.settings) { return "the account" }
           if content.registry.devices != latest.devices, !kinds.contains(.devices) { return "the devices" }
@@ -92,9 +92,10 @@ import Testing
           return nil
         }
         if content.registry == latest { return nil }
-        // Without their key the items are there, and locked.
+        // Without the master key the items are present, but locked.
         if name == "master.key", content.registry.itemFault != nil, content.registry.isPart(of: latest) { return nil }
-        // Two faults, which Decisions/0049 lists: what stands in the log alone can be lost, and then as whole changes.
+        // Two known faults, listed in Decisions/0049: changes that are only in the log can be lost, but
+        // only as whole changes.
         let isKnown = subject.ending == .powerCut && name == "identityd.db-wal"
         return isKnown && subject.registries.contains(content.registry) ? nil : "an older store is served"
       }
@@ -112,7 +113,7 @@ import Testing
     while tried < rounds {
       guard let subject = subjects.randomElement(using: &random),
         let damage = Damage.allCases.randomElement(using: &random),
-        // The database and its log hold nearly everything.
+        // The database and its log hold nearly all data.
         let name = Bool.random(using: &random)
           ? ["identityd.db", "identityd.db-wal"].randomElement(using: &random)
           : subject.files.keys.sorted().randomElement(using: &random), name != "lock",

@@ -3,7 +3,7 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Files that are missing, empty, or from elsewhere: each is named, and nothing is made up in its place.
+/// Missing, empty and foreign files of a store. Each fault is reported, and nothing is invented in place of lost data.
 @Suite struct DamageTests {
   private func filled(apps: Int = 3) throws -> Workspace {
     let workspace = try Workspace()
@@ -11,7 +11,7 @@ import Testing
     return workspace
   }
 
-  /// Expects a start that serves nothing, takes no change, and is no better the next time.
+  /// Expects a start that serves nothing and accepts no change, and a second start with the same result.
   private func expectDamaged(_ workspace: Workspace, _ words: String...) throws {
     for round in 0..<2 {
       try workspace.withStore(at: Timestamp(milliseconds: start.milliseconds + Int64(round))) { store, content in
@@ -172,7 +172,7 @@ import Testing
     try expectServed(workspace)
   }
 
-  /// What a witness must not be.
+  /// Garbled witnesses: a name, and the function that garbles a witness.
   static let garbled: [(String, @Sendable ([UInt8]) -> [UInt8])] = [
     ("empty", { _ in [] }),
     ("garbage", { _ in Array("no witness at all\n".utf8) }),
@@ -273,7 +273,7 @@ import Testing
       let after = try workspace.files()
       for (name, bytes) in before { #expect(after[name] == bytes, "\(name)") }
     }
-    // The key put back makes all good again.
+    // With the original key everything is served again.
     try workspace.write("store.key", key)
     let content = try workspace.found()
     #expect(content.condition == .writable)

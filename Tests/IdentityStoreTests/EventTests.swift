@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Which events are kept, and that none of them is missed.
+/// The events that the store keeps, without gaps.
 @Suite struct EventTests {
   private static func events(_ numbers: ClosedRange<Int64>) -> [RecordedChange] {
     numbers.map { number in
@@ -17,7 +17,7 @@ import Testing
   @Test func `the oldest events go once there are too many, in the same transaction`() throws {
     let workspace = try Workspace(inMemory: true)
     let full = Int64(Bound.keptEvents + Bound.spareEvents)
-    // They go by blocks of numbers: at least those stay that have to.
+    // Events are removed in blocks of numbers, and at least the required number of events remains.
     func first(of last: Int64) -> Int64 {
       let spare = Int64(Bound.spareEvents)
       return (last - Int64(Bound.keptEvents) + 1) / spare * spare
@@ -36,7 +36,7 @@ import Testing
     try workspace.withStore { store, _ in try store.mustCommit(Self.events((full + 1)...(full + 1))) }
     #expect(try kept() == first(of: full + 1)...(full + 1))
     try workspace.withStore { store, _ in
-      // More at once than are kept.
+      // More events at once than the store keeps.
       try store.mustCommit(Self.events((full + 2)...(3 * full)))
       let healed = store.heal()
       #expect(healed?.lastEvent == 3 * full)

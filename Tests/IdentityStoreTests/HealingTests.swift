@@ -5,7 +5,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// A store on a disk that fails, and what brings it back.
+/// A store on a failing disk, and its recovery.
 @Suite struct HealingTests {
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [288, 384])
   func `row 1: a full disk is said to be full, keeps what was acknowledged, and heals once there is room`(
@@ -31,7 +31,7 @@ import Testing
       }
       for _ in 0..<3 { #expect(commit() == nil) }
       try workspace.fillDisk("ballast")
-      // What is left of the last page takes a commit or two.
+      // The rest of the last page has room for a commit or two.
       var condition: StoreCondition?
       for _ in 0..<20 where condition == nil { condition = commit() }
       #expect(condition == .full)
@@ -80,7 +80,8 @@ import Testing
     let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=128k,mode=0700", "tmpfs", workspace.state)
     try #require(mounted.status == 0, "\(mounted.output)")
     defer { _ = try? workspace.run("umount", "-l", workspace.state) }
-    // Enough for the keys, and not for the store: the service manager starts it again and again.
+    // The space suffices for the keys but not for the store. The service manager would restart the
+    // daemon again and again.
     try workspace.fillDisk("ballast", sparing: 40_960)
     for second in 0..<5 as Range<Int64> {
       #expect(throws: StoreFailure.self) { try workspace.found(at: later(second)) }
@@ -91,7 +92,7 @@ import Testing
     #expect(try workspace.found(at: later(9)).condition == .writable)
   }
 
-  /// What somebody does to the files of a running daemon.
+  /// A loss of files under a running daemon.
   enum Loss: String, CaseIterable {
     case databaseDeleted, databaseReplaced, databaseMoved, logDeleted, logReplaced, allButTheKeyDeleted
   }
@@ -127,7 +128,7 @@ import Testing
       try store.mustCommit(installed(32))
       var expected = healed
       for change in installed(32) { expected.apply(change) }
-      // As if it were killed now.
+      // The files as a kill at this moment would leave them.
       var files = try workspace.files()
       files["identityd.db.moved"] = nil
       try expectServed(files, expected)
@@ -177,7 +178,7 @@ import Testing
   }
 }
 
-/// Expects that a start with these files serves exactly this, and can be changed.
+/// Expects that a start with these files serves exactly this registry and accepts changes.
 private func expectServed(_ files: [String: [UInt8]], _ registry: Registry) throws {
   let workspace = try Workspace()
   try workspace.restore(files)

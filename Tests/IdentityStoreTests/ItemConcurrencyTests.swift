@@ -3,9 +3,9 @@ import IdentityStore
 import LinuxSystem
 import Testing
 
-/// One thread writes, others read beside it.
+/// One thread writes while others read.
 @Suite struct ItemConcurrencyTests {
-  /// What the writer told the readers, and what they found.
+  /// The items that the writer announced to the readers, and the results of the readers.
   private struct Shared: Sendable {
     var told: [Known]
     var isDone = false
@@ -14,7 +14,7 @@ import Testing
     var wrong: [String] = []
   }
 
-  /// Reads again and again what was told last, until the writer is done.
+  /// Reads the announced items repeatedly until the writer is done.
   private static func read(_ reader: ItemReader, _ memory: SecretMemory, _ shared: Locked<Shared>) {
     var turn = 0
     while true {
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  /// - Parameter checkpointSize: how often the log is written back while they read.
+  /// - Parameter checkpointSize: decides how often the log is written back during the reads.
   @Test(arguments: [32_768, 262_144, 4_194_304])
   func `a reader appends the secret of the edition that it was told, or says that it changed`(checkpointSize: Int)
     throws
@@ -41,7 +41,7 @@ import Testing
     var options = Store.Options()
     options.checkpointSize = checkpointSize
     let numbers = 1...4 as ClosedRange<Int64>
-    // Of one page and of several.
+    // Secrets of one page and of several pages.
     func known(_ number: Int64, _ edition: UInt64) -> Known {
       Known(number, edition: edition, length: edition % 3 == 0 ? 9_000 : 40 * Int(number))
     }

@@ -5,7 +5,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// Items in a store that fails and is written anew, and readers that are there meanwhile.
+/// Items in a store that fails and is rewritten, and readers that are open meanwhile.
 @Suite struct ItemHealingTests {
   private static let items = (1...5 as ClosedRange<Int64>).map { Known($0, length: Int($0) * 500) }
 
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  /// Changes of items that do not fit what is stored.
+  /// Changes of items that do not match the stored items.
   @Test(arguments: [
     "added twice", "another key", "replaced nothing", "updated nothing", "deleted nothing", "deleted twice",
     "deleted under another key", "the number of another",
@@ -82,7 +82,7 @@ import Testing
       for round in 0..<3 as Range<UInt64> {
         let healed = store.heal()
         try #require(healed != nil)
-        // It has the file that was: what did not change since is right.
+        // The old reader has the old file, in which unchanged secrets are still right.
         #expect(ask(Self.items[2]) == .appended(Self.items[2]))
         let next = Known(1, edition: 1 + round, length: 900)
         try store.put([next], .updated)
@@ -92,7 +92,7 @@ import Testing
       #expect(store.condition == .writable)
       try store.mustClose()
       #expect(ask(Self.items[2]) == .appended(Self.items[2]))
-      // It is on its own now, and the next start does not care.
+      // The old reader outlives the store and does not affect the next start.
       let other = try Workspace()
       try other.restore(try workspace.files())
       try other.withStore { store, content in
@@ -117,7 +117,7 @@ import Testing
       case .allButTheKeyDeleted:
         for name in ["identityd.db", "identityd.db-wal", "witness"] { try workspace.remove(name) }
       }
-      // Whoever asks for a reader now gets one that finds nothing wrong, or none.
+      // There may be no reader now. If there is one, it appends only correct secrets.
       if let stray = store.makeItemReader() {
         for known in Self.items {
           let answer = ReaderAnswer(stray, known.item, memory)
@@ -140,7 +140,7 @@ import Testing
 
   @Test func `a rewrite that is not finished makes no secret a damaged one`() throws {
     try withItems { workspace, store, registry in
-      // A folder in place of the log can be neither removed nor passed by.
+      // A folder in place of the log can be neither removed nor ignored.
       try workspace.remove("identityd.db-wal")
       try workspace.makeFolder("identityd.db-wal")
       let inVain = store.heal()
@@ -186,7 +186,7 @@ import Testing
   }
 }
 
-/// Readers in the middle of reading while the log is written back.
+/// Readers in the middle of a read during a checkpoint.
 @Suite struct CheckpointTests {
   @Test func `a reader in the way puts a checkpoint off, and the store stays writable`() throws {
     let workspace = try Workspace(inMemory: true)
@@ -198,7 +198,7 @@ import Testing
       let foreign = try ForeignReader(workspace.path("identityd.db"))
       try foreign.beginReading("SELECT count(*) FROM secret")
       let before = try workspace.read("identityd.db-wal").count
-      // They find the log too long, and cannot write it back.
+      // These commits find the log too long, but cannot write it back.
       for item in items[5..<15] { try store.put([item]) }
       #expect(store.condition == .writable)
       let long = try workspace.read("identityd.db-wal").count
@@ -206,10 +206,10 @@ import Testing
       try store.expectOpen(Array(items.prefix(15)))
       foreign.endReading()
       for item in items[15..<18] { try store.put([item]) }
-      // One commit found the reader still there, if only just.
+      // One of these commits may have met the reader.
       #expect(try workspace.read("identityd.db-wal").count < 2 * long, "the next commit catches up")
       try foreign.beginReading("SELECT count(*) FROM secret")
-      // Neither does it keep the store from being written anew.
+      // The reader does not prevent a rewrite of the store either.
       let healed = store.heal()
       #expect(healed?.items.total.items == 18)
       try store.put(Array(items[18...]))
@@ -238,10 +238,11 @@ import Testing
   }
 }
 
-/// A second connection of this process that stays in the middle of reading, which no reader of the store does for long.
+/// A second SQLite connection of this process that stays in the middle of a read. No reader of the
+/// store does so for long.
 @safe
 final class ForeignReader {
-  // SQLite's own functions (sqlite.org/c3ref), which the store brings along.
+  // The functions of SQLite (sqlite.org/c3ref), which is loaded with the store.
   private typealias Open =
     @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<OpaquePointer?>, Int32, UnsafePointer<CChar>) -> Int32
   private typealias Prepare =
@@ -272,7 +273,7 @@ final class ForeignReader {
     _ = try? unsafe Self.function("sqlite3_close_v2", Take.self)(connection)
   }
 
-  /// Begins to read and stays there.
+  /// Begins a read and does not finish it.
   func beginReading(_ sql: String) throws {
     let code = try unsafe Self.function("sqlite3_prepare_v2", Prepare.self)(connection, sql, -1, &statement, nil)
     guard code == 0 else { throw Failure("not prepared: \(code)") }

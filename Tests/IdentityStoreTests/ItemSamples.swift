@@ -4,7 +4,7 @@ import IdentityStore
 import TestSupport
 import Testing
 
-/// An item with everything that can be said of one; another edition says something else.
+/// Returns an item with a label and attributes, which differ between editions.
 func sampleItem(_ number: Int64, edition: UInt64 = 0, owner: Text = "user:7", length: Int = 20) -> Item {
   Item(
     key: ItemKey(group: "com.example.shared", service: "mail", account: Text("user-\(number)")), number: number,
@@ -16,13 +16,13 @@ func sampleItem(_ number: Int64, edition: UInt64 = 0, owner: Text = "user:7", le
     created: later(number), modified: later(number + Int64(edition)))
 }
 
-/// A secret that no other edition has.
+/// Returns a secret that no other edition has.
 func sampleSecret(_ number: Int64, edition: UInt64 = 0, length: Int = 20) -> [UInt8] {
   var random = SeededGenerator(UInt64(number) << 32 | edition << 16 | UInt64(length))
   return (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
 }
 
-/// An item and its open secret.
+/// An item and its secret in plain text.
 struct Known: Equatable {
   var item: Item
   var secret: [UInt8]
@@ -32,18 +32,18 @@ struct Known: Equatable {
     self.secret = secret
   }
 
-  /// The sample of a number and an edition.
+  /// Creates the sample of a number and an edition.
   init(_ number: Int64, edition: UInt64 = 0, owner: Text = "user:7", length: Int = 20) {
     item = sampleItem(number, edition: edition, owner: owner, length: length)
     secret = sampleSecret(number, edition: edition, length: length)
   }
 
-  /// The secret as it is sent to the one who may have it.
+  /// The secret in Base64, as an authorized peer receives it.
   var base64: [UInt8] { Array(Data(secret).base64EncodedString().utf8) }
 }
 
 extension Item {
-  /// The item without what only the data key opens.
+  /// The item without its label and attributes, which only the data key decrypts.
   var undescribed: Item {
     var item = self
     item.label = nil
@@ -53,7 +53,7 @@ extension Item {
 }
 
 extension Registry {
-  /// What it is where the key of items is missing.
+  /// Returns the registry as it is served without the key of the items.
   func locked(_ fault: String?) -> Registry {
     var registry = self
     registry.restore(items.all.map(\.undescribed))
@@ -63,7 +63,7 @@ extension Registry {
 }
 
 extension SecretMemory {
-  /// Takes Base64 text as a request brings it.
+  /// Seals Base64 text, as a request contains it.
   func seal(text: [UInt8]) throws(SecretFault) -> SealedSecret {
     try seal { span in
       for index in 0..<min(text.count, span.count) { span[index] = text[index] }
@@ -76,7 +76,7 @@ extension SecretMemory {
     try seal(text: Array(Data(secret).base64EncodedString().utf8))
   }
 
-  /// What a sealed secret says.
+  /// Decrypts a sealed secret.
   func open(_ secret: SealedSecret) throws -> [UInt8] {
     var text: [UInt8] = []
     guard appendBase64(of: secret, to: &text), let data = Data(base64Encoded: Data(text)) else {
@@ -87,26 +87,26 @@ extension SecretMemory {
 }
 
 extension Store {
-  /// An item and its secret as a change.
+  /// Returns the change that stores an item with its secret.
   func storing(_ known: Known, _ change: ItemChange = .added) throws -> Change {
     .itemStored(known.item, try makeSecretMemory().seal(known.secret), change)
   }
 
-  /// Commits items, each in a transaction of its own.
+  /// Commits items, each in its own transaction.
   mutating func put(_ items: [Known], _ change: ItemChange = .added) throws {
     for known in items { try mustCommit([storing(known, change)]) }
   }
 
-  /// The open secret of an item, as it is committed.
+  /// Returns the committed secret of an item in plain text.
   func open(_ item: Item) throws -> [UInt8] { try makeSecretMemory().open(secret(of: item)) }
 
-  /// A reader that has to be there.
+  /// Returns a new reader, which must exist.
   func reader() throws -> ItemReader {
     guard let reader = makeItemReader() else { throw Failure("no reader") }
     return reader
   }
 
-  /// What a new reader says of an item.
+  /// Returns the answer of a new reader about an item.
   func readOnce(_ item: Item) throws -> ReaderAnswer { try ReaderAnswer(reader(), item, makeSecretMemory()) }
 }
 
@@ -122,7 +122,7 @@ extension Store {
     }
   }
 
-  /// Expects that the secret of an item is said to be damaged, and that a new reader does not append it.
+  /// Expects that the secret of an item is reported as damaged, and that a new reader does not append it.
   func expectDamaged(
     _ item: Item, _ expected: ReaderAnswer, _ what: String = "", at place: SourceLocation = #_sourceLocation
   ) throws {
@@ -133,7 +133,7 @@ extension Store {
   }
 }
 
-/// What a reader said of an item, and what it appended.
+/// The outcome of a read, and the output after it.
 struct ReaderAnswer: Equatable {
   let outcome: ItemReader.Outcome
   let text: [UInt8]
@@ -168,7 +168,7 @@ extension Workspace {
   }
 }
 
-/// The error of something that is refused.
+/// Returns the refusal that a closure throws. Nil if there is none.
 func refusal(_ body: () throws -> Void) -> Refusal? {
   do {
     try body()

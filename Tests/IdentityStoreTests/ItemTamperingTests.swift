@@ -2,10 +2,10 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Rows of items, and the one of the data key, edited with SQLite's own tool: the store is damaged, the row is named, and
-/// what is proven is served.
+/// Rows of items and the row of the data key, edited with sqlite3. The store is damaged, the fault names the row, and
+/// all proven rows are served.
 @Suite struct ItemTamperingTests {
-  /// An edit, what the report of it has to say, and which items are not served then.
+  /// An edit, the expected text of the fault, and the items that are not served afterwards.
   struct Edit: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let sql: String

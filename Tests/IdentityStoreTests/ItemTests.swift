@@ -2,9 +2,9 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Items and their secrets are found again as they were stored: at once, at the next start, after a rewrite.
+/// Items and their secrets are found as they were stored: at once, at the next start, and after a rewrite.
 @Suite struct ItemTests {
-  /// What happens to an item; nil is its end.
+  /// A change of an item. A nil change deletes the item.
   private typealias Step = (known: Known, change: ItemChange?)
 
   private static let replaced = Known(3, edition: 1, owner: "com.example.full", length: 300)
@@ -13,10 +13,10 @@ import Testing
     [(Known(2), .added), (Known(3, length: 0), .added)],
     [(Known(2, edition: 1), .updated)],
     [(replaced, .replaced), (Known(4, length: 5_000), .added)],
-    // Twice in one transaction.
+    // Two changes of one item in one transaction.
     [(Known(1, edition: 1), .updated), (Known(1, edition: 2, length: 1), .replaced)],
     [(Known(2, edition: 1), nil)],
-    // From its beginning to its end in one transaction.
+    // An item is added, updated and deleted in one transaction.
     [(Known(5), .added), (Known(5, edition: 1), .updated), (Known(5, edition: 1), nil), (Known(6), .added)],
     [(replaced, nil), (Known(4, length: 5_000), nil)],
   ]
@@ -160,7 +160,7 @@ import Testing
         try store.put([known])
         try store.put([Known(number, edition: 1, length: 10)], .updated)
         try store.put([known], .replaced)
-        // What is on the disk at this moment is all that the next start will have.
+        // The next start has only the files that are on disk at this moment.
         try other.restore(try workspace.files())
         try other.withStore { store, content in
           #expect(content.condition == .writable)
@@ -172,7 +172,7 @@ import Testing
   }
 }
 
-/// Secrets read beside the writer.
+/// Readers of secrets beside the writer.
 @Suite struct ItemReaderTests {
   @Test func `a reader goes on with what the writer commits, and knows only the edition that is there`() throws {
     let workspace = try Workspace()
@@ -237,7 +237,7 @@ import Testing
       #expect(ReaderAnswer(reader, Known(1).item, memory) == .appended(Known(1)))
       try store.mustClose()
       #expect(store.makeItemReader() == nil)
-      // It has the file for itself now, and changes nothing in it.
+      // The reader now has the file alone, and changes nothing in it.
       let before = try workspace.files()
       #expect(ReaderAnswer(reader, Known(1).item, memory) == .appended(Known(1)))
       #expect(try workspace.files() == before)

@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// A store that is so large that a start reads it on two threads: what is found is the same.
+/// A store so large that a start reads it on two threads. The result must be the same.
 @Suite struct LargeStoreTests {
   private static let count: Int64 = 1_500
 

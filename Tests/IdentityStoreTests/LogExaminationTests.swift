@@ -3,20 +3,20 @@ import IdentityStore
 import TestSupport
 import Testing
 
-/// A log after a power cut, where no witness knows the last commit: one that was cut off is told from one that was damaged.
+/// The log after a power cut, without a witness of the last commit. A truncated commit must be told apart from damage.
 @Suite struct LogExaminationTests {
   private static let frame = 24 + 4_096
 
-  /// A store whose last commits stand in the log alone, as a power cut leaves it.
+  /// A store after a power cut, whose last commits are only in the log.
   private struct Cut {
     let files: [String: [UInt8]]
-    /// What it held after each commit.
+    /// The registry after each commit.
     let registries: [Registry]
-    /// How many bytes the log had after each commit.
+    /// The length of the log after each commit, in bytes.
     let ends: [Int]
 
     var log: [UInt8] { files["identityd.db-wal"] ?? [] }
-    /// Where the frames of the last commit begin.
+    /// The offset of the first frame of the last commit.
     var lastCommit: Int { ends[ends.count - 2] }
 
     init(_ workspace: Workspace) throws {
@@ -30,7 +30,7 @@ import Testing
           registries.append(registry)
           ends.append(try workspace.read("identityd.db-wal").count)
         }
-        // What was written to it since the start did not reach the disk.
+        // Writes to this file since the start did not reach the disk.
         return try workspace.files().merging(["witness.latest": latest]) { $1 }
       }
       self.registries = registries
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  /// Starts with these files, and tells how many commits are missing; nil where the store is damaged and serves nothing.
+  /// Starts with these files and returns the number of missing commits. Nil if the store is damaged and serves nothing.
   private func missing(_ files: [String: [UInt8]], _ cut: Cut, in workspace: Workspace, _ what: String) throws -> Int? {
     try workspace.restore(files)
     let content = try workspace.found()
@@ -63,7 +63,7 @@ import Testing
       changed["identityd.db-wal"]?[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
       let missing = try missing(changed, cut, in: other, "a bit at \(place)")
       outcomes[missing.map { "\($0)" } ?? "damaged", default: 0] += 1
-      // The frames of the last commit look as if it had been cut off.
+      // Damage in the frames of the last commit looks like a truncated commit.
       #expect(missing == nil || missing == 0 || missing == 1 && place >= cut.lastCommit, "a bit at \(place)")
     }
     try Trial("bits flipped in a log after a power cut").report(tried: rounds, lost: 0)
@@ -75,7 +75,7 @@ import Testing
     let cut = try Cut(workspace)
     let frames = (cut.log.count - cut.lastCommit) / Self.frame
     try #require(frames > 2 && frames < 16)
-    // Each frame is there, or reads as zeros; and the file may end behind any of them.
+    // Each frame is present or reads as zeros. The file may also end within the commit.
     for lost in 1..<(1 << frames) {
       var changed = cut.files
       for frame in 0..<frames where lost >> frame & 1 == 1 {
@@ -117,7 +117,7 @@ import Testing
       return try workspace.files()
     }
     for slot in 0..<2 {
-      // One slot was being written when the power failed; the other is whole.
+      // The power failed while one slot was being written. The other slot is whole.
       var changed = files
       changed["identityd.db-wal"] = []
       changed["witness.latest"]?.replaceSubrange(

@@ -3,14 +3,14 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Some credentials that the service manager could hand over.
+/// Credentials as the service manager could hand them over.
 enum Credential {
   static let first = [UInt8](repeating: 0x4b, count: 32)
   static let second = Array("any text of at least thirty-two bytes will do\n".utf8)
   static let third = (0..<100).map { UInt8($0) }
 }
 
-/// Where the master key comes from.
+/// The source of the master key.
 @Suite struct MasterKeyTests {
   @Test func `a first start draws a key and keeps it in a file for this user alone`() throws {
     var keys: Set<[UInt8]> = []
@@ -51,7 +51,7 @@ enum Credential {
     #expect(!workspace.exists("master.key"))
   }
 
-  /// Computed by another program: keyed BLAKE2b-256 of the content, and of that again for the ID.
+  /// The IDs were computed by another program: keyed BLAKE2b-256 of the content, and of the result again for the ID.
   @Test(arguments: [
     (Credential.first, "e21738f2ac504644"), (Credential.second, "a44d0a66c62cbb1f"),
     (Credential.third, "2b0ec12b6f114650"),
@@ -70,7 +70,7 @@ enum Credential {
       try store.put([Known(1)])
     }
     #expect(workspace.exists("master.key"))
-    // Neither does one beside the file do harm.
+    // No credential beside the file does harm either.
     for credentials in [short, KeyCredentials(), KeyCredentials(current: Credential.first)] {
       try workspace.withStore(credentials: credentials) { store, _ in
         #expect(store.keySource == .file)
@@ -102,7 +102,7 @@ enum Credential {
     #expect(try workspace.read(names[1]) == next)
     #expect(try workspace.read("master.key") != old)
     #expect(try workspace.names() == (storeNames + names).sorted())
-    // With a credential, too: then there is none in its place.
+    // With a credential the old key is set aside too, and no new file takes its place.
     let other = try Workspace()
     try other.makeState()
     try other.write("master.key", old)
@@ -162,9 +162,9 @@ enum Credential {
   }
 }
 
-/// A store whose master key is missing: locked, and otherwise as good as ever.
+/// A store whose master key is missing. Its items are locked, and everything else works.
 @Suite struct LockedStoreTests {
-  /// What became of the key in the file, or of the credential.
+  /// A loss of the key in the file, or of the credential.
   enum Loss: String, CaseIterable {
     case fileGone, fileEmpty, fileShort, fileOfAnother, fileChanged, fileTooLong, fileIsFolder, fileIsLink, fileIsPipe
     case credentialGone, credentialShort, credentialOfAnother, credentialChanged, onlyFile
@@ -180,7 +180,7 @@ enum Credential {
       }
     }
 
-    /// Does it to the file.
+    /// Applies the loss to the key file.
     func happen(in workspace: Workspace) throws {
       guard isOfFile || self == .onlyFile else { return }
       let key = isOfFile ? try workspace.read("master.key") : []
@@ -206,7 +206,7 @@ enum Credential {
   }
 
   private static let items = [Known(1), Known(2, length: 3_000), Known(3), Known(4)]
-  /// What stands in the rows of items, all columns of them.
+  /// Returns the rows of items, secrets and the data key, with all columns.
   private func dump(_ workspace: Workspace) throws -> [String] {
     let lines = try workspace.sql(".dump item secret data_key").split(separator: "\n").map(String.init)
     return lines.filter { $0.hasPrefix("INSERT") }
@@ -248,7 +248,7 @@ enum Credential {
         try store.mustCommit(registry.recorded(installed(10 + round)))
         let healed = store.heal()
         #expect(healed == registry.locked(fault), "it can be written anew")
-        // The end of an installation takes what ends with it, whoever has the key.
+        // The end of an installation deletes its items even without the key.
         try store.mustCommit(registry.recorded([.itemDeleted(known[1].item.undescribed)]))
         known.remove(at: 1)
         try store.mustClose()

@@ -4,16 +4,16 @@ import IdentityStore
 import TestSupport
 import Testing
 
-/// Files that are taken away under an open store: nothing is acknowledged that the next start would not find.
+/// Files that are taken away under an open store. It must acknowledge nothing that the next start would not find.
 @Suite struct OwnFilesTests {
   private static let items = (1...3 as ClosedRange<Int64>).map { Known($0) }
 
-  /// How the files are taken away, and what the refusal says.
+  /// A loss of files, and the expected text of the refusal.
   struct Loss: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let words: String
-    /// Whether all that was acknowledged is there still, so that the store can be written anew. Nil where that depends on
-    /// what SQLite has in memory.
+    /// Whether all acknowledged changes still exist, so that the store can be rewritten. Nil if that depends on the
+    /// data that SQLite has in memory.
     var isMendable: Bool? = true
     let happen: @Sendable (Workspace) throws -> Void
   }
@@ -61,7 +61,7 @@ import Testing
       let healed = store.heal()
       if let isMendable = loss.isMendable { #expect((healed != nil) == isMendable, "\(store.condition)") }
       guard let healed else {
-        // Never again, as long as it is so.
+        // No commit succeeds while the files are missing.
         #expect(store.commit(installed(500)) != nil)
         return nil
       }
@@ -79,7 +79,7 @@ import Testing
         #expect(secret == known.secret)
       }
     }
-    // What was put in the place of a key is kept.
+    // A file found in place of a key is kept.
     if loss.testDescription.hasSuffix("replaced") {
       let aside = try workspace.names().first { $0.contains(".key.damaged-") }
       #expect(try workspace.read(try #require(aside)) == [UInt8](repeating: 65, count: 65))
@@ -128,7 +128,7 @@ import Testing
   }
 }
 
-/// The store's key vouches for itself, so that nothing is ever derived from another.
+/// The store's key has a checksum, so that nothing is ever derived from a wrong key.
 @Suite struct KeyChecksumTests {
   private func key(in workspace: Workspace) throws -> [UInt8] { try workspace.read("store.key") }
 

@@ -5,11 +5,11 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// What a core dump of the daemon, or its swapped pages, would show: a copy of its memory that can be written.
+/// The writable memory of the process, as a core dump of the daemon or its swapped pages would show it.
 ///
-/// One after the other, because each of them has in its hand what another would find.
+/// The tests run one after another, because each test holds bytes that another one would find.
 @Suite(.serialized) struct ProcessMemoryTests {
-  /// Bytes in memory that the search leaves out, so that it does not find what it searches for in its own hand.
+  /// Bytes in memory that the search skips, so that it does not find its own copy of the pattern.
   @safe
   private final class Page {
     static let size = 1 << 20
@@ -26,7 +26,7 @@ import Testing
 
     var place: UInt { unsafe UInt(bitPattern: memory) }
 
-    /// Reads a part of a file into it, and nowhere else.
+    /// Reads a part of a file into this page and nowhere else.
     func load(_ path: String, at offset: Int, count: Int) throws {
       let file = unsafe open(path, O_RDONLY)
       defer { close(file) }
@@ -36,26 +36,28 @@ import Testing
     func load(_ bytes: [UInt8]) { unsafe memory.copyMemory(from: bytes, byteCount: bytes.count) }
   }
 
-  /// How often the first bytes of a page stand in the writable memory of this process, apart from these pages.
+  /// Returns the number of copies of a page's first bytes in the writable memory of this process,
+  /// except in these pages.
   private func copies(of pattern: Page, count: Int, _ window: Page, apartFrom own: [Page] = []) throws -> Int {
     let file = unsafe open("/proc/self/mem", O_RDONLY)
     try #require(file >= 0)
     defer { close(file) }
     var found = 0
-    // Foundation takes the first part that is read of such a file for all of it.
+    // Reads to the end with a FileHandle: Foundation otherwise takes the first partial read of such a
+    // file for the whole.
     let maps = try #require(try FileHandle(forReadingFrom: URL(filePath: "/proc/self/maps")).readToEnd())
     for line in String(decoding: maps, as: UTF8.self).split(separator: "\n")
     where line.contains(" rw") {
       let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt($0, radix: 16) }
-      // The notes that a sanitizer takes of every byte: the bytes themselves are elsewhere.
+      // Skips the shadow memory of a sanitizer. The bytes themselves are elsewhere.
       if ends[1] - ends[0] > 1 << 32 { continue }
       var place = ends[0]
       while place < ends[1] {
         let length = min(ends[1] - place, UInt(Page.size))
-        // Another thread may let go of the memory at any time; then nothing is read.
+        // Another thread may unmap the memory at any time. Then nothing is read.
         let got = unsafe pread(file, window.memory, Int(length), off_t(place))
         if got > 0 { found += matches(of: pattern, count, window, got, at: place, apartFrom: own + [pattern, window]) }
-        // One that begins in this part and ends in the next is found there.
+        // The windows overlap, so that a copy across their boundary is found in the second one.
         place += length < UInt(Page.size) ? length : length - UInt(count)
       }
     }
@@ -94,7 +96,7 @@ import Testing
     #expect(bytes.count == 32)
   }
 
-  /// How often each quarter of the first 64 bytes of a file stands in memory.
+  /// Returns the number of copies in memory of each quarter of a file's first 64 bytes.
   private func copies(of path: String, apartFrom page: Page? = nil) throws -> [Int] {
     let (pattern, window) = (try Page(), try Page())
     let own = [pattern, window, page ?? window]
@@ -123,7 +125,7 @@ import Testing
     }
   }
 
-  /// Opens a new store with the first bytes of a page as its credential, in the only array that ever holds them.
+  /// Opens a new store with the first bytes of a page as its credential. No other array ever holds these bytes.
   private func source(of workspace: Workspace, _ page: Page) throws -> KeySource? {
     let store = try unsafe Store.open(
       workspace.openState(), options: .init(), now: start, identity: identity, machine: machine,
@@ -146,7 +148,8 @@ import Testing
     let (pattern, window) = (try Page(), try Page())
     let workspace = try Workspace()
     try workspace.withStore { store, _ in
-      // A secret that never was in an array: 4,096 times "r" and its Base64, with the process in it.
+      // The secret is generated in guarded memory and never in an array: 4,096 digits of Base64 that depend
+      // on the process ID.
       let length = 4_096
       let memory = try store.makeSecretMemory()
       let mark = UInt8(truncatingIfNeeded: Int(getpid()) & 0x3f)
@@ -171,7 +174,7 @@ import Testing
       #expect(read.length == 3_072)
       let healed = store.heal()
       #expect(healed?.items[item.key] == item)
-      // The text, and the bytes it stands for: 24 of them are enough.
+      // Searches for the text and for the bytes that it encodes, of which 24 are enough.
       for index in 0..<32 {
         let value = digit(UInt8(truncatingIfNeeded: index &* 37 &+ index / 64 &* 11) & 0x3f ^ mark)
         unsafe pattern.memory.storeBytes(of: value, toByteOffset: index, as: UInt8.self)

@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Rows that are written in the place of others, and a log that is written over itself.
+/// Rows that replace others, and a log that is overwritten from its beginning.
 @Suite struct ReplacingTests {
   @Test func `of several changes of one row in a batch the last one is stored`() throws {
     let workspace = try Workspace()
@@ -10,7 +10,7 @@ import Testing
     var registry = Registry()
     try workspace.withStore { store, _ in
       let batches: [[Change]] = try [
-        // Added and changed at once, and removed with what it was changed to.
+        // Rows that are added and changed in one batch, and a row that is changed and deleted in one batch.
         [
           .tokenStored(token(1), .created), .tokenStored(token(1, edition: 1), .replaced),
           .tokenStored(token(2), .created), .tokenStored(token(2, edition: 1), .replaced),
@@ -83,7 +83,7 @@ import Testing
       #expect(settled > options.checkpointSize)
       try replace(101...400)
       #expect(try length() == settled)
-      // What a kill leaves now has frames of several rounds in it.
+      // After a kill the log now contains frames of several rounds.
       let other = try Workspace(inMemory: true)
       try other.restore(try workspace.files())
       #expect(try other.found().registry.tokens.all == [token(1, edition: 400)])

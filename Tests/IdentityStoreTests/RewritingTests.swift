@@ -2,12 +2,12 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// What an interrupted rewrite leaves behind, and what the next start makes of it.
+/// The files that an interrupted rewrite leaves, and the start after it.
 @Suite struct RewritingTests {
   private static let old = sample(apps: 3)
   private static let new = old + [installed(10), installed(11)]
 
-  /// A store as a kill leaves it, with everything still in its log.
+  /// Returns the files of a killed store, whose changes are all still in its log.
   private func killed(_ workspace: Workspace, after batches: [[Change]]) throws -> [String: [UInt8]] {
     try workspace.withStore { store, _ in
       for batch in batches { try store.mustCommit(batch) }
@@ -15,14 +15,14 @@ import Testing
     }
   }
 
-  /// The steps after the rewritten file got its name; a cut may come before each.
+  /// The points at which a rewrite can be interrupted, after the rewritten file got its name.
   enum Step: CaseIterable { case logIsThere, logIsRemoved, logIsEmpty, draftOfAnotherTry }
 
   @Test(arguments: Step.allCases) func `row 9: a rewrite that was cut off is finished at start`(step: Step) throws {
     let workspace = try Workspace()
     var files = try killed(workspace, after: Self.old)
     try #require(files["identityd.db-wal"]?.isEmpty == false)
-    // The rewritten store is one of the same identity and key that went further than the old one's log.
+    // The rewritten store has the same identity and key, and more commits than the old store's log.
     let further = try Workspace()
     try further.restore(files)
     try further.commit([installed(10), installed(11)])
@@ -75,7 +75,7 @@ import Testing
     let workspace = try Workspace()
     try workspace.withStore { store, _ in
       for batch in Self.old { try store.mustCommit(batch) }
-      // A folder in place of the log can be neither removed nor passed by.
+      // A folder in place of the log can be neither removed nor ignored.
       try workspace.remove("identityd.db-wal")
       try workspace.makeFolder("identityd.db-wal")
       let inVain = store.heal()

@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// A change of the master key that was cut off: whatever stands there opens, and is in order after one start.
+/// An interrupted rotation of the master key. Every item opens, and one start puts the files in order.
 @Suite struct RotationCutTests {
   private static let items = [Known(1), Known(2, length: 3_000)]
   private static let credential = KeyCredentials(current: Credential.first)
@@ -16,21 +16,23 @@ import Testing
     var newKey: [UInt8]? { after["master.key"] }
   }
 
-  /// - Parameter inLog: whether the rotation stands in the log alone, as after a kill.
+  /// Returns the files of a rotation from one key file to another.
+  ///
+  /// - Parameter inLog: whether the rotation is only in the log, as after a kill.
   private func rotated(inLog: Bool) throws -> Both {
     let workspace = try Workspace(inMemory: true)
     return try workspace.withStore { store, _ in
       try store.put(Self.items)
       let before = try workspace.files()
       var after = try self.after(&store, in: workspace, inLog: inLog)
-      // Whether it was tidied up already does not matter here.
+      // The state of the cleanup does not matter here.
       after["master.key"] = after["master.key.next"] ?? after["master.key"]
       after["master.key.next"] = nil
       return Both(before: before, after: after)
     }
   }
 
-  /// The same, from the file to a credential.
+  /// Returns the files of a rotation from the key file to a credential.
   private func rotatedToCredential(inLog: Bool) throws -> Both {
     let workspace = try Workspace(inMemory: true)
     let before = try workspace.withStore { store, _ in
@@ -46,9 +48,9 @@ import Testing
     }
   }
 
-  /// Rotates and tells what is on disk then.
+  /// Rotates the key and returns the files on disk after that.
   private func after(_ store: inout Store, in workspace: Workspace, inLog: Bool) throws -> [String: [UInt8]] {
-    // Somebody who reads keeps the log from being written back.
+    // A reader keeps the log from being written back.
     let reader = inLog ? try ForeignReader(workspace.path("identityd.db")) : nil
     try reader?.beginReading("SELECT count(*) FROM item")
     _ = try store.rotateKey(at: later(1))
@@ -59,7 +61,8 @@ import Testing
     return files
   }
 
-  /// Expects that a start with these files opens every item and leaves nothing behind; and the one after a rotation, too.
+  /// Expects that a start with these files opens every item and leaves no other file behind, also
+  /// after another rotation.
   private func expectWhole(
     _ files: [String: [UInt8]], _ credentials: KeyCredentials = KeyCredentials(), key: [UInt8]?, _ what: String
   ) throws {
@@ -81,7 +84,7 @@ import Testing
       }
     }
     guard credentials.current == nil else { return }
-    // The next rotation is not disturbed by what was left of this one, in the very start that met it.
+    // The leftovers do not disturb the next rotation, even in the start that finds them.
     try workspace.restore(files)
     for _ in 0..<2 {
       try workspace.withStore(credentials: credentials) { store, _ in
@@ -100,7 +103,7 @@ import Testing
     let (old, new) = (try #require(both.oldKey), try #require(both.newKey))
     try #require(old != new)
 
-    // The next key is on disk, nothing is wrapped in it.
+    // The next key is on disk, but nothing is wrapped with it.
     for next in [
       new, Array(new.prefix(40)), Array(new.prefix(31)), [], Self.stray, [UInt8](repeating: 7, count: 3_000),
     ] {
@@ -108,7 +111,7 @@ import Testing
       files["master.key.next"] = next
       try expectWhole(files, key: old, "before the transaction, \(next.count) bytes")
     }
-    // It is wrapped, and both are there.
+    // The data key is wrapped with the next key, and both key files exist.
     var files = both.after
     files["master.key"] = old
     files["master.key.next"] = new
@@ -117,7 +120,7 @@ import Testing
     try expectWhole(files, key: new, "after the transaction, the old one gone")
     files["master.key"] = Self.stray
     try expectWhole(files, key: new, "after the transaction, a stray one")
-    // Renamed.
+    // The next key file has been renamed.
     try expectWhole(both.after, key: new, "renamed")
     files = both.after
     files["master.key.next"] = old
@@ -135,7 +138,7 @@ import Testing
     var found: [Bool: Int] = [:]
     for length in Array(stride(from: start, to: log.count, by: 512)) + [log.count] {
       var files = both.after
-      // What the cut of a transaction leaves of the witness.
+      // The witness as an interrupted transaction leaves it.
       files["witness.latest"] = both.before["witness.latest"]
       files["identityd.db-wal"] = Array(log.prefix(length))
       files["master.key"] = old
@@ -158,7 +161,7 @@ import Testing
     let old = try #require(both.oldKey)
     try expectWhole(both.before, Self.credential, key: old, "not begun")
     try expectWhole(both.after, Self.credential, key: nil, "done")
-    // The data key is wrapped in the credential, and the file is still there: it opens nothing any more.
+    // The data key is wrapped with the credential. The key file still exists, but opens nothing any more.
     var files = both.after
     files["master.key"] = old
     try expectWhole(files, Self.credential, key: nil, "after the transaction")

@@ -3,7 +3,7 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Another master key: the items stay, the old key opens them no more.
+/// A rotation of the master key: the items stay, and the old key no longer opens them.
 @Suite struct RotationTests {
   private static let items = [Known(1), Known(2, length: 3_000), Known(3, length: 0)]
   private static let credential = KeyCredentials(current: Credential.first)
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  /// Expects that a start after a kill in this very moment opens every item.
+  /// Expects that a start after a kill at this moment opens every item.
   private func expectOpenAfterKill(_ workspace: Workspace, _ credentials: KeyCredentials = KeyCredentials()) throws {
     let other = try Workspace()
     try other.restore(try workspace.files())
@@ -53,7 +53,7 @@ import Testing
     let rows = try workspace.sql(".dump item secret")
     for round in 1...3 {
       try workspace.withStore { store, _ in
-        // Twice at one go, with and without a rewrite in between.
+        // Rotates twice in one run, with and without a rewrite in between.
         for second in 0..<2 {
           let source = try store.rotateKey(at: later(Int64(round)))
           #expect(source == .file)
@@ -130,7 +130,7 @@ import Testing
     try expectOpen(workspace, KeyCredentials(current: Credential.second))
     try expectLocked(workspace, Self.credential)
     try expectLocked(workspace, KeyCredentials(previous: Credential.first))
-    // The other way round it opens, and can go on.
+    // With the two credentials exchanged the store opens too, and can rotate back.
     let back = KeyCredentials(current: Credential.first, previous: Credential.second)
     try workspace.withStore(credentials: back) { store, _ in
       let source = try store.rotateKey(at: later(3))
@@ -186,7 +186,7 @@ import Testing
   @Test func `a key file that cannot be written leaves the old key in force`() throws {
     let workspace = try filled()
     let key = try workspace.read("master.key")
-    // A folder in its place can be neither written nor removed like a file.
+    // A folder in place of the file can be neither written nor removed like a file.
     try workspace.makeFolder("master.key.next.new")
     try workspace.withStore { store, _ in
       guard case .readOnly? = refusal({ _ = try store.rotateKey(at: later(1)) }) else {
@@ -277,6 +277,6 @@ import Testing
 }
 
 extension Refusal {
-  /// Whether the state does not allow it.
+  /// Whether the refusal is a conflict with the state.
   var isConflict: Bool { if case .conflict = self { true } else { false } }
 }

@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Whatever happened is found again as it was: at the next start, after a kill, after a rewrite.
+/// Every change is found as it was stored: at the next start, after a kill, and after a rewrite.
 @Suite struct RoundTripTests {
   private static let batches = [[deviceMade]] + life
 
@@ -117,7 +117,7 @@ import Testing
   }
 }
 
-/// What does not fit what is stored is refused, whoever asks.
+/// Changes that do not match the stored rows are refused.
 @Suite struct RefusedChangeTests {
   static let impossible: [(String, [RecordedChange])] =
     [
@@ -151,7 +151,7 @@ import Testing
       ("an event with a number too high", [event(49)]), ("an event with a number again", [event(47)]),
     ]
 
-  /// The second token with what the third is for.
+  /// The second token with the provider of the third one.
   private static let otherProvider = Token(
     number: 2, app: versionedApp, provider: "provider 1", value: "x", environment: nil, topic: nil, device: uuid(3),
     isValid: true, created: start, changed: start, confirmed: start, fingerprint: "x")
@@ -170,7 +170,7 @@ import Testing
     var registry = try workspace.commit(sample(apps: 4) + life, withEvents: true)
     try #require(registry.lastEvent == 47)
     try workspace.withStore { store, content in
-      // Edits of every table come before it.
+      // Valid edits of several tables come before the impossible change.
       var ahead = registry
       let good = ahead.recorded([
         made(.device, uuid(50), .random, .renewed), .deviceUnlisted(uuid(32)), .accountSet("else"),
@@ -194,13 +194,13 @@ import Testing
 
   @Test func `a row that turned on the disk fails the commit that would replace it`() throws {
     let workspace = try Workspace(inMemory: true)
-    // Twice what SQLite keeps in memory (sqlite.org/pragma.html, "cache_size").
+    // Twice as much as SQLite keeps in memory (sqlite.org/pragma.html, "cache_size").
     let author = Text(trusted: [UInt8](repeating: UInt8(ascii: "a"), count: 2_000))
     var registry = try workspace.commit([
       (1...2_000).map { made(.installation(Text("app-\($0)")), uuid(1_000 + $0), .random, by: author) }
     ])
     try workspace.withStore { store, _ in
-      // The first rows left SQLite's memory while the others were read.
+      // SQLite evicted the first rows from its memory while it read the others.
       let value = Array("\(uuid(1_006))".utf8)
       let good = try workspace.read("identityd.db")
       let place = try #require((0..<(good.count - 36)).first { good[$0..<($0 + 36)].elementsEqual(value) })

@@ -1,13 +1,13 @@
 import IdentityCore
 
 extension Registry {
-  /// What these changes make of an empty registry.
+  /// Creates the registry that results from these changes.
   init(applying batches: [[Change]]) {
     self.init()
     for change in batches.joined() { apply(change) }
   }
 
-  /// Takes changes in, each with its event.
+  /// Records and applies changes, and returns them with their events.
   mutating func recorded(_ changes: [Change]) -> [RecordedChange] {
     changes.map { change in
       let recorded = record(change, at: Timestamp(milliseconds: start.milliseconds + lastEvent))
@@ -16,7 +16,7 @@ extension Registry {
     }
   }
 
-  /// Whether everything in this registry stands in the other just so: nothing was made up or changed.
+  /// Whether everything in this registry is also in the other one: nothing was made up or altered.
   func isPart(of other: Registry) -> Bool {
     apps.allSatisfy { other.apps[$0.key] == $0.value }
       && history.all.allSatisfy { other.history.all.contains($0) }
@@ -32,7 +32,7 @@ extension Registry {
   }
 }
 
-/// An identifier comes into force.
+/// Returns the change that brings an identifier into force.
 func made(
   _ scope: Scope, _ value: UUID, _ origin: Origin, _ cause: Cause = .firstUse, at time: Timestamp = start,
   by author: Text? = nil
@@ -41,10 +41,10 @@ func made(
     Identifier(scope: scope, value: value, created: time, origin: origin, cause: cause, author: author))
 }
 
-/// Gives the device its identifier.
+/// The change that gives the device its identifier.
 let deviceMade = made(.device, uuid(1), .machine, at: Timestamp(milliseconds: 1_700_000_000_123))
 
-/// Installs an app with this number and gives it its identifier.
+/// Returns the changes that install the app with a number and give it its identifier.
 func installed(_ number: Int) -> [Change] {
   let app = Text("unit:app-\(number).service")
   let time = Timestamp(milliseconds: 1_700_000_001_000 + Int64(number))
@@ -54,18 +54,18 @@ func installed(_ number: Int) -> [Change] {
   ]
 }
 
-/// The device in one transaction, then this many apps, each in one of its own.
+/// Returns one transaction with the device's identifier, then one for each of this number of apps.
 func sample(apps: Int) -> [[Change]] { [[deviceMade]] + (0..<apps).map(installed) }
 
-/// A version 4 UUID that tells its number.
+/// Returns a version 4 UUID, a different one for each number.
 func uuid(_ number: UInt64) -> UUID {
   UUID(high: 0x1111_1111_1111_1111, low: number &* 0x9e37_79b9_7f4a_7c15).stamped(version: 4)
 }
 
-/// A moment so many seconds after the start.
+/// Returns the time so many seconds after the start.
 func later(_ seconds: Int64) -> Timestamp { Timestamp(milliseconds: start.milliseconds + seconds * 1_000) }
 
-/// An app with everything that a manifest can say.
+/// An app whose manifest has most settings.
 let fullApp = App(
   installed: later(1),
   manifest: {
@@ -78,12 +78,12 @@ let fullApp = App(
     return manifest
   }())
 
-/// What is remembered of a machine in doubt.
+/// A machine record with a suspicion and a spent machine-id.
 let fullMachine = MachineRecord(
   fingerprint: MachineFingerprint(machine: "0a0a", hardware: "0b0b"),
   suspicion: .init(cause: .hardwareChanged, since: later(40)), spentMachine: "0c0c")
 
-/// Every kind of change but the seal; it goes on behind a device that has its identifier.
+/// Every kind of change except the seal, for a store whose device already has its identifier.
 let life = deviceLife + versionLife
 
 private let deviceLife: [[Change]] = [
@@ -101,7 +101,7 @@ private let deviceLife: [[Change]] = [
     .deviceListed(ListedDevice(value: uuid(33), name: "", added: later(6))),
   ],
   [.deviceDescribed(ListedDevice(value: uuid(32), name: "a \"tablet\"", seen: later(9), added: later(5)))],
-  // Twice in one transaction, and the list along with it.
+  // Two new identifiers in one transaction, each with its change of the device list.
   [
     made(.device, uuid(2), .random, .renewed, at: later(10), by: "uid:0"),
     .deviceReplaced(previous: uuid(1), ListedDevice(value: uuid(2), added: later(0))),
@@ -126,7 +126,7 @@ private let deviceLife: [[Change]] = [
   [.machineRecorded(fullMachine), .deviceSuspected(.device, .hardwareChanged)],
 ]
 
-/// The end of every store that a golden image is made of.
+/// Returns the changes that seal a store, as before a golden image is made of it.
 func sealing(_ registry: Registry) -> [Change] {
   registry.scopes.map { .identifierEnded($0, .init(time: later(90), cause: .sealed)) }
     + registry.items.all.sorted { $0.number < $1.number }.map { .itemDeleted($0) }

@@ -5,11 +5,12 @@ import Testing
 
 import struct Foundation.Data
 
-/// A sealed store is a golden image's: whatever starts from it is somebody else.
+/// A sealed store belongs to a golden image. Each start with it must be a first start.
 @Suite struct SealingTests {
   private static let elsewhere = MachineMarks(machineID: Array("another machine-id".utf8))
 
-  /// The files of a store that was sealed on ``machine``, everything still in its log or all written back.
+  /// Returns the files of a store that was sealed on ``machine``, with its last changes still in the
+  /// log or written back.
   private func sealed(inLog: Bool) throws -> [String: [UInt8]] {
     let workspace = try Workspace()
     try workspace.commit([[deviceMade]] + life, withEvents: true)
@@ -25,7 +26,7 @@ import struct Foundation.Data
     }
   }
 
-  /// Expects that a start makes a new store, in which nothing is left of the old one.
+  /// Expects that a start creates a new store, in which nothing of the old one is left.
   private func expectUnsealed(
     _ files: [String: [UInt8]], on machine: MachineMarks = machine, isHere: Bool = true, notices: Int = 2,
     aside: [String] = [], _ what: String
@@ -45,7 +46,7 @@ import struct Foundation.Data
       #expect(content.registry.account == nil && content.registry.items == Registry().items, "\(what)")
       #expect(content.registry.versions.all == [] && content.registry.tokens.all == [], "\(what)")
       #expect(content.registry.itemFault == nil && store.keySource == .file, "\(what)")
-      // What a cut could take from the one who asks is in the store from its beginning.
+      // The new store has the spent machine-id from its beginning, so that an interruption cannot lose it.
       let spent = isHere ? content.fingerprint.machine : nil
       #expect(content.registry.machine?.spentMachine == spent, "\(what)")
       #expect((content.registry.machine == nil) == !isHere, "\(what)")
@@ -88,7 +89,7 @@ import struct Foundation.Data
     try expectUnsealed(files, "a garbled witness")
   }
 
-  /// Where the removal of a sealed store, or the first start behind it, can be cut off, by what is left.
+  /// The points at which the removal of a sealed store, or the first start after it, can be interrupted.
   enum Cut: String, CaseIterable {
     case marked, copiesRemoved, masterKeyRemoved, oneWitness, otherWitness, noWitness, databaseRemoved, logRemoved
     case keyReplaced, halfAKey, masterKeyMade, draft, storeThere, witnessThere
@@ -110,7 +111,7 @@ import struct Foundation.Data
     }
     if [.copiesRemoved, .masterKeyRemoved, .oneWitness, .otherWitness, .noWitness].contains(cut) {
       try expectUnsealed(files, "\(cut)")
-      // Whose mark it is does not matter while the sealed store is there.
+      // While the sealed store exists, the machine that made the mark does not matter.
       try expectUnsealed(files, on: Self.elsewhere, isHere: false, "\(cut), elsewhere")
       remove("sealed-here")
       return try expectUnsealed(files, "\(cut), not marked")
@@ -136,12 +137,12 @@ import struct Foundation.Data
     default: break
     }
     guard [.storeThere, .witnessThere].contains(cut) else {
-      // What a master key without a store is for nobody knows.
+      // The purpose of a master key without a store is unknown.
       let aside = files["master.key"] == nil ? [] : ["master.key.damaged-\(later(100).milliseconds)"]
       return try expectUnsealed(files, notices: 1, aside: aside, "\(cut)")
     }
     if cut == .witnessThere { files["witness"] = made["witness"] }
-    // The new store is whole: the mark has done its work, and goes.
+    // The new store is whole, so the mark is no longer needed and is removed.
     try next.restore(files)
     let content = try next.found()
     #expect(content.condition == .writable)
@@ -179,7 +180,7 @@ import struct Foundation.Data
   }
 }
 
-/// What is computed with the store's key.
+/// Values derived from the store's key.
 @Suite struct DerivationTests {
   @Test func `an identifier stays the same with the store, and is another with anything else`() throws {
     let workspace = try Workspace()

@@ -3,15 +3,15 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Nothing that is secret stands in a file or stays in memory in the clear.
+/// No file of a store has secret data in plain text.
 @Suite struct SecrecyTests {
-  /// Texts that are nowhere else in the world.
+  /// Random texts that exist nowhere else.
   private struct Markers {
     let secret = (0..<96).map { _ in UInt8.random(in: 0...255) }
     let label = marker("label")
     let name = marker("name")
     let value = marker("value")
-    /// This one stands in the clear.
+    /// The service, which is stored in plain text.
     static let service = marker("service")
 
     static func marker(_ kind: String) -> Text {
@@ -29,7 +29,7 @@ import Testing
       return Known(item, secret)
     }
 
-    /// What must not be found: all of it, and any part that somebody would know it by.
+    /// The parts of the secret data that must not be found, also as hexadecimal digits and as Base64.
     var hidden: [(String, Data)] {
       var all: [(String, Data)] = []
       for (name, text) in [("label", label.bytes), ("name", name.bytes), ("value", value.bytes), ("secret", secret)] {
@@ -37,7 +37,7 @@ import Testing
           let part = Data(text[start..<(start + 12)])
           all.append((name, part))
           all.append(("the digits of the \(name)", Data(part.map { String(format: "%02x", $0) }.joined().utf8)))
-          // Without what depends on the bytes around it.
+          // Leaves out the digits that depend on the neighbouring bytes.
           for shift in 0..<3 {
             let text = (Data(repeating: 0, count: shift) + part).base64EncodedString().prefix { $0 != "=" }
             all.append(("the Base64 of the \(name)", Data(text.dropFirst(shift + 1).dropLast().utf8)))
@@ -72,7 +72,7 @@ import Testing
     try workspace.withStore { store, _ in
       try store.put([first.known(1, edition: 0), first.known(2, edition: 0)])
       try check("added")
-      // What is in the clear is found by this, so the search is one.
+      // The same search finds data in plain text, so the search works.
       #expect(try names(Markers.service, in: workspace) == ["identityd.db-wal"])
       try store.put([second.known(1, edition: 1)], .replaced)
       try check("replaced")

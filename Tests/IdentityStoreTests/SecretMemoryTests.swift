@@ -4,9 +4,9 @@ import IdentityStore
 import TestSupport
 import Testing
 
-/// Secrets on their way in and out, in guarded memory.
+/// The guarded memory, which seals received secrets and opens them for output.
 @Suite struct SecretMemoryTests {
-  /// Lends out the memory of a store that lives as long as the body runs.
+  /// Runs `body` with the memory of a store that lives until `body` returns.
   private func withMemory(_ body: (SecretMemory, borrowing Store) throws -> Void) throws {
     let workspace = try Workspace(inMemory: true)
     try workspace.withStore { store, _ in try body(try store.makeSecretMemory(), store) }
@@ -31,7 +31,7 @@ import Testing
 
   static let bad = [
     "Q", "QQ=", "QQ===", "=", "==", "====", "QUJD=", "QUJD==", "QUI==", "QUJDR", "QUJDR===", "QQ==QQ==", "Q=Q=", "QU=J",
-    // Bits that say nothing have to be zero.
+    // The unused bits must be zero.
     "QR==", "QR", "QUJ=", "QUJDQf==",
     "Q Q=", " QQ==", "QQ== ", "QUJD\n", "\nQUJD", "QU\r\nJD", "-_-_", "QUJ*", "QUJé", "Q\0Q=", "QUJD\0", "\u{feff}QUJD",
     "data:QUJD", "%51%51==",
@@ -40,7 +40,7 @@ import Testing
   @Test(arguments: bad) func `what is not Base64 is refused`(text: String) throws {
     try withMemory { memory, _ in
       #expect(throws: SecretFault.notBase64) { try memory.seal(text: Array(text.utf8)) }
-      // And the memory is as good as before.
+      // The memory still works afterwards.
       let secret = try memory.open(memory.seal(text: Array("QUJD".utf8)))
       #expect(secret == Array("ABC".utf8))
     }
@@ -143,7 +143,7 @@ import Testing
         var text: [UInt8] = []
         let isOpened = try other.makeSecretMemory().appendBase64(of: sealed, to: &text)
         #expect(!isOpened && text == [])
-        // A change with such a secret is not stored, and nothing else with it.
+        // A change with such a secret is not stored, and neither is the rest of its batch.
         let change = Change.itemStored(Known(1, length: 40).item, sealed, .added)
         guard case .unwritable = other.commit([deviceMade, change]) else {
           Issue.record("stored")
@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test func `more bytes than a secret can have are refused like any that were not sealed here`() async {
-    // In a process of its own: they would end this one.
+    // Runs in a separate process, because a failure would end this one.
     await #expect(processExitsWith: .success) {
       let workspace = try Workspace(inMemory: true)
       try workspace.withStore { store, _ in

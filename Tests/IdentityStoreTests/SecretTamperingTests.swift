@@ -3,10 +3,10 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Rows of secrets that were swapped, cut, edited or set back: the item is named, all others go on, and another secret
-/// in its place is as good as ever.
+/// Rows of secrets that were swapped, truncated, edited or rolled back. The damaged item is named, all others work, and
+/// a new secret can replace the damaged one.
 @Suite struct SecretTamperingTests {
-  /// An edit, the items it damages, and what a reader says of them.
+  /// An edit, the items that it damages, and whether a reader reports the damage.
   struct Edit: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let sql: String
@@ -65,7 +65,7 @@ import Testing
 
   private static let items = (1...4 as ClosedRange<Int64>).map { Known($0, length: 30) }
 
-  /// Expects that these items are damaged and nothing else is; then gives one another secret and deletes one.
+  /// Expects that exactly these items are damaged. Then gives one of them a new secret and deletes another.
   private func expectDamaged(_ numbers: [Int64], _ answer: ReaderAnswer, in workspace: Workspace, _ original: Registry)
     throws
   {
@@ -114,7 +114,7 @@ import Testing
     throws
   {
     let workspace = try Workspace()
-    // The same secret both times would have to be refused as well.
+    // Both editions have the same secret. The earlier row must be refused all the same.
     let early = Known(sampleItem(1, edition: 9, length: 30), Self.items[0].secret)
     try workspace.fill([early] + Self.items.dropFirst())
     let file = try workspace.read("identityd.db")
@@ -165,7 +165,7 @@ import Testing
     var edits = "BEGIN;"
     for (place, line) in sealed.enumerated() {
       try #require(line.utf8.count == 2 * length)
-      // In the secret of item n it is byte n.
+      // In the secret of item n, the byte at offset n - 1 is changed.
       var digits = Array(line.utf8)
       let byte = (UInt8(line.dropFirst(2 * place).prefix(2), radix: 16) ?? 0) ^ 1 << UInt8(place % 8)
       digits.replaceSubrange((2 * place)..<(2 * place + 2), with: Array(String(format: "%02X", byte).utf8))

@@ -45,7 +45,7 @@ import Testing
       return found
     }
     #expect(same == before)
-    // This one was killed, so the witness has to be told at the next start.
+    // The run before was killed, so this start must update the witness.
     let told = try workspace.withStore { _, _ in try witness() }
     #expect(told != before)
   }
@@ -89,7 +89,7 @@ import Testing
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
     try workspace.sql("PRAGMA user_version = \(version)")
-    // What a rewrite of that later version left behind is its own, too.
+    // The draft of a rewrite by that later version must be left alone too.
     try workspace.write("identityd.db.draft", Array("of a later version".utf8))
     let before = try workspace.files()
     guard case .newer(let path, let found, 1) = try workspace.failure() else {
@@ -116,7 +116,7 @@ import Testing
   @Test func `row 17: a later version that stands in the log alone is refused and left untouched`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
-    // The tool is killed, so that the log with the new version stays beside the database.
+    // The tool is killed, so that the log with the new version remains beside the database.
     let script =
       "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; PRAGMA user_version=2;\n.system kill -9 $PPID\n"
     let file = workspace.root + "/script"
@@ -132,12 +132,12 @@ import Testing
     #expect(try workspace.files() == before)
   }
 
-  /// Where a first start can be cut off, by what it has left.
+  /// The points at which a first start can be interrupted, by the files that it leaves.
   enum Cut: String, CaseIterable {
     case onlyTheKey, halfAKey, halfAMasterKey, bothKeys, emptyDraft, halfADraft, draftWithJournal, allButTheWitness
     case halfAWitness
 
-    /// Whether a master key was left for which there is no store, and which may be another store's for all that is known.
+    /// Whether a master key without a store is left. It may belong to another store.
     var leavesMasterKey: Bool { [.bothKeys, .emptyDraft, .halfADraft, .draftWithJournal].contains(self) }
   }
 

@@ -19,7 +19,7 @@ import Testing
     }
     #expect(path == workspace.state)
     #expect(holder == "pid \(ProcessInfo.processInfo.processIdentifier)")
-    // The first is not disturbed by the attempt: it still holds the folder.
+    // The attempt does not disturb the first holder, which still holds the folder.
     guard case .held = try workspace.refusal() else {
       Issue.record("the first refusal took the lock away")
       return
@@ -40,7 +40,7 @@ import Testing
 
   @Test func `a folder is free at once, although a child of a fork still has its lock open`() throws {
     let workspace = try Workspace()
-    // The second time the lock is there before.
+    // The second time, the lock file exists already.
     letGo(of: try StateDirectory.open(path: workspace.state))
     let held = try StateDirectory.open(path: workspace.state)
     let copies = try workspace.copiesOfLock()
@@ -109,11 +109,11 @@ import Testing
   }
 }
 
-/// Some faults can only be made by root.
+/// Whether this process is root, as some faults require.
 let isRoot = geteuid() == 0
 
 extension Workspace {
-  /// A second number for each open file that is the lock, as a child of a fork has one until its exec.
+  /// Duplicates every descriptor of the lock, as the child of a fork has it until its exec.
   fileprivate func copiesOfLock() throws -> [Int32] {
     try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap(Int32.init).filter { number in
       (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")) == path("lock")

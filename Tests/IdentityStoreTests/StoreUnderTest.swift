@@ -4,14 +4,14 @@ import IdentityStore
 import TestSupport
 import Testing
 
-/// The time and the identity that the stores of these tests begin with.
+/// The start time and the identity of the stores in these tests.
 let start = Timestamp(milliseconds: 1_700_000_000_000)
 let identity = UUID(high: 0x0123_4567_89ab_4cde, low: 0x8123_4567_89ab_cdef)
-/// The machine that they run on.
+/// The machine on which the stores run.
 let machine = MachineMarks(machineID: Array("a machine-id".utf8), hardware: Array("a hardware UUID".utf8))
 
 extension Workspace {
-  /// Opens the store of the state directory, lends it out, and lets go of it without closing it, as a kill would.
+  /// Opens the store of the state directory, runs `body`, and releases the store without closing it, as a kill would.
   func withStore<Result>(
     at now: Timestamp = start, options: Store.Options = .init(), identity: UUID = identity,
     machine: MachineMarks = machine, credentials: KeyCredentials = KeyCredentials(),
@@ -24,9 +24,9 @@ extension Workspace {
     return try body(&store, content)
   }
 
-  /// Opens the state directory that nobody should hold.
+  /// Opens the state directory, which nobody should hold.
   ///
-  /// A program that another test starts at this moment inherits the lock, and lets go of it a moment later at its exec.
+  /// A program that another test starts at this moment inherits the lock, until its exec closes it.
   func openState() throws(StateDirectoryFailure) -> StateDirectory {
     var left = 10_000
     while true {
@@ -41,7 +41,7 @@ extension Workspace {
 
   /// Opens the store, commits batches of changes, and closes it.
   ///
-  /// - Parameter withEvents: whether each change is told in its event.
+  /// - Parameter withEvents: whether each change is recorded with its event.
   @discardableResult
   func commit(_ batches: [[Change]], withEvents: Bool = false) throws -> Registry {
     try withStore { store, content in
@@ -56,14 +56,14 @@ extension Workspace {
     }
   }
 
-  /// What a start finds; the store is let go of at once.
+  /// Returns the result of a start, and releases the store at once.
   func found(
     at now: Timestamp = start, machine: MachineMarks = machine, credentials: KeyCredentials = KeyCredentials()
   ) throws -> StoreContent {
     try withStore(at: now, machine: machine, credentials: credentials) { _, content in content }
   }
 
-  /// Why a store cannot be opened.
+  /// Returns the failure to open the store.
   func failure() throws -> StoreFailure {
     do {
       let content = try found()
@@ -73,7 +73,7 @@ extension Workspace {
     }
   }
 
-  /// Why a state directory cannot be used.
+  /// Returns the failure to open the state directory.
   func refusal() throws -> StateDirectoryFailure {
     do {
       _ = try StateDirectory.open(path: state)
@@ -85,34 +85,34 @@ extension Workspace {
 }
 
 extension Store {
-  /// Commits, and fails the test where the store does not take it.
+  /// Commits changes. Fails the test if the store does not accept them.
   mutating func mustCommit(_ changes: [RecordedChange]) throws {
     if let condition = commit(changes) { throw Failure("not committed: \(condition)") }
   }
 
-  /// Commits changes that nobody is told of, and fails the test where the store does not take it.
+  /// Commits changes without events. Fails the test if the store does not accept them.
   mutating func mustCommit(_ changes: [Change]) throws {
     if let condition = commit(changes) { throw Failure("not committed: \(condition)") }
   }
 
-  /// Commits changes that nobody is told of.
+  /// Commits changes without events.
   mutating func commit(_ changes: [Change]) -> StoreCondition? {
     commit(changes.map { RecordedChange($0, event: nil) })
   }
 
-  /// Closes, and fails the test where that does not go without a complaint.
+  /// Closes the store. Fails the test if the store reports a complaint.
   mutating func mustClose() throws {
     if let complaint = close() { throw Failure("not closed: \(complaint)") }
   }
 }
 
-/// The files of a store in order, the lock among them.
+/// The names of a store's files in order, with the lock.
 let storeNames = [
   "identityd.db", "identityd.db-wal", "lock", "master.key", "store.key", "witness", "witness.latest",
 ]
 
 extension Registry {
-  /// Whether nothing is in it, and it says why no item can be used.
+  /// Whether the registry is empty and unproven as a whole. Ignores the reason why items cannot be used.
   var isNothing: Bool {
     var registry = self
     registry.itemFault = nil
@@ -122,14 +122,14 @@ extension Registry {
 }
 
 extension StoreCondition {
-  /// Why it is damaged; nil when it is not.
+  /// The reason for the damage. Nil if the store is not damaged.
   var damage: String? {
     if case .damaged(let reason) = self { reason } else { nil }
   }
 }
 
 extension StoreContent {
-  /// Where a damaged file was set aside, without the folder.
+  /// The names of the files that were set aside, without the folder.
   var asideNames: [String] {
     notices.compactMap { notice in
       guard case .setAside(let path) = notice else { return nil }
@@ -137,7 +137,7 @@ extension StoreContent {
     }
   }
 
-  /// Why the witness was made anew; nil when it was not.
+  /// The reason why the witness was renewed. Nil if it was not renewed.
   var witnessRenewal: String? {
     for case .witnessRenewed(let reason) in notices { return reason }
     return nil

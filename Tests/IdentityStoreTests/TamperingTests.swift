@@ -2,16 +2,17 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-/// Rows edited with SQLite's own tool, as somebody with a root shell and good intentions might.
+/// Rows edited with sqlite3, as root might do with good intentions.
 @Suite struct TamperingTests {
-  /// An edit, what the report of it has to say, and what vanishes with it.
+  /// An edit, the expected text of the fault, and the data that is not served afterwards.
   struct Edit: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let sql: String
     let named: String
     let lost: Lost
 
-    /// Doubt: the rows prove one by one and not together, so one may be of an earlier time.
+    /// The lost data. With `doubt` each row is authentic but all of them together are not, so one may be
+    /// of an earlier time.
     enum Lost: Equatable, Sendable { case device, app, installation, account, listed, nothing, doubt(Records) }
 
     init(_ testDescription: String, _ sql: String, named: String, lost: Lost) {
@@ -134,7 +135,7 @@ import Testing
         #expect(found.isPart(of: original))
         #expect(content.events == events.suffix(content.events.count), "they are without a gap up to the last")
         #expect(store.commit(installed(50)) == content.condition)
-        // The events up to a gap are left out, and none of the others is in doubt.
+        // An event that is not authentic hides the events before it, and puts nothing else in doubt.
         #expect(found.unproven.isEmpty == reason.contains("a row of event"))
         var inDoubt: Records = []
         if case .doubt(let kinds) = edit.lost {
@@ -175,7 +176,7 @@ import Testing
         }
       if !isRequired, type == "TEXT", name != "id" { values.append("NULL") }
       var edits = 0
-      // A check refuses another key of these two tables.
+      // A CHECK constraint refuses any other value of this key.
       for value in values where name != "only" {
         try workspace.restore(files)
         let edit = """
@@ -183,7 +184,7 @@ import Testing
           WHERE \(name) IS NOT \(value))
           """
         let key = ["app": "id", "identifier": "n", "device": "n", "event": "sequence"][table] ?? "only"
-        // What the schema refuses cannot happen; what is there already is no change.
+        // The schema refuses some edits, and others change nothing.
         _ = try workspace.run(
           "sqlite3", "-bail", workspace.path("identityd.db"), edit.replacing("rowid_or_key", with: key))
         if try workspace.files()["identityd.db"] == files["identityd.db"] { continue }
@@ -198,7 +199,7 @@ import Testing
     }
   }
 
-  /// Rows of an earlier time, each with the proof it had then.
+  /// Rows of an earlier time, each with its proof from that time.
   static let earlier: [(String, String, Records)] = [
     ("an identifier before it ended", "identifier WHERE n = 7", .identifiers),
     ("an account before it changed", "setting", .settings),
@@ -211,7 +212,7 @@ import Testing
     throws
   {
     let workspace = try Workspace()
-    // Everything up to the list of devices.
+    // All changes up to and including the list of devices.
     try workspace.commit(Array((sample(apps: 4) + life)[..<10]), withEvents: true)
     try workspace.commit([[.accountSet("somebody else")]])
     let early = try workspace.read("identityd.db")

@@ -1,21 +1,21 @@
 import IdentityCore
 import IdentityStore
 
-/// The app whose versions and tokens these are.
+/// The app of these versions and tokens.
 let versionedApp: Text = "com.example.full"
 
-/// What the system and an app ran, one after the other.
+/// The releases of the system and of an app, in order.
 let debian = Release(distribution: "debian", version: "12")
 let ubuntu = Release(distribution: "ubuntu", version: "24.04", build: "LTS")
 let firstRelease = Release(version: "1.0", build: "é \"quoted\"")
 let secondRelease = Release(version: "2.0")
 
-/// A release of the history that was reported twice, so many seconds after the start.
+/// Returns a release of the history, first reported `number` and last reported `last` seconds after the start.
 func release(_ number: Int64, _ release: Release, last: Int64? = nil) -> InstalledRelease {
   InstalledRelease(number: number, release: release, installed: later(number), last: later(last ?? number))
 }
 
-/// What a session of that number reported.
+/// Returns the report of the session with this number.
 func report(
   _ number: Int64, _ release: Release, _ state: VersionState = .installed, after previous: Release? = nil
 ) -> VersionReport {
@@ -23,7 +23,7 @@ func report(
     number: number, session: uuid(2_000 + UInt64(number)), release: release, state: state, previous: previous)
 }
 
-/// A token with everything that can be said of one where its number is odd, and with as little as possible where not.
+/// Returns a token. With an odd number it has all attributes, with an even number only the required ones.
 func token(
   _ number: Int64, of app: Text = versionedApp, edition: Int64 = 0, device: UUID = uuid(3), isValid: Bool = true
 ) -> Token {
@@ -36,7 +36,7 @@ func token(
     fingerprint: Token.fingerprint(of: value))
 }
 
-/// Every kind of change of versions and push tokens; of each table the row with the highest number stays.
+/// Every kind of change of versions and push tokens. In each table the row with the highest number remains.
 let versionLife: [[Change]] = [
   [.version(.installed(.system, release(1, debian))), .version(.reported(.system, report(1, debian)))],
   [
@@ -50,7 +50,7 @@ let versionLife: [[Change]] = [
     .version(.claimed(.app(versionedApp), VersionClaim(number: 2, version: "2.0", name: "é"))),
     .version(.claimed(.app("user:7"), VersionClaim(number: 3, version: "1", name: "é"))),
   ],
-  // A release comes again, and what its session was told before is forgotten.
+  // A release is reported again, and an earlier report of it is forgotten.
   [
     .version(.reinstalled(.app(versionedApp), release(2, firstRelease, last: 60))),
     .version(.reported(.app(versionedApp), report(4, firstRelease, .downgraded, after: secondRelease))),
@@ -82,13 +82,13 @@ let versionLife: [[Change]] = [
 ]
 
 extension VersionHistory {
-  /// Whether everything in this history stands in the other just so.
+  /// Whether everything in this history is also in the other one.
   func isPart(of other: VersionHistory) -> Bool {
     subject == other.subject && releases.allSatisfy { other.releases.contains($0) }
       && reports.allSatisfy { other.reports.contains($0) } && claims.allSatisfy { other.claims.contains($0) }
   }
 
-  /// Nothing is known any more.
+  /// The changes that forget this history.
   var forgotten: [Change] {
     reports.map { .version(.reportForgotten(subject, $0)) } + releases.map { .version(.releaseForgotten(subject, $0)) }
       + claims.map { .version(.claimForgotten(subject, $0)) }

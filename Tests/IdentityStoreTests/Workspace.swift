@@ -3,14 +3,14 @@ import IdentityCore
 import IdentityStore
 import TestSupport
 
-/// A folder of its own for one test, removed with this object.
+/// A folder for one test, removed with this object.
 final class Workspace {
-  /// Closed to all others, as what is in it has to be.
+  /// The path of the folder. Only its owner has access, as its contents require.
   let root: String
-  /// The state directory; a store makes it.
+  /// The path of the state directory, which a store creates.
   var state: String { root + "/state" }
 
-  /// Makes the folder, on the disk or, for tests that open a store thousands of times, in memory.
+  /// Creates the folder, on disk or, for tests that open a store thousands of times, in memory.
   init(inMemory: Bool = false) throws {
     let shared = "/dev/shm"
     let hasMemory = FileManager.default.isWritableFile(atPath: shared)
@@ -25,14 +25,14 @@ final class Workspace {
   /// The path of a file in the state directory.
   func path(_ name: String) -> String { "\(state)/\(name)" }
 
-  /// Whether anything has that name in the state directory.
+  /// Whether the state directory has an entry with this name.
   func exists(_ name: String) -> Bool {
     (try? FileManager.default.attributesOfItem(atPath: path(name))) != nil
   }
 
   func read(_ name: String) throws -> [UInt8] { try Array(Data(contentsOf: URL(filePath: path(name)))) }
 
-  /// Writes a file, mode 0600, in place of what has its name.
+  /// Writes a file with mode 0600, and replaces an existing entry.
   func write(_ name: String, _ bytes: [UInt8]) throws {
     try removeIfThere(name)
     let made = FileManager.default.createFile(
@@ -49,19 +49,19 @@ final class Workspace {
     try FileManager.default.moveItem(atPath: path(name), toPath: path(new))
   }
 
-  /// The permission bits of a file; "" is the state directory itself.
+  /// Returns the permission bits of a file. An empty name means the state directory.
   func mode(_ name: String) throws -> Int {
     let attributes = try FileManager.default.attributesOfItem(atPath: name.isEmpty ? state : path(name))
     guard let mode = attributes[.posixPermissions] as? Int else { throw Failure("no mode of \(name)") }
     return mode
   }
 
-  /// The names in the state directory, sorted.
+  /// Returns the sorted names in the state directory.
   func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: state).sorted() }
 
-  /// Every file but the lock, which says who holds the folder and not what is in it.
+  /// Returns all regular files except the lock, which has no content of the store.
   ///
-  /// - Parameter others: are left out, too, as is whatever cannot be read like a file.
+  /// - Parameter others: the names of other files to leave out.
   func files(apartFrom others: [String] = []) throws -> [String: [UInt8]] {
     var files: [String: [UInt8]] = [:]
     for name in try names() where name != "lock" && !others.contains(name) {
@@ -71,18 +71,18 @@ final class Workspace {
     return files
   }
 
-  /// Puts the state directory into the state that ``files()`` told of.
+  /// Replaces the content of the state directory with the files of ``files(apartFrom:)``.
   func restore(_ files: [String: [UInt8]]) throws {
     if FileManager.default.fileExists(atPath: state) { try FileManager.default.removeItem(atPath: state) }
     try makeState()
     for (name, bytes) in files { try write(name, bytes) }
   }
 
-  /// Makes the state directory without a store.
+  /// Creates the state directory without a store.
   func makeState(mode: Int = 0o700) throws {
     try FileManager.default.createDirectory(
       atPath: state, withIntermediateDirectories: false, attributes: [.posixPermissions: mode])
-    // The attribute is subject to the umask.
+    // The umask applies to the attribute of a new folder.
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: state)
   }
 
@@ -90,16 +90,16 @@ final class Workspace {
     try FileManager.default.createDirectory(atPath: path(name), withIntermediateDirectories: false)
   }
 
-  /// Takes all the room on the disk, or all but some, with a file of this name.
+  /// Fills the disk with a file of this name, except for some spare bytes.
   func fillDisk(_ name: String, sparing spare: Int = 0) throws {
     let room = try FileManager.default.attributesOfFileSystem(forPath: state)[.systemFreeSize] as? Int
     guard let room, room >= spare else { throw Failure("no room for \(name)") }
     try write(name, [UInt8](repeating: 0x2e, count: room - spare))
   }
 
-  /// Runs SQL on the database with the command-line tool of SQLite, as somebody with a root shell would.
+  /// Runs SQL on the database with sqlite3, as root could.
   ///
-  /// - Parameter ofCopy: on a copy of the database and its log, which works while a store has it open.
+  /// - Parameter ofCopy: whether to use a copy of the database and its log, which works while a store has them open.
   @discardableResult
   func sql(_ statements: String, file: String = "identityd.db", ofCopy: Bool = false) throws -> String {
     var place = path(file)
@@ -117,9 +117,9 @@ final class Workspace {
 }
 
 extension Workspace {
-  /// Runs a program to its end; its output and its errors come together.
+  /// Runs a program to its end, and returns its standard output and standard error together.
   ///
-  /// Foundation's own way has crashed in a process that opens and closes files on other threads all the time.
+  /// Foundation's `Process` has crashed in a process that opens and closes files on other threads all the time.
   func run(_ command: String...) throws -> (status: Int32, output: String) {
     let output = "\(root)/output-\(Foundation.UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: output) }
@@ -137,12 +137,12 @@ extension Workspace {
     var status: Int32 = 0
     while unsafe waitpid(process, &status, 0) == -1, errno == EINTR {}
     let text = try Data(contentsOf: URL(filePath: output))
-    // The low seven bits are the signal that ended it, the next eight its exit status.
+    // The low seven bits are the signal that ended the program, the next eight its exit status.
     return (status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f, String(decoding: text, as: UTF8.self))
   }
 }
 
-/// Writes one byte of a file that somebody has open.
+/// Overwrites one byte of a file that may be open elsewhere.
 func overwrite(_ path: String, at place: Int, with byte: UInt8) throws {
   let file = try FileHandle(forWritingTo: URL(filePath: path))
   try file.seek(toOffset: UInt64(place))

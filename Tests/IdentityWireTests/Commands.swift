@@ -4,7 +4,7 @@ import IdentityWire
 let root = Peer(userID: 0, groupID: 0, processID: 1, isAdmin: true)
 let alice = Peer(userID: 1_000, groupID: 1_000, processID: 2, isAdmin: false)
 
-/// The command that a request line is, by an admin where nobody is named.
+/// Parses a request line, by default of an admin.
 func command(_ line: String, by peer: Peer = root, secrets: TestIntake = TestIntake()) throws(Refusal) -> Command {
   var parser = WordParser()
   let bytes = Array(line.utf8)
@@ -12,7 +12,7 @@ func command(_ line: String, by peer: Peer = root, secrets: TestIntake = TestInt
   return try VerbTable().command(parser, in: bytes.span, by: peer, secrets: secrets)
 }
 
-/// Why a request line is refused; nil where it is a command.
+/// Returns the refusal of a request line. Nil if the line is a command.
 func refused(_ line: String, by peer: Peer = root, secrets: TestIntake = TestIntake()) -> Refusal? {
   do throws(Refusal) {
     _ = try command(line, by: peer, secrets: secrets)

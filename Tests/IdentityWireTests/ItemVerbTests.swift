@@ -4,7 +4,7 @@ import Testing
 
 private let mail = ItemName(service: "mail", account: "alice", group: nil)
 private let named = "service=mail account=alice"
-/// `hunter2`, and what it is in Base64.
+/// The secret `hunter2`, and the attribute with its Base64.
 private let secret = sealed("hunter2")
 private let data = "data=aHVudGVyMg=="
 

@@ -9,7 +9,7 @@ import Testing
     for metric in Metric.all {
       #expect(metric.name.allSatisfy { $0 == "-" || ("a"..."z").contains($0) }, "\(metric.name)")
       if let unit = metric.unit { #expect(metric.name.hasSuffix("-\(unit.rawValue)"), "\(metric.name)") }
-      // A label of these names could not be told from what a histogram has besides.
+      // A label with such a name could be confused with the other attributes of a histogram.
       #expect(!metric.labels.contains { $0 == "sum" || $0.hasPrefix("le") }, "\(metric.name)")
       #expect(metric.summary.hasSuffix("."), "\(metric.name)")
     }

@@ -4,14 +4,14 @@ import Testing
 
 private let named = "service=s account=a"
 
-/// What takes a secret: a line without it, and the name of its attribute.
+/// The requests that take a secret: the line without the secret, and the name of its attribute.
 private let takers = [
   ("item add \(named)", "data"), ("item put \(named)", "data"), ("item update \(named)", "data"), ("backup", "key"),
   ("restore begin", "key"),
 ]
 
 @Suite struct SecretTests {
-  /// The Base64 that the intake gets for a value as it stands in the line.
+  /// Returns the Base64 that the intake receives for a value, written as in the line.
   private func taken(_ value: String, room: Int = Bound.lineLength) -> [String] {
     let intake = TestIntake(room: room)
     _ = try? command("item add \(named) data=\(value)", secrets: intake)
@@ -46,7 +46,7 @@ private let takers = [
 
   @Test(arguments: takers)
   func `a secret may be so long and no longer`(line: String, name: String) {
-    // 32,768 bytes, and one more.
+    // Base64 of 32,768 bytes, then of one byte more.
     let longest = String(repeating: "AAAA", count: 10_922) + "AAA="
     #expect(refused("\(line) \(name)=\(longest)") == nil)
     #expect(refused("\(line) \(name)=\(longest.dropLast())A") == .limit("a secret is at most 32768 bytes"))
@@ -89,12 +89,12 @@ private let takers = [
     let escaped = secret.replacing("/", with: "\\/")
     for value in [secret, "\"\(secret)\"", "\"\(escaped)\"", "\"\(secret)\\n\""] {
       for request in [
-        // It stands without its name, or behind another one.
+        // The secret without its name, or behind another name.
         "\(line) \(value)", "\(line) \(name) \(value)", "\(line) \(name) = \(value)", "\(line) \(name):\(value)",
         "\(line) \(name)= \(value)", "\(line) \(name)\(value)", "\(line) =\(value)", "\(line) \(name)=AAAA \(value)",
         "\(line) dta=\(value)", "\(line) \(name)x=\(value)", "\(line) attr=\(value)", "\(line) attr.=\(value)",
         "\(line) \(value)=x", "\(line) x\(value)=", "\(line) 1=\(value)",
-        // Something else is wrong.
+        // Another fault in the request.
         "\(line) \(name)=\(value) \(name)=\(value)", "\(line) \(name)=\(value) \(name.uppercased())=AAAA",
         "\(line) \(name)=\(value) frob", "\(line) \(name)=\(value) frob=1", "\(line) \(name)=\(value) group=*",
         "\(line) \(name)=\(value) lifetime=x", "\(line) \(name)=\(value) \(String(repeating: "x ", count: 300))",
@@ -109,7 +109,7 @@ private let takers = [
           var bytes: [UInt8] = []
           refusal.append(to: &bytes)
           let text = String(decoding: bytes, as: UTF8.self).lowercased()
-          // Also where only a part of it would be repeated.
+          // Not even a part of the secret may be repeated.
           for part in ["c2vj", "secret", secret.lowercased()] { #expect(!text.contains(part), "\(request): \(text)") }
         }
       }

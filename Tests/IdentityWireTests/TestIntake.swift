@@ -1,14 +1,14 @@
 import Foundation
 import IdentityCore
 
-/// Takes secrets in as the store does, but hides nothing: what it "seals" is the secret turned round.
+/// Accepts secrets as the store does, but hides nothing: a "sealed" secret is the reversed secret.
 final class TestIntake: SecretIntake {
-  /// The Base64 that came, one text a secret.
+  /// The received Base64 texts, one for each secret.
   private(set) var texts: [String] = []
-  /// How much of a text it takes.
+  /// The number of bytes that the intake accepts for a text.
   private let room: Int
 
-  /// Makes an intake that takes as much as the store's, or less.
+  /// Creates an intake that accepts as much as the store's, or less.
   init(room: Int = Bound.lineLength) { self.room = room }
 
   func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
@@ -22,7 +22,7 @@ final class TestIntake: SecretIntake {
   }
 }
 
-/// A secret as the test's intake seals it.
+/// Returns a secret as ``TestIntake`` seals it.
 func sealed(_ secret: String) -> SealedSecret {
   SealedSecret(bytes: secret.utf8.reversed(), length: secret.utf8.count)
 }

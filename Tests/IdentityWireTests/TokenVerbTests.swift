@@ -19,7 +19,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
         put("T", environment: "E", topic: "a b", app: "org.a")
       ),
       ("token put fcm t environment=\"\" topic=\"\"", put("t")),
-      // What a token may look like is its provider's concern.
+      // Only the provider knows which tokens are valid.
       ("token put fcm \"a=b\"", put("a=b")), ("token put fcm a:b=c/+==", put("a:b=c/+==")),
       ("token put fcm \"two words\\n\"", put("two words\n")), ("token put fcm \"\\u00e9\"", put("é")),
       ("token put fcm 日本語🔑", put("日本語🔑")), ("token put fcm *", put("*")),
@@ -53,7 +53,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
     #expect(refusal.text.hasSuffix(": TOKEN is empty"))
   }
 
-  // The escapes count as what they stand for.
+  // An escape counts as the character that it stands for.
   @Test func `the longest token can be written in escapes`() throws {
     let escapes = String(repeating: "\\u0001", count: 4_096)
     #expect(
@@ -86,7 +86,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
     #expect("\(refusal.code.rawValue) \(refusal.text)" == expected)
   }
 
-  /// Wherever in a request the token may have got, by a client's mistake.
+  /// Requests with the token in places where a client may put it by mistake.
   private static let mistakes: [String] = {
     let long = String(repeating: secret, count: 9)
     var lines: [String] = []
@@ -102,7 +102,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
         "get fcm \(token)", "delete fcm \(token)", "putt fcm \(token)", "\(token) fcm", "get fcm token=\(token)",
       ]
     }
-    // Only what is too long for its place is wrong in these.
+    // The only fault of these requests is the length of a value.
     for verb in ["put", "invalidate"] { lines += ["\(verb) \(long) fcm", "\(verb) \(long) \(long)"] }
     lines += ["put fcm t environment=\(long)", "put fcm t topic=\(long)", "get \(long)", "delete \(long)"]
     lines.append("put fcm \(String(repeating: secret, count: 200))")
@@ -115,7 +115,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
     refusal.append(to: &bytes)
     let text = String(decoding: bytes, as: UTF8.self)
     for length in [8, 16] { #expect(!text.contains(secret.prefix(length))) }
-    // Nor does its name, where it was taken for an attribute.
+    // The name must not be repeated either, if the token was parsed as an attribute.
     #expect(!text.contains(secret.filter(\.isLetter).prefix(8)))
     #expect(text.utf8.count < 200)
   }

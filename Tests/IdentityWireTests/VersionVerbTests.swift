@@ -10,7 +10,7 @@ import Testing
         "VERSION Report \"1.2 beta\" BUILD=\"a b\" app=org.a",
         .report(Release(version: "1.2 beta", build: "a b"), app: "org.a")
       ),
-      // An empty build is none.
+      // An empty build means no build.
       ("version report 1 build=\"\"", .report(Release(version: "1"), app: nil)),
       ("version report \"a=b\"", .report(Release(version: "a=b"), app: nil)),
       ("version report é build=é", .report(Release(version: "é", build: "é"), app: nil)),

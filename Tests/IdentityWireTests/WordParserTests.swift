@@ -2,7 +2,9 @@ import IdentityCore
 import IdentityWire
 import Testing
 
-/// The words of a line as `value` or `name=value`, or the fault.
+/// Returns the words of a line as `value` or `name=value`.
+///
+/// - Throws: the fault of the line.
 private func words(_ line: [UInt8]) throws(SyntaxFault) -> [String] {
   var parser = WordParser()
   try parser.parse(line.span)

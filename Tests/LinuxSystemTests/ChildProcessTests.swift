@@ -22,7 +22,7 @@ import Testing
     #expect(try run(["/usr/bin/env"]).output == Array("PATH=/usr/sbin:/usr/bin:/sbin:/bin\nLC_ALL=C.UTF-8\n".utf8))
     #expect(try run(["/bin/cat"]).output == [])
     let open = String(decoding: try run(["/bin/ls", "/proc/self/fd"]).output, as: UTF8.self)
-    // The fourth is the one that ls itself reads the folder by.
+    // ls itself reads the folder by descriptor 3.
     #expect(open == "0\n1\n2\n3\n")
   }
 

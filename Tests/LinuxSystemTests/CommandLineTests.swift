@@ -9,7 +9,7 @@ private let known = [
   CommandLine.Option("verbose", "Say more."),
 ]
 
-// getopt_long(3) keeps its place in variables of the whole process.
+// getopt_long(3) keeps its state in variables of the whole process.
 @Suite(.serialized) struct CommandLineTests {
   static let good: [([String], [String: String], [String])] = [
     ([], [:], []),

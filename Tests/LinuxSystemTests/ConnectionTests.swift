@@ -118,11 +118,11 @@ import Testing
 }
 
 extension Descriptor {
-  /// Sends one byte, and a copy of a descriptor along with it (SCM_RIGHTS, unix(7)).
+  /// Sends one byte together with a copy of a descriptor (SCM_RIGHTS, unix(7)).
   fileprivate func sendAlong(_ descriptor: Int32) throws -> Int {
     let number = number
     var byte: UInt8 = 1
-    // One header and one number, as CMSG_LEN() and CMSG_SPACE() have it.
+    // One header and one number, with sizes as from CMSG_LEN() and CMSG_SPACE().
     var control = [UInt64](repeating: 0, count: 3)
     return try unsafe withUnsafeMutablePointer(to: &byte) { byte in
       try unsafe control.withUnsafeMutableBytes { control in

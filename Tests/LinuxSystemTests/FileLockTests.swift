@@ -9,7 +9,7 @@ import Testing
 
   private struct Held: Error {}
 
-  /// Takes the lock of the file, which is opened anew.
+  /// Opens the file anew and takes its lock.
   private func lock() throws -> FileLock {
     let folder = try Folder(path: temporary.path)
     let file = try folder.open("lock", flags: O_RDWR | O_CREAT, mode: 0o600)
@@ -32,7 +32,7 @@ import Testing
 
   @Test func `row 20d: the lock lasts although the file is opened and closed elsewhere in the process`() throws {
     let first = try lock()
-    // This would free a lock of the process (fcntl(2), "advisory record locking").
+    // This would release a lock of the process (fcntl(2), "advisory record locking").
     drop(try Folder(path: temporary.path).open("lock", flags: O_RDWR))
     #expect(try isFree() == false)
     free(first)

@@ -48,7 +48,7 @@ import Testing
     let replacement = try FileReplacement(of: folder["theirs/file"])
     let draft = try replacement.begin()
     try draft.writeAll(Array("after".utf8))
-    // The owner of the folder has it lead elsewhere, and has the file lead there, too.
+    // The owner of the folder replaces first the file and then the folder with links to others.
     try folder.link("theirs/file", to: "../root/file")
     #expect(unsafe rename(folder["theirs"], folder["moved"]) == 0)
     try folder.link("theirs", to: "root")

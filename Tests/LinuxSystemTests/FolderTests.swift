@@ -13,7 +13,7 @@ import Testing
     #expect(try temporary.mode("file") == 0o600)
     try folder.replace("file", with: Array("another".utf8), mode: 0o700)
     #expect(try temporary.text("file") == "another")
-    // Nothing for anybody else: the tests of sockets, which run at the same time, set the umask.
+    // The mode grants nothing to others, because the tests of sockets, which run at the same time, set the umask.
     #expect(try temporary.mode("file") == 0o700)
     #expect(try temporary.names() == ["file"])
   }
@@ -149,8 +149,10 @@ import Testing
   }
 }
 
-/// Asks until the answer is yes. A program that another test starts at this moment inherits every descriptor, and lets go
-/// of it a moment later at its exec: until then a socket answers.
+/// Repeats a question until the answer is true.
+///
+/// A program that another test starts at this moment inherits every descriptor until its exec. Until
+/// then a socket answers.
 func eventually(_ question: () throws -> Bool) rethrows -> Bool {
   for _ in 0..<10_000 {
     if try question() { return true }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct MemoryFileTests {
   private let some: [UInt8] = [1, 2, 3, 4, 5]
 
-  /// A second owner of the same file.
+  /// Returns a second descriptor of the same file.
   private func copy(of file: borrowing MemoryFile) throws -> Descriptor {
     let number = file.descriptor.number
     return Descriptor(adopting: try system("fcntl") { fcntl(number, F_DUPFD_CLOEXEC, 3) })
@@ -119,7 +119,7 @@ import Testing
     #expect(try other.readWhole(limit: 5) == some)
   }
 
-  // F_SEAL_SEAL, SHRINK, GROW, WRITE (fcntl(2)).
+  // F_SEAL_SEAL is 1, F_SEAL_SHRINK 2, F_SEAL_GROW 4, F_SEAL_WRITE 8 (fcntl(2)).
   @Test(arguments: [[1, 2, 4], [1, 2, 8], [1, 4, 8], [2, 4, 8]])
   func `a file that lacks one of the seals is not sealed`(seals: [Int32]) throws {
     let file = try MemoryFile(named: "test")
@@ -135,7 +135,7 @@ import Testing
     #expect(try refusal(file) { try $0.seal() } == EPERM)
   }
 
-  // With each a number so high that nothing else in this process gets it.
+  // Each case has a descriptor number so high that nothing else in this process gets it.
   @Test(arguments: [("pipe", 940), ("socket", 950), ("folder", 960), ("file", 970)])
   func `only a memory file is adopted, and what is none is closed`(what: String, least: Int32) throws {
     let temporary = try TemporaryFolder()
@@ -284,7 +284,7 @@ import Testing
   }
 }
 
-/// Words that two threads know.
+/// Words that two threads share.
 private final class Both: Sendable {
   let words: SharedWords
   init(_ words: consuming SharedWords) { self.words = words }

@@ -32,7 +32,7 @@ import Testing
     let process = try PeerCredentials.processDescriptor(of: pair.reader, number: ProcessGuard.processID)
     #expect(try PeerCredentials.isAlive(process.number))
     #expect(fcntl(process.number, F_GETFD) == FD_CLOEXEC)
-    // What kernels before 6.5 have.
+    // The method for kernels before 6.5.
     let same = try PeerCredentials.processDescriptor(number: ProcessGuard.processID)
     #expect(try PeerCredentials.isAlive(same.number))
     #expect(fcntl(same.number, F_GETFD) == FD_CLOEXEC)
@@ -48,7 +48,7 @@ import Testing
   @Test func `row 35: a peer that has ended is seen to have ended, and its number is still told`() throws {
     let temporary = try TemporaryFolder()
     let listener = try UnixSocket.listen(at: temporary["socket"], mode: 0o700, backlog: 5)
-    // Connects, says so, and stays until its input ends.
+    // Connects, reports the connection, and stays until its input ends.
     let script = """
       use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, sockaddr_un($ARGV[0])) or die $!;
       $| = 1; print "connected\\n"; <STDIN>;

@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite struct ProcessFactsTests {
-  /// Ticks since boot, by the kernel's other word for it (proc(5), /proc/uptime, in hundredths of a second).
+  /// Returns the ticks since boot, from another source of the kernel: /proc/uptime, in hundredths of
+  /// a second (proc(5)).
   private func ticksSinceBoot() throws -> UInt64 {
     let text = try String(contentsOfFile: "/proc/uptime", encoding: .utf8)
     let seconds = try #require(Double(text.split(separator: " ")[0]))
@@ -24,7 +25,7 @@ import Testing
     return process
   }
 
-  /// Not SIGTERM: a child inherits which signals the thread that started it has blocked.
+  /// Kills a process. SIGTERM might be blocked, because a child inherits the signal mask of the thread that started it.
   private func end(_ process: Process) {
     kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
@@ -38,11 +39,11 @@ import Testing
     let after = try ticksSinceBoot()
     let number = process.processIdentifier
     defer { end(process) }
-    // The kernel lets who started it go on just before it gives the process its name.
+    // The kernel lets the parent continue just before it gives the process its name.
     #expect(
       try eventually { try String(contentsOfFile: "/proc/\(number)/comm", encoding: .utf8) == "\(name.prefix(15))\n" })
     let time = try #require(try ProcessFacts.startTime(of: number))
-    // Both are cut off to a hundredth of a second.
+    // Both times are truncated to a hundredth of a second.
     #expect(time + 1 >= before && time <= after + 1, "\(before) \(time) \(after)")
     #expect(try ProcessFacts.startTime(of: number) == time)
   }

@@ -19,7 +19,7 @@ import Testing
     var bytes = [UInt8](repeating: 0, count: count)
     try Entropy.fill(&bytes)
     #expect(bytes.count == count)
-    // 16 random bytes are all zero once in 2^128 times.
+    // 16 random bytes are all zero with a probability of 1 in 2^128.
     for start in stride(from: 0, to: count - 15, by: 16) { #expect(bytes[start..<(start + 16)].contains { $0 != 0 }) }
   }
 
@@ -56,7 +56,7 @@ import Testing
         $0.split(separator: ":", omittingEmptySubsequences: false)
       }.filter { $0.count > 3 && !$0[0].hasPrefix("+") && !$0[0].hasPrefix("-") }
     }
-    // Of two accounts with one name the first is the one that is found.
+    // Of two accounts with one name, the first is found.
     var (users, groups): (Set<Substring>, Set<Substring>) = ([], [])
     for user in try lines("/etc/passwd") where users.insert(user[0]).inserted {
       #expect(try Accounts.userID(named: String(user[0])) == UInt32(user[2]), "\(user[0])")
@@ -85,7 +85,7 @@ import Testing
     let before = Int64(time(nil))
     let now = Clock.realtimeMilliseconds
     let after = Int64(time(nil))
-    // time(2) may lag a tick behind.
+    // time(2) may lag behind by one tick.
     #expect(now / 1_000 >= before && now / 1_000 <= after + 1)
   }
 }

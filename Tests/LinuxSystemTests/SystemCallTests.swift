@@ -140,15 +140,15 @@ import Testing
   }
 }
 
-/// Lets go of a descriptor.
+/// Consumes a descriptor, which closes it.
 func drop(_ descriptor: consuming Descriptor) {}
 
-/// Two ends of one thing, which no tuple can hold.
+/// Two connected descriptors, which no tuple can hold.
 struct Pair: ~Copyable {
   let reader: Descriptor
   let writer: Descriptor
 
-  /// What is written to the second is read from the first.
+  /// Creates a pipe, which `reader` reads and `writer` writes.
   static func pipe(flags: Int32 = 0) throws -> Pair {
     var ends: [Int32] = [0, 0]
     try system("pipe") { unsafe Glibc.pipe(&ends) }
@@ -160,7 +160,7 @@ struct Pair: ~Copyable {
     return pair
   }
 
-  /// Two sockets connected with each other.
+  /// Creates two sockets that are connected with each other.
   static func sockets() throws -> Pair {
     var ends: [Int32] = [0, 0]
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)

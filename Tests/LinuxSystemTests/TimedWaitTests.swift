@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct TimedWaitTests {
-  /// A moment that many milliseconds from now.
+  /// Returns the time so many milliseconds from now.
   private func moment(in milliseconds: UInt64) -> UInt64 { Clock.monotonicMicroseconds + milliseconds * 1_000 }
 
   @Test func `what is there to read ends the wait at once, whatever the time`() throws {
@@ -65,7 +65,7 @@ import Testing
     let listener = try UnixSocket.listen(at: path, mode: 0o777, backlog: 0)
     guard let first = try UnixSocket.connectAtOnce(to: path) else { throw Failure("there was room") }
     #expect(fcntl(first.number, F_GETFL) & O_NONBLOCK != 0)
-    // A backlog of 0 has room for one.
+    // A backlog of 0 has room for one connection.
     let second = try UnixSocket.connectAtOnce(to: path)
     #expect(second == nil ? true : false)
     #expect(listener.number >= 0)

@@ -3,8 +3,8 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-// The mode of a socket is set by the umask of the whole process. So that no file of a test that runs at the same time
-// loses what its owner may do with it, every mode here grants the owner everything.
+// The umask of the whole process sets the mode of a socket. Every mode here grants the owner everything, so that files
+// of concurrent tests keep their owner's permissions.
 @Suite(.serialized) struct UnixSocketTests {
   private let temporary: TemporaryFolder
   private var path: String { temporary["socket"] }
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  /// Accepts the one who waits.
+  /// Accepts the waiting connection.
   private func accept(on listener: borrowing Descriptor) throws -> Descriptor {
     guard let accepted = try UnixSocket.accept(on: listener) else { throw Failure("nobody waits") }
     return accepted
@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test func `a socket that nobody listens on any more is replaced`() throws {
-    // Whoever inherited the listener for a moment does not answer on it either.
+    // The shutdown also stops the listener in a process that inherited it for a moment.
     do {
       let gone = try listen()
       try system("shutdown") { shutdown(gone.number, Int32(SHUT_RDWR)) }
@@ -71,7 +71,7 @@ import Testing
       return
     }
     #expect(UnixSocket.identity(of: path) == before)
-    // The probe of the second one waits here and has hung up.
+    // The probe of the second listener waits here, already closed.
     drop(try accept(on: listener))
     let client = try UnixSocket.connect(to: path)
     drop(try accept(on: listener))
@@ -147,7 +147,7 @@ import Testing
   @Test func `a socket that another has made since is not removed`() throws {
     let first = try listen()
     let made = UnixSocket.identity(of: path)
-    // Both stand in the folder for a moment, so that the second cannot get the number of the first.
+    // Both sockets exist for a moment, so that the second cannot get the inode number of the first.
     let second = try UnixSocket.listen(at: temporary["other"], mode: 0o700, backlog: 5)
     try Folder(path: temporary.path).rename("other", to: "socket")
     UnixSocket.remove(path, ifStill: made)

@@ -2,7 +2,7 @@ import LinuxSystem
 import Testing
 
 @Suite struct ReadinessSetTests {
-  /// What is ready now, by token.
+  /// Returns the present readiness, by token.
   private func ready(_ set: borrowing ReadinessSet) throws -> [UInt64: ReadinessSet.Interest] {
     var found: [UInt64: ReadinessSet.Interest] = [:]
     for place in 0..<(try set.wait(false)) { found[set[place].token] = set[place].interest }
@@ -63,7 +63,7 @@ import Testing
     let set = try ReadinessSet()
     let pair = try Pair.sockets()
     try set.add(pair.reader.number, [], token: 5)
-    // As closing does, and at once even where another process inherited the socket.
+    // This has the effect of a close, at once and even if another process inherited the socket.
     try pair.writer.shutdownWriting()
     try pair.reader.shutdownWriting()
     let interest = try #require(try ready(set)[5])
@@ -100,7 +100,7 @@ import Testing
   }
 }
 
-/// A bell that an array can hold.
+/// A wakeup that an array can hold.
 private final class Bell {
   let wakeup: Wakeup
   init() throws { wakeup = try Wakeup(blocking: false) }
@@ -144,7 +144,7 @@ private final class Bell {
   }
 }
 
-/// A bell that two threads know.
+/// A wakeup that two threads share.
 private final class Shared: Sendable {
   let wakeup: Wakeup
   init(_ wakeup: consuming Wakeup) { self.wakeup = wakeup }

@@ -1,7 +1,7 @@
 import Systemd
 import Testing
 
-/// Which control groups are containers', by the names that runtimes give them.
+/// The control groups of containers, by the names that runtimes give them.
 @Suite struct ContainerScopeTests {
   private static let id = String(repeating: "0123456789abcdef", count: 4)
 
@@ -13,17 +13,17 @@ import Testing
       ("/kubepods.slice/kubepods-besteffort.slice/kubepods-pod1.slice/cri-containerd-ID.scope", "ID"),
       ("/kubepods/burstable/pod12345678-1234/ID", "ID"), ("/kubepods.slice/crio-ID.scope", "ID"), ("/default/ID", "ID"),
       ("/system.slice/nerdctl-ID.scope", "ID"), ("/user.slice/user-7.slice/session-1.scope/ID", "ID"),
-      // A system that runs in a container: its services are the container's.
+      // A system that runs in a container. Its services belong to the container.
       ("/system.slice/docker-ID.scope/system.slice/nginx.service", "ID"),
       ("/machine.slice/machine-deb.scope/payload/system.slice/nginx.service", "deb"),
       ("/machine.slice/machine-my\\x2ddeb.scope", "my-deb"), ("/machine.slice/other.scope", "other"),
       ("/machine.slice/folder", "folder"), ("/lxc/web", "web"), ("/lxc.payload.web/init.scope", "web"),
       ("/lxc.payload/web/user.slice", "web"),
-      // A user's own, whose name is the user's choice.
+      // A user's own container, whose name the user chooses.
       ("/user.slice/user-7.slice/user@7.service/user.slice/libpod-ID.scope/container", "ID@7"),
       ("/user.slice/user-7.slice/user@7.service/app.slice/docker-ID.scope", "ID@7"),
       ("/user.slice/user-7.slice/user@7.service/machine.slice/machine-x.scope", "x@7"),
-      // A name that would pass for a user's.
+      // Names that would pass for a user's container.
       ("/lxc/web@7", "web\\x407"), ("/lxc/a:b", "a\\x3ab"), ("/machine.slice/machine-a\\x40b.scope", "a\\x40b"),
     ])
   func `a container is known by its ID or its name`(path: String, name: String) {
@@ -33,13 +33,13 @@ import Testing
 
   @Test(arguments: [
     "/", "/init.scope", "/system.slice/nginx.service", "/user.slice/user-7.slice/session-2.scope",
-    // A service's container is that service.
+    // A container in a service belongs to the service.
     "/system.slice/web.service/libpod-payload-ID", "/system.slice/web.service/docker-ID.scope",
     "/machine.slice/systemd-nspawn@deb.service/payload/system.slice/nginx.service",
     "/user.slice/user-7.slice/user@7.service/app.slice/web.service/libpod-payload-ID",
-    // Applications of a user's, which stay that user's.
+    // Applications of a user belong to the user.
     "/user.slice/user-7.slice/user@7.service/app.slice/app-flatpak-org.example.App-123.scope",
-    // The host's own processes beside containers.
+    // Processes of the host beside containers.
     "/machine.slice/libpod-conmon-ID.scope", "/lxc.monitor.web", "/system.slice/docker.service",
     "/system.slice/docker-short.scope", "/machine.slice", "/machine.slice/machine-a.slice",
   ])

@@ -4,7 +4,7 @@ import Systemd
 import TestSupport
 import Testing
 
-/// Who holds a source, and whether it is still there.
+/// Holds a source, and tells whether the source still exists.
 private final class Holder {
   var source: EventSource?
   weak var seen: EventSource?
@@ -16,13 +16,13 @@ private final class Holder {
   }
 }
 
-/// Something that only a handler holds.
+/// An object that only a handler holds.
 private final class Treasure {
   var value = 7
 }
 
 @Suite struct EventSourceTests {
-  /// Lets go of the last reference to a source in its own handler, and uses what only the handler holds after that.
+  /// Drops the last reference to a source in its own handler, then uses an object that only the handler holds.
   private func release(_ make: (EventLoop, @escaping () -> Void) throws -> EventSource) throws {
     let loop = try EventLoop()
     let holder = Holder()
@@ -103,7 +103,7 @@ private final class Treasure {
     let bell = try Wakeup(blocking: false)
     try set.add(bell.descriptor.number, .read, token: 2)
     var calls: [String] = []
-    // Armed within its own handler, and while the loop is prepared for its wait.
+    // This timer is armed within its own handler, the other one while the loop is prepared for its wait.
     let timer = Holder()
     timer.hold(
       try loop.timer(after: 0, accuracy: 1) {

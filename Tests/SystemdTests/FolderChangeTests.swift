@@ -10,7 +10,8 @@ import Testing
     try temporary.makeFolder("watched")
   }
 
-  /// Watches the folder, runs the body, and returns what was told until `last` was, which has to come within ten seconds.
+  /// Watches a folder, runs the body, and returns the reported changes up to `last`, which must come
+  /// within ten seconds.
   private func changes(
     in folder: String = "watched", until last: FolderChange = .entry("last"), _ body: () throws -> Void
   ) throws -> [FolderChange] {
@@ -29,7 +30,7 @@ import Testing
 
   private func finish() throws { try temporary.makeFolder("watched/last") }
 
-  /// Neither Foundation's way of writing, which makes a second file.
+  /// Writes a file directly, because Foundation would create a second file.
   private func put(_ text: String, into name: String, flags: Int32 = O_CREAT) throws {
     let number = unsafe open(temporary[name], O_WRONLY | O_CLOEXEC | flags, 0o600)
     guard number >= 0, unsafe write(number, text, text.utf8.count) == text.utf8.count, close(number) == 0 else {
@@ -40,7 +41,7 @@ import Testing
   @Test func `a file is told when it is made and when it was written`() throws {
     let told = try changes {
       try put("text", into: "watched/file")
-      // Between them, because the kernel makes one of two changes that are alike and follow each other.
+      // The other file comes in between, because the kernel merges identical events that follow each other.
       try put("text", into: "watched/other")
       try put("more", into: "watched/file", flags: 0)
       try finish()
@@ -162,7 +163,7 @@ import Testing
     try #require(most <= 1 << 20)
     try put("text", into: "watched/a")
     let told = try changes(until: .overflow) {
-      // Two names in turn: the kernel makes one of two events that are alike and follow each other.
+      // Two names alternate, because the kernel merges identical events that follow each other.
       for round in 0...(most / 2) {
         try temporary.move(round % 2 == 0 ? "watched/a" : "watched/b", to: round % 2 == 0 ? "watched/b" : "watched/a")
       }

@@ -12,7 +12,7 @@ import Testing
     String(format: "%016lx%016lx", id.high, id.low)
   }
 
-  /// What systemd's own tool prints; nil where it is not installed.
+  /// Returns the output of systemd's own tool. Nil if the tool is not installed.
   private func tool(_ arguments: String...) throws -> String? {
     let path = "/usr/bin/systemd-id128"
     guard FileManager.default.isExecutableFile(atPath: path) else { return nil }
@@ -45,7 +45,7 @@ import Testing
     let derived = try MachineIdentity.derived(for: application)
     #expect(try MachineIdentity.derived(for: application) == derived)
     #expect(try hexadecimal(derived) != hexadecimal(MachineIdentity.machineID()))
-    // The tool has no way to name the application that is all zero.
+    // The tool cannot name the application that is all zeros.
     guard application != (0, 0) else { return }
     let told = try tool("machine-id", "--app-specific=\(hexadecimal(application))")
     if let told { #expect(told == hexadecimal(derived)) }

@@ -2,14 +2,14 @@ import Foundation
 import LinuxSystem
 import TestSupport
 
-/// A control group made for one test, and a process in it that has connected.
+/// A control group for one test, and a process in it that has connected.
 final class Peer {
   private static let mount = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].first {
     FileManager.default.fileExists(atPath: "\($0)/cgroup.procs")
       && FileManager.default.fileExists(atPath: "\($0)/cgroup.controllers")
   }
 
-  /// Whether this process may make control groups where libsystemd looks for them.
+  /// Whether this process may create control groups in the hierarchy that libsystemd reads.
   static let canBeMade: Bool = {
     guard let mount else { return false }
     let folder = "\(mount)/\(controlGroupName())"
@@ -31,7 +31,7 @@ final class Peer {
     let listener = try boundSocket(SOCK_STREAM, to: temporary["socket"])
     let number = listener.number
     try system("listen") { listen(number, 1) }
-    // Enters the group, connects, says so, and stays until its input ends.
+    // Enters the group, connects, reports the connection, and stays until its input ends.
     let script = """
       use Socket; open(G, '>', "$ARGV[1]/cgroup.procs") or die $!; print G $$ or die $!; close(G) or die $!;
       socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, sockaddr_un($ARGV[0])) or die $!;
@@ -59,17 +59,17 @@ final class Peer {
     return (path, made)
   }
 
-  /// Has the process go to another group.
+  /// Moves the process to another group.
   func move(to group: String) throws {
     let (path, made) = try Self.makeFolder(of: group)
     self.made += made
-    // In place: a file of the kernel's takes no other's place.
+    // Writes in place, because a file of the kernel cannot be replaced.
     let file = try FileHandle(forWritingTo: URL(filePath: "\(path)/cgroup.procs"))
     try file.write(contentsOf: Data("\(processID)\n".utf8))
     try file.close()
   }
 
-  /// The number of a group that is there.
+  /// Returns the inode number of an existing group.
   static func number(of group: String) throws -> UInt64 {
     guard let mount else { throw Failure("no control groups") }
     var status = stat()

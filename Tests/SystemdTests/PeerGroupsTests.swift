@@ -4,7 +4,7 @@ import Systemd
 import TestSupport
 import Testing
 
-/// What is known of a control group is true of that group alone.
+/// Cached facts about a control group hold for that group alone.
 @Suite(.serialized, .enabled(if: Peer.canBeMade, "no control group can be made here")) struct PeerGroupsTests {
   private let name = controlGroupName()
   private func group(_ unit: String) -> String { "system.slice/\(name)-\(unit)" }
@@ -16,7 +16,7 @@ import Testing
     let found = try groups.look(up: peer.socket, in: number)
     #expect(found.unit?.name == "\(name)-a.service")
     #expect(groups.count == 1)
-    // No look-up works with what is no socket.
+    // A lookup with an invalid socket fails, so this answer comes from the cache.
     #expect(try groups.look(up: -1, in: number) == found)
     #expect(throws: SystemdError.self) { _ = try groups.look(up: -1, in: number + 1) }
     #expect(throws: SystemdError.self) { _ = try groups.look(up: -1, in: nil) }
@@ -56,10 +56,10 @@ import Testing
     let groups = PeerGroups(atMost: 4)
     let peer = try Peer(in: group("a.service"))
     let first = try Peer.number(of: group("a.service"))
-    // As where the process goes to another group between the kernel's word and the look-up.
+    // The process moves to another group between the kernel's report and the lookup.
     try peer.move(to: group("b.service"))
     #expect(try groups.look(up: peer.socket, in: first).unit?.name == "\(name)-b.service")
-    // The root of the hierarchies, where the kernel has every process that is in none of its groups.
+    // The root of the hierarchies, where the kernel places every process that is in none of its groups.
     for root in [1, 2] as [UInt64] { _ = try groups.look(up: peer.socket, in: root) }
     #expect(groups.count == 0)
     let second = try Peer.number(of: group("b.service"))
@@ -95,7 +95,7 @@ import Testing
   }
 }
 
-/// The number of a control group is one of the unified hierarchy, or none.
+/// The numbers of control groups. Only a group of the unified hierarchy has one.
 @Suite struct GroupNumberTests {
   @Test(arguments: ["/no-such-group", "/../..", "/../../proc", "/memory"])
   func `what is no group of the unified hierarchy has no number`(path: String) {

@@ -4,7 +4,7 @@ import Systemd
 import TestSupport
 import Testing
 
-// The tests share slices, which the first to need one makes and removes.
+// The tests share slices. The first test that needs a slice creates and removes it.
 @Suite(.serialized) struct PeerUnitTests {
   private let digits = "0123456789abcdeffedcba9876543210"
   private let number = Invocation(high: 0x0123_4567_89AB_CDEF, low: 0xFEDC_BA98_7654_3210)
@@ -21,13 +21,13 @@ import Testing
     #expect(without.invocation == nil && without.controlGroup == nil)
     let folder = "/run/systemd/units"
     let link = "\(folder)/invocation:\(unit)"
-    // Where systemd does not run, its folders are not there.
+    // If systemd is not running, its folders do not exist.
     let made: [String] = ["/run/systemd", folder].filter { (path: String) in unsafe mkdir(path, 0o755) == 0 }
     defer { for path in made.reversed() { unsafe rmdir(path) } }
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: digits)
     defer { try? FileManager.default.removeItem(atPath: link) }
     #expect(try look()?.invocation == number)
-    // What is known is asked for the run that there is now.
+    // Each access to the invocation looks it up, so the result belongs to the present run.
     #expect(without.invocation == number)
   }
 

@@ -4,7 +4,7 @@ import Systemd
 import TestSupport
 import Testing
 
-/// Plays the service manager: a datagram socket that `NOTIFY_SOCKET` names.
+/// A fake service manager: a datagram socket that `NOTIFY_SOCKET` names.
 private final class Manager: Sendable {
   private let temporary: TemporaryFolder
   private let socket: Descriptor
@@ -14,7 +14,7 @@ private final class Manager: Sendable {
     let path = temporary["notify"]
     socket = try boundSocket(SOCK_DGRAM, to: path)
     let number = socket.number
-    // Nothing that is expected comes late: it was sent before it is received.
+    // The timeout only ends a failing test, because every message is sent before it is received.
     var patience = timeval(tv_sec: 10, tv_usec: 0)
     try system("setsockopt") {
       unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
@@ -24,7 +24,7 @@ private final class Manager: Sendable {
 
   struct Message {
     let lines: [String]
-    /// For the receiver to close.
+    /// The receiver must close these.
     let descriptors: [Int32]
   }
 
@@ -50,7 +50,7 @@ private final class Manager: Sendable {
     }
     var descriptors: [Int32] = []
     if controlCount > 0 {
-      // struct cmsghdr: its length with the header, SOL_SOCKET, SCM_RIGHTS; then the descriptors.
+      // struct cmsghdr: the length with the header, SOL_SOCKET, SCM_RIGHTS. The descriptors follow.
       unsafe control.withUnsafeBytes { control in
         let length = unsafe control.load(as: Int.self)
         for offset in stride(from: MemoryLayout<cmsghdr>.size, to: length, by: 4) {
@@ -62,7 +62,7 @@ private final class Manager: Sendable {
     return Message(lines: lines, descriptors: descriptors)
   }
 
-  /// Whether nothing more was sent.
+  /// Whether no further message was sent.
   var isQuiet: Bool {
     var poll = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
     return unsafe Glibc.poll(&poll, 1, 0) == 0
@@ -75,8 +75,8 @@ private func inode(_ number: Int32) throws -> UInt64 {
   return UInt64(status.st_ino)
 }
 
-// Each in a process of its own: what a service is told by its manager is in the environment, which belongs to every test
-// that runs at the same time.
+// Each test runs in a separate process: a service manager passes its data in the environment, which
+// concurrent tests share.
 @Suite(.serialized) struct ServiceManagerTests {
   @Test func `row 51: a line's end in a value makes no further line`() async {
     await #expect(processExitsWith: .success) {
@@ -96,7 +96,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
       let message = try manager.receive()
       #expect(message.lines == ["FDSTORE=1", "FDNAME=state of it"])
       #expect(try message.descriptors.count == 2 && inode(message.descriptors[0]) == inode(numbers[0]))
-      // The very same file: what is written here is read there.
+      // Both descriptors are of the same file, so a write here is visible there.
       try one.write([1, 2, 3])
       let received = try MemoryFile(adopting: Descriptor(adopting: message.descriptors[0]))
       #expect(try received.readWhole(limit: 3) == [1, 2, 3])
@@ -183,7 +183,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
       let isThrough = Locked(false)
       let thread = try Thread(named: "manager") {
         guard let message = try? manager.receive() else { return }
-        // Time enough for a barrier that does not hold to have returned.
+        // Long enough for a barrier that does not hold to return.
         usleep(50_000)
         isThrough.withLock { $0 = message.lines == ["BARRIER=1"] && message.descriptors.count == 1 }
         for number in message.descriptors { close(number) }
@@ -227,7 +227,8 @@ private func inode(_ number: Int32) throws -> UInt64 {
       let bell = try Wakeup(blocking: false)
       let numbers = [file.descriptor.number, bell.descriptor.number]
       let inodes = try numbers.map(inode)
-      // As systemd does, from 3 on; what this process has there it gets back, the tests' own pipe perhaps.
+      // Passes descriptors from 3 on, as systemd does. The process's own ones, perhaps a pipe of the test runner,
+      // are restored later.
       let high = try numbers.map { number in try system("fcntl") { fcntl(number, F_DUPFD, 500) } }
       let before = (fcntl(3, F_DUPFD_CLOEXEC, 500), fcntl(4, F_DUPFD_CLOEXEC, 500))
       for (index, number) in high.enumerated() { try system("dup2") { dup2(number, Int32(3 + index)) } }

@@ -1,6 +1,6 @@
-# A writer that takes SQLite at its word: a write-ahead log, every commit synced, and after an error it goes on.
+# Writer that relies on SQLite alone: it uses a write-ahead log, syncs every commit, and continues after an error.
 #
-# plain-writer.py DATABASE: for each number that it reads it commits a row, and answers "ok" or "failed".
+# Usage: plain-writer.py DATABASE. Commits a row for each number it reads, and answers "ok" or "failed".
 import sqlite3
 import sys
 
@@ -17,6 +17,6 @@ for line in sys.stdin:
         answer = "ok"
     except sqlite3.Error:
         answer = "failed"
-    # In one piece.
+    # A single write, because the test reads the answer with a single read.
     sys.stdout.write(answer + "\n")
     sys.stdout.flush()

@@ -1,5 +1,6 @@
-// Loaded into the daemon before the C library (LD_PRELOAD): counts its calls on one folder and what is in it, or SQLite's
-// allocations, and has some of them fail. A file that both processes map says which; see StorageFaults.swift.
+// Preloaded into the daemon (LD_PRELOAD). Counts the C library calls on one folder and its contents, and
+// SQLite's allocations, and makes some of them fail. The test controls it through a file that both processes
+// map; see StorageFaults.swift.
 //
 //   cc -shared -fPIC -O1 -o storage-faults.so storage-faults.c -lsqlite3
 
@@ -20,32 +21,32 @@
 #include <time.h>
 #include <unistd.h>
 
-// The order is that of StorageFaults.Call.
+// In the order of StorageFault.Call.
 enum call { OPENING, OPENING_TO_WRITE, CREATING, READING, WRITING, SYNCING, CUTTING, REMOVING, RENAMING, ASKING, LOCKING,
             OWNING, LISTING, ALLOCATING, KINDS };
 
 enum way { REFUSED, SHORT, TORN, DONE_YET_REFUSED };
 
 struct control {
-    // Which calls are counted, one bit each.
+    // The kinds of calls that are counted, one bit each.
     _Atomic int64_t counted;
     _Atomic int64_t calls;
-    // The first and the last that fail.
+    // The numbers of the first and the last counted call that fail.
     _Atomic int64_t first, last;
     _Atomic int64_t error, way;
     _Atomic int64_t failed;
-    // How many of those were to make something durable that is not so already.
+    // The number of failed syncs, except those of data that is already durable.
     _Atomic int64_t unsynced;
-    // How far the monotonic clock is ahead, in nanoseconds.
+    // The offset added to the monotonic clock, in nanoseconds. Only whole seconds count.
     _Atomic int64_t ahead;
-    // How often each kind of call was made.
+    // The number of calls of each kind.
     _Atomic int64_t made[KINDS];
 };
 
 static struct control *control;
 static const char *folder;
 static size_t folder_length;
-// The descriptors that belong to the folder.
+// Whether each descriptor belongs to the folder.
 static _Atomic unsigned char ours[65536];
 
 #define NEXT(name) \
@@ -75,7 +76,7 @@ static int note(int descriptor, int below) {
     return descriptor;
 }
 
-// A call that either fails, or is done and then may be said to have failed.
+// Either fails the call without effect, or carries it out and reports a failure (DONE_YET_REFUSED).
 #define CALL(call, concerned, type, done) \
     do { \
         if (!(concerned) || !fails(call)) return done; \
@@ -137,7 +138,7 @@ ssize_t pread64(int descriptor, void *bytes, size_t count, off_t place) {
 
 ssize_t pread(int descriptor, void *bytes, size_t count, off_t place) { return pread64(descriptor, bytes, count, place); }
 
-// What a write that fails writes all the same.
+// Returns the number of bytes that a failing write still writes.
 static size_t written(size_t count) {
     switch (control->way) {
     case TORN: return HALF(count);
@@ -180,7 +181,7 @@ int fsync(int descriptor) {
 int fdatasync(int descriptor) {
     NEXT(fdatasync);
     if (!is_ours(descriptor) || !fails(SYNCING)) return next(descriptor);
-    // SQLite syncs the folder behind a log that it made, and does not look at the result. The daemon has synced it before.
+    // SQLite syncs the folder after it creates a log, and ignores the result. The daemon has already synced the folder.
     struct stat status;
     if (syscall(SYS_fstat, descriptor, &status) != 0 || !S_ISDIR(status.st_mode)) control->unsynced++;
     if (control->way == DONE_YET_REFUSED) next(descriptor);
@@ -282,7 +283,7 @@ __attribute__((constructor)) static void begin(void) {
     void *place = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (place == MAP_FAILED) abort();
     close(file);
-    // Small ones would come out of memory that a connection has set aside, and never fail.
+    // Disables lookaside memory: small allocations would come out of it and never fail.
     sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
     sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory);
     sqlite3_mem_methods failing = memory;

@@ -5,26 +5,26 @@ import IdentityWire
 import LinuxSystem
 import TestSupport
 
-/// What a start found in a state directory that a cut left, as far as anybody could tell.
+/// The content of a store that a start found after a power cut, as far as clients can observe it.
 struct FoundStore: Equatable {
-  /// Of the store: a second one would hand out other identifiers.
+  /// The identity of the store. A second store would hand out other identifiers.
   let identity: String
-  /// How many transactions are in it.
+  /// The number of transactions in the store.
   let revision: Int64
   let registry: Registry
   let events: [Event]
-  /// The secrets as Base64 text, by service and account.
+  /// The secrets as Base64 text, keyed by service and account.
   let secrets: [String: String]
-  /// There was no store, and this start made one.
+  /// Whether this start created the store.
   let isNew: Bool
 
-  /// What is the same for everybody who asks, whether this start made the store or the one before.
+  /// Returns whether two stores have the same observable content, whichever start created them.
   func isSame(as other: FoundStore) -> Bool {
     identity == other.identity && revision == other.revision && registry == other.registry && events == other.events
       && secrets == other.secrets
   }
 
-  /// The lines of the events with all these words.
+  /// Returns the events whose lines contain all these words.
   func events(saying words: [String]) -> [Event] {
     events.filter { event in
       var line: [UInt8] = []
@@ -35,10 +35,11 @@ struct FoundStore: Equatable {
   }
 }
 
-/// A state directory in memory that is filled with what a cut left and opened with the daemon's own code.
+/// A state directory in memory. It is filled with the files that a power cut left, and opened with the daemon's
+/// own code.
 final class CutDirectory {
   private let root: String
-  /// The state directory.
+  /// The path of the state directory.
   let path: String
 
   init() throws {
@@ -52,7 +53,7 @@ final class CutDirectory {
 
   deinit { try? FileManager.default.removeItem(atPath: root) }
 
-  /// Puts these files into the directory, in the place of all that was there.
+  /// Replaces the content of the directory with these files.
   func fill(_ files: [String: Data]) throws {
     try? FileManager.default.removeItem(atPath: path)
     try FileManager.default.createDirectory(
@@ -65,7 +66,7 @@ final class CutDirectory {
     }
   }
 
-  /// What is in it, without the lock.
+  /// Returns the files in the directory except the lock.
   func files() throws -> [String: Data] {
     var files: [String: Data] = [:]
     for name in try FileManager.default.contentsOfDirectory(atPath: path) where name != "lock" {
@@ -74,9 +75,9 @@ final class CutDirectory {
     return files
   }
 
-  /// Opens it as a start does, and lets go of it as a kill does.
+  /// Opens the store as a start does, and releases it as a kill does.
   ///
-  /// - Throws: a ``Failure`` where the store is not in order.
+  /// - Throws: a ``Failure`` if the store is not intact.
   func open() throws -> FoundStore {
     let now = Timestamp(milliseconds: 1_800_000_000_000)
     let directory = try hold()
@@ -87,7 +88,7 @@ final class CutDirectory {
     guard content.condition == .writable else { throw Failure("the store is \(content.condition)") }
     if let fault = content.registry.itemFault { throw Failure(fault) }
     let isNew = content.notices.contains { if case .created = $0 { true } else { false } }
-    // Keys of a first start that was cut are set aside by the next, and by nobody else.
+    // Only a first start sets keys aside: those of an earlier first start that was interrupted.
     for case .setAside(let path) in content.notices where !isNew { throw Failure("\(path) was set aside") }
     let witness = String(decoding: try Data(contentsOf: URL(filePath: "\(path)/witness")), as: UTF8.self)
     let words = witness.split(separator: " ")
@@ -111,9 +112,9 @@ final class CutDirectory {
     return secrets
   }
 
-  /// The directory that nobody should hold.
+  /// Opens and locks the directory, and retries while another process holds the lock.
   ///
-  /// A program that another test starts at this moment inherits the lock, and lets go of it a moment later at its exec.
+  /// A program that another test starts at this moment inherits the lock, and releases it at its exec.
   private func hold() throws(StateDirectoryFailure) -> StateDirectory {
     var left = 10_000
     while true {

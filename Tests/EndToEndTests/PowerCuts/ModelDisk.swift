@@ -1,11 +1,12 @@
 import Foundation
 import TestSupport
 
-/// The state directory as a disk has it that keeps only what was synced, and as the kernel has it that knows all.
+/// A model of the state directory, both on a disk that keeps only synced data and in the kernel, which has
+/// every change.
 ///
-/// The rules are the least that POSIX promises and any file system keeps: what was synced is there. Of the rest any 512
-/// bytes may be there or not, in any order, but a file's length changes in order; names change in order, and without the
-/// content of what they name.
+/// The rules are the weakest guarantees of POSIX that every file system keeps. Synced data survives. Of unsynced data,
+/// any sector of 512 bytes may or may not be written, in any order. The length of a file changes in order. Names change
+/// in order, and independently of the content of their files.
 struct ModelDisk {
   private enum Change {
     case write(at: Int, Data)
@@ -15,7 +16,8 @@ struct ModelDisk {
   private struct File {
     var durable = Data()
     var pending: [Change] = []
-    /// What the disk refused once, as it was before, or zeros: it may read so for ever, whatever is synced later.
+    /// The writes whose sync failed, each with the content before it, or zeros. The disk may return that content for
+    /// ever, whatever is synced later.
     var refused: [(place: Int, before: Data)] = []
   }
 
@@ -30,12 +32,12 @@ struct ModelDisk {
   private var pending: [NameChange] = []
   private var hasFolder: Bool
 
-  /// What a cut leaves of what was not synced.
+  /// The unsynced changes that a power cut loses.
   enum Loss: CaseIterable {
     case everything, nothing, content, names, some
   }
 
-  /// Everything that is there at first is durable.
+  /// Creates a disk on which all initial files are durable.
   init(_ initial: [String: Data]) {
     for (number, name) in initial.keys.sorted().enumerated() {
       files[number] = File(durable: initial[name] ?? Data())
@@ -44,7 +46,7 @@ struct ModelDisk {
     hasFolder = !initial.isEmpty
   }
 
-  /// Does a step.
+  /// Applies a step.
   mutating func take(_ step: StorageRecording.Step) {
     switch step {
     case .makeFolder: hasFolder = false
@@ -75,7 +77,7 @@ struct ModelDisk {
   private mutating func settle(_ file: Int) {
     for change in files[file]?.pending ?? [] {
       Self.apply(change, to: &files[file, default: File()].durable)
-      // What is written behind a cut is in other blocks.
+      // Writes beyond the new end go to other blocks.
       if case .truncate(let size) = change { files[file]?.refused.removeAll { $0.place >= size } }
     }
     files[file]?.pending = []
@@ -83,7 +85,7 @@ struct ModelDisk {
 
   // MARK: Cut
 
-  /// What is in the directory after a cut now.
+  /// Returns the content of the directory after a power cut at this moment.
   func cut(losing loss: Loss, _ generator: inout SeededGenerator) -> [String: Data] {
     let kept =
       switch loss {
@@ -122,15 +124,15 @@ struct ModelDisk {
     return content
   }
 
-  /// Some of what was not synced, in pieces of 512 bytes.
+  /// Returns the content of a file with some of its unsynced writes, in sectors of 512 bytes.
   private static func torn(_ file: File, _ generator: inout SeededGenerator) -> Data {
     var content = file.durable
-    // The length is cut in order: what is written behind a cut that was lost is lost with it.
+    // Truncations happen in order. If a truncation is lost, the writes after it are lost too.
     let cuts = file.pending.indices.filter { if case .truncate = file.pending[$0] { true } else { false } }
     let places = [file.pending.startIndex] + cuts
     let era = generator.once(in: 2) ? places.count - 1 : Int.random(in: places.indices, using: &generator)
     let end = era + 1 < places.count ? places[era + 1] : file.pending.endIndex
-    // From one piece in eight to seven in eight, all, or none; whole writes or pieces of them.
+    // The share of the pieces that are kept, in eighths. A piece is a whole write, or a sector of it.
     let share = Int.random(in: 0...8, using: &generator)
     let isTorn = !generator.once(in: 4)
     var length = 0
@@ -151,7 +153,7 @@ struct ModelDisk {
         piece = next
       }
     }
-    // The length may be there without what makes it up.
+    // The new length may be durable without the content.
     if content.count < length, generator.once(in: 2) {
       let rest = length - content.count
       let isGarbage = generator.once(in: 4)

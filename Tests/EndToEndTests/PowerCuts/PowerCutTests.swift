@@ -3,13 +3,14 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// The power is cut at any moment of what a daemon does: what was acknowledged is there, whole, and the store is in order.
+/// Cuts the power at any moment of a daemon's work. Acknowledged changes must survive in full, and the store must
+/// be intact.
 ///
-/// A daemon is recorded once. What a cut leaves at each moment of the recording is then opened with the daemon's own code.
+/// A daemon is recorded once. The daemon's own code then opens the state that a power cut leaves at each moment.
 @Suite(.enabled(if: isRoot, "it takes an admin")) struct PowerCutTests {
-  /// Replays a recording, and reports what was lost.
+  /// Replays a recording with power cuts, and reports the losses.
   ///
-  /// - Returns: some of the states that a cut left.
+  /// - Returns: some of the states after a cut.
   @discardableResult
   private func replay(_ recorded: RecordedDaemon, _ name: String, _ usual: Int, long: Int) throws -> [Replay.Sample] {
     var replay = try Replay(recorded)
@@ -22,7 +23,7 @@ import Testing
     return replay.samples
   }
 
-  /// Expects that the daemon itself serves what a cut left.
+  /// Expects that the daemon itself serves the state after a cut.
   private func expectServed(_ sample: Replay.Sample) throws {
     let daemon = try DaemonUnderTest(inMemory: true)
     try daemon.fillState(sample.files)
@@ -35,7 +36,7 @@ import Testing
     if let device { #expect(try daemon.uuid("get device") == "\(device)") }
   }
 
-  /// Work of every kind.
+  /// Makes changes of every kind.
   private func work(_ recorded: RecordedDaemon, _ round: Int, apps: Int = 3) throws {
     for number in 0..<apps {
       let user = 30_000 + 10 * round + number
@@ -90,7 +91,7 @@ import Testing
 
   private let identifier = "2ed6657d-e927-468b-95e1-2665a8aea6a2"
 
-  // MARK: What is done seldom
+  // MARK: Rare operations
 
   @Test func `row 9: a first start`() throws {
     let recorded = try RecordedDaemon()

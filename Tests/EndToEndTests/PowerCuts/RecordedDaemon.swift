@@ -1,13 +1,13 @@
 import Foundation
 import TestSupport
 
-/// A daemon whose system calls are recorded, and the client that has it work.
+/// A daemon whose system calls are recorded, and a client that sends it requests.
 final class RecordedDaemon {
-  /// What an acknowledged request has to leave behind.
+  /// The durable effect that an acknowledged request must have.
   struct Effect {
-    /// The words of its event; REPLY stands for the first word of the answer.
+    /// The words of its event. `REPLY` stands for the first word of the answer after `OK`.
     let words: [String]
-    /// The name of an item and its secret.
+    /// The service and account of an item, and its secret as Base64 text.
     let secret: (name: String, text: String)?
   }
 
@@ -17,23 +17,23 @@ final class RecordedDaemon {
   private var client: Client?
   private var subscriber: Client?
   private var runs = 0
-  /// The daemon, which is the child of strace.
+  /// The process ID of the daemon, which is the child of strace.
   private var process: Int32?
 
-  /// - Parameter initial: what is in the state directory at first; nothing makes the first start the daemon's own.
+  /// - Parameter initial: the files in the state directory at first. If there are none, the daemon makes a first start.
   init(_ initial: [String: Data] = [:]) throws {
-    // What is synced is known from the calls, not from the disk.
+    // In memory: the recorded calls show what is synced, so that no disk is needed.
     daemon = try DaemonUnderTest(inMemory: true)
     recording = StorageRecording(state: daemon.state, initial: initial)
     if !initial.isEmpty { try daemon.fillState(initial) }
   }
 
-  // A daemon would outlive its strace.
+  // The daemon would outlive its strace.
   deinit { if let process { kill(process, SIGKILL) } }
 
   private var trace: URL { daemon.folder.appending(path: "trace-\(runs)") }
 
-  /// Starts it, with a subscriber of every event.
+  /// Starts the daemon, and subscribes to all events.
   func start(injecting fault: String? = nil, configuration: String? = "[Store]\nCheckpointSize=64K\n") throws {
     runs += 1
     try daemon.start(through: StorageRecording.tracer(trace, injecting: fault), configuration: configuration)
@@ -43,12 +43,12 @@ final class RecordedDaemon {
     guard try subscriber?.subscribe().last?.hasPrefix("OK") == true else { throw Failure("no events are told") }
   }
 
-  /// Ends it with a signal, and takes in what it did.
+  /// Ends the daemon with a signal, and appends its trace to the recording.
   func end(with signal: Int32 = SIGTERM) throws {
-    // Behind this answer the one before it is in the trace.
+    // Once this answer is received, the answer before it is in the trace.
     guard let process, try ask("ping") == "OK" else { throw Failure("no process") }
     kill(process, signal)
-    // It ends with the daemon.
+    // This process is strace, which ends with the daemon.
     daemon.process.waitUntilExit()
     self.process = nil
     client = nil
@@ -61,14 +61,14 @@ final class RecordedDaemon {
   @discardableResult
   func ask(_ request: String) throws -> String { try client?.ask(request).last ?? "" }
 
-  /// Sends a request that changes something.
+  /// Sends a request that makes a change. Repeats the request while the store cannot be written.
   ///
-  /// - Parameter event: the words of the event that tells of it, and of no other one.
+  /// - Parameter event: words that occur in the event of this change, and together in no other event.
   func change(_ request: String, _ event: String, secret: (name: String, text: String)? = nil) throws {
     effects[request] = Effect(words: event.split(separator: " ").map(String.init), secret: secret)
     let deadline = Date(timeIntervalSinceNow: patience)
     var answer = try ask(request)
-    // On a disk that fails, a store is written anew at most once a second.
+    // If the disk fails, the daemon rewrites the store at most once a second.
     while answer.hasPrefix("ERR read-only ") || answer.hasPrefix("ERR unknown "), Date() < deadline {
       usleep(50_000)
       answer = try ask(request)
@@ -78,7 +78,7 @@ final class RecordedDaemon {
 }
 
 extension DaemonUnderTest {
-  /// Puts these files into the state directory before the first start.
+  /// Writes files into the state directory before the first start.
   func fillState(_ files: [String: Data]) throws {
     let (manager, folder) = (FileManager.default, state)
     try manager.createDirectory(

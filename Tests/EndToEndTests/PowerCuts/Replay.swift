@@ -2,37 +2,38 @@ import Foundation
 import IdentityCore
 import TestSupport
 
-/// Opens what power cuts would have left of a recorded daemon's state directory, and compares it with what was acknowledged.
+/// Opens the states that power cuts leave of a recorded daemon's state directory, and compares them with the
+/// acknowledged changes.
 struct Replay {
-  /// A state that was opened, for a look at it with the daemon itself.
+  /// An opened state that the daemon itself is to serve.
   struct Sample {
     let files: [String: Data]
     let found: FoundStore
   }
 
   private let recording: StorageRecording
-  /// What was there before the recording; nil for a first start.
+  /// The store before the recording. Nil for a first start.
   private let base: FoundStore?
-  /// The store after each of its transactions, and the moment from which on it was there. A transaction that was refused is
-  /// followed by another one with its number.
+  /// The stores after each transaction, keyed by its number. `since` is the first moment at which the store existed. A
+  /// refused transaction is followed by another one with the same number.
   private var references: [Int64: [(since: Int, store: FoundStore)]] = [:]
-  /// The last event that somebody was told of when so many steps were done.
+  /// The last event that a client knew of, by an event line or an acknowledgement, for each number of completed steps.
   private var required: [Int64]
   private let directory: CutDirectory
-  /// By what was in the directory: many cuts leave the same.
+  /// The results by a hash of the directory's content: many cuts leave the same content.
   private var opened: [Int: Result<FoundStore, Failure>] = [:]
 
-  /// How many different states were opened.
+  /// The number of different states that were opened.
   var states: Int { opened.count }
-  /// How many cuts were made.
+  /// The number of cuts.
   private(set) var cuts = 0
-  /// What was wrong: a store that is not in order, or that has not what was acknowledged.
+  /// The faults: stores that are not intact, and stores without an acknowledged change.
   private(set) var losses: [String] = []
-  /// Some of the states.
+  /// Some of the opened states.
   private(set) var samples: [Sample] = []
-  /// How many moments there are to cut at.
+  /// The number of moments at which the power can be cut.
   var moments: Int { recording.steps.count + 1 }
-  /// How many transactions were recorded.
+  /// The number of recorded transactions.
   var transactions: Int { references.count }
 
   init(_ recorded: RecordedDaemon) throws {
@@ -53,9 +54,9 @@ struct Replay {
     for place in required.indices.dropFirst() { required[place] = max(required[place], required[place - 1]) }
   }
 
-  // MARK: What there has to be
+  // MARK: Requirements
 
-  /// Opens what is there at each moment if nothing is lost: that is the store after each transaction.
+  /// Opens the state at each moment with nothing lost, and so finds the store after each transaction.
   private mutating func findReferences() throws {
     var disk = ModelDisk(recording.initial)
     var generator = SeededGenerator(0)
@@ -76,7 +77,8 @@ struct Replay {
     }
   }
 
-  /// Finds the event of each acknowledged request: from the acknowledgement on it has to be there, and the secret with it.
+  /// Finds the event of each acknowledged request. From the acknowledgement on, a store must have the event and
+  /// the secret.
   private mutating func require(_ effects: [String: RecordedDaemon.Effect]) throws {
     guard let last = references.keys.max().flatMap({ references[$0] })?.last?.store else { return }
     var found = 0
@@ -99,11 +101,11 @@ struct Replay {
 
   // MARK: Cuts
 
-  /// Cuts the power at random moments until so many different states were opened.
+  /// Cuts the power at random moments until `target` different states have been opened.
   mutating func cut(_ target: Int, seed: UInt64, samples wanted: Int = 0) throws {
     var generator = SeededGenerator(seed)
     let share = min(1, Double(target) / Double(moments))
-    // Where there is little to lose, there are not as many states.
+    // A recording with few unsynced changes has fewer different states than wanted.
     var passes = 0
     while states < target, passes < 200 {
       passes += 1
@@ -141,7 +143,8 @@ struct Replay {
     }
   }
 
-  /// Whether the store was like that: one that was refused may be there until the one in its place was told.
+  /// Whether the store is one of the references. A store with a refused transaction may exist until a client knows of
+  /// the event in its place.
   private func isKnown(_ found: FoundStore, at moment: Int) -> Bool {
     let known = references[found.revision, default: []].filter { $0.since <= moment }
     guard let last = known.last?.store else { return false }
@@ -149,7 +152,7 @@ struct Replay {
       || (required[moment] < last.registry.lastEvent && known.contains { found.isSame(as: $0.store) })
   }
 
-  /// What a start finds; and what the start after it finds has to be the same.
+  /// Opens a state as a start does. A second start must find the same store.
   private mutating func open(_ files: [String: Data]) throws -> Result<FoundStore, Failure> {
     var hasher = Hasher()
     for (name, content) in files.sorted(by: { $0.key < $1.key }) {
@@ -163,7 +166,7 @@ struct Replay {
     let result: Result<FoundStore, Failure>
     do {
       let found = try directory.open()
-      // It costs as much again.
+      // Checks only some of the states, because a second start doubles the cost.
       if Trial.isLong || opened.count % 4 == 0 {
         let again = try directory.open()
         guard again.isSame(as: found) else { throw Failure("the second start finds something else than the first") }

@@ -1,12 +1,13 @@
 import Foundation
 import TestSupport
 
-/// What a daemon did to its state directory, in order, and what it said to whom in between.
+/// The changes that a daemon made to its state directory, in order, and the lines that it sent to clients in between.
 ///
-/// It is read from the system calls of the real daemon. A call that is not known here fails the recording: a way to the disk
-/// that nobody looked at must not be missed.
+/// The recording comes from the system calls of the real daemon. An unknown call fails it, so that no way to the disk
+/// goes unexamined.
 struct StorageRecording {
-  /// One thing done to the state directory, called the folder, or to a file in it; files have numbers, because names change.
+  /// One operation on the state directory, called the folder, or on a file in it. Files have numbers, because
+  /// names change.
   enum Step {
     case makeFolder
     case create(String, file: Int)
@@ -15,7 +16,7 @@ struct StorageRecording {
     case write(file: Int, at: Int, Data)
     case truncate(file: Int, to: Int)
     case synchronize(file: Int)
-    /// The disk refused: what was written may be lost, whatever is written and synced later.
+    /// The sync failed: the unsynced writes may be lost, whatever is written and synced later.
     case failToSynchronize(file: Int)
     case synchronizeFolder
     case synchronizeParent
@@ -25,22 +26,22 @@ struct StorageRecording {
   struct Exchange {
     let request: String
     let reply: String
-    /// How many steps were done when the answer went out.
+    /// The number of completed steps when the daemon began to send the answer.
     let after: Int
   }
 
   private(set) var steps: [Step] = []
   private(set) var exchanges: [Exchange] = []
-  /// The events that a subscriber was told of, by number, and how many steps were done then.
+  /// The events that a subscriber received, by number, each with the number of completed steps at that moment.
   private(set) var told: [(event: Int64, after: Int)] = []
-  /// What was there before.
+  /// The files before the recording.
   let initial: [String: Data]
 
   private let state: String
   private var names: [String: Int] = [:]
   private var files = 0
 
-  /// The files of `initial` have the numbers from 0 on, in the order of their names.
+  /// Creates an empty recording. The files of `initial` have numbers from 0 on, in the order of their names.
   init(state: URL, initial: [String: Data]) {
     self.state = state.path
     self.initial = initial
@@ -56,7 +57,8 @@ struct StorageRecording {
 
   // MARK: Reading
 
-  /// Says nothing of the state directory: not traced. Reading does not change a file, and no call here opens one.
+  /// The calls that are not traced, because they say nothing of the state directory. Reads change no file, and no call
+  /// in this list opens one.
   private static let uninteresting =
     "newfstatat,fstat,flock,statfs,fstatfs,fadvise64,mincore,access,readlink,read,pread64,lseek,getdents64,brk,mprotect,munmap,madvise,mlock,munlock,"
     + "mremap,getrandom,rt_sigaction,rt_sigprocmask,rt_sigreturn,sigaltstack,signalfd4,epoll_create1,epoll_ctl,epoll_wait,"
@@ -65,13 +67,13 @@ struct StorageRecording {
     + "inotify_rm_watch,getsockopt,setsockopt,getsockname,umask,uname,exit,exit_group,clone3,restart_syscall,"
     + "getcwd,pidfd_open,shutdown,socket,bind,listen,connect,tgkill,clock_gettime,gettimeofday,sysinfo,readlinkat"
 
-  /// The wrapper that writes the trace.
+  /// Returns the wrapper that writes the trace.
   static func tracer(_ trace: URL, injecting fault: String? = nil) -> [String] {
     ["strace", "-f", "-xx", "-s", "10000000", "-e", "signal=none", "-e", "trace=!\(uninteresting)", "-o", trace.path]
       + (fault.map { ["-e", "inject=\($0)"] } ?? [])
   }
 
-  /// Traced, and nothing to do with what is on disk, or looked at above all.
+  /// Traced calls that have no effect on the disk, except in the cases that `take` handles itself.
   private static let harmless: Set = [
     "execve", "fcntl", "ioctl", "fchown", "fchmod", "chmod", "sendmsg", "recvmsg", "pipe2", "pidfd_send_signal",
     "close",
@@ -100,14 +102,14 @@ struct StorageRecording {
     }
   }
 
-  /// Takes in what one run of the daemon did, behind the runs before.
+  /// Appends one run of the daemon to the recording.
   mutating func append(_ trace: URL) throws {
     var open: [Int: Target] = [:]
     var begun: [Int: Int] = [:]
     try TracedCall.read(trace) {
       begun[$0] = steps.count
     } returns: { call, number in
-      // What is sent is known to the client from the moment on in which sending begins.
+      // The client may know the bytes as soon as the call that sends them begins.
       try take(call, begunAt: number.flatMap { begun.removeValue(forKey: $0) } ?? steps.count, &open)
     }
   }
@@ -143,7 +145,7 @@ struct StorageRecording {
       guard case .file? = call.arguments[4].number.flatMap({ open[$0] }), call.arguments[2].text.contains("WRITE")
       else { return }
       throw Failure("a file of the state directory is mapped")
-    // The lock, a socket, /dev/null, standard error, another file.
+    // The descriptor is the lock, a socket, /dev/null, standard error, or a file elsewhere.
     case ("write", nil), ("pwrite64", nil), ("ftruncate", nil), ("sendto", nil), ("recvfrom", nil): return
     case ("fcntl", .file?) where call.arguments[1].text.contains("DUP"):
       throw Failure("a file of the state is duplicated")
@@ -159,7 +161,7 @@ struct StorageRecording {
     return number
   }
 
-  /// The name of a path in the state directory; nil for one elsewhere.
+  /// Returns the name of a file in the state directory. Nil for a path elsewhere.
   private func name(_ path: String) -> String? {
     path.hasPrefix("\(state)/") ? String(path.dropFirst(state.count + 1)) : nil
   }
@@ -172,7 +174,7 @@ struct StorageRecording {
       let parent = URL(filePath: state).deletingLastPathComponent().path
       return path == state ? .folder : path == parent || path == "\(parent)/." ? .parent : nil
     }
-    // It says who holds the folder, and nothing of what is in it.
+    // The lock shows which process holds the folder, and says nothing of the files in it.
     guard name != "lock" else { return nil }
     if let file = names[name] {
       if call.arguments[2].text.contains("O_TRUNC") { steps.append(.truncate(file: file, to: 0)) }

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 
-/// One system call as strace wrote it down.
+/// One system call in a trace of strace(1).
 struct TracedCall {
-  /// One argument: its strings, decoded, and what stands around them.
+  /// One argument: its strings, decoded, and the text around them.
   struct Argument {
     var text: String
     var bytes: [UInt8]?
@@ -14,14 +14,14 @@ struct TracedCall {
 
   let name: String
   let arguments: [Argument]
-  /// What it returned; -1 for an error.
+  /// The return value. -1 for an error.
   let result: Int
 
-  /// Reads every call of a trace in the order in which they returned.
+  /// Reads all calls of a trace, in the order in which they returned.
   ///
   /// - Parameters:
-  ///   - begins: is told of each call that began before others returned, by its number.
-  ///   - returns: takes each call; the number is the one that `begins` was told, if it was.
+  ///   - begins: receives a number for each call that began before others returned.
+  ///   - returns: receives each call, and the number that `begins` received for it, if any.
   static func read(_ file: URL, begins: (Int) -> Void, returns: (TracedCall, Int?) throws -> Void) throws {
     let trace = try [UInt8](Data(contentsOf: file))
     var unfinished: [Int: (number: Int, text: [UInt8])] = [:]
@@ -34,7 +34,7 @@ struct TracedCall {
         let thread = Int(String(decoding: trace[start..<space], as: UTF8.self))
       else { throw Failure("strace wrote '\(String(decoding: trace[start..<end], as: UTF8.self))'") }
       var line = trace[space..<end].drop { $0 == UInt8(ascii: " ") }
-      // How it ended, and signals.
+      // Skips exit statuses and signals.
       if line.starts(with: "+++".utf8) || line.starts(with: "---".utf8) { continue }
       let mark = Array(" <unfinished ...>".utf8)
       if line.suffix(mark.count).elementsEqual(mark) {
@@ -50,7 +50,7 @@ struct TracedCall {
         begun = first.number
         line = (first.text + line[(bracket + 1)...])[...]
       }
-      // A call that did not return, because the process was killed in it.
+      // A call without a result did not return, because the process was killed in it.
       if line.last != UInt8(ascii: "?") { try returns(TracedCall(Array(line)), begun) }
     }
   }
@@ -69,7 +69,7 @@ struct TracedCall {
         guard let end = Self.place(of: byte, in: line, from: place + 1) else {
           throw Failure("\(name): no end of a string")
         }
-        // One that was cut would be missed.
+        // A truncated string is an error, because data would be missing.
         guard end + 1 == line.count || line[end + 1] != UInt8(ascii: ".") else {
           throw Failure("\(name): a string was cut")
         }
@@ -104,7 +104,7 @@ struct TracedCall {
     }
   }
 
-  /// The bytes of a string that is all `\xNN`.
+  /// Decodes a string whose bytes are all written as `\xNN`.
   private static func decoded(_ line: [UInt8], _ start: Int, _ end: Int) -> [UInt8] {
     unsafe line.withUnsafeBufferPointer { line in
       unsafe [UInt8](unsafeUninitializedCapacity: (end - start) / 4) { output, count in
