@@ -48,13 +48,19 @@ extension Store {
       try setAside(StoreKey.fileName, now)
       try StoreKey.write(authenticator, in: directory.folder)
     }
-    if needsMasterFile, found.master != keyFiles.master {
+    if needsMasterFile, found.master != keyFiles.master, !holdsMasterKey {
       try setAside(MasterKey.fileName, now)
       keyFiles = try KeyFiles(in: directory.folder)
       // The content of the file is not in memory any more, only the data key that it unwrapped.
       _ = try rotateKey(at: now)
     }
     keyFiles = try KeyFiles(in: directory.folder)
+  }
+
+  /// Whether a key file still holds the master key in use. A rotation that failed leaves other files than before, but
+  /// the key in use is among them.
+  private var holdsMasterKey: Bool {
+    ledger.wrappedKey.flatMap { KeyRing(KeyRing(), in: directory.folder).unwrap($0, of: identity) } != nil
   }
 
   private func setAside(_ name: String, _ now: Timestamp) throws(SystemError) {

@@ -51,6 +51,25 @@ import Testing
     #expect(try swept.ask(["account"]) == "OK two")
   }
 
+  @Test func `row 3: a rotation of the key that fails anywhere sets no key aside`() throws {
+    let swept = try SweptDaemon()
+    try swept.keep()
+    let failing = try #require(StorageFault.all.first { $0.way == .doneYetRefused })
+    var failed = 0
+    for call in 1...20 {
+      swept.faults.begin(failing, at: call, lasting: false)
+      let answer = try swept.ask(["key rotate"])
+      swept.faults.end()
+      _ = try swept.settled()
+      #expect(try !swept.names().contains { $0.contains("damaged") }, "set aside: call \(call), \(answer)")
+      if !answer.hasPrefix("OK") { failed += 1 }
+      try swept.restart()
+      #expect(try swept.ask(["item read service=s account=a0"]).hasPrefix("OK "), "locked: call \(call)")
+      try swept.restore()
+    }
+    #expect(failed > 3)
+  }
+
   @Test func `row 5: a read that fails once during a start neither locks an item nor sets a file aside`() throws {
     let swept = try SweptDaemon()
     try swept.keep()
