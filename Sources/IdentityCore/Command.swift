@@ -106,11 +106,6 @@ package indirect enum RegistryCommand: Equatable, Sendable {
   }
 }
 
-extension RegistryCommand {
-  /// Whether the command always needs a change, and `decide` makes the same refusals as `answer`.
-  var isAlwaysDecided: Bool { if case .token(.put) = self { true } else { false } }
-}
-
 /// Requests about items (identityd-protocol(7), section "ITEMS").
 package enum ItemCommand: Equatable, Sendable {
   /// `item add`, `item put`: adds an item. With `replaces`, an existing item with the same key is replaced.

@@ -76,15 +76,16 @@ extension Registry {
   ///   are missing.
   package func requireRecord(of app: Text) throws(Refusal) { if apps[app] == nil { try requireProof(of: .apps) } }
 
-  /// Answers like ``answer(_:for:in:)``, but only from records that are proven to be current.
-  func answerFromProven(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
-    -> Reply?
+  /// Applies the rule of a command, but only to records that are proven to be current.
+  func proven(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
+    throws(Refusal) -> Decision?
   {
+    guard !unproven.isEmpty else { return try rule(command, for: peer, in: surroundings, context) }
     let basis = command.basis
     try requireProof(of: basis.whole)
     if basis.found.contains(.apps) { try requireRecord(of: command.named ?? peer.app) }
     do {
-      return try answerFromAll(command, for: peer, in: surroundings)
+      return try rule(command, for: peer, in: surroundings, context)
     } catch {
       if case .notFound = error { try requireProof(of: basis.found) }
       throw error

@@ -172,99 +172,62 @@ struct Plan {
 // MARK: - Commands
 
 extension Registry {
-  /// Answers a command from the present state. Returns nil if the answer needs a change, which ``decide(_:_:)`` makes.
+  /// Answers a command from the present state.
+  ///
+  /// - Returns: nil if the command needs a change, which ``decide(_:_:)`` decides.
   package func answer(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
     -> Reply?
   {
-    unproven.isEmpty
-      ? try answerFromAll(command, for: peer, in: surroundings)
-      : try answerFromProven(command, for: peer, in: surroundings)
-  }
-
-  /// Answers a command on the assumption that no record that matters for the answer is missing.
-  func answerFromAll(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
-    -> Reply?
-  {
-    switch command {
-    case .get(let level, let named):
-      let scope = scope(level, app: try app(named: named, by: peer))
-      return self[scope].map { describe($0) }
-    case .renew(let level, let named, let dryRun):
-      let id = try app(named: named, by: peer)
-      guard level == .device || apps[id] != nil else { throw .notFound("\(id) is not installed") }
-      return dryRun ? renewalRows(of: scope(level, app: id)) : nil
-    case .history(let level, let named):
-      // If an app is gone, only its installation scope is still known. The manifest determined its other scopes.
-      return historyRows(of: scope(level, app: try app(named: named, by: peer, remembered: level == .installation)))
-    case .resolve(let value): return try resolve(value, for: peer)
-    case .migrate(let level, let value, let named, let commits, let forces):
-      let migration = try migration(level, to: value, app: try app(named: named, by: peer), peer, forces: forces)
-      guard migration.changes else { return migration.reply(commits: commits) }
-      // Only a decision knows the limits, and so whether there is room for a new app.
-      return commits || migration.installs(in: self) ? nil : migration.reply(commits: false)
-    case .apps: return appRows(for: peer)
-    case .forget(let id):
-      try mayForget(id, peer)
-      return nil
-    case .forgetMatching:
-      guard peer.isAdmin else {
-        throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to forget apps by unused= and app=")
-      }
-      return nil
-    case .account:
-      _ = try app(named: nil, by: peer)
-      try requireSharing(peer)
-      return accountReply
-    case .setAccount(let name): return name == account && accountChanges(to: name).isEmpty ? .done : nil
-    case .devices:
-      _ = try app(named: nil, by: peer)
-      return deviceRows(for: peer)
-    case .putDevice(let value, let name, let seen): return try isListed(value, name: name, seen: seen) ? .done : nil
-    case .removeDevice(let value):
-      try mayRemove(value)
-      return nil
-    case .seal: return isSealed ? .done : nil
-    case .migrateFromItem(let level, let name, let named, _, _):
-      _ = try item(name, for: peer)
-      _ = try scope(level, app: app(named: named, by: peer))
-      return nil
-    case .item(let command): return try answer(command, for: peer)
-    case .version(let command): return try answer(command, for: peer, in: surroundings)
-    case .token(let command): return try answer(command, for: peer, in: surroundings)
-    }
+    try proven(command, for: peer, in: surroundings, nil)?.reply
   }
 
   /// Decides the changes of a command. The caller commits the changes, applies them, and then sends the reply.
   package func decide(_ command: RegistryCommand, _ context: Context) throws(Refusal) -> Decision {
     guard let peer = context.peer else { throw .unattested }
-    if isSealed || !command.isAlwaysDecided,
-      let reply = try answer(command, for: peer, in: context.surroundings)
-    {
-      return Decision(reply: reply)
+    // A sealed store is only read.
+    let decision = try proven(command, for: peer, in: context.surroundings, isSealed ? nil : context)
+    guard let decision else {
+      throw .unavailable("the store is sealed: the next start of the daemon is a first one")
     }
-    guard !isSealed else { throw .unavailable("the store is sealed: the next start of the daemon is a first one") }
+    return decision
+  }
+
+  /// Applies the rule of a command, whichever family the command belongs to.
+  ///
+  /// The loop and the writer apply the same rule, so that rights and existence are checked in one place. Only the
+  /// writer has a context, without which a rule decides no change.
+  ///
+  /// - Returns: nil if the command needs a change and there is no context.
+  func rule(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
+    throws(Refusal) -> Decision?
+  {
     switch command {
-    case .get(let level, let named): return try make(level, app: try app(named: named, by: peer), context)
-    case .renew(let level, let named, _): return try renew(level, app: try app(named: named, by: peer), context)
+    case .get(let level, let named): try get(level, app: app(named: named, by: peer), context)
+    case .renew(let level, let named, let dryRun):
+      try renew(level, app: app(named: named, by: peer), dryRun: dryRun, context)
+    case .history(let level, let named):
+      // If an app is gone, only its installation scope is still known. The manifest determined its other scopes.
+      historyRows(of: scope(level, app: try app(named: named, by: peer, remembered: level == .installation)))
+    case .resolve(let value): try resolve(value, for: peer)
     case .migrate(let level, let value, let named, let commits, let forces):
-      return try migrate(
-        level, to: value, app: try app(named: named, by: peer), commits: commits, forces: forces, context)
-    case .forget(let id): return Decision(changes: uninstallation(of: id, context), reply: .done)
-    case .forgetMatching(let condition, let dryRun): return forget(condition, dryRun: dryRun, context)
-    case .setAccount(let name): return Decision(changes: accountChanges(to: name), reply: .done)
-    case .devices: return try listOwnDevice(context)
-    case .putDevice(let value, let name, let seen):
-      return Decision(changes: [try deviceChange(value, name: name, seen: seen, at: context.now)], reply: .done)
-    case .removeDevice(let value): return Decision(changes: [.deviceUnlisted(value)], reply: .done)
-    case .seal: return Decision(changes: sealing(at: context.now), reply: .done)
+      try migrate(
+        level, to: value, app: app(named: named, by: peer), for: peer, commits: commits, forces: forces, context)
     case .migrateFromItem(let level, let name, let named, let commits, let forces):
-      let value = try context.identifier(try context.secret(try item(name, for: peer)))
-      return try decide(.migrate(level, value, app: named, commits: commits, forces: forces), context)
-    case .item(let command): return try decide(command, context)
-    case .version(let command): return try decide(command, context)
-    case .token(let command): return try decide(command, context)
-    // `answer` never returns nil for these commands.
-    case .history, .resolve, .apps, .account: throw .broken("\(command) was not answered")
+      try migrate(
+        level, from: item(name, for: peer), app: app(named: named, by: peer), for: peer, commits: commits,
+        forces: forces, context)
+    case .apps: appRows(for: peer)
+    case .forget(let id): try forget(id, for: peer, context)
+    case .forgetMatching(let condition, let dryRun): try forget(condition, dryRun: dryRun, for: peer, context)
+    case .account: try accountName(for: peer)
+    case .setAccount(let name): setAccount(name, context)
+    case .devices: try listDevices(for: peer, context)
+    case .putDevice(let value, let name, let seen): try putDevice(value, name: name, seen: seen, context)
+    case .removeDevice(let value): try removeDevice(value, context)
+    case .seal: seal(context)
+    case .item(let command): try rule(command, for: peer, context)
+    case .version(let command): try rule(command, for: peer, in: surroundings, context)
+    case .token(let command): try rule(command, for: peer, in: surroundings, context)
     }
   }
 }

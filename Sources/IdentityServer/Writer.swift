@@ -163,10 +163,10 @@ final class Writer {
 
   /// Carries out jobs in order. Consecutive jobs about the registry share a batch.
   private func carryOut(_ jobs: [Job], _ report: inout WriterReport) {
-    var batch: [Job] = []
+    var batch: [(Job, RegistryCommand)] = []
     for job in jobs {
       switch job.work {
-      case .registry: batch.append(job)
+      case .registry(let command): batch.append((job, command))
       case .store(let command):
         carryOutTogether(batch, &report)
         batch = []
@@ -181,7 +181,7 @@ final class Writer {
     carryOutTogether(batch, &report)
   }
 
-  private func carryOutTogether(_ batch: [Job], _ report: inout WriterReport) {
+  private func carryOutTogether(_ batch: [(Job, RegistryCommand)], _ report: inout WriterReport) {
     guard !batch.isEmpty else { return }
     // A local variable. Closures of the context could change the property, so each read of the property would copy
     // the registry.
@@ -191,9 +191,9 @@ final class Writer {
     var context = context(for: nil)
     var outcomes: [WriterReport.Outcome] = []
     outcomes.reserveCapacity(batch.count)
-    for job in batch {
+    for (job, command) in batch {
       context.peer = job.peer
-      outcomes.append(.init(job, decide(job, context, &registry, &recorded)))
+      outcomes.append(.init(job, decide(command, context, &registry, &recorded)))
     }
     let failure = commit(recorded, &report)
     if failure == nil { self.registry = consume registry }
@@ -205,13 +205,13 @@ final class Writer {
   }
 
   private func decide(
-    _ job: Job, _ context: Context, _ registry: inout Registry, _ recorded: inout [RecordedChange]
+    _ command: RegistryCommand, _ context: Context, _ registry: inout Registry, _ recorded: inout [RecordedChange]
   ) -> Result<WriterReport.Answer, Refusal> {
     do throws(Refusal) {
-      guard case .registry(let command) = job.work else { throw .broken("this is not for the registry") }
-      if command.mayChange { try refuseUnwritable() }
       try requireSettled()
       let decision = try registry.decide(command, context)
+      // A command that changes nothing is served even if the store cannot be written.
+      if !decision.changes.isEmpty { try refuseUnwritable() }
       var answer = WriterReport.Answer(reply: decision.reply)
       if let item = decision.reply.item { answer.secret = try context.secret(item) }
       for change in decision.changes { recorded.append(record(change, at: context.now, in: &registry)) }
@@ -267,7 +267,7 @@ final class Writer {
   func forgetUncommitted() { uncommitted = [:] }
 
   func requireSettled() throws(Refusal) {
-    guard isSettled else { throw .unavailable("the machine was not compared with the one known yet") }
+    guard isSettled else { throw store.condition.refusal ?? .unavailable("startup has not finished") }
   }
 
   func refuseUnwritable() throws(Refusal) {
@@ -330,20 +330,6 @@ final class Writer {
       report.reopened = Reopened(reader: nil, keySource: store.keySource)
       handOverReader(&report)
       report.notices.append(.store(.healed))
-    }
-  }
-}
-
-extension RegistryCommand {
-  /// Whether the command may write to the store. A command that only reads is served even if the store cannot
-  /// be written.
-  fileprivate var mayChange: Bool {
-    switch self {
-    case .item(.read), .migrateFromItem(_, _, app: _, commits: false, forces: _): false
-    case .renew(_, app: _, dryRun: true), .forgetMatching(_, dryRun: true): false
-    case .migrate(_, _, app: _, commits: false, forces: _): false
-    case .version(.preview), .version(.state), .version(.history), .token(.get), .token(.list): false
-    default: true
     }
   }
 }

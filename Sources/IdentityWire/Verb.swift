@@ -95,16 +95,6 @@ package final class Verb: Sendable {
     case admin
   }
 
-  /// The part of the daemon that carries out a request.
-  package enum Kind: String, Sendable {
-    /// The loop alone.
-    case local
-    /// The committed registry. The first request may need a change, which the writer commits.
-    case question
-    /// The writer. `OK` means that the change is on disk.
-    case change
-  }
-
   /// A request and its answer, shown in the manual and run by the tests.
   ///
   /// In the answer, `<uuid>`, `<time>`, `<number>` and `<word>` each stand for any such word. `…` stands for any
@@ -130,8 +120,6 @@ package final class Verb: Sendable {
   package let attributes: [Attribute]
   /// The peers that may use the verb.
   package let access: Access
-  /// The part of the daemon that carries out a request.
-  package let kind: Kind
   /// The effect of the verb, in one sentence.
   package let summary: String
   /// Requests with their answers.
@@ -143,14 +131,13 @@ package final class Verb: Sendable {
 
   /// Declares a verb.
   package init(
-    words: String, operands: [Operand] = [], attributes: [Attribute] = [], access: Access = .app, kind: Kind,
+    words: String, operands: [Operand] = [], attributes: [Attribute] = [], access: Access = .app,
     summary: String, examples: [Example], command: @escaping @Sendable (Arguments) throws(Refusal) -> Command
   ) {
     self.words = words
     self.operands = operands
     self.attributes = attributes
     self.access = access
-    self.kind = kind
     self.summary = summary
     self.examples = examples
     self.command = command

@@ -126,16 +126,6 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
     #expect(refused("\(line) app=*", by: alice) == nil)
   }
 
-  @Test(
-    arguments: [
-      ("token put", .change), ("token get", .question), ("token list", .question), ("token invalidate", .change),
-      ("token delete", .change),
-    ] as [(String, Verb.Kind)])
-  func `what changes something is carried out by the writer`(words: String, kind: Verb.Kind) throws {
-    let verb = try #require(VerbTable.verbs.first { $0.words == words })
-    #expect(verb.kind == kind)
-  }
-
   // MARK: Answers
 
   private static func token(_ value: Text) -> Token {

@@ -110,16 +110,6 @@ import Testing
     #expect(refused(line, by: alice) == nil)
   }
 
-  @Test(
-    arguments: [
-      ("version report", .change), ("version state", .question), ("version history", .question),
-      ("version compare", .local), ("version claim", .change),
-    ] as [(String, Verb.Kind)])
-  func `what changes something is carried out by the writer`(words: String, kind: Verb.Kind) throws {
-    let verb = try #require(VerbTable.verbs.first { $0.words == words })
-    #expect(verb.kind == kind)
-  }
-
   @Test func `an event of a version is one line, whatever a version has in it`() {
     var registry = Registry()
     registry.apply(.appInstalled("org.a", App(installed: Timestamp(milliseconds: 0))))

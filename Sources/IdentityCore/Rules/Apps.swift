@@ -57,21 +57,13 @@ extension Registry {
     return plan.changes
   }
 
-  /// `app forget ID`: returns the changes that uninstall an app.
+  /// `app forget ID`: uninstalls an app.
   ///
   /// The vendor's identifier ends with the vendor's last app. The history drops old identifiers if it has too many.
-  func uninstallation(of id: Text, _ context: Context) -> [Change] {
-    var plan = Plan(self)
-    plan.forget(id, at: context.now)
-    plan.trimHistory(of: holder(of: id), context.limits)
-    return plan.changes
-  }
-
-  /// Checks whether a peer may uninstall an app.
   ///
   /// - Throws: `denied` without the right; `notFound` if the app is not installed; `conflict` if the app has a
   ///   manifest, which would install it again.
-  func mayForget(_ id: Text, _ peer: Peer) throws(Refusal) {
+  func forget(_ id: Text, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     // A user may forget the app of its own service, because a removed service cannot send the request itself.
     let isOwn = id == peer.app || id.owner == peer.userID && !peer.place.isContained
     guard isOwn || peer.isAdmin else {
@@ -81,6 +73,11 @@ extension Registry {
     guard app.manifest == nil else {
       throw .conflict("\(id) is installed by its manifest: it is uninstalled when that goes")
     }
+    guard let context else { return nil }
+    var plan = Plan(self)
+    plan.forget(id, at: context.now)
+    plan.trimHistory(of: holder(of: id), context.limits)
+    return Decision(changes: plan.changes, reply: .done)
   }
 
   /// Returns the change that installs an app at its first use; nil if the app is installed.
@@ -114,7 +111,7 @@ extension Registry {
   }
 
   /// `app list`: lists all apps for an admin, and otherwise the apps of the peer's vendor.
-  func appRows(for peer: Peer) -> Reply {
+  func appRows(for peer: Peer) -> Decision {
     let visible = apps.filter { may(peer, see: .vendor(vendor(of: $0.key))) }.sorted { $0.key < $1.key }
     return .rows(visible.map { (id: $0.key, vendor: vendor(of: $0.key), app: $0.value) }) { row, reply in
       reply.word(.text(row.id))

@@ -1,7 +1,19 @@
 // The account and its devices (identityd-protocol(7), section "Devices of an account").
+
+// MARK: - Account
+
 extension Registry {
-  var accountReply: Reply {
-    .done(account.map(Reply.Value.text) ?? .string(""))
+  /// `account`: returns the account's name.
+  func accountName(for peer: Peer) throws(Refusal) -> Decision {
+    _ = try app(named: nil, by: peer)
+    try requireSharing(peer)
+    return Decision(reply: .done(account.map(Reply.Value.text) ?? .string("")))
+  }
+
+  /// `account set`, `account clear`: sets or removes the account's name.
+  func setAccount(_ name: Text?, _ context: Context?) -> Decision? {
+    let changes = accountChanges(to: name)
+    return changes.isEmpty || context != nil ? Decision(changes: changes, reply: .done) : nil
   }
 
   /// Returns the changes that set or remove the account's name.
@@ -14,13 +26,25 @@ extension Registry {
     // Last device first, so that the remaining ones need not move up.
     return (name == account ? [] : [.accountSet(name)]) + others.reversed().map { .deviceUnlisted($0) }
   }
+}
 
-  /// `devices`: lists the devices. Returns nil if this device, which is always listed, has no identifier yet.
-  ///
-  /// An app with a device identifier of its own sees only this device, by that identifier.
-  func deviceRows(for peer: Peer) -> Reply? {
+// MARK: - Devices
+
+extension Registry {
+  /// `devices`: lists the devices. If this device, which is always listed, has no identifier yet, makes one.
+  func listDevices(for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    _ = try app(named: nil, by: peer)
     let scope = deviceScope(of: peer.app)
-    guard let own = self[scope] else { return nil }
+    if let own = self[scope] { return deviceRows(of: scope, own: own) }
+    guard let context else { return nil }
+    let own = try fresh(scope, cause: .firstUse, context)
+    var plan = Plan(self)
+    plan.put(own)
+    return Decision(changes: plan.changes, reply: plan.registry.deviceRows(of: scope, own: own).reply)
+  }
+
+  /// Lists the devices. An app with a device identifier of its own sees only this device, by that identifier.
+  private func deviceRows(of scope: Scope, own: Identifier) -> Decision {
     let visible = scope == .device ? devices : [ListedDevice(value: own.value, added: own.created)]
     return .rows(visible) { device, reply in
       reply.word(.uuid(device.value))
@@ -31,43 +55,34 @@ extension Registry {
     }
   }
 
-  /// `devices` before this device has an identifier: makes the identifier and lists the devices.
-  func listOwnDevice(_ context: Context) throws(Refusal) -> Decision {
-    guard let peer = context.peer else { throw .unattested }
-    var plan = Plan(self)
-    plan.put(try fresh(deviceScope(of: peer.app), cause: .firstUse, context))
-    guard let reply = plan.registry.deviceRows(for: peer) else { throw .broken("the device has no identifier") }
-    return Decision(changes: plan.changes, reply: reply)
-  }
-
-  /// Returns whether a device is listed with this name and time, so that nothing has to change.
+  /// `devices put`: adds a device of the account, or updates a listed one.
   ///
   /// - Throws: `invalidUUID` for a placeholder UUID; `limit` if the device is not listed and the list is full.
-  func isListed(_ value: UUID, name: Text?, seen: Timestamp?) throws(Refusal) -> Bool {
+  func putDevice(_ value: UUID, name: Text?, seen: Timestamp?, _ context: Context?) throws(Refusal) -> Decision? {
     guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
-    guard let device = devices.first(where: { $0.value == value }) else {
+    guard var device = devices.first(where: { $0.value == value }) else {
       guard devices.count < Bound.devices else {
         throw .limit("an account has at most \(Bound.devices) devices")
       }
-      return false
+      guard let context else { return nil }
+      let device = ListedDevice(value: value, name: name, seen: seen, added: context.now)
+      return Decision(changes: [.deviceListed(device)], reply: .done)
     }
-    return (name ?? device.name) == device.name && (seen ?? device.seen) == device.seen
-  }
-
-  func deviceChange(_ value: UUID, name: Text?, seen: Timestamp?, at now: Timestamp) throws(Refusal) -> Change {
-    guard var device = devices.first(where: { $0.value == value }) else {
-      return .deviceListed(ListedDevice(value: value, name: name, seen: seen, added: now))
+    guard (name ?? device.name) != device.name || (seen ?? device.seen) != device.seen else {
+      return Decision(reply: .done)
     }
+    guard context != nil else { return nil }
     device.name = name ?? device.name
     device.seen = seen ?? device.seen
-    return .deviceDescribed(device)
+    return Decision(changes: [.deviceDescribed(device)], reply: .done)
   }
 
-  /// Checks that a device can be removed.
+  /// `devices remove`, `devices forget`: removes a device from the list.
   ///
   /// - Throws: `notFound` if the device is not listed; `conflict` if it is this device.
-  func mayRemove(_ value: UUID) throws(Refusal) {
+  func removeDevice(_ value: UUID, _ context: Context?) throws(Refusal) -> Decision? {
     guard devices.contains(where: { $0.value == value }) else { throw .notFound("no such device is listed") }
     guard value != self[.device]?.value else { throw .conflict("this device itself is always in the list") }
+    return context == nil ? nil : Decision(changes: [.deviceUnlisted(value)], reply: .done)
   }
 }

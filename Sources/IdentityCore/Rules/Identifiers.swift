@@ -1,7 +1,10 @@
 // The rules of stored identifiers: get, renew, history, resolve (identityd-protocol(7), section "IDENTIFIERS").
 extension Registry {
-  /// `get LEVEL` without an identifier in force: installs the app if this is its first use, and makes the identifier.
-  func make(_ level: Level, app id: Text, _ context: Context) throws(Refusal) -> Decision {
+  /// `get LEVEL`: returns the identifier in force. Without one, installs the app if this is its first use, and makes the
+  /// identifier.
+  func get(_ level: Level, app id: Text, _ context: Context?) throws(Refusal) -> Decision? {
+    if let identifier = self[scope(level, app: id)] { return Decision(reply: describe(identifier)) }
+    guard let context else { return nil }
     var plan = Plan(self)
     if level != .device, let change = try firstUse(of: id, context) { plan.add(change) }
     let identifier = try fresh(scope(level, app: id), cause: .firstUse, context)
@@ -9,9 +12,12 @@ extension Registry {
     return Decision(changes: plan.changes, reply: plan.registry.describe(identifier))
   }
 
-  /// `renew LEVEL`: replaces the identifier, if any, with a random one.
-  func renew(_ level: Level, app id: Text, _ context: Context) throws(Refusal) -> Decision {
+  /// `renew LEVEL`: replaces the identifier, if any, with a random one. A dry run lists the identifiers to replace.
+  func renew(_ level: Level, app id: Text, dryRun: Bool, _ context: Context?) throws(Refusal) -> Decision? {
+    guard level == .device || apps[id] != nil else { throw .notFound("\(id) is not installed") }
     let scope = scope(level, app: id)
+    if dryRun { return renewalRows(of: scope) }
+    guard let context else { return nil }
     var plan = Plan(self)
     let previous = self[scope]?.value
     for renewed in renewed(with: scope) {
@@ -34,8 +40,7 @@ extension Registry {
     return [.device] + scopes.filter { $0 != .device && $0.level == .device }
   }
 
-  /// `renew LEVEL dry-run=yes`: lists the identifiers that would be replaced.
-  func renewalRows(of scope: Scope) -> Reply {
+  private func renewalRows(of scope: Scope) -> Decision {
     .rows(renewed(with: scope).compactMap { self[$0] }) { identifier, reply in
       reply.word(.string(identifier.scope.level.rawValue))
       reply.word(.uuid(identifier.value))
@@ -45,7 +50,7 @@ extension Registry {
   }
 
   /// `history LEVEL`: lists the identifiers with their periods and the causes of their changes.
-  func historyRows(of scope: Scope) -> Reply {
+  func historyRows(of scope: Scope) -> Decision {
     // The order of the changes, which is independent of the clock.
     .rows(history.identifiers(of: scope)) { identifier, reply in
       reply.word(.uuid(identifier.value))
@@ -61,7 +66,7 @@ extension Registry {
   /// `resolve UUID`: describes a present or past identifier.
   ///
   /// An identifier that the peer may not read gives the same answer as an unknown one.
-  func resolve(_ value: UUID, for peer: Peer) throws(Refusal) -> Reply {
+  func resolve(_ value: UUID, for peer: Peer) throws(Refusal) -> Decision {
     let readable = identifiers(valued: value).filter { may(peer, see: $0.scope.audience) }
     guard let identifier = readable.last(where: { $0.end == nil }) ?? readable.last else {
       throw .notFound("this daemon gave out no such identifier that \(peer.app) may read")
@@ -72,7 +77,7 @@ extension Registry {
     reply.attribute("current", .yesOrNo(identifier.end == nil))
     if identifier.end != nil { reply.attribute("now", (self[identifier.scope]?.value).map(Reply.Value.uuid)) }
     attribute(identifier.scope, to: &reply)
-    return reply
+    return Decision(reply: reply)
   }
 
   /// Creates an identifier for a scope: derived from the machine-id for a device if possible, else random.
@@ -92,7 +97,7 @@ extension Registry {
   }
 
   /// Returns the answer to `get LEVEL`.
-  func describe(_ identifier: Identifier) -> Reply {
+  private func describe(_ identifier: Identifier) -> Reply {
     var reply = Reply()
     reply.ok()
     reply.word(.uuid(identifier.value))

@@ -39,33 +39,36 @@ extension Registry {
   }
 }
 
-// MARK: - Queries
+// MARK: - Rules
 
 extension Registry {
-  /// Answers `item …` if no change is needed, else returns nil.
-  func answer(_ command: ItemCommand, for peer: Peer) throws(Refusal) -> Reply? {
+  /// Applies the rule of `item …`.
+  func rule(_ command: ItemCommand, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     switch command {
-    case .read(let name): return describe(try item(name, for: peer))
+    case .read(let name): return Decision(reply: describe(try item(name, for: peer)))
     case .find(let condition, let limit):
       let found = try matches(condition, for: peer, limit: limit ?? .max)
       guard !found.isEmpty else { throw .notFound("no item meets the condition") }
       return .rows(found) { Self.attribute($0.item, to: &$1) }
-    case .store(let name, _, _, let replaces):
+    case .store(let name, let secret, let description, let replaces):
       let key = try key(name, for: peer)
       guard replaces || items[key] == nil else { throw .exists("group \(key.group.shortened) has such an item") }
-      return nil
+      guard let context else { return nil }
+      return try store(key, secret, description, replaces: replaces, by: peer, context)
     case .update(let name, let update):
-      _ = try item(name, for: peer)
-      return update == ItemUpdate() ? .done : nil
+      let item = try item(name, for: peer)
+      guard update != ItemUpdate() else { return Decision(reply: .done) }
+      guard let context else { return nil }
+      return try self.update(item, update, context)
     case .delete(let condition):
       // Requires a condition, so that nothing is deleted by oversight, and a single group.
       guard !condition.isEmpty, condition.groups != .all else {
         throw .badArgument(verb: "item delete", .combination("at least one condition is needed, in one group"))
       }
-      guard !(try matches(condition, for: peer, limit: 1).isEmpty) else {
-        throw .notFound("no item meets the condition")
-      }
-      return nil
+      let found = try matches(condition, for: peer, limit: context == nil ? 1 : .max)
+      guard !found.isEmpty else { throw .notFound("no item meets the condition") }
+      guard context != nil else { return nil }
+      return Decision(changes: found.map { .itemDeleted($0.item) }, reply: .done(.number(Int64(found.count))))
     }
   }
 
@@ -123,21 +126,6 @@ extension Registry {
 // MARK: - Changes
 
 extension Registry {
-  /// Decides `item …` if a change is needed.
-  func decide(_ command: ItemCommand, _ context: Context) throws(Refusal) -> Decision {
-    guard let peer = context.peer else { throw .unattested }
-    switch command {
-    case .store(let name, let secret, let description, let replaces):
-      return try store(try key(name, for: peer), secret, description, replaces: replaces, by: peer, context)
-    case .update(let name, let update): return try self.update(try item(name, for: peer), update, context)
-    case .delete(let condition):
-      let found = try matches(condition, for: peer)
-      return Decision(changes: found.map { .itemDeleted($0.item) }, reply: .done(.number(Int64(found.count))))
-    // `answer` never returns nil for these commands.
-    case .read, .find: throw .broken("\(command) was not answered")
-    }
-  }
-
   private func store(
     _ key: ItemKey, _ secret: SealedSecret, _ description: ItemDescription, replaces: Bool, by peer: Peer,
     _ context: Context

@@ -50,16 +50,18 @@ extension Registry {
     return nil
   }
 
-  /// `seal`: returns the changes that end every identifier and delete everything stored for apps.
+  /// `seal`: ends every identifier and deletes everything stored for apps.
   ///
   /// The sealed store takes no further change.
-  func sealing(at now: Timestamp) -> [Change] {
+  func seal(_ context: Context?) -> Decision? {
+    guard !isSealed else { return Decision(reply: .done) }
+    guard let context else { return nil }
     var plan = Plan(self)
-    for scope in scopes { plan.add(.identifierEnded(scope, .init(time: now, cause: .sealed))) }
+    for scope in scopes { plan.add(.identifierEnded(scope, .init(time: context.now, cause: .sealed))) }
     for held in items.held.inOrder { plan.add(.itemDeleted(held.item)) }
     for token in tokens.all { plan.add(.tokenDeleted(token)) }
     for history in versions.all { plan.forgetVersions(of: history.subject) }
     plan.add(.sealed)
-    return plan.changes
+    return Decision(changes: plan.changes, reply: .done)
   }
 }

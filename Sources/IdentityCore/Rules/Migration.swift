@@ -25,12 +25,42 @@ struct Migration {
 
 // `migrate LEVEL VALUE` adopts an identifier of an earlier system (identityd-protocol(7), section "IDENTIFIERS").
 extension Registry {
-  /// Checks a migration and returns its outcome. A dry run is refused for the same reasons as a real one.
+  /// `migrate LEVEL VALUE`: puts a value in force. A dry run is refused for the same reasons.
   ///
   /// - Throws: `invalidUUID` for a placeholder UUID; `denied` for `force=yes` without admin rights; `conflict` if
   ///   an identifier was handed out already, or if the value belongs to another device; `notFound` if the app is
-  ///   not installed.
-  func migration(_ level: Level, to value: UUID, app: Text, _ peer: Peer, forces: Bool) throws(Refusal) -> Migration {
+  ///   not installed; `limit` if there is no room for an app that is used for the first time.
+  func migrate(
+    _ level: Level, to value: UUID, app id: Text, for peer: Peer, commits: Bool, forces: Bool, _ context: Context?
+  ) throws(Refusal) -> Decision? {
+    let migration = try migration(level, to: value, app: id, peer, forces: forces)
+    guard migration.changes else { return Decision(reply: migration.reply(commits: commits)) }
+    // Only the context has the limits, and so tells whether there is room for a new app.
+    guard commits || migration.installs(in: self) else { return Decision(reply: migration.reply(commits: false)) }
+    guard let context else { return nil }
+    var plan = Plan(self)
+    if level != .device, let change = try firstUse(of: id, context) { plan.add(change) }
+    guard commits else { return Decision(reply: migration.reply(commits: false)) }
+    plan.put(
+      Identifier(
+        scope: migration.scope, value: value, created: context.now, origin: .migrated, cause: .migrated,
+        author: peer.author))
+    if migration.scope == .device { plan.endSuspicion() }
+    return Decision(changes: plan.changes, reply: migration.reply(commits: true))
+  }
+
+  /// `migrate LEVEL item=`: puts the value in the secret of an item in force. Only the writer opens the secret.
+  func migrate(
+    _ level: Level, from item: Item, app id: Text, for peer: Peer, commits: Bool, forces: Bool, _ context: Context?
+  ) throws(Refusal) -> Decision? {
+    guard let context else { return nil }
+    let value = try context.identifier(try context.secret(item))
+    return try migrate(level, to: value, app: id, for: peer, commits: commits, forces: forces, context)
+  }
+
+  private func migration(
+    _ level: Level, to value: UUID, app: Text, _ peer: Peer, forces: Bool
+  ) throws(Refusal) -> Migration {
     guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
     guard !forces || peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, for force=yes")
@@ -46,22 +76,5 @@ extension Registry {
     }
     guard level == .device || isInstalledOrUnclaimed(app) else { throw .notFound("\(app) is not installed") }
     return migration
-  }
-
-  /// Carries out a migration, or returns the outcome of a dry run.
-  func migrate(
-    _ level: Level, to value: UUID, app id: Text, commits: Bool, forces: Bool, _ context: Context
-  ) throws(Refusal) -> Decision {
-    guard let peer = context.peer else { throw .unattested }
-    let migration = try migration(level, to: value, app: id, peer, forces: forces)
-    var plan = Plan(self)
-    if level != .device, let change = try firstUse(of: id, context) { plan.add(change) }
-    guard commits else { return Decision(reply: migration.reply(commits: false)) }
-    plan.put(
-      Identifier(
-        scope: migration.scope, value: value, created: context.now, origin: .migrated, cause: .migrated,
-        author: peer.author))
-    if migration.scope == .device { plan.endSuspicion() }
-    return Decision(changes: plan.changes, reply: migration.reply(commits: true))
   }
 }

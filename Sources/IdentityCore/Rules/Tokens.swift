@@ -1,19 +1,22 @@
 // Push tokens: an app has one token per provider on this device (identityd-protocol(7), section "PUSH TOKENS").
 
-// MARK: - Queries
+// MARK: - Rules
 
 extension Registry {
-  /// Answers `token …` if no change is needed, else returns nil.
-  func answer(_ command: TokenCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply? {
+  /// Applies the rule of `token …`.
+  func rule(_ command: TokenCommand, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
+    throws(Refusal) -> Decision?
+  {
     switch command {
-    case .put(_, let named):
-      _ = try app(named: named, by: peer)
-      return nil
+    case .put(let registration, let named):
+      let app = try app(named: named, by: peer)
+      guard let context else { return nil }
+      return try put(registration, of: app, context)
     case .get(let provider, let named):
       var reply = Reply()
       reply.ok()
       Self.describe(try token(of: provider, try app(named: named, by: peer)), to: &reply)
-      return reply
+      return Decision(reply: reply)
     case .list(let owners, let stale):
       let tokens = try tokens(of: owners, for: peer)
       guard let stale else { return .rows(tokens, Self.describe) }
@@ -21,12 +24,16 @@ extension Registry {
       return .rows(tokens.filter { now.milliseconds - $0.confirmed.milliseconds >= stale * 1_000 }, Self.describe)
     case .invalidate(let provider, let value, let named):
       guard let token = tokens[try app(named: named, by: peer), provider], token.value == value else {
-        return .done(.string("unchanged"))
+        return Decision(reply: .done(.string("unchanged")))
       }
-      return token.isValid ? nil : .done(.string("invalidated"))
+      let reply = Reply.done(.string("invalidated"))
+      guard token.isValid else { return Decision(reply: reply) }
+      guard let context else { return nil }
+      let invalid = token.with(isValid: false, changed: context.now)
+      return Decision(changes: [.tokenStored(invalid, .invalidated)], reply: reply)
     case .delete(let provider, let named):
-      _ = try token(of: provider, try app(named: named, by: peer))
-      return nil
+      let token = try token(of: provider, try app(named: named, by: peer))
+      return context == nil ? nil : Decision(changes: [.tokenDeleted(token)], reply: .done)
     }
   }
 
@@ -63,24 +70,6 @@ extension Registry {
 // MARK: - Changes
 
 extension Registry {
-  /// Decides `token …` if a change is needed.
-  func decide(_ command: TokenCommand, _ context: Context) throws(Refusal) -> Decision {
-    guard let peer = context.peer else { throw .unattested }
-    switch command {
-    case .put(let registration, let named): return try put(registration, of: try app(named: named, by: peer), context)
-    case .invalidate(let provider, _, let named):
-      let token = try token(of: provider, try app(named: named, by: peer))
-      return Decision(
-        changes: [.tokenStored(token.with(isValid: false, changed: context.now), .invalidated)],
-        reply: .done(.string("invalidated")))
-    case .delete(let provider, let named):
-      return Decision(
-        changes: [.tokenDeleted(try token(of: provider, try app(named: named, by: peer)))], reply: .done)
-    // `answer` never returns nil for these commands.
-    case .get, .list: throw .broken("the tokens were not answered")
-    }
-  }
-
   private func put(_ registration: TokenRegistration, of app: Text, _ context: Context) throws(Refusal) -> Decision {
     let (device, changes) = try device(forTokenOf: app, context)
     let before = tokens[app, registration.provider]

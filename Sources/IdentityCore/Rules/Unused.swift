@@ -70,7 +70,15 @@ extension Registry {
   }
 
   /// `app forget unused=DAYS app=PATTERN`: uninstalls or lists apps, and counts those left for the next request.
-  func forget(_ condition: AppCondition, dryRun: Bool, _ context: Context) -> Decision {
+  ///
+  /// - Throws: `denied` without admin rights.
+  func forget(_ condition: AppCondition, dryRun: Bool, for peer: Peer, _ context: Context?) throws(Refusal)
+    -> Decision?
+  {
+    guard peer.isAdmin else {
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to forget apps by unused= and app=")
+    }
+    guard let context else { return nil }
     let found = forgettable(condition)
     let now = found.prefix(Bound.forgottenTogether)
     var reply = Reply.rows(Array(now)) { id, reply in

@@ -14,7 +14,7 @@ extension VersionOrder {
   }
 }
 
-// MARK: - Queries
+// MARK: - Rules
 
 extension Registry {
   /// Returns the order of versions for an app or for the system.
@@ -23,21 +23,27 @@ extension Registry {
     return apps[app]?.manifest?.versionOrder ?? .numeric
   }
 
-  /// Answers `version …` if no change is needed, else returns nil.
-  func answer(_ command: VersionCommand, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply? {
+  /// Applies the rule of `version …`.
+  func rule(_ command: VersionCommand, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
+    throws(Refusal) -> Decision?
+  {
     switch command {
     case .report(let release, let named):
       let subject = VersionSubject.app(try app(named: named, by: peer))
       let session = try surroundings.session(peer)
-      guard let report = versions[subject].report(of: session), report.release == release else { return nil }
-      return describe(report, of: subject)
+      if let report = versions[subject].report(of: session), report.release == release {
+        return Decision(reply: describe(report, of: subject))
+      }
+      guard let context else { return nil }
+      return try report(release, of: subject, session: session, context)
     case .preview(let release, let named):
       let subject = VersionSubject.app(try app(named: named, by: peer))
-      return describe(report(of: release, by: try surroundings.session(peer), of: subject), of: subject)
+      let report = report(of: release, by: try surroundings.session(peer), of: subject)
+      return Decision(reply: describe(report, of: subject))
     case .state(let question):
       let subject = try subject(of: question, for: peer)
       guard let report = report(of: subject, for: peer, in: surroundings) else { throw noReport(of: subject) }
-      return describe(report, of: subject)
+      return Decision(reply: describe(report, of: subject))
     case .history(let question):
       return .rows(versions[try subject(of: question, for: peer)].inOrder) { installed, reply in
         reply.word(.text(installed.release.version))
@@ -48,7 +54,14 @@ extension Registry {
     case .claim(let name, let named):
       let subject = VersionSubject.app(try app(named: named, by: peer))
       guard let report = report(of: subject, for: peer, in: surroundings) else { throw noReport(of: subject) }
-      return isClaimed(name, for: report.release.version, of: subject) ? .done(.string("again")) : nil
+      let version = report.release.version
+      guard !isClaimed(name, for: version, of: subject) else { return Decision(reply: .done(.string("again"))) }
+      guard context != nil else { return nil }
+      var plan = Plan(self)
+      try plan.makeRoomForClaim(of: subject, version: version)
+      let claim = VersionClaim(number: versions.lastClaim + 1, version: version, name: name)
+      plan.add(.version(.claimed(subject, claim)))
+      return Decision(changes: plan.changes, reply: .done(.string("first")))
     }
   }
 
@@ -134,26 +147,6 @@ extension VersionHistory {
 // MARK: - Changes
 
 extension Registry {
-  /// Decides `version …` if a change is needed.
-  func decide(_ command: VersionCommand, _ context: Context) throws(Refusal) -> Decision {
-    guard let peer = context.peer else { throw .unattested }
-    switch command {
-    case .report(let release, let named):
-      let id = try app(named: named, by: peer)
-      return try report(release, of: .app(id), session: try context.surroundings.session(peer), context)
-    case .claim(let name, let named):
-      let subject = VersionSubject.app(try app(named: named, by: peer))
-      guard let report = report(of: subject, for: peer, in: context.surroundings) else { throw noReport(of: subject) }
-      var plan = Plan(self)
-      try plan.makeRoomForClaim(of: subject, version: report.release.version)
-      let claim = VersionClaim(number: versions.lastClaim + 1, version: report.release.version, name: name)
-      plan.add(.version(.claimed(subject, claim)))
-      return Decision(changes: plan.changes, reply: .done(.string("first")))
-    // `answer` never returns nil for these commands.
-    case .preview, .state, .history: throw .broken("\(command) was not answered")
-    }
-  }
-
   /// Returns the changes that report the running system. The boot is the session.
   ///
   /// - Returns: no changes if this boot has reported already, even if the system's version has changed since.

@@ -4,14 +4,14 @@ extension Verb {
   /// The verbs about apps (identityd-protocol(7), sections WHO IS ASKING and VERBS).
   static let apps: [Verb] = [
     Verb(
-      words: "app list", kind: .question,
+      words: "app list",
       summary: "List the installed apps: an admin sees all, an app those of its vendor.",
       examples: [.init("app list", "OK 0")]
     ) { (_) throws(Refusal) in .registry(.apps) },
 
     Verb(
       words: "app forget", operands: [.optional("ID")],
-      attributes: [.init("unused", "DAYS"), .init("app", "PATTERN"), .init("dry-run", "yes")], kind: .change,
+      attributes: [.init("unused", "DAYS"), .init("app", "PATTERN"), .init("dry-run", "yes")],
       summary: "Uninstall an app that has no manifest, or all such apps without items that nobody uses.",
       examples: [
         .init("app forget user:4294967294", "ERR …"),

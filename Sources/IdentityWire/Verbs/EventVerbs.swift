@@ -5,7 +5,7 @@ extension Verb {
   static let events: [Verb] = [
     Verb(
       words: "subscribe", operands: [.any("TOPIC")],
-      attributes: [.init("since", "SEQ"), .init("epoch", "WORD"), .init("snapshot", "yes")], kind: .local,
+      attributes: [.init("since", "SEQ"), .init("epoch", "WORD"), .init("snapshot", "yes")],
       summary: "Send events of these topics, or of all: from now on, or those after SEQ first.",
       examples: [
         .init("subscribe", "OK <number> epoch=<uuid>"),
@@ -24,7 +24,7 @@ extension Verb {
     },
 
     Verb(
-      words: "unsubscribe", operands: [.any("TOPIC")], kind: .local,
+      words: "unsubscribe", operands: [.any("TOPIC")],
       summary: "Send no more events of these topics, or of any.",
       examples: [.init("unsubscribe", "OK")]
     ) { (arguments) throws(Refusal) in .local(.unsubscribe(try topics(arguments))) },

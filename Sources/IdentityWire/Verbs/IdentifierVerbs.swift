@@ -4,7 +4,7 @@ extension Verb {
   /// The verbs about identifiers (identityd-protocol(7), section IDENTIFIERS).
   static let identifiers: [Verb] = [
     Verb(
-      words: "get uuid", attributes: [.init("count", "N"), .init("version", "4|7")], kind: .local,
+      words: "get uuid", attributes: [.init("count", "N"), .init("version", "4|7")],
       summary: "Make fresh UUIDs: version 4 at random, version 7 strictly ascending over all callers.",
       examples: [
         .init("get uuid", "OK <uuid>"),
@@ -21,7 +21,7 @@ extension Verb {
     },
 
     Verb(
-      words: "get key", operands: [.required("NAME")], kind: .local,
+      words: "get key", operands: [.required("NAME")],
       summary: "Tell the identifier of NAME in the peer's session.",
       examples: [.init("get key player-1", "OK <uuid> level=key app=<word>")]
     ) { (arguments) throws(Refusal) in
@@ -29,37 +29,37 @@ extension Verb {
     },
 
     Verb(
-      words: "get session", kind: .local,
+      words: "get session",
       summary: "Tell the session's identifier: it lives until the app is launched again.",
       examples: [.init("get session", "OK <uuid> level=session app=<word>")]
     ) { (_) throws(Refusal) in .local(.derived(.session)) },
 
     Verb(
-      words: "get boot", attributes: [.init("app", "ID")], kind: .local,
+      words: "get boot", attributes: [.init("app", "ID")],
       summary: "Tell the app's identifier of this boot: it lives until the next one.",
       examples: [.init("get boot", "OK <uuid> level=boot app=<word>")]
     ) { (arguments) throws(Refusal) in .local(.derived(.boot(app: arguments["app"]))) },
 
     Verb(
-      words: "get installation", attributes: [.init("app", "ID")], kind: .question,
+      words: "get installation", attributes: [.init("app", "ID")],
       summary: "Tell the app's installation identifier: it lives until the app is uninstalled.",
       examples: [.init("get installation", "OK <uuid> level=installation app=<word> vendor=<word> created=<time>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.installation, app: arguments["app"])) },
 
     Verb(
-      words: "get vendor", attributes: [.init("app", "ID")], kind: .question,
+      words: "get vendor", attributes: [.init("app", "ID")],
       summary: "Tell the vendor's identifier: it lives until the vendor's last app is uninstalled.",
       examples: [.init("get vendor", "OK <uuid> level=vendor vendor=<word> created=<time>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.vendor, app: arguments["app"])) },
 
     Verb(
-      words: "get device", attributes: [.init("app", "ID")], kind: .question,
+      words: "get device", attributes: [.init("app", "ID")],
       summary: "Tell the device identifier: it lives until the system is reset.",
       examples: [.init("get device", "OK <uuid> level=device created=<time> origin=<word>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.device, app: arguments["app"])) },
 
     Verb(
-      words: "check", operands: [.required("VALUE")], kind: .local,
+      words: "check", operands: [.required("VALUE")],
       summary: "Tell whether VALUE is a UUID, and its canonical form.",
       examples: [
         .init("check 557E5958D3904CBFB9282A2B19A1399A", "OK valid 557e5958-d390-4cbf-b928-2a2b19a1399a"),
@@ -68,13 +68,13 @@ extension Verb {
     ) { (arguments) throws(Refusal) in .local(.check(arguments.operands[0])) },
 
     Verb(
-      words: "resolve", operands: [.required("UUID")], kind: .question,
+      words: "resolve", operands: [.required("UUID")],
       summary: "Tell what an identifier is that this daemon gave out, or was.",
       examples: [.init("resolve 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in .registry(.resolve(try arguments.uuid(0))) },
 
     Verb(
-      words: "history", operands: [.required("LEVEL")], attributes: [.init("app", "ID")], kind: .question,
+      words: "history", operands: [.required("LEVEL")], attributes: [.init("app", "ID")],
       summary: "List the identifiers of a level, oldest first: from when to when, why, and by whom.",
       examples: [
         .init("history device", "* <uuid> from=<time> cause=first-use origin=<word> by=uid:<number>", "OK 1")
@@ -85,7 +85,7 @@ extension Verb {
 
     Verb(
       words: "renew", operands: [.required("LEVEL")],
-      attributes: [.init("app", "ID"), .init("dry-run", "yes")], access: .admin, kind: .change,
+      attributes: [.init("app", "ID"), .init("dry-run", "yes")], access: .admin,
       summary: "Put a random identifier in the place of the one of a level, or list what that would change.",
       examples: [
         .init("renew device dry-run=yes", "* device <uuid>", "OK 1"),
@@ -117,8 +117,7 @@ extension Verb {
       attributes: [
         .init("item", "ACCOUNT"), .init("service", "S"), .init("group", "G"), .init("app", "ID"),
         .init("commit", "yes"), .init("force", "yes"),
-      ],
-      kind: .change, summary: summary,
+      ], summary: summary,
       examples: examples + [.init("migrate \(level.rawValue) item=alice service=legacy", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in
       let app = arguments["app"]

@@ -12,7 +12,7 @@ extension Verb {
       replaces: true),
 
     Verb(
-      words: "item read", attributes: itemName, kind: .question,
+      words: "item read", attributes: itemName,
       summary: "Tell an item's secret, and what is said of it.",
       examples: [
         .init("item read service=mail account=alice", "OK data=aHVudGVyMg== service=mail account=alice group=<word> …")
@@ -22,8 +22,7 @@ extension Verb {
     Verb(
       words: "item find",
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G|*")] + described
-        + [.init("limit", "one|all|N")],
-      kind: .question, summary: "List the items that meet every condition, without their secrets.",
+        + [.init("limit", "one|all|N")], summary: "List the items that meet every condition, without their secrets.",
       examples: [
         .init("item find service=mail limit=one", "* service=mail account=alice group=<word> …", "OK 1"),
         .init("item find service=news", "ERR not-found …"),
@@ -34,7 +33,7 @@ extension Verb {
     },
 
     Verb(
-      words: "item update", attributes: itemName + [.secret("data", isRequired: false)] + described, kind: .change,
+      words: "item update", attributes: itemName + [.secret("data", isRequired: false)] + described,
       summary: "Change what is named of an item; an empty label or attribute is removed.",
       examples: [.init("item update service=mail account=alice label=\"\"", "OK")]
     ) { (arguments) throws(Refusal) in
@@ -47,7 +46,7 @@ extension Verb {
     Verb(
       words: "item delete",
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G")] + described,
-      kind: .change, summary: "Delete the items that meet every condition; at least one has to be given.",
+      summary: "Delete the items that meet every condition; at least one has to be given.",
       examples: [.init("item delete service=mail account=alice", "OK 1")]
     ) { (arguments) throws(Refusal) in
       let condition = try arguments.condition(inAnyGroup: false)
@@ -75,8 +74,7 @@ extension Verb {
     Verb(
       words: words,
       attributes: itemName + [.secret("data")] + described
-        + [.init("this-device-only", "yes"), .init("lifetime", "installation")],
-      kind: .change, summary: summary, examples: [example]
+        + [.init("this-device-only", "yes"), .init("lifetime", "installation")], summary: summary, examples: [example]
     ) { (arguments) throws(Refusal) in
       let description = ItemDescription(
         label: try arguments.label(), attributes: try arguments.named(attributePrefix),

@@ -5,33 +5,33 @@ extension Verb {
   /// RESTORE and The master key).
   static let store: [Verb] = [
     Verb(
-      words: "key rotate", access: .admin, kind: .change,
+      words: "key rotate", access: .admin,
       summary: "Wrap the store's data key in another master key.",
       examples: [.init("key rotate", "OK <word>")]
     ) { (_) throws(Refusal) in .store(.rotateKey) },
 
     Verb(
-      words: "backup", attributes: [.secret("key")], access: .admin, kind: .change,
+      words: "backup", attributes: [.secret("key")], access: .admin,
       summary: "Tell everything but this-device-only items, encrypted with a key of 32 bytes.",
       examples: [.init("backup key=\(exampleKey)", "* data=<word>", "OK <number>")]
     ) { (arguments) throws(Refusal) in .store(.backup(key: try arguments.requiredSecret("key"))) },
 
     Verb(
-      words: "restore begin", attributes: [.secret("key")], access: .admin, kind: .local,
+      words: "restore begin", attributes: [.secret("key")], access: .admin,
       summary: "Begin to hand in a backup that this key opens.",
       examples: [.init("restore begin key=\(exampleKey)", "OK")]
     ) { (arguments) throws(Refusal) in .local(.beginRestore(key: try arguments.requiredSecret("key"))) },
 
     Verb(
       // A backup is encrypted, so a piece of a backup is not a secret.
-      words: "restore add", attributes: [.required("data", "BASE64")], access: .admin, kind: .local,
+      words: "restore add", attributes: [.required("data", "BASE64")], access: .admin,
       summary: "Hand in the next piece of the backup, as a row of it says it.",
       examples: [.init("restore add data=AAAA", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in .local(.addToRestore(try arguments.required("data"))) },
 
     Verb(
       words: "restore end", attributes: [.init("dry-run", "yes"), .init("adopt-device", "yes")], access: .admin,
-      kind: .change, summary: "Bring the backup that was handed in into force, or tell what that would change.",
+      summary: "Bring the backup that was handed in into force, or tell what that would change.",
       examples: [.init("restore end", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in
       .store(

@@ -5,7 +5,7 @@ extension Verb {
   static let tokens: [Verb] = [
     Verb(
       words: "token put", operands: [provider, token],
-      attributes: [.init("environment", "E"), .init("topic", "T"), .init("app", "ID")], kind: .change,
+      attributes: [.init("environment", "E"), .init("topic", "T"), .init("app", "ID")],
       summary: "Say which push token of a provider is the app's now: the one before is replaced.",
       examples: [.init("token put fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK created device=<uuid>")]
     ) { (arguments) throws(Refusal) in
@@ -16,7 +16,7 @@ extension Verb {
     },
 
     Verb(
-      words: "token get", operands: [provider], attributes: [.init("app", "ID")], kind: .question,
+      words: "token get", operands: [provider], attributes: [.init("app", "ID")],
       summary: "Tell the app's push token of a provider, and what is known of it.",
       examples: [
         .init("token get fcm", "OK bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …"),
@@ -27,7 +27,7 @@ extension Verb {
     },
 
     Verb(
-      words: "token list", attributes: [.init("stale", "SECONDS"), .init("app", "ID|*")], kind: .question,
+      words: "token list", attributes: [.init("stale", "SECONDS"), .init("app", "ID|*")],
       summary: "List the app's push tokens, or those not confirmed for so long; app=* is an admin's.",
       examples: [
         .init("token list", "* bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …", "OK 1"),
@@ -40,7 +40,7 @@ extension Verb {
     },
 
     Verb(
-      words: "token invalidate", operands: [provider, token], attributes: [.init("app", "ID")], kind: .change,
+      words: "token invalidate", operands: [provider, token], attributes: [.init("app", "ID")],
       summary: "Mark a push token that its provider refuses, as long as it is still the app's.",
       examples: [.init("token invalidate fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK invalidated")]
     ) { (arguments) throws(Refusal) in
@@ -50,7 +50,7 @@ extension Verb {
     },
 
     Verb(
-      words: "token delete", operands: [provider], attributes: [.init("app", "ID")], kind: .change,
+      words: "token delete", operands: [provider], attributes: [.init("app", "ID")],
       summary: "Delete the app's push token of a provider.",
       examples: [.init("token delete fcm", "OK")]
     ) { (arguments) throws(Refusal) in

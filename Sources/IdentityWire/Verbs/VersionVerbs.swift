@@ -5,7 +5,7 @@ extension Verb {
   static let versions: [Verb] = [
     Verb(
       words: "version report", operands: [.required("VERSION")],
-      attributes: [.init("build", "B"), .init("app", "ID"), .init("dry-run", "yes")], kind: .change,
+      attributes: [.init("build", "B"), .init("app", "ID"), .init("dry-run", "yes")],
       summary: "Report the version that runs, and learn what it is beside the last session's.",
       examples: [
         .init("version report 1.4.2 dry-run=yes", "OK installed 1.4.2"),
@@ -20,7 +20,7 @@ extension Verb {
     },
 
     Verb(
-      words: "version state", attributes: whose, kind: .question,
+      words: "version state", attributes: whose,
       summary: "Tell what was reported last, by this session where it has reported.",
       examples: [
         .init("version state", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
@@ -29,7 +29,7 @@ extension Verb {
     ) { (arguments) throws(Refusal) in .registry(.version(.state(try arguments.versionQuestion()))) },
 
     Verb(
-      words: "version history", attributes: whose, kind: .question,
+      words: "version history", attributes: whose,
       summary: "List the versions there were, first installed first.",
       examples: [
         .init("version history", "* 1.4.2 build=9f3c2a1 installed=<time> last=<time>", "OK 1")
@@ -38,7 +38,7 @@ extension Verb {
 
     Verb(
       words: "version compare", operands: [.required("A"), .required("B")],
-      attributes: [.init("order", "numeric|linux")], kind: .local,
+      attributes: [.init("order", "numeric|linux")],
       summary: "Tell how one version stands to another.",
       examples: [
         .init("version compare 1.2 1.10", "OK less"), .init("version compare 2.0 2.00.0", "OK equal"),
@@ -53,7 +53,7 @@ extension Verb {
     },
 
     Verb(
-      words: "version claim", operands: [.required("NAME")], attributes: [.init("app", "ID")], kind: .change,
+      words: "version claim", operands: [.required("NAME")], attributes: [.init("app", "ID")],
       summary: "Claim work that is to be done once a version: one caller is told that it is the first.",
       examples: [
         .init("version claim migrate-database", "OK first"), .init("version claim migrate-database", "OK again"),
