@@ -80,10 +80,19 @@ await_lane() {
   {
     echo "--- $name, what failed:"
     grep -a -A 12 '✘' "$log" | grep -av -e '✔' -e ' started\.' | head -n 60 || true
+    unfinished "$log" | sed 's/^/did not end: /'
     echo "--- $name, the end of its output:"
     tail -n 20 "$log"
   } >>"$logs/failures"
   return 1
+}
+
+# Prints the names of the tests in a log that began but did not end.
+unfinished() {
+  grep -aE '^◇ Test .* started\.$|^[✔✘➜] Test ' "$1" | sed -E 's/^. Test //; /^(case|run) /d' | awk '
+    sub(/ started\.$/, "") { running[$0]; next }
+    { for (name in running) if (index($0, name " ") == 1) delete running[name] }
+    END { for (name in running) print name }'
 }
 
 # Waits for all lanes.
@@ -208,13 +217,15 @@ readonly TRIALS=(
   LogExaminationTests DamageModelTests
 )
 
-# Runs tests of a scratch path. Not with `swift test`: parallel runs of it read files that another run is writing.
+# Runs tests of a scratch path. Not with `swift test`: parallel runs of it read files that another run is writing. A test
+# that hangs ends its lane, before the build server ends the whole run without a word about the test.
+test_limit=25m
 tests() {
   local scratch=$1
   shift
   # A lane is a background job that ignores SIGINT, and so would the programs that tests interrupt.
-  env --default-signal "$PWD/$scratch/debug/identitydPackageTests.xctest" --testing-library swift-testing \
-    --no-parallel "$@"
+  env --default-signal timeout --verbose --kill-after=10 "$test_limit" \
+    "$PWD/$scratch/debug/identitydPackageTests.xctest" --testing-library swift-testing --no-parallel "$@"
 }
 
 # Runs end-to-end tests with the programs of a sanitizer. Trials are shortened: a sanitizer reports in the first round.
