@@ -111,7 +111,7 @@ extension Server {
     if let acceptAgain { return acceptAgain.arm(after: pause) }
     do {
       acceptAgain = try loop.timer(after: pause) { [unowned self] in
-        if !isStopping { listens(true) }
+        if stop == .running { listens(true) }
       }
     } catch {
       listens(true)

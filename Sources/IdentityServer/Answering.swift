@@ -17,16 +17,16 @@ extension Server {
       verb = match.place
       let command = try table.command(of: match, parser, in: line, by: connection.peer, secrets: secretMemory)
       let start = connection.output.count
-      let inFlight = connection.inFlight
+      let jobs = connection.session.jobs
       switch command {
       case .local(let command):
         // Answers keep the order of the requests.
-        guard connection.inFlight == 0 else { return false }
+        guard !connection.session.isAtWriter else { return false }
         try answer(command, connection)
       case .registry(let command):
         // A list that waits behind a change would be held in memory as a whole.
-        if command.isListing, connection.inFlight > 0 { return false }
-        if connection.inFlight == 0, isSettled,
+        if command.isListing, connection.session.isAtWriter { return false }
+        if !connection.session.isAtWriter, isSettled,
           let reply = try registry.answer(command, for: connection.peer, in: surroundings),
           try append(reply, to: connection)
         {
@@ -39,22 +39,22 @@ extension Server {
           try send(.store(command), verb, of: connection)
           break
         }
-        guard connection.inFlight == 0 else { return false }
+        guard !connection.session.isAtWriter else { return false }
         let upload = try takeUpload(of: connection)
         try send(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), verb, of: connection)
       }
-      if command.hasStandingAnswer, connection.inFlight == 0 {
+      if command.hasStandingAnswer, !connection.session.isAtWriter {
         known.keep(line, verb: verb, of: connection.held.number, connection.output, from: start)
       }
       // A request at the writer is counted when its answer arrives.
-      if connection.inFlight == inFlight { measurements.countAnswer(to: verb, nil) }
+      if connection.session.jobs == jobs { measurements.countAnswer(to: verb, nil) }
     } catch {
-      guard connection.inFlight == 0 else { return false }
+      guard !connection.session.isAtWriter else { return false }
       let isHTTP = HTTPRequest.hasLine(line)
       let refusal = isHTTP ? Refusal.syntax(.http) : error
       refusal.append(to: &connection.output)
       measurements.countAnswer(to: verb, refusal.code)
-      if isHTTP { connection.isClosing = true }
+      if isHTTP { connection.session.close() }
     }
     connection.requests &+= 1
     return true
@@ -66,17 +66,12 @@ extension Server {
   private func send(_ work: Job.Work, _ verb: Int, of connection: Connection) throws(Refusal) {
     if case .store(.backup) = work {
       // Each backup is held in memory as a whole.
-      guard connections.all.count(where: \.isBackedUp) < Bound.backups else {
+      guard connections.all.count(where: \.session.hasBackup) < Bound.backups else {
         throw .limit("\(Bound.backups) backups are under way, which is all there may be")
       }
-      connection.isBackedUp = true
     }
-    connection.inFlight += 1
+    connection.session.sendJob(last: work.exclusiveAnswer)
     connection.share.changes += 1
-    switch work {
-    case .registry(.item(.read)), .store(.backup): connection.awaitsLast = true
-    case .registry, .store, .restore: break
-    }
     let job = Job(
       connection: connection.token, work: work, verb: verb, started: Clock.monotonicMicroseconds,
       peer: connection.peer, principal: connection.held.principal, isShared: connections.isShared)
@@ -127,7 +122,7 @@ extension Server {
     case .compare(let left, let right, let order): Reply.compare(left, right, order).append(to: &connection.output)
     case .uuids(nil, let version): Reply.done(.uuid(try nextUUID(version))).append(to: &connection.output)
     case .uuids(let count?, let version):
-      begin(.uuids(left: count, of: count, version), to: connection)
+      connection.begin(.uuids(left: count, of: count, version))
       appendPiece(to: connection)
     case .beginRestore(let key):
       try beginUpload(key, of: connection)
@@ -135,7 +130,18 @@ extension Server {
     case .addToRestore(let text): try addToUpload(text, of: connection).append(to: &connection.output)
     case .quit:
       Reply.done.append(to: &connection.output)
-      connection.isClosing = true
+      connection.session.close()
+    }
+  }
+}
+
+extension Job.Work {
+  /// The answer after which no other request is carried out, if the answer is one.
+  fileprivate var exclusiveAnswer: SessionState.ExclusiveAnswer? {
+    switch self {
+    case .registry(.item(.read)): .secret
+    case .store(.backup): .backup
+    case .registry, .store, .restore: nil
     }
   }
 }

@@ -35,14 +35,7 @@ final class Connection {
   private(set) var hasOutput = false
   /// The number of bytes of `output` that are sent.
   var sent = 0
-  /// Whether the output ends with a secret. Nothing is appended to such output, and it is wiped once it is sent.
-  var holdsSecret = false
-  /// Whether the client asked for a backup and has not received all of it.
-  var isBackedUp = false
-  /// Whether the writer's next answer contains a secret or a backup. Nothing is carried out before that answer is sent.
-  var awaitsLast = false
-  /// The number of jobs at the writer.
-  var inFlight = 0
+  var session = SessionState()
   /// The number of requests made.
   var requests: UInt64 = 0
   /// The events that the kernel watches for; nil before the first turn has ended.
@@ -54,19 +47,9 @@ final class Connection {
   private var descriptorsAlong = DescriptorsAlong.possible
   /// The number of reads so far. Counted only in the state `possible`.
   private var readings = 0
-  /// Whether the client sends nothing more. Requests that it sent are still answered.
-  var hasEnded = false
-  /// Whether the connection failed or both sides have ended it.
-  var isHungUp = false
-  /// Whether nothing more is read, and the connection is closed once its output is sent.
-  var isClosing = false
-  /// Whether the last answer is sent and the writing side is shut down. Further input is discarded.
-  var isDraining = false
   /// Whether the service manager has a duplicate of the descriptor, so that closing it here does not end
   /// the connection.
   var isStored = false
-  /// Whether the connection is left to the next run of the daemon. This run does no more work for the connection.
-  var isParked = false
   /// Whether the saved record of the connection has the shape ``Shape/plain``.
   private var isKeptPlain = false
   /// Whether the connection is in a queue of its principal for its next turn.
@@ -84,7 +67,7 @@ final class Connection {
 
   deinit {
     if hasInput { input.wipe() }
-    if holdsSecret { output.wipe() }
+    if session.answer == .secret { output.wipe() }
   }
 
   /// Input that was received and not carried out yet.
@@ -132,34 +115,31 @@ final class Connection {
   /// An idle connection may always carry out one request, so that a client never waits for another client of its
   /// principal to read.
   var hasRoom: Bool {
-    !isClosing && !awaitsLast && !holdsSecret && !hasLongAnswer && inFlight < share.limits.changesPerConnection
+    session.takesRequest(most: share.limits.changesPerConnection)
       && (!hasOutput || output.count - sent < share.limits.outputPerConnection) && (share.hasRoom || isIdle)
   }
 
   /// The events that the kernel should watch for.
   var wantedInterest: ReadinessSet.Interest {
-    hasOutput && sent < output.count && !isParked ? .newsAndRoom : .news
+    hasUnsentOutput && !session.isParked ? .newsAndRoom : .news
   }
 
   /// Whether input may contain a request, and nothing keeps the request from being carried out.
-  var canGoOn: Bool { hasInput && hasRoom && inFlight == 0 && searched < input.count }
+  var canGoOn: Bool { hasInput && hasRoom && !session.isAtWriter && searched < input.count }
 
   /// Whether the next piece of a long answer should be appended to the output.
-  var wantsPiece: Bool { hasLongAnswer && (!hasOutput || isWriting) }
+  var wantsPiece: Bool { session.wantsPiece(hasOutput: hasOutput) }
 
-  /// Whether a long answer is being written that does not wait for the client to read.
-  var isWriting: Bool { hasLongAnswer && outgoing?.waitsForReader == false }
+  /// Whether the socket has not taken all output.
+  var hasUnsentOutput: Bool { hasOutput && sent < output.count }
 
   /// Whether the connection is at rest: nothing is in progress or pending, and there is no subscription.
   ///
   /// Unread input in the socket does not count as pending.
-  var isAtRest: Bool { isQuiet && (particulars == nil || (!hasLongAnswer && !isSubscribed && left == nil)) }
+  var isAtRest: Bool { isQuiet && !isSubscribed }
 
-  /// Whether the connection is at rest, apart from ``Particulars``.
-  private var isQuiet: Bool {
-    !hasInput && !hasOutput && inFlight == 0
-      && !isClosing && !hasEnded && !isHungUp && !isParked && !isWaitingForTurn
-  }
+  /// Whether the connection is at rest, apart from a subscription.
+  private var isQuiet: Bool { !hasInput && !hasOutput && session.isAtRest && !isWaitingForTurn }
 
   /// Reads the input that has arrived, with one system call.
   ///
@@ -206,28 +186,18 @@ final class Connection {
 
   /// Whether the subscription has events to send, and they may be sent now.
   ///
-  /// A connection that is to be closed gets no more events. An event never follows a secret in the output, and never
-  /// interrupts a long answer.
-  func wantsEvents(_ log: EventLog) -> Bool {
-    subscription?.isCurrent(log) == false && !isClosing && !holdsSecret && !hasLongAnswer
-  }
+  func wantsEvents(_ log: EventLog) -> Bool { subscription?.isCurrent(log) == false && session.takesEvents }
 
   /// Whether the connection has a subscription.
   var isSubscribed: Bool { if let particulars { particulars.isSubscribed } else { false } }
 
-  /// Whether a long answer is in progress.
-  var hasLongAnswer: Bool { if let particulars { particulars.hasLongAnswer } else { false } }
-
   /// Whether more input may be read now.
   var wantsInput: Bool {
-    hasRoom && !hasEnded && left != 0 && !isWaitingForTurn && (!hasInput || input.count < share.limits.lineLength)
+    hasRoom && session.mayRead && !isWaitingForTurn && (!hasInput || input.count < share.limits.lineLength)
   }
 
-  /// Whether the process that connected has ended, and all of its input was read.
-  var isOrphaned: Bool { left == 0 && !isClosing && !hasEnded && !isHungUp }
-
   /// Whether no request is in progress and no output is pending.
-  var isIdle: Bool { inFlight == 0 && (!hasOutput || sent == output.count) && !hasLongAnswer }
+  var isIdle: Bool { session.answer == .none && !hasUnsentOutput }
 }
 
 /// A peer with the facts that follow from it, shared by the connections of a process.
@@ -255,21 +225,16 @@ extension Connection {
   ///
   /// A separate object, so that other connections need no memory for this state.
   private final class Particulars {
-    var left: Int?
     var outgoing: LongAnswer?
     var subscription: Subscription?
     var keptShape: Shape?
-    var drained = 0
 
-    var hasLongAnswer: Bool { outgoing != nil }
     /// Not `!= nil`, which would compare subscriptions, because they are equatable.
     var isSubscribed: Bool {
       if case .some = subscription { true } else { false }
     }
 
-    var isEmpty: Bool {
-      left == nil && !hasLongAnswer && !isSubscribed && keptShape == nil && drained == 0
-    }
+    var isEmpty: Bool { outgoing == nil && !isSubscribed && keptShape == nil }
   }
 
   /// Changes one of the particulars. If none is left afterwards, the object is released.
@@ -282,16 +247,25 @@ extension Connection {
     particulars = changed.isEmpty ? nil : changed
   }
 
-  /// The number of bytes that the process sent before it ended and that are unread; nil while the process lives.
-  var left: Int? {
-    get { particulars?.left }
-    set { change(newValue != nil) { $0.left = newValue } }
-  }
-
-  /// The long answer in progress, whose pieces follow the output. No other request is answered meanwhile.
-  var outgoing: LongAnswer? {
+  /// The rest of the list or backup in progress.
+  private(set) var outgoing: LongAnswer? {
     get { particulars?.outgoing }
     set { change(newValue != nil) { $0.outgoing = newValue } }
+  }
+
+  /// Begins a list or backup. A client that has hung up gets no list.
+  func begin(_ answer: LongAnswer) {
+    switch answer {
+    case .backup: session.beginBackup()
+    case .uuids, .reply: session.beginRows()
+    }
+    outgoing = session.hasLongAnswer ? answer : nil
+  }
+
+  /// Replaces the rest of the list or backup. Nil ends the answer.
+  func goOn(with rest: LongAnswer?) {
+    outgoing = rest
+    if rest == nil, session.hasLongAnswer { session.finishAnswer() }
   }
 
   /// The subscription, if any.
@@ -316,9 +290,7 @@ extension Connection {
 
   /// Whether nothing is in progress or pending, and the subscription lacks only this event.
   func awaitsOnly(_ line: EventLog.Line) -> Bool {
-    guard isQuiet, !mayHaveInput, let particulars, particulars.outgoing == nil, particulars.left == nil else {
-      return false
-    }
+    guard isQuiet, !mayHaveInput, let particulars else { return false }
     return particulars.subscription?.awaitsOnly(line) == true
   }
 
@@ -327,14 +299,13 @@ extension Connection {
   /// - Returns: whether the client subscribed to the event.
   func pass(_ line: EventLog.Line) -> Bool { particulars?.subscription?.pass(line) == true }
 
-  /// The number of bytes discarded after the last answer.
-  var drained: Int {
-    get { particulars?.drained ?? 0 }
-    set { change(newValue > 0) { $0.drained = newValue } }
-  }
-
   /// Whether the connection is plain, and its saved record says so.
-  var isKeptAsItIs: Bool { isKeptPlain && particulars == nil && !hasInput && !hasOutput && !hasEnded && !isClosing }
+  var isKeptAsItIs: Bool { isKeptPlain && particulars == nil && isPlain }
+
+  /// Whether neither input nor output is pending, and the connection is not ending.
+  private var isPlain: Bool {
+    !hasInput && !hasOutput && !session.hasEnded && !session.isClosing && !session.isDraining
+  }
 
   /// The shape of the connection in its saved record; nil if there is no current record.
   var keptShape: Shape? {
@@ -361,8 +332,6 @@ extension Connection {
 
   /// The current shape.
   var shape: Shape {
-    Shape(
-      isPlain: !hasInput && !hasOutput && !hasEnded && !isClosing, starts: subscription?.starts,
-      lag: subscription?.lag)
+    Shape(isPlain: isPlain, starts: subscription?.starts, lag: subscription?.lag)
   }
 }

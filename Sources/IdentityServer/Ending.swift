@@ -10,11 +10,11 @@ extension Server {
   /// So unless the client has ended its writing side, this side is shut down for writing, and input is read and
   /// discarded for a moment.
   func end(_ connection: Connection) {
-    guard !connection.isDraining else { return }
-    guard !connection.hasEnded, !connection.isHungUp, !isStopping else { return close(connection) }
+    guard !connection.session.isDraining else { return }
+    guard !connection.session.isOver, stop == .running else { return close(connection) }
     do {
       try connection.descriptor.shutdownWriting()
-      connection.isDraining = true
+      connection.session.beginDraining()
       rest(connection)
       draining.append((connection.token, Clock.monotonicMicroseconds))
       try armDrainTimer()
@@ -29,8 +29,7 @@ extension Server {
   func drain(_ connection: Connection) {
     do {
       guard let count = try connection.take(into: received, atMost: received.count) else { return }
-      connection.drained += count
-      if count == 0 || connection.drained > Bound.drainedBytes { return close(connection) }
+      if count == 0 || connection.session.discard(count) > Bound.drainedBytes { return close(connection) }
       if connection.mayHaveInput { waitForTurn(connection) }
     } catch {
       drop(connection, "\(error)")
@@ -77,7 +76,7 @@ extension Server {
     } else {
       processes.remove(connection.token, of: PeerProcessTable.Key(connection.peer))
     }
-    if connection.isParked { parked -= 1 }
+    if connection.session.isParked { parked -= 1 }
     endSubscription(of: connection)
     countOutput(of: connection)
     finishStop()

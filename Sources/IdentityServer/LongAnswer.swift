@@ -9,39 +9,21 @@ enum LongAnswer {
   case uuids(left: Int, of: Int, UUIDVersion)
   /// A computed reply, and the number of its rows that are written.
   case reply(Reply, written: Int)
-
-  /// Whether the next piece is made only after the client has read the last one.
-  ///
-  /// Other long answers are written whether or not the client reads. So a principal has few long answers in progress
-  /// (``Bound/longAnswersAtOnce``) instead of one for each connection. Their remainder is plain output, which the next
-  /// run of the daemon can take over.
-  var waitsForReader: Bool {
-    switch self {
-    case .backup: true
-    case .uuids, .reply: false
-    }
-  }
 }
 
 extension Server {
-  /// Starts a long answer, unless the client is gone.
-  func begin(_ answer: LongAnswer, to connection: Connection) {
-    if !connection.isHungUp { connection.outgoing = answer }
-  }
-
   /// Appends the next piece of a long answer to the output.
   func appendPiece(to connection: Connection) {
     let length = connection.output.count + connections.turn.pieceLength
     switch connection.outgoing {
     case .backup(var backup):
       let isWhole = backup.append(to: &connection.output, upTo: length)
-      connection.outgoing = isWhole ? nil : .backup(backup)
-      if isWhole { connection.isBackedUp = false }
+      connection.goOn(with: isWhole ? nil : .backup(backup))
     case .uuids(let left, let count, let version):
-      connection.outgoing = appendUUIDs(left: left, of: count, version, to: &connection.output, upTo: length)
+      connection.goOn(with: appendUUIDs(left: left, of: count, version, to: &connection.output, upTo: length))
     case .reply(let reply, var written):
       let isWhole = reply.append(to: &connection.output, from: &written, upTo: length)
-      connection.outgoing = isWhole ? nil : .reply(reply, written: written)
+      connection.goOn(with: isWhole ? nil : .reply(reply, written: written))
     case nil: break
     }
   }

@@ -106,17 +106,16 @@ extension Server {
   /// Ends a connection whose process has ended. Input sent before is still answered. Later input is not from
   /// that process.
   private func orphan(_ connection: Connection, goesOn: Bool = true) {
-    guard connection.left == nil, !connection.isDraining else { return }
-    connection.left = (try? connection.descriptor.unread()) ?? 0
+    guard connection.session.reading == .open, !connection.session.isDraining else { return }
+    connection.session.endProcess(unread: (try? connection.descriptor.unread()) ?? 0)
     endSubscription(of: connection)
     // Queued, because one process may leave a thousand connections.
     if goesOn { waitForTurn(connection) }
   }
 
   /// Sends the reason before the connection closes, in case another process still has the connection.
-  func sayOrphaned(_ connection: Connection) throws(SystemError) {
-    connection.isClosing = true
+  func refuseOrphan(_ connection: Connection) {
+    connection.session.close()
     Refusal.orphaned.append(to: &connection.output)
-    try flush(connection)
   }
 }

@@ -95,7 +95,7 @@ extension Server {
     {
       visited += 1
       guard let connection = connections[token] else { continue }
-      guard let newest, connection.awaitsOnly(newest), !isStopping else {
+      guard let newest, connection.awaitsOnly(newest), stop == .running else {
         // `advance` hands out events.
         advance(connection)
         continue

@@ -16,13 +16,10 @@ extension Server {
         measurements.take(outcome, at: now)
         // The client may have gone. Its changes are made all the same.
         guard let connection = connections[outcome.connection] else { continue }
-        connection.inFlight -= 1
-        if connection.inFlight == 0 { connection.awaitsLast = false }
+        connection.session.finishJob()
         switch outcome.result {
         case .success(let answer): append(answer, to: connection)
-        case .failure(let refusal):
-          if connection.inFlight == 0 { connection.isBackedUp = false }
-          refusal.append(to: &connection.output)
+        case .failure(let refusal): refusal.append(to: &connection.output)
         }
         if touched.last !== connection { touched.append(connection) }
       }

@@ -12,7 +12,7 @@ extension Server {
       var written = 0
       let length = connection.output.count + connections.turn.pieceLength
       if !reply.append(to: &connection.output, from: &written, upTo: length) {
-        begin(.reply(reply, written: written), to: connection)
+        connection.begin(.reply(reply, written: written))
       }
       return true
     }
@@ -32,15 +32,14 @@ extension Server {
     }
     if outcome == .appended { return true }
     connection.output.removeLast(connection.output.count - start)
-    connection.holdsSecret = false
+    connection.session.finishAnswer()
     return false
   }
 
   /// Appends the writer's answer to the output, or starts sending the backup that the answer contains.
   func append(_ answer: WriterReport.Answer, to connection: Connection) {
     if let backup = answer.backup {
-      connection.outgoing = .backup(OutgoingBackup(backup, answer.reply))
-      return
+      return connection.begin(.backup(OutgoingBackup(backup, answer.reply)))
     }
     guard let item = answer.reply.item, let secret = answer.secret else {
       return answer.reply.append(to: &connection.output)
@@ -65,7 +64,7 @@ extension Server {
     connection.output.reserveCapacity(start + item.secretLength / 3 * 4 + 6 * item.size + Self.replyRoom)
     do throws(Refusal) {
       try reply.append(to: &connection.output, data: data)
-      connection.holdsSecret = true
+      connection.session.beginSecret()
     } catch {
       connection.output.removeLast(connection.output.count - start)
       throw error

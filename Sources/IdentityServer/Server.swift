@@ -134,17 +134,11 @@ package final class Server {
   var fresh = TokenQueue()
   var freshTimer: EventSource?
   var handoverTimer: EventSource?
-  /// Whether a stop hands the connections over to the next run.
-  var handsOver: Bool { memory != nil }
-  /// Whether a stop no longer waits for clients to read their output.
-  var isHandoverDue = false
   /// The number of connections that are ready for the handover to the next run.
   var parked = 0
 
-  /// Whether the daemon is stopping: it accepts no connection and reads no request any more.
-  var isStopping = false
-  /// Whether the writer was told to close the store.
-  var hasSentStop = false
+  /// The stage of the stop. Once it is not `running`, the daemon accepts no connection and reads no request.
+  var stop = StopStage.running
   /// The time of the last logged refusal of a connection, in microseconds of the monotonic clock.
   var lastLoggedRefusal: UInt64?
   /// The status that the service manager shows; nil if it has to be sent again.

@@ -8,9 +8,9 @@ import Systemd
 extension Server {
   /// Serves a connection in its turn: reads its input if allowed, and carries out its requests.
   func goOn(_ connection: Connection) {
-    if connection.isDraining { return drain(connection) }
+    if connection.session.isDraining { return drain(connection) }
     let isAtRest = connection.isAtRest
-    if connection.mayHaveInput, isAtRest || connection.wantsInput, !isStopping {
+    if connection.mayHaveInput, isAtRest || connection.wantsInput, stop == .running {
       receive(connection, isAtRest: isAtRest)
     } else {
       advance(connection)
@@ -25,10 +25,11 @@ extension Server {
     do {
       // After a hang-up nothing more can arrive, so the absence of input is the end of the stream.
       let arrived =
-        try connection.take(into: received, atMost: connections.turn.readLength) ?? (connection.isHungUp ? 0 : nil)
+        try connection.take(into: received, atMost: connections.turn.readLength)
+        ?? (connection.session.reading == .final ? 0 : nil)
       guard let arrived else { return advance(connection) }
       if isAtRest, arrived == 0 {
-        connection.hasEnded = true
+        _ = connection.session.receive(0)
         return end(connection)
       }
       var known = 0
@@ -37,16 +38,13 @@ extension Server {
         // Requests with cached answers contain no secret, so the buffer need not be wiped.
         if known == arrived, !connection.hasOutput { return rest(connection) }
       }
-      let count = min(arrived, connection.left ?? arrived)
-      if let left = connection.left { connection.left = left - count }
-      if arrived == 0 {
-        connection.hasEnded = true
-      } else if !connection.hasInput {
+      let count = connection.session.receive(arrived)
+      if count > 0, !connection.hasInput {
         received.withBytes(first: count) { bytes in
           let used = carryOut(bytes, from: known, connection)
           if used < count { keep(bytes.extracting(used...), connection) }
         }
-      } else {
+      } else if count > 0 {
         received.withBytes(first: count) { bytes in connection.input.appendWiping(bytes) }
       }
       // The requests may have contained a secret.
@@ -54,7 +52,7 @@ extension Server {
     } catch {
       return drop(connection, "\(error)")
     }
-    if connection.isAtRest, !connection.mayHaveInput, !isStopping { rest(connection) } else { advance(connection) }
+    if connection.isAtRest, !connection.mayHaveInput, stop == .running { rest(connection) } else { advance(connection) }
   }
 
   /// Answers requests from the cache, up to the first request without a cached answer. The connection must be at rest.
@@ -78,13 +76,13 @@ extension Server {
 
   /// Advances a connection as far as possible: its pending requests, its output, its end.
   func advance(_ connection: Connection) {
-    guard !connection.isParked else { return }
+    guard !connection.session.isParked else { return }
     hold(connection)
     if connection.hasInput {
       var bytes: [UInt8] = []
       swap(&bytes, &connection.input)
       let used = carryOut(bytes.span, from: 0, connection)
-      if used > 0 || connection.isClosing {
+      if used > 0 || connection.session.isClosing {
         keep(bytes.span.extracting(used...), connection)
         bytes.wipe()
       } else {
@@ -107,29 +105,36 @@ extension Server {
       }
       if connection.isSubscribed, !connection.hasOutput, connection.wantsEvents(events) { waitForTurn(connection) }
       // Requests that were held back by unread output may go on now, and reported input may be read now.
-      if connection.canGoOn || (connection.mayHaveInput && connection.wantsInput && !isStopping) {
+      if connection.canGoOn || (connection.mayHaveInput && connection.wantsInput && stop == .running) {
         waitForTurn(connection)
       }
-      let hasMore = connection.isWaitingForTurn && !connection.isClosing
-      if connection.isOrphaned, connection.isIdle, !hasMore { try sayOrphaned(connection) }
-      let isDone = connection.isClosing || connection.hasEnded || connection.left == 0 || (isStopping && !handsOver)
-      if isDone, connection.isIdle, !hasMore { return end(connection) }
-      // A long answer cannot be handed over, because a handover record does not contain its position.
-      if isStopping, handsOver, isHandoverDue, connection.hasLongAnswer { return close(connection) }
-      if isStopping, handsOver, connection.isIdle || (isHandoverDue && connection.inFlight == 0) {
-        return park(connection)
-      }
-      try watch(connection)
-      rest(connection)
+      try conclude(connection)
     } catch {
       drop(connection, "\(error)")
+    }
+  }
+
+  private func conclude(_ connection: Connection) throws(SystemError) {
+    switch connection.session.conclusion(
+      hasUnsentOutput: connection.hasUnsentOutput, hasMoreWork: connection.isWaitingForTurn, stop: stop)
+    {
+    case .refuseOrphan:
+      refuseOrphan(connection)
+      try flush(connection)
+      try conclude(connection)
+    case .end: end(connection)
+    case .close: close(connection)
+    case .park: park(connection)
+    case .rest:
+      try watch(connection)
+      rest(connection)
     }
   }
 
   /// Keeps the input that was not carried out yet.
   private func keep(_ rest: borrowing Span<UInt8>, _ connection: Connection) {
     connection.input = []
-    if !connection.isClosing { connection.input.appendWiping(rest) }
+    if !connection.session.isClosing { connection.input.appendWiping(rest) }
     connection.searched = 0
   }
 
@@ -161,17 +166,17 @@ extension Server {
       guard answer(line, connection) else { break }
       start = end + 1
       budget -= 1
-      if connection.holdsSecret { sendSecret(connection) }
+      if connection.session.answer == .secret { sendSecret(connection) }
     }
     return start
   }
 
   /// Answers a request line that is too long, after all earlier answers. Nothing more is read from the connection.
   private func refuseLongLine(_ connection: Connection) {
-    guard connection.inFlight == 0 else { return }
+    guard !connection.session.isAtWriter else { return }
     Refusal.tooLong(limit: connection.share.limits.lineLength).append(to: &connection.output)
     measurements.countAnswer(to: Measurements.noVerb, .tooLong)
-    connection.isClosing = true
+    connection.session.close()
   }
 
   // MARK: Output
@@ -184,7 +189,7 @@ extension Server {
       if !connection.hasOutput { swap(&connection.output, &spareOutput) }
     } catch {
       // The connection has failed. Its next turn notices the failure.
-      connection.isClosing = true
+      connection.session.close()
     }
   }
 
@@ -192,24 +197,23 @@ extension Server {
   ///
   /// - Throws: the error of the socket, except EPIPE, which discards the output.
   func flush(_ connection: Connection) throws(SystemError) {
-    while connection.hasOutput, connection.sent < connection.output.count {
+    while connection.hasUnsentOutput {
       do {
         guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }
         connection.sent += count
       } catch  where error.code == EPIPE {
         // The client reads no more. Requests that it sent completely are still carried out.
         connection.sent = connection.output.count
-        connection.outgoing = nil
-        connection.isBackedUp = false
+        connection.goOn(with: nil)
         endSubscription(of: connection)
       }
     }
     var bytes: [UInt8] = []
     swap(&bytes, &connection.output)
     connection.sent = 0
-    if connection.holdsSecret {
+    if connection.session.answer == .secret {
       bytes.wipe()
-      connection.holdsSecret = false
+      connection.session.finishAnswer()
     }
     // One spare buffer moves from connection to connection, so that an idle connection holds none.
     guard bytes.capacity > spareOutput.capacity, bytes.capacity <= connection.share.limits.outputPerConnection else {

@@ -18,7 +18,7 @@ extension Server {
       })
     try addUseTimer()
     for signal in [SIGTERM, SIGINT] {
-      sources.append(try loop.watch(signal: signal) { [unowned self] in stop() })
+      sources.append(try loop.watch(signal: signal) { [unowned self] in beginStop() })
     }
     sources.append(try loop.watch(signal: SIGHUP) { [unowned self] in reloadConfiguration() })
     if let interval = ServiceManager.watchdogMicroseconds() {
@@ -29,7 +29,7 @@ extension Server {
   // MARK: Reload
 
   private func reloadConfiguration() {
-    guard !isStopping else { return }
+    guard stop == .running else { return }
     // The service manager waits for READY=1 after a successful and after a failed reload (sd_notify(3)).
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
     if let new = reload() {
@@ -52,8 +52,8 @@ extension Server {
   // MARK: Stop
 
   /// Stops accepting, answers the requests that have arrived, closes the store, and ends the loop.
-  private func stop() {
-    guard !isStopping else { return }
+  private func beginStop() {
+    guard stop == .running else { return }
     ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
     say(.stopping)
     // Connections and requests made before the signal are in the sockets by now, so they are taken in once more.
@@ -61,16 +61,17 @@ extension Server {
     while accepted < Bound.lastAccepts, acceptConnection() { accepted += 1 }
     listens(false)
     takeLastTurns()
-    isStopping = true
+    stop = memory == nil ? .finishing : .handingOver
     do {
       stopTimer = try loop.timer(after: UInt64(Bound.stopMilliseconds) * 1_000) { [unowned self] in
-        for connection in connections.all where !connection.isParked { close(connection) }
+        for connection in connections.all where !connection.session.isParked { close(connection) }
         finishStop()
       }
-      if handsOver {
+      if stop == .handingOver {
         let pause = UInt64(Bound.handoverMilliseconds) * 1_000
         handoverTimer = try loop.timer(after: pause, accuracy: 1_000) { [unowned self] in
-          isHandoverDue = true
+          guard stop == .handingOver else { return }
+          stop = .handoverDue
           for connection in connections.all { advance(connection) }
           finishStop()
         }
@@ -78,13 +79,15 @@ extension Server {
     } catch {
       say(.noStopTimer("\(error)"))
     }
-    for connection in connections.all { if connection.isDraining { close(connection) } else { advance(connection) } }
+    for connection in connections.all {
+      if connection.session.isDraining { close(connection) } else { advance(connection) }
+    }
     finishStop()
   }
 
   /// Leaves a connection to the next run of the daemon. This run does no more work for the connection.
   func park(_ connection: Connection) {
-    connection.isParked = true
+    connection.session.park()
     parked += 1
     // Events from here on are for the next run.
     try? watch(connection)
@@ -94,8 +97,8 @@ extension Server {
   /// Tells the writer to close the store once each connection is closed or parked. The writer's last report ends
   /// the loop.
   func finishStop() {
-    guard isStopping, connections.count == parked, !hasSentStop else { return }
-    hasSentStop = true
+    guard stop != .running, stop != .closingStore, connections.count == parked else { return }
+    stop = .closingStore
     // Without an earlier record of uses, the run was short. A short run counts neither as a day of operation nor as a
     // use of apps.
     if hasRecordedUses { recordUses() }
@@ -115,7 +118,7 @@ extension Server {
   /// Sends the status to the service manager if it has changed.
   func publishStatus() {
     let status = currentStatus
-    guard !isStopping, status != publishedStatus else { return }
+    guard stop == .running, status != publishedStatus else { return }
     publishedStatus = status
     ServiceManager.notify([status.notification])
   }

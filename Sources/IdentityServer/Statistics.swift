@@ -130,8 +130,8 @@ enum ConnectionState: String, CaseIterable {
 extension Connection {
   /// The current state.
   var state: ConnectionState {
-    if isDraining || isClosing || hasEnded { return .ending }
-    if inFlight > 0 || outgoing != nil { return .working }
-    return sent < output.count ? .sending : .idle
+    if session.isDraining || session.isClosing || session.hasEnded { return .ending }
+    if session.isAtWriter || session.hasLongAnswer { return .working }
+    return hasUnsentOutput ? .sending : .idle
   }
 }

@@ -69,10 +69,8 @@ extension Server {
       connection.isStored = true
       connection.input = record.input
       connection.output = record.output
-      // The output may contain a secret, and nothing tells whether it does.
-      connection.holdsSecret = !record.output.isEmpty
-      connection.hasEnded = record.hasEnded
-      connection.isClosing = record.isClosing
+      connection.session = SessionState(
+        hasEnded: record.hasEnded, isClosing: record.isClosing, hasOutput: !record.output.isEmpty)
       connection.subscription = record.subscription
       if record.subscription != nil { countSubscriber(connection) }
       findProcess(of: connection)
@@ -100,12 +98,12 @@ extension Server {
 
   /// Marks a connection as at rest, and saves its record if the saved one is out of date.
   func rest(_ connection: Connection) {
-    guard connection.isStored, let memory, connection.inFlight == 0, !connection.hasLongAnswer,
+    guard connection.isStored, let memory, !connection.session.isAtWriter, !connection.session.hasLongAnswer,
       connections[connection.token] === connection
     else { return }
     // The usual case.
-    if connection.isKeptAsItIs, !connection.isDraining { return memory.set(.atRest, connection.token.slot) }
-    guard !connection.isDraining else { return memory.forget(connection.token.slot) }
+    if connection.isKeptAsItIs { return memory.set(.atRest, connection.token.slot) }
+    guard !connection.session.isDraining else { return memory.forget(connection.token.slot) }
     let shape = connection.shape
     if shape.isPlain, shape == connection.keptShape {
       if let place = connection.subscription?.place { memory.set(place: place, connection.token.slot) }
@@ -118,8 +116,8 @@ extension Server {
   private func record(of connection: Connection) -> HandoverRecord? {
     guard let inode = try? connection.descriptor.inode() else { return nil }
     return HandoverRecord(
-      inode: inode, peer: connection.peer, subscription: connection.subscription, hasEnded: connection.hasEnded,
-      isClosing: connection.isClosing, input: connection.input,
+      inode: inode, peer: connection.peer, subscription: connection.subscription, hasEnded: connection.session.hasEnded,
+      isClosing: connection.session.isClosing, input: connection.input,
       output: Array(connection.output[connection.sent...]))
   }
 
@@ -151,7 +149,7 @@ extension Server {
     guard memory != nil else { return }
     settleConnections()
     do {
-      let records = connections.all.filter { !$0.isDraining }.compactMap { record(of: $0) }
+      let records = connections.all.filter { !$0.session.isDraining }.compactMap { record(of: $0) }
       let file = try HandoverMemory.seal(records, lastUUID: sequence.lastHandedOut)
       ServiceManager.store([file.descriptor.number], name: Kept.handover)
     } catch {

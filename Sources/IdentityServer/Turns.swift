@@ -102,18 +102,18 @@ extension Server {
   private func take(_ ready: ReadinessSet.Ready, isTurn: Bool) {
     guard let connection = connections[ConnectionToken(rawValue: ready.token)] else {
       switch ready.token {
-      case LoopToken.listener: if !isStopping { acceptConnection() }
+      case LoopToken.listener: if stop == .running { acceptConnection() }
       case LoopToken.reports: takeReports()
       case LoopToken.sources: loop.wake()
       default: if let key = LoopToken.process(of: ready.token) { endedProcesses.append(key) }
       }
       return
     }
-    guard !connection.isParked else { return }
+    guard !connection.session.isParked else { return }
     if ready.interest.hasAny(of: .input) { connection.mayHaveInput = true }
     if ready.interest.hasAny(of: .exceptional) {
       connection.readsToTheEnd = true
-      if ready.interest.hasAny(of: .failed) { connection.isHungUp = true }
+      if ready.interest.hasAny(of: .failed) { connection.session.hangUp() }
     }
     if isTurn, !connection.isWaitingForTurn { goOn(connection) } else { waitForTurn(connection) }
   }
@@ -181,7 +181,9 @@ extension Server {
   func waitForTurn(_ connection: Connection) {
     guard !connection.isWaitingForTurn else { return }
     connection.isWaitingForTurn = true
-    if connection.isWriting {
+    // A list is written whether or not the client reads. So a principal has few lists in memory at once
+    // (``Bound/longAnswersAtOnce``), and their remainder is plain output, which the next run of the daemon can take over.
+    if connection.session.answer == .rows {
       connection.share.writing.append(connection.token)
     } else {
       connection.share.waiting.append(connection.token)

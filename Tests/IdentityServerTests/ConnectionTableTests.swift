@@ -82,21 +82,19 @@ extension ConnectionTable {
     ]
     for subscription in [nil, Subscription(at: 7), nil] {
       connection.subscription = subscription
-      for left in [nil, 3, nil] {
-        connection.left = left
+      for answer in [nil, LongAnswer.uuids(left: 1, of: 1, .random), nil] {
+        if let answer { connection.begin(answer) } else { connection.goOn(with: nil) }
         for shape in shapes + shapes.reversed() {
           connection.keptShape = shape
           #expect(connection.keptShape == shape)
         }
-        #expect(connection.left == left)
-        #expect(connection.outgoing == nil && connection.drained == 0)
+        #expect((connection.outgoing == nil) == (answer == nil))
+        #expect(connection.session.hasLongAnswer == (answer != nil))
       }
       #expect(connection.subscription == subscription)
       connection.subscription?.move(to: 9)
       #expect(connection.subscription?.place == (subscription == nil ? nil : 9))
     }
-    connection.drained += 5
-    #expect(connection.drained == 5)
   }
 
   @Test func `the connections of a process hold who it is once, as long as that is the same`() throws {
