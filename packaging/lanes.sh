@@ -78,10 +78,10 @@ await_lane() {
   fi
   say "$name: failed"
   {
-    echo "--- $name, what failed:"
+    echo "--- $name: failures:"
     grep -a -A 12 '✘' "$log" | grep -av -e '✔' -e ' started\.' | head -n 60 || true
-    unfinished "$log" | sed 's/^/did not end: /'
-    echo "--- $name, the end of its output:"
+    unfinished "$log" | sed 's/^/did not finish: /'
+    echo "--- $name: end of the output:"
     tail -n 20 "$log"
   } >>"$logs/failures"
   return 1
@@ -112,7 +112,7 @@ leftovers() {
   found=$(find "$TMPDIR" -mindepth 1 -maxdepth 1 ! -name 'TemporaryDirectory.*' ! -name '*.lock' ! -name 'mldbm-*')
   [ -n "$found" ] || return 0
   {
-    echo "--- tests left these behind:"
+    echo "--- files left behind by tests:"
     xargs --delimiter='\n' --arg-file=<(echo "$found") sh -c 'find "$@" -ls | head -n 40' -
   } | tee --append "$logs/failures" >&2
   return 1
@@ -203,7 +203,7 @@ sanitizer_reports() {
   for report in "$logs"/reports/*; do
     [ -e "$report" ] || continue
     found=1
-    { echo "--- a sanitizer found:" && head -n 60 "$report"; } | tee --append "$logs/failures" >&2
+    { echo "--- report of a sanitizer:" && head -n 60 "$report"; } | tee --append "$logs/failures" >&2
   done
   return "$found"
 }
@@ -217,8 +217,8 @@ readonly TRIALS=(
   LogExaminationTests DamageModelTests
 )
 
-# Runs tests of a scratch path. Not with `swift test`: parallel runs of it read files that another run is writing. A test
-# that hangs ends its lane, before the build server ends the whole run without a word about the test.
+# Runs tests of a scratch path. Does not use `swift test`, because parallel runs of it read files that another run is
+# writing. The time limit ends a lane with a hung test, before the build server ends the run without naming the test.
 test_limit=25m
 tests() {
   local scratch=$1
@@ -288,7 +288,7 @@ sanitized_lanes() {
         sanitized_programs address --filter "$all" --skip "$first" --skip "$plain"
       # The skipped tests run plain only: they repeat other tests, or search memory that a sanitizer keeps.
       lane "edges with AddressSanitizer" sanitized_edges address \
-        --skip '\.(LargeStore|VersionOne|VersionTwo|Witness)Tests/|behind in memory|the oldest events go'
+        --skip '\.(LargeStore|VersionOne|VersionTwo|Witness)Tests/|behind in memory|the oldest events are removed'
       ;;
     thread)
       # A backup of several megabytes takes a minute, and uses no other threads than a small one.
@@ -326,7 +326,7 @@ finish() {
   set +e
   [ ! -s "$logs/table" ] || sums "$logs/table" | column --table --separator $'\t'
   if [ "$times" = yes ]; then
-    say "steps and lanes (begun after, took, processor time):"
+    say "steps and lanes (start, duration, CPU time):"
     sort --numeric-sort "$logs/times" >&2
   fi
   say "the slowest suites:"

@@ -29,12 +29,12 @@ swift_version() { swift --version 2>/dev/null | sed -En 's/.*Swift version ([0-9
 require_swift() {
   local version
   command -v swift >/dev/null ||
-    fail "there is no Swift on PATH: install $OLDEST_SWIFT or later from https://swift.org/install, and put it there"
+    fail "Swift is not on PATH: install Swift $OLDEST_SWIFT or later from https://swift.org/install, and add it to PATH"
   version=$(swift_version) || version=
   if [ -z "$version" ]; then
-    [ "${1:-}" = may-lack-libraries ] || fail "'swift --version' does not work here: see what it says"
+    [ "${1:-}" = may-lack-libraries ] || fail "'swift --version' fails: run it to see the error"
   elif [ "$(printf '%s\n' "$OLDEST_SWIFT" "$version" | sort --version-sort | head -n 1)" != "$OLDEST_SWIFT" ]; then
-    fail "Swift $version is on PATH, but this takes $OLDEST_SWIFT or later: install it from https://swift.org/install"
+    fail "Swift $version on PATH is too old: install Swift $OLDEST_SWIFT or later from https://swift.org/install"
   fi
 }
 
@@ -51,15 +51,15 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 require() {
   local missing
   require_swift may-lack-libraries
-  command -v apt-get >/dev/null || fail "this script knows Debian's packages only; build with 'swift build' as README.md says"
+  command -v apt-get >/dev/null || fail "apt-get is missing: on this system, build with 'swift build' as README.md describes"
   mapfile -t missing < <(missing_packages "$@")
   if [ ${#missing[@]} -gt 0 ]; then
-    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "packages are missing, as root: apt-get install ${missing[*]}"
+    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "packages are missing; as root, run: apt-get install ${missing[*]}"
     say "installing ${missing[*]}"
     # If one package source is down, the others may suffice: the installation will fail if they do not.
-    as_root apt-get update --quiet=2 >&2 || say "the package lists could not all be updated"
+    as_root apt-get update --quiet=2 >&2 || say "some package lists could not be updated"
     as_root env DEBIAN_FRONTEND=noninteractive \
-      apt-get install --yes --quiet=2 --no-install-recommends "${missing[@]}" >&2 || fail "the packages cannot be installed"
+      apt-get install --yes --quiet=2 --no-install-recommends "${missing[@]}" >&2 || fail "the packages could not be installed"
   fi
   require_swift
 }

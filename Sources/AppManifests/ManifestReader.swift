@@ -27,7 +27,7 @@ package enum ManifestReader {
     for (name, path) in files {
       let id = Text(trusted: Array(name.bytes.dropLast(suffix.count)))
       guard id.isManifestName else {
-        if !isMasked(path) { faults.append("\(printable(path)): the name before .app has to be \(Text.manifestNames)") }
+        if !isMasked(path) { faults.append("\(printable(path)): the name before .app must be \(Text.manifestNames)") }
         continue
       }
       do {
@@ -81,7 +81,7 @@ package enum ManifestReader {
     } catch {
       throw ConfigurationFailure(place: folder, reason: SystemError.text(of: error.code))
     }
-    throw ConfigurationFailure(place: folder, reason: "this is not a folder")
+    throw ConfigurationFailure(place: folder, reason: "this is not a directory")
   }
 
   /// Returns the settings of one file; nil if the file is masked.
@@ -95,19 +95,20 @@ package enum ManifestReader {
       let reason =
         switch error.code {
         case EINVAL: "this is not a regular file"
-        case EFBIG: "a manifest is at most \(Bound.fileLength) bytes"
+        case EFBIG: "the manifest is longer than \(Bound.fileLength) bytes"
         default: SystemError.text(of: error.code)
         }
       throw ConfigurationFailure(place: path, reason: reason)
     }
     switch content {
     case .masked: return nil
-    case .missing: throw ConfigurationFailure(place: path, reason: "this link leads nowhere, or the file has just gone")
+    case .missing:
+      throw ConfigurationFailure(place: path, reason: "this is a dangling link, or the file was just removed")
     case .bytes(let bytes):
       let settings = try INIFile.parse(bytes, file: path)
       // A power cut or a write in place can leave an empty file for a moment. Such a file must not pass for a change of
       // the app's vendor.
-      guard !settings.isEmpty else { throw ConfigurationFailure(place: path, reason: "it says nothing") }
+      guard !settings.isEmpty else { throw ConfigurationFailure(place: path, reason: "the manifest has no settings") }
       return settings
     }
   }

@@ -43,7 +43,7 @@ struct ManifestSetting: Sendable {
     // A list: each line adds groups, and an empty value clears the list.
     ManifestSetting(
       name: "AccessGroups",
-      allowed: "up to \(accessGroups) names with spaces between, each \(Text.manifestNames)"
+      allowed: "up to \(accessGroups) names, separated by spaces, each \(Text.manifestNames)"
     ) { result, value, _ in
       let names = value.bytes.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }.map {
         Text(trusted: Array($0))
@@ -81,7 +81,7 @@ extension Manifest {
     self = defaults
     for setting in settings {
       guard setting.section == "App", let known = ManifestSetting.all.first(where: { $0.name == setting.name }) else {
-        ignored.append("\(setting.place): there is no setting [\(setting.section)] \(setting.name)=; it is ignored")
+        ignored.append("\(setting.place): unknown setting [\(setting.section)] \(setting.name)=; it is ignored")
         continue
       }
       guard known.set(&self, Text(setting.value), defaults) else {
@@ -94,13 +94,13 @@ extension Manifest {
     guard users != .everyone || unit != nil else {
       throw ConfigurationFailure(
         place: settings.last.map { "\($0.place)" } ?? "\(app)",
-        reason: "[App] User=* takes Unit= too: everyone on the machine cannot be one app")
+        reason: "[App] User=* requires Unit=: all users of the machine cannot be one app")
     }
   }
 
   /// The fault of settings that exclude each other, if any.
   private var contradiction: String? {
     guard container != nil, unit != nil || users != .unnamed else { return nil }
-    return "[App] Container= excludes Unit= and User=: a container has users of its own"
+    return "[App] Container= cannot be combined with Unit= or User=: a container has users of its own"
   }
 }

@@ -16,7 +16,7 @@ extension Text {
 
   /// A description of the names that ``isServiceName`` accepts.
   static let serviceNames =
-    "the name of a service, as player.service, and of a template's the instance: player@one.service"
+    "the name of a service, such as player.service, or of an instance of a template, such as player@one.service"
 
   /// Whether the text can be the name of a service (systemd.unit(5)).
   ///

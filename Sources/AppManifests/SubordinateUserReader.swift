@@ -22,13 +22,13 @@ package enum SubordinateUserReader {
       var (ranges, faults) = try readFile()
       let isByOwner = try hasNameService()
       if isByOwner {
-        do { ranges += try ask(owners) } catch { faults.append("\(switchPath): subid: \(error); \(path) alone counts") }
+        do { ranges += try ask(owners) } catch { faults.append("\(switchPath): subid: \(error); only \(path) is used") }
       }
       var users = SubordinateUsers(ranges)
       users.isByOwner = isByOwner
       return (users, faults)
     } catch {
-      return (nil, ["\(error): subordinate users are charged as they were before"])
+      return (nil, ["\(error): the previous subordinate users stay in force"])
     }
   }
 
@@ -80,7 +80,7 @@ package enum SubordinateUserReader {
         if let range = SubordinateUsers.Range(first: first, count: count, owner: owner) {
           ranges.append(range)
         } else if count > 0 {
-          faults.append("\(path):\(number + 1): the range goes beyond the last user; it is ignored")
+          faults.append("\(path):\(number + 1): the range exceeds the largest user number; it is ignored")
         }
       } catch {
         faults.append("\(path):\(number + 1): \(error)")

@@ -25,14 +25,14 @@ extension ManifestReader {
     for name in names {
       do {
         guard let id = try look("\(name)") else {
-          faults[name] = "there is no user \(name) yet"
+          faults[name] = "the user \(name) does not exist yet"
           continue
         }
         if UserRanges.dynamic.contains(id) {
           faults[name] =
-            "\(name) is a dynamic user, whose number \(id) goes on to other services: name the unit instead"
+            "\(name) is a dynamic user, whose number \(id) is reused for other services; name the unit instead"
         } else if unmappedUsers.contains(id) {
-          faults[name] = "\(name) stands for every user that the kernel cannot name: it is nobody in particular"
+          faults[name] = "\(name) stands for all users that have no number here; name another user"
         } else {
           known[name] = id
         }

@@ -92,12 +92,12 @@ extension FieldFile.Failure {
     return switch self {
     case .missing(let field): "\(file) has no field \(WordEncoder.quoted(field))"
     case .ambiguous(let field, let count):
-      "\(file) has \(count) fields \(WordEncoder.quoted(field)); it cannot be told which is meant"
+      "\(file) has \(count) fields \(WordEncoder.quoted(field)), so the value is ambiguous"
     case .notChosen(let names) where names.isEmpty: "no field of \(file) holds a UUID"
     case .notChosen(let names):
-      "\(file) holds more than a UUID; say with --field which is meant: \(names.map(WordEncoder.quoted).joined(separator: ", "))"
+      "\(file) holds more than a UUID; name one field with --field: \(names.map(WordEncoder.quoted).joined(separator: ", "))"
     case .notUUID(let field?): "the field \(WordEncoder.quoted(field)) of \(file) is not a UUID"
-    case .notUUID(nil): "\(file) holds no UUID"
+    case .notUUID(nil): "\(file) does not hold a UUID"
     }
   }
 }

@@ -62,7 +62,8 @@ package struct TopLayout {
   private func summary(_ before: TopSample?, _ now: TopSample, _ notice: String?) -> [Line] {
     let version = now.figures.first { $0.metric == .build }?["version"].map { "\($0)" } ?? "?"
     // A user who may not monitor the daemon gets only the daemon's health and the figures of the user's own app.
-    let uptime = now.number(.uptime).map { "up \(Self.duration($0))" } ?? "figures are for admins and MonitorGroup="
+    let uptime =
+      now.number(.uptime).map { "up \(Self.duration($0))" } ?? "most metrics are for admins and MonitorGroup="
     let title = "identityd \(version)  \(uptime)  q quits"
     func state(_ name: Text) -> String { Self.whole(now.number(.connections) { $0["state"] == name }) }
     let isOK: (MetricSample) -> Bool = { $0["outcome"] == "ok" }
@@ -78,13 +79,13 @@ package struct TopLayout {
       notice.map { head($0) } ?? head(title),
       line("requests/s \(requests)  refused/s \(refused)  events \(Self.whole(now.number(.events)))"),
       line(
-        "commits/s \(commits)  failed \(failed)  store \(store), \(isWritable)  at the writer \(Self.whole(now.number(.jobsUnderWay)))"
+        "commits/s \(commits)  failed \(failed)  store \(store), \(isWritable)  pending \(Self.whole(now.number(.jobsUnderWay)))"
       ),
       line(
         "connections \(Self.whole(now.number(.connections))): \(state("idle")) idle, \(state("working")) working, \(state("sending")) sending, \(state("ending")) ending"
       ),
       line(
-        "accepted \(Self.whole(now.number(.accepted)))  refused \(Self.whole(now.number(.refused)))  subscribers \(Self.whole(now.number(.subscribers)))  their lag \(Self.whole(now.number(.subscriberLag)))"
+        "accepted \(Self.whole(now.number(.accepted)))  refused \(Self.whole(now.number(.refused)))  subscribers \(Self.whole(now.number(.subscribers)))  largest lag \(Self.whole(now.number(.subscriberLag)))"
       ),
     ]
   }
@@ -92,7 +93,7 @@ package struct TopLayout {
   // MARK: Latencies
 
   private func latencies(_ before: TopSample?, _ now: TopSample) -> [Line] {
-    var rows: [(String, Metric, Text?)] = [("turn of the loop", .turns, nil), ("commit", .commitSeconds, nil)]
+    var rows: [(String, Metric, Text?)] = [("event loop", .turns, nil), ("commit", .commitSeconds, nil)]
     for sample in now.figures where sample.metric == .jobs {
       guard let family = sample.labels.first?.value else { continue }
       rows.append(("\(family)", .jobs, family))

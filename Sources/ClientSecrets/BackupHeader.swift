@@ -20,8 +20,8 @@ package struct BackupHeader: Equatable, Sendable {
       switch self {
       case .notABackup: "is not a backup of identityd"
       case .later(let version):
-        "was made by a later identityd, in version \(version) of the format; this one reads version 1"
-      case .tooCostly: "asks for more work on the passphrase than any backup needs; it was not made by identityd"
+        "was made by a later identityd in format \(version), and this one reads format 1"
+      case .tooCostly: "demands too costly a key derivation; identityd does not make such backups"
       }
     }
   }

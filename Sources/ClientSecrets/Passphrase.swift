@@ -18,9 +18,9 @@ package struct Passphrase: ~Copyable {
       switch self {
       case .empty: "the passphrase is empty"
       case .tooLong: "the passphrase is longer than \(Passphrase.longest) bytes"
-      case .different: "the passphrases are not the same"
+      case .different: "the two passphrases differ"
       case .unreadable(let why): "the passphrase cannot be read: \(why)"
-      case .noMemory: "there is not enough memory to make a key from the passphrase"
+      case .noMemory: "not enough memory to derive the key from the passphrase"
       }
     }
   }

@@ -54,7 +54,7 @@ package enum INIFile {
   ///   neither a section, a setting, a comment nor blank.
   package static func parse(_ content: [UInt8], file: String) throws(ConfigurationFailure) -> [Setting] {
     guard !content.contains(0), String(validating: content, as: UTF8.self) != nil else {
-      throw ConfigurationFailure(place: file, reason: "this is not UTF-8 text")
+      throw ConfigurationFailure(place: file, reason: "the file is not UTF-8 text")
     }
     let state = Parse(lines: content.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false), file: file)
     let argument = unsafe Unmanaged.passUnretained(state).toOpaque()
@@ -65,10 +65,11 @@ package enum INIFile {
         { user, section, name, value in unsafe Parse.from(user)?.take(section, name, value) ?? 0 }, argument)
     }
     if let overlong = state.overlongLine {
-      throw ConfigurationFailure(place: "\(file):\(overlong)", reason: "a line is at most \(longestLine - 2) bytes")
+      throw ConfigurationFailure(
+        place: "\(file):\(overlong)", reason: "the line is longer than \(longestLine - 2) bytes")
     }
     guard failedLine == 0 else {
-      throw ConfigurationFailure(place: "\(file):\(failedLine)", reason: "this is neither [Section] nor Name=value")
+      throw ConfigurationFailure(place: "\(file):\(failedLine)", reason: "the line is neither [Section] nor Name=value")
     }
     return state.settings
   }

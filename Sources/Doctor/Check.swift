@@ -17,36 +17,38 @@ package struct Check: Sendable {
 
   /// All checks in the order of the report. A check precedes the checks that depend on it.
   package static let all: [Check] = [
-    Check("socket", "The socket is root's, identityd's or the caller's, may be used, and a daemon answers on it.") {
+    Check("socket", "The socket belongs to root, identityd or the caller, can be used, and a daemon answers on it.") {
       SocketFacts($0).finding
     },
-    Check("unit", "systemd knows the units, runs or can start the daemon, and starts it at the next boot too.") {
+    Check("unit", "systemd has loaded the units, runs or can start the daemon, and starts it at boot.") {
       UnitFacts($0).finding
     },
-    Check("peer", "The daemon sees who asks as who it is; whether that is an admin, and which app.") {
+    Check("peer", "The daemon identifies the caller correctly; the facts name the app, the user and the rights.") {
       PeerFacts($0).finding
     },
-    Check("machine-id", "There is a machine-id, and no other machine is known to have the same.") {
+    Check("machine-id", "The machine-id is valid, and no other machine is known to have the same one.") {
       MachineIDFacts($0).finding
     },
     Check(
       "manifests",
-      "Every manifest can be used, no two conflict, nobody but root can change one, and each names the users it means."
+      "Every manifest is valid, no two conflict, only root can change them, and each names the intended users."
     ) {
       ManifestFacts($0).finding
     },
-    Check("key", "The key of the items is there, and not in a file beside what it encrypts.") { KeyFacts($0).finding },
-    Check("store", "The store is in order and takes changes, and nothing lies about that was set aside.") {
+    Check("key", "The master key of the items is available, and is not a file in the state directory.") {
+      KeyFacts($0).finding
+    },
+    Check("store", "The store is in order and writable, and no file that was set aside is left.") {
       StoreFacts($0).finding
     },
-    Check("space", "The file system of the state has room, and room for files.") { SpaceFacts($0).finding },
-    Check("clock", "The clock is not behind this release or the last event, and something keeps it right.") {
+    Check("space", "The file system of the state directory has free space and free inodes.") { SpaceFacts($0).finding },
+    Check("clock", "The clock is not behind this release or the last event, and is synchronized.") {
       ClockFacts($0).finding
     },
-    Check("permissions", "State, socket and configuration have the owner and the mode that keeps others out.") {
+    Check("permissions", "State, socket and configuration have owners and modes that keep other users out.") {
       PermissionFacts($0).finding
     },
-    Check("versions", "The daemon that runs is of the same release as this program.") { VersionFacts($0).finding },
+    Check("versions", "The running daemon is of the same release as this program.") { VersionFacts($0).finding },
   ]
 
   /// Runs all checks.

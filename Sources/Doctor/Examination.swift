@@ -48,7 +48,7 @@ package struct Examination: Sendable {
   ///
   /// - Parameter what: The subject of the row, as a clause.
   static func untold(_ what: String) -> String {
-    "\(what), the daemon tells admins and members of MonitorGroup= alone; ask as root"
+    "\(what) is shown only to admins and members of MonitorGroup=; run the check as root"
   }
 
   /// The time limit of one answer, or of one child process, in seconds.
@@ -131,7 +131,7 @@ struct DaemonAnswers: Equatable, Sendable {
       var rows: [ReplyLine.Content] = []
       do {
         let final = try connection.ask(RequestLine(words: request), Examination.patience) { row in
-          guard rows.count < Self.mostRows else { throw DaemonConnection.Failure.malformed("rows without end") }
+          guard rows.count < Self.mostRows else { throw DaemonConnection.Failure.malformed("too many rows") }
           rows.append(row)
         }
         return DaemonConnection.Answer(rows: rows, final: final)
@@ -153,7 +153,7 @@ struct DaemonAnswers: Equatable, Sendable {
       app = content.words.first.map { "\($0)" }
       for attribute in content.attributes { peer["\(attribute.name)"] = "\(attribute.value)" }
     case .error(let code, let text): refusal = "\(text) (\(code))"
-    case .row, .event: refusal = "what came is no answer"
+    case .row, .event: refusal = "the answer is invalid"
     }
     status = try ask("status").rows.flatMap(\.attributes).map { Finding.Fact("\($0.name)", "\($0.value)") }
     let row = try ask("app", "list").rows.first { row in row.words.first.map { "\($0)" } == app }

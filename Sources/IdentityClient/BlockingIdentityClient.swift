@@ -91,7 +91,7 @@ public struct BlockingIdentityEvents: ~Copyable {
       throw IdentityError(error)
     }
     if let told = IdentityEventStep(step, last: follower.last, epoch: follower.epoch) { return told }
-    guard case .refused(let code, let text) = step else { throw .brokenAnswer("there is no event") }
+    guard case .refused(let code, let text) = step else { throw .brokenAnswer("the event is missing") }
     throw IdentityError(code: code, text: text)
   }
 }

@@ -27,14 +27,14 @@ package struct DaemonConnection: ~Copyable {
     package var description: String {
       switch self {
       case .unreachable(let path, let code):
-        "no identityd at \(path) (\(SystemError.text(of: code))); start it with 'systemctl start identityd.socket', or name another with --socket"
+        "no identityd at \(path) (\(SystemError.text(of: code))); run 'systemctl start identityd.socket', or name another socket with --socket"
       case .untrusted(let path, let fault): "nothing was sent to \(path): \(fault); \(fault.remedy)"
       case .busy(let why): why
-      case .closed: "the daemon closed the connection before its answer was whole"
-      case .malformed(let line): "the daemon sent a line that is not the protocol: \(Self.beginning(of: line))"
-      case .timeUp: "the time is up"
-      case .outputClosed: "nobody reads the output"
-      case .interrupted: "the wait was ended"
+      case .closed: "the daemon closed the connection before its answer was complete"
+      case .malformed(let line): "the daemon sent a line that violates the protocol: \(Self.beginning(of: line))"
+      case .timeUp: "the time limit expired"
+      case .outputClosed: "the output has no reader"
+      case .interrupted: "the wait was interrupted"
       }
     }
 
@@ -94,7 +94,7 @@ package struct DaemonConnection: ~Copyable {
   ///
   /// - Throws: `busy` if the daemon's accept queue is full, else `unreachable` or `untrusted`.
   package init(atOnce daemon: DaemonSocket) throws(Failure) {
-    guard let connected = try daemon.connectAtOnce() else { throw .busy("too many wait to be let in") }
+    guard let connected = try daemon.connectAtOnce() else { throw .busy("too many connections wait to be accepted") }
     socket = connected
   }
 
@@ -178,7 +178,7 @@ package struct DaemonConnection: ~Copyable {
 
   private mutating func putBy(_ event: ReceivedEvent) throws(Failure) {
     guard events.count < Self.mostEvents else {
-      throw .malformed("\(Self.mostEvents) events in the place of an answer")
+      throw .malformed("\(Self.mostEvents) events instead of an answer")
     }
     events.append(event)
   }

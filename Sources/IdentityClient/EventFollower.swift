@@ -15,7 +15,7 @@ package struct EventFollower: ~Copyable {
     package var description: String {
       switch self {
       case .notKept(let text): WordEncoder.visible("\(text)")
-      case .numberedAnew(let last): "the daemon has a new store and has never come to event \(last)"
+      case .numberedAnew(let last): "the daemon has a new store, which has not reached event \(last)"
       }
     }
   }

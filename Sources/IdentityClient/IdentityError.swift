@@ -91,7 +91,7 @@ extension IdentityError: CustomStringConvertible {
     case .unreachable(let path, let reason): "no identityd at \(path) (\(reason))"
     case .untrusted(let path, let reason): "nothing was sent to \(path): \(reason)"
     case .connectionLost: "the connection to identityd ended before the answer"
-    case .brokenAnswer(let what): "identityd sent what is not an answer: \(what)"
+    case .brokenAnswer(let what): "identityd sent an invalid answer: \(what)"
     case .timedOut: "identityd did not answer in time"
     case .cancelled: "the request was cancelled"
     }

@@ -38,7 +38,7 @@ public struct IdentityRequest<Answer: Sendable>: Sendable {
       guard let whenNotFound else { throw IdentityError(code: "not-found", text: text) }
       return whenNotFound
     case .error(let code, let text): throw IdentityError(code: code, text: text)
-    case .row, .event: throw .brokenAnswer("there is no final line")
+    case .row, .event: throw .brokenAnswer("the final line is missing")
     }
   }
 }

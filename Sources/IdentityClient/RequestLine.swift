@@ -30,12 +30,12 @@ package struct RequestLine: Sendable {
   static func shared(words: [String]) -> RequestLine {
     var line = RequestLine(words: words)
     let verb = words.first?.lowercased() ?? ""
-    if verb.isEmpty { line.fault = .refused(.syntax, "there is no verb") }
+    if verb.isEmpty { line.fault = .refused(.syntax, "the request has no verb") }
     if ["subscribe", "unsubscribe"].contains(verb) {
       line.fault = .refused(
-        .badArgument, "'\(verb)' is not for a connection that others share; events(topics:since:) is")
+        .badArgument, "'\(verb)' cannot be sent on a shared connection; use events(topics:since:)")
     }
-    if verb == "quit" { line.fault = .refused(.badArgument, "'quit' would end the connection of others as well") }
+    if verb == "quit" { line.fault = .refused(.badArgument, "'quit' cannot be sent on a shared connection") }
     return line
   }
 
@@ -98,7 +98,7 @@ package struct RequestLine: Sendable {
   func check() throws(IdentityError) {
     if let fault { throw fault }
     guard length <= Bound.lineLength else {
-      throw .refused(.tooLong, "a request is at most \(Bound.lineLength) bytes long, its end included")
+      throw .refused(.tooLong, "a request has at most \(Bound.lineLength) bytes, including its line feed")
     }
   }
 

@@ -16,9 +16,9 @@ package enum SocketFault: Equatable, Sendable, CustomStringConvertible {
     switch self {
     case .listener(let user): "the process that listens there runs as uid \(user), \(Self.stranger)"
     case .owner(let path, let user): "\(path) belongs to uid \(user), \(Self.stranger)"
-    case .folderOwner(let path, let user): "the folder \(path) belongs to uid \(user), \(Self.stranger)"
+    case .folderOwner(let path, let user): "the directory \(path) belongs to uid \(user), \(Self.stranger)"
     case .openFolder(let path):
-      "everybody can replace the socket, because the folder \(path) is open to all without the sticky bit"
+      "every user can replace the socket, because the directory \(path) is world-writable without the sticky bit"
     }
   }
 
@@ -27,8 +27,8 @@ package enum SocketFault: Equatable, Sendable, CustomStringConvertible {
   /// The remedy, as a clause for the user of the command line.
   package var remedy: String {
     switch self {
-    case .listener, .owner, .folderOwner: "ask as that user, or name another socket with --socket"
-    case .openFolder(let path): "set the bit with 'chmod +t \(path)', or name another socket with --socket"
+    case .listener, .owner, .folderOwner: "run the command as that user, or name another socket with --socket"
+    case .openFolder(let path): "run 'chmod +t \(path)', or name another socket with --socket"
     }
   }
 }

@@ -84,7 +84,9 @@ package struct AppClaims: Equatable, Sendable {
         guard other.app != app else { continue }
         refused.formUnion([app, other.app])
         if named.insert(other.app).inserted {
-          faults.append("\(other.file) and \(entry.file) both say \(claim.settings): neither is served")
+          faults.append(
+            "\(other.file) and \(entry.file) both claim \(claim.settings): neither app is served until one manifest changes"
+          )
         }
       }
     }

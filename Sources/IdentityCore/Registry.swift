@@ -187,7 +187,7 @@ extension Registry {
     // A sealed store is only read.
     let decision = try proven(command, for: peer, in: context.surroundings, isSealed ? nil : context)
     guard let decision else {
-      throw .unavailable("the store is sealed: the next start of the daemon is a first one")
+      throw .unavailable("the store is sealed for a golden image; the next start of identityd begins a new store")
     }
     return decision
   }

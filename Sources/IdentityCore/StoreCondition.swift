@@ -43,7 +43,7 @@ extension Refusal {
       case .writable, .full: condition.name
       }
     return .unknown(
-      "the disk failed at the end of the change (\(why)): a restart may find it done; ask for the value before you repeat it"
+      "the disk failed during the commit (\(why)), so the change may exist after a restart; read the value before you repeat the request"
     )
   }
 }

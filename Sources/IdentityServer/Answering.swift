@@ -67,7 +67,7 @@ extension Server {
     if case .store(.backup) = work {
       // Each backup is held in memory as a whole.
       guard connections.all.count(where: \.session.hasBackup) < Bound.backups else {
-        throw .limit("\(Bound.backups) backups are under way, which is all there may be")
+        throw .limit("\(Bound.backups) backups are under way, which is the limit; try again later")
       }
     }
     connection.session.sendJob(last: work.exclusiveAnswer)

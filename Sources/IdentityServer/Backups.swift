@@ -35,7 +35,7 @@ struct OutgoingBackup {
 extension Server {
   func beginUpload(_ key: SealedSecret, of connection: Connection) throws(Refusal) {
     guard upload == nil || upload?.token == connection.token else {
-      throw .conflict("somebody else is handing a backup in")
+      throw .conflict("another connection is uploading a backup; try again later")
     }
     upload = (connection.token, try BackupUpload(key: key))
   }
@@ -51,5 +51,7 @@ extension Server {
     return taken.backup
   }
 
-  private static var noUpload: Refusal { .conflict("no backup was begun on this connection: 'restore begin' does") }
+  private static var noUpload: Refusal {
+    .conflict("no restore was begun on this connection; send 'restore begin' first")
+  }
 }

@@ -31,9 +31,9 @@ struct Lifetimes: Sendable {
   func identifier(_ kind: String, _ parts: [[UInt8]]) throws(Refusal) -> UUID {
     guard let derivation else {
       throw .unavailable(
-        "nothing can be derived without the store's key; store-reason of 'status' says why it is not known")
+        "the store's key is missing, so no identifier can be derived; see store-reason of 'status'")
     }
-    guard let boot else { throw .unavailable("the kernel does not tell its boot ID") }
+    guard let boot else { throw .unavailable("the kernel does not report its boot ID") }
     return derivation.identifier(kind, [boot.bytes, Array("\(initStart ?? 0)".utf8)] + parts)
   }
 
@@ -71,7 +71,9 @@ struct Lifetimes: Sendable {
     case .controlGroup(let number)?: return Array("control group \(number)".utf8)
     case .process(let number, let start)?: return Array("process \(number) \(start)".utf8)
     case .onlyProcess(let number, let inode)?: return Array("only process \(number) \(inode)".utf8)
-    case nil: throw .unavailable("neither the service's invocation nor the start of the process can be seen")
+    case nil:
+      throw .unavailable(
+        "the session is unknown: neither the service's invocation ID nor the start time of the process can be read")
     }
   }
 

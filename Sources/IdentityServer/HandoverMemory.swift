@@ -148,7 +148,9 @@ extension HandoverMemory.Legacy {
   ///
   /// - Throws: EINVAL if the file is not sealed, or the error of reading the file.
   init(sealed file: borrowing MemoryFile) throws(SystemError) {
-    guard file.isSealed else { throw SystemError(call: "the handover is not sealed", code: EINVAL) }
+    guard file.isSealed else {
+      throw SystemError(call: "take over the record of connections, which is not sealed", code: EINVAL)
+    }
     var reader = RecordReader(try file.readWhole(limit: .max))
     guard reader.number() == HandoverMemory.magic, reader.number() == HandoverMemory.version,
       let high = reader.number(), let low = reader.number(), let count = reader.number()

@@ -99,10 +99,11 @@ package enum LogEvent: Sendable {
     case .stopped: make(.notice, "2a72676ada9c42ce934e0692089f4e02", "Stopped.")
     case .store(let notice): make(notice.level, "59a29e58e0284377a5b3e5ec52d7320d", notice.text)
     case .noMachineIdentifier(let reason):
-      make(.warning, "f4d38141d31d44e4ad910def59c2d242", "The device identifier is drawn at random: \(reason).")
+      make(.warning, "f4d38141d31d44e4ad910def59c2d242", "The new device identifier is random: \(reason).")
     case .deviceMade(let value, let origin, let cause):
       make(
-        .notice, "5dc79c7eefe14a028ebaf17b3228b4e9", "This device is \(value) from now on (\(cause.rawValue)).",
+        .notice, "5dc79c7eefe14a028ebaf17b3228b4e9",
+        "The device identifier is \(value) from now on (\(cause.rawValue)).",
         [
           ("IDENTITYD_DEVICE", "\(value)"), ("IDENTITYD_ORIGIN", origin.rawValue),
           ("IDENTITYD_CAUSE", cause.rawValue),
@@ -118,7 +119,7 @@ package enum LogEvent: Sendable {
     case .deviceSuspected(let cause):
       make(
         .warning, "2a561078c34e443abbb2a1560fb8d1c2",
-        "This may be another machine (\(cause.rawValue)); the identifiers were kept. 'identityctl renew device' makes new ones.",
+        "This may be another machine (\(cause.rawValue)); the identifiers were kept. To replace the device identifier, run 'identityctl renew device'.",
         [("IDENTITYD_CAUSE", cause.rawValue)])
     case .systemChanged(let report):
       make(
@@ -126,26 +127,28 @@ package enum LogEvent: Sendable {
         "The system is \(report.release.text) from now on (\(report.state.rawValue)).",
         [("IDENTITYD_STATE", report.state.rawValue)])
     case .systemUnknown(let reason):
-      make(.info, "c6a1b6a1f10c4715aa63c8fe4b3c09bd", "The version of the system is not known: \(reason).")
+      make(.info, "c6a1b6a1f10c4715aa63c8fe4b3c09bd", "The version of the system is unknown: \(reason).")
     case .sealed:
-      make(.notice, "557c5a8f492444d29e6889d6cbd3ea62", "The store is sealed: the next start is a first one.")
-    case .itemsLocked(let reason): make(.error, "7d6d8372fc4e49f4af607cde9ae1bede", "Items are not served: \(reason).")
-    case .itemsOpened: make(.notice, "faa105508e734a7aa7ca33493775770d", "Items are served again.")
+      make(.notice, "557c5a8f492444d29e6889d6cbd3ea62", "The store is sealed: the next start begins a new store.")
+    case .itemsLocked(let reason): make(.error, "7d6d8372fc4e49f4af607cde9ae1bede", "Items are unavailable: \(reason).")
+    case .itemsOpened: make(.notice, "faa105508e734a7aa7ca33493775770d", "Items are available again.")
     case .secretDamaged(let text): make(.error, "c1d9497b3f22408eb22e8cf9f2ef7688", text)
     case .keyRotated(let source):
       make(
         .notice, "7166d8143a1d4ee7bc71eacafe380721",
-        "The data key is wrapped in another master key (\(source.rawValue)).")
+        "The data key is now wrapped in a new master key (\(source.rawValue)).")
     case .manifestFault(let text): make(.error, "5c97b254880d4140af7d4cb07538a7d7", text)
     case .manifestsInOrder: make(.notice, "a5df2946860d45b0b12253fc6538521b", "The manifests are in order again.")
     case .connectionsTakenOver(let kept, let closed):
       make(
         .info, "45da7f9808454b68b189290ddbf52e59",
-        "Connections of the last run: \(kept) go on, \(closed) were closed.")
+        "Connections of the previous run: \(kept) continue, \(closed) were closed.")
     case .handoverUnreadable(let reason):
-      make(.warning, "1ca621af64ac404db300757ce118e4fb", "A connection of the last run cannot go on: \(reason).")
+      make(
+        .warning, "1ca621af64ac404db300757ce118e4fb",
+        "A connection of the previous run could not be continued: \(reason).")
     case .notServing(let reason):
-      make(.error, "d6ecd60ffaf9432a8e87720f2c83aa3a", "The connections cannot be served for a moment: \(reason).")
+      make(.error, "d6ecd60ffaf9432a8e87720f2c83aa3a", "Waiting for requests failed and is tried again: \(reason).")
     case .appInstalled(let app):
       make(.info, "a39a97467e6e44669648256c00b19d26", "\(app) is installed.", [("IDENTITYD_APP", "\(app)")])
     case .appUninstalled(let app):
@@ -153,25 +156,28 @@ package enum LogEvent: Sendable {
     case .unusedForgotten(let count, let days):
       make(
         .notice, "6a2f0c1be3d64f1f8d0c9b7a3e58d214",
-        "\(count) apps were uninstalled that were not used for \(days) days ([Apps] ForgetUnused=).")
+        "Uninstalled \(count) apps that were unused for \(days) days ([Apps] ForgetUnused=).")
     case .configurationLoaded: make(.info, "5bc309105b5d4354b2a50ae729fa5b14", "The configuration was loaded.")
     case .configurationWarning(let text): make(.warning, "bd40656b5a1d4218b7427108d1dad62d", text)
     case .configurationRefused(let text):
-      make(.error, "9e1a64351e06491d839f2217f1a958d7", "Configuration refused, nothing was changed: \(text)")
+      make(
+        .error, "9e1a64351e06491d839f2217f1a958d7", "Configuration refused, the previous one stays in force: \(text)")
     case .connectionRefused(let reason):
       make(.warning, "83dc46dbddc34885b4f82aa89e1ccaa1", "A connection was refused: \(reason).")
     case .managerNotTold(let reason):
       make(
         .warning, "a4edfedef44240d4a5734fac60ad6743",
-        "The service manager cannot be told that identityd serves: \(reason).")
+        "The service manager could not be notified that identityd is ready: \(reason).")
     case .noStopTimer(let reason):
-      make(.warning, "35e10089bb0046dfa67d9844766c6ca6", "The stop waits for every client: \(reason).")
+      make(
+        .warning, "35e10089bb0046dfa67d9844766c6ca6",
+        "The stop has no time limit and waits for every client: \(reason).")
     case .storeNotClosed(let reason):
       make(
         .error, "bcf187fa233841df8895e02a2ef019d3",
-        "The store was not closed as it should be, though nothing is lost: \(reason).")
+        "The store was not closed cleanly, but nothing is lost: \(reason).")
     case .acceptPaused(let reason):
-      make(.error, "6bf6f226ed654e42839616fa8d1ac1b0", "No connection can be accepted for a moment: \(reason).")
+      make(.error, "6bf6f226ed654e42839616fa8d1ac1b0", "Accepting connections is paused: \(reason).")
     case .connectionFailed(let app, let processID, let reason):
       make(
         .debug, "506a20f91c7c40bfbe4309ade1ed5750", "The connection of \(app) broke: \(reason).",
@@ -179,7 +185,7 @@ package enum LogEvent: Sendable {
     case .entriesDropped(let count):
       make(
         .warning, "6804e539700a416a89a70a0ecc1aeaf4",
-        "Entries are missing here, because the log took them too slowly or not at all: \(count).",
+        "Entries are missing here, because the log was too slow or could not be written: \(count).",
         [("IDENTITYD_DROPPED", "\(count)")])
     }
   }

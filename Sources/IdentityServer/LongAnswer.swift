@@ -61,7 +61,7 @@ extension Server {
         return next
       }
     } catch {
-      throw .broken("the kernel gives no random bytes: \(error)")
+      throw .broken("no random bytes from the kernel: \(error)")
     }
   }
 }

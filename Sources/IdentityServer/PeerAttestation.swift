@@ -157,9 +157,9 @@ struct PeerAttestation: ~Copyable {
     } catch let refusal as Refusal {
       throw refusal
     } catch let error as SystemError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {
-      throw .busy("the daemon is out of descriptors or memory for a moment")
+      throw .busy("the daemon is out of descriptors or memory; try again later")
     } catch let error as SystemdError where [EMFILE, ENFILE, ENOMEM].contains(error.code) {
-      throw .busy("the daemon is out of descriptors or memory for a moment")
+      throw .busy("the daemon is out of descriptors or memory; try again later")
     } catch {
       // An unknown fact leaves the peer unattested, because an error on this path must never grant rights.
       throw .unattested

@@ -134,13 +134,13 @@ final class ConnectionTable {
   func refusal(of peer: HeldPeer, _ limits: Limits) -> Refusal? {
     let principal = peer.principal
     let open = principal.isTrusted ? limits.connections : limits.connections - limits.reservedConnections
-    guard count < open else { return .busy("there are \(count) connections, which is all there may be") }
+    guard count < open else { return .busy("there are \(count) connections, which is the limit; try again later") }
     guard !principal.isTrusted, let own = share(of: principal)?.connections, own > 0 else { return nil }
     let most = limits.share(
       of: open, atMost: limits.connectionsPerUser, used: count, own: own, principals: present,
       usesReserve: peer.usesReserve)
     guard own >= most else { return nil }
-    return .busy("\(principal) has \(own) connections, which is all it may have now")
+    return .busy("\(principal) has \(own) connections and may have no more now")
   }
 
   /// Adds a connection.

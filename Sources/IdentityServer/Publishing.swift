@@ -43,7 +43,7 @@ extension Server {
     let own = user.subscribers.count
     let subscribers = connections.subscribers
     guard subscribers < limits.subscribers else {
-      throw .limit("there are \(subscribers) subscribers, which is all there may be ([Limits] Subscribers=)")
+      throw .limit("there are \(subscribers) subscribers, which is the limit ([Limits] Subscribers=)")
     }
     guard own > 0 else { return }
     let most = limits.share(
@@ -51,7 +51,7 @@ extension Server {
       principals: connections.subscribedPrincipals, usesReserve: connection.held.usesReserve)
     guard own < most else {
       throw .limit(
-        "\(user.principal) has \(own) subscribers, which is all it may have now ([Limits] SubscribersPerUser=)")
+        "\(user.principal) has \(own) subscribers and may have no more now ([Limits] SubscribersPerUser=)")
     }
   }
 

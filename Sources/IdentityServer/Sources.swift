@@ -44,7 +44,7 @@ extension Server {
     } else {
       publishedStatus = nil
       ServiceManager.notify([
-        "READY=1", "STATUS=Configuration refused, the last good one is in force; see the journal.",
+        "READY=1", "STATUS=Configuration refused, the previous one stays in force; see the journal.",
       ])
     }
   }
@@ -136,7 +136,7 @@ struct PublishedStatus: Equatable {
 
   /// The assignment for sd_notify(3).
   var notification: String {
-    let device = device?.rawValue ?? "not asked for yet"
+    let device = device?.rawValue ?? "not made yet"
     return "STATUS=Serving; apps: \(apps); device identifier: \(device); store: \(store.name)."
   }
 }

@@ -5,19 +5,19 @@ extension LogEvent {
   /// Returns the log event of a notice of the store.
   package static func store(_ notice: StoreNotice) -> LogEvent {
     switch notice {
-    case .created(let path): say(.notice, "A new store was made: \(path).")
-    case .migrated(let from): say(.notice, "The store of schema version \(from) was brought to this program's.")
-    case .unsealed: say(.notice, "The store was sealed: this is a first start, and nothing of before is left.")
-    case .finishedRewrite: say(.notice, "A rewrite of the store that was interrupted was brought to its end.")
-    case .witnessRenewed(let reason): say(.warning, "The store's witness was made anew: \(reason).")
-    case .setAside(let path): say(.error, "A damaged file was set aside: \(path).")
-    case .healed: say(.notice, "The store was written anew, and changes are possible again.")
-    case .condition(.writable): say(.notice, "The store can be written again.")
-    case .condition(.full): say(.error, "The disk is full: changes are refused until there is room.")
-    case .condition(.unwritable(let why)): say(.error, "Changes are refused until the store was written anew: \(why).")
+    case .created(let path): say(.notice, "Created a new store: \(path).")
+    case .migrated(let from): say(.notice, "Migrated the store from schema version \(from) to the current version.")
+    case .unsealed: say(.notice, "Removed the sealed store and began a new one.")
+    case .finishedRewrite: say(.notice, "Completed an interrupted rewrite of the store.")
+    case .witnessRenewed(let reason): say(.warning, "Wrote a new witness file for the store: \(reason).")
+    case .setAside(let path): say(.error, "A file was set aside: \(path).")
+    case .healed: say(.notice, "The store was rewritten; changes are possible again.")
+    case .condition(.writable): say(.notice, "The store is writable again.")
+    case .condition(.full): say(.error, "The disk is full: changes are refused until space is free.")
+    case .condition(.unwritable(let why)): say(.error, "Changes are refused until the store is rewritten: \(why).")
     case .condition(.unreadable(let why)):
-      say(.error, "The store could not be read, and nothing of it is served: \(why).")
-    case .condition(.damaged(let why)): say(.error, "The store is damaged, and only what is proven is served: \(why).")
+      say(.error, "The store could not be read, so none of its content is served: \(why).")
+    case .condition(.damaged(let why)): say(.error, "The store is damaged, so only proven records are served: \(why).")
     }
   }
 

@@ -13,7 +13,7 @@ extension Writer {
     var faults: [String]
     switch survey {
     case .found(_, let found): faults = found + userFaults
-    case .unreadable(let reason): faults = ["\(reason): the apps stay as they are"] + userFaults
+    case .unreadable(let reason): faults = ["\(reason): the installed apps stay as they are"] + userFaults
     }
     faults += readSubordinates(&report)
     let before = registry
@@ -29,7 +29,7 @@ extension Writer {
         if let refusal = commit(record(changes, at: now), &report) { throw refusal }
       }
     } catch {
-      faults.append("the apps cannot be brought in line with their manifests: \(error.text)")
+      faults.append("the manifests could not be applied: \(error.text)")
       registry = before
       // An app that is not installed must not be served as installed, so the claims of the manifests in force
       // before apply.

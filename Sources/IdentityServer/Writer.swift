@@ -283,7 +283,7 @@ final class Writer {
         do {
           return UUID(high: try self.entropy.next(), low: try self.entropy.next()).stamped(version: 4)
         } catch {
-          throw .broken("the kernel gives no random bytes: \(error)")
+          throw .broken("no random bytes from the kernel: \(error)")
         }
       },
       machine: { (scope) throws(Refusal) in

@@ -41,7 +41,7 @@ extension Store {
   package func content(of upload: BackupUpload) throws(Refusal) -> Backup {
     guard let key = keys.memory.sealingKey(in: upload.key) else { throw .badBackupKey(verb: "restore end") }
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
-      throw .broken("no guarded memory can be had")
+      throw .broken("guarded memory cannot be allocated")
     }
     var reading = BackupReading(key, workspace, keys.memory, marks)
     return try reading.backup(upload.bytes)
@@ -66,16 +66,16 @@ private struct BackupReading: ~Copyable {
     var place = 0
     var records: Int64 = 0
     while place < bytes.count {
-      guard bytes.count - place >= BackupFormat.lengthSize else { throw Self.damaged("it is cut off") }
+      guard bytes.count - place >= BackupFormat.lengthSize else { throw Self.damaged("it is truncated") }
       let length = bytes[place..<(place + BackupFormat.lengthSize)].reversed().reduce(0) { $0 << 8 | Int($1) }
       let start = place + BackupFormat.lengthSize
-      guard length <= bytes.count - start else { throw Self.damaged("it is cut off") }
+      guard length <= bytes.count - start else { throw Self.damaged("it is truncated") }
       let isLast = start + length == bytes.count
       try take(bytes[start..<(start + length)], place: records, isLast: isLast, behind: bytes[..<place])
       place = start + length
       records += 1
     }
-    guard let backup, isEnded else { throw Self.damaged("it is empty, or cut off") }
+    guard let backup, isEnded else { throw Self.damaged("it is empty or truncated") }
     return backup
   }
 
@@ -98,8 +98,8 @@ private struct BackupReading: ~Copyable {
     }
     guard let (kind, values, secret) = read else {
       throw place == 0
-        ? .conflict("the passphrase is wrong, or this is no backup of identityd")
-        : Self.damaged("record \(place) does not open")
+        ? .conflict("the passphrase is wrong, or this is not a backup of identityd")
+        : Self.damaged("record \(place) cannot be decrypted")
     }
     try take(kind, values, secret, place)
   }
@@ -108,7 +108,7 @@ private struct BackupReading: ~Copyable {
     _ kind: BackupFormat.Kind, _ values: [Value], _ secret: SealedSecret?, _ place: Int64
   ) throws(Refusal) {
     guard (kind == .head) == (place == 0), (kind == .item) == (secret != nil), !isEnded else {
-      throw Self.damaged("record \(place) is out of place")
+      throw Self.damaged("record \(place) is out of order")
     }
     let isTaken: Bool
     switch kind {
@@ -156,7 +156,8 @@ private struct BackupReading: ~Copyable {
     guard let version = values.first?.number, version >= 1 else { return false }
     guard version <= BackupFormat.version else {
       throw .conflict(
-        "the backup was made by a later identityd: its format is \(version), this one knows \(BackupFormat.version)")
+        "the backup was made by a later identityd: its format is \(version), this one reads format \(BackupFormat.version)"
+      )
     }
     guard values.count >= 6, let created = values[2].time, case .blob(let salt) = values[3] else { return false }
     let isHere = marks.isHere(salt: salt, machine: values[4], hardware: values[5])
@@ -164,9 +165,9 @@ private struct BackupReading: ~Copyable {
     return true
   }
 
-  private static func notUnderstood(_ place: Int64) -> Refusal { damaged("record \(place) is not understood") }
+  private static func notUnderstood(_ place: Int64) -> Refusal { damaged("record \(place) cannot be decoded") }
 
   private static func damaged(_ how: String) -> Refusal {
-    .conflict("the backup is damaged, so nothing of it is used: \(how)")
+    .conflict("the backup is damaged and nothing was restored: \(how)")
   }
 }

@@ -19,7 +19,7 @@ extension Store {
     }
     guard let sealing = keys.memory.sealingKey(in: key) else { throw .badBackupKey(verb: "backup") }
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
-      throw .broken("no guarded memory can be had")
+      throw .broken("guarded memory cannot be allocated")
     }
     var writing = BackupWriting(sealing, workspace)
     try writing.append(.head, try marks.head(at: now))
@@ -42,7 +42,7 @@ extension Store {
 
 extension Refusal {
   static func badBackupKey(verb: String) -> Refusal {
-    .badArgument(verb: verb, .combination("the key of a backup has \(SealingKey.length) bytes"))
+    .badArgument(verb: verb, .combination("the key of a backup must have \(SealingKey.length) bytes"))
   }
 }
 
@@ -74,7 +74,7 @@ private struct BackupWriting: ~Copyable {
     var head = Authenticator.message(item.backupColumns, behind: BackupFormat.Kind.item.rawValue)
     head.append(BackupFormat.secretForm)
     head.append(number: UInt64(secret.length))
-    guard head.count + secret.length <= workspace.size else { throw .broken("an item is longer than it may be") }
+    guard head.count + secret.length <= workspace.size else { throw .broken("an item exceeds the limit of its length") }
     let associated = associated(false)
     let sealed = unsafe workspace.use { start -> [UInt8]? in
       unsafe start.update(from: head, count: head.count)
@@ -118,7 +118,7 @@ extension MachineMarks {
     do {
       try Entropy.fill(&salt)
     } catch {
-      throw .broken("the kernel gives no random bytes: \(error)")
+      throw .broken("no random bytes from the kernel: \(error)")
     }
     return [
       .integer(BackupFormat.version), .text(Version.program), .text("\(now)"), .blob(salt), hashed(machineID, salt),

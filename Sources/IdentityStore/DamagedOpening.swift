@@ -8,7 +8,7 @@ extension Opening {
     files = nil
     reading = Reading()
     reading.registry.doubt(.all, incomplete: [])
-    condition = .unreadable("\(reason); look at the disk, then restart identityd")
+    condition = .unreadable("\(reason); check the disk, then restart identityd")
     notices.append(.condition(condition))
   }
 

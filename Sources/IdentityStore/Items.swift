@@ -37,7 +37,7 @@ extension Store {
   package func secret(of item: Item) throws(Refusal) -> SealedSecret {
     guard let sealing else { throw .unavailable("the key of the items is missing") }
     do {
-      guard files != nil else { throw Refusal.unavailable("the store is being written anew") }
+      guard files != nil else { throw Refusal.unavailable("the store is being rewritten; try again later") }
       guard let stored = try files?.secret(of: item), stored.edition == item.edition,
         let secret = sealing.memory.taken(stored.sealed, with: item.associated(with: identity), sealing.key)
       else { throw Refusal.damagedSecret(item) }
@@ -114,7 +114,9 @@ extension Store {
   private func nextMaster(after current: MasterKey) throws -> MasterKey {
     guard let credential = keys.ring.masters.first, credential.name == MasterKey.credentialName else {
       guard current.source == .file else {
-        throw Refusal.unavailable("the service manager does not hand identityd.key over: there is no key to change to")
+        throw Refusal.unavailable(
+          "the service manager provides no credential identityd.key, so there is no new key; see identityd-setup-key(8)"
+        )
       }
       // Completes an interrupted rotation first.
       try KeyRing.settle(current, in: directory.folder)
@@ -122,7 +124,7 @@ extension Store {
     }
     guard credential.id != current.id else {
       throw Refusal.conflict(
-        "the credential identityd.key wraps the data key already; identityd-setup-key --rotate makes another one")
+        "the credential identityd.key already wraps the data key; run 'identityd-setup-key --rotate' to replace it")
     }
     return credential
   }

@@ -51,8 +51,8 @@ struct KeyRing: Sendable {
       case .credential: MasterKey.credentialName
       case .file: MasterKey.fileName
       }
-    let found = masters.isEmpty ? "no master key is there" : "none of the master keys that are there is the right one"
-    return "items cannot be opened: \(found); their data key is wrapped in key \(wrapped.master), from \(wanted)"
+    let found = masters.isEmpty ? "no master key was found" : "none of the master keys found is the right one"
+    return "items cannot be decrypted: \(found); they need key \(wrapped.master), from \(wanted)"
   }
 
   /// Returns the master key for a new data key: the service manager's, else the one in the file.

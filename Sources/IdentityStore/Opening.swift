@@ -191,7 +191,7 @@ struct Opening: ~Copyable {
     var registry = reading.registry
     if let refusal = condition.refusal { registry.explain(refusal) }
     if files == nil {
-      registry.itemFault = "items cannot be used as long as the store cannot be: \(condition.name)"
+      registry.itemFault = "items are unavailable because of the condition of the store: \(condition.name)"
     }
     let content = StoreContent(
       registry: registry, events: reading.events, epoch: reading.ledger.epoch, fingerprint: fingerprint,
@@ -221,13 +221,13 @@ struct Opening: ~Copyable {
   /// Reads an existing store and reports its damage. A sealed store is only read.
   mutating func load(_ found: Found, in directory: borrowing StateDirectory) throws {
     guard key.isKnown else {
-      return reject("its key, \(StoreKey.fileName), is missing or damaged: nothing in it can be proven")
+      return reject("its key, \(StoreKey.fileName), is missing or damaged, so nothing in it can be proven")
     }
     let latest = found.latest.flatMap { LatestWitness.newest(in: $0, key.authenticator) }
     let witness = found.witness.flatMap { Witness($0, key.authenticator) }
     isWitnessed = latest != nil || witness != nil
     guard let database = found.database else {
-      return reject("the database is gone, though \(Witness.fileName) says that there was one")
+      return reject("the database is gone, but the file \(Witness.fileName) records that there was one")
     }
     guard database.size > 0 else {
       return try setAside(in: directory, found, "the database is empty")
@@ -235,9 +235,9 @@ struct Opening: ~Copyable {
     guard try !LogExamination(of: Store.logName, in: directory.folder).isDamaged else {
       return reject(
         """
-        \(Store.logName) is damaged in its middle, and changes that were acknowledged are behind that: restore a backup, \
+        \(Store.logName) is damaged in its middle, before acknowledged changes: restore a backup, \
         or remove \(Store.logName), \(Witness.fileName) and \(LatestWitness.fileName) from \(directory.folder.path) to \
-        go back to what was before it
+        go back to the changes before the damage
         """)
     }
     do {
@@ -257,7 +257,7 @@ struct Opening: ~Copyable {
       if directory.isReadOnly {
         cannotWrite("\(Store.readOnly)")
       } else if let lost = disk.lostWrite {
-        cannotWrite("something that was written before this start is not on the disk (\(lost))")
+        cannotWrite("data that was written before this start is not on the disk (\(lost))")
       }
     }
     guard condition == .writable, !isSealed else { return }
@@ -325,7 +325,8 @@ struct Opening: ~Copyable {
       reject("it is not the store that was here before; \(remedy)")
     } else if known.revision > reading.ledger.revision {
       reject(
-        "it is an older copy: revision \(reading.ledger.revision), and revision \(known.revision) was reached; \(remedy)"
+        "it is an older copy: it has revision \(reading.ledger.revision), but revision \(known.revision) was reached; "
+          + remedy
       )
     }
   }

@@ -117,7 +117,7 @@ extension Reading {
   {
     let statement = database.prepare(Table.store.selection)
     guard try statement.step() else {
-      damage.append("its own row is missing")
+      damage.append("the row of table store is missing")
       return false
     }
     var row = RowBytes()
@@ -127,7 +127,7 @@ extension Reading {
       case .blob(let bytes) = values[4], let digests = TableDigests(bytes), let lastEvent = values[5].number,
       let epoch = values[6].uuid
     else {
-      damage.append("its own row is not authentic")
+      damage.append("the row of table store is not authentic")
       return false
     }
     self.store = store
@@ -143,7 +143,7 @@ extension Reading {
   private mutating func nameWrongRows(of table: String, _ found: Digest, _ expected: Digest) {
     damage.append(
       found.count == expected.count
-        ? "the \(found.count) rows of \(table) are proven, and some are not those it should hold"
+        ? "the \(found.count) rows of \(table) are proven, but not all of them are current"
         : "table \(table) holds \(found.count) proven rows and should hold \(expected.count)")
   }
 
@@ -160,7 +160,7 @@ extension Reading {
       unwrapped = keys.ring.unwrap(wrapped, of: store)
       registry.itemFault = unwrapped == nil ? keys.ring.fault(wrapped) : nil
     } else {
-      registry.itemFault = "items cannot be opened: the store has no data key"
+      registry.itemFault = "items cannot be decrypted: the store has no data key"
     }
   }
 

@@ -110,7 +110,8 @@ extension Store {
   private func requireAcknowledged(_ reading: Reading, _ name: String) throws(SystemError) {
     guard reading.damage.isEmpty, reading.ledger.revision == ledger.revision else {
       throw SystemError(
-        call: "\(name) is not what was acknowledged (\(reading.damage.first ?? "another revision"))", code: EIO)
+        call: "\(name) differs from the acknowledged content (\(reading.damage.first ?? "another revision"))", code: EIO
+      )
     }
   }
 

@@ -13,7 +13,7 @@ package enum StateDirectoryFailure: Error, CustomStringConvertible {
   /// The cause, with the path and, for a wrong mode, the command that fixes it.
   package var description: String {
     switch self {
-    case .held(let path, let holder): "\(path) is held by another identityd (\(holder))"
+    case .held(let path, let holder): "\(path) is in use by another identityd (\(holder)); stop it first"
     case .unsafe(let path, let reason): "\(path): \(reason)"
     case .system(let error): error.description
     }
@@ -43,11 +43,11 @@ package struct StateDirectory: ~Copyable, Sendable {
       let (owner, mode) = try folder.ownerAndMode()
       guard owner == Accounts.ownUserID else {
         throw StateDirectoryFailure.unsafe(
-          path: path, reason: "it belongs to uid \(owner), not to uid \(Accounts.ownUserID)")
+          path: path, reason: "it belongs to uid \(owner), not to uid \(Accounts.ownUserID); change its owner")
       }
       guard mode & 0o077 == 0 else {
         throw StateDirectoryFailure.unsafe(
-          path: path, reason: "others may enter it (mode \(String(mode, radix: 8))); run 'chmod 0700 \(path)'")
+          path: path, reason: "other users can access it (mode \(String(mode, radix: 8))); run 'chmod 0700 \(path)'")
       }
       let lock = try lock(known, in: folder)
       if !isReadOnly {

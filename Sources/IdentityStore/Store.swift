@@ -128,9 +128,9 @@ extension Store {
     guard let file = try directory.folder.status(of: Self.fileName),
       let log = try directory.folder.status(of: Self.logName),
       files?.writes(to: file, log: log) == true
-    else { throw SystemError(call: "\(path) or its log was replaced or deleted under the daemon", code: ESTALE) }
+    else { throw SystemError(call: "\(path) or its log was replaced or deleted while the daemon ran", code: ESTALE) }
     guard file.size >= lengths.file, log.size >= lengths.log else {
-      throw SystemError(call: "\(path) or its log was cut short under the daemon", code: ESTALE)
+      throw SystemError(call: "\(path) or its log was truncated while the daemon ran", code: ESTALE)
     }
     self.lengths = (file.size, log.size)
   }
@@ -141,7 +141,8 @@ extension Store {
     let found = try KeyFiles(in: directory.folder)
     guard found.store == keyFiles.store, !needsMasterFile || found.master == keyFiles.master else {
       throw SystemError(
-        call: "\(StoreKey.fileName) or \(MasterKey.fileName) in \(folderPath) was replaced or deleted under the daemon",
+        call:
+          "\(StoreKey.fileName) or \(MasterKey.fileName) in \(folderPath) was replaced or deleted while the daemon ran",
         code: ESTALE)
     }
   }
@@ -150,7 +151,7 @@ extension Store {
   var needsMasterFile: Bool { dataKey != nil && ledger.wrappedKey?.source == .file }
 
   var moved: SystemError {
-    SystemError(call: "\(folderPath) was moved away under the daemon: move it back", code: ESTALE)
+    SystemError(call: "\(folderPath) was moved away while the daemon ran: move it back", code: ESTALE)
   }
 
   /// Frees the cache memory of the connection.

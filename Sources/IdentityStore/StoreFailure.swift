@@ -16,11 +16,12 @@ package enum StoreFailure: Error, CustomStringConvertible {
   package var description: String {
     switch self {
     case .newer(let path, let found, let supported):
-      "\(path) has schema version \(found), this program knows \(supported): it was left as it is"
+      "\(path) has schema version \(found), but this program supports only version \(supported); "
+        + "the store was left unchanged"
     case .unreleased(let path):
       """
-      \(path) was written by a development version from before the first release, and was left as it is; move its \
-      folder away to begin a new store
+      \(path) was written by a development version from before the first release, and was left unchanged; move its \
+      directory away to begin a new store
       """
     case .unusable(let path, let reason): "\(path): \(reason)"
     }

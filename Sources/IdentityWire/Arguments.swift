@@ -95,7 +95,7 @@ package struct Arguments: Sendable {
     switch fits ? result : .failure(.tooLong) {
     case .success(let secret): return secret
     case .failure(.notBase64): throw .badArgument(verb: verb.words, .notBase64(name: name.description))
-    case .failure(.tooLong): throw .limit("a secret is at most \(Bound.secretLength) bytes")
+    case .failure(.tooLong): throw .limit("a secret has at most \(Bound.secretLength) bytes")
     }
   }
 
@@ -197,7 +197,7 @@ package struct Arguments: Sendable {
   /// If the verb takes a token, the value may be that token in the wrong place, so the refusal
   /// does not repeat the value.
   package func notAllowed(_ name: String, _ value: Text, _ allowed: String) -> Refusal {
-    if isPrivate { return combination("\(name) cannot be what is given; allowed: \(allowed)") }
+    if isPrivate { return combination("\(name) has an invalid value; allowed: \(allowed)") }
     return .badArgument(verb: verb, .notAllowed(name: name, value: value, allowed: allowed))
   }
 
@@ -230,7 +230,7 @@ extension Arguments {
   /// Returns a label or an attribute's value, after checking its length: at most ``Bound/itemTextLength`` bytes.
   package func itemText(_ text: Text, named name: String) throws(Refusal) -> Text {
     guard text.bytes.count <= Bound.itemTextLength else {
-      throw .limit("\(name) is at most \(Bound.itemTextLength) bytes")
+      throw .limit("\(name) has at most \(Bound.itemTextLength) bytes")
     }
     return text
   }

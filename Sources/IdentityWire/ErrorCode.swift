@@ -73,25 +73,26 @@ extension Refusal {
   package var text: String {
     switch self {
     case .syntax(let fault): fault.text
-    case .tooLong(let limit): "a line is at most \(limit) bytes, its end included"
-    case .unknownVerb(let words): "\(quoted(words)) is no verb; 'help' lists them"
+    case .tooLong(let limit): "a line has at most \(limit) bytes, including its line feed"
+    case .unknownVerb(let words): "unknown verb \(quoted(words)); 'help' lists the verbs"
     case .badArgument(let verb, let fault): "\(verb): \(fault.text)"
     case .denied(let app, let userID, let grant): "\(app) (uid \(userID)) lacks \(grant)"
-    case .unattested: "the peer was gone before the kernel could say who it is"
-    case .foreign: "the peer is in a namespace that cannot be seen from the daemon's"
-    case .orphaned: "the process that connected has ended"
+    case .unattested: "the kernel could not identify the client, which may have ended; connect again"
+    case .foreign:
+      "the client's process or user has no ID in the daemon's namespaces; run the client in these namespaces"
+    case .orphaned: "the process that opened this connection has ended; connect again"
     case .invalidUUID(let value):
-      "\(quoted(value)) cannot be an identifier: a UUID other than all zeros and all ones can"
+      "\(quoted(value)) is not a valid identifier; give a UUID that is neither all zeros nor all ones"
     case .notFound(let what): what
     case .exists(let what): what
     case .conflict(let why): why
     case .limit(let why): why
-    case .gone(let since, let oldest): "events after \(since) are not all kept; those after \(oldest) are"
+    case .gone(let since, let oldest): "some events after \(since) were deleted; use since=\(oldest) or later"
     case .anotherEpoch(let epoch):
-      "the events are of epoch \(epoch) and were numbered anew; read the current values, then subscribe without since="
+      "the sequence numbers began anew with epoch \(epoch); read the current values, then subscribe without since="
     case .busy(let why): why
     case .unavailable(let why): why
-    case .noSpace: "the disk is full; nothing was changed"
+    case .noSpace: "the disk is full and nothing was changed; free space, then repeat the request"
     case .readOnly(let why): why
     case .broken(let why): why
     case .unknown(let why): why
@@ -113,15 +114,15 @@ extension Refusal {
 extension SyntaxFault {
   var text: String {
     switch self {
-    case .controlCharacter: "a control character has to be written as an escape in a JSON string"
+    case .controlCharacter: "the line contains a control character; write it as an escape in a JSON string"
     case .invalidUTF8: "the line is not valid UTF-8"
-    case .brokenQuote: "a quote or backslash stands in a bare word, or a JSON string does not end its word"
-    case .invalidEscape: "a JSON string has an escape that is none, a lone surrogate, or \\u0000"
-    case .emptyValue: "an empty value is written \"\""
+    case .brokenQuote: "misplaced quote or backslash; write the whole word or the whole value as one JSON string"
+    case .invalidEscape: "a JSON string contains an invalid escape, a lone surrogate or \\u0000"
+    case .emptyValue: "a value is empty; write it as \"\""
     case .tooManyWords: "a line has at most \(Bound.wordsPerLine) words"
     case .noVerb: "the line has no verb"
     case .http:
-      "this is HTTP, and here a protocol of its own is spoken, see identityd-protocol(7); the connection is closed"
+      "this is an HTTP request, but identityd speaks the protocol of identityd-protocol(7); the connection is closed"
     }
   }
 }
@@ -131,9 +132,9 @@ extension ArgumentFault {
     switch self {
     case .missingOperand(let name): "\(name) is missing"
     case .missingAttribute(let name): "\(name)= is missing"
-    case .unexpectedOperand(let value): "\(quoted(value)) is one word too many"
-    case .unknownAttribute(let name): "there is no attribute \(quoted(name))"
-    case .unexpectedWord(let usage): "there is a word that does not belong there; usage: \(usage)"
+    case .unexpectedOperand(let value): "unexpected word \(quoted(value))"
+    case .unknownAttribute(let name): "unknown attribute \(quoted(name))"
+    case .unexpectedWord(let usage): "unexpected word; usage: \(usage)"
     case .repeatedAttribute(let name): "\(quoted(name)) is given twice"
     case .notAllowed(let name, let value, let allowed): "\(name) cannot be \(quoted(value)); allowed: \(allowed)"
     case .notBase64(let name): "\(name) is not Base64 (RFC 4648, section 4)"

@@ -49,43 +49,46 @@ package struct Metric: Equatable, Sendable {
 
 extension Metric {
   package static let build = Metric(
-    "build-info", .gauge, labels: ["version"], audience: .everybody, "Always 1; the label tells the version.")
-  package static let start = Metric("start-time-seconds", .gauge, unit: .seconds, "When the daemon began, since 1970.")
-  package static let uptime = Metric("uptime-seconds", .gauge, unit: .seconds, "How long the daemon runs.")
+    "build-info", .gauge, labels: ["version"], audience: .everybody, "Always 1; the label is the version of the daemon."
+  )
+  package static let start = Metric(
+    "start-time-seconds", .gauge, unit: .seconds, "Start time of the daemon, in seconds since 1970-01-01 UTC.")
+  package static let uptime = Metric("uptime-seconds", .gauge, unit: .seconds, "Time since the daemon started.")
   package static let requests = Metric(
     "requests", .counter, labels: ["verb", "outcome"],
-    "Requests that were answered, by verb and by 'ok' or the code of the refusal; what is no verb counts as 'none'.")
+    "Answered requests, by verb ('none' if the verb is unknown) and by outcome ('ok' or the error code).")
   package static let turns = Metric(
     "turn-seconds", .histogram, unit: .seconds,
-    "How long the loop took for what the kernel told of at a time; every 64th time is measured.")
+    "Duration of a turn of the event loop; every 64th turn is measured.")
   package static let jobs = Metric(
     "job-seconds", .histogram, unit: .seconds, labels: ["family"],
-    "From a request to the writer's answer, by the family of the verb: what questions cost is in turn-seconds.")
+    "Time from a request to the writer's answer, by verb family; the cost of reads is in turn-seconds.")
   package static let jobsUnderWay = Metric("jobs", .gauge, "Requests that the writer has not answered yet.")
-  package static let writerQueue = Metric("writer-queue", .gauge, "Messages that the writer has not taken yet.")
+  package static let writerQueue = Metric("writer-queue", .gauge, "Messages in the writer's queue.")
   package static let commits = Metric(
-    "commits", .counter, labels: ["outcome"], "Transactions of changes, by 'ok' or 'failed'.")
+    "commits", .counter, labels: ["outcome"], "Transactions, by outcome ('ok' or 'failed').")
   package static let commitSeconds = Metric(
-    "commit-seconds", .histogram, unit: .seconds, "How long a transaction took until it was on disk.")
-  package static let commitChanges = Metric("commit-changes", .histogram, "How many changes a transaction had.")
+    "commit-seconds", .histogram, unit: .seconds, "Time until a transaction was on disk.")
+  package static let commitChanges = Metric("commit-changes", .histogram, "Number of changes in a transaction.")
   package static let storeBytes = Metric(
-    "store-bytes", .gauge, unit: .bytes, "The size of the store with its log, as of the last commit.")
+    "store-bytes", .gauge, unit: .bytes, "Size of the store including its write-ahead log, as of the last commit.")
   package static let storeWritable = Metric(
-    "store-writable", .gauge, audience: .everybody, "1 where changes are possible, else 0.")
+    "store-writable", .gauge, audience: .everybody, "1 if changes are possible, otherwise 0.")
   package static let connections = Metric(
     "connections", .gauge, labels: ["state"],
-    "Connections by state: 'idle', 'working' (on a request), 'sending' (what the client has not read), 'ending'."
+    "Connections by state: 'idle', 'working' (on a request), 'sending' (output that the client has not read), 'ending'."
   )
-  package static let accepted = Metric("connections-accepted", .counter, "Connections that were let in.")
+  package static let accepted = Metric("connections-accepted", .counter, "Accepted connections.")
   package static let refused = Metric(
-    "connections-refused", .counter, "Connections that were told why not and closed.")
-  package static let subscribers = Metric("subscribers", .gauge, "Connections that subscribed to events.")
+    "connections-refused", .counter, "Connections that were refused with an error and closed.")
+  package static let subscribers = Metric("subscribers", .gauge, "Connections that are subscribed to events.")
   package static let subscriberLag = Metric(
-    "subscriber-lag", .gauge, "How many events the subscriber that is furthest behind has not looked at.")
-  package static let events = Metric("events", .counter, "Events that happened.")
-  package static let logQueue = Metric("log-queue", .gauge, "Log entries that are not written yet.")
+    "subscriber-lag", .gauge, "Number of events by which the slowest subscriber is behind.")
+  package static let events = Metric("events", .counter, "Recorded events.")
+  package static let logQueue = Metric("log-queue", .gauge, "Log entries that wait to be written.")
   package static let logDropped = Metric(
-    "log-dropped", .counter, "Log entries that found no room or could not be written.")
+    "log-dropped", .counter, "Log entries that were dropped because the queue was full or the log could not be written."
+  )
 
   /// All metrics, in the order of the answer.
   package static let all = [

@@ -19,64 +19,67 @@ package struct StatusRow: Equatable, Sendable {
 extension StatusRow {
   package static let version = StatusRow("version", audience: .everybody, "The release of the daemon.")
   package static let lineProtocol = StatusRow("protocol", audience: .everybody, "The version of this protocol.")
-  package static let process = StatusRow("pid", "The daemon's process.")
-  package static let started = StatusRow("started", "When the daemon began.")
-  package static let uptime = StatusRow("uptime", "How many seconds the daemon has run.")
-  package static let boot = StatusRow("boot", audience: .sharingMonitors, "The kernel's ID of this boot.")
+  package static let process = StatusRow("pid", "The process ID of the daemon.")
+  package static let started = StatusRow("started", "The time when the daemon started.")
+  package static let uptime = StatusRow("uptime", "The number of seconds since the daemon started.")
+  package static let boot = StatusRow("boot", audience: .sharingMonitors, "The kernel's boot ID.")
   package static let socket = StatusRow("socket", "The path of the socket that the daemon listens on.")
   package static let store = StatusRow(
     "store", audience: .everybody,
-    "'ok', 'no-space', 'read-only', 'read-error' or 'damaged'; identityd(8) says what each means. Changes are possible with 'ok' alone."
+    "The condition of the store: 'ok', 'no-space', 'read-only', 'read-error' or 'damaged', as described in identityd(8). Changes are possible only if it is 'ok'."
   )
-  package static let connections = StatusRow("connections", "How many connections there are, this one included.")
-  package static let subscribers = StatusRow("subscribers", "How many connections subscribed to events.")
-  package static let lastEvent = StatusRow("last-event", "The number of the last event.")
+  package static let connections = StatusRow("connections", "The number of connections, including this one.")
+  package static let subscribers = StatusRow("subscribers", "The number of connections that are subscribed to events.")
+  package static let lastEvent = StatusRow("last-event", "The sequence number of the last event.")
   package static let epoch = StatusRow(
     "epoch",
-    "A random word that all event numbers belong to. It changes with the first start, a restore, and where an older copy of the store was accepted."
+    "A random word that identifies the numbering of events. It changes at the first start, at a restore, and when an older copy of the store is accepted."
   )
-  package static let keptEvents = StatusRow("kept-events", "How many events are kept.")
-  package static let apps = StatusRow("apps", "How many apps are installed.")
-  package static let manifests = StatusRow("manifests", "How many apps are installed by a manifest.")
+  package static let keptEvents = StatusRow("kept-events", "The number of events that are kept.")
+  package static let apps = StatusRow("apps", "The number of installed apps.")
+  package static let manifests = StatusRow("manifests", "The number of apps that are installed by a manifest.")
   package static let installations = StatusRow(
-    "installations", "How many identifiers of installations are in force.")
-  package static let vendors = StatusRow("vendors", "How many identifiers of vendors are in force.")
-  package static let devices = StatusRow("devices", "How many devices are listed.")
+    "installations", "The number of installation identifiers in force.")
+  package static let vendors = StatusRow("vendors", "The number of vendor identifiers in force.")
+  package static let devices = StatusRow("devices", "The number of listed devices.")
   package static let deviceOrigin = StatusRow(
     "device-origin",
-    "Where the device identifier that apps share came from: 'machine', 'random', 'migrated', 'restored' or, without one, 'none'; 'unknown' where a damaged store does not say."
+    "The origin of the device identifier that apps share: 'machine', 'random', 'migrated' or 'restored'; 'none' if there is no such identifier, 'unknown' if a damaged store does not prove it."
   )
-  package static let items = StatusRow("items", "How many items there are.")
+  package static let items = StatusRow("items", "The number of items.")
   package static let itemBytes = StatusRow(
-    "item-bytes", "How many bytes all items count together in the quotas of their apps.")
-  package static let tokens = StatusRow("tokens", "How many push tokens there are.")
+    "item-bytes", "The number of bytes of all items, as counted in the quotas of their apps.")
+  package static let tokens = StatusRow("tokens", "The number of push tokens.")
   package static let key = StatusRow(
     "key", audience: .everybody,
-    "Where the master key of the items is: 'file', in the state directory, or 'credential', handed over by the service manager. With 'unavailable' no item can be used; see identityd(8)."
+    "The source of the items' master key: 'file' in the state directory, or 'credential' from the service manager. If it is 'unavailable', items cannot be used; see identityd(8)."
   )
-  package static let fleet = StatusRow("fleet", "For a later release: 'none'.")
+  package static let fleet = StatusRow("fleet", "Reserved for a later release: always 'none'.")
   package static let suspect = StatusRow(
     "suspect",
-    "Only where the device may be another one and its identifiers were kept: the cause, and since when.")
-  package static let keyReason = StatusRow("key-reason", audience: .everybody, "Only with 'key=unavailable': why.")
-  package static let sealed = StatusRow("sealed", audience: .everybody, "Only where the store is sealed: 'yes'.")
+    "Only if this may be another machine and the identifiers were kept: the cause, and the time when it was noticed.")
+  package static let keyReason = StatusRow(
+    "key-reason", audience: .everybody, "Only with 'key=unavailable': the reason.")
+  package static let sealed = StatusRow("sealed", audience: .everybody, "Only if the store is sealed: 'yes'.")
   package static let storeReason = StatusRow(
-    "store-reason", audience: .everybody, "Only where 'store' is not 'ok': why, as the answer to a change has it.")
+    "store-reason", audience: .everybody, "Only if 'store' is not 'ok': the reason, as in the error that a change gets."
+  )
   package static let unproven = StatusRow(
     "store-unproven",
-    "Only with 'store=damaged': the kinds of records that are not all proven. Requests about these are refused, unless a proven record answers them; counts of them are too low."
+    "Only with 'store=damaged': the kinds of records of which some are not proven. A request about these kinds is refused unless a proven record answers it, and their counts are too low."
   )
   package static let storeSource = StatusRow(
     "store-source",
-    "Only where the start could not read the store from the disk itself, because its file system keeps what was read: 'cache'. After a failed write the cache can have what the disk does not have."
+    "Only if the start could not read the store from the disk, because the file system does not drop it from the page cache: 'cache'. After a failed write the page cache can hold data that the disk lacks."
   )
   package static let manifestFault = StatusRow(
-    "manifest-fault", "Something that is wrong with a manifest. A row each, the first 16.")
+    "manifest-fault", "A fault in a manifest. There is one row for each of the first 16 faults.")
   package static let manifestFaults = StatusRow(
-    "manifest-faults", audience: .everybody, "Only where something is wrong with manifests: how many faults there are.")
-  package static let stateDirectory = StatusRow("state-directory", "The folder with all state.")
+    "manifest-faults", audience: .everybody, "Only if manifests have faults: the number of faults.")
+  package static let stateDirectory = StatusRow("state-directory", "The path of the state directory.")
   package static let manifestFolder = StatusRow(
-    "manifest-folder", "A folder that manifests are looked for in. A row each, the most important first.")
+    "manifest-folder",
+    "A directory that is searched for manifests. There is one row for each directory, in the order of precedence.")
 
   /// All rows, in the order of the answer.
   package static let all = [

@@ -30,7 +30,7 @@ package enum ChildProcess {
     package var description: String {
       switch self {
       case .timeUp: "it did not end in time"
-      case .tooLong: "it wrote too much"
+      case .tooLong: "its output is too long"
       case .system(let error): error.description
       }
     }

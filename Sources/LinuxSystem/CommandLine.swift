@@ -66,7 +66,7 @@ package struct CommandLine: Equatable, Sendable {
         let here = unsafe next < count ? Self.text(vector[Int(next)]) : ""
         let argument = before.utf8.first == UInt8(ascii: "-") && before != "-" ? before : here
         return UsageError(
-          found == -2 ? "unknown option '\(argument)'" : "option '\(argument)' takes a value, or takes none")
+          found == -2 ? "unknown option '\(argument)'" : "option '\(argument)' has a missing or an unexpected value")
       }
       options[known[Int(found)].name] = unsafe value.map { unsafe String(cString: $0) } ?? ""
     }

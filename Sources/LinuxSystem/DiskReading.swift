@@ -113,7 +113,7 @@ package struct DiskReading: Equatable, Sendable {
       let count = try buffered.read(file, at: place, name)
       guard count > 0 else { return true }
       guard try stored.read(direct, at: place, name) == count, stored.isSame(as: buffered, count) else {
-        throw SystemError(call: "read \(name): the page cache has what the disk does not have", code: EIO)
+        throw SystemError(call: "read \(name): the page cache holds data that the disk lacks", code: EIO)
       }
       place += count
     }

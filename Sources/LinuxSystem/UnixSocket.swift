@@ -15,8 +15,8 @@ package enum UnixSocket {
     /// The cause, with the path.
     package var description: String {
       switch self {
-      case .inUse(let path): "somebody already listens on \(path)"
-      case .notASocket(let path): "\(path) is there and is no socket; it was left alone"
+      case .inUse(let path): "another process already listens on \(path)"
+      case .notASocket(let path): "\(path) exists and is not a socket; remove it or choose another path"
       case .system(let error): error.description
       }
     }

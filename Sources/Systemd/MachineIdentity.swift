@@ -18,7 +18,7 @@ package enum MachineIdentity {
       case .empty: "/etc/machine-id is empty or all zero"
       case .uninitialized: "/etc/machine-id says 'uninitialized': the system is still in its first boot"
       case .malformed: "/etc/machine-id is not 32 hexadecimal digits"
-      case .unreadable(let code): SystemdError(call: "reading /etc/machine-id", code: code).description
+      case .unreadable(let code): SystemdError(call: "read /etc/machine-id", code: code).description
       }
     }
 

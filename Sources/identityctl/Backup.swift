@@ -13,7 +13,7 @@ extension Program {
     let path = try fileOperand(line, dash: "standard output")
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     guard path != "-" || !StandardStream.output.isTerminal else {
-      throw CommandLine.UsageError("a backup is nothing for a terminal to show; name a file, or use a pipe")
+      throw CommandLine.UsageError("a backup cannot be written to a terminal; name a file or use a pipe")
     }
     try ProcessGuard.forbidDumps()
     // A failed write must become an exit status, not a SIGPIPE or SIGXFSZ, so that the partial file is removed.
@@ -27,7 +27,7 @@ extension Program {
       // Standard output carries the backup, so no reply is shown there.
       let answer = try fetch(header, key, from: &connection) { piece in
         guard StandardStream.output.write(piece, waits: true) else {
-          throw Ending(status: ExitStatus.outputFailed, text: "standard output took no more")
+          throw Ending(status: ExitStatus.outputFailed, text: "standard output could not be written")
         }
       }
       if case .error(let code, let text) = answer.final { complain("\(text) (\(code))") }
@@ -51,10 +51,11 @@ extension Program {
       return try FileReplacement(of: path)
     } catch  where error.code == EINVAL {
       throw Ending(
-        status: ExitStatus.fileFailed, text: "\(path) is no regular file; to write to something else lead '-' there")
+        status: ExitStatus.fileFailed,
+        text: "\(path) is not a regular file; to write to something else, use '-' and redirect standard output")
     } catch  where error.code == ELOOP {
       throw Ending(
-        status: ExitStatus.fileFailed, text: "\(path) is a symbolic link; name the file that it leads to")
+        status: ExitStatus.fileFailed, text: "\(path) is a symbolic link; name its target")
     } catch {
       throw Ending(status: ExitStatus.fileFailed, text: "\(error)")
     }
@@ -81,7 +82,8 @@ extension Program {
       let sent = content.words.first.map { "\($0)" } ?? ""
       guard total > 0, sent == "\(total)" else {
         throw Ending(
-          status: ExitStatus.brokenAnswer, text: "the backup is not whole: \(total) bytes came, and it has '\(sent)'")
+          status: ExitStatus.brokenAnswer,
+          text: "the backup is incomplete: \(total) bytes were received, and the daemon sent '\(sent)'")
       }
     }
     return DaemonConnection.Answer(final: final)
@@ -95,7 +97,7 @@ extension Program {
     }
     let path = line.words[1]
     guard !WordEncoder.looksLikeAttribute(Array(path.utf8)) else {
-      throw CommandLine.UsageError("'\(path)' is no FILE; where it is the name of one, write './\(path)'")
+      throw CommandLine.UsageError("'\(path)' looks like an attribute; if it is the name of a file, write './\(path)'")
     }
     return path
   }

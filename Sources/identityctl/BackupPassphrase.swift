@@ -26,13 +26,16 @@ extension Program {
   static func passphraseSource(_ line: CommandLine) throws -> PassphraseSource {
     guard let text = line.options["passphrase-fd"] else {
       guard let terminal = Terminal() else {
-        throw CommandLine.UsageError("there is no terminal to ask for the passphrase; give it by '--passphrase-fd=N'")
+        throw CommandLine.UsageError("there is no terminal to read the passphrase from; use '--passphrase-fd=N'")
       }
       return .terminal(terminal)
     }
     guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
       let number = Int32(text)
-    else { throw CommandLine.UsageError("--passphrase-fd cannot be '\(text)'; allowed: the number of a descriptor") }
+    else {
+      throw CommandLine.UsageError(
+        "--passphrase-fd cannot be '\(text)'; allowed: the number of an open file descriptor")
+    }
     return try withPassphraseFailures {
       do {
         return .given(try Passphrase(from: try InputFile(descriptor: number, named: "descriptor \(number)")))

@@ -33,19 +33,21 @@ package struct ClientCommand: Sendable {
   /// Every command, in the order of the manual.
   package static let all = [
     ClientCommand(
-      "monitor", [.any("TOPIC")], summary: "Write events of these topics, or of all, as they happen."),
+      "monitor", [.any("TOPIC")], summary: "Write the events of these topics, or of all topics, as they happen."),
     ClientCommand(
-      "wait", [.required("TOPIC"), .any("TOPIC")], summary: "Write the next event of these topics, and end."),
+      "wait", [.required("TOPIC"), .any("TOPIC")],
+      summary: "Wait for the next event of these topics, write it and exit."),
     ClientCommand(
       "version changed", [.optional("VERSION")], [.init("build", "B"), .init("of", "app|os"), .init("app", "ID")],
-      summary: "Tell by the status whether VERSION, or what was reported last, differs from the last session's."),
+      summary: "Exit with 0 if VERSION, or the last report, differs from the last session's version, else with 1."),
     ClientCommand(
       "version compare", [.required("A"), .required("lt|le|eq|ne|ge|gt"), .required("B")],
-      [.init("order", "numeric|linux")], summary: "Tell by the status whether that is so."),
-    ClientCommand("top", summary: "Show what the daemon does, on the whole terminal, until q is typed."),
+      [.init("order", "numeric|linux")], summary: "Exit with 0 if the comparison holds, else with 1."),
+    ClientCommand("top", summary: "Show the activity of the daemon on the whole terminal until q is typed."),
     ClientCommand(
-      "backup", [.required("FILE")], summary: "Write everything there is to FILE, encrypted with a passphrase."),
-    ClientCommand("restore", [.required("FILE")], summary: "Bring a backup into force."),
-    ClientCommand("check", summary: "Without a VALUE: see whether all is in order, and what mends what is not."),
+      "backup", [.required("FILE")], summary: "Write a backup to FILE, encrypted with a passphrase."),
+    ClientCommand("restore", [.required("FILE")], summary: "Restore the backup in FILE."),
+    ClientCommand(
+      "check", summary: "Without a VALUE: examine the daemon and the system, and show commands that repair faults."),
   ]
 }

@@ -33,9 +33,9 @@ private struct Following {
     daemon = DaemonSocket(line.options["socket"])
     topics = Array(line.words.dropFirst())
     if let word = topics.first(where: { WordEncoder.looksLikeAttribute(Array($0.utf8)) }) {
-      throw CommandLine.UsageError("'\(word)' is no topic")
+      throw CommandLine.UsageError("'\(word)' is not a topic")
     }
-    guard !untilFirst || !topics.isEmpty else { throw CommandLine.UsageError("'wait' needs a topic") }
+    guard !untilFirst || !topics.isEmpty else { throw CommandLine.UsageError("'wait' requires a topic") }
     since = try line.options["since"].map(Self.sequence)
     let time = try line.options["timeout"].map { try Options.microseconds($0, of: "timeout") }
     patience = Patience(
@@ -51,7 +51,7 @@ private struct Following {
       do throws(DaemonConnection.Failure) {
         step = try follower.next(patience)
       } catch .timeUp {
-        note("nothing happened in time")
+        note("no event happened within the time of --timeout")
         return Program.ExitStatus.timedOut
       } catch .outputClosed {
         return hasMissed ? ErrorCode.gone.exitStatus : Program.ExitStatus.outputFailed
@@ -62,7 +62,7 @@ private struct Following {
           return hasMissed ? ErrorCode.gone.exitStatus : Program.ExitStatus.outputFailed
         }
         if untilFirst { return Program.ExitStatus.success }
-      case .lost(.busy(let why)): note("the daemon is busy (\(why)); trying again until it is not")
+      case .lost(.busy(let why)): note("the daemon is busy (\(why)); retrying")
       case .lost: note("the daemon is gone; waiting until it is back")
       case .found: note("the daemon is back")
       case .missed(let why):
@@ -71,7 +71,7 @@ private struct Following {
           return ErrorCode.gone.exitStatus
         }
         hasMissed = true
-        Program.complain("events may have been missed: \(why); going on with what happens from now on")
+        Program.complain("events may have been missed: \(why); continuing with new events")
       case .refused(let code, let text):
         Program.complain("\(text) (\(code))")
         return Program.status(of: code)

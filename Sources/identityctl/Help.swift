@@ -25,11 +25,11 @@ enum Help {
     return """
       identityctl [OPTION…] VERB…
 
-      Asks identityd who this machine is, and what is installed on it.
+      Sends a request to identityd and shows the answer.
 
       Verbs:
       \(list(verbs))
-      Besides:
+      Commands of the client:
       \(list(own(ClientCommand.all)))
       \(Options.help)
       See identityctl(1) and identityd-protocol(7).

@@ -25,7 +25,7 @@ extension Program {
       }
       return request
     }
-    guard !isGiven else { throw CommandLine.UsageError("'data=' is given, and '--data-file' as well") }
+    guard !isGiven else { throw CommandLine.UsageError("'data=' cannot be combined with '--data-file'") }
     var secret = try bytes(of: path, limit: Bound.secretLength)
     defer { secret.wipe() }
     return request.secret(Secret(secret.span))

@@ -10,12 +10,12 @@ extension Program {
   static func wordsWithFile(_ words: [String], _ line: CommandLine) throws -> [String] {
     let field = line.options["field"]
     guard let path = line.options["file"] else {
-      guard field == nil else { throw CommandLine.UsageError("option '--field' takes '--file' too") }
+      guard field == nil else { throw CommandLine.UsageError("option '--field' requires '--file'") }
       return words
     }
     // Apart from its value, `migrate` takes only attributes.
     guard operands(of: words).isEmpty else {
-      throw CommandLine.UsageError("VALUE is given, and '--file' as well")
+      throw CommandLine.UsageError("VALUE cannot be combined with '--file'")
     }
     let name = path == "-" ? "standard input" : path
     let bytes = try path == "-" ? standardInput() : content(of: path)
@@ -39,7 +39,7 @@ extension Program {
       let text =
         switch error.code {
         case EFBIG: "\(path) is longer than \(Bound.fileLength) bytes"
-        case EINVAL: "\(path) is no regular file; what a program writes is read with --file=-"
+        case EINVAL: "\(path) is not a regular file; to read from a pipe, use --file=-"
         default: "\(error)"
         }
       throw Ending(status: ExitStatus.fileFailed, text: text)

@@ -15,53 +15,55 @@ package enum Options {
     Group(
       commands: [],
       options: [
-        .init("socket", value: "PATH", "Ask the daemon at this socket."),
-        .init("json", "Write the answer as one JSON document, or each event as one."),
-        .init("quiet", "Write nothing but errors, or events; the exit status tells."),
+        .init("socket", value: "PATH", "Connect to the daemon at this socket."),
+        .init("json", "Write the answer, or each event, as a JSON document."),
+        .init("quiet", "Write only errors and events; the exit status is the answer."),
         .init("format", value: "FORM", "Write UUIDs as hyphen (default), plain, urn or upper."),
-        .init("version", "Show the version, and end."),
-        .init("help", "Show this help, and end."),
+        .init("version", "Show the version and exit."),
+        .init("help", "Show this help and exit."),
       ]),
     Group(
       commands: ["monitor", "wait"],
-      options: [.init("since", value: "SEQ", "Begin behind event SEQ, not with what happens from now on.")]),
+      options: [.init("since", value: "SEQ", "Begin after event SEQ instead of with new events.")]),
     Group(
       commands: ["wait"],
-      options: [.init("timeout", value: "SECONDS", "End with status 6 where nothing happens within that time.")]),
+      options: [.init("timeout", value: "SECONDS", "Exit with status 6 if no event happens within this time.")]),
     Group(
       commands: ["migrate device", "migrate installation"],
       options: [
-        .init("file", value: "PATH", "Take VALUE from this file; - is standard input."),
-        .init("field", value: "NAME", "Take it from the line NAME=value or NAME: value of the file."),
+        .init("file", value: "PATH", "Read VALUE from this file; - is standard input."),
+        .init("field", value: "NAME", "Read VALUE from the line NAME=value or NAME: value of the file."),
       ]),
     Group(
       commands: ["item add", "item put", "item update"],
-      options: [.init("data-file", value: "PATH", "Take the secret from this file, as it is; - is standard input.")]),
+      options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")]),
     Group(
-      commands: ["item read"], options: [.init("raw", "Write the bytes of the secret as they are, and nothing else.")]),
+      commands: ["item read"], options: [.init("raw", "Write only the bytes of the secret, unchanged.")]),
     Group(
       commands: ["token put", "token invalidate"],
       options: [
-        .init("token-file", value: "PATH", "Take TOKEN from this file, without its line end; - is standard input.")
+        .init("token-file", value: "PATH", "Read TOKEN from this file, without its line feed; - is standard input.")
       ]),
     Group(
       commands: ["stats"],
       options: [
-        .init("openmetrics", "Write the figures as OpenMetrics 1.0 has them."),
-        .init("prometheus", "Write them in Prometheus' text format, for node_exporter's textfile collector."),
-        .init("output", value: "FILE", "Put them in the place of FILE, at once and readable by all."),
+        .init("openmetrics", "Write the metrics in the OpenMetrics 1.0 format."),
+        .init("prometheus", "Write the metrics in the Prometheus text format, for node_exporter's textfile collector."),
+        .init("output", value: "FILE", "Replace FILE atomically with the metrics, readable by all users."),
       ]),
     Group(
       commands: ["top"],
-      options: [.init("interval", value: "SECONDS", "Look so often; 2 where nothing is said.")]),
+      options: [.init("interval", value: "SECONDS", "Refresh at this interval; the default is 2.")]),
     Group(
       commands: ["backup", "restore"],
-      options: [.init("passphrase-fd", value: "N", "Read the passphrase from descriptor N, not at the terminal.")]),
+      options: [
+        .init("passphrase-fd", value: "N", "Read the passphrase from file descriptor N instead of the terminal.")
+      ]),
     Group(
       commands: ["restore"],
       options: [
-        .init("dry-run", "Change nothing, and tell what would be."),
-        .init("adopt-device", "Take the backup's device identifier over on another machine."),
+        .init("dry-run", "Change nothing; only list the changes."),
+        .init("adopt-device", "Adopt the backup's device identifier on another machine."),
       ]),
   ]
 
@@ -76,7 +78,7 @@ package enum Options {
         words.starts(with: command.split(separator: " ").map(String.init))
       }
       if let option = group.options.first(where: { line.options[$0.name] != nil }), !belongs {
-        throw CommandLine.UsageError("option '--\(option.name)' is for \(list(group.commands)) alone")
+        throw CommandLine.UsageError("option '--\(option.name)' is only for \(list(group.commands))")
       }
     }
   }
@@ -101,7 +103,7 @@ package enum Options {
   static func microseconds(_ text: String, of option: String) throws(CommandLine.UsageError) -> UInt64 {
     let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
     guard parts.allSatisfy(isDecimal), let whole = UInt64(parts[0]), whole <= 1_000_000_000 else {
-      throw CommandLine.UsageError("--\(option) cannot be '\(text)'; allowed: seconds, like 10 or 2.5")
+      throw CommandLine.UsageError("--\(option) cannot be '\(text)'; allowed: seconds, such as 10 or 2.5")
     }
     let decimals = parts.count > 1 ? parts[1].prefix(6) : ""
     let padded = decimals + String(repeating: "0", count: 6 - decimals.count)

@@ -27,7 +27,7 @@ struct Predicate {
       guard operands.count == 3 else { return nil }
       let operation = words[operands[1]]
       guard let wanted = Self.operators[operation] else {
-        throw CommandLine.UsageError("'\(operation)' compares nothing; lt, le, eq, ne, ge and gt do")
+        throw CommandLine.UsageError("unknown operator '\(operation)'; allowed: lt, le, eq, ne, ge, gt")
       }
       var request = words
       request.remove(at: operands[1])

@@ -45,7 +45,7 @@ enum Program {
       let line = try CommandLine(Array(Swift.CommandLine.arguments.dropFirst()), Options.known)
       if line.options["help"] != nil { return write(try Help.text(about: line.words)) }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
-      guard let first = line.words.first?.lowercased() else { throw CommandLine.UsageError("there is no verb") }
+      guard let first = line.words.first?.lowercased() else { throw CommandLine.UsageError("the verb is missing") }
       try Options.check(line)
       return switch first {
       case "monitor": try follow(line, untilFirst: false)

@@ -11,18 +11,18 @@ extension Program {
     let isPrometheus = line.options["prometheus"] != nil
     guard isOpen || isPrometheus else {
       guard line.options["output"] == nil else {
-        throw CommandLine.UsageError("option '--output' takes '--openmetrics' or '--prometheus' too")
+        throw CommandLine.UsageError("option '--output' requires '--openmetrics' or '--prometheus'")
       }
       return nil
     }
     guard !(isOpen && isPrometheus) else {
-      throw CommandLine.UsageError("'--openmetrics' and '--prometheus' are two formats; name one")
+      throw CommandLine.UsageError("'--openmetrics' cannot be combined with '--prometheus'")
     }
     guard line.words.count == 1 else {
-      throw CommandLine.UsageError("'stats' takes no words where the output is for monitoring")
+      throw CommandLine.UsageError("'stats' takes no words with '--openmetrics' or '--prometheus'")
     }
     for other in ["json", "format"] where line.options[other] != nil {
-      throw CommandLine.UsageError("'--\(other)' is of no use where the output is for monitoring")
+      throw CommandLine.UsageError("'--\(other)' cannot be combined with '--openmetrics' or '--prometheus'")
     }
     return isOpen ? .openMetrics : .prometheus
   }
@@ -41,7 +41,7 @@ extension Program {
     let samples = answer.rows.compactMap { MetricSample($0) }
     if !samples.contains(where: { $0.metric.audience != .everybody }) {
       complain(
-        "the daemon tells this user only of its health; for all figures, join the group of MonitorGroup=, see identityd.conf(5)"
+        "this user may see only the metrics of the daemon's health; to see all metrics, join the group of MonitorGroup= in identityd.conf(5)"
       )
     }
     let text = MetricText(format).text(samples)

@@ -10,12 +10,12 @@ extension Program {
     guard let path = line.options["token-file"] else { return words }
     let operands = operands(of: words)
     guard let provider = operands.first else { throw CommandLine.UsageError("PROVIDER is missing") }
-    guard operands.count == 1 else { throw CommandLine.UsageError("TOKEN is given, and '--token-file' as well") }
+    guard operands.count == 1 else { throw CommandLine.UsageError("TOKEN cannot be combined with '--token-file'") }
     // A line of a file ends with a line feed, which is not part of the token.
     var token = try bytes(of: path, limit: Bound.tokenLength + 1)
     if token.last == UInt8(ascii: "\n") { token.removeLast() }
     guard let text = Text(validating: token) else {
-      throw Ending(status: ExitStatus.fileFailed, text: "\(path == "-" ? "standard input" : path) holds no text")
+      throw Ending(status: ExitStatus.fileFailed, text: "\(path == "-" ? "standard input" : path) is not text")
     }
     var result = words
     result.insert("\(text)", at: provider + 1)

@@ -10,12 +10,12 @@ extension Program {
   static func top(_ line: CommandLine) throws -> Int32 {
     guard line.words.count == 1 else { throw CommandLine.UsageError("'top' takes no words") }
     for other in ["json", "quiet"] where line.options[other] != nil {
-      throw CommandLine.UsageError("'--\(other)' is of no use with 'top'; 'stats' writes the same figures")
+      throw CommandLine.UsageError("'--\(other)' cannot be combined with 'top'; 'stats' writes the same metrics")
     }
     let interval = try line.options["interval"].map { try Options.microseconds($0, of: "interval") } ?? 2_000_000
-    guard interval >= 100_000 else { throw CommandLine.UsageError("--interval is at least 0.1") }
+    guard interval >= 100_000 else { throw CommandLine.UsageError("--interval must be at least 0.1") }
     guard StandardStream.output.isTerminal, Environment["TERM"] ?? "dumb" != "dumb", let screen = try TerminalScreen()
-    else { throw CommandLine.UsageError("'top' takes a terminal; 'stats' writes the same figures anywhere") }
+    else { throw CommandLine.UsageError("'top' requires a terminal; 'stats' writes the same metrics anywhere") }
     var top = Top(
       daemon: DaemonSocket(line.options["socket"]),
       format: try UUIDFormat(named: line.options["format"] ?? "hyphen"),
@@ -112,8 +112,8 @@ private struct Top: ~Copyable {
   /// Records that the daemon could not be asked. The last sample stays on display, with a notice.
   mutating func lose(_ failure: DaemonConnection.Failure) {
     connection = nil
-    notice = "the daemon is gone; what it said last is shown until it is back  q quits"
-    if case .busy(let why) = failure { notice = "the daemon is busy (\(why)); trying again  q quits" }
+    notice = "the daemon is gone; its last values are shown until it is back  q quits"
+    if case .busy(let why) = failure { notice = "the daemon is busy (\(why)); retrying  q quits" }
     switch failure {
     case .malformed, .untrusted: notice = "\(failure)"
     default: break

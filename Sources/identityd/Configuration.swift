@@ -56,7 +56,7 @@ struct Configuration: Equatable {
     for setting in settings {
       guard let key = ConfigurationKey.all.first(where: { $0.section == setting.section && $0.name == setting.name })
       else {
-        warnings.append("\(setting.place): there is no setting [\(setting.section)] \(setting.name)=; it is ignored")
+        warnings.append("\(setting.place): unknown setting [\(setting.section)] \(setting.name)=; it is ignored")
         continue
       }
       guard key.set(&configuration, setting.value) else {
@@ -68,7 +68,9 @@ struct Configuration: Equatable {
     if configuration.limits.reservedConnections >= configuration.limits.connections {
       throw ConfigurationFailure(
         place: "[Limits]",
-        reason: "Connections= has to be more than the \(configuration.limits.reservedConnections) reserved for root")
+        reason:
+          "Connections= must be greater than the \(configuration.limits.reservedConnections) reserved for root"
+      )
     }
     return Loaded(configuration: configuration, warnings: warnings)
   }

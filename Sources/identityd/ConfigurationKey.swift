@@ -17,7 +17,7 @@ struct ConfigurationKey: Sendable {
   static let all: [ConfigurationKey] = [
     choice("Device", "OnMachineChange", \.onMachineChange),
     choice("Device", "OnHardwareChange", \.onHardwareChange),
-    ConfigurationKey(section: "Apps", name: "Directories", allowed: "absolute paths with spaces between") {
+    ConfigurationKey(section: "Apps", name: "Directories", allowed: "absolute paths, separated by spaces") {
       result, value in
       let paths = value.split(separator: " ").map(String.init)
       guard paths.allSatisfy({ $0.utf8.first == UInt8(ascii: "/") }) else { return false }

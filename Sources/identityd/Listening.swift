@@ -20,7 +20,7 @@ extension ListeningSocket {
     guard let first = handed.first else { return nil }
     let descriptor = try UnixSocket.adopt(listening: first.number)
     guard handed.count == 1, ServiceManager.isListeningUnixStream(first.number) else {
-      throw SystemError(call: "the service manager has to hand over one listening Unix stream socket", code: EINVAL)
+      throw SystemError(call: "the service manager must pass one listening Unix stream socket", code: EINVAL)
     }
     return ListeningSocket(descriptor: descriptor, path: path ?? "the service manager's socket", made: nil)
   }

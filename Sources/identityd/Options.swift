@@ -5,20 +5,20 @@ import LinuxSystem
 /// The command line of `identityd`.
 struct Options {
   static let known: [CommandLine.Option] = [
-    .init("config", value: "FILE", "Read this configuration file, and no other."),
-    .init("state-directory", value: "DIR", "Keep all state in this folder."),
+    .init("config", value: "FILE", "Read only this configuration file."),
+    .init("state-directory", value: "DIR", "Keep all state in this directory."),
     .init("socket", value: "PATH", "Listen on this path."),
-    .init("log-level", value: "LEVEL", "Log down to this level: err, warning, notice, info, debug."),
-    .init("check-config", "Read the configuration, say what is wrong with it, and end."),
-    .init("version", "Show the version, and end."),
-    .init("help", "Show this help, and end."),
+    .init("log-level", value: "LEVEL", "Log entries of at least this level: err, warning, notice, info, debug."),
+    .init("check-config", "Check the configuration, report its errors, and exit."),
+    .init("version", "Show the version and exit."),
+    .init("help", "Show this help and exit."),
   ]
 
   static var help: String {
     """
     identityd [OPTION…]
 
-    Keeps the identity of this machine and of what is installed on it, and serves it over a Unix socket.
+    Keeps the identifiers of this device and its apps, and their secrets, and serves them over a Unix socket.
 
     \(CommandLine.help(known))
     See identityd(8), identityd.conf(5) and identityd-protocol(7).
@@ -37,7 +37,7 @@ struct Options {
   init(_ arguments: [String]) throws(CommandLine.UsageError) {
     let line = try CommandLine(arguments, Self.known)
     if let word = line.words.first {
-      throw CommandLine.UsageError("'\(word)' is no option, and identityd takes no words")
+      throw CommandLine.UsageError("unexpected argument '\(word)'; identityd takes only options")
     }
     configurationFile = line.options["config"]
     stateDirectory = line.options["state-directory"]

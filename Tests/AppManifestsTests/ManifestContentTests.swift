@@ -72,7 +72,7 @@ import Testing
     ("[App]\nAccessGroups=a b\nAccessGroups=\n", manifest()),
   ]
 
-  @Test(arguments: good) func `a file says what it should`(text: String, manifest: Manifest) throws {
+  @Test(arguments: good) func `a valid file is parsed to its manifest`(text: String, manifest: Manifest) throws {
     let found = try read(text)
     #expect(found.manifest == manifest)
     #expect(found.faults == [])
@@ -80,7 +80,7 @@ import Testing
 
   private static let names = "letters, digits, '.', '_' and '-', a letter or digit first, at most 255 bytes"
   private static let services =
-    "the name of a service, as player.service, and of a template's the instance: player@one.service"
+    "the name of a service, such as player.service, or of an instance of a template, such as player@one.service"
   private static let users = "the name of a user, not a number, at most 64 of them; or *"
 
   static let bad: [(line: String, allowed: String)] =
@@ -93,10 +93,10 @@ import Testing
     + ["Shared", "shared app", "device", "none"].map { ("DeviceIdentifier=\($0)", "shared, vendor, app") }
     + ["Numeric", "debian"].map { ("VersionOrder=\($0)", "numeric, linux") }
     + ["a:b", "a b:c", "a .b", "a, b", "é"].map {
-      ("AccessGroups=\($0)", "up to 64 names with spaces between, each \(names)")
+      ("AccessGroups=\($0)", "up to 64 names, separated by spaces, each \(names)")
     }
 
-  @Test(arguments: bad) func `a value that is not allowed is named with its line, and nothing is taken`(
+  @Test(arguments: bad) func `an invalid value is reported with its line, and the whole file is refused`(
     line: String, allowed: String
   ) throws {
     let found = try read("[App]\n\n# comment\n\(line)\nVendor=org.example\n")
@@ -105,13 +105,13 @@ import Testing
     #expect(found.faults == ["player.app:4: [App] \(parts[0])= cannot be '\(parts[1])'; allowed: \(allowed)"])
   }
 
-  @Test func `a value that is not allowed is no better for being followed by one that is`() throws {
+  @Test func `a later valid value does not make up for an invalid one`() throws {
     let found = try read("[App]\nVersionOrder=none\nVersionOrder=linux\n")
     #expect(found.manifest == nil)
     #expect(found.faults == ["player.app:2: [App] VersionOrder= cannot be 'none'; allowed: numeric, linux"])
   }
 
-  @Test func `there are at most 64 access groups, and the line with the next is named`() throws {
+  @Test func `there are at most 64 access groups, and the line of the next one is reported`() throws {
     let lines = (0..<8).map { line in "AccessGroups=" + (0..<8).map { "group-\(line)-\($0)" }.joined(separator: " ") }
     let full = "[App]\n" + lines.joined(separator: "\n") + "\n"
     #expect(try read(full).manifest?.accessGroups.count == 64)
@@ -123,44 +123,44 @@ import Testing
     #expect(try read(full + "AccessGroups=\nAccessGroups=another\n").manifest?.accessGroups == ["another"])
   }
 
-  @Test func `what is not known is named and ignored`() throws {
+  @Test func `unknown settings are reported and ignored`() throws {
     let found = try read("Unit=a.service\n[App]\nColour=red\nVendor=org.example\nvendor=x\n[Other]\nUser=root\n")
     #expect(found.manifest == Self.manifest { $0.vendor = "org.example" })
     #expect(
       found.faults == [
-        "player.app:1: there is no setting [] Unit=; it is ignored",
-        "player.app:3: there is no setting [App] Colour=; it is ignored",
-        "player.app:5: there is no setting [App] vendor=; it is ignored",
-        "player.app:7: there is no setting [Other] User=; it is ignored",
+        "player.app:1: unknown setting [] Unit=; it is ignored",
+        "player.app:3: unknown setting [App] Colour=; it is ignored",
+        "player.app:5: unknown setting [App] vendor=; it is ignored",
+        "player.app:7: unknown setting [Other] User=; it is ignored",
       ])
   }
 
-  @Test func `what is not known is named in a faulty file too`() throws {
+  @Test func `unknown settings are reported in a faulty file too`() throws {
     let found = try read("[App]\nColour=red\nUser=1\n")
     #expect(found.manifest == nil)
     #expect(
       found.faults == [
-        "player.app:2: there is no setting [App] Colour=; it is ignored",
+        "player.app:2: unknown setting [App] Colour=; it is ignored",
         "player.app:3: [App] User= cannot be '1'; allowed: the name of a user, not a number, at most 64 of them; or *",
       ])
   }
 
   static let broken: [(text: String, fault: String)] = [
-    ("[App]\nVendor=org.example\nnonsense\n", "player.app:3: this is neither [Section] nor Name=value"),
-    ("[App\nVendor=org.example\n", "player.app:1: this is neither [Section] nor Name=value"),
-    ("[App]\nVendor=\(String(repeating: "v", count: 200))\n", "player.app:2: a line is at most 198 bytes"),
-    ("[App]\nVendor=a\0b\n", "player.app: this is not UTF-8 text"),
+    ("[App]\nVendor=org.example\nnonsense\n", "player.app:3: the line is neither [Section] nor Name=value"),
+    ("[App\nVendor=org.example\n", "player.app:1: the line is neither [Section] nor Name=value"),
+    ("[App]\nVendor=\(String(repeating: "v", count: 200))\n", "player.app:2: the line is longer than 198 bytes"),
+    ("[App]\nVendor=a\0b\n", "player.app: the file is not UTF-8 text"),
   ]
 
-  @Test(arguments: broken) func `a file that is no manifest is named`(text: String, fault: String) throws {
+  @Test(arguments: broken) func `a file that is no manifest is reported`(text: String, fault: String) throws {
     let found = try read(text)
     #expect(found.manifest == nil)
     #expect(found.faults == [fault])
   }
 
-  @Test func `a file that is too long is named`() throws {
+  @Test func `a file that is too long is reported`() throws {
     let found = try read(String(repeating: "# long\n", count: Bound.fileLength / 7 + 1))
     #expect(found.manifest == nil)
-    #expect(found.faults == ["player.app: a manifest is at most 1048576 bytes"])
+    #expect(found.faults == ["player.app: the manifest is longer than 1048576 bytes"])
   }
 }

@@ -33,13 +33,13 @@ import Testing
 
   private func short(_ text: String) -> String { text.replacing("\(temporary.path)/", with: "") }
 
-  @Test func `folders that are not there, and empty ones, hold nothing`() throws {
+  @Test func `missing and empty folders have no manifests`() throws {
     try temporary.makeFolder("usr")
     #expect(ManifestReader.survey(folders) == .found([:], faults: []))
     #expect(ManifestReader.survey([]) == .found([:], faults: []))
   }
 
-  @Test func `of files with one name the earlier folder's counts`() throws {
+  @Test func `of files with one name the one in the earlier folder counts`() throws {
     try write("usr/a.app", "usr/b.app", "usr/c.app", "run/b.app", "run/c.app", "etc/c.app")
     #expect(survey().apps == ["a": "usr", "b": "run", "c": "etc"])
     #expect(survey(folders.reversed()).apps == ["a": "usr", "b": "usr", "c": "usr"])
@@ -54,7 +54,7 @@ import Testing
     #expect(entries["a"]?.file == temporary["etc/a.app"])
   }
 
-  @Test func `a link to dev null masks what comes later, and that alone`() throws {
+  @Test func `a link to dev null masks files in later folders only`() throws {
     try write("usr/a.app", "usr/b.app", "etc/b.app")
     try temporary.link("run/a.app", to: "/dev/null")
     try temporary.link("run/b.app", to: "/dev/null")
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(arguments: ["", "# nothing\n", "[App]\n"])
-  func `a file that says nothing, as a power cut leaves it, is no change of the vendor`(content: String) throws {
+  func `an empty file, as left by a power cut, is a fault and not a manifest`(content: String) throws {
     try write("usr/a.app")
     try temporary.write("etc/a.app", content)
     #expect(survey().apps == ["a": "?"])
@@ -76,7 +76,7 @@ import Testing
     #expect(survey().apps == ["a": "elsewhere"])
   }
 
-  @Test func `a faulty file takes the place of the others of its name, and the app is there`() throws {
+  @Test func `a faulty file hides later ones of its name, and its app still has an entry`() throws {
     try write("usr/a.app", "usr/b.app", "usr/c.app", "usr/d.app", "usr/e.app")
     try temporary.write("etc/a.app", "[App]\nUser=1\n")
     try temporary.link("etc/b.app", to: "nowhere")
@@ -88,14 +88,14 @@ import Testing
     #expect(
       found.faults == [
         "etc/a.app:2: [App] User= cannot be '1'; allowed: the name of a user, not a number, at most 64 of them; or *",
-        "etc/b.app: this link leads nowhere, or the file has just gone",
+        "etc/b.app: this is a dangling link, or the file was just removed",
         "run/c.app: this is not a regular file",
         "etc/d.app: this is not a regular file",
         "etc/e.app: Too many levels of symbolic links",
       ])
   }
 
-  @Test func `a fifo is refused and not waited for`() throws {
+  @Test func `a FIFO is refused and not waited for`() throws {
     try write("etc/b.app")
     let made = unsafe mkfifo(temporary["etc/a.app"], 0o600)
     try #require(made == 0)
@@ -103,8 +103,7 @@ import Testing
     #expect(survey().faults == ["etc/a.app: this is not a regular file"])
   }
 
-  @Test(.disabled(if: geteuid() == 0, "root may read everything")) func `a file that is closed to us is faulty`() throws
-  {
+  @Test(.disabled(if: geteuid() == 0, "root may read everything")) func `an unreadable file is a fault`() throws {
     try write("etc/a.app", "usr/a.app")
     try temporary.setMode("etc/a.app", 0)
     #expect(survey().apps == ["a": "?"])
@@ -112,31 +111,31 @@ import Testing
   }
 
   @Test(.disabled(if: geteuid() == 0, "root may read everything"))
-  func `of a folder that is closed to us nothing is concluded`() throws {
+  func `an unreadable folder fails the survey`() throws {
     try write("etc/a.app", "usr/a.app")
     try temporary.setMode("etc", 0)
     #expect(survey().unreadable == "etc: Permission denied")
     try temporary.setMode("etc", 0o700)
   }
 
-  @Test func `of what is not a folder nothing is concluded`() throws {
+  @Test func `a file in the place of a folder fails the survey`() throws {
     try write("etc/a.app")
     try temporary.write("usr", "")
-    #expect(survey().unreadable == "usr: this is not a folder")
+    #expect(survey().unreadable == "usr: this is not a directory")
     // ENOTDIR is not taken as proof that the folder is missing.
     #expect(survey([temporary["usr/below"]]).unreadable == "usr/below: Not a directory")
   }
 
-  @Test(arguments: ["nowhere", "/dev/null", "run"]) func `of a link that leads to no folder nothing is concluded`(
+  @Test(arguments: ["nowhere", "/dev/null", "run"]) func `a link that leads to no folder fails the survey`(
     target: String
   ) throws {
     try write("etc/a.app")
     try temporary.write("run", "")
     try temporary.link("usr", to: target)
-    #expect(survey([temporary["etc"], temporary["usr"]]).unreadable == "usr: this is not a folder")
+    #expect(survey([temporary["etc"], temporary["usr"]]).unreadable == "usr: this is not a directory")
   }
 
-  @Test func `of links in a circle nothing is concluded`() throws {
+  @Test func `a loop of links fails the survey`() throws {
     try temporary.link("usr", to: "usr")
     #expect(survey().unreadable == "usr: Too many levels of symbolic links")
   }
@@ -147,7 +146,7 @@ import Testing
     #expect(survey().apps == ["a": "elsewhere"])
   }
 
-  @Test func `only names that end in app and do not begin with a dot are manifests`() throws {
+  @Test func `only names that end in .app and do not begin with a dot are manifests`() throws {
     try write(
       "etc/a.app", "etc/b.app~", "etc/c.app.bak", "etc/README", "etc/.d.app", "etc/.app", "etc/eapp", "etc/f.App")
     #expect(survey().apps == ["a": "etc"])
@@ -157,38 +156,38 @@ import Testing
   @Test(arguments: [
     "a", "0", "A.b_c-9", "org.example.player", "a.app", "a..b", "a-", String(repeating: "x", count: 251),
   ])
-  func `a name may be`(name: String) throws {
+  func `these names are allowed`(name: String) throws {
     try write("etc/\(name).app")
     #expect(survey().apps == [name: "etc"])
     #expect(survey().faults == [])
   }
 
   @Test(arguments: ["a:b", "user:1000@0", "_a", "-a", "a b", "é", "a\u{301}", "\u{212A}", "a@b", "a\\b", "a,b"])
-  func `a name may not be`(name: String) throws {
+  func `these names are refused`(name: String) throws {
     try write("etc/\(name).app", "etc/good.app")
     #expect(survey().apps == ["good": "etc"])
     let allowed = "letters, digits, '.', '_' and '-', a letter or digit first, at most 255 bytes"
-    #expect(survey().faults == ["etc/\(name).app: the name before .app has to be \(allowed)"])
+    #expect(survey().faults == ["etc/\(name).app: the name before .app must be \(allowed)"])
     try temporary.link("run/\(name).app", to: "/dev/null")
     #expect(survey([temporary["run"], temporary["etc"]]).faults == [])
   }
 
-  @Test func `a name cannot bring a line of its own into the log`() throws {
+  @Test func `a name cannot add a line to the log`() throws {
     try write("etc/a\nb\u{1b}.app")
     #expect(survey().faults.first?.hasPrefix("etc/a?b?.app: ") == true)
   }
 
-  @Test func `names are told apart by their bytes`() throws {
+  @Test func `names are compared by their bytes`() throws {
     try write("etc/\u{212A}.app", "usr/K.app")
     #expect(survey().apps == ["K": "usr"])
   }
 
-  @Test func `faults come in the order of the names`() throws {
+  @Test func `faults are sorted by name`() throws {
     for name in ["usr/c.app", "etc/d.app", "run/a.app", "usr/b.app"] { try temporary.write(name, "nonsense") }
     #expect(survey().faults.map { $0.prefix(9) } == ["run/a.app", "usr/b.app", "usr/c.app", "etc/d.app"])
   }
 
-  @Test func `of more manifests than are read nothing is concluded`() throws {
+  @Test func `more manifests than the limit fail the survey`() throws {
     for number in 0..<Bound.manifests { try temporary.write("usr/app-\(number).app", "") }
     try write("etc/app-7.app", "etc/no manifest")
     let found = survey()

@@ -6,44 +6,46 @@ import Testing
 @testable import AppManifests
 
 @Suite struct UserTests {
-  @Test func `the name service is asked`() {
+  @Test func `users are looked up in the name service`() {
     let found = ManifestReader.userIDs(of: ["root", "no such user"])
     #expect(found.known == ["root": 0])
-    #expect(found.faults == ["no such user": "there is no user no such user yet"])
+    #expect(found.faults == ["no such user": "the user no such user does not exist yet"])
   }
 
-  @Test func `nobody asks for nothing`() {
+  @Test func `no users yield no result`() {
     let found = ManifestReader.userIDs(of: [])
     #expect(found.known.isEmpty && found.faults.isEmpty)
   }
 
-  @Test(arguments: [61_184, 63_000, 65_519] as [UInt32]) func `a dynamic user has no number that lasts`(id: UInt32) {
+  @Test(arguments: [61_184, 63_000, 65_519] as [UInt32])
+  func `a dynamic user is refused, because its number is reused`(id: UInt32) {
     let found = ManifestReader.userIDs(of: ["player"]) { _ in id }
     #expect(found.known == [:])
-    let reason = "player is a dynamic user, whose number \(id) goes on to other services: name the unit instead"
+    let reason = "player is a dynamic user, whose number \(id) is reused for other services; name the unit instead"
     #expect(found.faults == ["player": reason])
   }
 
   @Test(arguments: [65_534, 65_535] as [UInt32])
-  func `a number that stands for whoever cannot be named is nobody's`(id: UInt32) {
+  func `the numbers of nobody are refused`(id: UInt32) {
     let found = ManifestReader.userIDs(of: ["nobody"]) { _ in id }
     #expect(found.known == [:])
-    #expect(found.faults["nobody"]?.contains("nobody in particular") == true)
+    #expect(found.faults["nobody"]?.contains("that have no number here") == true)
   }
 
-  @Test(arguments: [0, 1_000, 61_183, 65_520, 4_294_967_294] as [UInt32]) func `any other user has`(id: UInt32) {
+  @Test(arguments: [0, 1_000, 61_183, 65_520, 4_294_967_294] as [UInt32])
+  func `any other user is accepted`(id: UInt32) {
     let found = ManifestReader.userIDs(of: ["player"]) { _ in id }
     #expect(found.known == ["player": id])
     #expect(found.faults == [:])
   }
 
-  @Test func `a name service that fails does not stand for a user who is not there, and fails for one name alone`() {
+  @Test func `an error of the name service is reported for its name and not as a missing user`() {
     let found = ManifestReader.userIDs(of: ["player", "other", "third"]) { name throws(SystemError) in
       if name == "player" { throw SystemError(call: "getpwnam player", code: EIO) }
       return name == "other" ? 7 : nil
     }
     #expect(found.known == ["other": 7])
     #expect(
-      found.faults == ["player": "getpwnam player: Input/output error", "third": "there is no user third yet"])
+      found.faults == ["player": "getpwnam player: Input/output error", "third": "the user third does not exist yet"])
   }
 }

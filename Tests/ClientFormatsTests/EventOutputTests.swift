@@ -30,7 +30,7 @@ import Testing
     ("EVENT 5 item a n=a\u{202e}b e=\u{feff}", "-  5  item a  n=\"a\\u202eb\" e=\"\\ufeff\"\n"),
     ("EVENT 9223372036854775807 a b c=\"\u{fc}\"", "-  9223372036854775807  a b  c=\u{fc}\n"),
   ])
-  func `as text it is one line, the time in front, and nothing in it moves the cursor`(line: String, expected: String)
+  func `an event is one line of text with the time first and no control characters`(line: String, expected: String)
     throws
   {
     #expect(try written(line, .text(isColoured: false)) == expected)
@@ -51,7 +51,7 @@ import Testing
       "{\"sequence\":5,\"topic\":\"item\",\"event\":\"a\\u2067b\",\"attributes\":{\"n\":\"\\u061c\"}}\n"
     ),
   ])
-  func `as JSON it is one object, and every value a string`(line: String, expected: String) throws {
+  func `an event is one JSON object with strings as values`(line: String, expected: String) throws {
     #expect(try written(line, .json) == expected)
   }
 
@@ -59,7 +59,7 @@ import Testing
     (UUIDFormat.hyphen, "557e5958-d390-4cbf-b928-2a2b19a1399a"), (.plain, "557e5958d3904cbfb9282a2b19a1399a"),
     (.urn, "urn:uuid:557e5958-d390-4cbf-b928-2a2b19a1399a"), (.upper, "557E5958-D390-4CBF-B928-2A2B19A1399A"),
   ])
-  func `UUIDs are written in the form asked for`(format: UUIDFormat, expected: String) throws {
+  func `--format sets the form in which UUIDs are written`(format: UUIDFormat, expected: String) throws {
     #expect(
       try written(Self.listed, .text(isColoured: false), format).hasSuffix("  devices added  value=\(expected)\n"))
     #expect(try written(Self.listed, .json, format).contains("{\"value\":\"\(expected)\","))

@@ -11,7 +11,7 @@ import Testing
     uuid, "\(uuid)\n", "  \(uuid)\t\r\n\n", "\n\n\u{b}\(uuid)\u{c}\n", "\u{feff}\(uuid)\n",
     "# from the old system\n\(uuid)\n", "557e5958d3904cbfb9282a2b19a1399a\n", "557E5958-D390-4CBF-B928-2A2B19A1399A\n",
   ])
-  func `a file with nothing but a UUID holds that one, as it is written`(text: String) throws {
+  func `a file that contains only a UUID yields that UUID as written`(text: String) throws {
     let found = try file(text).uuid(of: nil)
     #expect(text.contains(found))
     #expect(found.lowercased().filter { $0 != "-" } == "557e5958d3904cbfb9282a2b19a1399a")
@@ -23,7 +23,7 @@ import Testing
     "ID=\(uuid)\t#x\n", "# ID=x\n\n[section]\nID=\(uuid)\nid=y\nIDS=z\n", "name=a=b:c\nID=\(uuid)\n",
     "\u{feff}ID=\(uuid)\n", "=x\n:y\nID=\(uuid)\n",
   ])
-  func `a field's value is what stands behind its name`(text: String) throws {
+  func `the value of a field follows its name`(text: String) throws {
     #expect(try file(text).uuid(of: "ID") == Self.uuid)
   }
 
@@ -38,7 +38,7 @@ import Testing
       ("ID={\(uuid)}\n", .notUUID(field: "ID")), ("ID=\(uuid) \(other)\n", .notUUID(field: "ID")),
       ("ID=x\u{0}\n", .notUUID(field: "ID")),
     ] as [(String, FieldFile.Failure)])
-  func `what is not exactly one field with a UUID is refused`(text: String, failure: FieldFile.Failure) {
+  func `a field that is missing, ambiguous or no UUID is refused`(text: String, failure: FieldFile.Failure) {
     #expect(throws: failure) { try file(text).uuid(of: "ID") }
   }
 
@@ -49,31 +49,31 @@ import Testing
       ("a=1\nb: 2\n", .notChosen([])),
       ("ID=\(uuid)\n", .notChosen(["ID"])), ("a=1\nb=\(uuid)\nc: '\(other)'\nb=\(other)\n", .notChosen(["b", "c"])),
     ] as [(String, FieldFile.Failure)])
-  func `without a name nothing is guessed`(text: String, failure: FieldFile.Failure) {
+  func `without a field name only a file with a single UUID is accepted`(text: String, failure: FieldFile.Failure) {
     #expect(throws: failure) { try file(text).uuid(of: nil) }
   }
 
-  @Test func `names are told apart by their bytes`() throws {
+  @Test func `field names are compared by their bytes`() throws {
     // The same character in composed and decomposed form, which Swift's strings compare as equal.
     let text = "\u{e9}=\(Self.uuid)\ne\u{301}=\(Self.other)\n"
     #expect(try file(text).uuid(of: "\u{e9}") == Self.uuid)
     #expect(try file(text).uuid(of: "e\u{301}") == Self.other)
   }
 
-  @Test func `bytes that are no text do no harm`() throws {
+  @Test func `bytes that are not UTF-8 do no harm`() throws {
     let bytes: [UInt8] = [0xff, 0xfe, 0x0a] + Array("ID=\(Self.uuid)\n".utf8) + [0x00, 0x3d, 0xc3]
     #expect(try FieldFile(bytes).uuid(of: "ID") == Self.uuid)
   }
 
-  @Test func `a refusal names file and field, and repeats no value`() {
+  @Test func `an error names the file and the field, and repeats no value`() {
     let file = "/etc/a\u{1b}b"
     #expect(FieldFile.Failure.missing(field: "ID").text(file: file) == "\"/etc/a\\u001bb\" has no field \"ID\"")
     #expect(FieldFile.Failure.ambiguous(field: "ID", count: 2).text(file: file).contains("2 fields \"ID\""))
     #expect(
       FieldFile.Failure.notChosen(["a", "b\u{7}"]).text(file: file).hasSuffix(
-        "--field which is meant: \"a\", \"b\\u0007\""))
+        "name one field with --field: \"a\", \"b\\u0007\""))
     #expect(FieldFile.Failure.notChosen([]).text(file: file) == "no field of \"/etc/a\\u001bb\" holds a UUID")
     #expect(FieldFile.Failure.notUUID(field: "ID").text(file: file).contains("\"ID\""))
-    #expect(FieldFile.Failure.notUUID(field: nil).text(file: file).hasSuffix("holds no UUID"))
+    #expect(FieldFile.Failure.notUUID(field: nil).text(file: file).hasSuffix("does not hold a UUID"))
   }
 }

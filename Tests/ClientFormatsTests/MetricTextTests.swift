@@ -14,17 +14,17 @@ import Testing
     ]
   }
 
-  @Test func `OpenMetrics has the family, its unit and an end`() {
+  @Test func `OpenMetrics has each family with its unit, and an end marker`() {
     let text = MetricText(.openMetrics).text(samples)
     #expect(
       text.hasPrefix(
         """
         # TYPE identityd_build_info gauge
-        # HELP identityd_build_info Always 1; the label tells the version.
+        # HELP identityd_build_info Always 1; the label is the version of the daemon.
         identityd_build_info{version="a \\"b\\"\\\\\\n"} 1
         # TYPE identityd_uptime_seconds gauge
         # UNIT identityd_uptime_seconds seconds
-        # HELP identityd_uptime_seconds How long the daemon runs.
+        # HELP identityd_uptime_seconds Time since the daemon started.
         identityd_uptime_seconds 1.5
         # TYPE identityd_requests counter
 
@@ -43,15 +43,15 @@ import Testing
   }
 
   @Test(arguments: [MetricText.Format.openMetrics, .prometheus])
-  func `a label that cannot be seen as it is holds the escapes letter by letter`(format: MetricText.Format) {
+  func `hidden characters in a label are escaped`(format: MetricText.Format) {
     let text = MetricText(format).text([MetricSample(.build, 1, "a\u{1b}[2J\u{202e}\u{85}b")])
     #expect(text.contains("{version=\"a\\\\u001b[2J\\\\u202e\\\\u0085b\"} 1\n"), "\(text)")
   }
 
-  @Test func `Prometheus' own format has the sample's name, no unit and no end`() {
+  @Test func `the Prometheus format has the sample's name, and neither units nor an end marker`() {
     let text = MetricText(.prometheus).text(samples)
     #expect(text.contains("# TYPE identityd_requests_total counter\n"))
-    #expect(text.contains("# HELP identityd_requests_total Requests"))
+    #expect(text.contains("# HELP identityd_requests_total Answered requests"))
     #expect(!text.contains("UNIT") && !text.contains("EOF"))
   }
 }

@@ -33,7 +33,7 @@ import Testing
     layout.lines(before, now, events: ["one", "two"], notice: nil).map(\.text).joined(separator: "\n")
   }
 
-  @Test func `what grew is told by the second, what is as it is`() throws {
+  @Test func `counters are shown as rates, and gauges as they are`() throws {
     let text = text(
       TopLayout(columns: 80, lines: 24),
       try sample(1, requests: 100, apps: ["* a connections=1 subscribers=0 requests=5"]),
@@ -49,7 +49,7 @@ import Testing
     #expect(text.hasSuffix("one\ntwo"))
   }
 
-  @Test func `who is told of the health alone sees a dash for each figure`() throws {
+  @Test func `figures that the daemon does not show are dashes`() throws {
     func sample(_ second: UInt64) throws -> TopSample {
       TopSample(
         moment: second * 1_000_000,
@@ -57,13 +57,13 @@ import Testing
         apps: try [TopSample.App(row("* a connections=1 subscribers=0 requests=\(second)"))].compactMap { $0 })
     }
     let text = text(TopLayout(columns: 80, lines: 24), try sample(1), try sample(3))
-    #expect(text.hasPrefix("identityd 0.1.0  figures are for admins and MonitorGroup=  q quits"))
+    #expect(text.hasPrefix("identityd 0.1.0  most metrics are for admins and MonitorGroup=  q quits"))
     #expect(text.contains("requests/s -  refused/s -  events -"))
     #expect(text.contains("commits/s -  failed -  store -, writable"))
     #expect(text.split(separator: "\n").map { $0.split(separator: " ") }.contains(["a", "1", "0", "1.0"]))
   }
 
-  @Test func `what the daemon says is shown with escapes for what cannot be seen`() throws {
+  @Test func `hidden characters from the daemon are escaped`() throws {
     let name = #"* "a\u001b[2J\u202eb" connections=1 subscribers=0 requests=5"#
     let lines = TopLayout(columns: 80, lines: 24).lines(
       nil, try sample(1, requests: 1, apps: [name]), events: [], notice: "busy \u{9b}1m\u{2028}")
@@ -72,13 +72,13 @@ import Testing
     #expect(lines.allSatisfy { $0.text.count <= 80 })
   }
 
-  @Test func `percentiles are those of the time between, beside those of all`() throws {
+  @Test func `percentiles are shown for the last interval and for the whole run`() throws {
     let before = try sample(1, requests: 0, turns: [900_000])
     let now = try sample(2, requests: 0, turns: [900_000] + [UInt64](repeating: 15, count: 98) + [700, 700])
     let line = try #require(
-      text(TopLayout(columns: 80, lines: 24), before, now).split(separator: "\n").first { $0.hasPrefix("turn") })
+      text(TopLayout(columns: 80, lines: 24), before, now).split(separator: "\n").first { $0.hasPrefix("event loop") })
     let words = line.split(separator: " ").map(String.init)
-    #expect(words == ["turn", "of", "the", "loop", "20", "us", "1", "ms", "20", "us", "1", "ms", "101"])
+    #expect(words == ["event", "loop", "20", "us", "1", "ms", "20", "us", "1", "ms", "101"])
   }
 
   @Test func `a value above all bounds is shown as such`() throws {
@@ -86,7 +86,7 @@ import Testing
     #expect(text(TopLayout(columns: 80, lines: 24), nil, now).contains(">10 s"))
   }
 
-  @Test func `after a restart nothing has shrunk`() throws {
+  @Test func `after a restart no rate is negative`() throws {
     let text = text(
       TopLayout(columns: 80, lines: 24), try sample(1, requests: 500, turns: [1, 1]),
       try sample(2, requests: 3, start: 77))
@@ -94,7 +94,7 @@ import Testing
     #expect(!text.contains("-4"))
   }
 
-  @Test func `whatever comes fits the screen, of whatever size`() throws {
+  @Test func `the output fits a screen of any size`() throws {
     let apps = (0..<100).map {
       "* app\($0)-\(String(repeating: "x", count: 200)) connections=1 subscribers=0 requests=\($0)"
     }

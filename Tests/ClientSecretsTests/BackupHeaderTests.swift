@@ -6,7 +6,7 @@ import Testing
   private static let salt = "000102030405060708090a0b0c0d0eff"
   private static let good = "identityd-backup 1 argon2id ops=3 memory=268435456 salt=\(salt)"
 
-  @Test func `a line says how the key is made, and is written as it was read`() throws {
+  @Test func `a header line is parsed and written back unchanged`() throws {
     let header = try BackupHeader(parsing: Array(Self.good.utf8))
     #expect(header.operations == 3)
     #expect(header.memory == 268_435_456)
@@ -15,7 +15,7 @@ import Testing
     #expect(header.line.count <= BackupHeader.longestLine)
   }
 
-  @Test func `each new one has a salt of its own, and takes what libsodium calls moderate`() throws {
+  @Test func `a new header has a random salt and libsodium's moderate cost`() throws {
     let one = try BackupHeader()
     #expect(one.operations == 3)
     #expect(one.memory == 268_435_456)
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(arguments: [(1, 8_192), (10, 1 << 30)])
-  func `what is within the bounds is taken`(operations: Int, memory: Int) throws {
+  func `costs within the bounds are accepted`(operations: Int, memory: Int) throws {
     let header = BackupHeader(operations: operations, memory: memory, salt: [UInt8](repeating: 7, count: 16))
     #expect(try BackupHeader(parsing: header.line.dropLast()) == header)
   }
@@ -34,7 +34,7 @@ import Testing
     ("ops=11", "memory=8192"), ("ops=4294967295", "memory=8192"), ("ops=9223372036854775807", "memory=8192"),
     ("ops=1", "memory=1073741825"), ("ops=1", "memory=9223372036854775807"),
   ])
-  func `a file from elsewhere cannot keep the machine busy`(operations: String, memory: String) {
+  func `a cost above the bounds is refused`(operations: String, memory: String) {
     let line = "identityd-backup 1 argon2id \(operations) \(memory) salt=\(Self.salt)"
     #expect(throws: BackupHeader.Fault.tooCostly) { try BackupHeader(parsing: Array(line.utf8)) }
   }
@@ -43,7 +43,7 @@ import Testing
     ("identityd-backup 2 argon2id ops=3", "2"), ("identityd-backup 10", "10"), ("identityd-backup 2 ", "2"),
     ("identityd-backup 999999999 x=\u{e9}", "999999999"),
   ])
-  func `another version is told, whatever follows`(line: String, version: String) {
+  func `a later version is reported, whatever follows`(line: String, version: String) {
     #expect(throws: BackupHeader.Fault.later(version: version)) { try BackupHeader(parsing: Array(line.utf8)) }
     #expect("\(BackupHeader.Fault.later(version: version))".contains("made by a later identityd"))
   }
@@ -69,11 +69,11 @@ import Testing
     "identityd-backup 1 argon2id ops=3 memory=8192 salt=g\(salt.dropFirst())",
     "identityd-backup 1 argon2id  ops=3 memory=8192 salt=\(salt)",
   ])
-  func `what is not exactly that is no backup`(line: String) {
+  func `any other line is not a backup`(line: String) {
     #expect(throws: BackupHeader.Fault.notABackup) { try BackupHeader(parsing: Array(line.utf8)) }
   }
 
-  @Test func `bytes that are no text do no harm`() {
+  @Test func `bytes that are not UTF-8 are not a backup`() {
     #expect(throws: BackupHeader.Fault.notABackup) { try BackupHeader(parsing: [0xff, 0xc3, 0x20, 0x31]) }
     let broken = Array("identityd-backup 1 argon2id ops=3 memory=8192 salt=".utf8) + [UInt8](repeating: 0xff, count: 32)
     #expect(throws: BackupHeader.Fault.notABackup) { try BackupHeader(parsing: broken) }

@@ -46,7 +46,7 @@ import Testing
     #expect(try key(passphrase(text.utf8), operations, memory, salt) == expected)
   }
 
-  @Test func `the same makes the same key, and any difference another`() throws {
+  @Test func `equal inputs yield the same key, and different inputs different keys`() throws {
     let salt = [UInt8](repeating: 1, count: 16)
     let keys = [
       try key(passphrase("secret".utf8), 1, 8_192, salt), try key(passphrase("secret\nx".utf8), 1, 8_192, salt),
@@ -65,14 +65,14 @@ import Testing
       (String(repeating: "x", count: 1_025), .tooLong), (String(repeating: "x", count: 1_025) + "\n", .tooLong),
       (String(repeating: "x", count: 100_000), .tooLong),
     ] as [(String, Passphrase.Failure)])
-  func `what is no passphrase is refused`(content: String, failure: Passphrase.Failure) {
+  func `an empty or too long passphrase is refused`(content: String, failure: Passphrase.Failure) {
     #expect(throws: failure) {
       let refused = try passphrase(content.utf8)
       _ = refused.matches(refused)
     }
   }
 
-  @Test func `the longest is taken, with and without the end of the line`() throws {
+  @Test func `the longest passphrase is accepted, with and without a line end`() throws {
     let longest = String(repeating: "x", count: 1_024)
     let one = try passphrase(longest.utf8)
     let other = try passphrase("\(longest)\n\(longest)".utf8)
@@ -80,7 +80,7 @@ import Testing
     #expect(isSame)
   }
 
-  @Test func `two are the same byte by byte`() throws {
+  @Test func `passphrases are compared byte by byte`() throws {
     let one = try passphrase("\u{e9}".utf8)
     for (text, expected) in [("\u{e9}", true), ("e\u{301}", false), ("\u{e9} ", false), ("\u{ea}", false)] {
       let isSame = one.matches(try passphrase(text.utf8))
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `nothing behind the line is taken from the file`() throws {
+  @Test func `only the first line of the file is read`() throws {
     let file = try file("secret\nrest".utf8)
     let read = try Passphrase(from: file)
     let isSame = read.matches(try passphrase("secret".utf8))
@@ -98,7 +98,7 @@ import Testing
     #expect(rest.prefix(4) == Array("rest".utf8)[...])
   }
 
-  @Test func `a file that cannot be read is told`() throws {
+  @Test func `an unreadable file is reported`() throws {
     #expect {
       let refused = try Passphrase(from: try InputFile(path: "/"))
       _ = refused.matches(refused)

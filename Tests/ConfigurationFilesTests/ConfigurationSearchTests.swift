@@ -20,11 +20,11 @@ import Testing
 
   private func values() throws -> [String] { try search.settings(limit: 1_000).map(\.value) }
 
-  @Test func `nothing at all is no failure`() throws {
+  @Test func `without any file there are no settings`() throws {
     #expect(try values() == [])
   }
 
-  @Test func `of the main file the first folder's counts alone`() throws {
+  @Test func `only the main file of the first folder counts`() throws {
     try write("usr/x.conf")
     #expect(try values() == ["usr/x.conf"])
     try write("run/x.conf")
@@ -33,7 +33,7 @@ import Testing
     #expect(try values() == ["etc/x.conf"])
   }
 
-  @Test func `drop-ins of all folders come after the main file, by name and not by folder`() throws {
+  @Test func `drop-ins of all folders follow the main file, sorted by name`() throws {
     try write(
       "etc/x.conf.d/30-c.conf", "usr/x.conf.d/20-b.conf", "run/x.conf.d/10-a.conf", "usr/x.conf", "etc/x.conf.d/9.conf")
     #expect(
@@ -43,19 +43,19 @@ import Testing
       ])
   }
 
-  @Test func `a drop-in of the most important folder yields to one of another that is named later`() throws {
+  @Test func `a drop-in with a later name overrides one of a folder with higher precedence`() throws {
     try write("etc/x.conf.d/10.conf", "usr/x.conf.d/20.conf")
     #expect(try values().last == "usr/x.conf.d/20.conf")
   }
 
-  @Test func `of drop-ins with one name the earlier folder's counts`() throws {
+  @Test func `of drop-ins with one name the one in the earlier folder counts`() throws {
     try write("usr/x.conf.d/10.conf", "run/x.conf.d/10.conf", "usr/x.conf.d/20.conf")
     #expect(try values() == ["run/x.conf.d/10.conf", "usr/x.conf.d/20.conf"])
     try write("etc/x.conf.d/10.conf")
     #expect(try values() == ["etc/x.conf.d/10.conf", "usr/x.conf.d/20.conf"])
   }
 
-  @Test func `a drop-in is masked by a link to dev null in an earlier folder, and by that alone`() throws {
+  @Test func `only a link to dev null in an earlier folder masks a drop-in`() throws {
     try write("usr/x.conf.d/10.conf", "usr/x.conf.d/20.conf")
     try temporary.link("run/x.conf.d/10.conf", to: "/dev/null")
     #expect(try values() == ["usr/x.conf.d/20.conf"])
@@ -64,19 +64,19 @@ import Testing
     #expect(try values() == ["etc/x.conf.d/10.conf", "usr/x.conf.d/20.conf"])
   }
 
-  @Test func `an empty drop-in takes the place of the others of its name`() throws {
+  @Test func `an empty drop-in replaces others of its name`() throws {
     try write("usr/x.conf.d/10.conf")
     try temporary.write("etc/x.conf.d/10.conf", "")
     #expect(try values() == [])
   }
 
-  @Test func `a masked main file hides those of later folders, and no drop-in`() throws {
+  @Test func `a masked main file hides later main files, but no drop-in`() throws {
     try write("run/x.conf", "usr/x.conf", "usr/x.conf.d/10.conf")
     try temporary.link("etc/x.conf", to: "/dev/null")
     #expect(try values() == ["usr/x.conf.d/10.conf"])
   }
 
-  @Test func `only names that end in conf and do not begin with a dot are drop-ins`() throws {
+  @Test func `only names that end in .conf and do not begin with a dot are drop-ins`() throws {
     try write("etc/x.conf.d/10.conf")
     try write(
       "etc/x.conf.d/20.conf~", "etc/x.conf.d/30.conf.bak", "etc/x.conf.d/README", "etc/x.conf.d/.40.conf",
@@ -90,7 +90,7 @@ import Testing
     #expect(try values() == ["elsewhere/real"])
   }
 
-  @Test func `the last word on a setting comes last`() throws {
+  @Test func `the setting with the highest precedence comes last`() throws {
     try temporary.write("etc/x.conf", "[A]\nB=1\nB=2\n")
     try temporary.write("usr/x.conf.d/10.conf", "[A]\nB=3\n")
     try temporary.write("etc/x.conf.d/05.conf", "[A]\nB=4\n")
@@ -104,21 +104,21 @@ import Testing
         == [temporary["etc/x.conf:2"], temporary["usr/x.conf.d/10.conf:2"]])
   }
 
-  @Test func `a line that is nothing is named with its file, wherever it stands`() throws {
+  @Test func `an invalid line is reported with its file`() throws {
     try write("etc/x.conf")
     try temporary.write("run/x.conf.d/10.conf", "[A]\nnonsense\n")
     let error = #expect(throws: ConfigurationFailure.self) { try search.settings(limit: 1_000) }
     #expect(error?.place == temporary["run/x.conf.d/10.conf:2"])
   }
 
-  @Test func `a file that does not count is not read`() throws {
+  @Test func `a file that is overridden is not read`() throws {
     try write("etc/x.conf", "etc/x.conf.d/10.conf")
     try temporary.write("usr/x.conf", "nonsense")
     try temporary.write("usr/x.conf.d/10.conf", "nonsense")
     #expect(try values() == ["etc/x.conf", "etc/x.conf.d/10.conf"])
   }
 
-  @Test func `a file that cannot be read is named, and is not missing`() throws {
+  @Test func `an unreadable file is an error and not missing`() throws {
     try write("usr/x.conf")
     try temporary.write("etc/x.conf", String(repeating: "# long\n", count: 1_000))
     let error = #expect(throws: ConfigurationFailure.self) { try search.settings(limit: 1_000) }
@@ -126,7 +126,7 @@ import Testing
     #expect(error?.reason.hasSuffix("File too large") == true)
   }
 
-  @Test func `one file by its path is read alone`() throws {
+  @Test func `a single file is read without drop-ins`() throws {
     try write("etc/x.conf", "etc/x.conf.d/10.conf")
     try temporary.link("masked", to: "/dev/null")
     #expect(

@@ -30,13 +30,13 @@ import Testing
     ("\u{FEFF}[Log]\nA=1\n", ["Log.A=1@2"]),
   ]
 
-  @Test(arguments: good) func `settings come with section, name, value and line`(text: String, settings: [String])
+  @Test(arguments: good) func `settings have a section, a name, a value and a line`(text: String, settings: [String])
     throws
   {
     #expect(try summary(text) == settings)
   }
 
-  @Test func `a place reads as file and line`() throws {
+  @Test func `a place is written as file and line`() throws {
     #expect(try parse("[A]\n\nB=1\n").first?.place.description == "test.conf:3")
   }
 
@@ -50,16 +50,16 @@ import Testing
     ("# comment\n[Log]\nA=1\nnonsense\nB=2\nmore nonsense\n", 4),
   ]
 
-  @Test(arguments: bad) func `the first line that is nothing is named`(text: String, line: Int) throws {
+  @Test(arguments: bad) func `the first invalid line is reported`(text: String, line: Int) throws {
     #expect(
-      throws: ConfigurationFailure(place: "test.conf:\(line)", reason: "this is neither [Section] nor Name=value")
+      throws: ConfigurationFailure(place: "test.conf:\(line)", reason: "the line is neither [Section] nor Name=value")
     ) { try parse(text) }
   }
 
-  @Test func `a line of 198 bytes is read whole, and one of 199 is named`() throws {
+  @Test func `a line of 198 bytes is read completely, and a longer one is reported`() throws {
     let value = String(repeating: "v", count: 196)
     #expect(try summary("[A]\nB=\(value)\nC=1\n") == ["A.B=\(value)@2", "A.C=1@3"])
-    let failure = ConfigurationFailure(place: "test.conf:2", reason: "a line is at most 198 bytes")
+    let failure = ConfigurationFailure(place: "test.conf:2", reason: "the line is longer than 198 bytes")
     for text in [
       "[A]\nB=\(value)v\n", "[A]\nB=\(value)v", "[A]\n#\(value)vv\nC=1", "[A]\nB=\(value + value + value)\n",
     ] {
@@ -71,8 +71,8 @@ import Testing
     arguments: [
       [0], [0x41, 0x3d, 0, 0x0a], [0xff], [0x41, 0x3d, 0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80],
     ] as [[UInt8]])
-  func `what is not text is refused`(bytes: [UInt8]) throws {
-    #expect(throws: ConfigurationFailure(place: "test.conf", reason: "this is not UTF-8 text")) {
+  func `text that is not UTF-8 or contains NUL is refused`(bytes: [UInt8]) throws {
+    #expect(throws: ConfigurationFailure(place: "test.conf", reason: "the file is not UTF-8 text")) {
       try parse(Array("[A]\nB=1\n".utf8) + bytes)
     }
   }
@@ -81,36 +81,36 @@ import Testing
   @Test(arguments: [
     "[Log]\n  Level=debug\n", "[Log]\n\tLevel=debug\n", "  [Log]\nLevel=debug\n",
     "[Log]\n# comment\n  Level=debug\n",
-  ]) func `white space at the beginning of a line means nothing`(text: String) throws {
+  ]) func `white space at the beginning of a line is ignored`(text: String) throws {
     let settings = try parse(text)
     #expect(settings.map(\.section) == ["Log"])
     #expect(settings.map(\.name) == ["Level"])
     #expect(settings.map(\.value) == ["debug"])
   }
 
-  @Test func `a setting that is indented below another is one of its own`() throws {
+  @Test func `an indented setting does not continue the one above`() throws {
     #expect(try summary("[Log]\nA=1\n  B=2\n") == ["Log.A=1@2", "Log.B=2@3"])
   }
 
   @Test(arguments: ["\u{b}", "\u{c}", "\r", " \u{c}\t"])
-  func `white space that systemd does not know indents a setting no more than a space does`(space: String) throws {
+  func `other white space at the beginning of a line is ignored too`(space: String) throws {
     #expect(try summary("[Log]\nA=1\n\(space)B=2\n") == ["Log.A=1@2", "Log.B=2@3"])
   }
 
-  @Test func `a section that is indented below a setting is a section`() throws {
+  @Test func `an indented section is a section`() throws {
     #expect(try summary("[Log]\nA=1\n  [Store]\nB=2\n") == ["Log.A=1@2", "Store.B=2@4"])
   }
 
   // Two rules of libinih that systemd does not have.
-  @Test func `a semicolon after white space begins a comment, and within a word it does not`() throws {
+  @Test func `a semicolon after white space begins a comment, but not within a word`() throws {
     #expect(try summary("[Log]\nA=one ;two\nB=x;y\n") == ["Log.A=one@2", "Log.B=x;y@3"])
   }
 
-  @Test func `a colon serves as the equals sign does, whichever is first`() throws {
+  @Test func `a colon separates like an equals sign, whichever comes first`() throws {
     #expect(try summary("[Log]\nA: b=c\nB=c:d\n") == ["Log.A=b=c@2", "Log.B=c:d@3"])
   }
 
-  @Test func `a file of many lines keeps count of all of them`() throws {
+  @Test func `line numbers are right in a file of many lines`() throws {
     let text = "[A]\n" + (0..<5_000).map { "\n# \($0)\nB=\($0)\n" }.joined()
     let settings = try parse(text)
     #expect(settings.count == 5_000)

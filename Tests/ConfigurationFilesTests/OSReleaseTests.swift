@@ -8,7 +8,7 @@ import Testing
     OSRelease(Array(text.utf8))[name].map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test func `a file of Debian's is read`() {
+  @Test func `a file of Debian is read`() {
     let text = """
       PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
       NAME="Debian GNU/Linux"
@@ -41,8 +41,7 @@ import Testing
       // Values that a shell would reject are kept as far as possible.
       ("A='b\"", "'b\""), ("A=\"b'", "\"b'"), ("A='", "'"), ("A=\"", "\""), ("A=b\"", "b\""), ("A=b\\", "b"),
     ])
-  func `a value is quoted and escaped as a shell has it, and nothing in it is expanded`(text: String, expected: String)
-  {
+  func `values are unquoted and unescaped like in a shell, without expansion`(text: String, expected: String) {
     #expect(value(text) == expected)
     #expect(value("X=1\n\(text)\nZ=2\n") == expected)
     #expect(value("X=1\n\(text)\nZ=2\n", "Z") == "2")
@@ -51,12 +50,12 @@ import Testing
   @Test(arguments: [
     "A=", "A=\"\"", "A=''", "A=  ", "A=\r", "A", "#A=b", "  # A=b", "=b", "A =b", "B=A=b", "", "\n\n", "a=b",
   ])
-  func `what is empty or no assignment of it says nothing`(text: String) {
+  func `an empty or malformed assignment yields no value`(text: String) {
     #expect(value(text) == nil)
     #expect(value("\(text)\n") == nil)
   }
 
-  @Test func `comments, empty lines and blanks around are passed over`() {
+  @Test func `comments, empty lines and surrounding blanks are skipped`() {
     let text = "# A=1\n\n\t  #A=2\n \t A=b \t \n;B=3\nnonsense\nC=4 # no comment\nD=\"5\"  \n"
     #expect(value(text) == "b")
     #expect(value(text, "B") == nil)
@@ -65,12 +64,12 @@ import Testing
   }
 
   @Test(arguments: ["A=\"b c\"\r\nB=d\r\n", "A=\"b c\"\nB=d", "A='b c'\r\n\r\nB=d\r", "B=d\nA=\"b c\""])
-  func `lines end with LF or CR LF, the last one with nothing too`(text: String) {
+  func `lines end with LF, CR LF or the end of the file`(text: String) {
     #expect(value(text) == "b c")
     #expect(value(text, "B") == "d")
   }
 
-  @Test func `of a variable that is assigned twice the last value counts`() {
+  @Test func `the last assignment of a variable counts`() {
     #expect(value("A=1\nB=2\nA=3\n") == "3")
     // An empty last value counts too.
     #expect(value("A=1\nA=\n") == nil)
@@ -78,7 +77,7 @@ import Testing
     #expect(value("A=\nA=1\n") == "1")
   }
 
-  @Test func `what is not UTF-8 is kept as it is`() {
+  @Test func `bytes that are not UTF-8 are kept`() {
     let release = OSRelease(Array("A=\"".utf8) + [0xff, 0xc3, 0] + Array("\"\nB=c\n".utf8))
     #expect(release["A"] == [0xff, 0xc3, 0])
     #expect(release["B"] == Array("c".utf8))
@@ -91,7 +90,7 @@ import Testing
       .map { $0["A"].map { String(decoding: $0, as: UTF8.self) } ?? "nothing" }
   }
 
-  @Test func `the first file that is there counts alone`() throws {
+  @Test func `only the first existing file counts`() throws {
     let folder = try TemporaryFolder()
     #expect(try found(folder) == nil)
     try folder.write("usr/lib/os-release", "A=usr\n")
@@ -102,7 +101,7 @@ import Testing
     #expect(try found(folder) == "etc")
   }
 
-  @Test func `a link to the other one, which is the usual case, is followed`() throws {
+  @Test func `links are followed, and a dangling or masking link counts as missing`() throws {
     let folder = try TemporaryFolder()
     try folder.write("usr/lib/os-release", "A=usr\n")
     try folder.link("etc/os-release", to: "../usr/lib/os-release")
@@ -118,13 +117,13 @@ import Testing
     #expect(try found(masked) == "usr")
   }
 
-  @Test func `it stands where os-release(5) says, in that order`() throws {
+  @Test func `the files are those of os-release(5), in that order`() throws {
     #expect(OSRelease.paths == ["/etc/os-release", "/usr/lib/os-release"])
     let release = try #require(try OSRelease())
     #expect(release["ID"] != nil)
   }
 
-  @Test func `a file of 65,536 bytes is read, and a longer one is a failure`() throws {
+  @Test func `a file of 65,536 bytes is read, and a longer one is an error`() throws {
     let folder = try TemporaryFolder()
     let comment = "#" + String(repeating: "x", count: 65_531)
     try folder.write("etc/os-release", "\(comment)\nA=b")
@@ -140,7 +139,7 @@ import Testing
     }
   }
 
-  @Test func `a folder in its place is a failure`() throws {
+  @Test func `a folder in the place of the file is an error`() throws {
     let folder = try TemporaryFolder()
     try folder.write("etc/os-release/x", "A=b\n")
     #expect(throws: (any Error).self) { try found(folder) }

@@ -33,7 +33,7 @@ import Testing
       (.silent, .socket, "nothing was answered", "sudo systemctl restart identityd.service"),
       (.broken("nonsense"), .socket, "nonsense", "sudo systemctl restart identityd.service"),
     ] as [(Examination.Contact, PathStatus.Kind?, String, String)])
-  func `each way that a socket cannot be used has its own cause and mend`(
+  func `each failure of the socket has its own cause and remedy`(
     contact: Examination.Contact, kind: PathStatus.Kind?, cause: String, mend: String
   ) {
     let place = kind.map { PathStatus($0, owner: 0, group: 0, mode: 0o600) }
@@ -50,9 +50,9 @@ import Testing
       "ss -x -l -p src /own"
     ),
     (.folderOwner(path: "/b", user: 7), "/b belongs to uid 7", "sudo chown root: /b", "ss -x -l -p src /own"),
-    (.openFolder(path: "/c"), "/c is open to all", "sudo chmod +t /c", "sudo chmod +t /c"),
+    (.openFolder(path: "/c"), "/c is world-writable", "sudo chmod +t /c", "sudo chmod +t /c"),
   ])
-  func `a socket that another user may be behind is asked nothing, and has its own mend`(
+  func `an untrusted socket is sent nothing and has its own remedy`(
     fault: SocketFault, cause: String, mend: String, ownMend: String
   ) {
     for (path, mend) in [(Self.system, mend), ("/own", ownMend)] {
@@ -64,20 +64,20 @@ import Testing
     }
   }
 
-  @Test func `what is no socket goes before the socket comes`() {
+  @Test func `a file in the place of the socket is removed first`() {
     let place = PathStatus(.regular, owner: 0, group: 0, mode: 0o600)
     let finding = SocketFacts(examination: examination(.refused(ECONNREFUSED)), place: place).finding
     #expect(mends(finding) == ["sudo rm -r \(Self.system)", "sudo systemctl restart identityd.socket"])
   }
 
-  @Test func `a folder that is closed is named instead of the socket`() {
+  @Test func `a folder without access is named instead of the socket`() {
     let facts = SocketFacts(
       examination: examination(.refused(EACCES)), place: nil, closedFolder: ("/run/identityd", 0o700))
     #expect(facts.finding.faults.first?.cause == "uid 1000 may not enter /run/identityd, which has mode 0700")
     #expect(mends(facts.finding) == ["sudo chmod a+x /run/identityd"])
   }
 
-  @Test func `a daemon of one's own is started by hand`() {
+  @Test func `the remedy for a daemon outside of systemd starts it by hand`() {
     let finding = SocketFacts(examination: examination(.refused(ENOENT), at: "/home/me/a b"), place: nil).finding
     #expect(mends(finding) == ["identityd '--socket=/home/me/a b'"])
   }
@@ -98,7 +98,7 @@ import Testing
     #expect(units([:], ["ActiveState": "inactive"]).finding.result == .ok)
   }
 
-  @Test func `each state of the units has its own mend`() {
+  @Test func `each state of the units has its own remedy`() {
     let expected: [(UnitFacts, Finding.Result, [String])] = [
       (units(["ActiveState": "inactive"]), .failed, ["sudo systemctl start identityd.socket"]),
       (
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `what systemctl shows is read unit by unit, whatever a value holds`() {
+  @Test func `the output of systemctl is parsed unit by unit, whatever the values`() {
     let text = "Id=a.socket\nResult=x=y\n\nId=b.service\nLoadState=loaded\n"
     #expect(
       UnitFacts.parse(text) == [
@@ -148,11 +148,11 @@ import Testing
       ("B76CC7B1BBDC489E93909D2043031DE8\n", .shared), ("0123456789abcdef0123456789abcde", .malformed),
       ("0123456789abcdef0123456789abcdef\n\n", .malformed), ("0123456789abcdef0123456789abcdeg\n", .malformed),
     ] as [(String, MachineIDFacts.Content)])
-  func `the content of the file is told as libsystemd tells it`(text: String, content: MachineIDFacts.Content) {
+  func `the content of a machine-id is judged as libsystemd does`(text: String, content: MachineIDFacts.Content) {
     #expect(MachineIDFacts.judge(Array(text.utf8)) == content)
   }
 
-  @Test func `each state of the machine-id has its own mend`() {
+  @Test func `each state of the machine-id has its own remedy`() {
     let setUp = "sudo systemd-machine-id-setup"
     let restart = "sudo systemctl restart identityd.service"
     let expected: [(MachineIDFacts.Content, [String])] = [
@@ -169,14 +169,14 @@ import Testing
     }
   }
 
-  @Test func `a machine that may be a copy is a warning`() {
+  @Test func `a suspected copy of a machine is a warning`() {
     let facts = MachineIDFacts(
       content: .good, restart: examination().restart, suspicion: "hardware-changed 2026-11-21T00:00:00.000Z")
     #expect(facts.finding.result == .warning)
     #expect(mends(facts.finding) == ["sudo identityctl renew device"])
   }
 
-  @Test func `a doubt that the daemon keeps from this user is not looked at, and no alarm`() {
+  @Test func `a suspicion that this user may not see is skipped`() {
     let told = [("store", "ok"), ("items", "0")]
     for (answers, result) in [(Array(told.prefix(1)), Finding.Result.skipped), (told, .ok)] {
       let examination = examination(.answered, answers)
@@ -185,7 +185,7 @@ import Testing
         return MachineIDFacts(content: content, restart: examination.restart, isUntold: isUntold).finding
       }
       #expect(finding(.good).result == result)
-      #expect(finding(.good).reason?.hasSuffix("ask as root") ?? false == (result == .skipped))
+      #expect(finding(.good).reason?.hasSuffix("run the check as root") ?? false == (result == .skipped))
       // A bad state of the file itself still fails the check.
       #expect(finding(.missing).result == .failed)
     }
@@ -193,28 +193,31 @@ import Testing
 
   // MARK: manifests
 
-  @Test func `faults that the daemon does not name are counted, and root is to ask`() {
+  @Test func `faults that the daemon does not name are counted, and root is advised to check`() {
     func finding(_ faults: [String], _ count: String?) -> Finding {
       ManifestFacts(faults: faults, faultCount: count, isSystem: true).finding
     }
     #expect(finding([], nil).result == .ok)
-    #expect(finding([], "1").faults.map(\.cause).first?.hasPrefix("1 fault is in the manifests: which, ") == true)
-    #expect(finding([], "20").faults.map(\.cause).first?.hasPrefix("20 faults are in the manifests: ") == true)
+    #expect(finding([], "1").faults.map(\.cause).first?.hasPrefix("1 fault is in the manifests; the text ") == true)
+    #expect(finding([], "20").faults.map(\.cause).first?.hasPrefix("20 faults are in the manifests; ") == true)
     #expect(mends(finding([], "20")) == ["sudo identityctl check"])
-    #expect(finding(["/etc/a.app: it says nothing"], "1").faults.count == 1)
+    #expect(finding(["/etc/a.app: the manifest has no settings"], "1").faults.count == 1)
   }
 
   @Test(
     arguments: [
-      ("/etc/a.app: it says nothing", ["/etc/a.app"]), ("/etc/a b.app:7: unknown", ["/etc/a b.app"]),
-      ("/x/a.app and /y/b.app both say Unit=u.service: neither is served", ["/x/a.app", "/y/b.app"]),
-      ("/etc/apps.d: Permission denied: the apps stay as they are", []), ("nonsense", []),
+      ("/etc/a.app: the manifest has no settings", ["/etc/a.app"]), ("/etc/a b.app:7: unknown", ["/etc/a b.app"]),
+      (
+        "/x/a.app and /y/b.app both claim Unit=u.service: neither app is served until one manifest changes",
+        ["/x/a.app", "/y/b.app"]
+      ),
+      ("/etc/apps.d: Permission denied: the installed apps stay as they are", []), ("nonsense", []),
     ] as [(String, [String])])
-  func `the files are found in what is wrong with them`(fault: String, files: [String]) {
+  func `the names of files are found in the fault texts`(fault: String, files: [String]) {
     #expect(ManifestFacts.files(in: fault) == files)
   }
 
-  @Test func `who else can change a manifest is a failure`() {
+  @Test func `a manifest that others can change is a failure`() {
     func finding(_ status: PathStatus) -> Finding {
       ManifestFacts(faults: [], places: [.init(path: "/d", status: status)], isSystem: true).finding
     }
@@ -228,7 +231,7 @@ import Testing
 
   // MARK: key and store
 
-  @Test func `where the key is decides`() {
+  @Test func `the source of the key decides the result`() {
     func finding(_ status: [(String, String)], at path: String = Self.system) -> Finding {
       KeyFacts(examination(.answered, at: path, status)).finding
     }
@@ -246,7 +249,7 @@ import Testing
     #expect(KeyFacts(examination(.silent)).finding.result == .skipped)
   }
 
-  @Test func `each condition of the store has its own mend`() {
+  @Test func `each condition of the store has its own remedy`() {
     func finding(_ state: String, _ reason: String = "why", setAside: [String] = []) -> Finding {
       StoreFacts(examination: examination(.answered, [("store", state), ("store-reason", reason)]), setAside: setAside)
         .finding
@@ -278,7 +281,7 @@ import Testing
 
   // MARK: space and clock
 
-  @Test func `little room warns, and next to none fails`() {
+  @Test func `little space is a warning, and very little a failure`() {
     func result(_ bytes: UInt64, _ files: UInt64?) -> Finding.Result {
       SpaceFacts(folder: "/s", space: FileSystemSpace(freeBytes: bytes, freeFiles: files)).finding.result
     }
@@ -291,7 +294,7 @@ import Testing
     #expect(SpaceFacts(folder: nil).finding.result == .skipped)
   }
 
-  @Test func `a clock behind the last event fails, behind the release or without a keeper warns`() throws {
+  @Test func `a clock behind the last event fails, and one behind the release or unsynchronised warns`() throws {
     let released = try #require(Timestamp(parsing: Text("\(Version.released)T00:00:00.000Z"))).milliseconds
     func finding(_ now: Int64, _ isSynchronized: Bool?, last: Int64? = nil) -> Finding {
       ClockFacts(
@@ -310,7 +313,7 @@ import Testing
 
   // MARK: permissions, peer and versions
 
-  @Test func `each wrong owner and mode of the state is named with what mends it`() {
+  @Test func `each wrong owner and mode of the state is reported with its remedy`() {
     let state = PermissionFacts.Place(
       path: "/s", status: PathStatus(.folder, owner: 5, group: 5, mode: 0o750))
     let good = PermissionFacts.Place(path: "/s/a", status: PathStatus(.regular, owner: 9, group: 9, mode: 0o600))
@@ -329,7 +332,7 @@ import Testing
     #expect(PermissionFacts(isSystem: true).finding.result == .skipped)
   }
 
-  @Test func `another release warns, and another protocol fails`() {
+  @Test func `another release is a warning, and another protocol a failure`() {
     func finding(_ hello: [String], _ lineProtocol: String) -> Finding {
       var answers = DaemonAnswers()
       (answers.hello, answers.lineProtocol) = (hello, lineProtocol)
@@ -344,7 +347,7 @@ import Testing
     #expect(finding(["other", "1"], "1").result == .failed)
   }
 
-  @Test func `a peer that is another user to the daemon is told so`() {
+  @Test func `a peer that is another user to the daemon is a warning`() {
     func finding(_ uid: String?) -> Finding {
       var answers = DaemonAnswers()
       answers.app = "user:1000"

@@ -16,7 +16,7 @@ import Testing
     ),
   ]
 
-  @Test func `each check is a line, and each fault stands behind them with what mends it`() {
+  @Test func `checks are listed first, then each fault with its remedy`() {
     let text = Report(findings, for: 1_000).text
     #expect(
       text == """
@@ -35,11 +35,11 @@ import Testing
     #expect(!text.unicodeScalars.contains { WordEncoder.isHidden($0) && $0 != "\n" })
   }
 
-  @Test func `root needs no sudo`() {
+  @Test func `remedies for root have no sudo`() {
     #expect(!Report(findings, for: 0).text.contains("sudo"))
   }
 
-  @Test func `JSON is one document with what text has, and no character that cannot be seen`() throws {
+  @Test func `JSON is one document with the content of the text and no hidden characters`() throws {
     let report = Report(findings, for: 0)
     let document = try #require(try JSONSerialization.jsonObject(with: Data(report.json.utf8)) as? [String: Any])
     #expect(document["ok"] as? Bool == false)
@@ -54,7 +54,7 @@ import Testing
     #expect(report.json.unicodeScalars.filter(WordEncoder.isHidden) == ["\n"])
   }
 
-  @Test func `warnings and what was skipped fail nothing`() {
+  @Test func `warnings and skipped checks are no failure`() {
     #expect(Report([("a", Finding([.warning("w")])), ("b", Finding(skipped: "s"))], for: 0).isGood)
     #expect(!Report([("a", Finding([.warning("w"), .failure("f")]))], for: 0).isGood)
   }
@@ -62,7 +62,7 @@ import Testing
   @Test(arguments: [
     "plain", "two words", "it's", "a\nb", "\u{1b}[1m'\\", "", "$(id)", "`id`", "*", "ä\u{9b}", "a\u{2066}b\u{200b}'c",
   ])
-  func `a shell reads every word back as it was`(word: String) throws {
+  func `a quoted word is read back unchanged by a shell`(word: String) throws {
     let process = Process()
     process.executableURL = URL(filePath: "/bin/bash")
     process.arguments = ["-c", "printf %s \(Remedy.quoted(word))"]
@@ -76,7 +76,7 @@ import Testing
     #expect(!Remedy.quoted(word).unicodeScalars.contains(where: WordEncoder.isHidden))
   }
 
-  @Test func `every check has a name of its own, and a summary that is a sentence`() {
+  @Test func `every check has its own name and a sentence as summary`() {
     #expect(Set(Check.all.map(\.name)).count == Check.all.count)
     for check in Check.all {
       #expect(check.name.utf8.allSatisfy { $0 == 0x2d || (0x61...0x7a).contains($0) }, "\(check.name)")

@@ -10,7 +10,7 @@ import Testing
       ("0::/user.slice/user-7.slice/user@7.service/app.slice/pool.service\n", nil), ("", nil),
       ("0::/system.slice/docker-ab.scope\n", nil),
     ] as [(String, String?)])
-  func `the service of a process is that of the system, as its control group has it`(group: String, unit: String?) {
+  func `the system service of a process is found in its control group`(group: String, unit: String?) {
     #expect(UnitUsers.unit(in: group) == unit)
   }
 

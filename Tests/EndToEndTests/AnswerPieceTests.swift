@@ -9,7 +9,7 @@ import Testing
   /// Raises the quota of an app above the number of items in the longest list.
   private static let limits = "[Limits]\nItemsPerApp=3000\n"
 
-  @Test func `row 29: nothing comes between the rows of a long answer, and none of them is lost or doubled`() throws {
+  @Test func `row 29: rows of a long answer are neither interleaved with events, lost nor duplicated`() throws {
     let daemon = try DaemonUnderTest().start()
     let another = try PeerConnection(65_533, of: daemon)
     #expect(try another.ask("ping") == ["OK"])
@@ -36,7 +36,7 @@ import Testing
     #expect(events == 20)
   }
 
-  @Test func `row 29: a list that is asked for behind changes has them in it, however long it is`() throws {
+  @Test func `row 29: a list requested behind pipelined changes reflects them, however long it is`() throws {
     let daemon = try DaemonUnderTest().start(configuration: Self.limits)
     let another = try PeerConnection(65_533, of: daemon)
     #expect(try another.ask("ping") == ["OK"])
@@ -53,7 +53,7 @@ import Testing
     #expect(try client.answer()?.first?.hasPrefix("ERR not-found ") == true)
   }
 
-  @Test func `row 29: other connections of the same user come between the pieces of a long list`() throws {
+  @Test func `row 29: requests of the user's other connections are served between pieces of a long list`() throws {
     let daemon = try DaemonUnderTest().start(configuration: Self.limits)
     let another = try PeerConnection(65_533, of: daemon)
     #expect(try another.ask("ping") == ["OK"])
@@ -85,7 +85,7 @@ import Testing
     #expect(Int(result.output.dropLast()) ?? 0 > 3, "\(result)")
   }
 
-  @Test func `a client that hangs up in a long answer leaves the others theirs`() throws {
+  @Test func `a client that disconnects during a long answer does not affect other clients`() throws {
     let daemon = try DaemonUnderTest().start()
     for _ in 0..<20 {
       let leaver = try PeerConnection(65_534, of: daemon)

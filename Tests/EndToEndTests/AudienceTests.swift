@@ -60,7 +60,7 @@ import Testing
 
   // MARK: Kinds of peers
 
-  @Test func `a row goes to its audience: to root and members all, to any other user the health`() throws {
+  @Test func `status and stats show all to root and group members, and only the health to others`() throws {
     try start()
     try expect(try PeerConnection(0, of: daemon), all)
     try expect(try PeerConnection(other, group: tty, of: daemon), all)
@@ -73,7 +73,7 @@ import Testing
     #expect(member.output.contains("item-bytes=0\n"), "\(member)")
   }
 
-  @Test func `a member is told of all apps, and is no admin`() throws {
+  @Test func `a member of the monitor group sees all apps but has no admin rights`() throws {
     try start()
     let peer = try PeerConnection(other, group: tty, of: daemon)
     #expect(try peer.ask("whoami")[0].hasSuffix("admin=no"))
@@ -84,7 +84,7 @@ import Testing
     #expect(try stranger.ask("stats apps=yes").filter { $0.hasPrefix("* ") }.count == 1)
   }
 
-  @Test func `an app with a device identifier of its own is never told of the boot`() throws {
+  @Test func `status shows no boot facts to apps that do not share the device identifier`() throws {
     try start()
     for (user, app, isTold) in [(8, "shares", true), (1, "own", false), (2, "vendors", false)] {
       let member = try PeerConnection(user, group: tty, of: daemon)
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func `faults of manifests are counted for everybody, and named for monitors`() throws {
+  @Test func `manifest faults are counted for everybody and named only for monitors`() throws {
     try start()
     let stranger = try PeerConnection(other, of: daemon).ask("status")
     #expect(stranger.contains("* manifest-faults=1"))
@@ -103,7 +103,7 @@ import Testing
     #expect(named.count == 1 && named[0].contains("org.example.wrong.app:4"), "\(named)")
   }
 
-  @Test func `the daemon's own user may monitor it, outside of containers`() throws {
+  @Test func `the daemon's own user may monitor the daemon, but not from inside a container`() throws {
     try FileManager.default.setAttributes([.ownerAccountID: other], ofItemAtPath: daemon.folder.path)
     let asOther = ["setpriv", "--reuid=\(other)", "--regid=\(other)", "--clear-groups"]
     try daemon.start(through: asOther)
@@ -119,7 +119,7 @@ import Testing
   // MARK: MonitorGroup=
 
   @Test(arguments: ["", "MonitorGroup=", "MonitorGroup=no-such-group-here"])
-  func `without such a group there are no members, and the daemon serves`(access: String) throws {
+  func `without a valid MonitorGroup= there are no members, and the daemon serves`(access: String) throws {
     try start(access)
     try expect(try PeerConnection(other, group: tty, of: daemon), [.everybody])
     try expect(try PeerConnection(0, of: daemon), all)
@@ -128,7 +128,7 @@ import Testing
     #expect(daemon.log.contains("MonitorGroup") == isNamed, "\(daemon.log)")
   }
 
-  @Test func `a reload puts another group in force, for connections that come after it`() throws {
+  @Test func `a reload changes MonitorGroup= only for connections made after it`() throws {
     try start("")
     let before = try PeerConnection(other, group: tty, of: daemon)
     try expect(before, [.everybody])
@@ -141,7 +141,7 @@ import Testing
 
   // MARK: Hidden rows
 
-  @Test func `what an app is told does not depend on what other apps store`() throws {
+  @Test func `status and stats of an app are independent of the data of other apps`() throws {
     try start()
     let stranger = try PeerConnection(other, of: daemon)
     let (root, neighbour) = (try daemon.client(), try PeerConnection(other + 1, of: daemon))
@@ -177,11 +177,13 @@ import Testing
     #expect(try root.statusValue("item-bytes") != bytes)
   }
 
-  @Test func `the figures for monitoring say why they are few`() throws {
+  @Test func `stats --prometheus explains why a non-member gets few metrics`() throws {
     try start()
     let few = try identityctl(daemon, "stats", "--prometheus", asUser: other)
     #expect(few.status == 0)
-    #expect(few.errors.contains("only of its health") && few.errors.contains("MonitorGroup="), "\(few.errors)")
+    #expect(
+      few.errors.contains("only the metrics of the daemon's health") && few.errors.contains("MonitorGroup="),
+      "\(few.errors)")
     let samples = few.output.split(separator: "\n").filter { !$0.hasPrefix("#") }
     let names = samples.map { $0.prefix { $0 != " " && $0 != "{" } }
     #expect(names == ["identityd_build_info", "identityd_store_writable"])

@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `what was there comes back, into the daemon it came from and into an empty one`() throws {
+  @Test func `a backup restores into its own daemon and into an empty one`() throws {
     let first = try filled()
     let file = try backup(first)
     let installation = try first.uuid("get installation")
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `a dry run tells, and changes nothing`() throws {
+  @Test func `restore --dry-run prints its result and changes nothing`() throws {
     let daemon = try filled()
     let file = try backup(daemon)
     let other = try DaemonUnderTest().start()
@@ -65,7 +65,7 @@ import Testing
     #expect(try state(other) == before)
   }
 
-  @Test func `from one daemon to the other it goes through a pipe as well`() throws {
+  @Test func `a backup can be piped from one daemon into a restore at another`() throws {
     let first = try filled()
     let second = try DaemonUnderTest().start()
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
@@ -81,7 +81,7 @@ import Testing
     #expect(try second.ask("account") == "OK alice@example.org")
   }
 
-  @Test func `nothing but the passphrase opens it, and nothing that was changed`() throws {
+  @Test func `a restore refuses a wrong passphrase and any altered backup file`() throws {
     let daemon = try filled()
     let file = try backup(daemon)
     let before = try state(daemon)
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test func `no secret, key or passphrase is to be found in it or in the journal`() throws {
+  @Test func `neither the backup file nor the log contains a secret or the passphrase`() throws {
     let daemon = try filled()
     #expect(
       try daemon.ask("item add service=s account=z data=\(Data("tell nobody".utf8).base64EncodedString())") == "OK")
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func `it is for admins, and whoever is refused has no file`() throws {
+  @Test func `only admins can back up or restore, and a refused backup leaves no file`() throws {
     let daemon = try filled()
     let file = try backup(daemon)
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)

@@ -10,7 +10,7 @@ import Testing
   ]
   private static let rows = pieces.map { "* data=\($0.base64EncodedString())\n" }.joined()
 
-  @Test func `the file has a line on the passphrase, then what the daemon sends`() throws {
+  @Test func `a backup file is a header line about the passphrase, then the daemon's bytes`() throws {
     let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
     let file = daemon.folder.appending(path: "file")
     let result = try identityctl(at: daemon.socket, ["backup", file.path, "--passphrase-fd=3"])
@@ -29,7 +29,7 @@ import Testing
     #expect(Data(base64Encoded: String(key))?.count == 32)
   }
 
-  @Test func `standard output gets the same, and nothing else`() throws {
+  @Test func `backup to standard output writes the same bytes and nothing else`() throws {
     let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
     let file = daemon.folder.appending(path: "file")
     let words = ["backup", "-", "--passphrase-fd=3", "--json"]
@@ -46,13 +46,16 @@ import Testing
       (.lines("\(rows)ERR internal broken\n"), 25, "broken (internal)"),
       (.lastLines(""), 4, "closed the connection"), (.lastLines(rows), 4, "closed the connection"),
       (.lastLines("\(rows)* data=AAA"), 4, "closed the connection"),
-      (.lines("\(rows)OK 90002\n"), 4, "90003 bytes came"), (.lines("\(rows)OK 90004\n"), 4, "90003 bytes came"),
-      (.lines("\(rows)OK\n"), 4, "90003 bytes came"), (.lines("OK 0\n"), 4, "0 bytes came"),
+      (.lines("\(rows)OK 90002\n"), 4, "90003 bytes were received"),
+      (.lines("\(rows)OK 90004\n"), 4, "90003 bytes were received"),
+      (.lines("\(rows)OK\n"), 4, "90003 bytes were received"), (.lines("OK 0\n"), 4, "0 bytes were received"),
       (.lines("\(rows)* data=AAA\nOK 90005\n"), 4, "without data"),
       (.lines("\(rows)* size=3\nOK 90003\n"), 4, "without data"),
-      (.lines("\(rows)HELLO\n"), 4, "not the protocol"),
+      (.lines("\(rows)HELLO\n"), 4, "violates the protocol"),
     ] as [(PlayedDaemon.Answer, Int32, String)])
-  func `an answer that is not whole replaces nothing`(answer: PlayedDaemon.Answer, status: Int32, said: String) throws {
+  func `an incomplete or malformed answer does not replace an existing backup file`(
+    answer: PlayedDaemon.Answer, status: Int32, said: String
+  ) throws {
     let daemon = try PlayedDaemon { _ in answer }
     let file = daemon.folder.appending(path: "file")
     try Data("before".utf8).write(to: file)
@@ -63,7 +66,7 @@ import Testing
     #expect(try daemon.files() == ["file"])
   }
 
-  @Test func `a disk that takes no more replaces nothing`() throws {
+  @Test func `a failed write leaves an existing backup file as it was`() throws {
     let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
     let file = daemon.folder.appending(path: "file")
     try Data("before".utf8).write(to: file)
@@ -80,13 +83,13 @@ import Testing
     #expect(try daemon.files() == ["file"])
     let full = try identityctl(at: daemon.socket, ["backup", "-", "--passphrase-fd=3"], shell: "> /dev/full")
     #expect(full.status == 5, "\(full)")
-    #expect(full.errors.contains("standard output took no more"))
+    #expect(full.errors.contains("standard output could not be written"))
     let closed = try identityctl(at: daemon.socket, ["backup", "-", "--passphrase-fd=3"], shell: ">&-")
     #expect(closed.status == 5, "\(closed)")
   }
 
   @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
-  func `a signal leaves nothing behind, and ends it as always`(signal: Int32) throws {
+  func `a signal during a backup leaves no temporary file and ends the client as usual`(signal: Int32) throws {
     let daemon = try PlayedDaemon { _ in .lines(Self.rows) }
     let file = daemon.folder.appending(path: "file")
     try Data("before".utf8).write(to: file)
@@ -109,12 +112,12 @@ import Testing
   }
 
   @Test(arguments: [
-    ("/dev/null", "no regular file"), ("/dev/stdout", "symbolic link"), ("FOLDER", "directory"),
-    ("FOLDER/", "directory"), ("FOLDER/socket", "no regular file"), ("FOLDER/device", "symbolic link"),
+    ("/dev/null", "not a regular file"), ("/dev/stdout", "symbolic link"), ("FOLDER", "directory"),
+    ("FOLDER/", "directory"), ("FOLDER/socket", "not a regular file"), ("FOLDER/device", "symbolic link"),
     ("FOLDER/nowhere", "symbolic link"), ("/nonexistent/file", "No such file"), ("", "No such file"),
     ("FOLDER/missing/", "directory"),
   ])
-  func `what is no place for a file is refused before the daemon is asked`(path: String, said: String) throws {
+  func `an unusable backup path is refused before the daemon is asked`(path: String, said: String) throws {
     let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
     let folder = daemon.folder.path
     try FileManager.default.createSymbolicLink(atPath: "\(folder)/device", withDestinationPath: "/dev/null")
@@ -127,7 +130,7 @@ import Testing
     #expect(try daemon.files() == ["device", "nowhere"])
   }
 
-  @Test func `a symbolic link is refused, and what it leads to stays as it was`() throws {
+  @Test func `a symbolic link as backup path is refused, and its target stays unchanged`() throws {
     let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
     let link = daemon.folder.appending(path: "link").path
     let file = daemon.folder.appending(path: "file")
@@ -135,13 +138,13 @@ import Testing
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "file")
     let result = try identityctl(at: daemon.socket, ["backup", link, "--passphrase-fd=3"])
     #expect(result.status == 7)
-    #expect(result.errors == "identityctl: \(link) is a symbolic link; name the file that it leads to\n")
+    #expect(result.errors == "identityctl: \(link) is a symbolic link; name its target\n")
     #expect(try Data(contentsOf: file) == Data("before".utf8))
     #expect(try daemon.files() == ["file", "link"])
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
-  func `a folder that is closed to whoever asks is told before the daemon is asked`() throws {
+  func `a folder without write permission is reported before the daemon is asked`() throws {
     let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
     let words = ["backup", daemon.folder.appending(path: "file").path, "--passphrase-fd=3"]
     let result = try identityctl(at: daemon.socket, words, asUser: 65_534)

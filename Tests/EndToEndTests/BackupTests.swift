@@ -72,7 +72,7 @@ extension DaemonUnderTest {
 
   // MARK: Permission
 
-  @Test func `it takes an admin`() throws {
+  @Test func `backup and restore require an admin`() throws {
     let requests = [
       "backup key=\(backupKey)", "restore begin key=\(backupKey)", "restore add data=AAAA", "restore end",
       "restore end dry-run=yes",
@@ -90,7 +90,7 @@ extension DaemonUnderTest {
     try admin.end()
   }
 
-  @Test(arguments: [0, 1, 16, 31, 33, 64]) func `a key has 32 bytes`(length: Int) throws {
+  @Test(arguments: [0, 1, 16, 31, 33, 64]) func `a backup key must have 32 bytes`(length: Int) throws {
     let daemon = try DaemonUnderTest().start()
     let key = length == 0 ? "\"\"" : Data(repeating: 7, count: length).base64EncodedString()
     #expect(try daemon.ask("backup key=\(key)").hasPrefix("ERR bad-argument "))
@@ -110,7 +110,7 @@ extension DaemonUnderTest {
 
   // MARK: Content
 
-  @Test func `its bytes tell nobody anything, and no two have any in common`() throws {
+  @Test func `a backup reveals no stored text, and two backups have no 8 bytes in common`() throws {
     let daemon = try DaemonUnderTest().start(["--log-level=debug"])
     func word() -> String { String((0..<48).map { _ in "abcdefghijklmnopqrstuvwxyz".randomElement() ?? "a" }) }
     let (secret, label, value, service, account, name) = (word(), word(), word(), word(), word(), word())
@@ -159,7 +159,7 @@ extension DaemonUnderTest {
     }
   }
 
-  @Test func `a damaged item is named, and as soon as it is replaced there is a backup again`() throws {
+  @Test func `a backup names a damaged item, and succeeds once that item is replaced`() throws {
     let daemon = try started(items: 3, of: 10)
     daemon.end()
     try daemon.edit("DELETE FROM secret WHERE n = 2")
@@ -172,7 +172,7 @@ extension DaemonUnderTest {
 
   // MARK: Concurrent requests
 
-  @Test func `what is asked before it is in it, and what is asked behind it is answered behind it`() throws {
+  @Test func `a backup contains the changes pipelined before it, and later replies follow it`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     func put(_ number: Int) -> String { "item put service=s account=a data=\(pair(number)) label=\(pair(number))\n" }
@@ -197,7 +197,7 @@ extension DaemonUnderTest {
     }
   }
 
-  @Test func `events come before it or behind it and never within`() throws {
+  @Test func `events are sent before or after a backup, never within it`() throws {
     let daemon = try started(items: 30, of: 30_000)
     let client = try daemon.client()
     #expect(try client.subscribe()[0].hasPrefix("OK "))
@@ -216,7 +216,7 @@ extension DaemonUnderTest {
     #expect(try Client.backup(in: rows).count > 900_000)
   }
 
-  @Test func `each is of one moment, whatever is changed meanwhile`() throws {
+  @Test func `each backup is a consistent snapshot, even under concurrent changes`() throws {
     let daemon = try DaemonUnderTest().start()
     let load = Load(
       try daemon.client(), { "item put service=s account=a\($0 % 5) data=\(pair($0)) label=\(pair($0))" }
@@ -237,7 +237,7 @@ extension DaemonUnderTest {
     }
   }
 
-  @Test func `row 32b: whoever takes it slowly, or not at all, costs the others nothing`() throws {
+  @Test func `row 32b: a client that reads its backup slowly or not at all does not hold up others`() throws {
     let daemon = try started(items: 25, of: 32_000)
     let slow = try daemon.client()
     try slow.send("backup key=\(backupKey)\nping\n")
@@ -262,7 +262,7 @@ extension DaemonUnderTest {
     #expect(daemon.end() == 0)
   }
 
-  @Test func `one of several megabytes comes whole, and goes back in whole`() throws {
+  @Test func `a backup of several megabytes is complete and restores completely`() throws {
     let daemon = try started(items: 100, of: 32_768, configuration: "[Limits]\nItemBytesPerApp=16M\n")
     let backup = try daemon.backup()
     #expect(backup.count > 100 * 32_768)
@@ -277,7 +277,7 @@ extension DaemonUnderTest {
 
   // MARK: Faulty store
 
-  @Test func `there is one as long as items can be read, whatever cannot be written`() throws {
+  @Test func `backups work while the store cannot be written`() throws {
     let daemon = try started(items: 3, of: 10)
     for fault in ["pwrite64:error=ENOSPC", "fdatasync:error=EIO"] {
       try Fault.inject(fault, into: daemon) { () throws in
@@ -288,7 +288,7 @@ extension DaemonUnderTest {
     }
   }
 
-  @Test func `no item is called damaged because the store cannot be opened anew`() throws {
+  @Test func `a backup reports no damaged item while the store cannot be reopened`() throws {
     let daemon = try started(items: 3, of: 10)
     try Fault.inject("fdatasync:error=EIO", into: daemon) { () throws in
       #expect(try daemon.ask("item put service=s account=n data=eA==").hasPrefix("ERR unknown "))
@@ -305,7 +305,7 @@ extension DaemonUnderTest {
     #expect(try daemon.backup().count > 100)
   }
 
-  @Test func `on another machine there is none until its identifiers are renewed`() throws {
+  @Test func `on another machine a backup is refused until the identifiers are renewed`() throws {
     let daemon = try DaemonUnderTest()
     let machine = daemon.folder.appending(path: "machine-id")
     func start(_ number: Int, through wrapper: [String] = []) throws {

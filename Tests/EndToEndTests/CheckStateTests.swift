@@ -36,7 +36,7 @@ import Testing
     (nil, "missing"), ("", "empty"), ("uninitialized\n", "uninitialized"), ("nonsense\n", "malformed"),
     ("b76cc7b1bbdc489e93909d2043031de8\n", "known-bad"),
   ])
-  func `a machine-id that cannot be used or is not this machine's own is told, and set up anew by what is said`(
+  func `check reports an unusable or known-bad machine-id, and its repair command replaces it`(
     text: String?, state: String
   ) throws {
     let daemon = try DaemonUnderTest().start()
@@ -48,7 +48,7 @@ import Testing
     #expect(after == "ok")
   }
 
-  @Test func `a copy of another machine is a warning until somebody renews the device`() throws {
+  @Test func `check warns of changed hardware until the device identifier is renewed`() throws {
     let daemon = try DaemonUnderTest()
     for hardware in 1...2 {
       try daemon.start(hardware: hardware)
@@ -67,7 +67,7 @@ import Testing
     #expect(try daemon.diagnosis()["machine-id"].result == "ok")
   }
 
-  @Test func `a key that is gone is told with where it was, and a copy of it mends that`() throws {
+  @Test func `check reports a missing key and its former place, and restoring a copy repairs it`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
     #expect(try daemon.diagnosis()["key"].facts["source"] == "file")
@@ -79,7 +79,7 @@ import Testing
     let found = try daemon.diagnosis()
     let key = try found["key"]
     #expect(!found.ok && key.result == "failed")
-    #expect(key.cause?.contains("no master key is there") == true, "\(key)")
+    #expect(key.cause?.contains("no master key was found") == true, "\(key)")
     #expect(
       key.mend
         == "cp -a COPY/master.key \(daemon.state.path)/master.key && kill \(daemon.process.processIdentifier)")
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: ["identityd.db", "store.key"])
-  func `a store that is damaged is told with the reason, and a copy mends it`(file: String) throws {
+  func `check reports a damaged store with the reason, and restoring a copy repairs it`(file: String) throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     daemon.end()
@@ -118,7 +118,7 @@ import Testing
     #expect(try daemon.uuid("get device") == device)
   }
 
-  @Test func `what was set aside is a warning, until it is removed as it is said`() throws {
+  @Test func `check warns of files set aside until its repair command removes them`() throws {
     let daemon = try DaemonUnderTest().start()
     let name = "witness.damaged-1 \n"
     try Data().write(to: daemon.state.appending(path: name))
@@ -132,7 +132,7 @@ import Testing
     #expect(try daemon.diagnosis()["store"].result == "ok")
   }
 
-  @Test func `a full disk fails, and room mends it`() throws {
+  @Test func `check fails on a full disk and passes once there is room`() throws {
     let daemon = try DaemonUnderTest()
     try FileManager.default.createDirectory(
       at: daemon.state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -158,7 +158,7 @@ import Testing
     for name in ["space", "store"] { #expect(try found[name].result == "ok") }
   }
 
-  @Test func `a mode that lets others in fails, and is set right by what is said`() throws {
+  @Test func `check fails on a wrong mode or owner, and its repair command corrects it`() throws {
     let daemon = try DaemonUnderTest().start()
     let database = daemon.state.appending(path: "identityd.db").path
     for (path, mode, right) in [(daemon.state.path, 0o750, "0700"), (database, 0o644, "0600")] {
@@ -177,7 +177,7 @@ import Testing
     #expect(try daemon.diagnosis()["permissions"].result == "ok")
   }
 
-  @Test func `a sealed store is a warning, and the next start mends it`() throws {
+  @Test func `check warns of a sealed store until the next start`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("seal") == "OK")
     let store = try daemon.diagnosis()["store"]
@@ -188,7 +188,7 @@ import Testing
     #expect(try daemon.diagnosis()["store"].result == "ok")
   }
 
-  @Test func `a clock behind the last event fails, and one behind the release is told so as well`() throws {
+  @Test func `check fails on a clock behind the last event, and tells if it is behind the release too`() throws {
     let daemon = try DaemonUnderTest().start()
     let library = daemon.folder.appending(path: "clock.so").path
     let file = daemon.folder.appending(path: "clock")
@@ -205,7 +205,7 @@ import Testing
     #expect(late.mend == "timedatectl set-ntp true")
     let early = try clock(86_400 - Int(Date().timeIntervalSince1970))
     #expect(early.result == "failed", "\(early)")
-    #expect(early.cause?.contains("this release is of \(Version.released)") == true)
+    #expect(early.cause?.contains("this release is from \(Version.released)") == true)
     #expect(try clock(0).result != "failed")
   }
 }

@@ -10,7 +10,7 @@ import Testing
 @Suite(.enabled(if: isRoot, "other users and mounts need root")) struct CheckTests {
   private let other = 4_711
 
-  @Test func `of a daemon in order every check is shown, and nothing fails`() throws {
+  @Test func `check of a healthy daemon shows every check, and none fails`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
     let found = try daemon.diagnosis()
@@ -27,7 +27,7 @@ import Testing
     if machineID.count > 30 { #expect(!text.contains(machineID.trimmingCharacters(in: .newlines))) }
   }
 
-  @Test func `with a VALUE it is still the question whether that is a UUID`() throws {
+  @Test func `check VALUE still tests whether VALUE is a UUID`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try identityctl(daemon, "check", "557E5958D3904CBFB9282A2B19A1399A").output.hasPrefix("valid "))
     #expect(try identityctl(daemon, "check", "x").status == 1)
@@ -36,7 +36,7 @@ import Testing
     #expect(help.contains("check VALUE ") && help.contains("check  "), "\(help)")
   }
 
-  @Test func `who is no admin is told what is not for him, and fails for none of it`() throws {
+  @Test func `checks that need an admin are skipped, not failed, for other users`() throws {
     let daemon = try DaemonUnderTest().start()
     let found = try daemon.diagnosis(asUser: other)
     #expect(found.ok)
@@ -44,19 +44,20 @@ import Testing
     for name in ["space", "permissions", "machine-id"] {
       #expect(try found[name].result == "skipped")
       let cause = try #require(try found[name].cause)
-      #expect(cause.hasSuffix("the daemon tells admins and members of MonitorGroup= alone; ask as root"), "\(cause)")
+      #expect(
+        cause.hasSuffix("is shown only to admins and members of MonitorGroup=; run the check as root"), "\(cause)")
     }
     for name in ["key", "store", "versions"] { #expect(try found[name].result == "ok") }
   }
 
-  @Test func `who is no admin is told that a manifest is at fault, and root is told which`() throws {
+  @Test func `check tells a non-admin only that a manifest is faulty, and tells root which one`() throws {
     let daemon = try DaemonUnderTest()
     try manifest("org.example.a", "[App]\nVendor=org.example\nUser=daemon\nVersionOrder=round\n", daemon)
     try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
     let found = try daemon.diagnosis(asUser: other)
     let manifests = try found["manifests"]
     #expect(!found.ok && manifests.result == "failed")
-    #expect(manifests.cause?.hasPrefix("1 fault is in the manifests: which, the daemon tells admins") == true)
+    #expect(manifests.cause?.hasPrefix("1 fault is in the manifests; the text is shown only to admins") == true)
     #expect(!"\(found)".contains("org.example.a"))
     #expect(manifests.facts["faults"] == "1")
     let command = try #require(manifests.mend)
@@ -67,7 +68,7 @@ import Testing
     #expect(asked.status == 8 && asked.output.contains("org.example.a.app:4"), "\(asked)")
   }
 
-  @Test func `the daemon's own user is told where the state is`() throws {
+  @Test func `check run as the daemon's own user can examine the state directory`() throws {
     let daemon = try DaemonUnderTest()
     try FileManager.default.setAttributes([.ownerAccountID: other], ofItemAtPath: daemon.folder.path)
     try daemon.start(through: ["setpriv", "--reuid=\(other)", "--regid=\(other)", "--clear-groups"])
@@ -92,8 +93,7 @@ import Testing
     return process
   }
 
-  @Test func `a daemon that does not run is started by what is said, whether its socket is gone or left behind`() throws
-  {
+  @Test func `check's repair command starts a stopped daemon, with its socket gone or left behind`() throws {
     let daemon = try DaemonUnderTest().start()
     for (signal, cause) in [(SIGTERM, "is not there"), (SIGKILL, "was left behind")] {
       daemon.end(with: signal)
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func `the system's socket is started by systemd`() throws {
+  @Test func `for the system's socket, check suggests systemctl start identityd.socket`() throws {
     // Hides /run, so that neither a socket nor systemd is found.
     let hidden = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /run && exec \"$@\"", "-"]
     let found = try Diagnosis(of: "/run/identityd/identityd.sock", through: hidden, asUser: other)
@@ -123,7 +123,7 @@ import Testing
         == "systemctl start identityd.socket")
   }
 
-  @Test func `who may not use the socket is told which mode keeps him out, of the socket or of a folder`() throws {
+  @Test func `check names the mode of the socket or folder that keeps a user out`() throws {
     let daemon = try DaemonUnderTest().start()
     for (mode, path, cause) in [
       (0o000, daemon.socket, "uid \(other) may not use \(daemon.socket), which has mode 0000 and belongs to uid 0"),
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test func `a daemon that is busy is told from one that is not there`() throws {
+  @Test func `check distinguishes a busy daemon from an absent one`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnectionsPerUser=1\n")
     let holder = try OtherUser(other, of: daemon)
     #expect(try holder.ask("ping") == "OK\n")
@@ -153,7 +153,7 @@ import Testing
     #expect(try daemon.diagnosis(asUser: other)["socket"].result == "ok")
   }
 
-  @Test func `a daemon that says nothing is not waited for without end`() throws {
+  @Test func `check gives up on a silent daemon after 10 seconds`() throws {
     let daemon = try DaemonUnderTest().start()
     kill(daemon.process.processIdentifier, SIGSTOP)
     let found = try Diagnosis(of: daemon.socket, comparesText: false)
@@ -165,10 +165,10 @@ import Testing
 
   @Test(
     arguments: [
-      ("* a=b", "rows"), ("EVENT 1 device created", "65536 events in the place of an answer"),
+      ("* a=b", "rows"), ("EVENT 1 device created", "65536 events instead of an answer"),
       ("a line without an end", "a line without an end"),
     ])
-  func `who sends without end keeps nobody`(line: String, said: String) throws {
+  func `check stops reading from a daemon that sends without end`(line: String, said: String) throws {
     let daemon = try DaemonUnderTest()
     let flood = daemon.folder.appending(path: "flood")
     let end = line.hasPrefix("a") ? " | tr -d '\\n'" : ""
@@ -190,20 +190,20 @@ import Testing
     #expect(try found["store"].result == "skipped")
   }
 
-  @Test func `what is not the protocol is shown escaped`() throws {
+  @Test func `check escapes control characters of an answer that is not the protocol`() throws {
     let played = try PlayedDaemon { _ in .lastLines("\u{1b}[2J\u{7} nonsense\n") }
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     for options in [[], ["--json"]] {
       let result = try run([program, "--socket=\(played.socket)", "check"] + options)
       #expect(result.status == 8)
-      #expect(result.output.contains("not the protocol"))
+      #expect(result.output.contains("violates the protocol"))
       #expect(!result.output.unicodeScalars.contains { $0.value < 0x20 && $0 != "\n" }, "\(result.output)")
     }
   }
 
   // MARK: peer and versions
 
-  @Test func `a client in a user namespace of its own is told so`() throws {
+  @Test func `check warns a client that runs in another user namespace`() throws {
     let daemon = try DaemonUnderTest().start()
     let peer = try Diagnosis(of: daemon.socket, through: ["unshare", "--user"])["peer"]
     #expect(peer.result == "warning")
@@ -212,7 +212,7 @@ import Testing
     #expect(try daemon.diagnosis()["peer"].result == "ok")
   }
 
-  @Test func `which manifest is the peer's is told`() throws {
+  @Test func `check shows which manifest applies to the peer`() throws {
     let daemon = try DaemonUnderTest()
     try manifest("org.example.root", "[App]\nVendor=org.example\nUser=root\n", daemon)
     try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
@@ -224,8 +224,7 @@ import Testing
     #expect(try found["manifests"].facts["folders"] == apps(daemon))
   }
 
-  @Test func `a daemon of another release, of another protocol, or that answers nobody, is told from this one`() throws
-  {
+  @Test func `check reports another release, another protocol, and a daemon that denies the peer`() throws {
     func played(_ hello: String, _ whoami: String) throws -> PlayedDaemon {
       try PlayedDaemon { request in
         switch request {
@@ -267,7 +266,7 @@ import Testing
     #expect(try daemon.diagnosis()["manifests"].result == "ok")
   }
 
-  @Test func `a manifest with a fault is named with its line, and the editor that is said mends it`() throws {
+  @Test func `check names a faulty manifest and its line, and its editor command repairs it`() throws {
     let daemon = try DaemonUnderTest()
     try manifest("org.example.a", "[App]\nVendor=org.example\nUser=daemon\nVersionOrder=round\n", daemon)
     try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
@@ -280,7 +279,7 @@ import Testing
     try eventuallyInOrder(daemon)
   }
 
-  @Test func `manifests that conflict are named both`() throws {
+  @Test func `check names both of two conflicting manifests`() throws {
     let daemon = try DaemonUnderTest()
     for id in ["org.example.a", "org.example.b"] {
       try manifest(id, "[App]\nVendor=org.example\nUnit=one.service\n", daemon)
@@ -288,7 +287,7 @@ import Testing
     try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
     let manifests = try daemon.diagnosis()["manifests"]
     #expect(manifests.result == "failed")
-    #expect(manifests.cause?.contains("both say Unit=one.service") == true, "\(manifests)")
+    #expect(manifests.cause?.contains("both claim Unit=one.service") == true, "\(manifests)")
     #expect(manifests.mend == "${EDITOR:-vi} \(apps(daemon))/org.example.a.app \(apps(daemon))/org.example.b.app")
     // This editor changes only the first of the two files.
     let editor = daemon.folder.appending(path: "editor")
@@ -299,10 +298,7 @@ import Testing
   }
 
   @Test(.enabled(if: canMakeControlGroups, "services are made of control groups, by root"))
-  func
-    `a service of several users whose manifest names none of them is a warning, and the editor that is said mends it`()
-    throws
-  {
+  func `check warns if a service runs as several users and its manifest names none`() throws {
     let daemon = try DaemonUnderTest()
     let unit = "\(controlGroupName()).service"
     try manifest("org.example.a", "[App]\nVendor=org.example\nUnit=\(unit)\n", daemon)
@@ -313,14 +309,14 @@ import Testing
     let second = try SleepingProcess(in: group, as: 2_001)
     let manifests = try daemon.diagnosis()["manifests"]
     #expect(manifests.result == "warning")
-    #expect(manifests.cause?.contains("and \(unit) runs as several users (1, 2001)") == true, "\(manifests)")
+    #expect(manifests.cause?.contains("but \(unit) runs as several users (1, 2001)") == true, "\(manifests)")
     #expect(manifests.mend == "${EDITOR:-vi} \(apps(daemon))/org.example.a.app")
     try daemon.mend(manifests, editor: "sed -i -e $aUser=daemon")
     #expect(try daemon.diagnosis()["manifests"].result == "ok")
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `a folder or a manifest that others can change fails, and is closed by what is said`() throws {
+  @Test func `check fails on a world-writable folder or manifest, and its chmod repairs it`() throws {
     let daemon = try DaemonUnderTest()
     try manifest("org.example.a", "[App]\nVendor=org.example\nUser=daemon\n", daemon)
     try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")

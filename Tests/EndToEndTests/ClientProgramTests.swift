@@ -6,7 +6,7 @@ import Testing
 @Suite struct ClientProgramTests {
   private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 
-  @Test func `in a pipe it writes bare words`() throws {
+  @Test func `in a pipe the client prints bare words`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     #expect(try identityctl(daemon, "get", "device").output == device + "\n")
@@ -20,13 +20,13 @@ import Testing
     ("plain", "557e5958d3904cbfb9282a2b19a1399a"), ("hyphen", "557e5958-d390-4cbf-b928-2a2b19a1399a"),
     ("urn", "urn:uuid:557e5958-d390-4cbf-b928-2a2b19a1399a"), ("upper", "557E5958-D390-4CBF-B928-2A2B19A1399A"),
   ])
-  func `UUIDs are written in the form asked for`(form: String, expected: String) throws {
+  func `--format sets the form in which UUIDs are printed`(form: String, expected: String) throws {
     let daemon = try DaemonUnderTest().start()
     let answer = try identityctl(daemon, "--format", form, "check", "557E5958D3904CBFB9282A2B19A1399A")
     #expect(answer.output == "valid \(expected)\n")
   }
 
-  @Test func `JSON is one document that any parser reads`() throws {
+  @Test func `--json prints one valid JSON document`() throws {
     let daemon = try DaemonUnderTest().start()
     for words in [["get", "device"], ["status"], ["get", "uuid", "count=2"], ["help"], ["frob"]] {
       let text = try run([program, "--json"] + words, environment: ["IDENTITYD_SOCKET": daemon.socket]).output
@@ -45,7 +45,7 @@ import Testing
       (["get", "installation", "app=user:12345"], 16),
       (["ping", "a\u{1}b"], 13),
     ] as [([String], Int32)])
-  func `the exit status tells what became of it`(words: [String], status: Int32) throws {
+  func `the exit status reflects the result`(words: [String], status: Int32) throws {
     // Only admins may name another app.
     let expected = status == 16 && !isRoot ? ErrorCode.denied.exitStatus : status
     let daemon = try DaemonUnderTest().start()
@@ -54,7 +54,7 @@ import Testing
     #expect(result.errors.isEmpty == (expected < 2))
   }
 
-  @Test func `quiet writes nothing, and the status tells`() throws {
+  @Test func `--quiet prints nothing and only sets the exit status`() throws {
     let daemon = try DaemonUnderTest().start()
     let good = try identityctl(daemon, "--quiet", "check", "557e5958d3904cbfb9282a2b19a1399a")
     #expect((good.status, good.output) == (0, ""))
@@ -62,7 +62,7 @@ import Testing
     #expect((bad.status, bad.output) == (1, ""))
   }
 
-  @Test func `without a daemon it says which socket it tried and what to start`() throws {
+  @Test func `without a daemon the error names the socket tried and the unit to start`() throws {
     let result = try run([program, "get", "device"], environment: ["IDENTITYD_SOCKET": "/nonexistent/socket"])
     #expect(result.status == 3)
     #expect(result.errors.contains("/nonexistent/socket"))
@@ -84,14 +84,14 @@ import Testing
     #expect(try run([program, "--help", "wait", "device"]).status == 2)
   }
 
-  @Test func `output that nobody takes is a failure`() throws {
+  @Test func `a write error on standard output is a failure`() throws {
     let daemon = try DaemonUnderTest().start()
     let result = try run(
       ["sh", "-c", "\(program) get device > /dev/full"], environment: ["IDENTITYD_SOCKET": daemon.socket])
     #expect(result.status == 5)
   }
 
-  @Test func `on a terminal it writes names before the values`() throws {
+  @Test func `on a terminal the client prints names in front of values`() throws {
     let daemon = try DaemonUnderTest().start()
     let result = try run(
       ["script", "--quiet", "--return", "--command", "\(program) status", "/dev/null"],

@@ -26,10 +26,7 @@ import Testing
 
     """
 
-  @Test
-  func `row 41d: whatever the clock says, identifiers stay, time-ordered ones ascend and events keep their order`()
-    throws
-  {
+  @Test func `row 41d: clock jumps change no identifier, and UUIDv7s and events stay in order`() throws {
     let daemon = try DaemonUnderTest()
     let library = daemon.folder.appending(path: "clock.so").path
     let file = daemon.folder.appending(path: "clock")

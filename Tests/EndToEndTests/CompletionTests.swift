@@ -16,7 +16,7 @@ import Testing
   // MARK: Without a daemon
 
   @Test(arguments: Kind.allCases)
-  func `verbs, levels, attributes, their values and options are completed`(kind: Kind) throws {
+  func `verbs, levels, attributes, values and options are completed`(kind: Kind) throws {
     let shell = try InteractiveShell(kind, socket: Self.nowhere)
     for (typed, completed) in [
       ("whoa", "whoami"), ("get dev", "get device"), ("GET inst", "GET installation"),
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases)
-  func `files are completed where a command or an option takes one`(kind: Kind) throws {
+  func `file names are completed where a command or an option takes a file`(kind: Kind) throws {
     let shell = try InteractiveShell(kind, socket: Self.nowhere)
     try Data().write(to: shell.folder.appending(path: "my backup"))
     #expect(try shell.complete("restore ./my") == ["restore", "./my backup"])
@@ -63,7 +63,7 @@ import Testing
   ]
 
   @Test(arguments: Kind.allCases)
-  func `names of items arrive as they are, and nothing in them is carried out`(kind: Kind) throws {
+  func `item names are completed verbatim and never executed by the shell`(kind: Kind) throws {
     let daemon = try DaemonUnderTest().start()
     for name in Self.names { try put(daemon, service: name, account: "of \(name)") }
     // A name with a line feed cannot be offered. Only this name begins with `w`, so the completion of `w` proves that.
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases)
-  func `apps and groups are completed, and a socket that was named is asked`(kind: Kind) throws {
+  func `apps and groups are completed by the daemon that --socket names`(kind: Kind) throws {
     let daemon = try DaemonUnderTest().start()
     try put(daemon, service: "mail", account: "alice")
     let app = "user:\(geteuid())"
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases)
-  func `without a daemon, or with one that does not answer, the line stays as it is`(kind: Kind) throws {
+  func `without a responding daemon, completion leaves the line unchanged`(kind: Kind) throws {
     let silent = try PlayedDaemon { _ in .lines("") }
     // Each completion waits one second for a daemon that does not answer, so a single line must do.
     for (socket, lines) in [

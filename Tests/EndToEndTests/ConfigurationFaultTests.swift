@@ -31,8 +31,7 @@ import Testing
     "[Limits]\nItemsPerApp=100\n" + badLine(&generator) + "\n[Log]\nLevel=debug\n"
   }
 
-  @Test func `row 44: none of two hundred bad configurations changes anything, and each is told with its place`() throws
-  {
+  @Test func `row 44: none of 200 bad configurations changes anything, and each error names its place`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nItemsPerApp=1\n")
     let client = try daemon.client()
     #expect(try client.ask("item put service=s account=a data=eA==") == ["OK created"])
@@ -42,7 +41,7 @@ import Testing
       try daemon.configure(text)
       kill(daemon.process.processIdentifier, SIGHUP)
       do {
-        try daemon.waitForLog("Configuration refused, nothing was changed: ", times: round)
+        try daemon.waitForLog("Configuration refused, the previous one stays in force: ", times: round)
       } catch {
         Issue.record("it was taken: \(text)")
         return
@@ -55,7 +54,7 @@ import Testing
     #expect(told.count == 200 && told.allSatisfy { $0.contains("identityd.conf:") || $0.contains("AdminGroup=") })
   }
 
-  @Test func `row 45: no bad configuration is started with, and nothing is begun`() throws {
+  @Test func `row 45: a bad configuration prevents the start before any file is created`() throws {
     let daemon = try DaemonUnderTest()
     var generator = SeededGenerator(45)
     for _ in 0..<30 {
@@ -70,7 +69,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
-  func `row 40c: a peer sees the one policy or the other, and nothing between them`() throws {
+  func `row 40c: a peer sees either the old or the new policy, never a mixture`() throws {
     let daemon = try DaemonUnderTest()
     let apps = daemon.folder.appending(path: "apps")
     try FileManager.default.createDirectory(at: apps, withIntermediateDirectories: true)
@@ -111,7 +110,7 @@ import Testing
     #expect(seen == [["vendor=a.example", "groups=a,b,c"], ["vendor=d.example", "groups=d,e,f"]], "\(seen)")
   }
 
-  @Test func `row 53: a storm of signals loses nothing and ends nothing`() throws {
+  @Test func `row 53: a storm of signals loses no change and does not end the daemon`() throws {
     let daemon = try DaemonUnderTest().start()
     let process = daemon.process.processIdentifier
     let client = try daemon.client()

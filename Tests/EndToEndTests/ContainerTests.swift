@@ -14,7 +14,7 @@ private func beginning(_ answer: String) -> String { answer.split(separator: " "
 /// separate from the data of the host and of other containers.
 @Suite(.enabled(if: canMakeControlGroups, "control groups can be made by root alone, where libsystemd looks for them"))
 struct ContainerTests {
-  @Test func `row 36e: a container's user is not the host's, and reads nothing of it`() throws {
+  @Test func `row 36e: a container's user is not the host's user and cannot read that user's data`() throws {
     let daemon = try DaemonUnderTest().start()
     let host = try OtherUser(2_001, of: daemon)
     #expect(try host.ask("item put service=s account=a data=aG9zdA==") == "OK created\n")
@@ -33,7 +33,7 @@ struct ContainerTests {
     try host.end()
   }
 
-  @Test func `row 36e: root in a container is no admin, and is another app than the host's root`() throws {
+  @Test func `row 36e: root in a container is no admin, and is not the app of the host's root`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("item put service=s account=a data=cm9vdA==") == "OK created")
     let group = try ControlGroup("libpod-\(containerID()).scope/container")
@@ -50,7 +50,7 @@ struct ContainerTests {
       ])
   }
 
-  @Test func `two containers with the same users share nothing, and one keeps its own`() throws {
+  @Test func `containers with the same users share no data, and each keeps its own`() throws {
     let daemon = try DaemonUnderTest().start()
     let groups = try (0..<2).map { _ in try ControlGroup("cri-containerd-\(containerID()).scope") }
     for user in [0, 100_033] {
@@ -64,7 +64,7 @@ struct ContainerTests {
     #expect(identifiers[0].hasPrefix("OK ") && identifiers[0] != identifiers[1])
   }
 
-  @Test func `a container ends with app forget, by itself or by an admin`() throws {
+  @Test func `app forget removes a container's data, called by the container or by an admin`() throws {
     let daemon = try DaemonUnderTest().start()
     let id = containerID()
     let group = try ControlGroup("crio-\(id).scope")
@@ -85,14 +85,14 @@ struct ContainerTests {
       ("kubepods.slice/kubepods-pod1.slice/cri-containerd-\(String(repeating: "ab", count: 32)).scope", "abab"),
       ("docker/\(String(repeating: "cd", count: 32))", "cdcd"),
     ])
-  func `a container is known by the names that runtimes give to control groups`(path: String, name: String) throws {
+  func `container names are derived from the cgroup names that runtimes give`(path: String, name: String) throws {
     let daemon = try DaemonUnderTest().start()
     let group = try ControlGroup(path)
     let heard = try daemon.ask(["whoami"], in: group, Namespaces.own, as: 0)
     #expect(heard[0].hasPrefix("OK container:\(name)") && heard[0].hasSuffix("admin=no"), "\(heard)")
   }
 
-  @Test func `a manifest admits a container by its name, and a service of that name is none`() throws {
+  @Test func `Container= in a manifest admits a container by name, but not a service of that name`() throws {
     let daemon = try DaemonUnderTest()
     let apps = daemon.folder.appending(path: "apps.d")
     try FileManager.default.createDirectory(at: apps, withIntermediateDirectories: true)
@@ -107,7 +107,7 @@ struct ContainerTests {
     #expect(try daemon.ask(["whoami"], in: service, Namespaces.own, as: 0)[0].hasPrefix("OK unit:web.service uid=0 "))
   }
 
-  @Test func `a service's container is that service, and never an admin`() throws {
+  @Test func `a container within a service belongs to that service and is never an admin`() throws {
     let daemon = try DaemonUnderTest().start()
     let group = try ControlGroup("box.service/libpod-payload-\(containerID())")
     let heard = try daemon.ask(["whoami", "renew device"], in: group, as: 0)
@@ -117,7 +117,7 @@ struct ContainerTests {
   }
 
   @Test(arguments: [Namespaces.process, Namespaces.user])
-  func `a sandbox of a user's is that user's, and root in one no admin`(namespaces: [String]) throws {
+  func `a user's sandbox belongs to that user, and root in a sandbox is no admin`(namespaces: [String]) throws {
     let daemon = try DaemonUnderTest().start()
     let heard = try daemon.ask(["whoami"], in: nil, namespaces, as: 2_001)
     #expect(heard[0].hasPrefix("OK user:2001 uid=2001 ") && heard[0].hasSuffix("admin=no"))
@@ -128,7 +128,7 @@ struct ContainerTests {
     #expect(root[1].hasPrefix("ERR denied"))
   }
 
-  @Test func `a member of the admin group is none in a container`() throws {
+  @Test func `a member of the admin group is no admin inside a container`() throws {
     let daemon = try DaemonUnderTest()
     try daemon.start(configuration: "[Access]\nAdminGroup=games\n")
     let games = try #require(unsafe getgrnam("games")?.pointee.gr_gid)

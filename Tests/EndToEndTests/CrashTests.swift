@@ -5,7 +5,7 @@ import Testing
 /// Abrupt ends of the daemon, as after a bug or a failed allocation: no clean-up runs.
 @Suite struct CrashTests {
   @Test(arguments: [SIGABRT, SIGSEGV, SIGILL, SIGKILL])
-  func `row 11: what was acknowledged before an abort is there, and nothing by half`(signal: Int32) throws {
+  func `row 11: acknowledged changes survive an abort, and no change is half done`(signal: Int32) throws {
     let daemon = try DaemonUnderTest()
     // Turns backtraces off, as the shipped unit does, because a crash report would reveal the contents of memory.
     let quiet = ["env", "SWIFT_BACKTRACE=enable=no"]

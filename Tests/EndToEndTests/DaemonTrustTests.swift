@@ -21,7 +21,7 @@ import Testing
     ["ping"], ["status", "--json"], ["item", "put", "service=s", "account=a", "data=c2VjcmV0"], ["monitor"],
     ["wait", "device"], ["stats", "--openmetrics"], ["backup", "-", "--passphrase-fd=3"], ["item", "read", "--raw"],
   ])
-  func `nothing is sent to another user's process, whichever way its path was named`(words: [String]) throws {
+  func `nothing is sent to another user's process, however its path was named`(words: [String]) throws {
     let folder = try openFolder()
     let listener = try OtherListener(at: folder["socket"], user: other)
     // The socket file belongs to root. Only the listening process belongs to another user.
@@ -33,12 +33,14 @@ import Testing
         result.errors.hasPrefix(
           "identityctl: nothing was sent to \(folder["socket"]): the process that listens there runs as uid \(other), "),
         "\(result.errors)")
-      #expect(result.errors.contains("ask as that user, or name another socket with --socket"), "\(result.errors)")
+      #expect(
+        result.errors.contains("run the command as that user, or name another socket with --socket"), "\(result.errors)"
+      )
       #expect(try listener.received() == "")
     }
   }
 
-  @Test func `its own user asks it as before, and no other user does`() throws {
+  @Test func `a daemon that runs as another user is trusted by that user alone`() throws {
     let folder = try openFolder()
     let listener = try OtherListener(at: folder["socket"], user: other)
     #expect(try identityctl(at: folder["socket"], ["ping"], asUser: other).status == 0)
@@ -47,7 +49,7 @@ import Testing
     #expect(try listener.received() == "")
   }
 
-  @Test func `the daemon's own user may listen as root may`() throws {
+  @Test func `a daemon that runs as the user identityd is trusted like one that runs as root`() throws {
     let folder = try openFolder()
     let listener = try OtherListener(at: folder["socket"], user: other)
     let accounts = try String(contentsOfFile: "/etc/passwd", encoding: .utf8).split(separator: "\n")
@@ -61,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `a follower ends where another user has taken the place of a daemon that is gone`() throws {
+  @Test func `monitor exits if another user has taken the socket of a daemon that is gone`() throws {
     let daemon = try DaemonUnderTest().start()
     try FileManager.default.setAttributes([.posixPermissions: 0o1777], ofItemAtPath: daemon.folder.path)
     let errors = daemon.folder.appending(path: "errors")
@@ -88,15 +90,15 @@ import Testing
   @Test(
     arguments: [
       ("chown 4711 SOCKET", "SOCKET belongs to uid 4711"),
-      ("chown 4711 FOLDER", "the folder FOLDER belongs to uid 4711"),
-      ("chmod 0777 FOLDER", "the folder FOLDER is open to all without the sticky bit"),
+      ("chown 4711 FOLDER", "the directory FOLDER belongs to uid 4711"),
+      ("chmod 0777 FOLDER", "the directory FOLDER is world-writable without the sticky bit"),
       ("chmod 1777 FOLDER", nil), ("chmod 0770 FOLDER", nil),
       ("chown 4711 SOCKET; mkdir FOLDER/sub; ln -s SOCKET LINK", "SOCKET belongs to uid 4711"),
       ("mkdir FOLDER/sub; ln -s SOCKET LINK", nil),
       ("mkdir FOLDER/sub; ln -s SOCKET LINK; chown -h 4711 LINK", "LINK belongs to uid 4711"),
-      ("mkdir FOLDER/sub; ln -s SOCKET LINK; chmod 0777 FOLDER/sub", "the folder FOLDER/sub is open to all"),
+      ("mkdir FOLDER/sub; ln -s SOCKET LINK; chmod 0777 FOLDER/sub", "the directory FOLDER/sub is world-writable"),
     ] as [(String, String?)])
-  func `of root's listener the socket and its folder have to be in safe hands too`(making: String, cause: String?)
+  func `root's listener is trusted only if the socket, links and folders are safe too`(making: String, cause: String?)
     throws
   {
     let daemon = try PlayedDaemon { _ in .lines("OK\n") }
@@ -113,23 +115,23 @@ import Testing
     #expect(daemon.requests == (cause == nil ? ["ping"] : []))
   }
 
-  @Test func `a relative path is looked at from here`() throws {
+  @Test func `a relative socket path is checked against the working directory`() throws {
     let daemon = try PlayedDaemon { _ in .lines("OK\n") }
     let here = ["sh", "-c", "cd \"$0\" && exec \"$@\"", daemon.folder.path, program, "--socket=socket", "ping"]
     #expect(try run(here).status == 0)
     #expect(try run(["chmod", "0777", daemon.folder.path]).status == 0)
     let refused = try run(here)
-    #expect(refused.status == 3 && refused.errors.contains("the folder . is open to all"), "\(refused)")
+    #expect(refused.status == 3 && refused.errors.contains("the directory . is world-writable"), "\(refused)")
     #expect(daemon.requests == ["ping"])
   }
 
-  @Test func `what check says closes the folder`() throws {
+  @Test func `check's repair command closes a world-writable socket folder`() throws {
     let daemon = try DaemonUnderTest().start()
     try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: daemon.folder.path)
     let found = try daemon.diagnosis()
     let socket = try found["socket"]
     #expect(!found.ok && socket.result == "failed")
-    #expect(socket.cause?.hasPrefix("nothing was sent to \(daemon.socket): everybody can replace the socket") == true)
+    #expect(socket.cause?.hasPrefix("nothing was sent to \(daemon.socket): every user can replace the socket") == true)
     #expect(socket.mend == "chmod +t \(daemon.folder.path)")
     #expect(try found["peer"].cause == "the daemon was not reached, see socket")
     try daemon.mend(socket)
@@ -138,7 +140,7 @@ import Testing
 
   // MARK: Search for the socket
 
-  @Test func `root looks for no daemon in XDG_RUNTIME_DIR, and others do`() throws {
+  @Test func `root ignores XDG_RUNTIME_DIR in the search for a daemon, and other users do not`() throws {
     let daemon = try PlayedDaemon { _ in .lines("OK\n") }
     let link = "mkdir \"$0/identityd\" && ln -s ../socket \"$0/identityd/identityd.sock\""
     #expect(try run(["sh", "-c", link, daemon.folder.path]).status == 0)
@@ -156,7 +158,7 @@ import Testing
   // MARK: Unmapped user IDs
 
   @Test(arguments: ["", "mount -t proc -o subset=pid proc /proc && "])
-  func `in a user namespace without root the system's daemon is asked all the same`(proc: String) throws {
+  func `in a user namespace without root, the system's daemon is still trusted`(proc: String) throws {
     let daemon = try DaemonUnderTest().start()
     let inside =
       ["unshare", "--mount", "--pid", "--fork", "sh", "-c", "\(proc)exec \"$@\"", "-"] + setpriv
@@ -165,7 +167,7 @@ import Testing
     #expect(result.status == 0 && result.output.hasPrefix("identityd "), "\(result)")
   }
 
-  @Test func `where every user has a number, nobody's number is a user like any other`() throws {
+  @Test func `uid 65534 is not trusted if the user namespace maps every user`() throws {
     let folder = try openFolder()
     let listener = try OtherListener(at: folder["socket"], user: 65_534)
     let result = try identityctl(at: folder["socket"], ["ping"])

@@ -47,16 +47,16 @@ import Testing
       "an identifier", "UPDATE identifier SET value = upper(value) WHERE level = 'installation'",
       refused: ofIdentifiers.subtracting(["get device", "get vendor"]), unproven: "identifiers"),
     Damage(
-      "an identifier that is gone", "DELETE FROM identifier WHERE level = 'vendor'",
+      "a deleted identifier", "DELETE FROM identifier WHERE level = 'vendor'",
       refused: ofIdentifiers.union(["devices"]), unproven: "identifiers"),
     Damage(
-      "a device that is gone", "DELETE FROM device WHERE n = 2",
+      "a deleted device", "DELETE FROM device WHERE n = 2",
       refused: ["devices", "subscribe devices snapshot=yes"],
       unproven: "devices"),
     Damage(
       "an item", "UPDATE item SET owner = 'x' WHERE account = 'a1'",
       refused: ofItems.subtracting(["item read service=s account=a2"]), unproven: "items"),
-    Damage("an item that is gone", "DELETE FROM item WHERE account = 'a1'", refused: ofItems, unproven: "items"),
+    Damage("a deleted item", "DELETE FROM item WHERE account = 'a1'", refused: ofItems, unproven: "items"),
     Damage(
       "a version", "UPDATE installed_release SET version = '9' WHERE app NOT NULL",
       refused: ["version state", "version history", "subscribe version snapshot=yes"], unproven: "versions"),
@@ -65,17 +65,17 @@ import Testing
       refused: ofTokens.subtracting(["token get apns"]),
       unproven: "push tokens"),
     Damage(
-      "a token that is gone", "DELETE FROM token WHERE provider = 'fcm'", refused: ofTokens, unproven: "push tokens"),
+      "a deleted token", "DELETE FROM token WHERE provider = 'fcm'", refused: ofTokens, unproven: "push tokens"),
     Damage(
       "an app", "UPDATE app SET installed = '2020-01-01T00:00:00.000Z'",
       refused: ofIdentifiers.union(ofItems).union(["app list", "whoami"]), unproven: "apps"),
-    Damage("an event that is gone", "DELETE FROM event WHERE sequence = 2", refused: ofEvents, unproven: "events"),
+    Damage("a deleted event", "DELETE FROM event WHERE sequence = 2", refused: ofEvents, unproven: "events"),
     Damage(
-      "the store's own row", "DELETE FROM store", refused: Set(questions),
+      "the deleted row of the store", "DELETE FROM store", refused: Set(questions),
       unproven: "settings, apps, uses of apps, identifiers, devices, items, versions, push tokens, events"),
   ]
 
-  @Test(arguments: damages) func `what is proven is answered as before, and all else refused with the reason`(
+  @Test(arguments: damages) func `a damaged store answers verified data and refuses the rest with the reason`(
     damage: Damage
   ) throws {
     let daemon = try DaemonUnderTest().start()

@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The README's commands to run the daemon in a debugger.
+/// The documented commands to run the daemon in a debugger.
 @Suite struct DebuggerTests {
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gdb"), "there is no gdb"))
-  func `the debugger of the README stops the daemon where it is told to`() throws {
-    let commands = try Readme().commands(of: "debugger")
+  func `the documented debugger commands stop the daemon at a breakpoint`() throws {
+    let commands = try Document(.development).commands(of: "debugger")
     try #require(commands.count == 2)
     #expect(commands[0] == "swift build --product identityd")
     let folder = try TemporaryFolder()

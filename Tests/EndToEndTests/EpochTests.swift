@@ -11,7 +11,7 @@ import Testing
     return String(word)
   }
 
-  @Test func `it stays over restarts and kills, and a subscriber that gives it goes on`() throws {
+  @Test func `the epoch survives restarts and kills, and a subscriber that names it continues`() throws {
     let daemon = try DaemonUnderTest().start()
     let epoch = try epoch(daemon)
     try #require(try daemon.ask("account set a") == "OK")
@@ -25,16 +25,16 @@ import Testing
     }
   }
 
-  @Test func `a number of another epoch is gone, reached or not`() throws {
+  @Test func `a sequence number of another epoch is gone, whether it was reached or not`() throws {
     let daemon = try DaemonUnderTest().start()
     let epoch = try epoch(daemon)
     for number in [0, 1, 1_000_000] {
       let reply = try daemon.ask("subscribe since=\(number) epoch=elsewhere")
-      #expect(reply.hasPrefix("ERR gone the events are of epoch \(epoch) "), "\(reply)")
+      #expect(reply.hasPrefix("ERR gone the sequence numbers began anew with epoch \(epoch); "), "\(reply)")
     }
   }
 
-  @Test func `a first start, a restore and an accepted older copy begin another`() throws {
+  @Test func `a first start, a restore and an accepted older copy begin a new epoch`() throws {
     let daemon = try DaemonUnderTest().start()
     var epochs = [try epoch(daemon)]
     try #require(try daemon.ask("account set a") == "OK")

@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func `a subscriber is told of what happens, in order, and in the words of the protocol`() throws {
+  @Test func `a subscriber gets events in order, in the format of the protocol`() throws {
     let daemon = try DaemonUnderTest().start()
     let subscriber = try daemon.client()
     // The first event is the version of the system.
@@ -51,7 +51,7 @@ import Testing
     #expect(try daemon.client().ask("status").contains("* last-event=5"))
   }
 
-  @Test func `events come between replies and never within one`() throws {
+  @Test func `events are sent between replies, never within one`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     #expect(try client.subscribe() == ["OK 1"])
@@ -75,7 +75,7 @@ import Testing
     #expect(events == 4)
   }
 
-  @Test func `topics are chosen, added and left`() throws {
+  @Test func `a subscriber can choose, add and drop topics`() throws {
     let daemon = try DaemonUnderTest().start()
     let subscriber = try daemon.client()
     #expect(try subscriber.subscribe("installation") == ["OK 1"])
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "making events at will needs root"))
-  func `what happened is replayed from any number on, over a stop and over a kill`() throws {
+  func `events are replayed from any sequence number, even after a stop or a kill`() throws {
     let daemon = try DaemonUnderTest().start()
     try makeEvents(daemon, 0..<50)
     for signal in [SIGTERM, SIGKILL] {
@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "making events at will needs root"))
-  func `going back for one topic brings no other event twice`() throws {
+  func `a replay of one topic repeats no event of other topics`() throws {
     let daemon = try DaemonUnderTest().start()
     let subscriber = try daemon.client()
     #expect(try subscriber.subscribe("devices") == ["OK 1"])
@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "making events at will needs root"))
-  func `a snapshot is the state at the number it ends with`() throws {
+  func `a snapshot is the state at the sequence number that it ends with`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     #expect(try daemon.ask("account set \"alice and bob\"") == "OK")
@@ -143,7 +143,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "making events at will needs root"))
-  func `at least ten thousand events are kept, and what is gone is said to be`() throws {
+  func `at least 10,000 events are kept, and a replay of older ones is refused`() throws {
     let daemon = try DaemonUnderTest().start()
     try makeEvents(daemon, 0..<5_600)
     let subscriber = try daemon.client()
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "making events at will needs root"))
-  func `row 28: a subscriber that does not read is told what it missed, and can have it`() throws {
+  func `row 28: a slow subscriber is told which events it missed and can fetch them`() throws {
     let daemon = try DaemonUnderTest().start()
     let slow = try daemon.client()
     #expect(try slow.subscribe() == ["OK 1"])
@@ -188,7 +188,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as two users needs root"))
-  func `row 40d: a peer is told of what it may read, and of nothing else`() throws {
+  func `row 40d: a peer gets the events that it may read, and no others`() throws {
     let daemon = try DaemonUnderTest().start()
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let other = try OtherUser(65_534, of: daemon)
@@ -222,7 +222,7 @@ import Testing
     }
   }
 
-  @Test func `a subscriber that quits with events before it is closed, and costs nobody anything`() throws {
+  @Test func `a subscriber that quits with events pending is closed without effect on others`() throws {
     let daemon = try DaemonUnderTest().start()
     for level in ["installation", "vendor", "device"] { #expect(try daemon.ask("get \(level)").hasPrefix("OK ")) }
     let leaving = try daemon.client()

@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: names)
-  func `it tells what OK says, and every row before it`(name: String) throws {
+  func `the example client prints the OK value and all rows before it`(name: String) throws {
     let daemon = try DaemonUnderTest().start()
     let device = try client(name, daemon, "get", "device")
     #expect(device.status == 0 && device.errors == "")
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(arguments: names)
-  func `a refusal has a status of its own, and so has a daemon that is not there`(name: String) throws {
+  func `refusals and a missing daemon have different exit statuses`(name: String) throws {
     let daemon = try DaemonUnderTest().start()
     for (words, code) in [(["get", "frob"], "bad-argument"), (["frob"], "unknown-verb")] {
       let refused = try run(command(name, daemon) + words, environment: ["IDENTITYD_SOCKET": daemon.socket])
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: names)
-  func `every word arrives as it was given`(name: String) throws {
+  func `the example client passes every argument unchanged`(name: String) throws {
     let daemon = try DaemonUnderTest().start()
     for word in ["two words", "a\"b\\c", "$(touch x)", "é ü 😀", "*", "", "=", "_x=1", "a=b", "%s%n", "-N", "'"] {
       let service = word.isEmpty ? "none" : word
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(arguments: names)
-  func `it follows events over a restart, and leaves none out and tells none twice`(name: String) throws {
+  func `the example client follows events across restarts without loss or repetition`(name: String) throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
     let file = daemon.folder.appending(path: "events")
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test(arguments: names)
-  func `a number that was never reached is refused, and not waited for`(name: String) throws {
+  func `following from a sequence number that was never reached is refused at once`(name: String) throws {
     let daemon = try DaemonUnderTest().start()
     let refused = try client(name, daemon, "follow", "1000000")
     #expect(refused.status == 1 && refused.output == "", "\(refused)")
@@ -132,7 +132,7 @@ import Testing
   }
 
   @Test(arguments: names)
-  func `an answer that breaks off is none`(name: String) throws {
+  func `an answer that breaks off is an error`(name: String) throws {
     let daemon = try PlayedDaemon { _ in .lastLines("* first\n* sec") }
     let folder = try DaemonUnderTest()
     let broken = try run(

@@ -5,7 +5,7 @@ import Testing
 private let isBuildServer = ProcessInfo.processInfo.environment["CI"] == "true"
 
 @Test(.enabled(if: isBuildServer, "only a build server has to be able to run everything"))
-func `a build server has a disk that can fail`() {
+func `a build server can create a disk that fails on demand`() {
   #expect(FailingDisk.missing == nil)
   #expect(FailingDisk.FileSystem.available.contains(.ext4))
 }
@@ -59,7 +59,7 @@ struct FailingDiskTests {
   /// cache still holds data that the disk lacks.
   private enum Between: CaseIterable { case nothing, kill, stop, twoStarts, remount, reboot, cutAtStart }
 
-  @Test func `row 3: what is acknowledged after writes failed for a while survives a power cut`() throws {
+  @Test func `row 3: changes acknowledged after failed writes survive a power cut`() throws {
     var generator = SeededGenerator(3)
     var (later, lost) = (0, 0)
     let rounds = Trial.rounds(10, long: 500)
@@ -126,7 +126,7 @@ struct FailingDiskTests {
   }
 
   /// Control test of the disk itself: without a file system, all data is on the disk after a successful sync.
-  @Test func `what is synced to the disk is on it, also between writes that fail`() throws {
+  @Test func `synced data is on the test disk, even between failed writes`() throws {
     var generator = SeededGenerator(4)
     let folder = try TemporaryFolder()
     let place = URL(filePath: folder.path)
@@ -156,7 +156,7 @@ struct FailingDiskTests {
     #expect(synced > 0 && refused > 0)
   }
 
-  @Test func `row 3: plain SQLite, which goes on after the failure, loses what it acknowledged on the same disk`()
+  @Test func `row 3: plain SQLite, which goes on after a failure, loses acknowledged commits on the same disk`()
     throws
   {
     var generator = SeededGenerator(3)

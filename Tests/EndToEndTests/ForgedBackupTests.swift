@@ -112,7 +112,7 @@ struct ForgedBackup {
     #expect(last == "1", "\(what)")
   }
 
-  @Test func `what is made as a daemon makes it is taken`() throws {
+  @Test func `a backup that is sealed as a daemon seals it is accepted`() throws {
     let daemon = try DaemonUnderTest().start()
     let backup = try Forged.seal([Forged.head, Forged.item("a", secret: [1, 2, 3]), Forged.end(2)])
     #expect(
@@ -120,7 +120,8 @@ struct ForgedBackup {
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=AQID "))
   }
 
-  @Test(arguments: [3, 4, 1_000, Int64.max]) func `one of a later version is refused, and said to be`(version: Int64)
+  @Test(arguments: [3, 4, 1_000, Int64.max])
+  func `a backup of a later version is refused, and the error says so`(version: Int64)
     throws
   {
     let daemon = try DaemonUnderTest().start()
@@ -137,7 +138,7 @@ struct ForgedBackup {
     "account", "app", "identifier", "device", "release", "report", "claim", "token", "item", "end", "head",
     "unheard of",
   ])
-  func `a record with too few, too many or other columns than it should have is refused`(kind: String) throws {
+  func `a record with a wrong number or wrong types of columns is refused`(kind: String) throws {
     for values in [
       [], [.null], [.integer(-1)], [.text("")], [Forged.Value](repeating: .null, count: 5),
       [Forged.Value](repeating: .null, count: 8), [Forged.Value](repeating: .null, count: 11),
@@ -152,7 +153,7 @@ struct ForgedBackup {
     }
   }
 
-  @Test func `heads and ends stand where they should`() throws {
+  @Test func `a backup without exactly one head first and one correct end last is refused`() throws {
     try expectRefused([Forged.end(0)], "no head")
     try expectRefused([Forged.head], "no end")
     try expectRefused([Forged.head, Forged.end(7)], "another number")
@@ -164,7 +165,7 @@ struct ForgedBackup {
     try expectRefused([Forged.head, Forged.end(1), Forged.item("a"), Forged.end(3)], "something behind the end")
   }
 
-  @Test func `no identifier comes that is nobody's`() throws {
+  @Test func `the nil and max UUIDs are not restored as the device identifier`() throws {
     for value in ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"] {
       let daemon = try DaemonUnderTest().start()
       _ = try daemon.restore(try Forged.seal([Forged.head, Forged.device(value), Forged.end(2)]), "adopt-device=yes")
@@ -172,7 +173,7 @@ struct ForgedBackup {
     }
   }
 
-  @Test func `no text comes that is none, and no line of an answer is broken by it`() throws {
+  @Test func `a description that is not text cannot break a line of an answer`() throws {
     for description in [[0xff, 0xfe, 0], [0x61, 0, 0x80, 0, 0x62, 0], [0x0a, 0]] as [[UInt8]] {
       let daemon = try DaemonUnderTest().start()
       _ = try daemon.restore(
@@ -184,7 +185,7 @@ struct ForgedBackup {
     }
   }
 
-  @Test func `one item twice, one edition twice, one device twice do no harm`() throws {
+  @Test func `duplicate items, editions and devices in a backup do no harm`() throws {
     let daemon = try DaemonUnderTest().start()
     let devices = [
       Forged.device("557e5958-d390-4cbf-b928-2a2b19a1399a"), Forged.device("557e5958-d390-4cbf-b928-2a2b19a1399b"),

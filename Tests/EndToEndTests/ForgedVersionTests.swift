@@ -67,7 +67,7 @@ import Testing
     try Forged.seal([Forged.head, Self.installed] + records + [Forged.end(Int64(records.count + 2))])
   }
 
-  @Test func `what is made as a daemon makes it is taken`() throws {
+  @Test func `records that are formed as a daemon forms them are restored`() throws {
     let daemon = try DaemonUnderTest().start()
     // Creates the app's device identifier, to which the token is assigned.
     #expect(try daemon.ask("get device").hasPrefix("OK "))
@@ -81,7 +81,7 @@ import Testing
     #expect(try daemon.ask("token get fcm").hasPrefix("OK x provider=fcm app=user:0 device="))
   }
 
-  @Test(arguments: records.indices) func `one thing wrong in a record is enough`(index: Int) throws {
+  @Test(arguments: records.indices) func `a single fault in a record refuses the whole backup`(index: Int) throws {
     let (record, optional) = Self.records[index]
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
@@ -97,7 +97,7 @@ import Testing
     #expect(try client.ask("token list app=*") == ["OK 0"])
   }
 
-  @Test func `half a release of the session before is none`() throws {
+  @Test func `a report with only half of the previous release is refused`() throws {
     let daemon = try DaemonUnderTest().start()
     var values = Self.records[1].record.values
     values[8] = .null
@@ -105,7 +105,7 @@ import Testing
     #expect(answer.count == 1 && answer[0].hasPrefix("ERR conflict "), "\(answer)")
   }
 
-  @Test func `what is there twice does no harm`() throws {
+  @Test func `duplicate records in a backup do no harm`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("get device").hasPrefix("OK "))
     let records = Self.records.map(\.record)

@@ -9,7 +9,7 @@ import Testing
 
   init() throws { daemon = try DaemonUnderTest().start() }
 
-  @Test func `row 25b: replies come in the order of the requests, changes and questions alike`() throws {
+  @Test func `row 25b: replies come in the order of the requests, for changes and queries alike`() throws {
     let client = try daemon.client()
     try client.send("get installation\nping\nget device\nhello\nfrob\nget installation\nwhoami\n")
     let answers = try (0..<7).map { _ in try client.answer().last ?? "" }
@@ -22,7 +22,7 @@ import Testing
     #expect(answers[6].contains("uid="))
   }
 
-  @Test func `row 25c: a client that ended its writing still gets every reply`() throws {
+  @Test func `row 25c: a client that shuts down its sending side still gets every reply`() throws {
     let client = try daemon.client()
     try client.send("get device\nget installation\nping\n")
     try client.endWriting()
@@ -31,7 +31,7 @@ import Testing
     #expect(lines.allSatisfy { $0.hasPrefix("OK") })
   }
 
-  @Test func `a last line without its end is never carried out`() throws {
+  @Test func `an unterminated last line is never executed`() throws {
     let client = try daemon.client()
     try client.send("ping\nget installation")
     try client.endWriting()
@@ -64,7 +64,7 @@ import Testing
     #expect(try client.ask("ping") == ["OK"])
   }
 
-  @Test func `the longest line is answered`() throws {
+  @Test func `a line of the maximum length is answered`() throws {
     let client = try daemon.client()
     try client.send("check " + String(repeating: "a", count: Bound.lineLength - 7) + "\nping\n")
     #expect(try client.answer() == ["OK invalid"])
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 1_000, 1_000_000])
-  func `row 21: a longer line is refused behind the answers before it, and the connection closes`(more: Int) throws {
+  func `row 21: a longer line is refused after the replies before it, and the connection closes`(more: Int) throws {
     let client = try daemon.client()
     let line = "check " + String(repeating: "a", count: Bound.lineLength - 6 + more)
     try? client.send("get installation\nping\n" + line + "\nping\n")
@@ -83,13 +83,13 @@ import Testing
     #expect(try daemon.ask("ping") == "OK")
   }
 
-  @Test func `row 21: a line without end is refused once it is too long`() throws {
+  @Test func `row 21: an unterminated line is refused once it is too long`() throws {
     let client = try daemon.client()
     try client.send([UInt8](repeating: 0x61, count: Bound.lineLength))
     #expect(try client.rest().first?.hasPrefix("ERR too-long ") == true)
   }
 
-  @Test func `row 25e: a client that sends a byte at a time is served, and so are the others`() throws {
+  @Test func `row 25e: a client that sends byte by byte is served, and so are others meanwhile`() throws {
     let slow = try daemon.client()
     for byte in Array("get device\r\nping\n".utf8) {
       try slow.send([byte])
@@ -99,14 +99,14 @@ import Testing
     #expect(try slow.answer() == ["OK"])
   }
 
-  @Test func `quit answers and closes, and nothing behind it is carried out`() throws {
+  @Test func `quit answers, closes the connection and discards the requests behind it`() throws {
     let client = try daemon.client()
     try client.send("ping\nquit\nget installation\n")
     #expect(try client.rest() == ["OK", "OK"])
     #expect(try daemon.client().statusValue("installations") == "0")
   }
 
-  @Test func `row 25b: a client may send far more than it reads, and gets every answer in order`() throws {
+  @Test func `row 25b: a client that sends far ahead of its reads gets every answer in order`() throws {
     let client = try daemon.client()
     let rounds = 30_000
     // Sends from a separate thread, because this one reads.
@@ -122,7 +122,7 @@ import Testing
     sender.wait()
   }
 
-  @Test func `row 29: a client that never reads costs the others nothing`() throws {
+  @Test func `row 29: a client that never reads neither delays others nor uses much memory`() throws {
     let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start()
     let deaf = try daemon.client()
     let sender = Sender(deaf, String(repeating: "get uuid count=10000\n", count: 1_000))
@@ -134,7 +134,7 @@ import Testing
     sender.wait()
   }
 
-  @Test func `row 25d: a client that vanishes in the middle of anything leaves the daemon well`() throws {
+  @Test func `row 25d: clients that vanish in the middle of requests do the daemon no harm`() throws {
     for count in 0..<200 {
       let client = try daemon.client()
       try client.send(String("get installation\nget uuid count=10000\nget dev".prefix(1 + count % 44)))

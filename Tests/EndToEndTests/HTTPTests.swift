@@ -4,7 +4,7 @@ import Testing
 
 /// HTTP requests to the socket, as a web page can make a browser send them. The lines of the page are not executed.
 @Suite struct HTTPTests {
-  private static let refusal = "ERR syntax this is HTTP, "
+  private static let refusal = "ERR syntax this is an HTTP request, "
   private let daemon: DaemonUnderTest
   private let app: String
   private let installation: String
@@ -38,7 +38,7 @@ import Testing
     #expect(try client.ask("get installation")[0].hasPrefix("OK \(installation) "), comment)
   }
 
-  @Test func `the page would be carried out without what stands before it`() throws {
+  @Test func `without an HTTP header before them, the lines of the page are executed`() throws {
     let client = try daemon.client()
     try client.send(page)
     try client.endWriting()
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "GET", "OPTIONS", "post", "patch", "FROB"])
-  func `curl gets no further than its first line, whatever its method`(method: String) throws {
+  func `a request of curl is refused at its first lines, whatever its method`(method: String) throws {
     // An unknown method is refused as an unknown verb. The `Host:` field in the next line then ends the connection.
     let answer = try curl("--http0.9", "--request", method, "--data-binary", "@-")
     let lines = answer.output.split(separator: "\n")
@@ -70,7 +70,7 @@ import Testing
     ["--header", "Transfer-Encoding: chunked"], ["--header", "Host: a\r\nX-Forwarded-For: b"],
     ["--form", "page=<-"],
   ])
-  func `no version and no form of HTTP gets further`(options: [String]) throws {
+  func `no version and no form of HTTP gets a line of the page executed`(options: [String]) throws {
     let body = options.contains("--form") ? [] : ["--data-binary", "@-"]
     let answer = try run(
       ["curl", "--silent", "--max-time", "60", "--unix-socket", daemon.socket] + options + body
@@ -96,7 +96,7 @@ import Testing
   ]
 
   @Test(arguments: beginnings)
-  func `nothing behind a line of HTTP is carried out, and the connection closes`(
+  func `nothing after a line of HTTP is executed, and the connection closes`(
     beginning: (bytes: String, before: [String])
   ) throws {
     let client = try daemon.client()
@@ -107,7 +107,7 @@ import Testing
     try expectNothingDone("\(beginning.bytes.prefix(40))")
   }
 
-  @Test func `nor is it where the line comes in pieces`() throws {
+  @Test func `a line of HTTP that arrives in pieces is refused too`() throws {
     let request = Array("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n\(page)".utf8)
     for place in [1, 4, 5, 10, 15, 16, 17, 20, 36, 40] {
       let client = try daemon.client()
@@ -126,7 +126,7 @@ import Testing
     try expectNothingDone("in pieces")
   }
 
-  @Test func `requests before it are carried out and answered, changes too, and in order`() throws {
+  @Test func `requests before a line of HTTP are executed and answered in order`() throws {
     let client = try daemon.client()
     let changes = 300
     let before = (0..<changes).map { "item put service=before account=\($0) data=eA==\nget installation\n" }.joined()
@@ -153,7 +153,7 @@ import Testing
     ("Host :", "ERR unknown-verb "), ("\"Host:\" a", "ERR unknown-verb "), ("X-Host: a", "ERR unknown-verb "),
     ("\"POST\" / HTTP/1.1", "ERR unknown-verb "), ("get POST", "ERR bad-argument "),
   ])
-  func `a request that merely looks a little like it is answered, and the connection goes on`(
+  func `a request that only resembles HTTP is answered, and the connection continues`(
     request: (line: String, reply: String)
   ) throws {
     let client = try daemon.client()

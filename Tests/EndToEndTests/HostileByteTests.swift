@@ -9,9 +9,7 @@ import Testing
 
   init() throws { daemon = try DaemonUnderTest().start() }
 
-  @Test func `row 21: a hundred lines without end at once cost no more than their bound, and nobody else anything`()
-    throws
-  {
+  @Test func `row 21: 100 unterminated lines at once stay within their memory bound and delay nobody`() throws {
     let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start()
     // Makes the baseline include the cost of one long line.
     _ = try daemon.client().ask("check " + String(repeating: "a", count: 65_000))
@@ -45,7 +43,7 @@ import Testing
   ]
 
   @Test(arguments: shapes)
-  func `row 23: lines of nothing, or of hardly anything, have a defined answer`(
+  func `row 23: empty and nearly empty lines have defined answers`(
     shape: (bytes: String, replies: [String])
   )
     throws
@@ -72,9 +70,7 @@ import Testing
     "get key %", "get key \"%\"", "check %", "item add service=% account=a data=eA==", "version report %",
     "token put % t", "% x", "item find attr.%=x", "app list app=%",
   ])
-  func `row 24: bytes that are no text are refused wherever they stand, and the connection goes on`(request: String)
-    throws
-  {
+  func `row 24: invalid UTF-8 is refused in every position, and the connection continues`(request: String) throws {
     let client = try daemon.client()
     let parts = request.split(separator: "%", omittingEmptySubsequences: false).map { Array($0.utf8) }
     for bytes in Self.broken {
@@ -93,7 +89,7 @@ import Testing
     "I", "a/../b", "b", "%61", "a\u{ad}", "각", "\u{1100}\u{1161}\u{11a8}", "a\u{e0061}", "_", "__proto__",
   ].filter { !$0.contains("\0") }
 
-  @Test func `rows 24 and 40b: names that look alike are different items, and each comes back as its bytes`() throws {
+  @Test func `rows 24 and 40b: names that look alike are different items and come back byte for byte`() throws {
     let client = try daemon.client()
     let bytes = Self.twins.map { Array($0.utf8) }
     #expect(Set(bytes).count == bytes.count)
@@ -117,7 +113,7 @@ import Testing
     #expect(Set(keys).count == Self.twins.count)
   }
 
-  @Test func `row 40b: the name of an app or group is the name and nothing like it`() throws {
+  @Test func `row 40b: only the exact name of an app or group matches`() throws {
     let own = try #require(try daemon.ask("whoami").split(separator: " ").dropFirst().first.map(String.init))
     let client = try daemon.client()
     #expect(try client.ask("item put service=s account=a data=eA==") == ["OK created"])
@@ -151,7 +147,7 @@ import Testing
   ]
 
   @Test(arguments: counted)
-  func `row 25: a number is decimal digits in its range, and nothing that only looks like one`(
+  func `row 25: a number must be decimal digits within its range`(
     place: (request: String, range: ClosedRange<UInt64>, reply: String)
   ) throws {
     let client = try daemon.client()
@@ -170,7 +166,7 @@ import Testing
     "token put p %", "get key %", "get uuid version=%", "devices put 00000000-0000-4000-8000-000000000001 seen=%",
     "restore add data=%", "item find attr.%=1",
   ])
-  func `row 25: no number is too large for whoever reads it as text`(request: String) throws {
+  func `row 25: a number of any size gets a defined answer where text is expected`(request: String) throws {
     let client = try daemon.client()
     for number in Self.numbers {
       let line = request.replacing("%", with: number)

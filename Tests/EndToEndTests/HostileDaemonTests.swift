@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: answers.keys.sorted(), [[], ["--json"]])
-  func `whatever it is asked, its words come out with escapes`(answer: String, options: [String]) throws {
+  func `every request prints hidden characters of the answer escaped`(answer: String, options: [String]) throws {
     let text = try #require(Self.answers[answer])
     let daemon = try PlayedDaemon { _ in .lines(text) }
     for words in Self.requests {
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(arguments: answers.keys.sorted())
-  func `on a terminal too`(answer: String) throws {
+  func `hidden characters are escaped on a terminal too`(answer: String) throws {
     let text = try #require(Self.answers[answer])
     let daemon = try PlayedDaemon { _ in .lines(text) }
     for words in ["status", "whoami", "item read", "check x", "version compare 1 2"] {
@@ -83,7 +83,7 @@ import Testing
   }
 
   @Test(arguments: [[], ["--json"]])
-  func `events come out with escapes, and so does why there are none`(options: [String]) throws {
+  func `hidden characters in events and in errors of subscriptions are escaped`(options: [String]) throws {
     let event = "EVENT 7 \(Self.word) \(Self.word) name=\(Self.word) time=\(Self.word)\n"
     let daemon = try PlayedDaemon {
       .lines($0 == "subscribe device" ? "OK 6\n\(event)" : "ERR \(Self.raw) \(Self.raw)\n")
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test(arguments: ["--openmetrics", "--prometheus"])
-  func `figures for monitoring come out with escapes`(option: String) throws {
+  func `hidden characters in metrics are escaped`(option: String) throws {
     let daemon = try PlayedDaemon { _ in
       .lines("* build-info=1 version=\(Self.word)\n* requests=1 verb=\(Self.word) outcome=\(Self.word)\nOK\n")
     }
@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test(arguments: answers.keys.sorted(), [[], ["--json"]])
-  func `findings that quote it come out with escapes`(answer: String, options: [String]) throws {
+  func `hidden characters that a finding of check quotes are escaped`(answer: String, options: [String]) throws {
     let text = try #require(Self.answers[answer])
     let daemon = try PlayedDaemon { request in
       // The rows that the checks read, each with hidden characters.
@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test(arguments: answers.keys.sorted())
-  func `so does what goes wrong with a backup`(answer: String) throws {
+  func `hidden characters in messages of backup and restore are escaped`(answer: String) throws {
     let text = try #require(Self.answers[answer])
     let daemon = try PlayedDaemon { _ in .lines(text) }
     let backup = try identityctl(at: daemon.socket, ["backup", "-", "--passphrase-fd=3"])
@@ -166,7 +166,7 @@ import Testing
     expectVisible(restore, ["restore"])
   }
 
-  @Test func `the bytes of a secret are written as they are`() throws {
+  @Test func `item read --raw writes the bytes of a secret unescaped`() throws {
     let daemon = try PlayedDaemon { _ in .lines(Self.answers["final"] ?? "") }
     let file = daemon.folder.appending(path: "secret")
     let result = try identityctl(at: daemon.socket, ["item", "read", "--raw"], shell: "> '\(file.path)'")

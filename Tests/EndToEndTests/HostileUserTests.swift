@@ -20,11 +20,7 @@ import Testing
     return result.output
   }
 
-  @Test
-  func
-    `row 29: of what a user does not read little is held, its other clients go on, and once it reads everything comes`()
-    throws
-  {
+  @Test func `row 29: unread output of a user is bounded, and arrives complete once the user reads`() throws {
     let limits = "[Limits]\nOutputPerConnection=4K\nOutputPerUser=64K\n"
     let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start(configuration: limits)
     let before = try daemon.peakMemory()
@@ -44,7 +40,7 @@ import Testing
     #expect(try daemon.peakMemory() - before < 10_000_000)
   }
 
-  @Test func `row 29: a user who does not read costs another one nothing`() throws {
+  @Test func `row 29: a user who does not read does not delay another user`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nOutputPerUser=64K\n")
     let hostile = try OtherUser(65_534, of: daemon)
     for _ in 0..<200 { try hostile.send("get uuid count=10000") }
@@ -52,7 +48,7 @@ import Testing
     #expect(try daemon.ask("ping") == "OK")
   }
 
-  @Test func `row 30: changes of a user wait for its earlier ones, keep their order, and are all made`() throws {
+  @Test func `row 30: a user's changes beyond the limit wait, keep their order and are all made`() throws {
     let limits = "[Limits]\nChangesPerConnection=2\nChangesPerUser=3\nChangesPerCommit=2\n"
     let daemon = try DaemonUnderTest().start(configuration: limits)
     let script = """
@@ -67,7 +63,7 @@ import Testing
     #expect(try daemon.client().statusValue("items") == "80")
   }
 
-  @Test func `row 30: subscribers are bounded, of one user and in all, and root still gets in`() throws {
+  @Test func `row 30: subscribers are limited per user and in total, and root still gets in`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nSubscribers=6\nSubscribersPerUser=2\n")
     let script = """
       def ask(s, line): s.sendall(line + b"\\n"); return s.recv(200).decode().strip()
@@ -82,7 +78,7 @@ import Testing
     #expect(lines.count == 6)
     #expect(lines[0].hasPrefix("OK ") && lines[1].hasPrefix("OK ") && lines[3].hasPrefix("OK "))
     #expect(
-      lines[2] == "ERR limit uid 65534 has 2 subscribers, which is all it may have now ([Limits] SubscribersPerUser=)")
+      lines[2] == "ERR limit uid 65534 has 2 subscribers and may have no more now ([Limits] SubscribersPerUser=)")
     #expect(lines[5].hasPrefix("OK "))
     try daemon.waitForStatus("subscribers", "0")
     let users = try (65_529...65_534).map { try OtherUser($0, of: daemon) }
@@ -92,15 +88,15 @@ import Testing
     #expect(try daemon.client().subscribe().last?.hasPrefix("OK ") == true)
   }
 
-  @Test func `row 21: a line may be no longer than the limit that is set`() throws {
+  @Test func `row 21: LineLength= limits the length of a line`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nLineLength=4K\n")
     let client = try daemon.client()
     #expect(try client.ask("check \(String(repeating: "x", count: 4_089))") == ["OK invalid"])
     try client.send("check \(String(repeating: "x", count: 4_090))\n")
-    #expect(try client.rest() == ["ERR too-long a line is at most 4096 bytes, its end included"])
+    #expect(try client.rest() == ["ERR too-long a line has at most 4096 bytes, including its line feed"])
   }
 
-  @Test func `row 30: items of all apps are bounded`() throws {
+  @Test func `row 30: the items of all apps together are limited`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nItems=2\nItemBytes=1K\n")
     #expect(try daemon.ask("item put service=a account=a data=QUFB") == "OK created")
     let long = String(repeating: "QUFB", count: 400)

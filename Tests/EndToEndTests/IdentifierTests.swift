@@ -4,7 +4,7 @@ import Testing
 
 /// Peers and identifiers (identityd-protocol(7), sections "WHO IS ASKING" and "IDENTIFIERS").
 @Suite struct IdentifierTests {
-  @Test func `the device is one for everybody, and the installation one for each app`() throws {
+  @Test func `all apps share the device identifier, and each has its own installation identifier`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     let installation = try daemon.uuid("get installation")
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "to renew the device needs an admin"))
-  func `what was asked before is answered anew once it has changed, over each connection`() throws {
+  func `a repeated request gets the new value after a change, on every connection`() throws {
     let daemon = try DaemonUnderTest().start()
     let clients = try (0..<3).map { _ in try daemon.client() }
     var devices: Set<String> = []
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as two users needs root"))
-  func `an app may name itself, an admin any app that is installed, and nobody else's`() throws {
+  func `app= may name one's own app or, for an admin, any installed app`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("get installation app=user:65534").hasPrefix("ERR not-found "))
     let nobody = try identityctl(daemon, "get", "installation", "app=user:65534", asUser: 65_534)
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
-  func `whoami tells root from others, and a member of the admin group is an admin`() throws {
+  func `whoami shows root and members of the admin group as admins`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Access]\nAdminGroup=tty\n")
     #expect(try daemon.ask("whoami").hasSuffix("admin=yes"))
     let plain = try identityctl(daemon, "--json", "whoami", asUser: 65_534).output
@@ -67,14 +67,14 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
-  func `row 36: a user id next to the largest is that user and not root`() throws {
+  func `row 36: user ID 4294967294 is that user and not root`() throws {
     let daemon = try DaemonUnderTest().start()
     let answer = try identityctl(daemon, "--json", "whoami", asUser: 4_294_967_294)
     #expect(answer.output.contains("\"user:4294967294\""), "\(answer)")
     #expect(answer.output.contains("\"admin\":\"no\""))
   }
 
-  @Test func `version 7 ascends over all callers, version 4 never repeats`() throws {
+  @Test func `version 7 UUIDs ascend across all clients, and version 4 UUIDs never repeat`() throws {
     let daemon = try DaemonUnderTest().start()
     let clients = try (0..<4).map { _ in try daemon.client() }
     var last = ""
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func `ten thousand UUIDs come in one answer`() throws {
+  @Test func `10,000 UUIDs come in one answer`() throws {
     let daemon = try DaemonUnderTest().start()
     let lines = try daemon.client().ask("get uuid count=10000")
     #expect(lines.count == 10_001)
@@ -101,7 +101,7 @@ import Testing
     #expect(Set(lines).count == 10_001)
   }
 
-  @Test func `a new store on the same machine gives the same device and another installation`() throws {
+  @Test func `a new store on the same machine yields the same device and another installation`() throws {
     let daemon = try DaemonUnderTest().start()
     let origin = try daemon.ask("get device")
     try #require(origin.hasSuffix("origin=machine"), "this machine has no usable machine-id: \(origin)")
@@ -120,7 +120,7 @@ import Testing
       ("", "empty"), ("uninitialized\n", "uninitialized"), ("00000000000000000000000000000000\n", "all zero"),
       ("not a machine-id\n", "not 32 hexadecimal digits"), ("0123456789abcdef\n", "not 32 hexadecimal digits"),
     ])
-  func `row 41: no identifier is made up from a bad machine-id, and the random one stays when a good one comes`(
+  func `row 41: a bad machine-id yields a random device identifier, which a good one does not replace`(
     content: String, said: String
   ) throws {
     let daemon = try DaemonUnderTest()

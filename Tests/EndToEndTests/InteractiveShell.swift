@@ -10,7 +10,7 @@ final class InteractiveShell {
   enum Kind: String, CaseIterable {
     case bash
     case bashWithHelpers = "bash with bash-completion"
-    case bashWithoutBreaks = "bash that breaks words at white space alone"
+    case bashWithoutBreaks = "bash that breaks words only at white space"
     case zsh
     case fish
   }

@@ -38,7 +38,7 @@ import Testing
   // MARK: - With the daemon
 
   @Test(arguments: ["FILE", "-", "/dev/stdin"], ["add", "Put"])
-  func `a secret comes back as it was`(path: String, verb: String) throws {
+  func `a secret from a file or from standard input is read back unchanged`(path: String, verb: String) throws {
     let daemon = try DaemonUnderTest().start()
     let stored = try client(daemon, ["item", verb] + Self.name + ["label=my key", "--data-file=\(path)"])
     #expect(stored.status == 0, "\(stored)")
@@ -51,7 +51,7 @@ import Testing
     #expect(!found.output.contains(Self.bytes.base64EncodedString()))
   }
 
-  @Test func `an update brings another secret, or leaves it alone`() throws {
+  @Test func `item update replaces the secret only if --data-file is given`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try client(daemon, ["item", "add"] + Self.name + ["--data-file=FILE"]).status == 0)
     #expect(try client(daemon, ["item", "add"] + Self.name + ["--data-file=FILE"]).status == 17)
@@ -65,7 +65,7 @@ import Testing
     #expect(try raw(daemon) == Self.bytes)
   }
 
-  @Test func `the longest secret goes in and out`() throws {
+  @Test func `a secret of the maximum length can be stored and read back`() throws {
     let daemon = try DaemonUnderTest().start()
     let longest = Data((0..<32_768).map { UInt8(truncatingIfNeeded: $0 &* 31) })
     #expect(try client(daemon, ["item", "add"] + Self.name + ["--data-file=FILE"], content: longest).status == 0)
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(arguments: [["--raw"], ["--raw", "--json"], ["--raw", "--quiet"]])
-  func `without a secret nothing is written to standard output`(options: [String]) throws {
+  func `item read --raw of a missing item writes nothing to standard output`(options: [String]) throws {
     let daemon = try DaemonUnderTest().start()
     let result = try client(daemon, ["item", "read"] + Self.name + options)
     #expect((result.status, result.output) == (16, ""))
@@ -98,16 +98,14 @@ import Testing
     (["item", "add", "service=s", "data=AAAA"], "item add service=s data=AAAA"),
     (["item", "put", "service=s", "DATA=AAAA"], "item put service=s DATA=AAAA"),
   ])
-  func `the secret is the request's last attribute, its end of line not cut off`(words: [String], request: String)
-    throws
-  {
+  func `the secret is sent as the last attribute, its line end included`(words: [String], request: String) throws {
     let daemon = try played()
     #expect(try client(daemon, words, content: Data("a\n".utf8)).status == 0)
     #expect(daemon.requests == [request])
   }
 
   @Test(arguments: [(0, "\"\""), (1, "eA=="), (32_768, nil)] as [(Int, String?)])
-  func `any length up to the longest is sent`(length: Int, text: String?) throws {
+  func `a secret of any length up to the maximum is sent`(length: Int, text: String?) throws {
     let daemon = try played()
     let content = Data(repeating: UInt8(ascii: "x"), count: length)
     #expect(try client(daemon, ["item", "add", "--data-file=-"], content: content).status == 0)
@@ -117,17 +115,20 @@ import Testing
   @Test(
     arguments: [
       (["item", "add", "service=s"], 2, "--data-file=-"), (["Item", "Put", "service=s"], 2, "--data-file=-"),
-      (["item", "add", "data=AAAA", "--data-file=FILE"], 2, "'data=' is given"),
-      (["item", "update", "Data=AAAA", "--data-file=-"], 2, "'data=' is given"),
-      (["item", "read", "--data-file=FILE"], 2, "'--data-file' is for 'item add', 'item put' and 'item update' alone"),
-      (["item", "--data-file=FILE"], 2, "'--data-file' is for"), (["status", "--data-file=FILE"], 2, "is for"),
-      (["item", "find", "--raw"], 2, "'--raw' is for 'item read' alone"), (["get", "device", "--raw"], 2, "'--raw'"),
+      (["item", "add", "data=AAAA", "--data-file=FILE"], 2, "'data=' cannot be combined"),
+      (["item", "update", "Data=AAAA", "--data-file=-"], 2, "'data=' cannot be combined"),
+      (["item", "read", "--data-file=FILE"], 2, "'--data-file' is only for 'item add', 'item put' and 'item update'"),
+      (["item", "--data-file=FILE"], 2, "'--data-file' is only for"),
+      (["status", "--data-file=FILE"], 2, "is only for"),
+      (["item", "find", "--raw"], 2, "'--raw' is only for 'item read'"), (["get", "device", "--raw"], 2, "'--raw'"),
       (["item", "add", "--data-file=FILE", "--raw"], 2, "'--raw'"),
       (["item", "add", "--data-file=/nonexistent/file"], 7, "/nonexistent/file: No such file"),
       (["item", "add", "--data-file=/etc"], 7, "Is a directory"), (["item", "add", "--data-file="], 7, "No such file"),
       (["item", "add", "--data-file=/dev/zero"], 7, "/dev/zero is longer than 32768 bytes"),
     ] as [([String], Int32, String)])
-  func `what is wrong is told before the daemon is asked`(words: [String], status: Int32, said: String) throws {
+  func `wrong options and unreadable files are reported before the daemon is asked`(
+    words: [String], status: Int32, said: String
+  ) throws {
     let daemon = try played()
     let result = try client(daemon, words)
     #expect((result.status, result.output) == (status, ""), "\(result)")
@@ -136,7 +137,7 @@ import Testing
   }
 
   @Test(arguments: ["FILE", "-"])
-  func `a file that is too long is refused, wherever it comes from`(path: String) throws {
+  func `a secret that is too long is refused, from a file and from standard input`(path: String) throws {
     let daemon = try played()
     let words = ["item", "add", "--data-file=\(path)"]
     let result = try client(daemon, words, content: Data(repeating: 0, count: 32_769))
@@ -148,7 +149,7 @@ import Testing
   @Test(arguments: [
     ("OK service=s", 4), ("OK data=AAA service=s", 4), ("OK data=\"\" service=s", 0), ("OK data=eAo=", 0),
   ])
-  func `only the bytes themselves are written`(answer: String, status: Int32) throws {
+  func `item read --raw writes only the bytes of a valid secret`(answer: String, status: Int32) throws {
     let daemon = try played(answer + "\n")
     let result = try client(daemon, ["item", "read", "--raw"])
     #expect(result.status == status, "\(result)")
@@ -157,7 +158,7 @@ import Testing
     if answer.contains("eAo=") { #expect(full.status == 5) }
   }
 
-  @Test func `where standard output is closed the answer goes nowhere, and the status tells`() throws {
+  @Test func `closed standard output is an error, and the answer goes nowhere else`() throws {
     let daemon = try played("OK data=eAo=\n")
     for option in ["--raw", "--json"] {
       let result = try client(daemon.socket, in: daemon.folder, ["item", "read", option], shell: ">&-")
@@ -168,7 +169,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"), arguments: [["add", "--data-file=-"], ["read"]])
-  func `nobody else can look into a client that has a secret`(words: [String]) throws {
+  func `other users cannot inspect a client that holds a secret`(words: [String]) throws {
     let daemon = try PlayedDaemon { _ in .lines("") }
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")

@@ -99,7 +99,7 @@ func readPair(_ line: String) throws -> String {
     arguments: [
       ("fdatasync:error=EIO", "unknown"), ("pwrite64:error=EIO", "unknown"), ("pwrite64:error=ENOSPC", "no-space"),
     ])
-  func `row 3: what cannot be written is refused, what was acknowledged stays, and later changes work`(
+  func `row 3: failed writes are refused, acknowledged items stay, and later changes work`(
     fault: String, code: String
   ) throws {
     let daemon = try DaemonUnderTest().start()
@@ -151,7 +151,7 @@ func readPair(_ line: String) throws -> String {
     }
   }
 
-  @Test func `readers notice nothing of a store that is written anew`() throws {
+  @Test func `readers do not notice that the store is rewritten`() throws {
     let daemon = try DaemonUnderTest().start()
     let (writer, reader) = (try daemon.client(), try daemon.client())
     let large = Data(repeating: 7, count: 20_000).base64EncodedString()
@@ -170,8 +170,8 @@ func readPair(_ line: String) throws -> String {
       }
       #expect(answer == (round == 1 ? "OK created" : "OK replaced"))
     }
-    try daemon.waitForLog("The store was written anew", times: 3)
-    #expect(daemon.log.components(separatedBy: "The store was written anew").count == 4)
+    try daemon.waitForLog("The store was rewritten", times: 3)
+    #expect(daemon.log.components(separatedBy: "The store was rewritten").count == 4)
     daemon.end(with: SIGKILL)
     try daemon.start()
     for number in 0..<50 {
@@ -180,7 +180,7 @@ func readPair(_ line: String) throws -> String {
   }
 
   @Test(.enabled(if: isRoot, "attaching to the daemon needs root"))
-  func `row 5: a secret that the disk does not give is refused and logged, and is there when it does`() throws {
+  func `row 5: an unreadable secret is refused and logged, and is back once the disk recovers`() throws {
     let daemon = try DaemonUnderTest().start()
     let large = Data(repeating: 7, count: 20_000).base64EncodedString()
     #expect(try daemon.ask("item put service=s account=a data=\(large)") == "OK created")
@@ -198,7 +198,7 @@ func readPair(_ line: String) throws -> String {
   }
 
   @Test(.enabled(if: isRoot, "tracing the daemon needs root"))
-  func `a start on a full disk serves the items that are stored`() throws {
+  func `a start on a full disk serves the stored items`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("item put service=s account=a data=\(pair(1)) label=\(pair(1))") == "OK created")
     daemon.end()
@@ -240,7 +240,7 @@ func readPair(_ line: String) throws -> String {
     }
   }
 
-  @Test func `row 10: kill -9 at any moment leaves what was acknowledged, and nothing by half`() throws {
+  @Test func `row 10: kill -9 at any moment loses no acknowledged change and leaves none half done`() throws {
     let daemon = try DaemonUnderTest().start()
     var state: [String: String] = [:]
     for round in 0..<12 {
@@ -268,14 +268,14 @@ func readPair(_ line: String) throws -> String {
 
   /// Edits of the secrets of the first two items, in SQL.
   private static let edits = [
-    "the sealed bytes of two are swapped":
+    "two sealed secrets are swapped":
       "CREATE TEMP TABLE t AS SELECT * FROM secret; UPDATE secret SET sealed = (SELECT sealed FROM t WHERE t.n = 3 - secret.n) WHERE n < 3",
     "two rows are swapped": "UPDATE secret SET n = -n WHERE n < 3; UPDATE secret SET n = 3 + n WHERE n < 0",
-    "two rows are gone": "DELETE FROM secret WHERE n < 3",
+    "two rows are deleted": "DELETE FROM secret WHERE n < 3",
     "both are of another edition": "UPDATE secret SET edition = (SELECT edition FROM secret WHERE n = 3) WHERE n < 3",
-    "both are the third's":
+    "both are copies of the third":
       "REPLACE INTO secret SELECT n.value, s.edition, s.sealed FROM secret s, json_each('[1,2]') n WHERE s.n = 3",
-    "both are cut": "UPDATE secret SET sealed = substr(sealed, 1, length(sealed) - 1) WHERE n < 3",
+    "both are truncated": "UPDATE secret SET sealed = substr(sealed, 1, length(sealed) - 1) WHERE n < 3",
     "both are empty": "UPDATE secret SET sealed = x'' WHERE n < 3",
     "both are edited":
       """
@@ -302,9 +302,7 @@ func readPair(_ line: String) throws -> String {
   }
 
   @Test(arguments: edits.keys.sorted())
-  func `a secret that is not its item's is refused by name, the others are served, and it can be replaced`(
-    edit: String
-  ) throws {
+  func `a secret that does not belong to its item is refused by name and can be replaced`(edit: String) throws {
     let daemon = try damaged(edit)
     #expect(try daemon.client().statusValue("store") == "ok")
     for _ in 1...2 {
@@ -330,7 +328,7 @@ func readPair(_ line: String) throws -> String {
   }
 
   @Test(arguments: edits.keys.sorted())
-  func `the log names a damaged secret that somebody asked for`(edit: String) throws {
+  func `the log names a damaged secret that a client requested`(edit: String) throws {
     let daemon = try damaged(edit)
     #expect(try daemon.ask("item read service=s account=a1").hasPrefix("ERR internal "))
     daemon.end()
@@ -338,7 +336,7 @@ func readPair(_ line: String) throws -> String {
   }
 
   @Test(arguments: edits.keys.sorted())
-  func `nobody fills the log by asking for a damaged secret again and again`(edit: String) throws {
+  func `repeated requests for a damaged secret do not fill the log`(edit: String) throws {
     let daemon = try damaged(edit)
     for _ in 0..<20 { #expect(try daemon.ask("item read service=s account=a1").hasPrefix("ERR internal ")) }
     daemon.end()

@@ -72,9 +72,7 @@ import Testing
   }
 
   @Test
-  func `rows 42c and 42d: neither state nor log holds a secret, a label or an attribute in the clear`()
-    throws
-  {
+  func `rows 42c and 42d: neither state nor log contains a secret, a label or an attribute in clear text`() throws {
     let daemon = try DaemonUnderTest().start(["--log-level=debug"])
     let client = try daemon.client()
     let (secret, label, name, value) = (Marked(), Marked(), Marked(), Marked())

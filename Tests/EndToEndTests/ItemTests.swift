@@ -7,7 +7,7 @@ import Testing
   /// Returns the Base64 text that a client sends for these bytes.
   private func text(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
 
-  @Test func `an item is added once, replaced, read, updated, found and deleted`() throws {
+  @Test func `an item can be added once, replaced, read, updated, found and deleted`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     #expect(try client.ask("item add service=web account=alice data=b25l label=\"my key\" attr.Kind=x") == ["OK"])
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 2, 3, 32_767, 32_768])
-  func `a secret of any length comes back as it was`(length: Int) throws {
+  func `a secret of any length is read back unchanged, even after a kill`(length: Int) throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     let secret = (0..<length).map { _ in UInt8.random(in: 0...255) }
@@ -46,7 +46,7 @@ import Testing
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=\(data) service=s "))
   }
 
-  @Test func `a secret that is too long, or no Base64, is refused and changes nothing`() throws {
+  @Test func `a secret that is too long or not Base64 is refused and changes nothing`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     let long = text([UInt8](repeating: 7, count: 32_769))
@@ -60,7 +60,7 @@ import Testing
     #expect(try client.ask("item delete service=s") == ["OK 1"])
   }
 
-  @Test func `a pipeline sees its own changes in order, secrets too`() throws {
+  @Test func `pipelined requests see their own changes in order, secrets included`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     var requests = ""
@@ -81,7 +81,7 @@ import Testing
     #expect(try client.rest() == [])
   }
 
-  @Test func `row 25e: a request that comes byte by byte is the same`() throws {
+  @Test func `row 25e: a request that arrives byte by byte works as usual`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     for byte in Array("item put service=s account=a data=aGVsbG8=\nitem read service=s account=a\n".utf8) {
@@ -91,7 +91,7 @@ import Testing
     #expect(try client.answer()[0].hasPrefix("OK data=aGVsbG8= "))
   }
 
-  @Test func `what is read beside a stream of updates is always one edition as a whole`() throws {
+  @Test func `a read during a stream of updates returns one consistent edition`() throws {
     let daemon = try DaemonUnderTest().start()
     let writer = try daemon.client()
     let reader = try daemon.client()
@@ -116,7 +116,7 @@ import Testing
     for _ in 1...1_500 { #expect(try writer.answer() == ["OK replaced"]) }
   }
 
-  @Test func `row 30: quotas of an app are named, and a reload moves them`() throws {
+  @Test func `row 30: a quota error names the setting, and a reload changes the quotas`() throws {
     let configuration = "[Limits]\nItemsPerApp=2\nItemBytesPerApp=1K\n"
     let daemon = try DaemonUnderTest().start(configuration: configuration)
     let client = try daemon.client()
@@ -133,7 +133,7 @@ import Testing
     #expect(try daemon.client().ask("status").contains("* items=3"))
   }
 
-  @Test func `a migration takes its value from an item`() throws {
+  @Test func `migrate can take its value from an item`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     let value = "557e5958-d390-4cbf-b928-2a2b19a1399a"
@@ -176,7 +176,7 @@ import Testing
   private static let news = 9
   private static let mail = 8
 
-  @Test func `row 40: a group is its apps' alone, and a refusal names group, peer and grant`() throws {
+  @Test func `row 40: only the apps of a group may use it, and a refusal names group, peer and grant`() throws {
     let daemon = try started()
     let player = try OtherUser(Self.games, of: daemon)
     let editor = try OtherUser(Self.news, of: daemon)
@@ -202,7 +202,7 @@ import Testing
     for user in [player, editor, thief] { try user.end() }
   }
 
-  @Test func `events of items come to those who may use the group, without a secret`() throws {
+  @Test func `item events go only to peers that may use the group, and contain no secret`() throws {
     let daemon = try started()
     let editor = try OtherUser(Self.news, of: daemon)
     let thief = try OtherUser(Self.mail, of: daemon)
@@ -224,7 +224,7 @@ import Testing
     try player.end()
   }
 
-  @Test func `what was added for the installation ends with it, and the rest stays`() throws {
+  @Test func `uninstalling an app deletes only its items with lifetime=installation`() throws {
     let daemon = try started()
     let player = try OtherUser(Self.games, of: daemon)
     #expect(try player.ask("item add service=s account=a data=eA== lifetime=installation") == "OK\n")

@@ -18,10 +18,10 @@ import Testing
   }
 
   private func told(_ messages: [String]) -> [String] {
-    messages.filter { $0.hasSuffix("from now on (renewed).") }.map { String($0.split(separator: " ")[3]) }
+    messages.filter { $0.hasSuffix("from now on (renewed).") }.map { String($0.split(separator: " ")[4]) }
   }
 
-  @Test func `row 46: a journal that takes nothing holds nobody up, and what is missing is said`() throws {
+  @Test func `row 46: a blocked journal delays no request, and the log counts the missing entries`() throws {
     try daemon.start(through: journal.wrapper)
     let client = try daemon.client()
     var made: [String] = []
@@ -38,7 +38,7 @@ import Testing
     #expect(daemon.log == "")
   }
 
-  @Test func `row 46: a journal that takes nothing keeps the daemon from its end for no longer than a moment`() throws {
+  @Test func `row 46: a blocked journal does not delay the stop`() throws {
     try daemon.start(through: journal.wrapper)
     // More entries than a datagram queue holds (net.unix.max_dgram_qlen).
     _ = try renew(600)
@@ -48,9 +48,7 @@ import Testing
   }
 
   @Test(arguments: ["refuses", "is gone"])
-  func `row 46: where the journal goes away, lines on standard error take its place, until it is back`(
-    how: String
-  ) throws {
+  func `row 46: while the journal is away, entries go to standard error`(how: String) throws {
     try daemon.start(through: journal.wrapper)
     journal.end()
     if how == "is gone" { try journal.remove() }
@@ -64,7 +62,7 @@ import Testing
     #expect(!daemon.log.contains(with[0]))
   }
 
-  @Test func `row 51: a name with a line's end in it is one field of one entry`() throws {
+  @Test func `row 51: a name that contains line ends is one field of one journal entry`() throws {
     let socket = "\(daemon.folder.path)/evil\nPRIORITY=0\r<3>\u{1b}[2J"
     try daemon.launch(["--socket", socket], through: journal.wrapper)
     while true {

@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func `row 42b: a rotation that is killed at any moment loses no item and leaves no second key`() throws {
+  @Test func `row 42b: a rotation killed at any moment loses no item and leaves no second key`() throws {
     let daemon = try started()
     var kills = 0
     for call in [
@@ -58,9 +58,7 @@ import Testing
   }
 
   @Test(arguments: ["pwrite64", "fdatasync", "unlink,unlinkat", "fsync"])
-  func `a rotation to a credential that is killed loses no item, and the file goes once it is of no use`(
-    call: String
-  ) throws {
+  func `a killed rotation to a credential loses no item, and an unused key file is removed`(call: String) throws {
     for number in 1...2 {
       let daemon = try started()
       daemon.end()
@@ -84,7 +82,7 @@ import Testing
     ("fsync:error=EIO", nil), ("renameat,renameat2,rename:error=EIO", nil), ("pwrite64:error=ENOSPC", nil),
     ("pwrite64:error=EIO", nil), ("fdatasync:error=EIO", nil),
   ])
-  func `row 42b: a rotation that the disk refuses is refused, items are served, and a later one works`(
+  func `row 42b: a rotation that the disk refuses fails, items stay available, and a later one works`(
     fault: String, file: String?
   ) throws {
     let daemon = try started()
@@ -111,7 +109,7 @@ import Testing
     #expect(daemon.masterKeys == ["master.key"])
   }
 
-  @Test func `what cannot be tidied up behind a rotation is at the next start`() throws {
+  @Test func `the next start cleans up after a rotation that could not`() throws {
     let daemon = try started()
     try Fault.inject("renameat,renameat2,rename:error=EIO:when=2+", into: daemon) { () throws in
       #expect(try daemon.ask("key rotate") == "OK file")
@@ -124,7 +122,7 @@ import Testing
     #expect(daemon.masterKeys == ["master.key"])
   }
 
-  @Test func `rotations that fail behind one that did not take no key away`() throws {
+  @Test func `failed rotations after a successful one lose no key`() throws {
     let daemon = try started()
     #expect(try daemon.ask("key rotate") == "OK file")
     for _ in 0..<3 {

@@ -115,7 +115,7 @@ extension DaemonUnderTest {
     #expect(try daemon.ask("item find").hasPrefix("ERR unavailable "))
   }
 
-  @Test func `status names the key's source and counts the items and their bytes`() throws {
+  @Test func `status names the source of the key and counts the items and their bytes`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     #expect(try client.ask("status").contains("* key=file"))
@@ -158,9 +158,7 @@ extension DaemonUnderTest {
   }
 
   @Test(arguments: missing)
-  func `row 42: without its key no item is served, everything else is, and with it all are there again`(how: String)
-    throws
-  {
+  func `row 42: without its key only items are unavailable, and with the key all are back`(how: String) throws {
     let (daemon, key) = try locked(how)
     let placed = try? Data(contentsOf: daemon.masterKey)
     for signal in [SIGTERM, SIGKILL] {
@@ -200,16 +198,16 @@ extension DaemonUnderTest {
   }
 
   @Test(arguments: missing)
-  func `that the key is missing is logged as an error, once a start`(how: String) throws {
+  func `a missing key is logged as an error once per start`(how: String) throws {
     let (daemon, _) = try locked(how)
     try daemon.start()
     for _ in 0..<5 { #expect(try daemon.ask("item find").hasPrefix("ERR unavailable ")) }
     daemon.end()
     let errors = daemon.log.split(separator: "\n").filter { $0.hasPrefix("identityd: err: ") }
-    #expect(errors.count == 1 && errors[0].contains("Items are not served: "), "\(errors)")
+    #expect(errors.count == 1 && errors[0].contains("Items are unavailable: "), "\(errors)")
   }
 
-  @Test func `an item that ends with its app ends without the key too`() throws {
+  @Test func `app forget deletes the app's items even without the key`() throws {
     let (daemon, key) = try locked("gone")
     try daemon.start()
     #expect(try daemon.ask("app forget user:\(getuid())") == "OK")
@@ -223,7 +221,7 @@ extension DaemonUnderTest {
   // MARK: Credentials
 
   @Test(arguments: [0, 31, 32, 33, 4_096])
-  func `a credential is the key from the first start on, and one that is too short is none`(length: Int) throws {
+  func `a credential of at least 32 bytes is the key from the first start on`(length: Int) throws {
     let daemon = try DaemonUnderTest()
     try daemon.credential(Self.credential, String(repeating: "k", count: length))
     try daemon.startWithCredentials()
@@ -245,7 +243,7 @@ extension DaemonUnderTest {
     try expectItems(1...2, daemon)
   }
 
-  @Test func `from the file to a credential`() throws {
+  @Test func `key rotate moves from the key file to a credential`() throws {
     let daemon = try DaemonUnderTest().start()
     try put(1...3, daemon)
     let file = try Data(contentsOf: daemon.masterKey)
@@ -274,7 +272,7 @@ extension DaemonUnderTest {
     #expect(try Data(contentsOf: daemon.masterKey) == file)
   }
 
-  @Test func `from one credential to the next`() throws {
+  @Test func `key rotate moves from one credential to the next`() throws {
     let (first, second) = (String(repeating: "1", count: 32), String(repeating: "2", count: 32))
     let daemon = try DaemonUnderTest()
     try daemon.credential(Self.credential, first)
@@ -301,7 +299,7 @@ extension DaemonUnderTest {
 
   // MARK: Rotation
 
-  @Test func `from one file to the next, again and again, and no old one opens anything`() throws {
+  @Test func `key rotate moves from one key file to the next, and old keys open nothing`() throws {
     let daemon = try DaemonUnderTest().start()
     try put(1...3, daemon)
     var old: [Data] = []
@@ -328,14 +326,14 @@ extension DaemonUnderTest {
     try expectItems(1...3, daemon)
   }
 
-  @Test func `it takes an admin`() throws {
+  @Test func `key rotate requires an admin`() throws {
     let daemon = try DaemonUnderTest().start()
     let other = try OtherUser(65_534, of: daemon)
     #expect(try other.ask("key rotate").hasPrefix("ERR denied "))
     try other.end()
   }
 
-  @Test func `readers and writers on other connections notice nothing of it`() throws {
+  @Test func `readers and writers on other connections do not notice a rotation`() throws {
     let daemon = try DaemonUnderTest().start()
     try put(1...3, daemon)
     let readers = try (1...2).map { reader in

@@ -154,7 +154,7 @@ import Testing
     return answer.hasPrefix("ERR not-found ") ? 0 : try numbered(answer)
   }
 
-  @Test func `row 10: kill -9 under load`() throws {
+  @Test func `row 10: kill -9 under load loses no acknowledged change`() throws {
     let rounds = Trial.rounds(1_000, long: 5_000)
     let daemon = try KilledDaemon()
     let writers = (0..<4).map(Putting.init)

@@ -5,7 +5,7 @@ import Testing
 /// Start, stop and reload, and the reasons for which a start is refused.
 @Suite struct LifeTests {
   @Test(arguments: [SIGTERM, SIGINT])
-  func `row 43: a signal ends it cleanly, and the socket is gone`(signal: Int32) throws {
+  func `row 43: a signal stops the daemon cleanly and removes the socket`(signal: Int32) throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     #expect(daemon.end(with: signal) == 0)
@@ -15,7 +15,7 @@ import Testing
     #expect(try daemon.uuid("get device") == device)
   }
 
-  @Test func `row 43: what was asked before the stop is answered`() throws {
+  @Test func `row 43: requests sent before the stop are answered`() throws {
     for _ in 0..<20 {
       let daemon = try DaemonUnderTest().start()
       let clients = try (0..<8).map { _ in try daemon.client() }
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func `row 43: a client that takes no answer cannot keep it from stopping`() throws {
+  @Test func `row 43: a client that does not read cannot prevent the stop`() throws {
     let daemon = try DaemonUnderTest().start()
     let deaf = try daemon.client()
     let sender = Sender(deaf, String(repeating: "get uuid count=10000\n", count: 100))
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "many apps need many users"))
-  func `row 10: kill -9 at any moment loses no identifier that was told`() throws {
+  func `row 10: kill -9 at any moment loses no identifier that was given out`() throws {
     let daemon = try DaemonUnderTest().start()
     var told: [Int: String] = [:]
     for round in 0..<10 {
@@ -85,7 +85,7 @@ import Testing
 
   // MARK: Refused starts
 
-  @Test func `row 20b: a second daemon says who holds the state directory, and the first goes on`() throws {
+  @Test func `row 20b: a second daemon names the holder of the state directory, and the first goes on`() throws {
     let first = try DaemonUnderTest().start()
     let second = try DaemonUnderTest()
     try second.launch(["--state-directory", first.state.path])
@@ -94,7 +94,7 @@ import Testing
     #expect(try first.ask("ping") == "OK")
   }
 
-  @Test func `row 20b: a socket where somebody listens is never taken`() throws {
+  @Test func `row 20b: a socket with a listener is never taken over`() throws {
     let first = try DaemonUnderTest().start()
     let second = try DaemonUnderTest()
     try second.launch(["--socket", first.socket])
@@ -110,7 +110,7 @@ import Testing
     #expect(try daemon.ask("ping") == "OK")
   }
 
-  @Test func `row 39: anything that is no socket is left alone`() throws {
+  @Test func `row 39: a file in the place of the socket that is no socket is left alone`() throws {
     let daemon = try DaemonUnderTest()
     try Data("precious".utf8).write(to: URL(filePath: daemon.socket))
     try daemon.launch()
@@ -132,8 +132,7 @@ import Testing
     ("PRAGMA user_version = 99", "schema version 99"),
     ("PRAGMA application_id = 0x49644401", "a development version from before the first release"),
   ])
-  func `row 17: a store of another version is refused and left byte for byte as it is`(sql: String, text: String) throws
-  {
+  func `row 17: a store of another version is refused and left unchanged`(sql: String, text: String) throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
     daemon.end()
@@ -154,9 +153,7 @@ import Testing
     #expect(daemon.log.contains("--help"))
   }
 
-  @Test func `row 20e: it runs with its standard descriptors closed, and no text of its own gets into the store`()
-    throws
-  {
+  @Test func `row 20e: a daemon with closed standard descriptors runs and writes no log text to the store`() throws {
     let daemon = try DaemonUnderTest().start(through: ["sh", "-c", "exec \"$@\" <&- >&- 2>&-", "-"])
     let device = try daemon.uuid("get device")
     daemon.end()
@@ -167,9 +164,7 @@ import Testing
 
   // MARK: Configuration
 
-  @Test func `row 44: a good configuration is taken at a reload, a bad one changes nothing and is named with its line`()
-    throws
-  {
+  @Test func `row 44: a reload applies a good configuration and refuses a bad one, naming its line`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=100\n")
     try daemon.configure("[Limits]\nConnections=40\nReservedConnections=39\n")
     kill(daemon.process.processIdentifier, SIGHUP)
@@ -183,7 +178,7 @@ import Testing
 
   @Test func `an unknown setting is a warning with file and line`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Device]\nOnMachineChange=keep\nColour=red\n")
-    try daemon.waitForLog("identityd.conf:3: there is no setting [Device] Colour=")
+    try daemon.waitForLog("identityd.conf:3: unknown setting [Device] Colour=")
   }
 
   @Test(arguments: [
@@ -196,9 +191,9 @@ import Testing
     ("[Access]\nAdminGroup=no-such-group-here\n", "AdminGroup=no-such-group-here", "no such group"),
     ("[Access]\nMonitorGroup=two words\n", "identityd.conf:2", "the name of a group"),
     ("nonsense\n", "identityd.conf:1", "neither [Section] nor Name=value"),
-    ("[Limits]\nConnections=32\nReservedConnections=32\n", "[Limits]", "more than the 32 reserved"),
+    ("[Limits]\nConnections=32\nReservedConnections=32\n", "[Limits]", "greater than the 32 reserved"),
   ])
-  func `row 45: a bad configuration refuses the start and says where and what is allowed`(
+  func `row 45: a bad configuration prevents the start, and the error names place and allowed values`(
     text: String, place: String, allowed: String
   ) throws {
     let daemon = try DaemonUnderTest()
@@ -212,7 +207,7 @@ import Testing
     #expect(daemon.exitStatus() == 78)
   }
 
-  @Test func `a daemon that polls before it sleeps answers as ever, sleeps, and stops polling with a reload`() throws {
+  @Test func `a daemon that polls answers as usual, sleeps, and stops polling after a reload`() throws {
     let daemon = try DaemonUnderTest()
     let trace = daemon.folder.appending(path: "trace")
     try daemon.start(
@@ -245,7 +240,7 @@ import Testing
     #expect(try looks("0", "0") < before + pauses)
   }
 
-  @Test func `a good configuration passes its check, and nothing is started`() throws {
+  @Test func `--check-config accepts a good configuration and starts nothing`() throws {
     let daemon = try DaemonUnderTest()
     try daemon.configure(
       "[Device]\nOnMachineChange=keep\nOnHardwareChange=renew\n[Store]\nCheckpointSize=1M\n[Log]\nLevel=debug\n")

@@ -41,7 +41,7 @@ import Testing
     return text.split(separator: "\n").map(String.init)
   }
 
-  @Test func `row 27: a user's connections are bounded, the refusal is said, and root still gets in`() throws {
+  @Test func `row 27: a user's connections are limited, the refusal says so, and root still gets in`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnectionsPerUser=3\n")
     let answers = try connections(6, daemon) { () throws in
       #expect(try daemon.ask("ping") == "OK")
@@ -55,7 +55,7 @@ import Testing
     #expect(try connections(3, daemon) == ["OK", "OK", "OK"])
   }
 
-  @Test func `row 27: all connections are bounded, and the last places are root's`() throws {
+  @Test func `row 27: all connections are limited, and the last ones are reserved for root`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnections=32\nReservedConnections=8\n")
     // 24 connections are not root's, and 22 of these are not in reserve. A sole user gets half of the 22. Other users
     // get their first connections, up to all 24.
@@ -63,16 +63,14 @@ import Testing
       let others = try (0..<13).map { try PeerConnection(70_000 + $0, of: daemon) }
       for other in others { #expect(try other.ask("ping") == ["OK"]) }
       let last = try PeerConnection(70_013, of: daemon)
-      #expect(try last.line() == "ERR busy there are 24 connections, which is all there may be")
+      #expect(try last.line() == "ERR busy there are 24 connections, which is the limit; try again later")
       #expect(try daemon.ask("ping") == "OK")
     }
     #expect(answers.filter { $0 == "OK" }.count == 11)
     #expect(answers.filter { $0.hasPrefix("ERR busy ") }.count == 29)
   }
 
-  @Test func `row 26: out of descriptors the clients that are there go on, and new ones get in once there is room`()
-    throws
-  {
+  @Test func `row 26: without free descriptors existing clients are served, and new ones get in later`() throws {
     let daemon = try DaemonUnderTest().start(through: ["prlimit", "--nofile=40:40"])
     let client = try daemon.client()
     do {

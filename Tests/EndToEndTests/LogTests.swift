@@ -74,7 +74,7 @@ private final class LogReader {
 
   /// Returns the identifiers in the entries about renewals, in the order of the lines.
   private func told(_ lines: [String]) -> [String] {
-    lines.filter { $0.hasSuffix("from now on (renewed).") }.map { String($0.split(separator: " ")[4]) }
+    lines.filter { $0.hasSuffix("from now on (renewed).") }.map { String($0.split(separator: " ")[5]) }
   }
 
   /// Returns the number of missing entries that a line reports.
@@ -87,7 +87,7 @@ private final class LogReader {
 
   // MARK: Unread pipe
 
-  @Test func `row 46: a pipe that nobody reads holds nobody up, and what is missing is said`() throws {
+  @Test func `row 46: a full log pipe delays no request, and the missing entries are counted in the log`() throws {
     let pipe = try startOnPipe()
     // Each renewal is answered although nobody reads the log.
     let made = try renewals(6_000)
@@ -105,7 +105,7 @@ private final class LogReader {
   }
 
   @Test(arguments: [SIGTERM, SIGINT])
-  func `row 46: a full pipe keeps the daemon from its end for no longer than a moment`(signal: Int32) throws {
+  func `row 46: a full log pipe delays the stop only briefly`(signal: Int32) throws {
     let pipe = try startOnPipe()
     _ = try renewals(200)
     let before = ContinuousClock.now
@@ -118,7 +118,7 @@ private final class LogReader {
     _ = try pipe.rest()
   }
 
-  @Test func `row 46: a full pipe keeps a start from being refused for no longer than a moment`() throws {
+  @Test func `row 46: a full log pipe delays a refused start only briefly`() throws {
     let pipe = Pipe()
     let writing = pipe.fileHandleForWriting
     #expect(fcntl(writing.fileDescriptor, Self.setPipeSize, 4_096) == 4_096)
@@ -128,7 +128,7 @@ private final class LogReader {
     #expect(daemon.exitStatus() == 78)
   }
 
-  @Test func `row 46: everything is written before the end where somebody reads`() throws {
+  @Test func `row 46: all entries are written before the exit if the pipe is read`() throws {
     let pipe = try startOnPipe()
     let made = try renewals(500)
     kill(daemon.process.processIdentifier, SIGTERM)
@@ -148,7 +148,7 @@ private final class LogReader {
     #expect(daemon.end() == 0)
   }
 
-  @Test func `row 46: what a pipe lost whose reader went is counted when another comes`() throws {
+  @Test func `row 46: entries lost while a pipe has no reader are counted for the next reader`() throws {
     let path = daemon.folder.appending(path: "fifo").path
     let made = unsafe mkfifo(path, 0o600)
     #expect(made == 0)
@@ -176,7 +176,7 @@ private final class LogReader {
     #expect((0...4).contains(try missing(shown.last) + all.count - lost.count - later.count), "\(shown) \(rest)")
   }
 
-  @Test func `row 46: without a thread for the log there is no start, and the reason is said all the same`() throws {
+  @Test func `row 46: without a thread for the log there is no start, and the reason is printed`() throws {
     // Uses the release build, because a sanitizer itself needs a thread.
     let daemon = try DaemonUnderTest(of: DaemonUnderTest.released)
     // This user has no other process, so the limit leaves no room for a thread.
@@ -191,7 +191,7 @@ private final class LogReader {
 
   private static let hostile = "evil\nidentityd: err: forged\r<3>\u{1b}[2J"
 
-  @Test func `row 51: a name with a line's end in it stays in its line`() throws {
+  @Test func `row 51: a name that contains a line end stays in one log line`() throws {
     try daemon.configure("[Log]\nNo\u{1b}such=1\n")
     try daemon.launch(["--socket", "\(daemon.folder.path)/\(Self.hostile)"])
     try daemon.waitForLog(#"/evil\nidentityd: err: forged\r<3>\u001b[2J."#)
@@ -201,7 +201,7 @@ private final class LogReader {
     #expect(!daemon.log.utf8.contains(0x1b))
   }
 
-  @Test func `row 51: a check of the configuration sends no escapes to the terminal`() throws {
+  @Test func `row 51: --check-config writes no control characters to the terminal`() throws {
     try daemon.configure("[Log]\nNo\u{1b}[2Jsuch=1\n")
     try daemon.launch(["--check-config"])
     #expect(daemon.exitStatus() == 0)

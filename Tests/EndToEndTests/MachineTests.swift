@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `a restore in place changes nothing`() throws {
+  @Test func `a start on the same machine and the same hardware changes nothing`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     daemon.end()
@@ -59,7 +59,7 @@ import Testing
     #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") })
   }
 
-  @Test func `row 41b: with another machine-id everything is renewed`() throws {
+  @Test func `row 41b: another machine-id renews all identifiers`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     let last = try daemon.client().ask("status").first { $0.hasPrefix("* last-event=") } ?? ""
@@ -90,7 +90,7 @@ import Testing
     #expect(try daemon.ask("get device").hasSuffix("origin=random"))
   }
 
-  @Test func `row 41b: until the renewal is on disk nothing stored is told`() throws {
+  @Test func `row 41b: until the renewal is on disk no stored identifier is given out`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     daemon.end()
@@ -105,7 +105,7 @@ import Testing
     #expect(try identifiers().device != before.device)
   }
 
-  @Test func `row 41b: or kept, and that is said`() throws {
+  @Test func `row 41b: OnMachineChange=keep keeps all identifiers, and status says so`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     daemon.end()
@@ -116,7 +116,7 @@ import Testing
     try daemon.waitForLog("may be another machine")
   }
 
-  @Test func `row 41c: on other hardware everything is kept, and that is said until somebody renews`() throws {
+  @Test func `row 41c: other hardware keeps all identifiers, and status warns until a renewal`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     daemon.end()
@@ -136,7 +136,7 @@ import Testing
     #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") })
   }
 
-  @Test func `or renewed`() throws {
+  @Test func `OnHardwareChange=renew renews all identifiers`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     daemon.end()
@@ -148,7 +148,7 @@ import Testing
     #expect(try causes("device") == ["first-use", "hardware-changed"])
   }
 
-  @Test func `hardware that does not tell its number is no other hardware`() throws {
+  @Test func `hardware without a serial number does not count as other hardware`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     for hardware in [nil, 1, nil, 1] as [Int?] {
@@ -158,7 +158,7 @@ import Testing
     }
   }
 
-  @Test func `row 41c: a sealed image starts as if for the first time, wherever it is`() throws {
+  @Test func `row 41c: a sealed image starts with new identifiers on any machine`() throws {
     for machine in [1, 2] {
       try start(machine: 1, hardware: 1)
       let before = try identifiers()
@@ -184,7 +184,7 @@ import Testing
     }
   }
 
-  @Test func `a seal holds over a kill`() throws {
+  @Test func `a seal survives a kill`() throws {
     try start(machine: 1, hardware: 1)
     let before = try identifiers()
     #expect(try daemon.ask("seal") == "OK")

@@ -22,7 +22,7 @@ import Testing
       .map { String($0.dropFirst("manifest-fault=".count)) }
   }
 
-  @Test func `the manifests that it shows are in order, and install their apps`() throws {
+  @Test func `the example manifests of the manual are valid and install their apps`() throws {
     let text = try String(contentsOf: Self.page, encoding: .utf8)
     let blocks = text.matches(of: /BEGIN MANIFEST (\S+)\n\.Bd[^\n]*\n((?:[^.][^\n]*\n)+)\.Ed\n/)
     #expect(blocks.count == 4)
@@ -38,9 +38,9 @@ import Testing
     }
   }
 
-  @Test func `what it says of faults is what the daemon says`() throws {
+  @Test func `the manual's table of faults matches the daemon's messages`() throws {
     let text = try String(contentsOf: Self.page, encoding: .utf8)
-    let start = try #require(text.range(of: ".It Sy What stands there"))
+    let start = try #require(text.range(of: ".It Sy Manifest"))
     let finish = try #require(text.range(of: ".El", range: start.upperBound..<text.endIndex))
     let rows = text[start.upperBound..<finish.lowerBound].split(separator: "\n").compactMap {
       String($0).firstMatch(of: /\.It (?:Ql )?(.+) Ta (.+)/).map { (String($0.1), String($0.2)) }
@@ -51,7 +51,7 @@ import Testing
         let file = folder.appending(path: "app\(number).app")
         switch row.0 {
         case "an empty file": try Data().write(to: file)
-        case "a link that leads nowhere":
+        case "a dangling link":
           try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: "/nonexistent")
         default: try Data("[App]\n\(row.0)\n".utf8).write(to: file)
         }

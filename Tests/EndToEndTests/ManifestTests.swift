@@ -85,7 +85,7 @@ import Testing
     #expect(try ask("whoami", as: daemonUser) == "user:1")
   }
 
-  @Test func `what an app loses with its uninstallation, and what it keeps`() throws {
+  @Test func `uninstalling an app ends its own identifiers and keeps the shared ones`() throws {
     try write("[App]\nVendor=org.example\nUser=daemon\nDeviceIdentifier=app\n", "player")
     try write("[App]\nVendor=org.example\nUser=mail\nDeviceIdentifier=vendor\n", "reader")
     try start()
@@ -121,9 +121,7 @@ import Testing
     #expect(try daemon.client().ask("history installation app=player").count == 3)
   }
 
-  @Test func `an upgrade replaces the file and is no reinstallation, nor is a removal that is made good at once`()
-    throws
-  {
+  @Test func `replacing a manifest, or removing it only briefly, does not reinstall the app`() throws {
     try write("[App]\nUser=daemon\n", "player")
     try start()
     let installation = try ask("get", "installation", as: daemonUser)
@@ -139,7 +137,7 @@ import Testing
     #expect(try daemon.client().ask("status").contains("* last-event=4"))
   }
 
-  @Test func `an earlier folder overrides a later one, a link to dev null masks, and each may come and go`() throws {
+  @Test func `an earlier folder overrides a later one, and a link to dev null masks an app`() throws {
     try write("[App]\nVendor=usr\n", "player", in: 3)
     try start()
     try waitForApps(["player vendor=usr manifest=yes"])
@@ -154,7 +152,7 @@ import Testing
     try waitForApps(["player vendor=usr manifest=yes"])
   }
 
-  @Test func `what changed while no daemon ran is found at its start`() throws {
+  @Test func `changes made while no daemon ran are found at its start`() throws {
     try write("[App]\nUser=daemon\n", "player")
     try write("[App]\nUser=mail\n", "reader")
     try start()
@@ -171,7 +169,7 @@ import Testing
     #expect(try ask("get", "installation", as: mailUser) != reader)
   }
 
-  @Test func `a faulty manifest leaves the app what it had, and is named with its line`() throws {
+  @Test func `a faulty manifest leaves its app unchanged and is named with its line`() throws {
     try write("[App]\nVendor=org.example\nUser=daemon\n", "player")
     try start()
     let installation = try ask("get", "installation", as: daemonUser)
@@ -195,12 +193,12 @@ import Testing
     #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* manifest-fault=") })
   }
 
-  @Test func `of two manifests for one user neither is served, and both are named`() throws {
+  @Test func `of two manifests that claim one user neither applies, and both are named`() throws {
     try write("[App]\nUser=daemon\n", "player")
     try start()
     let installation = try ask("get", "installation", as: daemonUser)
     try write("[App]\nUser=daemon\n", "thief")
-    try daemon.waitForLog("neither is served")
+    try daemon.waitForLog("neither app is served")
     let fault = try #require(try daemon.client().ask("status").first { $0.hasPrefix("* manifest-fault=") })
     #expect(fault.contains(file("player", in: 3).path) && fault.contains(file("thief", in: 3).path))
     #expect(try ask("whoami", as: daemonUser) == "user:1")
@@ -211,14 +209,14 @@ import Testing
     #expect(try ask("get", "installation", as: daemonUser) == installation)
   }
 
-  @Test func `a folder that cannot be read changes nothing and is said`() throws {
+  @Test func `an unreadable folder leaves the apps unchanged and is reported`() throws {
     try write("[App]\nUser=daemon\n", "player")
     try start()
     let installation = try ask("get", "installation", as: daemonUser)
     try FileManager.default.removeItem(at: folders[2])
     try Data().write(to: folders[2])
     try remove("player")
-    try daemon.waitForLog("the apps stay as they are")
+    try daemon.waitForLog("the installed apps stay as they are")
     #expect(try ask("get", "installation", as: daemonUser) == installation)
     #expect(
       try daemon.client().ask("status").contains {
@@ -230,7 +228,7 @@ import Testing
     try waitForApps([])
   }
 
-  @Test func `the daemon's own reading does not wake it`() throws {
+  @Test func `the daemon's own reads of the folders do not wake it`() throws {
     for number in 0..<20 { try write("[App]\nVendor=org.example\n", "app\(number)") }
     try start()
     let used = { () throws -> UInt64 in
@@ -244,7 +242,7 @@ import Testing
     #expect(try used() - before < 10)
   }
 
-  @Test func `row 40e: an app that was uninstalled while it is connected gets nothing new`() throws {
+  @Test func `row 40e: an app that was uninstalled while connected gets no new identifier`() throws {
     try write("[App]\nUser=daemon\n", "player")
     try start()
     let player = try OtherUser(daemonUser, of: daemon)
@@ -258,7 +256,7 @@ import Testing
     try player.end()
   }
 
-  @Test func `an app without a manifest is forgotten by itself or by an admin`() throws {
+  @Test func `app forget removes an app without a manifest, called by the app or by an admin`() throws {
     try write("[App]\nUser=mail\n", "reader")
     try start()
     let first = try ask("get", "installation", as: daemonUser)

@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(arguments: ["--openmetrics", "--prometheus"])
-  func `the reference parser reads every figure`(format: String) throws {
+  func `the reference parser of Prometheus reads all metrics`(format: String) throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     for _ in 0..<5 { _ = try client.ask("get device") }
@@ -68,7 +68,7 @@ import Testing
     #expect(!samples.contains { $0.type == "unknown" || $0.type == "untyped" }, "\(samples)")
   }
 
-  @Test func `a file is replaced as a whole, and everybody may read it`() throws {
+  @Test func `the metrics file is replaced as a whole and readable by everybody`() throws {
     let daemon = try DaemonUnderTest().start()
     let file = daemon.folder.appending(path: "identityd.prom")
     try Data("old".utf8).write(to: file)
@@ -85,7 +85,7 @@ import Testing
     #expect(names.filter { $0.contains("prom") } == ["identityd.prom"])
   }
 
-  @Test func `without a daemon the file stays as it was`() throws {
+  @Test func `without a daemon the metrics file stays unchanged`() throws {
     let daemon = try DaemonUnderTest().start()
     let file = daemon.folder.appending(path: "identityd.prom")
     try Data("old".utf8).write(to: file)
@@ -98,7 +98,7 @@ import Testing
     ["stats", "--output=/nonexistent"], ["stats", "--openmetrics", "--prometheus"],
     ["stats", "--openmetrics", "--json"], ["stats", "apps=yes", "--openmetrics"], ["status", "--openmetrics"],
   ])
-  func `what cannot be meant is refused`(words: [String]) throws {
+  func `contradictory options are a usage error`(words: [String]) throws {
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let outcome = try run([program] + words, environment: ["IDENTITYD_SOCKET": "/nonexistent"])
     #expect((outcome.status, outcome.output) == (2, ""))

@@ -24,7 +24,7 @@ import Testing
         if random.random() < 0.5: time.sleep(random.random() * 0.05)
     """
 
-  @Test func `who owns the folder cannot lead what root writes to a file of root's`() throws {
+  @Test func `the owner of the folder cannot redirect root's write into a file of root`() throws {
     let daemon = try DaemonUnderTest().start()
     let theirs = try TemporaryFolder()
     let own = try TemporaryFolder()

@@ -28,7 +28,7 @@ import Testing
     ),
     ("\(uuid)\n", ["Migrate", "Installation", "--file=FILE"]),
   ])
-  func `a dry run tells what would be, and commit=yes does it`(content: String, words: [String]) throws {
+  func `migrate --file is a dry run unless commit=yes is given`(content: String, words: [String]) throws {
     let daemon = try DaemonUnderTest().start()
     let level = words[1].lowercased()
     let dry = try migrate(daemon, Data(content.utf8), ["--json"] + words)
@@ -40,7 +40,7 @@ import Testing
     #expect(try daemon.uuid("get \(level)") == Self.uuid)
   }
 
-  @Test func `it can come on standard input, and a daemon's refusal is told as always`() throws {
+  @Test func `migrate --file=- reads standard input, and a refusal has its usual status`() throws {
     let daemon = try DaemonUnderTest().start()
     let words = ["migrate", "device", "--file=-", "--field=ID", "commit=yes"]
     #expect(try migrate(daemon, Data(), words, input: "ID: \(Self.uuid)\n").status == 0)
@@ -62,7 +62,7 @@ import Testing
       ("", ["--file=/nonexistent/file"], 7, ["/nonexistent/file"]), ("", ["--file=/etc"], 7, ["regular file"]),
       ("\(uuid)\n", ["--file=FILE", "\(uuid)"], 2, ["--file"]), ("", ["\(uuid)", "--field=ID"], 2, ["--file"]),
     ] as [(String, [String], Int32, [String])])
-  func `what the file does not clearly say is refused, and its values are not repeated`(
+  func `an ambiguous or invalid file is refused, and its values are not printed`(
     content: String, words: [String], status: Int32, said: [String]
   ) throws {
     let daemon = try DaemonUnderTest().start()
@@ -74,15 +74,15 @@ import Testing
   }
 
   @Test(arguments: [["get", "device"], ["renew", "device"], ["migrate"], ["migrate", "vendor"], ["monitor"]])
-  func `the option is for migrations alone`(words: [String]) throws {
+  func `--file is accepted only with migrate device and migrate installation`(words: [String]) throws {
     let daemon = try DaemonUnderTest().start()
     let result = try migrate(daemon, Data(Self.uuid.utf8), words + ["--file=FILE"])
     #expect(result.status == 2, "\(result)")
-    #expect(result.errors.contains("'--file' is for 'migrate device' and 'migrate installation'"))
+    #expect(result.errors.contains("'--file' is only for 'migrate device' and 'migrate installation'"))
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
-  func `the file is read with the rights of whoever asks`() throws {
+  func `migrate --file reads the file with the permissions of the caller`() throws {
     let daemon = try DaemonUnderTest().start()
     let file = daemon.folder.appending(path: "secret")
     try Data(Self.uuid.utf8).write(to: file)

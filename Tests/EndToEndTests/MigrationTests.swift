@@ -7,7 +7,7 @@ import Testing
   private let old = "557e5958-d390-4cbf-b928-2a2b19a1399a"
   private let other = "2ed6657d-e927-568b-95e1-2665a8aea6a2"
 
-  @Test func `a dry run tells what would be, and creates nothing`() throws {
+  @Test func `migrate without commit=yes reports its effect and changes nothing`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("migrate device \(old)") == "OK \(old) changed=yes committed=no previous=\"\"")
     #expect(try daemon.client().ask("history device") == ["OK 0"])
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(arguments: ["device", "installation"])
-  func `an identifier is migrated before one was handed out, and never after`(level: String) throws {
+  func `migrate sets an identifier only before one was given out`(level: String) throws {
     let daemon = try DaemonUnderTest().start()
     let spelling = "557E5958D3904CBFB9282A2B19A1399A"
     #expect(
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as two users needs root"))
-  func `an admin may force it, and everything follows`() throws {
+  func `an admin may force a migration, which also updates events, history and devices`() throws {
     let daemon = try DaemonUnderTest().start()
     let before = try daemon.uuid("get device")
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "renewal takes an admin"))
-  func `a renewal hands out another identifier, and a dry run says which would go`() throws {
+  func `renew gives out a new identifier, and a dry run names the old one`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     let installation = try daemon.uuid("get installation")
@@ -95,7 +95,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "the bridge's verbs take an admin"))
-  func `a bridge keeps the list of devices`() throws {
+  func `a bridge can maintain the list of devices`() throws {
     let daemon = try DaemonUnderTest().start()
     let own = try daemon.uuid("get device")
     let bridge = try daemon.client()
@@ -126,7 +126,7 @@ import Testing
     #expect(try daemon.ask("account") == "OK \"\"")
   }
 
-  @Test func `sessions, keys and boots last as long as they should, also over restarts of the daemon`() throws {
+  @Test func `identifiers of sessions, keys and boots survive restarts of the daemon`() throws {
     let daemon = try DaemonUnderTest().start()
     // Every connection belongs to this process. Outside of a service, the process is the session.
     func derived() throws -> [String] {

@@ -9,7 +9,7 @@ import Testing
 
   // MARK: monitor
 
-  @Test func `it writes what others do, as it happens`() throws {
+  @Test func `monitor prints changes by other clients as they happen`() throws {
     let daemon = try DaemonUnderTest().start()
     let monitor = try FollowingClient(daemon, "monitor")
     let devices = try FollowingClient(daemon, "monitor", "device", "--json", "--format=upper")
@@ -29,7 +29,7 @@ import Testing
     #expect(monitor.errors == "")
   }
 
-  @Test func `events since a number come first`() throws {
+  @Test func `monitor --since prints earlier events first`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
     _ = try daemon.uuid("get installation")
@@ -41,7 +41,7 @@ import Testing
     #expect(try rest.waitForEvents(Int(last) - 1).map(\.sequence).sorted() == Array(2...last))
   }
 
-  @Test func `when nobody reads on it ends at once, whether something happens or not`() throws {
+  @Test func `monitor ends at once when its reader is gone, with or without new events`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
     for reader in ["head --lines=1", "true"] {
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `a terminal gets colours unless it is not to`() throws {
+  @Test func `a terminal gets colours unless NO_COLOR or TERM=dumb is set`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
     for (environment, isColoured) in [
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `a daemon that is gone is told once, and that it is back`() throws {
+  @Test func `monitor reports once that the daemon is gone and once that it is back`() throws {
     let daemon = try DaemonUnderTest().start()
     let monitor = try FollowingClient(daemon, "monitor", "device")
     let quiet = try FollowingClient(daemon, "monitor", "device", "--quiet")
@@ -85,7 +85,7 @@ import Testing
     #expect(quiet.errors == "")
   }
 
-  @Test func `a new store, whose numbers begin anew, is told and followed from where it is`() throws {
+  @Test func `monitor reports a new store with new sequence numbers, and follows it`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get installation")
     let monitor = try FollowingClient(daemon, "monitor", "--json", "--since=0")
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "only an admin sees all events, and may list devices"))
-  func `row 10: kill -9 at any moment loses no event that was acknowledged, and doubles none`() throws {
+  func `row 10: monitor neither loses nor repeats an acknowledged event across kills`() throws {
     let kills = ProcessInfo.processInfo.environment["IDENTITYD_KILLS"].flatMap { Int($0) } ?? 20
     let daemon = try DaemonUnderTest().start()
     let monitor = try FollowingClient(daemon, "monitor", "--json", "--since=0")
@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "only an admin may name the account"))
-  func `what was not read fast enough is fetched`() throws {
+  func `monitor fetches the events that it did not read in time`() throws {
     let daemon = try DaemonUnderTest().start()
     let monitor = try FollowingClient(daemon, "monitor", "--json", "--since=0")
     try daemon.waitForStatus("subscribers", "1")
@@ -147,7 +147,7 @@ import Testing
 
   // MARK: wait
 
-  @Test func `it ends with the first event of its topics, and writes it`() throws {
+  @Test func `wait prints the first event of its topics and ends`() throws {
     let daemon = try DaemonUnderTest().start()
     let wait = try FollowingClient(daemon, "wait", "device", "account", "--timeout=20.5")
     try daemon.waitForStatus("subscribers", "1")
@@ -163,7 +163,7 @@ import Testing
     #expect((quiet.status, quiet.output) == (0, ""))
   }
 
-  @Test func `after its time it ends with a status of its own`() throws {
+  @Test func `wait ends after its timeout with a separate exit status`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.uuid("get device")
     let start = ContinuousClock.now
@@ -173,7 +173,7 @@ import Testing
     #expect(try identityctl(daemon, "wait", "device", "--timeout=0.01", "--quiet").errors == "")
   }
 
-  @Test func `over a restart it misses nothing`() throws {
+  @Test func `wait misses no event across a restart`() throws {
     let daemon = try DaemonUnderTest().start()
     let wait = try FollowingClient(daemon, "wait", "device", "--timeout=20")
     try daemon.waitForStatus("subscribers", "1")
@@ -185,7 +185,7 @@ import Testing
     #expect(try wait.lines().joined().contains(uuid))
   }
 
-  @Test func `the time counts while the daemon is gone`() throws {
+  @Test func `the timeout of wait elapses while the daemon is gone`() throws {
     let daemon = try DaemonUnderTest().start()
     let wait = try FollowingClient(daemon, "wait", "device", "--timeout=1")
     try daemon.waitForStatus("subscribers", "1")
@@ -194,7 +194,7 @@ import Testing
     #expect(wait.errors.contains("the daemon is gone"))
   }
 
-  @Test func `the time counts while the daemon does not answer`() throws {
+  @Test func `the timeout of wait elapses while the daemon does not answer`() throws {
     let daemon = try DaemonUnderTest().start()
     kill(daemon.process.processIdentifier, SIGSTOP)
     defer { kill(daemon.process.processIdentifier, SIGCONT) }
@@ -210,7 +210,7 @@ import Testing
       (["get", "device", "--since=0"], 2), (["monitor", "colour"], 13), (["wait", "colour"], 13),
       (["monitor", "--since=1000000"], 13),
     ] as [([String], Int32)])
-  func `what cannot be followed is refused with a reason`(words: [String], status: Int32) throws {
+  func `invalid topics, numbers and options are refused with a reason`(words: [String], status: Int32) throws {
     let daemon = try DaemonUnderTest().start()
     let result = try run([program] + words, environment: ["IDENTITYD_SOCKET": daemon.socket])
     #expect((result.status, result.output) == (status, ""))
@@ -218,13 +218,13 @@ import Testing
   }
 
   @Test(arguments: [["monitor"], ["wait", "device", "--timeout=5"]])
-  func `where nobody was there from the beginning it ends`(words: [String]) throws {
+  func `monitor and wait fail if there is no daemon at the beginning`(words: [String]) throws {
     let result = try run([program] + words, environment: ["IDENTITYD_SOCKET": "/nonexistent/socket"])
     #expect(result.status == 3)
     #expect(result.errors.contains("/nonexistent/socket"))
   }
 
-  @Test func `help tells what the client does by itself, and whose the options are`() throws {
+  @Test func `help describes monitor, wait and their options`() throws {
     let help = try run([program, "--help"]).output
     for text in [
       "monitor [TOPIC…]", "wait TOPIC [TOPIC…]", "--since=SEQ", "--timeout=SECONDS", "Options of 'monitor' and 'wait'",

@@ -8,10 +8,10 @@ import Testing
     "/nowhere/at/all", "/etc/passwd", "@abstract-and-nobody-there", "relative", "vsock:9:9", "/", "@",
     "/" + String(repeating: "a", count: 300),
   ])
-  func `row 47: a service manager that cannot be told anything keeps nobody from being served`(socket: String) throws {
+  func `row 47: a notification socket that does not work does not keep the daemon from serving`(socket: String) throws {
     let daemon = try DaemonUnderTest()
     try daemon.start(through: ["env", "NOTIFY_SOCKET=\(socket)", "WATCHDOG_USEC=300000"])
-    try daemon.waitForLog("The service manager cannot be told that identityd serves: sd_notify: ")
+    try daemon.waitForLog("The service manager could not be notified that identityd is ready: sd_notify: ")
     #expect(try daemon.ask("get device").hasPrefix("OK "))
     kill(daemon.process.processIdentifier, SIGHUP)
     try daemon.waitForLog("The configuration was loaded.")
@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "attaching to the daemon needs root"))
-  func `rows 7 and 48: a disk that hangs is not taken for a daemon that hangs, which says nothing`() throws {
+  func `rows 7 and 48: watchdog notifications continue on a hanging disk, but not in a hanging daemon`() throws {
     let daemon = try DaemonUnderTest()
     let manager = try PlayedManager(in: daemon.folder)
     try daemon.start(through: ["env", "NOTIFY_SOCKET=\(manager.path)", "WATCHDOG_USEC=100000"])
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "tracing the daemon needs root"))
-  func `row 49: it says that it is ready when the store is proven and the socket listens, and not before`() throws {
+  func `row 49: READY=1 is sent only after the store is verified and the socket listens`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
     daemon.end()
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: ["open-directory", "bad-configuration", "later-version"])
-  func `row 49: who cannot serve never says that it is ready, and says why not`(fault: String) throws {
+  func `row 49: a start that fails sends the reason and never READY=1`(fault: String) throws {
     let daemon = try DaemonUnderTest().start()
     daemon.end()
     let manager = try PlayedManager(in: daemon.folder)

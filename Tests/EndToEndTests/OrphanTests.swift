@@ -32,9 +32,9 @@ import Testing
     return result.output.split(separator: "\n").map(String.init)
   }
 
-  private let reason = "ERR denied the process that connected has ended"
+  private let reason = "ERR denied the process that opened this connection has ended; connect again"
 
-  @Test func `row 34: who inherits a connection has no rights by it`() throws {
+  @Test func `row 34: a process that inherits a connection gains no rights from it`() throws {
     let daemon = try DaemonUnderTest().start()
     let heard = try inherit(daemon, first: ["ping"], later: ["ping", "account set mallory", "get device"])
     #expect(heard == ["OK", reason, "end"])
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "making events needs root"))
-  func `row 40e: a subscription ends with the process, and says why`() throws {
+  func `row 40e: a subscription ends with its process and says why`() throws {
     let daemon = try DaemonUnderTest().start()
     let heard = try inherit(daemon, first: ["subscribe"], later: [])
     #expect(heard.first?.hasPrefix("OK 1 epoch=") == true && heard.dropFirst() == [reason, "end"], "\(heard)")
@@ -51,17 +51,17 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "only an admin may list devices"))
-  func `rows 25d and 35: what a process sent before it ended is carried out, whole`() throws {
+  func `rows 25d and 35: all requests that a process sent before its exit are executed`() throws {
     let daemon = try DaemonUnderTest().start()
     let script = """
       use IO::Socket::UNIX; use POSIX;
       my $socket = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $ARGV[0]) or die $!;
-      # Who is gone before the daemon has seen it is nobody.
+      # Waits for an answer, because a process that exits before the daemon attests it is refused.
       print {$socket} "ping\n"; $socket->flush; <$socket>;
       print {$socket} map { sprintf "devices put 00000000-0000-4000-8000-%012x\\n", $_ } 1 .. 2000;
       $socket->flush; POSIX::_exit(0) if $ARGV[1] eq 'alone';
       if (fork) { POSIX::_exit(0) }
-      # Foundation waits for whoever has a descriptor of its own.
+      # Closes the descriptors inherited from Foundation, which would wait for this process too.
       for (3 .. 4095) { POSIX::close($_) if $_ != fileno $socket }
       sleep 20;
       """
@@ -96,7 +96,7 @@ import Testing
     return last
   }
 
-  @Test func `a process counts once, however many connections it has, and is let go with the last`() throws {
+  @Test func `all connections of a process share one pidfd, which the last one closes`() throws {
     let daemon = try DaemonUnderTest().start()
     // Includes one pidfd: the daemon keeps the pidfd of the connection that ended last, which `start` made.
     let before = try descriptors(daemon)
@@ -111,7 +111,7 @@ import Testing
     #expect(try descriptors(daemon, until: before) == before)
   }
 
-  @Test func `row 25d: a thousand processes that come and go leave nothing behind`() throws {
+  @Test func `row 25d: a thousand processes that come and go leave no descriptor behind`() throws {
     let daemon = try DaemonUnderTest().start()
     let script = """
       use IO::Socket::UNIX; use POSIX;

@@ -15,7 +15,7 @@ import Testing
     return daemon
   }
 
-  @Test func `a new one is asked for twice, and shown never`() throws {
+  @Test func `a new passphrase is asked for twice and never shown`() throws {
     let daemon = try daemon()
     let terminal = try Terminal(daemon, "\(Self.program) backup \(daemon.folder.path)/new")
     try terminal.type("hunter2 is no good\n", after: "Passphrase for the backup: ")
@@ -28,20 +28,20 @@ import Testing
     #expect(try daemon.files() == ["new", "old"])
   }
 
-  @Test func `a slip in one of the two makes no backup`() throws {
+  @Test func `two different passphrases make no backup`() throws {
     let daemon = try daemon()
     let terminal = try Terminal(daemon, "\(Self.program) backup \(daemon.folder.path)/new")
     try terminal.type("hunter2\n", after: "Passphrase for the backup: ")
     try terminal.type("hunter3\n", after: "Once more: ")
     let shown = try terminal.end()
-    #expect(shown.contains("identityctl: the passphrases are not the same"))
+    #expect(shown.contains("identityctl: the two passphrases differ"))
     #expect(!shown.contains("hunter"))
     #expect(shown.contains("status 7"))
     #expect(try daemon.files() == ["old"])
     #expect(daemon.requests.isEmpty)
   }
 
-  @Test func `that of a backup is asked for once, wherever input and output lead`() throws {
+  @Test func `restore asks for the passphrase once, even if input and output are redirected`() throws {
     let daemon = try daemon()
     let old = "\(daemon.folder.path)/old"
     let terminal = try Terminal(daemon, "\(Self.program) restore - < \(old) > /dev/null 2> /dev/null")
@@ -56,7 +56,7 @@ import Testing
   @Test(arguments: [
     ("\n", "is empty"), ("\u{4}", "is empty"), (String(repeating: "x", count: 1_100) + "\n", "longer than"),
   ])
-  func `what is no passphrase is told`(typed: String, said: String) throws {
+  func `an empty or too long passphrase is refused`(typed: String, said: String) throws {
     let daemon = try daemon()
     let terminal = try Terminal(daemon, "\(Self.program) restore \(daemon.folder.path)/old")
     try terminal.type(typed, after: "Passphrase of the backup: ")
@@ -69,7 +69,7 @@ import Testing
 
   /// The terminal itself sends the signals for ^C and ^\. Text typed before them is not shown either.
   @Test(arguments: [("hunter\u{3}", 130), ("hunter\u{1c}", 131)])
-  func `a key that ends it leaves a terminal that shows what is typed`(typed: String, status: Int) throws {
+  func `a key that ends the prompt leaves the terminal with echo on`(typed: String, status: Int) throws {
     let daemon = try daemon()
     let terminal = try Terminal(daemon, "\(Self.program) backup \(daemon.folder.path)/new")
     try terminal.type(typed, after: "Passphrase for the backup: ")
@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test(arguments: [(SIGTERM, 143), (SIGHUP, 129), (SIGINT, 130)])
-  func `a signal that ends it leaves a terminal that shows what is typed`(signal: Int32, status: Int) throws {
+  func `a signal that ends the prompt leaves the terminal with echo on`(signal: Int32, status: Int) throws {
     let daemon = try daemon()
     let terminal = try Terminal(daemon, "\(Self.program) restore \(daemon.folder.path)/old")
     try terminal.type("", after: "Passphrase of the backup: ")
@@ -91,7 +91,7 @@ import Testing
     #expect(shown.contains(" echo "))
   }
 
-  @Test func `one that is stopped leaves such a terminal too, and asks again when it goes on`() throws {
+  @Test func `stopping the prompt turns echo on, and continuing it asks again`() throws {
     let daemon = try daemon()
     // Only job control can continue a stopped process.
     let terminal = try Terminal(

@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `row 32: who never sent descriptors and asks much is refused them, and goes on`(sendsFirst: Bool) throws {
+  func `row 32: after many requests without descriptors a client can send none, and goes on`(sendsFirst: Bool) throws {
     let daemon = try DaemonUnderTest().start()
     let script = """
       import array, os, socket, sys
@@ -35,7 +35,7 @@ import Testing
           ask(lambda: s.sendmsg([b"ping\\n"], fds)); print("taken")
       except PermissionError: print("refused")
       ask(lambda: s.sendall(b"ping\\n"))
-      # SO_PASSRIGHTS, where the kernel knows it.
+      # SO_PASSRIGHTS, which older kernels lack.
       try: s.setsockopt(socket.SOL_SOCKET, 83, 1); print("refusable")
       except OSError: print("unknown")
       """
@@ -89,7 +89,7 @@ import Testing
     #"s.sendmsg([b"ping\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])"#,
     #"s.send(b"ping\n", socket.MSG_OOB)"#,
   ])
-  func `row 32: what stands behind descriptors or bytes out of band is answered at once`(sending: String) throws {
+  func `row 32: requests behind descriptors or out-of-band bytes are answered at once`(sending: String) throws {
     let daemon = try DaemonUnderTest().start()
     let process = daemon.process.processIdentifier
     let script = """
@@ -98,7 +98,7 @@ import Testing
       file = s.makefile()
       s.sendall(b"hello\\n"); file.readline()
       os.kill(int(sys.argv[2]), signal.SIGSTOP)
-      # All of it is there when the daemon looks: it is told once.
+      # All bytes arrive while the daemon is stopped, so the kernel reports them only once.
       s.sendall(b"ping\\n"); \(sending); s.sendall(b"\\nhello\\n")
       os.kill(int(sys.argv[2]), signal.SIGCONT)
       while "identityd" not in file.readline(): pass
@@ -107,7 +107,7 @@ import Testing
     #expect(try run(words).status == 0)
   }
 
-  @Test func `row 35: a peer that is gone before it is accepted changes nothing`() throws {
+  @Test func `row 35: requests of peers that exit before they are accepted change nothing`() throws {
     let daemon = try DaemonUnderTest().start()
     kill(daemon.process.processIdentifier, SIGSTOP)
     _ = try perl(
@@ -128,7 +128,7 @@ import Testing
     "getsockopt:error=ENOTCONN:when=1", "getsockopt:error=ESRCH:when=2", "getsockopt:error=EINVAL:when=2",
     "poll:error=EFAULT", "poll:error=ENOMEM", "read:error=EIO",
   ])
-  func `row 35: whatever cannot be found out of a peer makes it nobody, and never root`(fault: String) throws {
+  func `row 35: a peer that cannot be identified is refused and never taken for root`(fault: String) throws {
     let daemon = try DaemonUnderTest().start()
     try Fault.inject(fault, into: daemon) { () throws in
       let answer = try? daemon.client().ask("whoami").last
@@ -141,7 +141,7 @@ import Testing
     #expect(try daemon.ask("whoami").contains("uid=0"))
   }
 
-  @Test func `row 36: a peer that changes its user is who it was when it connected`() throws {
+  @Test func `row 36: a peer that changes its user keeps the identity that it connected with`() throws {
     let daemon = try DaemonUnderTest().start()
     let script = """
       my $socket = connection();
@@ -155,7 +155,7 @@ import Testing
     #expect(answers.last?.contains(" uid=65534 ") == true && answers.last?.contains("admin=no") == true)
   }
 
-  @Test func `row 36: a process that changes its user or its groups is who it is each time that it connects`() throws {
+  @Test func `row 36: each new connection has the process's current user and groups`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Access]\nAdminGroup=tty\n")
     let script = """
       import grp, os, socket, sys
@@ -181,7 +181,7 @@ import Testing
   }
 
   @Test(arguments: [2_147_483_647, 2_147_483_648, 2_147_483_649, 4_294_967_294] as [UInt32])
-  func `row 36: a user number beyond the signed ones is that user, and no admin`(user: UInt32) throws {
+  func `row 36: a user ID beyond the signed range is that user and no admin`(user: UInt32) throws {
     let daemon = try DaemonUnderTest().start()
     let answer = try OtherUser(Int(user), of: daemon).ask("whoami")
     #expect(answer.hasPrefix("OK user:\(user) uid=\(user) "), "\(answer)")
@@ -200,7 +200,7 @@ import Testing
     try run(wrapper + ["timeout", "10", "socat", "-u", "UNIX-CONNECT:\(daemon.socket)", "STDOUT"]).output
   }
 
-  @Test func `row 36b: who calls itself root in a namespace of its own is the user that it is outside`() throws {
+  @Test func `row 36b: root in a user namespace is the user outside of it`() throws {
     let daemon = try DaemonUnderTest().start()
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     let answer = try run(
@@ -214,27 +214,24 @@ import Testing
     #expect(try whoami(daemon, "unshare", "--pid", "--fork", "--mount-proc").hasPrefix("OK user:0 uid=0 "))
   }
 
-  @Test func `row 36b: peers that have no number where the daemon runs are refused, and not taken for one another`()
-    throws
-  {
+  @Test func `row 36b: peers whose users have no ID in the daemon's namespace are refused`() throws {
     let inside = try DaemonUnderTest().start(through: ["unshare", "--user", "--map-root-user"])
     #expect(try whoami(inside, "env").hasPrefix("OK user:0 uid=0 "))
     for user in ["1000", "1001", "65534"] {
       let answer = try refusal(inside, "setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups")
-      #expect(answer.hasPrefix("ERR denied the peer is in a namespace"), "\(answer)")
+      #expect(answer.hasPrefix("ERR denied the client's process or user has no ID"), "\(answer)")
     }
   }
 
-  @Test func `row 36b: a process that has no number where the daemon runs is refused`() throws {
+  @Test func `row 36b: a process without a number in the daemon's namespace is refused`() throws {
     let daemon = try DaemonUnderTest()
     try daemon.launch(through: ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"])
     try daemon.waitForLog("Serving on")
     #expect(try daemon.client().rest().isEmpty == false)
-    #expect(try refusal(daemon, "env").hasPrefix("ERR denied the peer is in a namespace"))
+    #expect(try refusal(daemon, "env").hasPrefix("ERR denied the client's process or user has no ID"))
   }
 
-  @Test func `row 37: what a peer is called, and where its socket or program lies, is never read for who it is`() throws
-  {
+  @Test func `row 37: names and paths of a peer are never parsed as its identity`() throws {
     let daemon = try DaemonUnderTest().start(["--log-level=debug"])
     let name = ";uid=0;pid=1;admin=yes\n<0>) R 1 1 (root"
     let folder = daemon.folder.appending(path: name)
@@ -263,7 +260,7 @@ import Testing
     #expect(!daemon.log.contains("uid=0;") && !daemon.log.contains("R 1"))
   }
 
-  @Test func `row 38: it is reached by one path, and by nothing else`() throws {
+  @Test func `row 38: the daemon listens on one path and on nothing else`() throws {
     let daemon = try DaemonUnderTest().start()
     let process = daemon.process.processIdentifier
     let links = try run(["ls", "-l", "/proc/\(process)/fd"]).output

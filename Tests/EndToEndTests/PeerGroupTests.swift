@@ -33,7 +33,7 @@ struct PeerGroupTests {
     return result.output.split(separator: "\n").map(String.init)
   }
 
-  @Test func `row 36c: a process is what it is in when it connects, and a connection stays that`() throws {
+  @Test func `row 36c: a connection keeps the service that its process was in at connect time`() throws {
     let daemon = try DaemonUnderTest().start()
     let heard = try perl(
       daemon,
@@ -51,7 +51,7 @@ struct PeerGroupTests {
     #expect(heard == (0..<4).flatMap { _ in round.flatMap { [$0, $0] } } + (0..<4).flatMap { _ in round })
   }
 
-  @Test func `row 36c: a group that follows on another one has nothing of it`() throws {
+  @Test func `row 36c: a new cgroup is not taken for a removed one`() throws {
     let daemon = try DaemonUnderTest().start()
     let heard = try perl(
       daemon,
@@ -68,7 +68,7 @@ struct PeerGroupTests {
     }
   }
 
-  @Test func `processes of several groups that connect all at once are not taken for one another`() throws {
+  @Test func `concurrent connections from several cgroups are not confused`() throws {
     let daemon = try DaemonUnderTest().start()
     let heard = try perl(
       daemon,
@@ -91,7 +91,7 @@ struct PeerGroupTests {
     #expect(heard == ["done"])
   }
 
-  @Test func `where the kernel does not tell the group by the process it is looked up each time`() throws {
+  @Test func `without the ioctl for the cgroup, the cgroup is looked up for each connection`() throws {
     let daemon = try DaemonUnderTest().start()
     let script = """
       for my $group (('a.service', 'b.service') x 2) { enter("$folder/$group"); print whoami(connection()), "\\n" }
@@ -108,7 +108,7 @@ struct PeerGroupTests {
     #expect(try perl(daemon, script) == expected)
   }
 
-  @Test func `a session is the process's, whichever way the kernel tells of it`() throws {
+  @Test func `each process has its own session, with and without the ioctl`() throws {
     let daemon = try DaemonUnderTest().start()
     let script = """
       sub session { my $socket = connection(); syswrite $socket, "get session\\n"; return (split / /, <$socket>)[1] }
@@ -123,7 +123,7 @@ struct PeerGroupTests {
     }
   }
 
-  @Test func `a process that is left in its group when its service starts anew is in the new run`() throws {
+  @Test func `a process that outlives a restart of its service belongs to the new run`() throws {
     let daemon = try DaemonUnderTest().start()
     // Creates the folders of systemd, which are missing where it does not run.
     let made = ["/run/systemd", "/run/systemd/units"].filter { (path: String) in unsafe mkdir(path, 0o755) == 0 }

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @Suite(.enabled(if: isRoot, "acting as several users needs root")) struct RandomSessionTests {
-  @Test func `rows 40 and 40d: a daemon that is killed again and again answers and tells what a plain model does`()
+  @Test func `rows 40 and 40d: a daemon killed repeatedly gives the answers and events of the reference model`()
     throws
   {
     let sessions = Trial.rounds(12, long: 300)

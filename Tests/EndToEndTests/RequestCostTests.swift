@@ -9,7 +9,7 @@ import Testing
     DaemonUnderTest.released != DaemonUnderTest.binaries && FileManager.default.isExecutableFile(atPath: valgrind)
 
   @Test(.enabled(if: isRoot, "tracing the daemon needs root"))
-  func `a request over a connection that is there costs three system calls, and nothing else moves`() throws {
+  func `a request on an open connection costs three system calls and no others`() throws {
     let daemon = try DaemonUnderTest(of: DaemonUnderTest.released)
     let trace = daemon.folder.appending(path: "trace")
     try daemon.start(through: ["strace", "-D", "-o", trace.path])
@@ -35,9 +35,7 @@ import Testing
   @Test(
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
     arguments: [(depth: 64, most: 400), (depth: 1, most: 1_000)])
-  func `a question in a pipeline takes few instructions of the program, rights included, and alone a few more`(
-    depth: Int, most: Double
-  ) throws {
+  func `the instructions of a pipelined or single query stay below their ceiling`(depth: Int, most: Double) throws {
     let each = try added(19_200 - 6_400, of: [6_400, 19_200].map { $0 / depth }) { daemon, batches in
       let client = try daemon.client()
       for _ in 0..<batches {
@@ -49,7 +47,7 @@ import Testing
   }
 
   @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
-  func `a connection with one question takes few instructions, its peer's rights included`() throws {
+  func `the instructions of a connection with one query stay below their ceiling`() throws {
     let each = try added(2_000, of: [500, 2_500]) { daemon, connections in
       for _ in 0..<connections {
         let client = try daemon.client()
@@ -62,9 +60,7 @@ import Testing
   @Test(
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
     arguments: [(depth: 64, most: 65_000), (depth: 1, most: 170_000)])
-  func `a change takes few instructions among others of one commit, and alone a few more`(
-    depth: Int, most: Double
-  ) throws {
+  func `the instructions of a change, batched or alone, stay below their ceiling`(depth: Int, most: Double) throws {
     let each = try added(1_280, of: [320, 1_600].map { $0 / depth }) { daemon, batches in
       let client = try daemon.client()
       for batch in 0..<batches {
@@ -77,7 +73,7 @@ import Testing
 
   @Test(
     .enabled(if: canCount && isRoot, "it counts the instructions of a release build, in valgrind, and lists devices"))
-  func `a device of an account that ends takes few instructions, however many there are`() throws {
+  func `the instructions for each device of an ended account stay below their ceiling`() throws {
     let each = try added(2_000, of: [1_000, 3_000]) { daemon, devices in
       let client = try daemon.client()
       #expect(try client.ask("account set alice") == ["OK"])
@@ -91,7 +87,7 @@ import Testing
   }
 
   @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
-  func `an event takes few instructions for each subscriber at rest`() throws {
+  func `the instructions for an event and an idle subscriber stay below their ceiling`() throws {
     let subscribers = 400
     let each = try added(20 * subscribers, of: [5, 25]) { daemon, changes in
       let waiting = try (0..<subscribers).map { _ in try daemon.client() }

@@ -11,7 +11,7 @@ import Testing
     return (Int(fields[11]) ?? 0) + (Int(fields[12]) ?? 0)
   }
 
-  @Test func `row 26: out of descriptors it neither spins nor ends, and everybody is served in time`() throws {
+  @Test func `row 26: out of descriptors the daemon does not spin, and serves all clients in time`() throws {
     let daemon = try DaemonUnderTest().start(through: ["prlimit", "--nofile=64:64"])
     let client = try daemon.client()
     #expect(try client.ask("ping") == ["OK"])
@@ -38,7 +38,7 @@ import Testing
     #expect(try daemon.ask("ping") == "OK")
   }
 
-  @Test func `row 26: as long as nothing can be accepted it is tried now and then`() throws {
+  @Test func `row 26: accept is retried a few times a second while it fails`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     #expect(try client.ask("ping") == ["OK"])
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(arguments: ["EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EPERM", "EPROTO", "ECONNABORTED"])
-  func `row 26: an accept that fails for a while is tried again, and nobody else notices`(error: String) throws {
+  func `row 26: accept is retried after temporary errors, and other clients do not notice`(error: String) throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     #expect(try client.ask("ping") == ["OK"])
@@ -69,9 +69,7 @@ import Testing
     }
   }
 
-  @Test func `row 31: a storm of two thousand clients keeps neither root nor the watchdog waiting, nor fills the log`()
-    throws
-  {
+  @Test func `row 31: 2,000 clients delay neither root nor the watchdog, and do not fill the log`() throws {
     let daemon = try DaemonUnderTest()
     let manager = try PlayedManager(in: daemon.folder)
     try daemon.start(
@@ -110,7 +108,7 @@ import Testing
     try daemon.waitForStatus("connections", "2")
   }
 
-  @Test func `row 32b: who asks for much takes turns with the others`() throws {
+  @Test func `row 32b: clients with large requests take turns with others`() throws {
     let daemon = try DaemonUnderTest().start()
     let hogs = try (0..<4).map { _ in
       let hog = Process()

@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 44_999, 45_000, 45_001, 90_000, 100_000])
-  func `the file is handed in piece by piece`(length: Int) throws {
+  func `restore uploads the file in pieces`(length: Int) throws {
     let daemon = try daemon(["restore end": "* device 557e5958-d390-4cbf-b928-2a2b19a1399a\nOK 1\n"])
     let result = try restore(daemon, Data(Self.header.utf8) + Self.content.prefix(length), ["--format=plain"])
     #expect((result.status, result.output) == (0, "device  557e5958d3904cbfb9282a2b19a1399a\n"), "\(result)")
@@ -42,7 +42,7 @@ import Testing
     #expect(daemon.requests.allSatisfy { $0.utf8.count < 65_536 })
   }
 
-  @Test func `a pipe that brings it in small pieces makes no difference`() throws {
+  @Test func `restore from a pipe uploads full pieces, however small the reads`() throws {
     let daemon = try daemon()
     let file = daemon.folder.appending(path: "file")
     try (Data("secret\n\(Self.header)".utf8) + Self.content).write(to: file)
@@ -60,7 +60,7 @@ import Testing
     (["--dry-run"], "restore end dry-run=yes"), (["--adopt-device"], "restore end adopt-device=yes"),
     (["--adopt-device", "--dry-run"], "restore end dry-run=yes adopt-device=yes"),
   ])
-  func `options become attributes`(options: [String], last: String) throws {
+  func `options of restore become attributes of the request`(options: [String], last: String) throws {
     let daemon = try daemon(["restore end": "* device x\nOK 1\n"])
     let result = try restore(daemon, Data(Self.header.utf8) + Self.content, options + ["--json"])
     #expect(daemon.requests.last == last)
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: [("restore begin", 1), ("restore add", 2), ("restore end", 5)])
-  func `a refusal ends it, and has its own status`(request: String, count: Int) throws {
+  func `a refusal ends the restore with the exit status of its code`(request: String, count: Int) throws {
     let daemon = try daemon([request: "ERR conflict another passphrase\n"])
     let result = try restore(daemon, Data(Self.header.utf8) + Self.content)
     #expect((result.status, result.output) == (18, ""))
@@ -88,10 +88,10 @@ import Testing
     (String(repeating: "x", count: 1_000), "is not a backup of identityd"),
     (header.replacing(" 1 ", with: " 2 "), "was made by a later identityd"),
     ("identityd-backup 2 " + String(repeating: "x", count: 1_000), "was made by a later identityd"),
-    (header.replacing("ops=1", with: "ops=11"), "asks for more work"),
-    (header.replacing("8192", with: "1073741825"), "asks for more work"),
+    (header.replacing("ops=1", with: "ops=11"), "demands too costly a key derivation"),
+    (header.replacing("8192", with: "1073741825"), "demands too costly a key derivation"),
   ])
-  func `what cannot be read is told before anybody is asked`(content: String, said: String) throws {
+  func `an unreadable backup file is reported before the daemon is asked`(content: String, said: String) throws {
     let daemon = try daemon()
     let result = try restore(daemon, Data(content.utf8))
     #expect((result.status, result.output) == (7, ""), "\(result)")
@@ -99,7 +99,7 @@ import Testing
     #expect(daemon.requests.isEmpty)
   }
 
-  @Test func `a file that is not there, or is no file, is told`() throws {
+  @Test func `a missing file or a directory is reported`() throws {
     let daemon = try daemon()
     for (path, said) in [("/nonexistent/file", "No such file"), ("/", "Is a directory")] {
       let result = try identityctl(at: daemon.socket, ["restore", path, "--passphrase-fd=3"])
@@ -112,18 +112,18 @@ import Testing
   @Test(
     arguments: [
       (["backup"], "one FILE"), (["backup", "a", "b"], "one FILE"), (["restore"], "one FILE"),
-      (["Restore", "a", "dry-run=yes"], "one FILE"), (["backup", "key=AAAA"], "is no FILE"),
+      (["Restore", "a", "dry-run=yes"], "one FILE"), (["backup", "key=AAAA"], "looks like an attribute"),
       (["restore", "begin", "key=AAAA"], "one FILE"),
-      (["backup", "a", "--dry-run"], "'--dry-run' is for 'restore' alone"),
-      (["backup", "a", "--adopt-device"], "'--adopt-device' is for 'restore' alone"),
-      (["status", "--passphrase-fd=3"], "'--passphrase-fd' is for 'backup' and 'restore' alone"),
-      (["backup", "a", "--passphrase-fd="], "number of a descriptor"),
-      (["backup", "a", "--passphrase-fd=-1"], "number of a descriptor"),
-      (["backup", "a", "--passphrase-fd=3x"], "number of a descriptor"),
-      (["backup", "a", "--passphrase-fd=99999999999"], "number of a descriptor"),
+      (["backup", "a", "--dry-run"], "'--dry-run' is only for 'restore'"),
+      (["backup", "a", "--adopt-device"], "'--adopt-device' is only for 'restore'"),
+      (["status", "--passphrase-fd=3"], "'--passphrase-fd' is only for 'backup' and 'restore'"),
+      (["backup", "a", "--passphrase-fd="], "number of an open file descriptor"),
+      (["backup", "a", "--passphrase-fd=-1"], "number of an open file descriptor"),
+      (["backup", "a", "--passphrase-fd=3x"], "number of an open file descriptor"),
+      (["backup", "a", "--passphrase-fd=99999999999"], "number of an open file descriptor"),
       (["restore", "a", "--format=round"], "--format"),
     ] as [([String], String)])
-  func `a wrong command line is told before anything is done`(words: [String], said: String) throws {
+  func `a wrong command line is reported before anything is done`(words: [String], said: String) throws {
     let daemon = try daemon()
     let result = try identityctl(at: daemon.socket, words)
     #expect((result.status, result.output) == (2, ""), "\(result)")
@@ -136,7 +136,7 @@ import Testing
       ("", 3, "is empty"), (String(repeating: "x", count: 1_025), 3, "longer than 1024 bytes"),
       ("secret", 9, "descriptor 9: Bad file descriptor"),
     ] as [(String, Int, String)], [["backup", "FOLDER/new"], ["restore", "FOLDER/file"]])
-  func `a passphrase that is none is told, and nothing is done`(passphrase: (String, Int, String), words: [String])
+  func `an invalid passphrase is reported and nothing is done`(passphrase: (String, Int, String), words: [String])
     throws
   {
     let daemon = try daemon()
@@ -151,7 +151,7 @@ import Testing
   }
 
   @Test(arguments: [["backup", "/nonexistent/new"], ["restore", "/nonexistent/file"]])
-  func `without a terminal and without a descriptor it cannot be asked for`(words: [String]) throws {
+  func `without a terminal and a descriptor no passphrase can be asked for`(words: [String]) throws {
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let result = try run(["setsid", "--wait", program] + words, environment: ["IDENTITYD_SOCKET": "/nonexistent"])
     #expect(result.status == 2, "\(result)")

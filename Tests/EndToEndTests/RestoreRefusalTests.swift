@@ -37,7 +37,7 @@ import Testing
 
   // MARK: Damage
 
-  @Test func `none that was damaged is taken, wherever it was, and nothing of it`() throws {
+  @Test func `a backup with any damage is refused as a whole`() throws {
     let backup = try started().backup()
     let borders = borders(backup)
     try #require(borders.last == backup.count && borders.count > 9)
@@ -97,7 +97,7 @@ import Testing
     #expect(try client.restore(backup).last == "OK 9")
   }
 
-  @Test func `one that another key sealed is not taken`() throws {
+  @Test func `a backup that another key sealed is refused`() throws {
     let backup = try started().backup()
     let daemon = try DaemonUnderTest().start()
     let before = try state(daemon)
@@ -110,7 +110,7 @@ import Testing
     #expect(try state(daemon) == before)
   }
 
-  @Test func `a record of another backup has no place in this one, though both have the same key`() throws {
+  @Test func `a record of another backup is refused, even if both have the same key`() throws {
     let daemon = try started()
     let old = try daemon.backup()
     #expect(try daemon.ask("item put service=s account=a1 data=\(pair(77)) label=\(pair(77))") == "OK replaced")
@@ -127,7 +127,7 @@ import Testing
 
   // MARK: Upload
 
-  @Test func `nothing is taken that was not begun, and what is begun anew is new`() throws {
+  @Test func `restore add and restore end need a begin, and a new begin starts afresh`() throws {
     let daemon = try started()
     let backup = try daemon.backup()
     let client = try daemon.client()
@@ -159,7 +159,7 @@ import Testing
     #expect(try client.ask("restore add data=AAAA")[0].hasPrefix("ERR conflict "))
   }
 
-  @Test func `a pipeline hands one in and sees what it brought`() throws {
+  @Test func `a restore can be pipelined, and the requests behind it see its result`() throws {
     let backup = try started().backup()
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
@@ -178,7 +178,7 @@ import Testing
     #expect(try client.rest() == [])
   }
 
-  @Test func `one at a time, and whoever leaves makes room`() throws {
+  @Test func `only one restore runs at a time, and the end of its connection makes room`() throws {
     let daemon = try started()
     let backup = try daemon.backup()
     let second = try daemon.client()
@@ -223,7 +223,7 @@ import Testing
   // MARK: Faults
 
   @Test(arguments: [("pwrite64:error=ENOSPC:when=3+", "no-space"), ("fdatasync:error=EIO", "unknown")])
-  func `what the disk refuses is not restored at all, and can be later`(fault: String, code: String) throws {
+  func `a restore that the disk refuses changes nothing and can be repeated`(fault: String, code: String) throws {
     let backup = try started(items: 30).backup()
     let daemon = try DaemonUnderTest().start()
     let before = try state(daemon)
@@ -245,7 +245,7 @@ import Testing
     }
   }
 
-  @Test func `a kill in the middle leaves all of it or nothing`() throws {
+  @Test func `a kill during a restore leaves all of it or nothing`() throws {
     let backup = try started(items: 30).backup()
     for (call, numbers) in [("pwrite64", [1, 2, 5, 9, 12, 20]), ("fdatasync", [1, 2])] {
       for number in numbers {

@@ -70,7 +70,7 @@ import Testing
 
   // MARK: Origin of the backup
 
-  @Test func `in its place it is kept, and nothing changes`() throws {
+  @Test func `a restore into the same daemon keeps the identifier and changes nothing`() throws {
     let daemon = try lived()
     let device = try daemon.uuid("get device")
     let backup = try daemon.backup()
@@ -84,7 +84,7 @@ import Testing
     #expect(try told(daemon) == before)
   }
 
-  @Test func `after its state was lost the machine has everything again, and that is told`() throws {
+  @Test func `after a loss of its state a machine gets everything back, with events`() throws {
     let daemon = try lived()
     let before = try told(daemon)
     let known = try uuids(daemon)
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func `on other hardware items come, and the identifiers only to take the other's place`() throws {
+  @Test func `on other hardware items are restored, and identifiers only with adopt-device=yes`() throws {
     let old = try lived()
     let (theirs, backup) = (try uuids(old), try old.backup())
     let daemon = try DaemonUnderTest().start(hardware: 2)
@@ -177,7 +177,7 @@ import Testing
     #expect(try daemon.ask("resolve \(own[0])").contains("device current=no now=\(theirs[0])"))
   }
 
-  @Test func `hardware that does not tell its number is told by its machine-id`() throws {
+  @Test func `hardware without a serial number is recognised by its machine-id`() throws {
     let old = try lived()
     let device = try old.uuid("get device")
     let backup = try old.backup()
@@ -195,7 +195,7 @@ import Testing
 
   // MARK: Items
 
-  @Test func `what is newer, what is only here, and what is of this device alone`() throws {
+  @Test func `a restore replaces changed items and brings back deleted ones, and others stay`() throws {
     let daemon = try lived()
     let backup = try daemon.backup()
     let a = try daemon.ask("item read service=s account=a")
@@ -265,7 +265,7 @@ import Testing
 
   // MARK: The account
 
-  @Test func `what was said of this device comes back with its identifier`() throws {
+  @Test func `the name of this device in the list comes back with its identifier`() throws {
     let daemon = try lived()
     let device = try daemon.uuid("get device")
     #expect(try daemon.ask("devices put \(device) name=desk") == "OK")
@@ -277,7 +277,7 @@ import Testing
     #expect(try daemon.client().ask("devices").contains { $0.hasPrefix("* \(device) self=yes name=desk ") })
   }
 
-  @Test(arguments: [true, false]) func `the devices of two accounts are not mixed`(adopts: Bool) throws {
+  @Test(arguments: [true, false]) func `a restore does not mix the devices of two accounts`(adopts: Bool) throws {
     let (old, daemon) = (try lived(), try DaemonUnderTest().start(hardware: 2))
     let backup = try old.backup()
     let bobs = "22222222-2222-4222-8222-222222222222"

@@ -40,7 +40,7 @@ import Testing
     ]
   }
 
-  @Test func `after its state was lost the machine has them again, and that is told`() throws {
+  @Test func `after a loss of its state a machine gets versions and tokens back, with events`() throws {
     let daemon = try lived()
     var before = try told(daemon)
     let backup = try daemon.backup()
@@ -83,7 +83,7 @@ import Testing
     #expect(try daemon.client().statusValue("store") == "ok")
   }
 
-  @Test func `on other hardware they come only to take the other's place`() throws {
+  @Test func `on other hardware versions and tokens are restored only with adopt-device=yes`() throws {
     let old = try lived()
     let (before, backup) = (try told(old), try old.backup())
     let daemon = try DaemonUnderTest().start(hardware: 2)
@@ -105,7 +105,7 @@ import Testing
     #expect(try daemon.restore(backup, "adopt-device=yes").last == "OK 1")
   }
 
-  @Test func `what the app reported and put since then stays, and what was before comes too`() throws {
+  @Test func `later versions and tokens stay, and earlier ones from the backup are added`() throws {
     let daemon = try lived()
     let backup = try daemon.backup()
     daemon.end()
@@ -131,7 +131,7 @@ import Testing
     #expect(try daemon.restore(backup).last == "OK 1")
   }
 
-  @Test func `an app that is not installed gets none`() throws {
+  @Test func `an app that is not installed gets no versions and no tokens`() throws {
     let player = "org.example.player"
     func daemon(with manifest: Bool) throws -> DaemonUnderTest {
       let daemon = try DaemonUnderTest()
@@ -158,7 +158,7 @@ import Testing
   }
 
   /// `Fixtures/backup-1` was made on hardware 1 by the last release without versions.
-  @Test func `a backup of format 1 is still restored`() throws {
+  @Test func `a backup of format 1 can still be restored`() throws {
     let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/backup-1")
     let backup = try Data(contentsOf: file)
     let daemon = try DaemonUnderTest().start(hardware: 1)

@@ -8,7 +8,7 @@ import Testing
     "ln -s $ELSEWHERE $SOCKET", "ln -s nowhere $SOCKET", "mkdir $SOCKET", "mkfifo $SOCKET", "echo precious > $SOCKET",
     "ln $ELSEWHERE $SOCKET",
   ])
-  func `row 39: what is no socket at its path is neither followed nor removed nor opened to anybody`(making: String)
+  func `row 39: a file at the socket's path that is no socket is not followed, removed or changed`(making: String)
     throws
   {
     let daemon = try DaemonUnderTest()
@@ -20,12 +20,12 @@ import Testing
     let before = try run(listing).output
     try daemon.launch()
     #expect(daemon.exitStatus() == 69)
-    #expect(daemon.log.contains("\(daemon.socket) is there and is no socket"), "\(daemon.log)")
+    #expect(daemon.log.contains("\(daemon.socket) exists and is not a socket"), "\(daemon.log)")
     #expect(try run(listing).output == before)
     #expect(try String(contentsOfFile: elsewhere, encoding: .utf8) == "precious")
   }
 
-  @Test func `row 39: a link to the socket of another is not taken for a socket of one's own`() throws {
+  @Test func `row 39: a link to another daemon's socket is not taken for a stale socket`() throws {
     let first = try DaemonUnderTest().start()
     let second = try DaemonUnderTest()
     try FileManager.default.createSymbolicLink(atPath: second.socket, withDestinationPath: first.socket)
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "tracing the daemon needs root"))
-  func `row 39: the socket has its mode before anybody can connect, and no path is changed afterwards`() throws {
+  func `row 39: the socket has its mode before it listens, and no path is changed afterwards`() throws {
     let daemon = try DaemonUnderTest()
     let trace = daemon.folder.appending(path: "trace")
     try daemon.start(through: ["strace", "-D", "-f", "-o", trace.path, "-e", "trace=%file,bind,fchmod"])
@@ -50,9 +50,7 @@ import Testing
   }
 
   @Test(arguments: 0..<20)
-  func `row 20b: of two that want one path at the same moment, each with a state of its own, one gets it for good`(
-    round: Int
-  ) throws {
+  func `row 20b: of two daemons started at once on one path, exactly one keeps it`(round: Int) throws {
     let (first, second) = (try DaemonUnderTest(), try DaemonUnderTest())
     // Leaves behind the socket of a killed daemon.
     try first.start().end(with: SIGKILL)

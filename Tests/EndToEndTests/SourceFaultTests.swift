@@ -25,7 +25,7 @@ import Testing
     ("printf 0123456789abcdef0123456789abcdef > /etc/machine-id", "machine"),
     ("echo 0123456789abcdef0123456789abcdef > /etc/machine-id", "machine"),
   ])
-  func `row 41: a device identifier comes from a good machine-id or from none at all, and stays`(
+  func `row 41: a device identifier comes from a valid machine-id or from none, and stays`(
     script: String, origin: String
   ) throws {
     let daemon = try DaemonUnderTest()
@@ -42,7 +42,7 @@ import Testing
     #expect(try run(["grep", "--recursive", "--text", "0123456789abcde", daemon.state.path]).status == 1)
   }
 
-  @Test func `row 41: a machine-id that may not be read is told, and nothing is made of it`() throws {
+  @Test func `row 41: an unreadable machine-id is logged, and the device identifier is random`() throws {
     let daemon = try DaemonUnderTest()
     try FileManager.default.setAttributes([.ownerAccountID: 65_534], ofItemAtPath: daemon.folder.path)
     let script = "chmod 0000 /etc/machine-id"
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(arguments: ["ENOSYS", "EAGAIN", "EIO"])
-  func `row 41e: without random numbers there is no start, and nothing is made`(error: String) throws {
+  func `row 41e: without random numbers there is no start, and nothing is created`(error: String) throws {
     let daemon = try DaemonUnderTest()
     // The first call belongs to the Swift runtime.
     try daemon.launch(through: [
@@ -67,7 +67,7 @@ import Testing
     #expect(try daemon.ask("get device").hasPrefix("OK "))
   }
 
-  @Test func `row 41e: random numbers that come late are waited for`() throws {
+  @Test func `row 41e: a start waits for random numbers that come late`() throws {
     let daemon = try DaemonUnderTest()
     try daemon.launch(through: [
       "strace", "-D", "-f", "-o", "/dev/null", "-e", "trace=getrandom", "-e",
@@ -78,8 +78,7 @@ import Testing
     #expect(try daemon.ask("get device").hasPrefix("OK "))
   }
 
-  @Test func `row 41e: where they end under the daemon no identifier is made up, and what is stored is served`() throws
-  {
+  @Test func `row 41e: if random numbers fail later, no identifier is made up and stored ones are served`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try Fault.inject("getrandom:error=EIO", into: daemon) { () throws in

@@ -27,7 +27,7 @@ import Testing
     return result.output
   }
 
-  @Test func `row 1: on a full disk what was acknowledged is served, and changes go on once there is room`() throws {
+  @Test func `row 1: on a full disk acknowledged items are served, and changes work once there is room`() throws {
     let daemon = try start(on: "size=640k")
     let device = try daemon.uuid("get device")
     let client = try daemon.client()
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(arguments: ["nr_inodes=2", "nr_inodes=4", "size=64k"])
-  func `rows 1 and 2: a first start without room says so, names the file, and leaves nothing that the next trips over`(
+  func `rows 1 and 2: a first start without room fails, names the file and does not hinder the next start`(
     options: String
   ) throws {
     let daemon = try DaemonUnderTest()
@@ -69,7 +69,7 @@ import Testing
     #expect(try daemon.ask("get device").hasPrefix("OK "))
   }
 
-  @Test func `row 2: without a file to be had changes go on in those there are`() throws {
+  @Test func `row 2: without free inodes changes continue in the existing files`() throws {
     let daemon = try start(on: "nr_inodes=8")
     let device = try daemon.uuid("get device")
     #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
@@ -81,7 +81,7 @@ import Testing
     #expect(daemon.log.contains("nothing is lost"), "\(daemon.log)")
   }
 
-  @Test func `row 2: a quota that is used up is said to be, and changes go on once there is room`() throws {
+  @Test func `row 2: an exhausted quota is reported, and changes work once there is room`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try Fault.inject("pwrite64:error=EDQUOT", into: daemon) { () throws in
@@ -93,7 +93,7 @@ import Testing
     #expect(try daemon.client().statusValue("store") == "ok")
   }
 
-  @Test func `row 20: a first start on a file system that is mounted read-only is refused, and says why`() throws {
+  @Test func `row 20: a first start on a read-only file system is refused with the reason`() throws {
     let daemon = try DaemonUnderTest()
     let folder = daemon.state.path
     try FileManager.default.createDirectory(
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: [SIGTERM, SIGKILL])
-  func `row 20: on a file system that is mounted read-only what is stored is served`(signal: Int32) throws {
+  func `row 20: on a read-only file system stored data is served`(signal: Int32) throws {
     let daemon = try DaemonUnderTest().start()
     let (device, installation) = (try daemon.uuid("get device"), try daemon.uuid("get installation"))
     #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
@@ -123,7 +123,7 @@ import Testing
     #expect(try daemon.ask("item delete account=a") == "OK 1")
   }
 
-  @Test func `row 20: a disk that turns read-only under the daemon is said to be, and reads go on`() throws {
+  @Test func `row 20: a disk that turns read-only is reported, and reads continue`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try Fault.inject("pwrite64:error=EROFS", into: daemon) { () throws in

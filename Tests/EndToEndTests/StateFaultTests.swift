@@ -28,7 +28,7 @@ import Testing
   ]
 
   @Test(arguments: users, folders)
-  func `row 19: what is no closed directory of the daemon's user is refused by name and left alone`(
+  func `row 19: a state directory that is not private to the daemon's user is refused by name`(
     user: Int, fault: (making: String, said: String)
   ) throws {
     let daemon = try daemon(of: user)
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: users, ["ln -s $ELSEWHERE $FILE", "mkfifo $FILE", "mkdir $FILE", "ln -s nowhere $FILE"])
-  func `row 19: what is no file in the place of the database is neither followed nor waited for nor removed`(
+  func `row 19: a database file that is no regular file is not followed, read or removed`(
     user: Int, making: String
   ) throws {
     let daemon = try daemon(of: user)
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test(arguments: ["identityd.db", "identityd.db-wal"], ["rm $FILE", "cp $FILE $FILE.copy; mv $FILE.copy $FILE"])
-  func `row 14: a file that is removed or replaced under the daemon loses nothing that was acknowledged`(
+  func `row 14: removing or replacing a file of a running daemon loses nothing acknowledged`(
     name: String, doing: String
   ) throws {
     let daemon = try DaemonUnderTest().start()
@@ -93,7 +93,7 @@ import Testing
     for number in acknowledged { #expect(found.contains { $0.contains(" account=a\(number) ") }, "\(number)") }
   }
 
-  @Test func `row 15: no file that could be cut short under the daemon is mapped into it`() throws {
+  @Test func `row 15: no file that another program could truncate is mapped into the daemon`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     #expect(try client.ask("item put service=s account=a data=eA==") == ["OK created"])
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: 0..<8)
-  func `row 20b: of two that start at the same moment one serves, and the other says who does`(round: Int) throws {
+  func `row 20b: of two daemons started at once, one serves and the other names it`(round: Int) throws {
     let first = try DaemonUnderTest()
     let second = try DaemonUnderTest()
     try first.launch()
@@ -122,9 +122,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: first.socket))
   }
 
-  @Test func `row 20c: a program that has the database locked ends the start in a bounded time, and later it works`()
-    throws
-  {
+  @Test func `row 20c: a database locked by another program ends the start in bounded time`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     daemon.end()
@@ -147,7 +145,7 @@ import Testing
     #expect(try daemon.uuid("get device") == device)
   }
 
-  @Test func `rows 20c and 20d: nothing that the daemon does lets another program write to its database`() throws {
+  @Test func `rows 20c and 20d: at no moment can another program write to the daemon's database`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     let file = daemon.state.appending(path: "identityd.db").path

@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func `every metric of the table is told, and the rows keep its order`() throws {
+  @Test func `stats shows every metric of the table, in the table's order`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     _ = try client.ask("get device")
@@ -36,7 +36,7 @@ import Testing
     #expect(Set(places) == Set(Metric.all.indices))
   }
 
-  @Test func `requests count by verb and outcome, known answers and refusals too`() throws {
+  @Test func `requests are counted by verb and outcome, for answers and for errors`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     for _ in 0..<10 { _ = try client.ask("get device") }
@@ -52,7 +52,7 @@ import Testing
     #expect(number(samples, .requests, "item read", "ok") == nil)
   }
 
-  @Test func `a change counts as a job, a commit and an event`() throws {
+  @Test func `a change is counted as a job, a commit and an event`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     let before = try samples(client)
@@ -77,7 +77,7 @@ import Testing
     #expect(number(after, .jobsUnderWay) == 0)
   }
 
-  @Test func `connections count by what they are at, and subscribers with what they have not looked at`() throws {
+  @Test func `connections are counted by state, and subscribers with their lag`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     let others = try (0..<3).map { _ in try daemon.client() }
@@ -93,7 +93,7 @@ import Testing
     #expect(number(samples, .logDropped) == 0)
   }
 
-  @Test func `a turn in sixty-four is measured`() throws {
+  @Test func `one turn in 64 is measured`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     let before = try #require(number(samples(client), .turns))
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
-  func `an admin is told of all apps, and a user who may not monitor the daemon of its own`() throws {
+  func `an admin sees the statistics of all apps, and another user only its own app's`() throws {
     let daemon = try DaemonUnderTest().start()
     let other = try OtherUser(1_234, of: daemon)
     for _ in 0..<4 { #expect(try other.ask("ping") == "OK\n") }

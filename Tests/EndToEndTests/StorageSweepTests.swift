@@ -10,8 +10,7 @@ import Testing
 
   /// A real daemon whose storage calls fail, one after another: once or for ever, in every request, start and stop, and
   /// while it recovers from a failure before.
-  @Test
-  func `rows 1, 2, 3, 4, 5, 6, 11 and 20: whichever storage call fails, nothing is lost, made up, or left unmended`()
+  @Test func `rows 1, 2, 3, 4, 5, 6, 11 and 20: whichever storage call fails, nothing is lost, made up or left broken`()
     throws
   {
     let sweep = try StorageSweep()
@@ -34,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func `row 5: a commit is acknowledged though its files cannot be looked at behind it`() throws {
+  @Test func `row 5: a commit is acknowledged even if its files cannot be checked afterwards`() throws {
     let swept = try SweptDaemon()
     let looking = StorageFault(description: "EIO", row: 5, calls: [.asking], error: EIO)
     // The first commit looks at more than those behind it.
@@ -51,7 +50,7 @@ import Testing
     #expect(try swept.ask(["account"]) == "OK two")
   }
 
-  @Test func `row 3: a rotation of the key that fails anywhere sets no key aside`() throws {
+  @Test func `row 3: a key rotation that fails anywhere sets no key aside`() throws {
     let swept = try SweptDaemon()
     try swept.keep()
     let failing = try #require(StorageFault.all.first { $0.way == .doneYetRefused })

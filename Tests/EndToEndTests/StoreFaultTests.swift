@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: ["fdatasync:error=EIO", "pwrite64:error=EIO"])
-  func `rows 3 and 4: a commit that fails is refused, and none is acknowledged before the store is written anew`(
+  func `rows 3 and 4: a failed commit is refused, and so are later ones until the store is rewritten`(
     fault: String
   ) throws {
     let daemon = try DaemonUnderTest().start()
@@ -55,7 +55,7 @@ import Testing
       #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
     }
     let installation = try eventually(daemon, "get installation")
-    try daemon.waitForLog("The store was written anew")
+    try daemon.waitForLog("The store was rewritten")
     #expect(try daemon.client().statusValue("store") == "ok")
     daemon.end(with: SIGKILL)
     try daemon.start()
@@ -63,7 +63,7 @@ import Testing
     #expect(try daemon.uuid("get installation") == installation)
   }
 
-  @Test func `row 1: a full disk is said to be full, and changes go on once there is room`() throws {
+  @Test func `row 1: a full disk is reported, and changes work once there is room`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try withFault("pwrite64:error=ENOSPC", daemon) { () throws in
@@ -73,7 +73,7 @@ import Testing
     #expect(try eventually(daemon, "get installation").count == 36)
   }
 
-  @Test func `row 1: a start on a full disk serves what is stored`() throws {
+  @Test func `row 1: a start on a full disk serves stored data`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     daemon.end()
@@ -106,7 +106,7 @@ import Testing
     daemon.process.waitUntilExit()
   }
 
-  @Test func `row 5: a disk that cannot be read for a moment at a start costs that moment`() throws {
+  @Test func `row 5: a temporary read error during a start only delays it`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     daemon.end()
@@ -117,7 +117,7 @@ import Testing
     #expect(try !FileManager.default.contentsOfDirectory(atPath: daemon.state.path).contains { $0.contains("damaged") })
   }
 
-  @Test func `row 5: a disk that cannot be read at a start has nothing renamed, and nothing is made up`() throws {
+  @Test func `row 5: a lasting read error during a start renames no file and makes up no identifier`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     daemon.end()
@@ -134,7 +134,7 @@ import Testing
     #expect(try daemon.uuid("get device") == device)
   }
 
-  @Test func `row 3: a start that learns of a lost write has the store written anew before it takes changes`() throws {
+  @Test func `row 3: a start that learns of a lost write rewrites the store before it takes changes`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     daemon.end()
@@ -142,11 +142,11 @@ import Testing
     #expect(try daemon.client().statusValue("store") == "read-only")
     #expect(try daemon.uuid("get device") == device)
     _ = try eventually(daemon, "get installation")
-    try daemon.waitForLog("The store was written anew")
+    try daemon.waitForLog("The store was rewritten")
     try endTraced(daemon)
   }
 
-  @Test func `row 7: reads are served while the disk takes its time`() throws {
+  @Test func `row 7: reads are served while a commit waits for a slow disk`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try withFault("fdatasync:delay_enter=2000000", daemon) { () throws in
@@ -159,9 +159,7 @@ import Testing
     }
   }
 
-  @Test func `row 3: a log that cannot be written back stops the acknowledgements, and loses none that were given`()
-    throws
-  {
+  @Test func `row 3: a failing checkpoint stops acknowledgements and loses none that were given`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Store]\nCheckpointSize=64K\n")
     var told: [Int: String] = [:]
     try withFault("fdatasync:error=EIO", on: "identityd.db", daemon) { () throws in
@@ -180,7 +178,7 @@ import Testing
     for (user, installation) in told { #expect(try daemon.uuid("get installation app=user:\(user)") == installation) }
   }
 
-  @Test func `row 14: a database that is deleted under the daemon is noticed before the next acknowledgement`() throws {
+  @Test func `row 14: a deleted database is noticed before the next acknowledgement`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
     try FileManager.default.removeItem(at: daemon.state.appending(path: "identityd.db"))
@@ -214,7 +212,7 @@ import Testing
   }
 
   @Test(arguments: ["empty", "garbage", "truncated"])
-  func `rows 12 and 13: a damaged database is set aside, named, and no identifier is made up`(how: String) throws {
+  func `rows 12 and 13: a damaged database is set aside and named, and no identifier is made up`(how: String) throws {
     let (daemon, _) = try stopped()
     let file = daemon.state.appending(path: "identityd.db")
     let whole = try Data(contentsOf: file)
@@ -231,14 +229,14 @@ import Testing
     try daemon.waitForLog(aside)
     // The damage is logged once, not for each request.
     for _ in 0..<50 { #expect(try daemon.ask("get device").hasPrefix("ERR internal ")) }
-    #expect(daemon.log.components(separatedBy: "only what is proven is served").count == 2)
+    #expect(daemon.log.components(separatedBy: "only proven records are served").count == 2)
     daemon.end()
     // The next start makes up no identifier either.
     try daemon.start()
     #expect(try daemon.ask("get device").hasPrefix("ERR internal "))
   }
 
-  @Test func `a restored copy of the set-aside file is served again`() throws {
+  @Test func `a damaged file that is replaced with a good copy is served again`() throws {
     let (daemon, device) = try stopped()
     let file = daemon.state.appending(path: "identityd.db")
     let whole = try Data(contentsOf: file)
@@ -260,7 +258,7 @@ import Testing
     try daemon.waitForLog("a row of identifier (1 device) is not authentic")
   }
 
-  @Test func `row 9: a start that is cut at any sync is followed by a first start`() throws {
+  @Test func `row 9: after a kill at any sync of the first start, the next start works`() throws {
     var cuts = 0
     for sync in 1...40 {
       let daemon = try DaemonUnderTest()
@@ -284,7 +282,7 @@ import Testing
     #expect(cuts > 5)
   }
 
-  @Test func `sqlite3 shows people what is stored`() throws {
+  @Test func `sqlite3 can read the stored data`() throws {
     let (daemon, device) = try stopped()
     let file = daemon.state.appending(path: "identityd.db").path
     #expect(try run(["sqlite3", file, "SELECT level, value FROM identifier"]).output == "device|\(device)\n")

@@ -28,7 +28,7 @@ struct SubordinateUserTests {
     return try peer.ask(request).last ?? ""
   }
 
-  @Test func `row 30b: a user's subordinate users fill neither the apps nor the items of others`() throws {
+  @Test func `row 30b: the quotas for apps and items of a user include its subordinate users`() throws {
     let (daemon, subuid) = try daemon("2001:200000:65536\n", "[Limits]\nAppsPerUser=10\nItemsPerUser=5\n")
     for user in 200_000..<200_010 { #expect(try first(daemon, user, "get installation").hasPrefix("OK ")) }
     for user in [200_010, 265_535, 2_001] {
@@ -47,7 +47,7 @@ struct SubordinateUserTests {
     #expect(try first(daemon, 200_005, put).hasPrefix("ERR limit uid 2001 may have 5 items"))
   }
 
-  @Test func `row 30b: a user's subordinate users hold no more connections and subscriptions than one user`() throws {
+  @Test func `row 30b: the limits for connections and subscriptions include a user's subordinate users`() throws {
     let (daemon, _) = try daemon(
       "2001:200000:65536\n", "[Limits]\nConnections=100\nConnectionsPerUser=20\nSubscribers=8\nSubscribersPerUser=4\n")
     let held = try (0..<20).map { try PeerConnection(200_000 + $0, of: daemon) }
@@ -63,7 +63,7 @@ struct SubordinateUserTests {
     #expect(try first(daemon, 2_002, "subscribe device").hasPrefix("OK"))
   }
 
-  @Test func `ranges are read again when the file changes`() throws {
+  @Test func `subordinate ranges are read again when the file changes`() throws {
     let (daemon, subuid) = try daemon("", "[Limits]\nAppsPerUser=1\n")
     #expect(try first(daemon, 200_000, "get installation").hasPrefix("OK "))
     #expect(try first(daemon, 200_001, "get installation").hasPrefix("OK "))
@@ -80,7 +80,7 @@ struct SubordinateUserTests {
     #expect(answer.hasPrefix("ERR limit uid 2001 has "), "\(answer)")
   }
 
-  @Test func `a line that is none is told, and the others count`() throws {
+  @Test func `a malformed line is logged, and the other lines count`() throws {
     let (daemon, _) = try daemon("what\n2001:200000:65536\n:1:2\n", "[Limits]\nAppsPerUser=1\n")
     try daemon.waitForLog("subuid:1: the line is not OWNER:FIRST:COUNT; it is ignored")
     #expect(try first(daemon, 200_000, "get installation").hasPrefix("OK "))

@@ -75,9 +75,7 @@ private let tellsGroups =
   @Test(
     .enabled(if: tellsGroups, "kernels before 6.13 do not tell the control group by the process"),
     arguments: [false, true])
-  func `a connection of one request costs eleven system calls, also where a service manager keeps those that last`(
-    isManaged: Bool
-  ) throws {
+  func `a connection with one request costs eleven system calls, even with a service manager`(isManaged: Bool) throws {
     let daemon = try DaemonUnderTest()
     let trace = daemon.folder.appending(path: "trace")
     let manager = try isManaged ? PlayedManager(in: daemon.folder) : nil
@@ -107,7 +105,7 @@ private let tellsGroups =
     }
   }
 
-  @Test func `row 52: everything that it does in its life is allowed by the filter of its unit`() throws {
+  @Test func `row 52: the filter of the unit allows every system call that the daemon makes`() throws {
     let daemon = try DaemonUnderTest()
     let trace = daemon.folder.appending(path: "trace")
     let manager = try PlayedManager(in: daemon.folder)

@@ -17,7 +17,7 @@ import Testing
 
   private let app = "user:\(getuid())"
 
-  @Test func `an app has one token of each provider, and another takes its place`() throws {
+  @Test func `an app has one token for each provider, and a new token replaces it`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("token get fcm").hasPrefix("ERR not-found "))
     let created = try daemon.ask("token put fcm first:TOKEN environment=sandbox topic=org.example.player")
@@ -55,7 +55,7 @@ import Testing
     #expect(try daemon.client().ask("token list").count == 2)
   }
 
-  @Test func `a sender's feedback marks the token that it means, and no later one`() throws {
+  @Test func `token invalidate marks only the token that it names, and no later one`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("token invalidate fcm old") == "OK unchanged")
     _ = try daemon.ask("token put fcm old")
@@ -71,7 +71,7 @@ import Testing
     #expect(try daemon.ask("token get fcm").contains(" state=valid "))
   }
 
-  @Test func `a token that was not confirmed for a while is stale`() throws {
+  @Test func `token list stale= lists the tokens that were not confirmed for that time`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.ask("token put old token")
     func providers(_ request: String) throws -> [String] {
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func `any text of at most 4096 bytes is a token, and comes back as it was`() throws {
+  @Test func `any text of at most 4,096 bytes is a token and is returned unchanged`() throws {
     let daemon = try DaemonUnderTest().start()
     let quoted = ["\"a b\"", "\"ü=1\\n\\t\\\"\\\\\"", "\"name=value\"", "\"\\u007f\"", "日本語"]
     for token in quoted {
@@ -112,7 +112,7 @@ import Testing
     #expect(try daemon.ask("token get fcm").hasPrefix("OK \(longest) provider=fcm "))
   }
 
-  @Test func `row 42c: neither an event nor the log nor an error text has the token`() throws {
+  @Test func `row 42c: neither events nor the log nor error texts contain a token`() throws {
     let daemon = try DaemonUnderTest().start(["--log-level=debug"])
     let subscriber = try daemon.client()
     #expect(try subscriber.subscribe("token") == ["OK 1"])
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "only an admin may renew"))
-  func `when the device identifier changes every token's event says so`() throws {
+  func `a change of the device identifier sends an event for every token`() throws {
     let daemon = try DaemonUnderTest().start()
     for provider in ["fcm", "apns"] { _ = try daemon.ask("token put \(provider) t") }
     let before = try daemon.uuid("get device")
@@ -167,7 +167,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as two users needs root"))
-  func `only the app itself and an admin may do anything with its tokens`() throws {
+  func `only the app itself and an admin may use its tokens`() throws {
     let daemon = try DaemonUnderTest().start()
     func ask(_ user: Int, _ words: String...) throws -> (status: Int32, output: String) {
       let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
@@ -202,7 +202,7 @@ import Testing
     #expect(try daemon.client().ask("token list app=*") == ["OK 0"])
   }
 
-  @Test func `row 30: an app has so many tokens and no more`() throws {
+  @Test func `row 30: the number of tokens of an app is limited`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     for number in 0..<256 { #expect(try client.ask("token put provider-\(number) t")[0].hasPrefix("OK created ")) }

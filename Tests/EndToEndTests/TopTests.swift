@@ -6,7 +6,7 @@ import Testing
 @Suite struct TopTests {
   private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 
-  @Test func `it shows what the daemon does, and leaves the terminal as it was`() throws {
+  @Test func `top shows the daemon's activity and restores the terminal`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
     #expect(try client.ask(#"account set "a\u001b[31mb""#) == ["OK"])
@@ -23,12 +23,12 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
-  func `a user who may not monitor the daemon sees its health, and the own app`() throws {
+  func `a user who may not monitor the daemon sees its health and the user's own app`() throws {
     let daemon = try DaemonUnderTest().start()
     let asOther = "setpriv --reuid=4711 --regid=4711 --clear-groups"
     let terminal = try Tmux(daemon, "\(asOther) \(Self.program) top --interval=0.2")
     let shown = try terminal.wait { $0.contains("user:4711") }
-    #expect(shown.contains("figures are for admins and MonitorGroup=  q quits"), "\(shown)")
+    #expect(shown.contains("most metrics are for admins and MonitorGroup=  q quits"), "\(shown)")
     #expect(shown.contains("requests/s -") && shown.contains("store -, writable"), "\(shown)")
     #expect(!shown.contains("user:0"))
     try terminal.type("q")
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: [("INT", 130), ("TERM", 143), ("HUP", 129), ("C-c", 130)])
-  func `however it is ended, it leaves the terminal as it was`(signal: String, status: Int) throws {
+  func `however top is ended, it restores the terminal`(signal: String, status: Int) throws {
     let daemon = try DaemonUnderTest().start()
     let terminal = try Tmux(daemon, "\(Self.program) top --interval=0.2")
     _ = try terminal.wait { $0.contains("q quits") }
@@ -44,7 +44,7 @@ import Testing
     try terminal.expectEnd("status \(status)")
   }
 
-  @Test func `it follows the size of the terminal`() throws {
+  @Test func `top adapts to the size of the terminal`() throws {
     let daemon = try DaemonUnderTest().start()
     let terminal = try Tmux(daemon, "\(Self.program) top --interval=1000")
     let before = try terminal.wait { $0.contains("EVENTS") }
@@ -59,7 +59,7 @@ import Testing
     try terminal.expectEnd("status 0")
   }
 
-  @Test func `a daemon that goes away is waited for`() throws {
+  @Test func `top waits for a daemon that goes away`() throws {
     let daemon = try DaemonUnderTest().start()
     let terminal = try Tmux(daemon, "\(Self.program) top --interval=0.2")
     _ = try terminal.wait { $0.contains("identityd 0.") }
@@ -72,7 +72,7 @@ import Testing
     try terminal.expectEnd("status 0")
   }
 
-  @Test func `stopped it gives the terminal back, and takes it again`() throws {
+  @Test func `a stop gives the terminal back, and continuing takes it again`() throws {
     let daemon = try DaemonUnderTest().start()
     let terminal = try Tmux(daemon, "\(Self.program) top --interval=0.2")
     _ = try terminal.wait { $0.contains("q quits") }
@@ -86,14 +86,14 @@ import Testing
     try terminal.expectEnd("status 0")
   }
 
-  @Test func `without a terminal it says what to use instead`() throws {
+  @Test func `without a terminal top names the alternative`() throws {
     let daemon = try DaemonUnderTest().start()
     let result = try identityctl(daemon, "top")
     #expect((result.status, result.output) == (2, ""))
-    #expect(result.errors.contains("'top' takes a terminal; 'stats'"))
+    #expect(result.errors.contains("'top' requires a terminal; 'stats'"))
   }
 
-  @Test func `without a daemon at the beginning it does not touch the terminal`() throws {
+  @Test func `without a daemon at the beginning top does not touch the terminal`() throws {
     let daemon = try DaemonUnderTest()
     let terminal = try Tmux(daemon, "\(Self.program) top")
     let shown = try terminal.wait { $0.contains("status ") }
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: ["--interval=0", "--interval=0.01", "--interval=x", "--json", "word"])
-  func `what cannot be meant is refused`(word: String) throws {
+  func `invalid options of top are refused`(word: String) throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try identityctl(daemon, "top", word).status == 2)
   }

@@ -49,7 +49,7 @@ import Testing
   /// Runs the examples of a family in order against one daemon, because they build on each other. Each has its
   /// own connection.
   @Test(.enabled(if: isRoot, "some examples are for admins"), arguments: VerbTable.families.map(\.name))
-  func `the examples of a family are what the daemon does`(name: String) throws {
+  func `the daemon's answers match the examples of every family`(name: String) throws {
     let daemon = try DaemonUnderTest().start()
     let family = try #require(VerbTable.families.first { $0.name == name })
     for example in family.verbs.flatMap(\.examples) {

@@ -29,7 +29,7 @@ import Testing
     #expect(try status(daemon, "version changed app=nobody-knows") == 16)
   }
 
-  @Test func `a claim ends with 0 for the first and with 1 for all others`() throws {
+  @Test func `version claim exits with 0 for the first and with 1 for all others`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try status(daemon, "version claim work") == 16)
     #expect(try status(daemon, "version report 1.0") == 0)
@@ -38,7 +38,7 @@ import Testing
     #expect(try status(daemon, "--json version claim work") == 1)
   }
 
-  @Test func `a comparison with an operator tells by its status alone`() throws {
+  @Test func `version compare with an operator answers through its exit status`() throws {
     let daemon = try DaemonUnderTest().start()
     let names = [["lt", "<"], ["le", "<="], ["eq", "=="], ["ne", "!="], ["ge", ">="], ["gt", ">"]]
     for (left, right, holding) in [
@@ -60,7 +60,7 @@ import Testing
     #expect(try identityctl(daemon, "version", "compare", "1.2", "1.10").output == "less\n")
   }
 
-  @Test func `an account by the name of an answer is no answer`() throws {
+  @Test func `an account that is named like a negative answer is no negative answer`() throws {
     let daemon = try DaemonUnderTest().start()
     for name in ["invalid", "again", "unchanged"] where isRoot {
       #expect(try daemon.ask("account set \(name)") == "OK")
@@ -72,7 +72,7 @@ import Testing
 
   // MARK: Tokens
 
-  @Test func `a token is read from a file or standard input, without the end of its line`() throws {
+  @Test func `a token is read from a file or standard input, without its final line end`() throws {
     let daemon = try DaemonUnderTest().start()
     let file = daemon.folder.appending(path: "token").path
     let token = "first line\nsecond \"line\" \\ ü=x"

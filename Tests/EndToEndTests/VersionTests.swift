@@ -22,7 +22,7 @@ import Testing
 
   private func timeless(_ lines: [String]) -> [String] { lines.map(timeless) }
 
-  @Test func `each launch is told what its version is beside that of the launch before`() throws {
+  @Test func `each launch is told how its version compares with the launch before`() throws {
     let daemon = try DaemonUnderTest().start()
     let launches = [
       ("1.0 build=1", "installed 1.0 build=1"),
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `a session is told the same again, over connections, restarts and kills, whatever others report`() throws {
+  @Test func `a session gets the same answer over connections, restarts and kills`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try launch("version report 1.0", daemon) == ["OK installed 1.0"])
     // All requests of this process belong to one session.
@@ -64,7 +64,7 @@ import Testing
     #expect(try launch("version report 1.2", daemon) == ["OK unchanged 1.2"])
   }
 
-  @Test func `the history has the first and the last installation of each version, also after a downgrade`() throws {
+  @Test func `the history has the first installation of each version, also after a downgrade`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.client().ask("version history") == ["OK 0"])
     for report in ["1.0", "1.1 build=b", "1.0", "1.0"] { _ = try launch("version report \(report)", daemon) }
@@ -82,7 +82,7 @@ import Testing
     #expect(try time("installed", state) == time("installed", rows[0]))
   }
 
-  @Test func `a dry run tells what a report would be told, and changes nothing`() throws {
+  @Test func `a dry run answers like a report and changes nothing`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try launch("version report 1.0 dry-run=yes", daemon) == ["OK installed 1.0"])
     #expect(try daemon.ask("version state").hasPrefix("ERR not-found "))
@@ -97,7 +97,7 @@ import Testing
     #expect(try daemon.client().statusValue("last-event") == before)
   }
 
-  @Test func `an uninstallation ends it`() throws {
+  @Test func `app forget deletes the versions and claims of the app`() throws {
     let daemon = try DaemonUnderTest().start()
     let app = "user:\(getuid())"
     _ = try launch("version report 1.0", daemon)
@@ -110,7 +110,7 @@ import Testing
     #expect(try daemon.ask("version claim work") == "OK first")
   }
 
-  @Test func `versions are compared as asked`() throws {
+  @Test func `version compare uses the requested order`() throws {
     let daemon = try DaemonUnderTest().start()
     for (question, answer) in [
       ("2.0 2.00.0", "equal"), ("1.2 1.2.0.1", "less"), ("1.4.5.3.4.6. 1.4.5", "greater"), ("1.2~rc1 1.2", "equal"),
@@ -121,7 +121,7 @@ import Testing
     #expect(try daemon.ask("version compare 1").hasPrefix("ERR bad-argument "))
   }
 
-  @Test func `what cannot be a version is refused, and changes nothing`() throws {
+  @Test func `an invalid version is refused and changes nothing`() throws {
     let daemon = try DaemonUnderTest().start()
     let long = String(repeating: "1", count: 256)
     for request in [
@@ -134,7 +134,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "acting as two users needs root"))
-  func `only the app itself and an admin may do anything with its versions`() throws {
+  func `only the app itself and an admin may use its versions`() throws {
     let daemon = try DaemonUnderTest().start()
     #expect(try launch("version report 1.0", daemon, asUser: 65_534) == ["OK installed 1.0"])
     for request in ["report 2.0", "state", "history", "claim work"] {
@@ -147,7 +147,7 @@ import Testing
     #expect(try launch("version state of=os", daemon, asUser: 1)[0].hasPrefix("OK installed "))
   }
 
-  @Test func `the system reports itself, once a boot`() throws {
+  @Test func `the daemon reports the version of the system once per boot`() throws {
     let daemon = try DaemonUnderTest().start()
     let text = try String(contentsOf: URL(filePath: "/etc/os-release"), encoding: .utf8)
     func value(_ name: String) -> String? {
@@ -171,7 +171,7 @@ import Testing
 
   // MARK: Claims
 
-  @Test func `of many who race for a claim exactly one is the first`() throws {
+  @Test func `of many concurrent claims exactly one is the first`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.ask("version report 1.0")
     for round in 0..<20 {
@@ -183,7 +183,7 @@ import Testing
     }
   }
 
-  @Test func `no claim is given twice over kill -9, and none is lost that was answered`() throws {
+  @Test func `kill -9 gives no claim twice and loses none that was answered`() throws {
     let daemon = try DaemonUnderTest().start()
     _ = try daemon.ask("version report 1.0")
     for round in 0..<20 {

@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test func `answers belong to the requests in their order, with the rows before each`() throws {
+  @Test func `answers belong to the requests in order, with the rows before each`() throws {
     var queue = AnswerQueue()
     for ticket in 1...4 { queue.expect(UInt64(ticket), takesSecret: false) }
     let lines = ["OK a", "* x", "* y", "OK b", "EVENT 7 item added", "ERR denied no", "OK"]
@@ -24,7 +24,7 @@ import Testing
     #expect(queue.count == 0)
   }
 
-  @Test func `what has no answer when the connection ends is told in order`() throws {
+  @Test func `requests without an answer at the end of the connection are returned in order`() throws {
     var queue = AnswerQueue()
     for ticket in 1...3 { queue.expect(UInt64(ticket), takesSecret: false) }
     #expect(try answers(&queue, ["OK a", "* x"]) == ["1 a 0"])
@@ -34,7 +34,7 @@ import Testing
     #expect(try answers(&queue, ["OK b"]) == ["9 b 0"], "a row of an answer that broke off is no one's")
   }
 
-  @Test func `a daemon that is busy is known by its last words`() throws {
+  @Test func `a busy daemon is recognised by its last line`() throws {
     var queue = AnswerQueue()
     queue.expect(1, takesSecret: false)
     #expect(try answers(&queue, ["ERR busy no room"]) == ["1 error"])
@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test(arguments: ["nonsense", "", "OK \"", "* a"])
-  func `what is not the protocol, or a row that nobody asked for, is malformed`(text: String) {
+  func `a line that is not the protocol, or a row without a request, is malformed`(text: String) {
     var queue = AnswerQueue()
     #expect(throws: DaemonConnection.Failure.self) {
       var line = Array(text.utf8)
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: ["OK data=aHVudGVyMg==\"", "OK data=aHVudGVyMg== \u{1}", "aHVudGVyMg=="])
-  func `what is malformed where a secret was to come is not repeated in the error`(text: String) throws {
+  func `an error about a malformed line does not repeat its secret`(text: String) throws {
     var queue = AnswerQueue()
     queue.expect(1, takesSecret: true)
     var line = Array(text.utf8)

@@ -13,7 +13,7 @@ import Testing
 
   private func decoded(_ text: String) -> [UInt8]? { Base64Text.decode(Array(text.utf8).span) }
 
-  @Test func `every byte at every place is written and read as Foundation does it`() {
+  @Test func `every byte in every position is encoded and decoded like in Foundation`() {
     for byte in UInt8.min...UInt8.max {
       for count in 0...4 {
         for place in 0..<count {
@@ -27,7 +27,7 @@ import Testing
     #expect(decoded("") == [])
   }
 
-  @Test(arguments: [255, 256, 32_768, 45_000, 45_001]) func `long values are written and read as Foundation does it`(
+  @Test(arguments: [255, 256, 32_768, 45_000, 45_001]) func `long values are encoded and decoded like in Foundation`(
     count: Int
   ) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ $0 >> 8) }
@@ -35,7 +35,7 @@ import Testing
     #expect(decoded(encoded(bytes)) == bytes)
   }
 
-  @Test func `of all characters only the alphabet's are taken`() {
+  @Test func `only characters of the alphabet are decoded`() {
     let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     for character in UInt8.min...UInt8.max {
       let text = [UInt8(ascii: "A"), character, UInt8(ascii: "A"), UInt8(ascii: "A")]
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(arguments: ["A", "AA", "AAA", "AAAAA", "A===", "====", "AB==", "AAB=", "AA=A", "AA==AAAA", "AA==\n"])
-  func `what is cut off, or has bits that stand for nothing, is not Base64`(text: String) {
+  func `truncated text, or text with unused bits set, is not Base64`(text: String) {
     #expect(decoded(text) == nil)
   }
 }

@@ -33,7 +33,7 @@ import Testing
     return .event(ReceivedEvent(sequence: sequence, content: content))
   }
 
-  @Test func `a line that broke off is no event, and comes again`() throws {
+  @Test func `a partial line is no event, and the event is requested again`() throws {
     let played = try play([
       ("subscribe", "OK 3\nEVENT 4 a b\nEVENT 5 a b c=1"), ("subscribe since=4", "OK 4\nEVENT 5 a b c=12\n"),
     ])
@@ -42,7 +42,7 @@ import Testing
     #expect(played.wrong().isEmpty)
   }
 
-  @Test func `what is doubled is left out, and what lags is fetched without a word`() throws {
+  @Test func `repeated events are left out, and lagged ones are fetched silently`() throws {
     let played = try play([
       ("subscribe x since=3", "OK 3\nEVENT 4 x b\nEVENT 9 lag missed=2 from=4\nEVENT 10 x b\n"),
       ("subscribe x since=4", "OK 4\nEVENT 4 x b\nEVENT 7 x b\nEVENT 9 x b\nEVENT 10 x b\n"),
@@ -52,7 +52,7 @@ import Testing
     #expect(played.wrong().isEmpty)
   }
 
-  @Test func `busy is waited out, whenever it is said`() throws {
+  @Test func `a busy daemon is retried at any time`() throws {
     let played = try play([
       ("subscribe", "ERR busy full\n"), ("subscribe", "OK 3\nEVENT 4 a b\nERR busy full\n"),
       ("subscribe since=4", "OK 4\nEVENT 5 a b\n"),
@@ -64,7 +64,7 @@ import Testing
     #expect(played.wrong().isEmpty)
   }
 
-  @Test func `what cannot be had is told once the daemon is back`() throws {
+  @Test func `missed events are reported once the daemon is back`() throws {
     let played = try play([
       ("subscribe", "OK 8\n"), ("subscribe since=8", "ERR bad-argument since\nOK 2\nEVENT 3 a b\n"),
     ])
@@ -73,14 +73,14 @@ import Testing
     #expect(played.wrong().isEmpty)
   }
 
-  @Test func `nobody there from the beginning is a failure, and so is what is not the protocol`() throws {
+  @Test func `a missing daemon at the beginning is a failure, and so is another protocol`() throws {
     #expect(throws: DaemonConnection.Failure.self) { try steps(1) }
     let played = try play([("subscribe", "OK 3\nHELLO\n")])
     #expect(throws: DaemonConnection.Failure.malformed("HELLO")) { try steps(1) }
     #expect(played.wrong().isEmpty)
   }
 
-  @Test func `the time counts whether or not the daemon is there`() throws {
+  @Test func `the timeout elapses with and without a daemon`() throws {
     let played = try play([("subscribe", "OK 3\n")])
     var follower = EventFollower(of: DaemonSocket(path), topics: [], since: nil)
     let deadline = Clock.monotonicMicroseconds + 200_000

@@ -18,14 +18,14 @@ import Testing
 
   private func request(_ position: EventPosition) -> String { String(decoding: position.request.head, as: UTF8.self) }
 
-  @Test func `the first answer says where the events begin`() throws {
+  @Test func `the first answer sets the position`() throws {
     var position = EventPosition([], since: nil)
     #expect(request(position) == "subscribe")
     #expect(try position.take(answer("OK 41")) == .following)
     #expect(request(position) == "subscribe since=41")
   }
 
-  @Test func `an event is new once, and the next request begins behind it`() throws {
+  @Test func `each event is new once, and the next request follows it`() throws {
     var position = EventPosition(["device", "token"], since: 5)
     #expect(request(position) == "subscribe device token since=5")
     #expect(try position.take(answer("OK 5")) == .following)
@@ -36,13 +36,13 @@ import Testing
     #expect(request(position) == "subscribe device token since=8")
   }
 
-  @Test func `a daemon that names its newest event behind since passes over nothing`() throws {
+  @Test func `an answer beyond since= skips no event`() throws {
     var position = EventPosition([], since: 5)
     #expect(try position.take(answer("OK 90")) == .following)
     #expect(try position.take(event("EVENT 6 token made")) == .new)
   }
 
-  @Test func `events before the first answer count where it begins behind one`() throws {
+  @Test func `events before the first answer count if since= was given`() throws {
     var position = EventPosition([], since: 5)
     #expect(try position.take(event("EVENT 6 token made")) == .new)
     #expect(try position.take(answer("OK 6")) == .following)
@@ -53,14 +53,14 @@ import Testing
     ("EVENT 30 lag missed=9 from=12", 12), ("EVENT 30 lag missed=9 from=3", 10), ("EVENT 30 lag", 10),
     ("EVENT 30 lag missed=9 from=x", 10),
   ])
-  func `what was left out is asked for from where it begins`(line: String, last: Int64) throws {
+  func `events that were left out are requested from the start of the lag`(line: String, last: Int64) throws {
     var position = EventPosition([], since: 10)
     #expect(try position.take(answer("OK 10")) == .following)
     #expect(try position.take(event(line)) == .behind)
     #expect(request(position) == "subscribe since=\(last)")
   }
 
-  @Test func `what is not kept any more is missed, and it goes on from now`() throws {
+  @Test func `events that are gone are missed, and new ones follow`() throws {
     var position = EventPosition(["token"], since: 3)
     #expect(try position.take(answer("ERR gone long ago")) == .missed(.notKept("long ago")))
     #expect(request(position) == "subscribe token")
@@ -69,7 +69,7 @@ import Testing
     #expect(try position.take(event("EVENT 100 token made")) == .new)
   }
 
-  @Test func `a store whose numbers begin anew is told from a number that never was`() throws {
+  @Test func `a store with new sequence numbers is detected by an unknown one`() throws {
     var position = EventPosition([], since: 50)
     #expect(try position.take(answer("ERR bad-argument x")) == .refused(code: "bad-argument", text: "x"))
     #expect(try position.take(answer("OK 50")) == .following)
@@ -80,7 +80,7 @@ import Testing
     #expect(try position.take(event("EVENT 3 token made")) == .new)
   }
 
-  @Test func `busy can be tried again, other refusals cannot`() throws {
+  @Test func `busy can be retried, other refusals cannot`() throws {
     var position = EventPosition([], since: nil)
     #expect(try position.take(answer("ERR busy full")) == .busy("full"))
     #expect(try position.take(answer("ERR gone x")) == .refused(code: "gone", text: "x"))
@@ -91,7 +91,7 @@ import Testing
 }
 
 @Suite struct ReconnectPauseTests {
-  @Test func `row 50: it doubles up to its longest, at least half of each being sure, and begins anew`() {
+  @Test func `row 50: the pause doubles up to a maximum, is random in its upper half, and can be reset`() {
     var generator = SystemRandomNumberGenerator()
     var pause = ReconnectPause()
     for _ in 0..<2 {

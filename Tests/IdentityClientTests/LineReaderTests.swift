@@ -14,7 +14,7 @@ import Testing
     return lines
   }
 
-  @Test func `wherever the bytes are cut the lines are the same`() {
+  @Test func `the lines are the same wherever the bytes are split`() {
     let text = "OK\n* a b\n\nEVENT 1 item added\nrest"
     let expected = ["OK", "* a b", "", "EVENT 1 item added"]
     #expect(lines([text]) == expected)
@@ -22,7 +22,7 @@ import Testing
     for cut in text.indices { #expect(lines([String(text[..<cut]), String(text[cut...])]) == expected) }
   }
 
-  @Test func `a line may be taken before the next has come whole`() {
+  @Test func `a line can be taken before the next is complete`() {
     var reader = LineReader()
     reader.append(Array("OK 1\nOK ".utf8).span)
     var taken = [reader.next(), reader.next(), reader.next()]

@@ -35,7 +35,7 @@ import Testing
 
   private let request = RequestLine(words: ["backup"])
 
-  @Test func `a row is handed on before the next has come`() throws {
+  @Test func `a row is handed on before the next has arrived`() throws {
     let isWanted = DispatchSemaphore(value: 0)
     try play(["* a\n", "* b x=1\n", "OK 2\n"], isWanted: isWanted)
     var connection = try DaemonConnection(to: DaemonSocket(path))
@@ -49,7 +49,7 @@ import Testing
     #expect(final == ReplyLine(Array("OK 2".utf8)))
   }
 
-  @Test func `a refusal is the final line, behind rows too`() throws {
+  @Test func `an error is the final line, even after rows`() throws {
     try play(["* a\nERR internal broken\n"])
     var connection = try DaemonConnection(to: DaemonSocket(path))
     var count = 0
@@ -58,7 +58,7 @@ import Testing
     #expect(count == 1)
   }
 
-  @Test func `events between the rows are kept for whoever waits for them`() throws {
+  @Test func `events between the rows are kept for later`() throws {
     try play(["EVENT 4 a b\n* a\nEVENT 5 a b\nOK 1\n"])
     var connection = try DaemonConnection(to: DaemonSocket(path))
     _ = try connection.ask(request) { _ in }
@@ -66,7 +66,7 @@ import Testing
     #expect(try connection.nextEvent(.endless).sequence == 5)
   }
 
-  @Test func `what the taker throws ends it`() throws {
+  @Test func `an error of the closure ends the answer`() throws {
     try play(["* a\n* b\nOK 2\n"])
     var connection = try DaemonConnection(to: DaemonSocket(path))
     var count = 0
@@ -83,13 +83,13 @@ import Testing
     arguments: [
       ("* a\n", .closed), ("* a\nOK", .closed), ("* a\nHELLO\nOK 1\n", .malformed("HELLO")),
     ] as [(String, DaemonConnection.Failure)])
-  func `an answer that is not whole is a failure`(answer: String, failure: DaemonConnection.Failure) throws {
+  func `an incomplete or malformed answer is a failure`(answer: String, failure: DaemonConnection.Failure) throws {
     try play([answer])
     var connection = try DaemonConnection(to: DaemonSocket(path))
     #expect(throws: failure) { _ = try connection.ask(request) { _ in } }
   }
 
-  @Test func `of a line that is not the protocol only the beginning is told, and it moves no cursor`() {
+  @Test func `an error shows only the beginning of a malformed line, with escapes`() {
     let line = "* data=\u{1b}[2J" + String(repeating: "x", count: 100)
     let text = "\(DaemonConnection.Failure.malformed(line))"
     #expect(text.hasSuffix(": \"* data=\\u001b[2J\(String(repeating: "x", count: 53))\"…"), "\(text)")

@@ -8,7 +8,7 @@ import Testing
     String(decoding: request.line.bytes(), as: UTF8.self)
   }
 
-  @Test func `each request is one line, with quotes where they are needed`() {
+  @Test func `each request is one line, quoted where necessary`() {
     let key = ItemKey(service: "a b", account: "x=y", group: "org.example")
     let description = ItemDescription(
       label: "", attributes: ["b": "2", "a": "1"], isThisDeviceOnly: true, endsWithInstallation: true)
@@ -24,7 +24,7 @@ import Testing
     #expect(sent(.versionState(of: .system)) == "version state of=os\n")
   }
 
-  @Test func `only what changes nothing is a question`() throws {
+  @Test func `only requests that change nothing are queries`() throws {
     let key = ItemKey(service: "a", account: "b")
     #expect(IdentityRequest.readItem(key).line.isQuestion)
     #expect(IdentityRequest.previewVersion("1").line.isQuestion)
@@ -34,7 +34,7 @@ import Testing
     #expect(!IdentityRequest.words("get", "device").line.isQuestion)
   }
 
-  @Test func `every code of the protocol has its name here`() {
+  @Test func `every code of the protocol has a constant`() {
     let named: [IdentityError.Code] = [
       .syntax, .tooLong, .unknownVerb, .badArgument, .invalidUUID, .denied, .notFound, .exists, .conflict, .limit,
       .gone, .busy, .noSpace, .readOnly, .unavailable, .internal, .unknown,
@@ -42,7 +42,7 @@ import Testing
     #expect(named.map(\.rawValue) == ErrorCode.allCases.map(\.rawValue))
   }
 
-  @Test func `every topic of the protocol has its name here`() throws {
+  @Test func `every topic of the protocol has a constant`() throws {
     let named: [EventTopic] = [.device, .installation, .vendor, .app, .devices, .account, .item, .version, .token]
     for topic in named { #expect(EventTopic(rawValue: topic.description) == topic) }
     #expect(Set(named).count == 9)
@@ -55,7 +55,7 @@ import Testing
     #expect(IdentityTime("yesterday") == nil)
   }
 
-  @Test func `a time that is no time is none to wait for`() {
+  @Test func `a duration is converted to microseconds within 0 and the maximum`() {
     #expect(Duration.seconds(-1).microseconds == 0)
     #expect(Duration.milliseconds(1_500).microseconds == 1_500_000)
     #expect(Duration.seconds(Int64.max).microseconds == .max)

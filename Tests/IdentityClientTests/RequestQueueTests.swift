@@ -21,7 +21,7 @@ import Testing
     return tickets
   }
 
-  @Test func `requests are sent in the order they came, and each caller is told once`() {
+  @Test func `requests are sent in order, and each caller is answered once`() {
     var queue = Queue()
     let tickets = ["a", "b", "c"].map { enter(&queue, $0) }
     #expect(sent(&queue) == tickets)
@@ -34,7 +34,7 @@ import Testing
     #expect(queue.isEmpty)
   }
 
-  @Test func `what is cancelled before it was sent is not sent, and its late answer tells nobody anything`() {
+  @Test func `a request that is cancelled before it is sent is not sent, and late answers are dropped`() {
     var queue = Queue()
     let tickets = ["a", "b"].map { enter(&queue, $0) }
     #expect(queue.cancel(tickets[0]) == "a")
@@ -53,7 +53,7 @@ import Testing
     #expect(sent(&queue) == [])
   }
 
-  @Test func `the time of each is up at its moment, and of those alone that still wait`() {
+  @Test func `each deadline expires at its time, and only for callers that still wait`() {
     var queue = Queue()
     let tickets = [10, 20, 30].map { (moment: UInt64) in enter(&queue, "q\(moment)", until: moment) }
     let first = queue.nextDeadline()
@@ -69,7 +69,7 @@ import Testing
     #expect(sent(&queue) == [])
   }
 
-  @Test func `a question that was lost is asked once more, before all others, and a change is not`() {
+  @Test func `a lost query is sent once more, before others, and a lost change is not`() {
     var queue = Queue()
     let tickets = ["a", "change", "b", "c"].map { enter(&queue, $0) }
     #expect(sent(&queue) == tickets)
@@ -83,7 +83,7 @@ import Testing
     #expect(queue.takeBack([later], asksAgain: false) == ["later"])
   }
 
-  @Test func `where nobody can be reached whoever was not sent is told`() {
+  @Test func `if the daemon cannot be reached, all unsent requests fail`() {
     var queue = Queue()
     let first = enter(&queue, "a")
     let sent = queue.takeUnsent()
@@ -97,7 +97,7 @@ import Testing
     #expect(queue.finish(first) == "a")
   }
 
-  @Test func `what leaves in the order it came does so over any mixture of coming and going`() {
+  @Test func `random additions and removals keep the order`() {
     var queue = FirstInFirstOut<Int>()
     var plain: [Int] = []
     for step in 0..<1_000 {

@@ -4,12 +4,12 @@ import Testing
 @Suite struct RequestTests {
   private func line(_ words: String...) -> String { String(decoding: RequestLine(words: words).head, as: UTF8.self) }
 
-  @Test func `words and attributes go as they are where they can`() {
+  @Test func `words and attributes are sent unchanged if possible`() {
     #expect(line("get", "uuid", "count=3") == "get uuid count=3")
     #expect(line("GET", "Device") == "GET Device")
   }
 
-  @Test func `what a bare word cannot say is quoted`() {
+  @Test func `words that need quotes are quoted`() {
     #expect(line("check", "two words") == "check \"two words\"")
     #expect(line("check", "") == "check \"\"")
     #expect(line("check", "a\nb") == "check \"a\\nb\"")
@@ -22,11 +22,11 @@ import Testing
     #expect(line("help", "a=b") == "help \"a=b\"")
   }
 
-  @Test func `an attribute that the verb does not know is sent as one, so that the daemon can say so`() {
+  @Test func `an unknown attribute is sent as an attribute, so that the daemon refuses it`() {
     #expect(line("get", "uuid", "cuont=3") == "get uuid cuont=3")
   }
 
-  @Test func `a verb that this client does not know is sent as it is`() {
+  @Test func `an unknown verb is sent as it is`() {
     #expect(line("item", "add", "label=my key", "x") == "item add label=\"my key\" x")
   }
 }

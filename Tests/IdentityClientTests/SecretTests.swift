@@ -7,7 +7,7 @@ import Testing
 
   private let secret = Secret("hunter2")
 
-  @Test func `nothing that prints a value shows a secret`() {
+  @Test func `no printed form of a value shows a secret`() {
     let account = Account(name: "alice", password: secret)
     var dumped = ""
     dump(account, to: &dumped)
@@ -25,7 +25,7 @@ import Testing
     #expect(Mirror(reflecting: secret).children.isEmpty)
   }
 
-  @Test func `its bytes are those that were given, whatever becomes of those`() {
+  @Test func `a secret is a copy of the given bytes`() {
     var bytes: [UInt8] = [1, 2, 3]
     let secret = Secret(bytes.span)
     bytes[0] = 9
@@ -33,7 +33,7 @@ import Testing
     #expect(secret.withBytes { [$0[0], $0[1], $0[2]] } == [1, 2, 3])
   }
 
-  @Test func `what is thrown by whoever gets the bytes is thrown on`() {
+  @Test func `an error of the closure is rethrown`() {
     struct Refused: Error {}
     #expect(throws: Refused.self) {
       try secret.withBytes { (_) throws(Refused) in throw Refused() }

@@ -60,7 +60,7 @@ extension Life {
     }
   }
 
-  @Test func `row 40: every peer gets of every verb, app and group what the table says`() throws {
+  @Test func `row 40: every peer gets for each verb, app and group the answer that the table says`() throws {
     let scene = try scene()
     var tried = 0
     var lost = 0
@@ -90,7 +90,7 @@ extension Life {
     try Trial("peers, verbs and targets against the table of access").report(tried: tried, lost: lost)
   }
 
-  @Test func `an identifier is resolved by whoever may read it, and by nobody else`() throws {
+  @Test func `an identifier can be resolved by peers that may read it, and by no others`() throws {
     let scene = try scene()
     for scope in scene.registry.scopes {
       let value = try #require(scene.registry[scope]?.value)
@@ -112,7 +112,7 @@ extension Life {
   }
 
   /// Compares two copies of one scene. In the second copy strangers make further requests, then the peer asks both.
-  @Test func `rows 40 and 40d: no answer, event or snapshot depends on what the peer may not see`() throws {
+  @Test func `rows 40 and 40d: no answer, event or snapshot depends on data that the peer may not see`() throws {
     let scene = try scene()
     let strangers = AccessScene.actors.filter { ["org.c", "user:1002", "unit:plain.service"].contains($0.app) }
     let peers = AccessScene.actors.filter { actor in !actor.isAdmin && !strangers.contains { $0.app == actor.app } }

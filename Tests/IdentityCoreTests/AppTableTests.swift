@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
-  func `whatever comes and goes, it counts what a look at each app counts`(seed: UInt64) {
+  func `after random changes the counts equal those of a linear count`(seed: UInt64) {
     var random = SeededGenerator(seed)
     var table = AppTable()
     var plain: [Text: App] = [:]
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `what it is does not depend on how it became so`() {
+  @Test func `equality does not depend on the order of the changes`() {
     var (straight, roundabout) = (AppTable(), AppTable())
     straight.store(Self.app(of: "v"), as: "a")
     roundabout.store(Self.app(of: nil), as: "unit:a.service@1")

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct ReconciliationTests {
-  @Test func `a manifest that appears installs its app, and one that goes uninstalls it`() {
+  @Test func `a manifest that appears installs its app, and its removal uninstalls the app`() {
     var life = Life()
     #expect(
       life.install(["org.a": Manifest("org.v")])
@@ -16,7 +16,7 @@ import Testing
       ])
   }
 
-  @Test func `a manifest that says something else is no other installation, and nothing is told`() throws {
+  @Test func `a changed manifest is no new installation and causes no event`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v")])
     try life.ask(.get(.installation, app: nil), as: peer("org.a"))
@@ -31,7 +31,7 @@ import Testing
     #expect(life.spoken(.installation("org.a")) == "r1")
   }
 
-  @Test func `with its last app a vendor's identifier ends, and with an app its installation identifier`() throws {
+  @Test func `an uninstallation ends the installation identifier, and the last one the vendor's`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.v")])
     for level in [Level.installation, .vendor] { try life.ask(.get(level, app: nil), as: peer("org.a")) }
@@ -49,7 +49,7 @@ import Testing
       ])
   }
 
-  @Test func `an app that goes over to another vendor ends the one it was the last of`() throws {
+  @Test func `the last app of a vendor that changes its vendor ends the former vendor's identifier`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.w")])
     for level in [Level.installation, .vendor] { try life.ask(.get(level, app: nil), as: peer("org.a")) }
@@ -67,7 +67,7 @@ import Testing
       // Two apps exchange their vendors, so neither vendor is ever without an app.
       ["org.a": Manifest("org.w"), "org.z": Manifest("org.v")],
     ] as [[Text: Manifest]])
-  func `a vendor that has an app before and after one look has one all the time`(after: [Text: Manifest]) throws {
+  func `a vendor that has an app before and after a survey keeps its identifier`(after: [Text: Manifest]) throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v"), "org.z": Manifest("org.w")])
     try life.ask(.get(.vendor, app: nil), as: peer("org.a"))
@@ -75,7 +75,7 @@ import Testing
     #expect(life.spoken(.vendor("org.v")) == "r1")
   }
 
-  @Test func `an app without a manifest is no matter of the manifests`() throws {
+  @Test func `a survey does not affect apps without a manifest`() throws {
     var life = Life()
     try life.ask(.get(.vendor, app: nil), as: alice)
     #expect(life.install([:]) == [])
@@ -83,7 +83,7 @@ import Testing
     #expect(life.registry.apps.keys.sorted() == ["org.a", "user:1000"])
   }
 
-  @Test func `a survey that failed changes nothing and keeps the claims`() throws {
+  @Test func `a failed survey changes nothing and keeps the claims`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", unit: "a.service")])
     try life.ask(.get(.installation, app: nil), as: alice)
@@ -97,7 +97,7 @@ import Testing
     #expect(claims.app(unit: "a.service", userID: 1, UserRanges()) == "org.a")
   }
 
-  @Test func `an app whose manifest is faulty keeps what it had, and one that was never installed waits`() throws {
+  @Test func `an app with a faulty manifest keeps its state, and a new one is not installed`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", unit: "a.service")])
     try life.ask(.get(.installation, app: nil), as: peer("org.a"))
@@ -112,7 +112,7 @@ import Testing
         == ["org.a": .init(file: "/etc/a.app", manifest: Manifest("org.v", unit: "a.service"))])
   }
 
-  @Test func `of two that contradict each other the installed one stays as it is and the other waits`() throws {
+  @Test func `of two conflicting manifests, the installed app stays unchanged and the other waits`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", unit: "a.service")])
     try life.ask(.get(.vendor, app: nil), as: peer("org.a"))
@@ -127,7 +127,7 @@ import Testing
     #expect(life.registry.vendor(of: "org.a") == "org.w")
   }
 
-  @Test func `one that is refused and then goes is uninstalled`() throws {
+  @Test func `an app whose manifest was refused and then removed is uninstalled`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", unit: "a.service")])
     life.install(["org.a": Manifest("org.v", unit: "a.service"), "org.b": Manifest("org.v", unit: "a.service")])
@@ -137,7 +137,7 @@ import Testing
 }
 
 @Suite struct ForgetTests {
-  @Test func `an app without a manifest may forget itself, and its vendor ends with it`() throws {
+  @Test func `an app without a manifest may forget itself, which ends its vendor`() throws {
     var life = Life()
     for level in Level.allCases { try life.ask(.get(level, app: nil), as: alice) }
     #expect(try life.ask(.forget(app: "user:1000"), as: alice) == ["OK"])
@@ -149,35 +149,35 @@ import Testing
   }
 
   @Test(arguments: ["user:1000", "user:1001", "org.a", ""] as [Text])
-  func `to forget another takes an admin, whether that one is there or not`(app: Text) throws {
+  func `forgetting another app requires an admin, whether the app exists or not`(app: Text) throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v")])
     try life.ask(.get(.installation, app: nil), as: alice)
     let web = service("web", of: 1_000)
     let lacking = Refusal.denied(
-      app: "unit:web.service@1000", userID: 1_000, grant: "admin rights, to forget another app")
+      app: "unit:web.service@1000", userID: 1_000, grant: "admin rights to forget another app")
     #expect(life.refusal(of: .forget(app: app), as: web) == lacking)
   }
 
-  @Test func `an admin forgets any app without a manifest`() throws {
+  @Test func `an admin can forget any app without a manifest`() throws {
     var life = Life()
     try life.ask(.get(.installation, app: nil), as: alice)
     #expect(try life.ask(.forget(app: "user:1000"), as: root) == ["OK"])
     #expect(life.refusal(of: .forget(app: "user:1000"), as: root)?.isNotFound == true)
   }
 
-  @Test func `one with a manifest would come back, so it is a conflict`() {
+  @Test func `forgetting an app with a manifest is a conflict`() {
     var life = Life()
     life.install(["org.a": Manifest("org.v")])
-    let conflict = Refusal.conflict("org.a is installed by its manifest: it is uninstalled when that goes")
+    let conflict = Refusal.conflict("org.a is installed by its manifest; remove the manifest to uninstall the app")
     for peer in [peer("org.a"), root] { #expect(life.refusal(of: .forget(app: "org.a"), as: peer) == conflict) }
   }
 
-  @Test func `an app that is not installed is not found`() {
+  @Test func `forgetting an app that is not installed is not found`() {
     #expect(Life().refusal(of: .forget(app: "user:1000"), as: alice)?.isNotFound == true)
   }
 
-  @Test func `a contained peer forgets nothing but itself, whatever its user`() throws {
+  @Test func `a contained peer can forget only itself, whatever its user`() throws {
     var life = Life()
     try life.ask(.get(.installation, app: nil), as: alice)
     let inside = Peer(

@@ -159,7 +159,7 @@ extension String {
     return first == second ? "one key is another" : nil
   }
 
-  @Test func `row 40b: no other letter passes for one of a verb, a level, a topic or the name of an attribute`() {
+  @Test func `row 40b: similar letters are not accepted in verbs, levels, topics and attribute names`() {
     let twins: [Character: [String]] = [
       "k": ["\u{212a}"], "s": ["\u{17f}", "\u{15b}"], "i": ["\u{131}", "\u{130}", "i\u{307}"],
       "a": ["\u{430}", "\u{ff41}", "a\u{301}"], "e": ["\u{435}", "e\u{200d}"], "o": ["\u{43e}", "0"],

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct DeviceListTests {
-  @Test func `at first there is this device alone`() throws {
+  @Test func `the list has only this device at first`() throws {
     var life = Life()
     #expect(try life.registry.answer(.devices, for: alice) == nil)
     #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes added=t1", "OK 1"])
@@ -15,7 +15,7 @@ import Testing
     #expect(life.registry == before)
   }
 
-  @Test func `they are in the order in which they were added, with what is known of them`() throws {
+  @Test func `devices are listed in the order of their addition, with their details`() throws {
     var life = Life()
     try life.ask(.putDevice(given(1), name: "phone", seen: Timestamp(milliseconds: 99)), as: root)
     try life.ask(.get(.device, app: nil), as: alice)
@@ -26,7 +26,7 @@ import Testing
       ])
   }
 
-  @Test func `of a listed device only what is named changes, in its place and without an event`() throws {
+  @Test func `an update of a listed device changes only the given details, without an event`() throws {
     var life = Life()
     for number in [1, 2] as [UInt64] { try life.ask(.putDevice(given(number), name: "a", seen: nil), as: root) }
     let last = life.registry.lastEvent
@@ -41,14 +41,14 @@ import Testing
 
   @Test(
     arguments: [(nil, nil), ("phone", nil), (nil, 9), ("phone", 9)] as [(Text?, Int64?)])
-  func `what is known already is no change`(name: Text?, seen: Int64?) throws {
+  func `an update with the stored details is no change`(name: Text?, seen: Int64?) throws {
     var life = Life()
     try life.ask(.putDevice(given(1), name: "phone", seen: Timestamp(milliseconds: 9)), as: root)
     let command = RegistryCommand.putDevice(given(1), name: name, seen: seen.map(Timestamp.init(milliseconds:)))
     #expect(try life.registry.answer(command, for: root).map(life.lines) == ["OK"])
   }
 
-  @Test func `this device may be named like any other, and is not listed twice`() throws {
+  @Test func `this device can be named like any other and is listed once`() throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: alice)
     let own = try #require(life.registry[.device]?.value)
@@ -56,7 +56,7 @@ import Testing
     #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes name=desk added=t1", "OK 1"])
   }
 
-  @Test func `a device that the account knew before it was made here keeps its place`() throws {
+  @Test func `a device that was listed before its identifier was made keeps its place`() throws {
     var life = Life()
     let coming = try #require(try life.context(root).machine(.device))
     try life.ask(.putDevice(coming, name: "desk", seen: nil), as: root)
@@ -64,38 +64,38 @@ import Testing
   }
 
   @Test(arguments: [UUID.zero, .ones])
-  func `all zeros and all ones are no device`(value: UUID) {
+  func `the nil and max UUIDs are refused as devices`(value: UUID) {
     let refusal = Refusal.invalidUUID(Text("\(value)"))
     #expect(Life().refusal(of: .putDevice(value, name: nil, seen: nil), as: root) == refusal)
   }
 
-  @Test func `an account has so many devices and no more, and this one is listed all the same`() throws {
+  @Test func `the number of devices is limited, but this device is always listed`() throws {
     var life = Life()
     for number in 1...UInt64(Bound.devices) { try life.ask(.putDevice(given(number), name: nil, seen: nil), as: root) }
-    let refusal = Refusal.limit("an account has at most 4096 devices")
+    let refusal = Refusal.limit("an account has at most 4096 devices; forget a device first")
     #expect(life.refusal(of: .putDevice(given(60_000), name: nil, seen: nil), as: root) == refusal)
     #expect(life.refusal(of: .putDevice(given(1), name: "known", seen: nil), as: root) == nil)
     try life.ask(.get(.device, app: nil), as: alice)
     #expect(life.registry.devices.count == Bound.devices + 1)
   }
 
-  @Test func `a device that leaves is told, and one that is not listed is not found`() throws {
+  @Test func `removing a device is an event, and removing an unlisted one is not found`() throws {
     var life = Life()
     try life.ask(.putDevice(given(1), name: nil, seen: nil), as: root)
     #expect(try life.ask(.removeDevice(given(1)), as: root) == ["OK"])
     #expect(life.told() == ["1 devices added value=g1 > sharing", "2 devices removed value=g1 > sharing"])
-    #expect(life.refusal(of: .removeDevice(given(1)), as: root) == .notFound("no such device is listed"))
+    #expect(life.refusal(of: .removeDevice(given(1)), as: root) == .notFound("the device is not in the list"))
   }
 
-  @Test func `this device cannot be taken out of the list`() throws {
+  @Test func `this device cannot be removed from the list`() throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: alice)
     let own = try #require(life.registry[.device]?.value)
     #expect(
-      life.refusal(of: .removeDevice(own), as: root) == .conflict("this device itself is always in the list"))
+      life.refusal(of: .removeDevice(own), as: root) == .conflict("this device cannot be removed from its own list"))
   }
 
-  @Test func `no two devices of the list are one, when this device becomes one that is listed`() throws {
+  @Test func `no device is listed twice when this device takes the identifier of a listed one`() throws {
     var life = Life()
     try life.start("m", "h")
     try life.ask(.get(.device, app: nil), as: alice)
@@ -111,7 +111,7 @@ import Testing
 }
 
 @Suite struct AccountTests {
-  @Test func `it is empty, then what an admin says, then empty again`() throws {
+  @Test func `an admin can set and clear the account`() throws {
     var life = Life()
     #expect(try life.ask(.account, as: alice) == ["OK \"\""])
     #expect(try life.ask(.setAccount("alice@example.org"), as: root) == ["OK"])
@@ -123,13 +123,13 @@ import Testing
   }
 
   @Test(arguments: [nil, "alice"] as [Text?])
-  func `the name it has already is no change`(name: Text?) throws {
+  func `setting the same account again is no change`(name: Text?) throws {
     var life = Life()
     if let name { try life.ask(.setAccount(name), as: root) }
     #expect(try life.registry.answer(.setAccount(name), for: root).map(life.lines) == ["OK"])
   }
 
-  @Test func `the first account takes over the devices that are listed`() throws {
+  @Test func `the first account keeps the listed devices`() throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: alice)
     try life.ask(.putDevice(given(1), name: nil, seen: nil), as: root)
@@ -138,7 +138,7 @@ import Testing
   }
 
   @Test(arguments: ["bob", nil] as [Text?])
-  func `another account has other devices, and so has none`(name: Text?) throws {
+  func `a change or removal of the account removes the listed devices`(name: Text?) throws {
     var life = Life()
     try life.ask(.setAccount("alice"), as: root)
     for number in [1, 2] as [UInt64] { try life.ask(.putDevice(given(number), name: nil, seen: nil), as: root) }
@@ -154,7 +154,7 @@ import Testing
       ])
   }
 
-  @Test func `row 40b: names are compared by their bytes`() throws {
+  @Test func `row 40b: names are compared by bytes`() throws {
     var life = Life()
     try life.ask(.setAccount("K"), as: root)
     #expect(try life.registry.answer(.setAccount("\u{212A}"), for: root) == nil)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct DividedArrayTests {
   @Test(arguments: [0, 1, 127, 128, 129, 256, 1_000])
-  func `what is appended is there, in its order`(count: Int) {
+  func `appended elements are read back in order`(count: Int) {
     var divided: DividedArray<Int> = []
     for number in 0..<count { divided.append(number) }
     #expect(divided.count == count)
@@ -15,7 +15,7 @@ import Testing
     #expect((0..<count).allSatisfy { divided[$0] == $0 })
   }
 
-  @Test func `copies stay apart, whichever is changed`() {
+  @Test func `copies are independent`() {
     var first = DividedArray(0..<500)
     var second = first
     second[3] = -3
@@ -26,7 +26,7 @@ import Testing
     #expect(first != second)
   }
 
-  @Test func `an element is changed in its place`() {
+  @Test func `an element can be changed in place`() {
     var divided: DividedArray<[String]> = [["a"], []]
     divided[0].append("b")
     #expect(Array(divided) == [["a", "b"], []])

@@ -11,7 +11,7 @@ import Testing
       && plain.allSatisfy { divided[$0.key] == $0.value }
   }
 
-  @Test func `an empty one has nothing`() {
+  @Test func `an empty dictionary has no entries`() {
     let divided = Subject()
     #expect(divided.count == 0)
     #expect(Array(divided.values) == [])
@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(arguments: [1, 63, 64, 65, 128, 129, 1_000, 5_000])
-  func `what is put in is there, also where the parts are divided`(count: Int) {
+  func `inserted values are found, also where parts are split`(count: Int) {
     var divided = Subject()
     var plain: [Int: String] = [:]
     for key in 0..<count {
@@ -32,7 +32,7 @@ import Testing
     for key in [-1, count, .max, .min] { #expect(divided[key] == nil) }
   }
 
-  @Test func `to replace a value, or remove one that is not there, leaves the number as it is`() {
+  @Test func `replacing a value or removing a missing one does not change the count`() {
     var divided = Subject()
     for key in 0..<200 { divided[key] = "old" }
     for key in 0..<200 { divided[key] = "new" }
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
-  func `after any number of changes it is what a plain dictionary is`(seed: UInt64) {
+  func `after random changes it equals a plain dictionary`(seed: UInt64) {
     var random = SeededGenerator(seed)
     var divided = Subject()
     var plain: [Int: String] = [:]
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 64, 65, 3_000])
-  func `what it is does not depend on how it became so`(count: Int) {
+  func `equality does not depend on the order of the changes`(count: Int) {
     var straight = Subject()
     for key in 0..<count { straight[key] = "\(key)" }
     var roundabout = Subject()
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 64, 65, 3_000])
-  func `one that differs in a key, a value or the number is another`(count: Int) {
+  func `dictionaries with different keys, values or counts are unequal`(count: Int) {
     var divided = Subject()
     for key in 0..<count { divided[key] = "v" }
     var (more, moved, changed) = (divided, divided, divided)
@@ -93,7 +93,7 @@ import Testing
     #expect(more == divided)
   }
 
-  @Test func `copies stay apart, whichever is changed`() {
+  @Test func `copies are independent`() {
     var first = Subject()
     for key in 0..<500 { first[key] = "a" }
     var second = first
@@ -109,7 +109,7 @@ import Testing
     #expect(second.count == 501 && Array(second.values).count == 501)
   }
 
-  @Test func `a value is changed in its place`() {
+  @Test func `a value can be changed in place`() {
     var divided = DividedDictionary<Int, [String]>()
     divided[1]?.append("nowhere")
     #expect(divided.count == 0)

@@ -70,7 +70,7 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
       ),
       ([.deviceListed(phone)], .deviceUnlisted(given(8)), "devices removed value=g8 > sharing"),
     ] as [([Change], Change, String)])
-  func `a change is told in these words to these`(before: [Change], change: Change, told: String) {
+  func `each change causes the event with these words and audience`(before: [Change], change: Change, told: String) {
     var life = Life()
     life.take(before)
     let number = life.registry.lastEvent + 1
@@ -83,12 +83,12 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
       .appUpdated("org.a", app), .deviceDescribed(phone), .machineRecorded(machine), .sealed, ended(.device),
       .deviceSuspected(.device, .machineChanged),
     ] as [Change])
-  func `what is nobody's concern, or did not happen, is not told and takes no number`(change: Change) {
+  func `changes without an audience or without an effect cause no event`(change: Change) {
     let recorded = Registry().record(change, at: Timestamp(milliseconds: 0))
     #expect(recorded == RecordedChange(change, event: nil))
   }
 
-  @Test func `numbers have no gap, and every event has the time of its change`() throws {
+  @Test func `sequence numbers have no gap, and each event has the time of its change`() throws {
     var life = Life()
     try life.start("m", "h")
     life.install(["org.a": Manifest("org.v", device: .app)])
@@ -104,7 +104,7 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
     #expect(life.events.last?.time == Timestamp(milliseconds: life.now))
   }
 
-  @Test func `a change that is refused or asked in a dry run takes no number`() throws {
+  @Test func `refused changes and dry runs take no sequence number`() throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: alice)
     let last = life.registry.lastEvent
@@ -132,7 +132,7 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
     return life.lines(life.registry.snapshot(of: Set(topics), for: peer))
   }
 
-  @Test func `an admin's has every current value, a row each`() throws {
+  @Test func `an admin's snapshot has a row for every current value`() throws {
     #expect(
       try rows(Topic.allCases, for: root) == [
         "* installation value=r1 cause=first-use app=user:1000 vendor=user:1000",
@@ -144,7 +144,7 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
       ])
   }
 
-  @Test func `an app's has what it may read`() throws {
+  @Test func `an app's snapshot has the rows that the app may read`() throws {
     #expect(
       try rows(Topic.allCases, for: peer("org.a")) == [
         "* vendor value=r4 cause=first-use vendor=org.v", "* device value=m.device.org.a cause=first-use app=org.a",
@@ -161,11 +161,11 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
       (.installation, ["* installation value=r1 cause=first-use app=user:1000 vendor=user:1000"]),
       (.vendor, ["* vendor value=r2 cause=first-use vendor=user:1000"]), (.item, []), (.version, []), (.token, []),
     ] as [(Topic, [String])])
-  func `only topics that are asked for are in it`(topic: Topic, expected: [String]) throws {
+  func `a snapshot has only the requested topics`(topic: Topic, expected: [String]) throws {
     #expect(try rows([topic], for: alice) == expected)
   }
 
-  @Test func `a row has the words of the event that told of the value`() throws {
+  @Test func `a row has the attributes of the event about its value`() throws {
     let life = try life()
     for scope in life.registry.scopes {
       let value = try #require(life.registry[scope]?.value)

@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(arguments: [Level.installation, .vendor])
-  func `an app can forget itself as often as it likes, and the oldest identifiers go`(level: Level) throws {
+  func `an app that forgets itself repeatedly keeps only its latest identifiers`(level: Level) throws {
     var life = Life()
     life.limits.historyPerUser = 16
     var first: UUID?
@@ -33,7 +33,7 @@ import Testing
     #expect(life.refusal(of: .resolve(gone), as: root)?.isNotFound == true)
   }
 
-  @Test func `row 30: services with ever new names and subordinate users share the bound of their principal`() throws {
+  @Test func `row 30: services and subordinate users share the history limit of their principal`() throws {
     var life = Life()
     life.registry.use(Self.subordinates)
     life.limits.historyPerUser = 16
@@ -54,7 +54,7 @@ import Testing
     #expect(life.registry.history.count <= 17)
   }
 
-  @Test func `all principals together have a bound too`() throws {
+  @Test func `all principals together have a history limit too`() throws {
     var life = Life()
     life.limits.history = 64
     for round in 0..<200 {
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func `nothing goes that an admin did, of the device, or of an app with a manifest`() throws {
+  @Test func `changes by admins, of the device and of apps with manifests are never dropped`() throws {
     var life = Life()
     life.limits.historyPerUser = 8
     life.limits.history = 64
@@ -86,7 +86,7 @@ import Testing
     #expect((kept...kept + 9).contains(life.registry.history.count))
   }
 
-  @Test func `an identifier that two had is still known of the other`() throws {
+  @Test func `an identifier that two apps had is still known as the other app's`() throws {
     var life = Life()
     life.limits.historyPerUser = 8
     try life.ask(.get(.installation, app: nil), as: alice)

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct GetTests {
-  @Test func `the first question for the device makes it from the machine-id, and the second finds it`() throws {
+  @Test func `the first request makes the device identifier from the machine-id, and later ones find it`() throws {
     var life = Life()
     #expect(try life.registry.answer(.get(.device, app: nil), for: alice) == nil)
     let answer = ["OK m.device level=device created=t1 origin=machine"]
@@ -15,13 +15,13 @@ import Testing
     #expect(try life.registry.answer(.get(.device, app: nil), for: alice).map(life.lines) == answer)
   }
 
-  @Test func `the device installs no app`() throws {
+  @Test func `a request for the device identifier installs no app`() throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: alice)
     #expect(life.registry.apps.count == 0)
   }
 
-  @Test func `without a machine-id the device is random, and stays so when the machine-id comes`() throws {
+  @Test func `without a machine-id the device identifier is random, and stays so afterwards`() throws {
     var life = Life()
     life.machine = nil
     #expect(
@@ -31,7 +31,7 @@ import Testing
       try life.ask(.get(.device, app: nil), as: alice) == ["OK r1 level=device created=t1 origin=random"])
   }
 
-  @Test func `a value of the machine-id that was in force once does not come again`() throws {
+  @Test func `a value derived from the machine-id does not return once it has ended`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
     try life.ask(.get(.device, app: nil), as: peer("org.a"))
@@ -43,7 +43,7 @@ import Testing
     #expect(life.spoken(.deviceOfApp("org.a")) == "r1")
   }
 
-  @Test func `nobody can take the machine's identifier away by bringing it along as another one`() throws {
+  @Test func `an app that migrates the derived device identifier cannot take it away`() throws {
     var life = Life()
     // Every user can read the machine-id and derive the daemon's identifier from it.
     let derived = try #require(try life.context(alice).machine(.device))
@@ -57,7 +57,7 @@ import Testing
       (.installation, "OK r1 level=installation app=user:1000 vendor=user:1000 created=t1"),
       (.vendor, "OK r1 level=vendor vendor=user:1000 created=t1"),
     ] as [(Level, String)])
-  func `an app without a manifest is installed by its first use`(level: Level, answer: String) throws {
+  func `the first use installs an app without a manifest`(level: Level, answer: String) throws {
     var life = Life()
     #expect(try life.ask(.get(level, app: nil), as: alice) == [answer])
     #expect(Array(life.registry.apps.keys) == ["user:1000"])
@@ -67,7 +67,7 @@ import Testing
     #expect(life.registry == before)
   }
 
-  @Test func `an app with a manifest gets its own identifiers and its vendor's`() throws {
+  @Test func `an app with a manifest gets its own installation and its vendor's identifier`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.v")])
     #expect(
@@ -87,14 +87,16 @@ import Testing
       (.vendor, "OK m.device.org.v level=device vendor=org.v created=t2 origin=machine"),
       (.shared, "OK m.device level=device created=t2 origin=machine"),
     ] as [(Manifest.DeviceBinding, String)])
-  func `the device is whose the manifest says`(binding: Manifest.DeviceBinding, answer: String) throws {
+  func `DeviceIdentifier= in the manifest selects the device identifier`(
+    binding: Manifest.DeviceBinding, answer: String
+  ) throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: binding)])
     #expect(try life.ask(.get(.device, app: nil), as: peer("org.a")) == [answer])
     #expect(life.registry.devices.count == (binding == .shared ? 1 : 0))
   }
 
-  @Test func `apps of one vendor that bind the device to it have one, and those of another have another`() throws {
+  @Test func `apps of one vendor with a vendor binding share a device identifier, other vendors do not`() throws {
     var life = Life()
     life.install([
       "org.a": Manifest("org.v", device: .vendor), "org.b": Manifest("org.v", device: .vendor),
@@ -106,7 +108,7 @@ import Testing
     #expect(words == ["m.device.org.v", "m.device.org.v", "m.device.org.w"])
   }
 
-  @Test func `another binding in the manifest is another identifier, and the one before is found again`() throws {
+  @Test func `a new binding yields another device identifier, and the former binding the former one`() throws {
     var life = Life()
     for (binding, expected) in [
       (.app, "m.device.org.a"), (.shared, "m.device"), (.vendor, "m.device.org.v"), (.app, "m.device.org.a"),
@@ -116,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func `row 41e: where no random bytes are to be had nothing is made up`() {
+  @Test func `row 41e: without random bytes no identifier is made up`() {
     let fault = Refusal.broken("no bytes")
     let context = Context(
       peer: alice, in: Life().surroundings, random: { () throws(Refusal) in throw fault },
@@ -140,12 +142,12 @@ import Testing
 
   private func tooMany(_ count: Int) -> Refusal {
     .limit(
-      "uid 1000 has \(count) apps without a manifest, which is all it may have now ([Limits] Apps=, AppsPerUser=); "
-        + "an admin may remove unused ones by 'app forget unused=DAYS'")
+      "uid 1000 has \(count) apps without a manifest and may have no more now ([Limits] Apps=, AppsPerUser=); "
+        + "an admin can remove unused apps with 'app forget unused=DAYS'")
   }
 
   @Test(arguments: [Level.installation, .vendor])
-  func `row 30: one user can be so many apps and no more, and each that is forgotten makes room`(level: Level) throws {
+  func `row 30: the number of apps per user is limited, and a forgotten app makes room`(level: Level) throws {
     var life = life(perUser: 8)
     for number in 0..<8 { try life.ask(.get(level, app: nil), as: service("s\(number)", of: 1_000)) }
     let next = service("next", of: 1_000)
@@ -161,7 +163,7 @@ import Testing
     #expect(life.registry.apps.count == 8)
   }
 
-  @Test func `subordinate users and a user's containers are that user's apps`() throws {
+  @Test func `apps of subordinate users and of a user's containers count as the user's`() throws {
     var life = life(perUser: 3)
     life.registry.use(Self.subordinates)
     let peers = [
@@ -182,7 +184,7 @@ import Testing
     #expect(life.refusal(of: .get(.installation, app: nil), as: service("s", of: 1_000)) == nil)
   }
 
-  @Test func `one principal has at most half, and the rest is shared by those who come later`() throws {
+  @Test func `one principal may have at most half of the apps, and later ones share the rest`() throws {
     var life = Life()
     life.limits.apps = 100
     var counts: [UInt32: Int] = [:]
@@ -204,7 +206,7 @@ import Testing
     #expect(life.refusal(of: .get(.installation, app: nil), as: service("s", of: 3_000))?.isLimit == true)
   }
 
-  @Test func `services of the system take from the reserve, and have no bound of their own`() throws {
+  @Test func `system services use the reserve and have no limit per user`() throws {
     var life = life(perUser: 2)
     life.limits.apps = 10
     for number in 0..<10 {
@@ -215,7 +217,7 @@ import Testing
     #expect(life.registry.apps.count == 10)
   }
 
-  @Test func `a migration is refused for want of room in a dry run too`() throws {
+  @Test func `a migration without room for the app is refused in a dry run too`() throws {
     var life = life(perUser: 4)
     for number in 0..<4 { try life.ask(.get(.installation, app: nil), as: service("s\(number)", of: 1_000)) }
     let before = life.registry

@@ -2,12 +2,12 @@ import IdentityCore
 import Testing
 
 @Suite struct HistoryTests {
-  @Test func `nothing that was handed out is an empty history`() throws {
+  @Test func `without identifiers the history is empty`() throws {
     var life = Life()
     for level in Level.allCases { #expect(try life.ask(.history(level, app: nil), as: alice) == ["OK 0"]) }
   }
 
-  @Test func `it says which identifier held when, why it came and went, and who brought it about`() throws {
+  @Test func `the history tells when, why and by whom each identifier began and ended`() throws {
     var life = Life()
     try life.start("m", "h")
     try life.ask(.get(.device, app: nil), as: alice)
@@ -29,7 +29,7 @@ import Testing
     for (before, after) in zip(history, history.dropFirst()) { #expect(before.end?.time == after.created) }
   }
 
-  @Test func `each app has its own, and services and users are told apart in it`() throws {
+  @Test func `each app has its own history, in which services and users are distinct`() throws {
     var life = Life()
     let web = service("web", of: 1_000)
     try life.ask(.get(.installation, app: nil), as: alice)
@@ -42,7 +42,7 @@ import Testing
         == ["* r1 from=t1 cause=first-use origin=random by=uid:1000", "OK 1"])
   }
 
-  @Test func `an app with a device identifier of its own reads only that one's`() throws {
+  @Test func `an app with its own device identifier reads only that identifier's history`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
     try life.ask(.get(.device, app: nil), as: alice)
@@ -54,7 +54,7 @@ import Testing
     #expect(try life.ask(.history(.device, app: nil), as: alice).last == "OK 1")
   }
 
-  @Test func `it goes on over a reinstallation`() throws {
+  @Test func `the history continues after a reinstallation`() throws {
     var life = Life()
     for _ in 0..<3 {
       try life.ask(.get(.installation, app: nil), as: alice)
@@ -85,13 +85,13 @@ import Testing
       (.vendor("org.v"), "OK vendor current=yes vendor=org.v"),
       (.installation("org.b"), "OK installation current=yes app=org.b vendor=org.v"),
     ] as [(Scope, String)])
-  func `an identifier in force says what it is`(scope: Scope, answer: String) throws {
+  func `resolve describes a current identifier`(scope: Scope, answer: String) throws {
     var life = try life()
     let value = try #require(life.registry[scope]?.value)
     #expect(try life.ask(.resolve(value), as: root) == [answer])
   }
 
-  @Test func `one that was in force says what is in its place now, if anything is`() throws {
+  @Test func `resolve of a former identifier names the current one, if there is one`() throws {
     var life = Life()
     try life.ask(.get(.installation, app: nil), as: alice)
     try life.ask(.renew(.installation, app: "user:1000", dryRun: false), as: root)
@@ -105,19 +105,19 @@ import Testing
   }
 
   @Test(arguments: [given(9), .zero, .ones])
-  func `what was never given out is not found, not even by an admin`(value: UUID) throws {
+  func `an identifier that was never given out is not found, even by an admin`(value: UUID) throws {
     let life = try life()
-    let refusal = Refusal.notFound("this daemon gave out no such identifier that user:0 may read")
+    let refusal = Refusal.notFound("this daemon issued no such identifier that user:0 may see")
     #expect(life.refusal(of: .resolve(value), as: root) == refusal)
   }
 
-  @Test func `the other devices of the account were not given out here`() throws {
+  @Test func `other devices of the account are not resolved`() throws {
     var life = try life()
     try life.ask(.putDevice(given(2), name: nil, seen: nil), as: root)
     #expect(life.refusal(of: .resolve(given(2)), as: root) != nil)
   }
 
-  @Test func `of several with one value the one in force counts, then the latest`() throws {
+  @Test func `of several identifiers with one value the current one counts, then the latest`() throws {
     var life = Life()
     for peer in [alice, bob] {
       try life.ask(.migrate(.installation, given(1), app: nil, commits: true, forces: false), as: peer)
@@ -135,7 +135,7 @@ import Testing
         == ["OK installation current=no app=user:1001 vendor=user:1001"])
   }
 
-  @Test func `a value that came back into force is in force`() throws {
+  @Test func `a value that became current again is resolved as current`() throws {
     var life = Life()
     for value in [given(1), given(2), given(1)] {
       try life.ask(.migrate(.device, value, app: nil, commits: true, forces: true), as: root)

@@ -22,7 +22,7 @@ import Testing
       (.delete(attributes: ["k": ""]), ["org.a/s/a", "org.a/t/a"]), (.delete(in: .named("org.a")), []),
       (.delete("s", in: .named("org.a"), label: "l"), ["org.a/t/a"]),
     ] as [(RegistryCommand, [String])])
-  func `all that match go, and none of any other group`(command: RegistryCommand, left: [String]) throws {
+  func `delete removes all matching items, and none of other groups`(command: RegistryCommand, left: [String]) throws {
     var life = try life()
     let others = ["org.shared/s/a", "org.b/s/a", "org.media/s/a"]
     let before = life.itemKeys
@@ -30,7 +30,7 @@ import Testing
     #expect(Set(life.itemKeys) == Set(others + left))
   }
 
-  @Test func `a group that is named is the only one that is deleted from`() throws {
+  @Test func `delete with a group removes items of that group only`() throws {
     var life = try life()
     #expect(try life.ask(.delete("s", "a", in: .named("org.shared")), as: orgB) == ["OK 1"])
     #expect(try life.ask(.delete(in: .named("org.media")), as: orgC) == ["OK 1"])
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: [root, alice])
-  func `without a group not even an admin deletes anywhere but in its own`(peer: Peer) throws {
+  func `delete without a group removes only the peer's own items, even for an admin`(peer: Peer) throws {
     var life = try life()
     try life.ask(.add("s"), as: peer)
     let before = life.itemKeys
@@ -51,11 +51,11 @@ import Testing
   @Test(
     arguments: [.delete("u"), .delete("s", "c"), .delete("t", in: .named("org.shared")), .delete(label: "none")]
       as [RegistryCommand])
-  func `where nothing matches nothing is found`(command: RegistryCommand) throws {
-    #expect(try life().refusal(of: command, as: orgA) == .notFound("no item meets the condition"))
+  func `delete without a match is not found`(command: RegistryCommand) throws {
+    #expect(try life().refusal(of: command, as: orgA) == .notFound("no item matches the conditions"))
   }
 
-  @Test func `what is added after it was deleted is another item`() throws {
+  @Test func `an item that is added after a deletion is a new item`() throws {
     var life = try life()
     let before = try #require(life.item("s", in: "org.a"))
     try life.ask(.delete("s", "a"), as: orgA)

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct ItemEventTests {
-  @Test func `what becomes of an item is told, and neither its secret nor what is said of it`() throws {
+  @Test func `item events name the item but not its secret or description`() throws {
     var life = Life.withThreeApps()
     let last = life.registry.lastEvent
     try life.ask(.add("s", "a", "geheim", label: "private", attributes: ["k": "hidden"]), as: orgA)
@@ -22,7 +22,7 @@ import Testing
       ])
   }
 
-  @Test func `of many that are deleted at once each is told, in the order they were added`() throws {
+  @Test func `deleting several items causes an event for each, in the order of addition`() throws {
     var life = Life.withThreeApps()
     for account in ["c", "a", "b"] as [Text] { try life.ask(.add("s", account), as: orgA) }
     let last = life.registry.lastEvent
@@ -39,7 +39,7 @@ import Testing
       .add("s"), .read("t"), .find("t"), .update("t"), .delete("t"), .put("s", in: "org.media"), .read("s"), .find(),
       .add("t", "a", "too much, by far"),
     ] as [RegistryCommand])
-  func `what is refused or changes nothing takes no number`(command: RegistryCommand) throws {
+  func `refused requests and requests without an effect take no sequence number`(command: RegistryCommand) throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s"), as: orgA)
     life.limits.itemBytesPerApp = 20
@@ -56,7 +56,7 @@ import Testing
       ("org.media", ["org.b", "org.c"]), ("user:1000", ["user:1000"]), ("org.nobody", []),
       ("unit:s.service@1000", ["unit:s.service@1000"]),
     ] as [(Text, [Text])])
-  func `whoever may use the group hears of it, and every admin`(group: Text, listeners: [Text]) throws {
+  func `item events go to the apps that may use the group, and to admins`(group: Text, listeners: [Text]) throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", in: group), as: root)
     let event = try #require(life.events.last)
@@ -66,7 +66,7 @@ import Testing
     #expect(life.registry.may(root, see: event.audience))
   }
 
-  @Test func `it is the rights in force now that count, not those of the time`() throws {
+  @Test func `the current rights decide about an event, not those at its time`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", in: "org.shared"), as: orgA)
     let audience = try #require(life.events.last).audience
@@ -76,7 +76,7 @@ import Testing
     #expect(life.registry.may(orgC, see: audience))
   }
 
-  @Test func `an app that was uninstalled hears nothing of its own group, and one that is back does`() throws {
+  @Test func `an uninstalled app gets no events of its group until it is installed again`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", whileInstalled: true), as: orgA)
     life.install([:])
@@ -85,7 +85,7 @@ import Testing
     #expect(life.registry.may(orgA, see: .group("org.a")))
   }
 
-  @Test func `whoever has a device identifier of its own hears of items all the same`() {
+  @Test func `an app with its own device identifier gets item events too`() {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app, groups: ["org.g"])])
     for group in ["org.a", "org.g"] as [Text] { #expect(life.registry.may(orgA, see: .group(group))) }
@@ -110,7 +110,7 @@ import Testing
       (orgC, ["org.media service=m"]), (alice, ["user:1000 service=s"]), (bob, []), (peer("org.gone"), []),
       (root, ["org.b service=z", "org.shared service=a", "org.media service=m", "user:1000 service=s"]),
     ] as [(Peer, [String])])
-  func `it has the items of the groups that the peer may use, in the order they were added`(
+  func `a snapshot has the items of the peer's groups, in the order of addition`(
     peer: Peer, expected: [String]
   ) throws {
     let life = try life()
@@ -119,7 +119,7 @@ import Testing
         == expected.map { "* item group=\($0) account=a" })
   }
 
-  @Test func `only when the topic is asked for`() throws {
+  @Test func `a snapshot has items only if the topic was requested`() throws {
     let life = try life()
     let others = Set(Topic.allCases).subtracting([.item])
     #expect(!life.lines(life.registry.snapshot(of: others, for: root)).contains { $0.hasPrefix("* item") })
@@ -127,14 +127,14 @@ import Testing
       life.lines(life.registry.snapshot(of: Set(Topic.allCases), for: root)).count { $0.hasPrefix("* item") } == 4)
   }
 
-  @Test func `a row has the words of the event that told of the item`() throws {
+  @Test func `a row has the attributes of the event about its item`() throws {
     let life = try life()
     let told = life.events.filter { $0.topic == .item && $0.name == "added" }
       .map { "* item" + $0.attributes.map { " \($0.name)=\($0.value)" }.joined() }
     #expect(life.lines(life.registry.snapshot(of: [.item], for: root)) == told)
   }
 
-  @Test func `what is deleted or ended is not in it`() throws {
+  @Test func `deleted and ended items are not in the snapshot`() throws {
     var life = try life()
     try life.ask(.delete("z"), as: orgB)
     life.install(["org.b": Manifest("org.v", groups: ["org.media"])])

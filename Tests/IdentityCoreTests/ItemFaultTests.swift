@@ -14,7 +14,7 @@ private let why = "the key of the items is not there"
   }
 
   @Test(arguments: [nil, "org.a", "org.shared", "org.media", "org.nobody"] as [Text?], [orgA, alice, root])
-  func `without the key nothing about items is done, whoever asks`(group: Text?, peer: Peer) throws {
+  func `without the key all item requests are refused, for every peer`(group: Text?, peer: Peer) throws {
     let life = try life()
     for command in RegistryCommand.everyItemVerb(in: group) + [.find(in: .all)] {
       #expect(life.refusal(of: command, as: peer) == .unavailable(why))
@@ -22,21 +22,21 @@ private let why = "the key of the items is not there"
     }
   }
 
-  @Test func `with the key they are all there again`() throws {
+  @Test func `with the key all items are available again`() throws {
     var life = try life()
     life.registry.itemFault = nil
     #expect(try life.ask(.find(), as: orgA).last == "OK 2")
     #expect(try life.ask(.read("ends"), as: orgA)[0].hasPrefix("OK data=x "))
   }
 
-  @Test func `everything else goes on`() throws {
+  @Test func `other requests work without the key`() throws {
     var life = try life()
     for level in Level.allCases { try life.ask(.get(level, app: nil), as: alice) }
     try life.ask(.migrate(.device, given(1), app: nil, commits: true, forces: true), as: root)
     #expect(try life.ask(.apps, as: root).count == 5)
   }
 
-  @Test func `an app that is uninstalled takes its items along all the same`() throws {
+  @Test func `uninstalling an app deletes its items even without the key`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     life.install([:])
@@ -45,7 +45,7 @@ private let why = "the key of the items is not there"
       life.told(from: last + 1).first == "\(last + 1) item deleted group=org.a service=ends account=a > group org.a")
   }
 
-  @Test func `an app that is forgotten too`() throws {
+  @Test func `forgetting an app deletes its items even without the key`() throws {
     var life = Life()
     try life.ask(.add("ends", whileInstalled: true), as: alice)
     life.registry.itemFault = why
@@ -53,13 +53,13 @@ private let why = "the key of the items is not there"
     #expect(life.itemKeys == [])
   }
 
-  @Test func `a seal deletes them all the same`() throws {
+  @Test func `a seal deletes all items even without the key`() throws {
     var life = try life()
     try life.ask(.seal, as: root)
     #expect(life.itemKeys == [])
   }
 
-  @Test func `a snapshot shows none`() throws {
+  @Test func `a snapshot has no items without the key`() throws {
     let life = try life()
     for peer in [orgA, root] { #expect(life.lines(life.registry.snapshot(of: [.item], for: peer)) == []) }
     #expect(!life.lines(life.registry.snapshot(of: Set(Topic.allCases), for: root)).isEmpty)
@@ -67,7 +67,7 @@ private let why = "the key of the items is not there"
 }
 
 @Suite struct ItemSealTests {
-  @Test func `a seal deletes every item, whoever's, and tells of each before it is over`() throws {
+  @Test func `a seal deletes all items, with an event for each`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", in: "org.shared"), as: orgA)
     try life.ask(.add("s"), as: alice)
@@ -95,7 +95,7 @@ private let why = "the key of the items is not there"
     try life.ask(.seal, as: root)
     #expect(
       life.refusal(of: command, as: root)
-        == .unavailable("the store is sealed: the next start of the daemon is a first one"))
+        == .unavailable("the store is sealed for a golden image; the next start of identityd begins a new store"))
   }
 
   @Test(
@@ -104,7 +104,7 @@ private let why = "the key of the items is not there"
       .migrateFromItem(
         .device, ItemName(service: "s", account: "a", group: nil), app: nil, commits: true, forces: false),
     ] as [RegistryCommand])
-  func `and has none`(command: RegistryCommand) throws {
+  func `a sealed store has no items`(command: RegistryCommand) throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s"), as: root)
     try life.ask(.seal, as: root)

@@ -39,7 +39,7 @@ private func keys(_ rows: [String]) -> [String] {
       (.find("web", "carol", attributes: ["color": ""]), ["web/carol"]),
       (.find(in: .named("org.a"), label: "work"), ["mail/bob"]),
     ] as [(RegistryCommand, [String])])
-  func `every condition has to be met`(command: RegistryCommand, expected: [String]) throws {
+  func `find returns the items that meet all conditions`(command: RegistryCommand, expected: [String]) throws {
     var life = try collection()
     let rows = try life.ask(command, as: orgA)
     #expect(keys(rows) == expected.map { "org.a/\($0)" })
@@ -53,11 +53,11 @@ private func keys(_ rows: [String]) -> [String] {
       .find(attributes: ["color": "green"]), .find(attributes: ["color": "re"]), .find(label: "ho"),
       .find("mail", "bob", in: .named("org.shared")), .find("nothing", in: .all),
     ] as [RegistryCommand])
-  func `where no item meets it nothing is found`(command: RegistryCommand) throws {
-    #expect(try collection().refusal(of: command, as: orgA) == .notFound("no item meets the condition"))
+  func `find without a match is not found`(command: RegistryCommand) throws {
+    #expect(try collection().refusal(of: command, as: orgA) == .notFound("no item matches the conditions"))
   }
 
-  @Test func `a row has everything but the secret`() throws {
+  @Test func `a row of find has everything but the secret`() throws {
     var life = try collection()
     #expect(
       try life.ask(.find("mail", "alice"), as: orgA) == [
@@ -68,7 +68,7 @@ private func keys(_ rows: [String]) -> [String] {
   }
 
   @Test(arguments: [(1, 1), (2, 2), (4, 4), (5, 4), (.max, 4), (nil, 4)] as [(Int?, Int)])
-  func `at most as many as are wanted are found, the first ones`(limit: Int?, count: Int) throws {
+  func `limit= returns only the first items`(limit: Int?, count: Int) throws {
     var life = try collection()
     let rows = try life.ask(.find(limit: limit), as: orgA)
     let all = ["org.a/mail/alice", "org.a/mail/bob", "org.a/web/alice", "org.a/web/carol"]
@@ -76,7 +76,7 @@ private func keys(_ rows: [String]) -> [String] {
     #expect(rows.last == "OK \(count)")
   }
 
-  @Test func `without a group only the app's own is looked in, with an asterisk all that it may use`() throws {
+  @Test func `find searches the app's own group by default, and with * all groups it may use`() throws {
     var life = try collection()
     #expect(keys(try life.ask(.find("mail", "alice"), as: orgB)) == ["org.b/mail/alice"])
     #expect(keys(try life.ask(.find(in: .named("org.media")), as: orgB)) == ["org.media/mail/alice"])
@@ -88,7 +88,7 @@ private func keys(_ rows: [String]) -> [String] {
     #expect(life.refusal(of: .find(in: .all), as: alice)?.isNotFound == true)
   }
 
-  @Test func `an admin who looks everywhere finds everything, and by itself only what is its own`() throws {
+  @Test func `an admin finds all items with *, and only its own without`() throws {
     var life = try collection()
     #expect(keys(try life.ask(.find(in: .all), as: root)) == life.itemKeys)
     #expect(keys(try life.ask(.find("mail", "alice", in: .all), as: root)).count == 4)
@@ -96,7 +96,7 @@ private func keys(_ rows: [String]) -> [String] {
     #expect(life.refusal(of: .find(), as: root)?.isNotFound == true)
   }
 
-  @Test func `a manifest that lists a group twice, or the app's own, shows nothing twice`() throws {
+  @Test func `a group that a manifest lists twice shows no item twice`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", groups: ["org.a", "org.g", "org.g"])])
     try life.ask(.add("s"), as: orgA)
@@ -105,7 +105,7 @@ private func keys(_ rows: [String]) -> [String] {
     #expect(keys(try life.ask(.find("s", "a", in: .all), as: orgA)) == ["org.a/s/a", "org.g/s/a"])
   }
 
-  @Test func `items stand in the order they were added, whatever their group, and keep their places`() throws {
+  @Test func `items are listed in the order of addition across groups, and keep their places`() throws {
     var life = Life.withThreeApps()
     let places: [(Text, Text?)] = [
       ("z", nil), ("m", "org.shared"), ("a", "org.media"), ("b", nil), ("c", "org.shared"),
@@ -122,15 +122,15 @@ private func keys(_ rows: [String]) -> [String] {
 }
 
 @Suite struct ItemReadTests {
-  @Test func `what is not there is not found`() throws {
+  @Test func `a missing item is not found`() throws {
     var life = Life()
     try life.ask(.add("s"), as: alice)
     for command in [.read("t"), .read("s", "b"), .read("S")] as [RegistryCommand] {
-      #expect(life.refusal(of: command, as: alice) == .notFound("there is no such item in group user:1000"))
+      #expect(life.refusal(of: command, as: alice) == .notFound("no such item is in group user:1000"))
     }
   }
 
-  @Test func `the secret belongs to the edition that is answered`() throws {
+  @Test func `the secret belongs to the edition in the answer`() throws {
     var life = Life()
     for command in [.add("s", "a", "1"), .put("s", "a", "2"), .update("s", "a", "3"), .update("s", label: "l")]
       as [RegistryCommand]
@@ -150,7 +150,7 @@ private func keys(_ rows: [String]) -> [String] {
   }
 
   @Test(arguments: [.read("s"), .find()] as [RegistryCommand])
-  func `a question changes nothing`(command: RegistryCommand) throws {
+  func `a query changes nothing`(command: RegistryCommand) throws {
     var life = Life()
     try life.ask(.add("s", in: "user:1000"), as: root)
     #expect(try life.registry.decide(command, life.context(alice)).changes == [])

@@ -3,7 +3,7 @@ import Testing
 
 private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
   .denied(
-    app: peer.app, userID: peer.userID, grant: "access group \(group), which AccessGroups= of a manifest gives")
+    app: peer.app, userID: peer.userID, grant: "access group \(group); AccessGroups= of its manifest can grant it")
 }
 
 @Suite struct ItemGroupTests {
@@ -17,7 +17,9 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
         ["org.a", "org.b", "org.c", "org.shared", "org.media", "user:1000", "unit:s.service@1000", "org.gone"]
       ),
     ] as [(Peer, [Text])])
-  func `an app uses its own group and those its manifest lists, an admin any`(peer: Peer, groups: [Text]) throws {
+  func `an app may use its own group and those of its manifest, and an admin any group`(peer: Peer, groups: [Text])
+    throws
+  {
     var life = Life.withThreeApps()
     let all: [Text] = [
       "org.a", "org.b", "org.c", "org.shared", "org.media", "user:1000", "unit:s.service@1000", "org.gone",
@@ -38,7 +40,7 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
   }
 
   @Test(arguments: ["ORG.A", "org.a ", "org", "org.shared.x", "", "*", "user:1000"] as [Text])
-  func `a group's name is compared byte by byte`(group: Text) {
+  func `group names are compared byte by byte`(group: Text) {
     let life = Life.withThreeApps()
     for command in RegistryCommand.everyItemVerb(in: group) {
       #expect(life.refusal(of: command, as: orgA) == lacking(group, orgA))
@@ -46,7 +48,7 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
   }
 
   @Test(arguments: ["org.b", "org.media", "user:1000", "org.nobody"] as [Text])
-  func `what is in a foreign group makes no difference, nor whether it is anybody's`(group: Text) throws {
+  func `a refusal does not depend on the content or the owner of the group`(group: Text) throws {
     let empty = Life.withThreeApps()
     var full = empty
     for account in ["a", "b"] as [Text] { try full.ask(.add("s", account, in: group), as: root) }
@@ -58,24 +60,26 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
     }
   }
 
-  @Test func `a refusal names the group, who asked and the grant`() {
+  @Test func `a refusal names the group, the peer and the grant`() {
     let refusal = Life.withThreeApps().refusal(of: .read("s", in: "org.media"), as: orgA)
     #expect(
       refusal
         == .denied(
-          app: "org.a", userID: 998, grant: "access group org.media, which AccessGroups= of a manifest gives"))
+          app: "org.a", userID: 998, grant: "access group org.media; AccessGroups= of its manifest can grant it"))
   }
 
-  @Test func `the own group is the one that is meant where none is named`() throws {
+  @Test func `the default group is the app's own`() throws {
     var life = Life.withThreeApps()
     for peer in [orgA, alice, service("s", of: 1_000), root] {
       try life.ask(.add("s"), as: peer)
       #expect(life.item("s", in: peer.app) != nil)
-      #expect(life.refusal(of: .add("s", in: peer.app), as: peer) == .exists("group \(peer.app) has such an item"))
+      #expect(
+        life.refusal(of: .add("s", in: peer.app), as: peer)
+          == .exists("group \(peer.app) already has this item; use 'item put' to replace it"))
     }
   }
 
-  @Test func `apps that share a group see and change one and the same item`() throws {
+  @Test func `apps that share a group read and change the same item`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", "a", "one", in: "org.shared"), as: orgA)
     #expect(try life.ask(.read("s", in: "org.shared"), as: orgB)[0].hasPrefix("OK data=one "))
@@ -97,7 +101,7 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
     #expect(try life.ask(.find(in: .all), as: orgA).last == "OK 2")
   }
 
-  @Test func `the rights are those of the manifest in force, and the items wait`() throws {
+  @Test func `the current manifest decides about rights, and items outlast a loss of rights`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", in: "org.shared"), as: orgA)
     var apps: [Text: Manifest] = ["org.a": Manifest("org.v"), "org.b": Manifest("org.v", groups: ["org.shared"])]
@@ -113,14 +117,14 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
     #expect(try life.ask(.find(in: .all), as: orgA).last == "OK 1")
   }
 
-  @Test func `vendors are no groups, and another app of the vendor is another app`() throws {
+  @Test func `a vendor is no group, and apps of one vendor do not share their own groups`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s"), as: orgB)
     #expect(life.refusal(of: .read("s", in: "org.b"), as: orgA) == lacking("org.b", orgA))
     #expect(life.refusal(of: .read("s", in: "org.v"), as: orgA) == lacking("org.v", orgA))
   }
 
-  @Test func `whoever the kernel did not name gets nothing`() {
+  @Test func `a peer that the kernel did not attest is refused`() {
     for command in RegistryCommand.everyItemVerb(in: nil) {
       #expect(throws: Refusal.unattested) { try Registry().decide(command, Life().context(nil)) }
     }
@@ -137,10 +141,10 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
     return life
   }
 
-  @Test func `an app that was uninstalled while it was connected gets at nothing any more`() throws {
+  @Test func `an app that was uninstalled while connected has no access any more`() throws {
     let life = try life()
     for command in RegistryCommand.everyItemVerb(in: nil) + [.find(in: .all)] {
-      #expect(life.refusal(of: command, as: orgA) == .notFound("org.a is not installed any more"))
+      #expect(life.refusal(of: command, as: orgA) == .notFound("org.a is no longer installed"))
     }
     for group in ["org.a", "org.shared", "org.b"] as [Text] {
       #expect(!life.registry.may(orgA, see: .group(group)))
@@ -151,14 +155,14 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
     #expect(life.itemKeys == ["org.a/s/a", "org.shared/s/a"])
   }
 
-  @Test func `its items wait for its next installation`() throws {
+  @Test func `the items of an uninstalled app wait for its next installation`() throws {
     var life = try life()
     life.install(["org.a": Manifest("org.v", groups: ["org.shared"])])
     #expect(try life.ask(.find(in: .all), as: orgA).last == "OK 2")
     #expect(try life.ask(.read("s"), as: orgA)[0].contains(" service=s account=a group=org.a "))
   }
 
-  @Test func `an app without a manifest is there again as soon as it asks`() throws {
+  @Test func `a forgotten app without a manifest is installed again by its next request`() throws {
     var life = Life()
     try life.ask(.add("s"), as: alice)
     try life.ask(.forget(app: "user:1000"), as: alice)
@@ -168,7 +172,7 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
     #expect(Array(life.registry.apps.keys) == ["user:1000"])
   }
 
-  @Test func `an admin whose own app was uninstalled makes nothing, and still reads, updates and deletes`() throws {
+  @Test func `an admin whose own app was uninstalled cannot add, but can read, update and delete`() throws {
     var life = try life()
     let admin = Peer(
       app: "org.a", userID: 0, groupID: 0, processID: 9, place: PeerPlace(), session: nil, isAdmin: true)

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct ItemLifetimeTests {
-  @Test func `when its manifest goes, the items that end with the installation end, and the others stay`() throws {
+  @Test func `an uninstallation deletes the items with lifetime=installation, and the others stay`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("ends", whileInstalled: true), as: orgA)
     try life.ask(.add("stays"), as: orgA)
@@ -27,7 +27,7 @@ import Testing
     #expect(life.itemKeys == ["org.a/stays/a", "org.shared/stays/a"])
   }
 
-  @Test func `a reinstallation brings nothing back`() throws {
+  @Test func `a reinstallation restores no deleted item`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("ends", whileInstalled: true), as: orgA)
     try life.ask(.add("stays"), as: orgA)
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [alice, root])
-  func `an app without a manifest is forgotten with them`(peer: Peer) throws {
+  func `forgetting an app deletes its items with lifetime=installation`(peer: Peer) throws {
     var life = Life()
     try life.ask(.add("ends", whileInstalled: true), as: alice)
     try life.ask(.add("stays"), as: alice)
@@ -57,14 +57,14 @@ import Testing
       ])
   }
 
-  @Test func `of a user's services, only the one that is forgotten loses them`() throws {
+  @Test func `of a user's services only the forgotten one loses its items`() throws {
     var life = Life()
     for name in ["one", "two"] { try life.ask(.add("s", whileInstalled: true), as: service(name, of: 1_000)) }
     try life.ask(.forget(app: "unit:one.service@1000"), as: alice)
     #expect(life.itemKeys == ["unit:two.service@1000/s/a"])
   }
 
-  @Test func `the lifetime is that of whoever put it there last`() throws {
+  @Test func `the lifetime of an item is that of its last put`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", in: "org.shared", whileInstalled: true), as: orgA)
     try life.ask(.put("s", in: "org.shared", whileInstalled: true), as: orgB)
@@ -78,7 +78,7 @@ import Testing
     #expect(life.itemKeys == ["org.shared/u/a"])
   }
 
-  @Test func `what an admin puts into the own group of an app ends with that app`() throws {
+  @Test func `an item that an admin puts into an app's own group ends with that app`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", in: "org.a", whileInstalled: true), as: root)
     try life.ask(.add("s", in: "org.shared", whileInstalled: true), as: root)
@@ -88,7 +88,7 @@ import Testing
     #expect(life.itemKeys == [])
   }
 
-  @Test func `as long as it is not certain that the app is gone, nothing ends`() throws {
+  @Test func `no item ends while it is uncertain whether the app is gone`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", whileInstalled: true), as: orgA)
     life.survey(.unreadable("/etc: I/O error"))
@@ -107,7 +107,7 @@ import Testing
     #expect(life.registry.items.total.items == 1)
   }
 
-  @Test func `another identifier of the installation is no end of it`() throws {
+  @Test func `a new installation identifier does not end the items`() throws {
     var life = Life()
     try life.ask(.add("s", whileInstalled: true), as: alice)
     try life.ask(.renew(.installation, app: "user:1000", dryRun: false), as: root)

@@ -22,7 +22,7 @@ private func migrate(
   }
 
   @Test(arguments: [nil, "org.a", "org.shared"] as [Text?], [Level.device, .installation])
-  func `the identifier that a secret says is adopted`(group: Text?, level: Level) throws {
+  func `migrate adopts the identifier in the secret of an item`(group: Text?, level: Level) throws {
     var life = try life()
     #expect(
       try life.ask(migrate(in: group, level: level), as: orgA) == ["OK g1 changed=yes committed=yes previous=\"\""])
@@ -32,13 +32,13 @@ private func migrate(
   }
 
   @Test(arguments: [value.uppercased(), value.replacing("-", with: "")])
-  func `however it is spelt`(secret: String) throws {
+  func `the identifier may be in upper case or without hyphens`(secret: String) throws {
     var life = try life(secret)
     #expect(try life.ask(migrate(), as: orgA) == ["OK g1 changed=yes committed=yes previous=\"\""])
   }
 
   @Test(arguments: [Level.device, .installation])
-  func `a dry run says so and changes nothing`(level: Level) throws {
+  func `a dry run reports the migration and changes nothing`(level: Level) throws {
     var life = try life()
     let before = life.registry
     #expect(
@@ -47,7 +47,7 @@ private func migrate(
     #expect(life.registry == before)
   }
 
-  @Test func `a dry run by an app without a manifest does not install it`() throws {
+  @Test func `a dry run by an app without a manifest does not install the app`() throws {
     var life = Life()
     try life.ask(.add("old-id", "a", value, in: "user:1000"), as: root)
     try life.ask(migrate(level: .installation, commits: false), as: alice)
@@ -58,7 +58,7 @@ private func migrate(
   }
 
   @Test(arguments: [true, false])
-  func `the value that is in force already is no change`(commits: Bool) throws {
+  func `the current value is no change`(commits: Bool) throws {
     var life = try life()
     try life.ask(migrate(), as: orgA)
     let before = life.registry
@@ -69,22 +69,22 @@ private func migrate(
   }
 
   @Test(arguments: [true, false])
-  func `what was handed out already stays, and an admin may force it`(commits: Bool) throws {
+  func `an identifier that was given out stays, unless an admin uses force=yes`(commits: Bool) throws {
     var life = try life()
     try life.ask(.get(.device, app: nil), as: orgA)
-    let conflict = Refusal.conflict("the device identifier was handed out already; an admin may use force=yes")
+    let conflict = Refusal.conflict("the device identifier was already issued; an admin can replace it with force=yes")
     #expect(life.refusal(of: migrate(commits: commits), as: orgA) == conflict)
     #expect(life.refusal(of: migrate(in: "org.a", commits: commits), as: root) == conflict)
     #expect(
       life.refusal(of: migrate(commits: commits, forces: true), as: orgA)
-        == .denied(app: "org.a", userID: 998, grant: "admin rights, for force=yes"))
+        == .denied(app: "org.a", userID: 998, grant: "admin rights for force=yes"))
     #expect(
       try life.ask(migrate(in: "org.a", commits: commits, forces: true), as: root)
         == ["OK g1 changed=yes committed=\(commits ? "yes" : "no") previous=m.device"])
   }
 
   @Test(arguments: [true, false], [Level.device, .installation])
-  func `it is read with the peer's rights, and an item that is not there tells nothing more`(
+  func `the item is read with the peer's rights, and a refusal reveals nothing else`(
     commits: Bool, level: Level
   ) throws {
     let life = try life()
@@ -92,32 +92,33 @@ private func migrate(
       #expect(
         life.refusal(of: migrate(service, in: group, level: level, commits: commits), as: alice)
           == .denied(
-            app: "user:1000", userID: 1_000, grant: "access group \(group), which AccessGroups= of a manifest gives"))
+            app: "user:1000", userID: 1_000, grant: "access group \(group); AccessGroups= of its manifest can grant it")
+      )
     }
     #expect(life.refusal(of: migrate("old-id", in: "org.a", level: level, commits: commits), as: orgB) != nil)
     #expect(life.refusal(of: migrate("old-id", in: "org.shared", level: level, commits: commits), as: orgB) == nil)
   }
 
   @Test(arguments: [true, false])
-  func `without the item nothing is found`(commits: Bool) throws {
+  func `a missing item is not found`(commits: Bool) throws {
     let life = try life()
-    let refusal = Refusal.notFound("there is no such item in group org.a")
+    let refusal = Refusal.notFound("no such item is in group org.a")
     #expect(life.refusal(of: migrate("none", commits: commits), as: orgA) == refusal)
     #expect(
       life.refusal(of: migrate(commits: commits), as: orgB)
-        == .notFound("there is no such item in group org.b"))
+        == .notFound("no such item is in group org.b"))
   }
 
   @Test(
     arguments: ["", "geheim", "55555555-5555-4555-8555-00000000000", "{\(value)}", " \(value)", "\(value)\n"],
     [true, false])
-  func `a secret that is no UUID is refused, and not told`(secret: String, commits: Bool) throws {
+  func `a secret that is no UUID is refused and not repeated`(secret: String, commits: Bool) throws {
     let life = try life(secret)
     #expect(life.refusal(of: migrate(commits: commits), as: orgA) == .invalidUUID("the secret"))
   }
 
   @Test(arguments: [UUID.zero, .ones], [true, false])
-  func `all zeros and all ones are nobody's identifier`(placeholder: UUID, commits: Bool) throws {
+  func `the nil and max UUIDs are refused`(placeholder: UUID, commits: Bool) throws {
     let life = try life("\(placeholder)")
     for peer in [orgA, root] {
       let refusal = life.refusal(of: migrate(in: "org.a", commits: commits), as: peer)
@@ -129,13 +130,13 @@ private func migrate(
   }
 
   @Test(arguments: [true, false])
-  func `an admin migrates for an app that it names, from any group`(commits: Bool) throws {
+  func `an admin can migrate for a named app, from any group`(commits: Bool) throws {
     var life = try life()
     #expect(
       life.refusal(of: migrate(level: .installation, app: "org.a", commits: commits), as: orgB) != nil)
     #expect(
       life.refusal(of: migrate(in: "org.shared", level: .installation, app: "org.a", commits: commits), as: orgB)
-        == .denied(app: "org.b", userID: 998, grant: "admin rights, to name another app"))
+        == .denied(app: "org.b", userID: 998, grant: "admin rights to name another app"))
     #expect(
       life.refusal(of: migrate(in: "org.a", level: .installation, app: "org.none", commits: commits), as: root)
         == .notFound("no such app is installed"))
@@ -145,7 +146,7 @@ private func migrate(
     #expect(life.spoken(.installation("org.b")) == (commits ? "g1" : nil))
   }
 
-  @Test func `a secret that cannot be opened is the reason`() throws {
+  @Test func `an error of opening the secret is the answer`() throws {
     let life = try life()
     let context = Context(
       peer: orgA, in: life.surroundings, random: { () throws(Refusal) in given(1) },
@@ -155,13 +156,13 @@ private func migrate(
     }
   }
 
-  @Test func `it is always for whoever can open secrets to answer`() throws {
+  @Test func `a migration from an item is always left to the writer, which can open secrets`() throws {
     let life = try life()
     #expect(try life.registry.answer(migrate(commits: false), for: orgA) == nil)
     #expect(try life.registry.answer(migrate(commits: true), for: orgA) == nil)
   }
 
-  @Test func `the events are those of any other migration, and none tells of the item`() throws {
+  @Test func `the events are those of any migration, and none mentions the item`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     try life.ask(migrate(), as: orgA)

@@ -19,7 +19,7 @@ private enum Step {
     peers.map(\.app) + ["org.shared", "org.shared", "org.shared", "org.media", "org.media", "org.none"]
 
   @Test(arguments: 1...8 as ClosedRange<UInt64>)
-  func `whatever is asked, the daemon says and keeps what a plain array would`(seed: UInt64) throws {
+  func `random item requests give the answers and the content of the plain model`(seed: UInt64) throws {
     var random = SeededGenerator(seed)
     var life = Life()
     life.limits.itemsPerApp = 5

@@ -3,13 +3,13 @@ import Testing
 
 private func tooMany(_ holder: String, _ limit: Int = 2) -> Refusal {
   .limit(
-    "\(holder) may have \(limit) items now ([Limits] \(isPrincipal(holder) ? "Items=, ItemsPerUser=" : "ItemsPerApp="))"
+    "\(holder) may have \(limit) items at most now ([Limits] \(isPrincipal(holder) ? "Items=, ItemsPerUser=" : "ItemsPerApp=")); delete items first"
   )
 }
 
 private func tooLarge(_ holder: String, _ limit: Int) -> Refusal {
   let settings = isPrincipal(holder) ? "ItemBytes=, ItemBytesPerUser=" : "ItemBytesPerApp="
-  return .limit("the items of \(holder) may have \(limit) bytes now ([Limits] \(settings))")
+  return .limit("the items of \(holder) may have \(limit) bytes at most now ([Limits] \(settings)); delete items first")
 }
 
 private func isPrincipal(_ holder: String) -> Bool { holder.hasPrefix("uid ") }
@@ -25,7 +25,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
 }
 
 @Suite struct ItemNumberQuotaTests {
-  @Test func `an app has as many items as it may, in all groups together, and is told which limit it is`() throws {
+  @Test func `the items of an app in all groups are limited, and the refusal names the limit`() throws {
     var life = life()
     try life.ask(.add("s"), as: orgB)
     try life.ask(.put("s", in: "org.shared"), as: orgB)
@@ -36,10 +36,12 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
       #expect(life.refusal(of: command, as: orgB) == tooMany("org.b"))
       #expect(life.registry == before)
     }
-    #expect(life.refusal(of: .add("s"), as: orgB) == .exists("group org.b has such an item"))
+    #expect(
+      life.refusal(of: .add("s"), as: orgB)
+        == .exists("group org.b already has this item; use 'item put' to replace it"))
   }
 
-  @Test func `what is there may be replaced and updated, and what goes makes room`() throws {
+  @Test func `replacing and updating need no room, and deleting makes room`() throws {
     var life = life()
     for service in ["s", "t"] as [Text] { try life.ask(.add(service), as: orgA) }
     try life.ask(.put("s", "a", "longer than before", label: "l"), as: orgA)
@@ -59,7 +61,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.registry.items.total.items == 2 * peers.count)
   }
 
-  @Test func `a user and its services have one quota together`() throws {
+  @Test func `a user and the user's services share one quota`() throws {
     var life = life()
     try life.ask(.add("s"), as: alice)
     try life.ask(.add("s"), as: service("two", of: 1_000))
@@ -74,7 +76,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: .add("t"), as: service("three", of: 1_000)) == nil)
   }
 
-  @Test func `system services have one each, whatever their names look like`() throws {
+  @Test func `each system service has its own quota, even if its name resembles a user's`() throws {
     var life = life()
     for unit in ["x@1000.service", "y@1000.service"] as [Text] {
       let peer = Peer(userID: 0, groupID: 0, processID: 8, place: PeerPlace(unit: unit), isAdmin: false)
@@ -83,7 +85,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     }
   }
 
-  @Test func `an app that was uninstalled is still charged when it comes back`() throws {
+  @Test func `items of an uninstalled app still count when it is installed again`() throws {
     var life = life()
     for service in ["s", "t"] as [Text] { try life.ask(.add(service), as: orgA) }
     life.install([:])
@@ -91,7 +93,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: .add("u"), as: orgA) == tooMany("org.a"))
   }
 
-  @Test func `to forget oneself is no way to another quota`() throws {
+  @Test func `forgetting oneself does not reset the quota`() throws {
     var life = life()
     try life.ask(.add("s"), as: alice)
     try life.ask(.add("t", whileInstalled: true), as: alice)
@@ -101,7 +103,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   }
 
   @Test(arguments: [0, 1, 2])
-  func `a limit that was lowered takes nothing away, and what is there may be replaced`(limit: Int) throws {
+  func `a lowered limit deletes nothing, and existing items can be replaced`(limit: Int) throws {
     var life = life(items: 3)
     for service in ["s", "t", "u"] as [Text] { try life.ask(.add(service), as: orgA) }
     life.limits.itemsPerApp = limit
@@ -123,7 +125,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
       (.add("s", "a", "", attributes: ["n": "12"]), 10), (.add("s", "a", "", attributes: ["n": "1", "m": ""]), 9),
       (.add("s", "a", "", in: "org.shared"), 12), (.add("s", "a", "\u{20ac}", label: "\u{e9}"), 12),
     ] as [(RegistryCommand, Int)])
-  func `the secret counts and everything that is said of it`(command: RegistryCommand, size: Int) throws {
+  func `the quota of bytes counts the secret, the key and the description`(command: RegistryCommand, size: Int) throws {
     for put in [false, true] {
       guard case .item(.store(let name, let secret, let description, _)) = command else { return }
       let command = RegistryCommand.item(.store(name, secret, description, replaces: put))
@@ -136,7 +138,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     }
   }
 
-  @Test func `all items of an app count together, in whatever group`() throws {
+  @Test func `the items of an app in all groups count together`() throws {
     var life = life(bytes: 21)
     try life.ask(.add("s", "a", "1"), as: orgA)
     #expect(life.refusal(of: .add("s", "a", "12", in: "org.shared"), as: orgA) == tooLarge("org.a", 21))
@@ -159,7 +161,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
       (.update("s", label: "abc"), true), (.update("s", attributes: ["n": "1"]), true),
       (.update("s", label: "", attributes: ["n": "1"]), false),
     ] as [(RegistryCommand, Bool)])
-  func `with too much already, less and as much is fine, and more is not`(command: RegistryCommand, more: Bool) throws {
+  func `at its quota an item may keep its size or shrink, but not grow`(command: RegistryCommand, more: Bool) throws {
     var life = life()
     try life.ask(.add("s", "a", "1234", label: "12"), as: orgA)
     try life.ask(.add("t"), as: orgA)
@@ -172,7 +174,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: command, as: orgA) == nil)
   }
 
-  @Test func `a user and its services have one quota of bytes together`() throws {
+  @Test func `a user and the user's services share one quota of bytes`() throws {
     var life = life(bytes: 42)
     try life.ask(.add("s", "a", ""), as: service("x", of: 1_000))
     #expect(life.registry.items.total.bytes == 21)
@@ -182,7 +184,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     try life.ask(.add("s", "a", "123456789"), as: bob)
   }
 
-  @Test func `the bounds as shipped hold a thousand items, and 4 MiB`() throws {
+  @Test func `the default limits are 1,000 items and 4 MiB per app`() throws {
     var life = Life.withThreeApps()
     for number in 0..<1_000 { try life.ask(.add(Text("\(number)"), "a", ""), as: orgA) }
     #expect(life.refusal(of: .add("1000"), as: orgA) == tooMany("org.a", 1_000))
@@ -200,7 +202,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
 @Suite struct ItemOwnerTests {
   private func owner(_ life: Life, _ group: Text) -> Text? { life.item("s", in: group)?.owner }
 
-  @Test func `whoever replaces an item is charged for it from then on`() throws {
+  @Test func `replacing an item makes the new app its owner, which is charged for it`() throws {
     var life = life()
     try life.ask(.add("s", in: "org.shared"), as: orgA)
     try life.ask(.add("t"), as: orgA)
@@ -212,7 +214,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: .add("u"), as: orgB) == tooMany("org.b"))
   }
 
-  @Test func `to take over an item is as much as to add one, even where it gets smaller`() throws {
+  @Test func `taking over an item needs as much room as adding one, even if it shrinks`() throws {
     var life = life(bytes: 20)
     try life.ask(.add("s", "a", "12345678", in: "org.shared"), as: orgA)
     try life.ask(.add("t", "a", "123"), as: orgB)
@@ -220,7 +222,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: .put("s", "a", "", in: "org.shared"), as: orgA) == nil)
   }
 
-  @Test func `whoever updates an item leaves it to its owner, who is charged`() throws {
+  @Test func `an update leaves the item to its owner, which is charged for it`() throws {
     var life = life(bytes: 20)
     try life.ask(.add("s", "a", "1", in: "org.shared"), as: orgA)
     try life.ask(.update("s", "a", "12345678", in: "org.shared"), as: orgB)
@@ -230,7 +232,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: .add("t", "a", "1234567890"), as: orgB) == nil)
   }
 
-  @Test func `what an admin puts into the own group of an app is that app's`() throws {
+  @Test func `an item that an admin puts into an app's own group is charged to that app`() throws {
     var life = life()
     try life.ask(.add("first"), as: service("x", of: 1_000))
     for group in ["org.a", "unit:x.service@1000"] as [Text] {
@@ -245,7 +247,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: .put("s", in: "org.a"), as: root) == nil)
   }
 
-  @Test func `what an admin puts anywhere else is the admin's, who has a quota too`() throws {
+  @Test func `an item that an admin puts anywhere else is charged to the admin`() throws {
     var life = life()
     for group in ["org.shared", "user:1000"] as [Text] {
       try life.ask(.add("s", in: group), as: root)
@@ -265,7 +267,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   private static let subordinates = SubordinateUsers(
     [SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000)].compactMap(\.self))
 
-  @Test func `subordinate users have no quota beside that of their owner`() throws {
+  @Test func `subordinate users share the quota of their owner`() throws {
     var life = Life()
     life.limits.itemsPerUser = 10
     life.registry.use(Self.subordinates)
@@ -281,7 +283,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     #expect(life.refusal(of: .add("s"), as: next) == tooMany("uid 1000", 10))
   }
 
-  @Test func `one principal has at most half of the items and bytes, and the system gets at the reserve`() throws {
+  @Test func `one principal may have at most half of the items and bytes, and the system the reserve`() throws {
     var life = Life.withThreeApps()
     life.limits.items = 20
     for number in 0..<9 { try life.ask(.add(Text("\(number)")), as: alice) }

@@ -13,9 +13,7 @@ import Testing
   }
 
   @Test(arguments: [false, true], [false, true])
-  func `an item that is added or put has no more attributes than the bound says either`(replaces: Bool, isThere: Bool)
-    throws
-  {
+  func `add and put refuse too many attributes too`(replaces: Bool, isThere: Bool) throws {
     guard replaces || !isThere else { return }
     var life = Life()
     if isThere { try life.ask(.put("s"), as: alice) }
@@ -25,7 +23,7 @@ import Testing
         == .limit("an item has at most 64 attributes"))
   }
 
-  @Test func `an item that is there can always be given fewer attributes`() throws {
+  @Test func `the number of attributes of an existing item can always be reduced`() throws {
     var life = Life()
     // The item is refused at first. If it is ever accepted, updates must work: once, no update could
     // reduce its attributes.
@@ -46,15 +44,17 @@ import Testing
     return life
   }
 
-  @Test func `whoever adds an item to another app's group is charged for it, and not that app`() throws {
+  @Test func `an app that adds to another app's group is charged, not the other app`() throws {
     var life = life()
     try life.ask(.add("s", in: "org.b"), as: orgA)
     #expect(life.item("s", in: "org.b")?.owner == "org.a")
     #expect(life.refusal(of: .add("t"), as: orgB) == nil)
-    #expect(life.refusal(of: .add("t"), as: orgA) == .limit("org.a may have 1 items now ([Limits] ItemsPerApp=)"))
+    #expect(
+      life.refusal(of: .add("t"), as: orgA)
+        == .limit("org.a may have 1 items at most now ([Limits] ItemsPerApp=); delete items first"))
   }
 
-  @Test func `whoever replaces another app's item is charged for it, and not that app`() throws {
+  @Test func `an app that replaces another app's item is charged, not the other app`() throws {
     var life = life()
     try life.ask(.add("s"), as: orgB)
     try life.ask(.put("s", "a", "12345678", in: "org.b"), as: orgA)
@@ -62,7 +62,7 @@ import Testing
     #expect(life.refusal(of: .add("t"), as: orgB) == nil)
   }
 
-  @Test func `what an app adds for as long as it is installed ends with it, in another app's group too`() throws {
+  @Test func `an item with lifetime=installation in another app's group ends with its owner`() throws {
     var life = life()
     try life.ask(.add("s", in: "org.b", whileInstalled: true), as: orgA)
     life.install(["org.b": Manifest("org.w")])
@@ -84,14 +84,14 @@ import Testing
     arguments: [
       .delete(in: .all), .delete("s", in: .all), .delete("s", "a", in: .all), .delete(in: .all, label: "l"),
     ] as [RegistryCommand], [orgA, orgB, root])
-  func `an asterisk is for find alone, so nothing is deleted by one`(command: RegistryCommand, peer: Peer) throws {
+  func `delete with * as a group deletes nothing`(command: RegistryCommand, peer: Peer) throws {
     var life = try fourGroups()
     let before = life.itemKeys
     _ = try? life.ask(command, as: peer)
     #expect(life.itemKeys == before)
   }
 
-  @Test func `a delete that names no condition deletes nothing`() throws {
+  @Test func `a delete without a condition deletes nothing`() throws {
     var life = try fourGroups()
     let before = life.itemKeys
     _ = try? life.ask(.delete(), as: orgA)
@@ -101,9 +101,9 @@ import Testing
   // MARK: The wrong refusal
 
   @Test(arguments: RegistryCommand.everyItemVerb(in: "org.a"))
-  func `an app that was uninstalled hears so, also where it names its own group`(command: RegistryCommand) {
+  func `an uninstalled app is told so, even if it names its own group`(command: RegistryCommand) {
     var life = Life.withThreeApps()
     life.install([:])
-    #expect(life.refusal(of: command, as: orgA) == .notFound("org.a is not installed any more"))
+    #expect(life.refusal(of: command, as: orgA) == .notFound("org.a is no longer installed"))
   }
 }

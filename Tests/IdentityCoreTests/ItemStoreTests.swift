@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct ItemStoreTests {
-  @Test func `what was added is read with its secret and all that is said of it`() throws {
+  @Test func `an added item is read with its secret and its description`() throws {
     var life = Life()
     let add = RegistryCommand.add("mail", "alice", "geheim", label: "my mail", attributes: ["color": "red"])
     #expect(try life.ask(add, as: alice) == ["OK"])
@@ -12,7 +12,7 @@ import Testing
       ])
   }
 
-  @Test func `put says whether there was one`() throws {
+  @Test func `put tells whether it created or replaced the item`() throws {
     var life = Life()
     #expect(try life.ask(.put("s", "a", "one"), as: alice) == ["OK created"])
     #expect(try life.ask(.put("s", "a", "two"), as: alice) == ["OK replaced"])
@@ -23,17 +23,17 @@ import Testing
   }
 
   @Test(arguments: ["x", "other"])
-  func `to add what is there is refused, and the first one stays`(secret: String) throws {
+  func `adding an existing item is refused and changes nothing`(secret: String) throws {
     var life = Life()
     try life.ask(.add("s", label: "first"), as: alice)
     let before = life.registry
-    let exists = Refusal.exists("group user:1000 has such an item")
+    let exists = Refusal.exists("group user:1000 already has this item; use 'item put' to replace it")
     #expect(life.refusal(of: .add("s", "a", secret, label: "second"), as: alice) == exists)
     #expect(life.refusal(of: .add("s", "a", secret, in: "user:1000"), as: root) == exists)
     #expect(life.registry == before)
   }
 
-  @Test func `group, service and account tell items apart, byte by byte`() throws {
+  @Test func `items are distinguished by group, service and account, byte by byte`() throws {
     var life = Life.withThreeApps()
     let keys: [(Text, Text, Text?)] = [
       ("s", "a", nil), ("s", "b", nil), ("t", "a", nil), ("s", "a", "org.shared"), ("S", "a", nil), ("s", "A", nil),
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func `a put replaces everything that is said of an item`() throws {
+  @Test func `put replaces the whole description of an item`() throws {
     var life = Life()
     try life.ask(
       .put("s", label: "l", attributes: ["a": "1", "b": "2"], onlyHere: true, whileInstalled: true), as: alice)
@@ -65,7 +65,7 @@ import Testing
         == "* service=s account=a group=user:1000 created=t1 modified=t5 lifetime=installation")
   }
 
-  @Test func `an item that is replaced keeps its number and its date, and is another edition`() throws {
+  @Test func `a replaced item keeps its number and creation time and gets a new edition`() throws {
     var life = Life()
     try life.ask(.add("s"), as: alice)
     let first = try #require(life.item("s", in: "user:1000"))
@@ -80,7 +80,7 @@ import Testing
     #expect(life.registry.items.lastNumber == 2)
   }
 
-  @Test func `a label and attributes that are empty are as good as not there`() throws {
+  @Test func `empty labels and attributes are not stored`() throws {
     var life = Life()
     try life.ask(.add("s", label: "", attributes: ["a": "", "b": "2", "c": ""]), as: alice)
     let item = try #require(life.item("s", in: "user:1000"))
@@ -92,7 +92,7 @@ import Testing
       try life.ask(.find(), as: alice)[0] == "* service=s account=a group=user:1000 created=t1 modified=t3")
   }
 
-  @Test func `attributes stand in the order of their names`() throws {
+  @Test func `attributes are sorted by name`() throws {
     var life = Life()
     try life.ask(.add("s", attributes: ["b": "1", "a.z": "2", "a": "3", "a-z": "4", "c": ""]), as: alice)
     let names = try #require(life.item("s", in: "user:1000")).attributes.map { "\($0.name)" }
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `an item has as many attributes as the bound says`(replaces: Bool) throws {
+  func `an item can have the maximum number of attributes`(replaces: Bool) throws {
     var life = Life()
     if replaces { try life.ask(.add("s"), as: alice) }
     // An empty attribute is not stored, so it does not count.
@@ -113,7 +113,7 @@ import Testing
     #expect(life.item("s", in: "user:1000")?.attributes.count == Bound.attributesPerItem)
   }
 
-  @Test func `the secret goes on as it was handed in, with the edition it belongs to`() throws {
+  @Test func `a stored secret is passed on unchanged, with the edition that it belongs to`() throws {
     let life = Life.withThreeApps()
     let decision = try life.registry.decide(.add("s", "a", "geheim"), life.context(orgA))
     guard case .itemStored(let item, let secret, .added)? = decision.changes.first else {
@@ -127,7 +127,7 @@ import Testing
     #expect(item.key == ItemKey(group: "org.a", service: "s", account: "a"))
   }
 
-  @Test func `each change makes another edition`() throws {
+  @Test func `each change makes a new edition`() throws {
     var life = Life()
     var editions: Set<UUID> = []
     for command in [.add("s"), .put("s"), .put("s"), .update("s", label: "l"), .update("s", "a", "y")]
@@ -139,7 +139,7 @@ import Testing
     #expect(editions.count == 5)
   }
 
-  @Test func `numbers go up, and that of an item that is gone does not come again`() throws {
+  @Test func `item numbers ascend and are not reused`() throws {
     var life = Life()
     for service in ["s", "t"] as [Text] { try life.ask(.add(service), as: alice) }
     try life.ask(.delete("t"), as: alice)
@@ -151,7 +151,7 @@ import Testing
 }
 
 @Suite struct ItemFirstUseTests {
-  @Test func `an app without a manifest is installed by its first item`() throws {
+  @Test func `the first item installs an app without a manifest`() throws {
     var life = Life()
     try life.ask(.add("s"), as: alice)
     try life.ask(.add("t"), as: alice)
@@ -165,14 +165,14 @@ import Testing
       ])
   }
 
-  @Test func `one with a manifest is installed already`() throws {
+  @Test func `an item does not install an app with a manifest again`() throws {
     var life = Life.withThreeApps()
     let before = life.registry.apps
     try life.ask(.put("s"), as: orgA)
     #expect(life.registry.apps == before)
   }
 
-  @Test func `an admin's app is one like any other, and nothing is installed for the group it writes to`() throws {
+  @Test func `an admin's item installs the admin's app, not the one of the group`() throws {
     var life = Life()
     try life.ask(.add("s", in: "user:1000"), as: root)
     #expect(Array(life.registry.apps.keys) == ["user:0"])
@@ -180,7 +180,7 @@ import Testing
   }
 
   @Test(arguments: [.read("s"), .find(), .update("s"), .delete("s")] as [RegistryCommand])
-  func `what finds nothing installs nothing`(command: RegistryCommand) {
+  func `a request that finds nothing installs nothing`(command: RegistryCommand) {
     #expect(Life().refusal(of: command, as: alice)?.isNotFound == true)
   }
 
@@ -188,7 +188,7 @@ import Testing
     arguments: [
       .add("s"), .add("t", in: "org.a"), .add("t", "a", "too much"), .put("s", "a", "too much"),
     ] as [RegistryCommand])
-  func `what is refused installs nothing`(command: RegistryCommand) throws {
+  func `a refused request installs nothing`(command: RegistryCommand) throws {
     var life = Life()
     try life.ask(.add("s", in: "user:1000"), as: root)
     life.limits.itemBytesPerUser = 12
@@ -198,7 +198,7 @@ import Testing
     #expect(life.registry == before)
   }
 
-  @Test func `a user who has as many services as it may does not get one more by an item`() throws {
+  @Test func `an item cannot exceed the limit of apps per user`() throws {
     var life = Life()
     life.limits.appsPerUser = 8
     for number in 0..<8 { try life.ask(.add("s"), as: service("s\(number)", of: 1_000)) }

@@ -31,7 +31,7 @@ private func item(
     }
   }
 
-  @Test func `an empty table has nothing and charges nobody`() {
+  @Test func `an empty table has no items and no usage`() {
     let table = ItemTable()
     expect(table, [:])
     #expect(Array(table.items(in: "org.a")) == [])
@@ -40,7 +40,7 @@ private func item(
     #expect(table[ItemKey(group: "org.a", service: "s", account: "a")] == nil)
   }
 
-  @Test func `an item takes the place of the one with its key, and the charge goes over`() {
+  @Test func `storing an item replaces the one with its key and moves the charge`() {
     var table = ItemTable()
     let first = item("g", "s", number: 1, owner: "org.a", secret: 10)
     let second = item("g", "s", number: 1, owner: "org.b", secret: 3, label: "l")
@@ -51,7 +51,7 @@ private func item(
     #expect(table.usage(of: .app("org.b")) == ItemTable.Usage(items: 1, bytes: 7))
   }
 
-  @Test func `items that are taken in together are held as if one came after the other`() {
+  @Test func `a table made of many items equals one made step by step`() {
     let items = (0..<500).map { index in
       item(
         index % 3 == 0 ? "g" : "h", Text("\(index % 400)"), number: Int64(1_000 - index),
@@ -65,7 +65,7 @@ private func item(
     #expect(together.lastNumber == 1_000)
   }
 
-  @Test func `to remove what is not there changes nothing, and the last of a group leaves nothing behind`() {
+  @Test func `removing a missing item changes nothing, and an empty group leaves nothing behind`() {
     var table = ItemTable()
     let only = item("g", "s", number: 1)
     table.remove(only.key)
@@ -97,14 +97,14 @@ private func item(
       ("unit:a.service@4294967295", .principal(.user(4_294_967_295))), ("unit:a.service@", .app("unit:a.service@")),
       ("org.a@1000", .app("org.a@1000")),
     ] as [(Text, Holder)])
-  func `the apps of a principal are charged together, everybody else alone`(app: Text, holder: Holder) {
+  func `the apps of a principal share one holder, and other apps have their own`(app: Text, holder: Holder) {
     #expect(Holder(of: app, SubordinateUsers()) == holder)
     var table = ItemTable()
     table.store(item("g", "s", number: 1, owner: app))
     #expect(table.usage(of: holder).items == 1)
   }
 
-  @Test func `the last number is the highest that there was`() {
+  @Test func `the last number is the highest one ever used`() {
     var table = ItemTable()
     for number in [3, 7, 5] as [Int64] { table.store(item("g", Text("\(number)"), number: number)) }
     #expect(table.lastNumber == 7)
@@ -113,7 +113,7 @@ private func item(
   }
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
-  func `after any number of changes it is what a plain dictionary is`(seed: UInt64) throws {
+  func `after random changes the table equals a plain dictionary`(seed: UInt64) throws {
     var random = SeededGenerator(seed)
     let owners: [Text] = ["org.a", "org.b", "unit:x.service@7", "unit:y.service@7", "user:7"]
     var table = ItemTable()
@@ -141,7 +141,7 @@ private func item(
     for (table, plain) in copies + [(table, plain)] { expect(table, plain) }
   }
 
-  @Test func `tables are the same when their items are, in whatever order these came`() {
+  @Test func `equality does not depend on the order of the changes`() {
     let items = (1...300).map { item($0.isMultiple(of: 3) ? "g" : "h", Text("\($0)"), number: Int64($0)) }
     var (first, second) = (ItemTable(), ItemTable())
     for item in items { first.store(item) }
@@ -157,7 +157,7 @@ private func item(
 }
 
 @Suite struct ItemReadBackTests {
-  @Test func `items that are read back in any order are what was there`() throws {
+  @Test func `items that are read back in any order equal the original ones`() throws {
     var life = Life.withThreeApps()
     for number in 0..<20 {
       for (app, group) in [(orgA, nil), (orgB, "org.shared"), (alice, nil)] as [(Peer, Text?)] {

@@ -20,7 +20,7 @@ import Testing
         "attr.alpha=1 attr.color=red attr.zone=9"
       ),
     ] as [(RegistryCommand, String, String)])
-  func `only what is named is changed`(command: RegistryCommand, secret: String, said: String) throws {
+  func `update changes only the named properties`(command: RegistryCommand, secret: String, said: String) throws {
     var life = Life()
     let add = RegistryCommand.add(
       "s", "a", "old", label: "home", attributes: ["color": "red", "size": "1"], onlyHere: true, whileInstalled: true)
@@ -32,16 +32,16 @@ import Testing
     #expect(life.item("s", in: "user:1000")?.secretLength == secret.utf8.count)
   }
 
-  @Test func `an update that names nothing changes nothing and tells nobody`() throws {
+  @Test func `an update that names nothing changes nothing and causes no event`() throws {
     var life = Life()
     try life.ask(.add("s"), as: alice)
     let before = life.registry
     #expect(try life.ask(.update("s"), as: alice) == ["OK"])
     #expect(life.registry == before)
-    #expect(life.refusal(of: .update("none"), as: alice) == .notFound("there is no such item in group user:1000"))
+    #expect(life.refusal(of: .update("none"), as: alice) == .notFound("no such item is in group user:1000"))
   }
 
-  @Test func `another app that shares the group may update, and the item stays the owner's`() throws {
+  @Test func `another app of the group may update an item, and its owner stays`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", in: "org.shared", whileInstalled: true), as: orgA)
     let before = try #require(life.item("s", in: "org.shared"))
@@ -54,13 +54,13 @@ import Testing
   }
 
   @Test(arguments: [.update("t", label: "l"), .update("s", "b"), .update("s", in: "org.shared")] as [RegistryCommand])
-  func `nothing is not updated`(command: RegistryCommand) throws {
+  func `updating a missing item is not found`(command: RegistryCommand) throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s"), as: orgA)
     #expect(life.refusal(of: command, as: orgA)?.isNotFound == true)
   }
 
-  @Test func `a secret that stays is taken from the edition there was, and one that is given needs no other`() throws {
+  @Test func `an update reuses the stored secret unless it brings a new one`() throws {
     var life = Life()
     try life.ask(.add("s", "a", "old"), as: alice)
     let before = try #require(life.item("s", in: "user:1000"))
@@ -86,7 +86,7 @@ import Testing
       (Item.attributes(["none": ""]), true), ([], true), (Item.attributes(["new": "v"]), false),
       (Item.attributes(["a0": "w", "new": "v"]), false), (Item.attributes(["a0": "", "n1": "v", "n2": "v"]), false),
     ] as [([Item.Attribute], Bool)])
-  func `an item never gets more attributes than the bound says`(named: [Item.Attribute], fits: Bool) throws {
+  func `an update cannot exceed the maximum number of attributes`(named: [Item.Attribute], fits: Bool) throws {
     var life = Life()
     let name = ItemName(service: "s", account: "a", group: nil)
     let description = ItemDescription(attributes: Item.attributes(count: Bound.attributesPerItem))
@@ -98,7 +98,7 @@ import Testing
     #expect(life.registry == before)
   }
 
-  @Test func `attributes stay in the order of their names, each once`() throws {
+  @Test func `attributes stay sorted by name, each once`() throws {
     var life = Life()
     try life.ask(.add("s", attributes: ["d": "1", "b": "1"]), as: alice)
     try life.ask(.update("s", attributes: ["e": "2", "a": "2", "d": "2", "c": "2"]), as: alice)

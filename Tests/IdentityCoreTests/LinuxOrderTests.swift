@@ -52,7 +52,7 @@ import Testing
 
   // systemd-analyze(1): 12 if the first version is older, 11 if it is newer, 0 if both are equal.
   @Test(arguments: 1...10 as ClosedRange<UInt64>)
-  func `whatever two versions are, the order is systemd's`(seed: UInt64) throws {
+  func `the linux order of random versions agrees with systemd's`(seed: UInt64) throws {
     var random = SeededGenerator(seed)
     let pairs = (0..<Trial.rounds(100, long: 300)).map { _ in Self.pair(&random) }
     let verdicts = try Self.verdicts(on: pairs)

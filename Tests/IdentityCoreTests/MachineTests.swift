@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(arguments: [("m", "h"), ("m", nil), (nil, "h"), (nil, nil)] as [(Text?, Text?)])
-  func `the first start remembers the machine and changes nothing else`(machine: Text?, hardware: Text?) throws {
+  func `the first start records the machine and changes nothing else`(machine: Text?, hardware: Text?) throws {
     var life = Life()
     #expect(
       try life.start(machine, hardware, onHardwareChange: .renew) == [.machineRecorded(record(machine, hardware))])
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: MachinePolicy.allCases)
-  func `on the same machine a start changes nothing`(policy: MachinePolicy) throws {
+  func `a start on the same machine changes nothing`(policy: MachinePolicy) throws {
     var life = try life()
     let before = life.registry
     #expect(try life.start("m", "h", onMachineChange: policy, onHardwareChange: policy) == [])
@@ -41,7 +41,7 @@ import Testing
       ("n", "i", .renew, .renew, .machineChanged), ("m", "i", .keep, .renew, .hardwareChanged),
       ("m", "i", .renew, .renew, .hardwareChanged), (nil, "i", .keep, .renew, .hardwareChanged),
     ] as [(Text?, Text?, MachinePolicy, MachinePolicy, Cause)])
-  func `row 41b: on another machine every identifier is another one`(
+  func `row 41b: another machine renews every identifier`(
     machine: Text?, hardware: Text?, onMachine: MachinePolicy, onHardware: MachinePolicy, cause: Cause
   ) throws {
     var life = try life()
@@ -62,7 +62,7 @@ import Testing
     #expect(life.told(from: last + 1).allSatisfy { $0.contains("cause=\(cause.rawValue)") || $0.contains("replaced") })
   }
 
-  @Test func `another machine-id gives another identifier from the machine`() throws {
+  @Test func `another machine-id yields other derived identifiers`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     try life.start("n", "h")
@@ -82,7 +82,7 @@ import Testing
       ("m", "i", .renew, .keep, .hardwareChanged), ("m", "i", .keep, .keep, .hardwareChanged),
       ("n", "i", .keep, .keep, .machineChanged), (nil, "i", .renew, .keep, .hardwareChanged),
     ] as [(Text?, Text?, MachinePolicy, MachinePolicy, Cause)])
-  func `where the identifiers are kept the doubt is remembered and told once`(
+  func `if identifiers are kept, the suspicion is recorded and reported once`(
     machine: Text?, hardware: Text?, onMachine: MachinePolicy, onHardware: MachinePolicy, cause: Cause
   ) throws {
     var life = try life()
@@ -103,9 +103,7 @@ import Testing
   }
 
   @Test(arguments: [(nil, "h"), ("m", nil), (nil, nil)] as [(Text?, Text?)])
-  func `a mark that is missing now says nothing, and the one known before stays`(
-    machine: Text?, hardware: Text?
-  ) throws {
+  func `a missing mark is no change, and the recorded one stays`(machine: Text?, hardware: Text?) throws {
     var life = try life()
     let before = life.registry
     #expect(try life.start(machine, hardware, onHardwareChange: .renew) == [])
@@ -115,7 +113,7 @@ import Testing
   }
 
   @Test(arguments: [(nil, "h"), ("m", nil), (nil, nil)] as [(Text?, Text?)])
-  func `a mark that appears is remembered and is no doubt`(machine: Text?, hardware: Text?) throws {
+  func `a mark that appears is recorded and is no suspicion`(machine: Text?, hardware: Text?) throws {
     var life = try life(on: machine, hardware)
     let history = life.registry.history
     #expect(try life.start("m", "h", onHardwareChange: .renew) == [.machineRecorded(record("m", "h"))])
@@ -123,7 +121,7 @@ import Testing
   }
 
   @Test(arguments: MachinePolicy.allCases)
-  func `where nothing was handed out another machine is just remembered`(policy: MachinePolicy) throws {
+  func `without identifiers another machine is just recorded`(policy: MachinePolicy) throws {
     var life = Life()
     try life.start("m", "h")
     #expect(
@@ -133,7 +131,7 @@ import Testing
     #expect(life.spoken(.device) == "n.device")
   }
 
-  @Test func `a device identifier that is not of this machine-id stays a doubt over later starts`() throws {
+  @Test func `a kept identifier of another machine-id stays suspect over later starts`() throws {
     var life = try life()
     try life.start("n", "h", onMachineChange: .keep)
     let since = life.registry.machine?.suspicion?.since
@@ -144,7 +142,7 @@ import Testing
     #expect(life.registry.machine?.suspicion == nil)
   }
 
-  @Test func `a machine-id that comes back does not bring its old identifiers`() throws {
+  @Test func `a former machine-id does not bring back its identifiers`() throws {
     var life = try life()
     try life.start("n", "h")
     try life.start("m", "h")
@@ -154,7 +152,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `row 41c: two copies of one image on other hardware never have one identifier`(wasHandedOut: Bool) throws {
+  func `row 41c: copies of one image on other hardware never share an identifier`(wasHandedOut: Bool) throws {
     // All copies have one machine-id. A device identifier that was handed out is not derived from it.
     var image = Life()
     try image.start("m", "h")

@@ -9,7 +9,7 @@ private func migrate(
 
 @Suite struct MigrationTests {
   @Test(arguments: [Level.device, .installation])
-  func `before anything was handed out anybody may bring an identifier along`(level: Level) throws {
+  func `any app may migrate an identifier before one was given out`(level: Level) throws {
     var life = Life()
     #expect(
       try life.ask(migrate(given(1), level), as: alice) == ["OK g1 changed=yes committed=yes previous=\"\""])
@@ -28,7 +28,7 @@ private func migrate(
     #expect(life.registry == Registry())
   }
 
-  @Test func `a dry run of what an admin forces says what would be replaced`() throws {
+  @Test func `a dry run with force=yes tells which identifier would be replaced`() throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: alice)
     let before = life.registry
@@ -39,13 +39,13 @@ private func migrate(
   }
 
   @Test(arguments: [true, false], [Level.device, .installation])
-  func `what was handed out already stays, in a dry run too, and an admin may force it`(
+  func `an identifier that was given out stays, in a dry run too, unless an admin forces it`(
     commits: Bool, level: Level
   ) throws {
     var life = Life()
     try life.ask(.get(level, app: nil), as: alice)
     let refusal = Refusal.conflict(
-      "the \(level.rawValue) identifier was handed out already; an admin may use force=yes")
+      "the \(level.rawValue) identifier was already issued; an admin can replace it with force=yes")
     let name: Text? = level == .device ? nil : "user:1000"
     #expect(life.refusal(of: migrate(given(1), level, commits: commits), as: alice) == refusal)
     #expect(life.refusal(of: migrate(given(1), level, app: name, commits: commits), as: root) == refusal)
@@ -55,16 +55,16 @@ private func migrate(
   }
 
   @Test(arguments: [true, false], [given(1), given(2)])
-  func `to force takes an admin, even where nothing would be forced`(commits: Bool, value: UUID) throws {
+  func `force=yes requires an admin, even if nothing has to be forced`(commits: Bool, value: UUID) throws {
     var life = Life()
-    let lacking = Refusal.denied(app: "user:1000", userID: 1_000, grant: "admin rights, for force=yes")
+    let lacking = Refusal.denied(app: "user:1000", userID: 1_000, grant: "admin rights for force=yes")
     #expect(life.refusal(of: migrate(value, commits: commits, forces: true), as: alice) == lacking)
     try life.ask(migrate(given(1)), as: alice)
     #expect(life.refusal(of: migrate(value, commits: commits, forces: true), as: alice) == lacking)
   }
 
   @Test(arguments: [UUID.zero, .ones], [true, false])
-  func `all zeros and all ones are nobody's identifier`(value: UUID, commits: Bool) {
+  func `the nil and max UUIDs are refused`(value: UUID, commits: Bool) {
     for level in [Level.device, .installation] {
       let refusal = Refusal.invalidUUID(Text("\(value)"))
       #expect(Life().refusal(of: migrate(value, level, commits: commits), as: alice) == refusal)
@@ -73,7 +73,7 @@ private func migrate(
   }
 
   @Test(arguments: [true, false], ["55555555-5555-4555-8555-000000000001", "55555555555545558555000000000001"])
-  func `the value that is in force already is no change, however it is spelt`(commits: Bool, text: String) throws {
+  func `the current value is no change, in any spelling`(commits: Bool, text: String) throws {
     var life = Life()
     try life.ask(migrate(), as: alice)
     let before = life.registry
@@ -85,7 +85,7 @@ private func migrate(
   }
 
   @Test(arguments: [true, false], [true, false])
-  func `the identifier of another device of the account is refused, even where an admin forces it`(
+  func `the identifier of another device of the account is refused, even with force=yes`(
     commits: Bool, handedOut: Bool
   ) throws {
     var life = Life()
@@ -98,7 +98,7 @@ private func migrate(
     #expect(life.refusal(of: migrate(commits: commits, forces: true), as: root) == nil)
   }
 
-  @Test func `only the device's own is compared with the other devices of the account`() throws {
+  @Test func `only the shared device identifier is compared with the account's other devices`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
     try life.ask(.putDevice(given(1), name: nil, seen: nil), as: root)
@@ -106,7 +106,7 @@ private func migrate(
     #expect(life.refusal(of: migrate(given(1)), as: peer("org.a")) == nil)
   }
 
-  @Test func `the list of devices follows in its place and keeps what is said of the device`() throws {
+  @Test func `a migration replaces this device in the list, keeping its place and name`() throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: alice)
     try life.ask(.putDevice(life.registry[.device]?.value ?? .zero, name: "desk", seen: nil), as: root)
@@ -123,14 +123,14 @@ private func migrate(
       ])
   }
 
-  @Test func `a migration at first use puts the device into the list`() throws {
+  @Test func `a migration before first use adds the device to the list`() throws {
     var life = Life()
     try life.ask(.putDevice(given(2), name: nil, seen: nil), as: root)
     try life.ask(migrate(), as: alice)
     #expect(try life.ask(.devices, as: alice) == ["* g2 self=no added=t1", "* g1 self=yes added=t2", "OK 2"])
   }
 
-  @Test func `an app with a device identifier of its own migrates that one, and no other`() throws {
+  @Test func `an app with its own device identifier migrates only that one`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
     try life.ask(.get(.device, app: nil), as: alice)
@@ -140,7 +140,7 @@ private func migrate(
     #expect(life.registry.devices.count == 1)
   }
 
-  @Test func `an installation that is migrated installs an app without a manifest`() throws {
+  @Test func `migrating the installation identifier installs an app without a manifest`() throws {
     var life = Life()
     try life.ask(migrate(given(1), .installation), as: alice)
     #expect(
@@ -150,7 +150,7 @@ private func migrate(
       ])
   }
 
-  @Test func `after a reinstallation nothing was handed out, and a migration is possible again`() throws {
+  @Test func `a reinstallation makes a migration possible again`() throws {
     var life = Life()
     try life.ask(.get(.installation, app: nil), as: alice)
     try life.ask(.forget(app: "user:1000"), as: alice)
@@ -159,7 +159,7 @@ private func migrate(
         == ["OK g1 changed=yes committed=yes previous=\"\""])
   }
 
-  @Test func `whatever a dry run is refused for the real one is, and the other way round`() throws {
+  @Test func `a dry run is refused for the same reasons as the real migration`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
     try life.ask(.get(.installation, app: nil), as: alice)

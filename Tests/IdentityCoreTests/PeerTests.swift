@@ -114,7 +114,7 @@ import Testing
       claims: Self.claims, subordinates: Self.subordinates)
   }
 
-  @Test(arguments: table.indices) func `an app is a unit and a user, or a container`(row: Int) {
+  @Test(arguments: table.indices) func `the app of a peer is a unit and a user, or a container`(row: Int) {
     let (place, apps) = Self.table[row]
     #expect(apps.count == Self.users.count)
     for (user, expected) in zip(Self.users, apps) {
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test func `no two of the table are one app that no manifest makes one`() {
+  @Test func `unrelated places and users never share an app`() {
     var seen: [Text: [String]] = [:]
     for (place, _) in Self.table {
       for user in Self.users {
@@ -157,7 +157,7 @@ import Testing
   }
 
   @Test(arguments: [(1, 1), (500, 500), (1_000, 1_000), (0, 1), (60_000, 60_000)] as [(UInt32, UInt32)])
-  func `the first regular user is what the system says, and never root`(said: UInt32, first: UInt32) {
+  func `the first regular user is the configured one, and never root`(said: UInt32, first: UInt32) {
     let ranges = UserRanges(firstRegular: said)
     #expect(ranges.isForServices(0) && ranges.isUnitItself(0))
     #expect(ranges.isForServices(first - 1) && !ranges.isForServices(first))
@@ -172,13 +172,11 @@ import Testing
       (PeerPlace(unit: "web.service", owner: 1_001), "uid:1000"),
       (PeerPlace(unit: nil, container: "box"), "container:box"),
     ] as [(PeerPlace, Text)])
-  func `the history names a container, a service by its unit, and anybody else by the user`(
-    place: PeerPlace, author: Text
-  ) {
+  func `the author in the history is a container, a service or a user`(place: PeerPlace, author: Text) {
     #expect(peer(place, 1_000).author == author)
   }
 
-  @Test func `a peer that was handed over is who it was`() {
+  @Test func `a peer that was handed over equals the original`() {
     let place = PeerPlace(unit: "unit.service", hasOtherNamespaces: true)
     let peer = Peer(
       app: "org.unit", userID: 0, groupID: 997, processID: 5, place: place, session: .process(5, start: 77),
@@ -195,7 +193,7 @@ import Testing
       ("unit:cron.service", nil), ("unit:getty@1000.service", nil), ("container:42", nil), ("user:1000", nil),
       ("org.example@7", nil), ("unit:getty@1.service:7", 7),
     ] as [(Text, UInt32?)])
-  func `an app without a manifest belongs to the user in its name`(app: Text, owner: UInt32?) {
+  func `the owner of an app without a manifest is the user in its name`(app: Text, owner: UInt32?) {
     #expect(app.owner == owner)
   }
 }
@@ -212,19 +210,22 @@ import Testing
     return .init(file: file, manifest: manifest, userIDs: users)
   }
 
-  @Test func `two manifests for one unit are named with both files, and neither is served`() {
+  @Test func `two manifests for one unit are reported with both files, and neither applies`() {
     var claims = AppClaims()
     let (refused, faults) = claims.take([
       "a": entry("/etc/a.app", unit: "p.service"), "b": entry("/usr/b.app", unit: "p.service"),
       "c": entry("/usr/c.app", unit: "q.service"),
     ])
     #expect(refused == ["a", "b"])
-    #expect(faults == ["/etc/a.app and /usr/b.app both say Unit=p.service: neither is served"])
+    #expect(
+      faults == [
+        "/etc/a.app and /usr/b.app both claim Unit=p.service: neither app is served until one manifest changes"
+      ])
     #expect(claims.app(unit: "p.service", userID: 0, ranges) == nil)
     #expect(claims.app(unit: "q.service", userID: 0, ranges) == "c")
   }
 
-  @Test func `manifests that say the same of a user, of a unit and its users, or of a container conflict`() {
+  @Test func `manifests for the same user, the same unit and users, or one container conflict`() {
     for (first, second, said) in [
       (entry("/a", users: [7]), entry("/b", users: [6, 7]), "User=7"),
       (entry("/a", unit: "p.service", users: [7, 8]), entry("/b", unit: "p.service", users: [8, 7]), nil),
@@ -238,12 +239,14 @@ import Testing
       let (refused, faults) = claims.take(["a": first, "b": second])
       #expect(refused == ["a", "b"])
       #expect(faults.count == 1)
-      if let said { #expect(faults == ["/a and /b both say \(said): neither is served"]) }
+      if let said {
+        #expect(faults == ["/a and /b both claim \(said): neither app is served until one manifest changes"])
+      }
       #expect(claims == AppClaims())
     }
   }
 
-  @Test func `manifests for one unit and different users are several apps`() {
+  @Test func `manifests for one unit and different users are different apps`() {
     var claims = AppClaims()
     let entries =
       [
@@ -257,7 +260,7 @@ import Testing
     }
   }
 
-  @Test func `of three manifests for one unit none is served`() {
+  @Test func `of three manifests for one unit none applies`() {
     var claims = AppClaims()
     let (refused, faults) = claims.take([
       "a": entry("/a", unit: "p.service"), "b": entry("/b", unit: "p.service"), "c": entry("/c", unit: "p.service"),
@@ -266,19 +269,19 @@ import Testing
     #expect(faults.count == 2)
   }
 
-  @Test func `an app that is refused for one user has no claim on its others either`() {
+  @Test func `an app that is refused for one user has no claim on its other users`() {
     var claims = AppClaims()
     _ = claims.take(["a": entry("/a", users: [7, 8]), "b": entry("/b", users: [7])])
     #expect(claims.app(userID: 8) == nil)
   }
 
-  @Test func `two names of one user are no conflict`() {
+  @Test func `a manifest that lists a user twice is no conflict`() {
     var claims = AppClaims()
     #expect(claims.take(["a": entry("/a", users: [7, 7])]) == ([], []))
     #expect(claims.app(userID: 7) == "a")
   }
 
-  @Test func `a manifest without a unit, a container and a known user claims nothing`() {
+  @Test func `a manifest without a unit, container or known user claims nothing`() {
     var claims = AppClaims()
     #expect(claims.take(["a": entry("/a"), "b": entry("/b")]) == ([], []))
     #expect(claims == AppClaims())

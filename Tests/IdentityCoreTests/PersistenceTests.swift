@@ -14,7 +14,7 @@ private enum Happening: CaseIterable {
       (.allOfVendorReinstalled, true, false, false), (.restart, true, true, true), (.upgrade, true, true, true),
       (.reset, false, false, false), (.copy, false, false, false),
     ] as [(Happening, Bool, Bool, Bool)], Manifest.DeviceBinding.allCases)
-  private func `each level stays the same as long as it should and no longer`(
+  private func `the identifiers of each level persist over the documented events`(
     row: (Happening, device: Bool, vendor: Bool, installation: Bool), binding: Manifest.DeviceBinding
   ) throws {
     let apps: [Text: Manifest] = ["org.a": Manifest("org.v", device: binding), "org.b": Manifest("org.v")]
@@ -79,7 +79,7 @@ private enum Happening: CaseIterable {
   }
 
   @Test(arguments: [false, true])
-  func `what is read back row by row is what was there`(seals: Bool) throws {
+  func `a registry that is read back row by row equals the original`(seals: Bool) throws {
     var life = try life()
     if seals { try life.ask(.seal, as: root) }
     let written = life.registry
@@ -94,7 +94,7 @@ private enum Happening: CaseIterable {
     #expect(read == written)
   }
 
-  @Test func `a scope is its level, its app and its vendor`() throws {
+  @Test func `a scope is determined by its level, app and vendor`() throws {
     let scopes: [Scope] = [
       .device, .deviceOfApp("a"), .deviceOfVendor("a"), .vendor("a"), .installation("a"),
     ]
@@ -107,7 +107,7 @@ private enum Happening: CaseIterable {
     }
   }
 
-  @Test func `events that were read back are only counted forward`() {
+  @Test func `the last sequence number never goes back`() {
     var registry = Registry()
     registry.resume(after: 44)
     registry.resume(after: 7)

@@ -17,12 +17,12 @@ import Testing
       (231_071, 1_001), (231_072, 231_072), (4_294_967_289, 4_294_967_289), (4_294_967_290, 1_003),
       (4_294_967_294, 1_003),
     ] as [(UInt32, UInt32)])
-  func `a sub-uid is its owner's, and any other user its own`(user: UInt32, owner: UInt32) {
+  func `a subordinate user belongs to its owner, and any other user to itself`(user: UInt32, owner: UInt32) {
     #expect(Self.subordinates.owner(of: user) == owner)
     #expect(SubordinateUsers().owner(of: user) == user)
   }
 
-  @Test func `a range is of numbers that there are`() {
+  @Test func `a range must lie within the valid user IDs`() {
     #expect(SubordinateUsers.Range(first: 5, count: 0, owner: 1) == nil)
     #expect(SubordinateUsers.Range(first: 4_294_967_295, count: 2, owner: 1) == nil)
     #expect(SubordinateUsers.Range(first: 4_294_967_295, count: 1, owner: 1) != nil)
@@ -43,7 +43,7 @@ import Testing
       (PeerPlace(unit: nil, hasOtherNamespaces: true), 0, .container("root")),
       (PeerPlace(unit: "box.service", hasOtherNamespaces: true), 100_007, .user(1_000)),
     ] as [(PeerPlace, UInt32, Principal)])
-  func `a principal is a user, the owner of a sub-uid, or a container`(
+  func `a principal is a user, the owner of a subordinate user, or a container`(
     place: PeerPlace, user: UInt32, principal: Principal
   ) {
     let peer = Peer(
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(arguments: [(100, 0, 0, 50), (100, 40, 1, 20), (100, 100, 3, 0), (100, 150, 1, 0), (7, 0, 2, 1)])
-  func `a share is a part of what the others leave, one part more than there are principals`(
+  func `a share is the free part divided by the number of principals plus one`(
     total: Int, used: Int, others: Int, most: Int
   ) {
     #expect(FairShare.most(of: total, usedByOthers: used, others: others) == most)

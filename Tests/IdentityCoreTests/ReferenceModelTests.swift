@@ -161,7 +161,7 @@ private struct Difference: Error, CustomStringConvertible {
 }
 
 @Suite struct ReferenceModelTests {
-  @Test func `rows 40 and 40d: whatever is asked, told and killed, the daemon is what a plain model is`() throws {
+  @Test func `rows 40 and 40d: random requests and kills give the answers and events of the reference model`() throws {
     let sessions = Trial.rounds(80, long: 2_000)
     let steps = 1_000
     var outcomes: [String: Int] = [:]

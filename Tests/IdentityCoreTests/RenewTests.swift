@@ -6,7 +6,7 @@ import Testing
     arguments: [
       (.device, ["OK r1 previous=m.device"]), (.installation, ["OK r1 previous=g1"]), (.vendor, ["OK r2 previous=r1"]),
     ] as [(Level, [String])])
-  func `a random identifier takes the place of the one that was there`(level: Level, answer: [String]) throws {
+  func `renew replaces the identifier with a random one`(level: Level, answer: [String]) throws {
     var life = Life()
     switch level {
     case .installation: try life.ask(.migrate(level, given(1), app: nil, commits: true, forces: false), as: alice)
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(arguments: Level.allCases)
-  func `where there was none yet one is made`(level: Level) throws {
+  func `renew without an identifier makes one`(level: Level) throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v")])
     #expect(try life.ask(.renew(level, app: "org.a", dryRun: false), as: root) == ["OK r1 previous=\"\""])
@@ -30,14 +30,14 @@ import Testing
   }
 
   @Test(arguments: [Level.installation, .vendor])
-  func `an admin that is not an installed app itself has nothing to renew, in a dry run too`(level: Level) {
+  func `renew by an admin whose app is not installed is not found, in a dry run too`(level: Level) {
     for dryRun in [true, false] {
       let refusal = Life().refusal(of: .renew(level, app: nil, dryRun: dryRun), as: root)
       #expect(refusal == .notFound("user:0 is not installed"), "dry-run=\(dryRun)")
     }
   }
 
-  @Test func `a dry run changes nothing and lists what would change`() throws {
+  @Test func `a dry run changes nothing and lists the identifiers that would change`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app), "org.b": Manifest("org.v", device: .vendor)])
     #expect(try life.ask(.renew(.device, app: nil, dryRun: true), as: root) == ["OK 0"])
@@ -60,9 +60,7 @@ import Testing
   }
 
   @Test(arguments: [nil, "org.c"] as [Text?])
-  func `the device's own takes those with it that apps and vendors have in its place, just as the dry run said`(
-    app: Text?
-  ) throws {
+  func `renewing the device identifier renews those of apps and vendors, as a dry run says`(app: Text?) throws {
     var life = Life()
     life.install([
       "org.a": Manifest("org.v", device: .app), "org.b": Manifest("org.v", device: .vendor), "org.c": Manifest("org.c"),
@@ -78,7 +76,7 @@ import Testing
     #expect(Set(life.registry.scopes.compactMap { life.registry[$0]?.value }).count == 4)
   }
 
-  @Test func `the one of an app that has its own is renewed alone`() throws {
+  @Test func `the device identifier of an app that has its own is renewed alone`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
     try life.ask(.get(.device, app: nil), as: peer("org.a"))
@@ -87,7 +85,7 @@ import Testing
     #expect(life.spoken(.device) == "m.device")
   }
 
-  @Test func `the list of devices follows in its place`() throws {
+  @Test func `a renewal replaces this device in the list, keeping its place and name`() throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: alice)
     try life.ask(.putDevice(life.registry[.device]?.value ?? .zero, name: "desk", seen: nil), as: root)
@@ -97,7 +95,7 @@ import Testing
       try life.ask(.devices, as: alice) == ["* r1 self=yes name=desk added=t1", "* g1 self=no added=t3", "OK 2"])
   }
 
-  @Test func `another device identifier ends the doubt whether it is this machine's`() throws {
+  @Test func `a new device identifier ends the suspicion of the machine`() throws {
     var life = try doubtful()
     try life.ask(.renew(.device, app: nil, dryRun: true), as: root)
     #expect(life.registry.machine?.suspicion != nil)
@@ -105,13 +103,13 @@ import Testing
     #expect(life.registry.machine == MachineRecord(fingerprint: .init(machine: "m", hardware: "other")))
   }
 
-  @Test func `a migration of the device ends that doubt too`() throws {
+  @Test func `a migration of the device identifier ends the suspicion too`() throws {
     var life = try doubtful()
     try life.ask(.migrate(.device, given(1), app: nil, commits: true, forces: true), as: root)
     #expect(life.registry.machine?.suspicion == nil)
   }
 
-  @Test func `what changes beside the device's own does not end it`() throws {
+  @Test func `changes of other identifiers do not end the suspicion`() throws {
     var life = try doubtful()
     life.install(["org.a": Manifest("org.v", device: .app)])
     for level in Level.allCases { try life.ask(.renew(level, app: "org.a", dryRun: false), as: root) }

@@ -4,9 +4,7 @@ import Testing
 /// The restore of data other than identifiers: the account, the devices and the items.
 @Suite struct RestoringContentTests {
   @Test(arguments: [true, false])
-  func `an account comes where there is none, and in the place of another with the identifiers only`(
-    fromHere: Bool
-  ) throws {
+  func `the account is restored if there is none, and replaces another only with identifiers`(fromHere: Bool) throws {
     let new = Life()
     var (old, life) = (new, new)
     try old.ask(.setAccount("alice"), as: root)
@@ -20,7 +18,7 @@ import Testing
     #expect(life.registry.account == (fromHere ? "alice" : "bob"))
   }
 
-  @Test func `the devices of another account do not come into this one's`() throws {
+  @Test func `devices of another account are not restored`() throws {
     let new = Life()
     var (old, life) = (new, new)
     try old.ask(.setAccount("alice"), as: root)
@@ -32,7 +30,7 @@ import Testing
     #expect(life.registry.devices.map(\.value) == [given(2)])
   }
 
-  @Test func `with another account its devices come, and the old one's go`() throws {
+  @Test func `restoring another account replaces the devices`() throws {
     let new = Life()
     var (old, life) = (new, new)
     try old.ask(.setAccount("alice"), as: root)
@@ -44,7 +42,7 @@ import Testing
     #expect(life.registry.devices.map(\.value) == [given(1)])
   }
 
-  @Test func `a listed device keeps its place and what is said of it, and others come behind it`() throws {
+  @Test func `a listed device keeps its place and details, and restored ones follow`() throws {
     let new = Life()
     var (old, life) = (new, new)
     for number in [3, 1, 2] as [UInt64] {
@@ -61,7 +59,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `what was said of this device comes back with its identifier`(isKnown: Bool) throws {
+  func `the name of this device is restored with its identifier`(isKnown: Bool) throws {
     let new = Life()
     var (old, life) = (new, new)
     try old.ask(.renew(.device, app: nil, dryRun: false), as: root)
@@ -71,7 +69,7 @@ import Testing
     #expect(life.registry.devices.map(\.name) == ["desk"])
   }
 
-  @Test func `no more devices come than an account may have`() throws {
+  @Test func `a restore does not exceed the limit of devices`() throws {
     var life = Life()
     var backup = life.backup()
     backup.devices = (0..<Bound.devices).map { number in
@@ -84,7 +82,7 @@ import Testing
 
   // MARK: Items
 
-  @Test func `items that are the same are passed over, others replaced, and those that are only here stay`() throws {
+  @Test func `equal items are skipped, changed ones replaced, and items that are only here stay`() throws {
     var life = Life()
     for account in ["same", "changed", "deleted"] as [Text] { try life.put(account) }
     let backup = life.backup()
@@ -112,8 +110,7 @@ import Testing
     #expect(try life.restore(backup) == ["* device unknown", "OK 1"])
   }
 
-  @Test func `each item has a number of its own, and is charged to its owner, whose quota does not keep it out`() throws
-  {
+  @Test func `restored items get their own numbers and are charged without a quota`() throws {
     let new = Life()
     var (old, life) = (new, new)
     for number in 0..<20 { try old.put(Text("a\(number)")) }
@@ -125,7 +122,7 @@ import Testing
     #expect(life.registry.items.lastNumber == 30)
   }
 
-  @Test func `what ends with an installation needs one`() throws {
+  @Test func `an item with lifetime=installation is restored only if its app is installed`() throws {
     let new = Life()
     var (old, life) = (new, new)
     old.install(["org.a": Manifest("org.v")])
@@ -147,7 +144,7 @@ import Testing
 
   // MARK: Refusals
 
-  @Test func `neither a sealed store nor one whose items are locked takes a backup in`() throws {
+  @Test func `a sealed or locked store takes no restore`() throws {
     let new = Life()
     var (old, life) = (new, new)
     try old.put("a")
@@ -159,7 +156,7 @@ import Testing
     #expect(life.registry.items.total.items == 0)
   }
 
-  @Test func `what a dry run says is what the real one says, and deciding changes nothing`() throws {
+  @Test func `a dry run gives the rows of the restore and changes nothing`() throws {
     let new = Life()
     var (old, life) = (new, new)
     old.install(["org.a": Manifest("org.v", device: .app)])

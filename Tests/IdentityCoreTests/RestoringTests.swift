@@ -78,7 +78,7 @@ extension Life {
 
   // MARK: Rows
 
-  @Test func `in its own place a backup that is still right changes nothing`() throws {
+  @Test func `an up-to-date backup changes nothing in its own daemon`() throws {
     var (life, _) = try lives()
     let before = life.registry
     let backup = life.backup()
@@ -87,7 +87,7 @@ extension Life {
     #expect(life.registry == before)
   }
 
-  @Test func `after the state was lost everything comes, each with a row and an event`() throws {
+  @Test func `after a loss of the state everything is restored, with a row and an event each`() throws {
     var (old, life) = try lives()
     let backup = old.backup()
     life.now = 20
@@ -136,7 +136,7 @@ extension Life {
     #expect(try old.restore(life.backup()) == ["* device kept value=r1 backup=r1", "OK 1"])
   }
 
-  @Test func `from other hardware items come, and identifiers stay`() throws {
+  @Test func `a backup from other hardware restores items but not identifiers`() throws {
     var (old, life) = try lives()
     try life.ask(.get(.device, app: nil), as: alice)
     try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
@@ -163,7 +163,7 @@ extension Life {
       ])
   }
 
-  @Test func `from other hardware onto a machine without an identifier it stays without one`() throws {
+  @Test func `a backup from other hardware gives no identifier to a machine without one`() throws {
     var (old, life) = try lives()
     let lines = try life.restore(old.backup(fromHere: false))
     #expect(lines.first == "* device clone backup=r1")
@@ -172,7 +172,7 @@ extension Life {
     old.now += 1
   }
 
-  @Test func `a machine that takes the other's place takes its identifiers`() throws {
+  @Test func `adopt-device=yes restores the identifiers from other hardware`() throws {
     var (old, life) = try lives()
     try life.ask(.get(.device, app: nil), as: alice)
     try life.ask(.putDevice(given(2), name: nil, seen: nil), as: root)
@@ -198,7 +198,7 @@ extension Life {
   }
 
   @Test(arguments: [true, false])
-  func `a backup without a device identifier says nothing of it`(fromHere: Bool) throws {
+  func `a backup without a device identifier changes none`(fromHere: Bool) throws {
     let empty = Life()
     var life = empty
     let backup = empty.backup(fromHere: fromHere)
@@ -210,14 +210,14 @@ extension Life {
     #expect(life.spoken(.device) == "m.device")
   }
 
-  @Test func `the same identifier on other hardware is a clone's too, and is told`() throws {
+  @Test func `the same identifier on other hardware counts as a clone and is reported`() throws {
     var (life, _) = try lives()
     #expect(try life.restore(life.backup(fromHere: false)).first == "* device clone value=r1 backup=r1")
   }
 
   // MARK: Identifiers
 
-  @Test func `what was renewed since is taken back, and the history knows`() throws {
+  @Test func `a renewed identifier is restored, and the history records it`() throws {
     var (life, _) = try lives()
     let backup = life.backup()
     try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
@@ -233,7 +233,7 @@ extension Life {
     #expect(try life.registry.answer(.devices, for: alice).map { life.lines($0) }?.first == "* r1 self=yes added=t1")
   }
 
-  @Test func `an identifier that the machine gave again has its past back`() throws {
+  @Test func `an identifier that the machine derived again gets its earlier history back`() throws {
     let new = Life()
     var (old, life) = (new, new)
     try old.ask(.get(.device, app: nil), as: alice)
@@ -248,7 +248,7 @@ extension Life {
       ])
   }
 
-  @Test func `what ended since is not remembered twice`() throws {
+  @Test func `an identifier that has ended since is not recorded twice`() throws {
     var (life, _) = try lives()
     let backup = life.backup()
     try life.ask(.forget(app: "user:1000"), as: root)
@@ -264,7 +264,7 @@ extension Life {
     #expect(life.registry.apps["user:1000"]?.installed == Timestamp(milliseconds: 3))
   }
 
-  @Test func `apps and vendors with a device identifier of their own get it back, installed or not`() throws {
+  @Test func `device identifiers of apps and vendors are restored even if these are not installed`() throws {
     let new = Life()
     var (old, life) = (new, new)
     old.install(["org.a": Manifest("org.v", device: .app), "org.b": Manifest("org.w", device: .vendor)])
@@ -294,7 +294,7 @@ extension Life {
       ])
   }
 
-  @Test func `a vendor is wanted as long as any of its apps is there`() throws {
+  @Test func `a vendor's identifier is restored if any of its apps is installed`() throws {
     let new = Life()
     var (old, life) = (new, new)
     old.install(["org.a": Manifest("org.v")])
@@ -304,7 +304,7 @@ extension Life {
       try life.restore(old.backup()) == ["* device unknown", "* vendor restored value=r1 vendor=org.v", "OK 2"])
   }
 
-  @Test func `no app with a manifest is installed, and none that is there changes`() throws {
+  @Test func `a restore installs no app with a manifest and changes no installed app`() throws {
     let new = Life()
     var (old, life) = (new, new)
     old.install(["org.a": Manifest("org.v")])
@@ -317,7 +317,7 @@ extension Life {
     #expect(life.registry.apps.keys.sorted() == ["org.c", "user:1000"])
   }
 
-  @Test func `an identifier that takes over settles what stood in doubt`() throws {
+  @Test func `a restored device identifier ends the suspicion`() throws {
     var (life, _) = try lives()
     try life.start("m", "h1")
     let backup = life.backup()

@@ -20,14 +20,14 @@ import Testing
     return (old, new)
   }
 
-  @Test func `in its own place a backup that is still right changes nothing`() throws {
+  @Test func `an up-to-date backup changes nothing in its own daemon`() throws {
     var (life, _) = try lives()
     let before = life.registry
     #expect(try life.restore(life.backup()) == ["* device kept value=m.device backup=m.device", "OK 1"])
     #expect(life.registry == before)
   }
 
-  @Test func `after the state was lost all of them come, with a row and an event each`() throws {
+  @Test func `after a loss of the state all are restored, with a row and an event each`() throws {
     var (old, life) = try lives()
     let backup = old.backup()
     #expect(
@@ -59,7 +59,7 @@ import Testing
     #expect(try life.restore(backup) == ["* device kept value=m.device backup=m.device", "OK 1"])
   }
 
-  @Test func `what is known here stays, and what was before it comes too`() throws {
+  @Test func `existing versions and tokens stay, and earlier ones are added`() throws {
     var (old, life) = try lives()
     try life.boot(2, Release(distribution: "debian", version: "13"))
     let answer = try life.ask(.report("2", "b"), as: alice.session(3))
@@ -89,7 +89,7 @@ import Testing
     old.now += 1
   }
 
-  @Test func `from other hardware they come only where it takes the other's place`() throws {
+  @Test func `from other hardware they are restored only with adopt-device=yes`() throws {
     var (old, life) = try lives()
     try life.ask(.report("1"), as: alice.session(1))
     let backup = old.backup(fromHere: false)
@@ -108,7 +108,7 @@ import Testing
     old.now += 1
   }
 
-  @Test func `those of an app that is not installed wait until it is`() throws {
+  @Test func `versions and tokens of an app are restored only once it is installed`() throws {
     let new = Life()
     var (old, life) = (new, new)
     old.install(["org.a": Manifest("org.v", device: .app)])
@@ -131,7 +131,7 @@ import Testing
     #expect(life.registry.tokens.all.map(\.device) == [life.registry[.deviceOfApp("org.a")]?.value])
   }
 
-  @Test func `a token comes to the device that the app sees now`() throws {
+  @Test func `a token is restored to the device identifier that its app sees now`() throws {
     let new = Life()
     var (old, life) = (new, new)
     old.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.v")])
@@ -153,7 +153,7 @@ import Testing
         == "rehomed app=org.b provider=p device=m.device.org.v previous-device=m.device fingerprint=#org.b")
   }
 
-  @Test func `a device identifier that comes back takes the tokens here along`() throws {
+  @Test func `a restored device identifier moves the existing tokens`() throws {
     let new = Life()
     var (old, life) = (new, new)
     try old.ask(.get(.device, app: nil), as: alice)
@@ -169,7 +169,7 @@ import Testing
       ])
   }
 
-  @Test func `a claim is no other one for being written in another way`() throws {
+  @Test func `a claim of an equal version in another spelling is not restored twice`() throws {
     let new = Life()
     var (old, life) = (new, new)
     for (version, number) in [("1.0", 1), ("1", 2)] as [(Text, Int32)] {
@@ -185,7 +185,7 @@ import Testing
     #expect(life.registry.versions[.app("user:1000")].claims.count == 1)
   }
 
-  @Test func `no more releases come than there may be`() throws {
+  @Test func `a restore does not exceed the limit of releases`() throws {
     let new = Life()
     var (old, life) = (new, new)
     try old.ask(.get(.device, app: nil), as: alice)

@@ -10,10 +10,10 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
 
 @Suite struct RightsTests {
   private static let lacking = Refusal.denied(
-    app: "user:1000", userID: 1_000, grant: "admin rights, to name another app")
+    app: "user:1000", userID: 1_000, grant: "admin rights to name another app")
 
   @Test(arguments: naming("org.a") + naming("org.nobody"))
-  func `row 40: to name another app takes an admin, whether that app is there or not`(command: RegistryCommand) {
+  func `row 40: naming another app requires an admin, whether the app exists or not`(command: RegistryCommand) {
     var life = Life()
     life.install(["org.a": Manifest("org.a")])
     #expect(life.refusal(of: command, as: alice) == Self.lacking)
@@ -21,23 +21,23 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
   }
 
   @Test(arguments: naming("user:1000"))
-  func `to name one's own app takes no rights`(command: RegistryCommand) {
+  func `naming one's own app requires no rights`(command: RegistryCommand) {
     #expect(Life().refusal(of: command, as: alice) != Self.lacking)
   }
 
   @Test(arguments: naming("org.a"))
-  func `an admin may name any app that is installed`(command: RegistryCommand) {
+  func `an admin may name any installed app`(command: RegistryCommand) {
     var life = Life()
     life.install(["org.a": Manifest("org.a")])
     #expect(life.refusal(of: command, as: root) == nil)
   }
 
   @Test(arguments: naming("org.nobody") + naming("user:1000") + naming(""))
-  func `an admin who names an app that was never installed installs nothing`(command: RegistryCommand) {
+  func `an admin that names an app that was never installed installs nothing`(command: RegistryCommand) {
     #expect(Life().refusal(of: command, as: root) == .notFound("no such app is installed"))
   }
 
-  @Test func `an admin who names an app gets that app's identifiers`() throws {
+  @Test func `an admin that names an app gets that app's identifiers`() throws {
     var life = Life()
     try life.ask(.get(.installation, app: nil), as: alice)
     #expect(
@@ -54,9 +54,7 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
       if case .history(.installation, _) = $0 { return false }
       return true
     } + [.devices, .account])
-  func `an app that was uninstalled while it was connected gets nothing more, and nothing is made for it`(
-    command: RegistryCommand
-  ) throws {
+  func `an app that was uninstalled while connected is refused`(command: RegistryCommand) throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
     try life.ask(.get(.device, app: nil), as: alice)
@@ -64,7 +62,7 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
     #expect(life.refusal(of: command, as: peer("org.a")) != nil)
   }
 
-  @Test func `an app that was uninstalled while it was connected may still read its own history`() throws {
+  @Test func `an app that was uninstalled while connected may still read its own history`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v")])
     try life.ask(.get(.installation, app: nil), as: peer("org.a"))
@@ -75,7 +73,7 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
     #expect(try life.ask(.history(.installation, app: "org.a"), as: peer("org.a")).last == "OK 1")
   }
 
-  @Test func `an admin reads the history of an app that is gone`() throws {
+  @Test func `an admin can read the history of an uninstalled app`() throws {
     var life = Life()
     try life.ask(.get(.installation, app: nil), as: alice)
     try life.ask(.forget(app: "user:1000"), as: alice)
@@ -86,12 +84,12 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
     #expect(life.refusal(of: .renew(.installation, app: "user:1000", dryRun: true), as: root) != nil)
   }
 
-  @Test func `row 35: whoever the kernel did not name gets no change`() {
+  @Test func `row 35: a peer that the kernel did not attest can change nothing`() {
     let registry = Registry()
     #expect(throws: Refusal.unattested) { try registry.decide(.devices, Life().context(nil)) }
   }
 
-  @Test func `an app without a manifest is a vendor of its own and has no access groups`() throws {
+  @Test func `an app without a manifest is its own vendor and has no access groups`() throws {
     var life = Life()
     var manifest = Manifest("org.v")
     manifest.accessGroups = ["org.v.shared", "org.v.media"]

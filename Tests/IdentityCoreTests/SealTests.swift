@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct SealTests {
-  @Test func `every identifier ends, and nothing follows`() throws {
+  @Test func `a seal ends all identifiers, and a second seal changes nothing`() throws {
     var life = Life()
     try life.start("m", "h")
     for level in Level.allCases { try life.ask(.get(level, app: nil), as: alice) }
@@ -34,18 +34,18 @@ import Testing
     try life.ask(.seal, as: root)
     #expect(
       life.refusal(of: command, as: root)
-        == .unavailable("the store is sealed: the next start of the daemon is a first one"))
+        == .unavailable("the store is sealed for a golden image; the next start of identityd begins a new store"))
   }
 
   @Test(arguments: [.account, .apps, .history(.device, app: nil)] as [RegistryCommand])
-  func `questions that need no change are still answered`(command: RegistryCommand) throws {
+  func `queries that need no change are still answered`(command: RegistryCommand) throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: root)
     try life.ask(.seal, as: root)
     #expect(life.refusal(of: command, as: root) == nil)
   }
 
-  @Test func `an image that starts again where it was sealed takes nothing from that machine-id, ever`() throws {
+  @Test func `an image that starts again where it was sealed never derives from that machine-id`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
     try life.start("m", "h", sealedHere: true)
@@ -57,7 +57,7 @@ import Testing
     #expect(life.registry.history.all.map(\.origin) == [.random, .random])
   }
 
-  @Test func `on another machine-id the image is an ordinary machine`() throws {
+  @Test func `on another machine-id an image is an ordinary machine`() throws {
     var life = Life()
     try life.start("m", "h", sealedHere: true)
     try life.start("n", "h")

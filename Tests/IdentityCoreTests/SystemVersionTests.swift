@@ -9,7 +9,7 @@ private func debian(_ version: Text, _ build: Text? = nil) -> Release {
   @Test func `each boot reports the system once`() throws {
     var life = Life()
     #expect(
-      life.refusal(of: .systemState, as: alice) == .notFound("the system does not say which version it is"))
+      life.refusal(of: .systemState, as: alice) == .notFound("the version of the system is unknown; see the journal"))
     #expect(try life.ask(.systemVersions, as: alice) == ["OK 0"])
     var states: [String] = []
     for (number, release) in [
@@ -48,7 +48,7 @@ private func debian(_ version: Text, _ build: Text? = nil) -> Release {
       ])
   }
 
-  @Test func `the same name of a version is another release in another distribution`() throws {
+  @Test func `the same version of another distribution is another release`() throws {
     var life = Life()
     for (number, id) in (["a", "b", nil] as [Text?]).enumerated() {
       try life.boot(UInt64(number), Release(distribution: id, version: "1"))
@@ -57,7 +57,7 @@ private func debian(_ version: Text, _ build: Text? = nil) -> Release {
     #expect(life.registry.versions[.system].releases.map(\.release.distribution) == ["a", "b", nil])
   }
 
-  @Test func `what a boot has reported stays, whatever the system says by now`() throws {
+  @Test func `the report of a boot is final, whatever the system says later`() throws {
     var life = Life()
     #expect(try life.boot(1, debian("12")) > 0)
     let before = life.registry
@@ -69,7 +69,7 @@ private func debian(_ version: Text, _ build: Text? = nil) -> Release {
       try life.ask(.systemState, as: alice.session(1)) == ["OK upgraded 13 id=debian previous=12 installed=t4"])
   }
 
-  @Test func `no app is installed by it, and none reports it`() throws {
+  @Test func `a system report installs no app, and no app can report the system`() throws {
     var life = Life()
     try life.boot(1, debian("12"))
     #expect(life.registry.apps.count == 0)
@@ -78,7 +78,7 @@ private func debian(_ version: Text, _ build: Text? = nil) -> Release {
     #expect(life.registry.versions.all.map(\.subject) == [.system, .app("user:0")])
   }
 
-  @Test func `it has as many releases as an app, and the boot's own is never let go of`() throws {
+  @Test func `the system has as many releases as an app, and the current one is never dropped`() throws {
     var life = Life()
     for number in 1...UInt64(Bound.releasesPerApp + 3) { try life.boot(number, debian(Text("\(number)"))) }
     let history = life.registry.versions[.system]
@@ -87,9 +87,9 @@ private func debian(_ version: Text, _ build: Text? = nil) -> Release {
     #expect(history.reports.count == 32)
   }
 
-  @Test func `a removed app's name does not read it`() throws {
+  @Test func `an uninstalled app cannot read the version of the system`() throws {
     var life = Life()
     try life.boot(1, debian("12"))
-    #expect(life.refusal(of: .systemState, as: peer("org.a")) == .notFound("org.a is not installed any more"))
+    #expect(life.refusal(of: .systemState, as: peer("org.a")) == .notFound("org.a is no longer installed"))
   }
 }

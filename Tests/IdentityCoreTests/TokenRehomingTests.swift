@@ -30,7 +30,7 @@ import Testing
     (try? life.registry.answer(.tokens(of: .all), for: root)) ?? Reply()
   }
 
-  @Test func `each token has the identifier that its app sees`() throws {
+  @Test func `each token has the device identifier that its app sees`() throws {
     let life = try life()
     #expect(
       homes(life) == [
@@ -39,7 +39,7 @@ import Testing
       ])
   }
 
-  @Test func `another identifier of the device is told of every token that has it`() throws {
+  @Test func `a new device identifier causes an event for every token that has it`() throws {
     var life = try life()
     let before = life.registry.tokens
     let last = life.registry.lastEvent
@@ -65,7 +65,7 @@ import Testing
       life.events.filter { $0.topic == .token && $0.name == "rehomed" }.map(\.audience).contains(.sharing) == false)
   }
 
-  @Test func `an identifier of the device's own takes only its own tokens along`() throws {
+  @Test func `a new device identifier of one app or vendor moves only its own tokens`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     try life.ask(.renew(.device, app: "org.c", dryRun: false), as: root)
@@ -85,7 +85,7 @@ import Testing
     #expect(life.told(of: .token, from: last + 1).count == 2)
   }
 
-  @Test func `a migration moves them, and one that changes nothing does not`() throws {
+  @Test func `a migration moves tokens, and one that changes nothing does not`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     for commits in [false, true] {
@@ -97,7 +97,7 @@ import Testing
     #expect(homes(life).filter { $0.hasSuffix(" g1") } == ["org.a p g1", "user:1000 p g1", "org.a q g1"])
   }
 
-  @Test(arguments: MachinePolicy.allCases) func `another machine moves them where identifiers change`(
+  @Test(arguments: MachinePolicy.allCases) func `another machine moves tokens if identifiers change`(
     policy: MachinePolicy
   )
     throws
@@ -111,7 +111,7 @@ import Testing
 
   // MARK: Manifests
 
-  @Test func `a manifest that gives the app another identifier moves its tokens at once, where that is there`() throws {
+  @Test func `a manifest that selects another existing device identifier moves tokens at once`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     life.install([
@@ -132,7 +132,7 @@ import Testing
       ])
   }
 
-  @Test func `where it is not there yet they move when it comes, whoever asks for it`() throws {
+  @Test func `tokens move when a missing device identifier is made, whoever requests it`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     life.install([
@@ -161,7 +161,7 @@ import Testing
       life.registry.tokens.all.allSatisfy { life.registry[life.registry.deviceScope(of: $0.app)]?.value == $0.device })
   }
 
-  @Test func `a put that only brings the identifier is unchanged`() throws {
+  @Test func `a put that only moves the token is unchanged`() throws {
     var life = try life()
     life.install(["org.a": Manifest("org.v", device: .app)])
     let last = life.registry.lastEvent
@@ -169,7 +169,7 @@ import Testing
     #expect(life.told(of: .token, from: last + 1).map { $0.prefix(8) } == ["rehomed ", "rehomed "])
   }
 
-  @Test func `a manifest that changes something else moves nothing`() throws {
+  @Test func `other changes of a manifest move no tokens`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     life.install([
@@ -188,7 +188,7 @@ import Testing
 
   // MARK: Removal
 
-  @Test func `an app's tokens end with it, and are told while it is still one`() throws {
+  @Test func `the tokens of an app end with it, before the event of its end`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     life.install(["org.b": Manifest("org.v", device: .vendor)])
@@ -207,7 +207,7 @@ import Testing
     #expect(try life.ask(.token("p", "org.a.t"), as: orgA) == ["OK created device=m.device"])
   }
 
-  @Test func `a sealed store has none, and takes none`() throws {
+  @Test func `a sealed store has no tokens and takes none`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     try life.ask(.seal, as: root)
@@ -218,7 +218,7 @@ import Testing
     #expect(life.registry.tokens.count == 0)
     #expect(
       life.refusal(of: .token("p", "org.a.t"), as: orgA)
-        == .unavailable("the store is sealed: the next start of the daemon is a first one"))
+        == .unavailable("the store is sealed for a golden image; the next start of identityd begins a new store"))
     #expect(try life.ask(.invalidate("p", "org.a.t"), as: orgA) == ["OK unchanged"])
     #expect(try life.ask(.tokens(of: .all), as: root) == ["OK 0"])
   }

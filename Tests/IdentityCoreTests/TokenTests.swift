@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct TokenTests {
-  @Test func `a token that is put is created, replaced or unchanged`() throws {
+  @Test func `token put creates, replaces or confirms a token`() throws {
     var life = Life()
     #expect(try life.ask(.token("fcm", "one"), as: alice) == ["OK created device=m.device"])
     #expect(try life.ask(.token("fcm", "one"), as: alice) == ["OK unchanged device=m.device"])
@@ -23,7 +23,7 @@ import Testing
       ])
   }
 
-  @Test func `it says when it came, when it became what it is, and when that was last said`() throws {
+  @Test func `a token has the times of its creation, its change and its confirmation`() throws {
     var life = Life()
     let get = RegistryCommand.token(of: "p")
     try life.ask(.token("p", "one"), as: alice)
@@ -45,7 +45,7 @@ import Testing
     arguments: [
       ("e", nil), (nil, "t"), ("E", "t"), ("e", "T"), (nil, nil),
     ] as [(Text?, Text?)])
-  func `the same token for another environment or topic replaces it, and nothing was before it`(
+  func `another environment or topic replaces the token without a previous value`(
     environment: Text?, topic: Text?
   ) throws {
     var life = Life()
@@ -62,7 +62,7 @@ import Testing
       life.told(of: .token).last == "replaced app=user:1000 provider=p device=m.device fingerprint=#one")
   }
 
-  @Test func `a confirmation moves its time, and is no event`() throws {
+  @Test func `a confirmation changes the time and causes no event`() throws {
     var life = Life()
     try life.ask(.token("p", "one", environment: "e"), as: alice)
     let last = life.registry.lastEvent
@@ -75,7 +75,7 @@ import Testing
 
   // MARK: Feedback
 
-  @Test func `only what is still the token is marked`() throws {
+  @Test func `only the current token can be marked invalid`() throws {
     var life = Life()
     #expect(try life.ask(.invalidate("p", "one"), as: alice) == ["OK unchanged"])
     #expect(life.registry == Registry())
@@ -96,7 +96,7 @@ import Testing
     #expect(life.registry == after)
   }
 
-  @Test func `a token that was marked is valid again once its app puts it again`() throws {
+  @Test func `an invalid token is valid again once its app puts it again`() throws {
     var life = Life()
     try life.ask(.token("p", "one"), as: alice)
     try life.ask(.invalidate("p", "one"), as: alice)
@@ -111,7 +111,7 @@ import Testing
 
   // MARK: Lists
 
-  @Test func `a list has an app's tokens as they first came, and those not confirmed for so long`() throws {
+  @Test func `token list is in the order of creation, and stale= lists unconfirmed tokens`() throws {
     var life = Life()
     #expect(try life.ask(.tokens(), as: alice) == ["OK 0"])
     for (now, provider) in [(0, "z"), (1_000, "a"), (2_000, "m")] as [(Int64, Text)] {
@@ -143,7 +143,7 @@ import Testing
     #expect(try listed(nil, at: 5_005) == ["a", "m", "z", "OK 3"])
   }
 
-  @Test func `a token that is deleted is gone`() throws {
+  @Test func `a deleted token is not found`() throws {
     var life = Life()
     let missing = Refusal.notFound("user:1000 has no token of this provider")
     for command in [.deleteToken("p"), .token(of: "p")] as [RegistryCommand] {
@@ -163,7 +163,7 @@ import Testing
 
   // MARK: Bounds
 
-  @Test func `an app has as many providers as there may be, and a user's services together`() throws {
+  @Test func `the number of providers is limited per app, and for a user's services together`() throws {
     var life = Life()
     let (one, two) = (service("one", of: 1_000), service("two", of: 1_000))
     for number in 1...Bound.tokensPerApp {
@@ -173,7 +173,7 @@ import Testing
     for peer in [one, two, bob] {
       #expect(
         life.refusal(of: .token("x", "t"), as: peer)
-          == .limit("\(peer.app) has tokens of 256 providers, which is all there may be"))
+          == .limit("\(peer.app) has tokens of 256 providers, which is the limit; delete a token first"))
     }
     #expect(life.refusal(of: .token("x", "t"), as: service("three", of: 1_000)).map(\.isLimit) == true)
     // A present token may be replaced, and a deleted one makes room.
@@ -184,7 +184,7 @@ import Testing
     #expect(life.refusal(of: .token("x", "t"), as: alice) == nil)
   }
 
-  @Test func `all apps together have as many as there may be`() throws {
+  @Test func `the number of tokens of all apps is limited`() throws {
     var life = Life()
     try life.ask(.token("p", "t"), as: alice)
     let device = try #require(life.registry[.device]?.value)
@@ -198,11 +198,11 @@ import Testing
     #expect(life.registry.tokens.count == Bound.tokens)
     #expect(
       life.refusal(of: .token("q", "t"), as: alice)
-        == .limit("all apps together have as many tokens as there may be"))
+        == .limit("all apps together have reached the limit of tokens; delete tokens first"))
     #expect(life.refusal(of: .token("p", "u"), as: alice) == nil)
   }
 
-  @Test func `what is refused changes nothing`() throws {
+  @Test func `a refused put changes nothing`() throws {
     var life = Life()
     life.machine = nil
     let context = Context(

@@ -9,7 +9,7 @@ import Testing
     return life
   }
 
-  @Test(arguments: [orgA, orgB, orgC, alice]) func `an app sees its own tokens and no other`(peer: Peer) throws {
+  @Test(arguments: [orgA, orgB, orgC, alice]) func `an app sees only its own tokens`(peer: Peer) throws {
     var life = try life()
     let answer = try life.ask(.tokens(), as: peer)
     #expect(answer.count == 2)
@@ -18,10 +18,10 @@ import Testing
     #expect(try life.ask(.token(of: "p"), as: peer)[0].hasPrefix("OK secret-of-\(peer.app) "))
     #expect(
       life.refusal(of: .tokens(of: .all), as: peer)
-        == .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to see the tokens of all apps"))
+        == .denied(app: peer.app, userID: peer.userID, grant: "admin rights to see the tokens of all apps"))
   }
 
-  @Test func `an admin sees all, or those of one app, and by itself only its own`() throws {
+  @Test func `an admin sees all tokens or those of a named app, and by default only its own`() throws {
     var life = try life()
     #expect(
       try life.ask(.tokens(of: .all), as: root).map { $0.split(separator: " ")[1] } == [
@@ -34,7 +34,7 @@ import Testing
     #expect(try life.ask(.tokens(of: .all, stale: 61), as: root) == ["OK 0"])
   }
 
-  @Test func `an admin does everything for an app that it names`() throws {
+  @Test func `an admin can use all token verbs for a named app`() throws {
     var life = try life()
     let last = life.registry.lastEvent
     #expect(
@@ -49,7 +49,7 @@ import Testing
     #expect(life.registry.tokens.all.map(\.app) == ["org.b", "org.c", "user:1000"])
   }
 
-  @Test func `an app hears of its own tokens alone, and an admin of all`() throws {
+  @Test func `token events go only to the app and to admins`() throws {
     let life = try life()
     for event in life.events where event.topic == .token {
       for (peer, app) in [(orgA, "org.a"), (orgB, "org.b"), (orgC, "org.c"), (alice, "user:1000")] as [(Peer, Text)] {
@@ -60,7 +60,7 @@ import Testing
     #expect(life.events.filter { $0.topic == .token }.count == 4)
   }
 
-  @Test func `no event has a token in it, whatever happens to it`() throws {
+  @Test func `no event contains a token`() throws {
     var life = Life()
     let secret = "do-not-tell"
     func ask(_ command: RegistryCommand) throws(Refusal) {
@@ -87,7 +87,7 @@ import Testing
     #expect(life.told().contains { $0.contains(secret) || $0.contains("first ") } == false)
   }
 
-  @Test func `a snapshot has a row for each token that the peer may see, and never the token`() throws {
+  @Test func `a snapshot has a row for each visible token, without the token itself`() throws {
     var life = try life()
     func snapshot(_ peer: Peer, _ topics: Set<Topic> = [.token]) -> [String] {
       life.lines(life.registry.snapshot(of: topics, for: peer))

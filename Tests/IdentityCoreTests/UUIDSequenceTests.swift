@@ -7,7 +7,7 @@ private let start: Int64 = 1_700_000_000_000
 private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low) < (right.high, right.low) }
 
 @Suite struct UUIDSequenceTests {
-  @Test func `version 7 carries the clock's milliseconds and is stamped`() {
+  @Test func `a version 7 UUID has the milliseconds of the clock, its version and its variant`() {
     var sequence = UUIDSequence()
     let uuid = sequence.next(now: Timestamp(milliseconds: 0x0123_4567_89ab), random: UUID(high: .max, low: .max))
     #expect("\(uuid)".hasPrefix("01234567-89ab-7"))
@@ -15,7 +15,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     #expect(sequence.lastHandedOut == uuid)
   }
 
-  @Test func `row 41d: it strictly ascends whatever the clock does`() {
+  @Test func `row 41d: the sequence strictly ascends whatever the clock does`() {
     var sequence = UUIDSequence()
     var random = SeededGenerator(42)
     var last = UUID.zero
@@ -31,7 +31,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     }
   }
 
-  @Test func `a millisecond that runs out of values borrows from the next`() {
+  @Test func `a millisecond without free values borrows from the next`() {
     var sequence = UUIDSequence()
     let now = Timestamp(milliseconds: 1)
     var last = sequence.next(now: now, random: UUID(high: .max, low: .max))
@@ -45,7 +45,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     #expect(last.high >> 16 == 2)
   }
 
-  @Test func `a UUID says nothing of the random bits of the one beside it`() {
+  @Test func `a UUID does not reveal the random bits of its neighbours`() {
     var sequence = UUIDSequence()
     let now = Timestamp(milliseconds: start)
     let random: [UInt64] = [0, .max, 0, 0x1234_5678_9abc_def0, .max, 1]
@@ -58,7 +58,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
   }
 
   @Test(arguments: [start - 31_536_000_000, start - 1, start, start + 1, start + 31_536_000_000, 0, -5])
-  func `a later run goes on behind the last one, whatever the clock says`(clock: Int64) {
+  func `a resumed sequence continues after the last UUID, whatever the clock says`(clock: Int64) {
     var random = SeededGenerator(7)
     var before = UUIDSequence()
     var last = before.next(now: Timestamp(milliseconds: start), random: UUID(high: random.next(), low: random.next()))
@@ -75,7 +75,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     #expect(last.high >> 16 == UInt64(max(clock, start)))
   }
 
-  @Test func `to go on behind an older one, or behind none, changes nothing`() {
+  @Test func `resuming after an older UUID or the nil UUID changes nothing`() {
     var sequence = UUIDSequence()
     sequence.resume(after: .zero)
     #expect(sequence.lastHandedOut == .zero)
@@ -86,7 +86,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     #expect(ascends(second, sequence.next(now: Timestamp(milliseconds: start), random: .zero)))
   }
 
-  @Test func `a run that knows no last one hands out nothing that looks older than a moment`() {
+  @Test func `a sequence that resumes at a time gives out no earlier timestamp`() {
     var sequence = UUIDSequence()
     sequence.resume(notBefore: Timestamp(milliseconds: start))
     #expect(sequence.lastHandedOut == .zero)
@@ -99,7 +99,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
   }
 
   @Test(arguments: [true, false])
-  func `of a last one and a moment the later counts, in whatever order they are told`(isMomentFirst: Bool) {
+  func `of a last UUID and a time to resume at, the later one counts`(isMomentFirst: Bool) {
     var before = UUIDSequence()
     let last = before.next(now: Timestamp(milliseconds: start), random: UUID(high: .max, low: .max))
     var sequence = UUIDSequence()
@@ -111,7 +111,7 @@ private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low
     #expect(next.high >> 16 >= UInt64(start + 500))
   }
 
-  @Test func `a moment before 1970 is none`() {
+  @Test func `a time before 1970 is ignored`() {
     var sequence = UUIDSequence()
     sequence.resume(notBefore: Timestamp(milliseconds: -1))
     #expect(sequence.next(now: Timestamp(milliseconds: 3), random: .zero).high >> 16 == 3)

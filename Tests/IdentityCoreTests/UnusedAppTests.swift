@@ -25,7 +25,7 @@ import Testing
     return life
   }
 
-  @Test func `an app is unused by the days that the daemon ran since`() throws {
+  @Test func `the unused time of an app counts days on which the daemon ran`() throws {
     var life = try life()
     for _ in 0..<3 { live(&life, using: ["user:1000"]) }
     #expect(try life.ask(forget(4, dryRun: true), as: root) == ["OK 0 left=0"])
@@ -39,14 +39,14 @@ import Testing
   }
 
   @Test(arguments: [1, 400, -400, 100_000] as [Int64])
-  func `time without the daemon, and a clock that jumps, is one day`(days: Int64) throws {
+  func `time without the daemon, or a jump of the clock, counts as one day`(days: Int64) throws {
     var life = try life()
     live(&life, clock: days)
     #expect(try life.ask(forget(2, dryRun: true), as: root) == ["OK 0 left=0"])
     #expect(try life.ask(forget(1, dryRun: true), as: root).count == 4)
   }
 
-  @Test func `a use on the same day, and an unchanged day, is no change`() throws {
+  @Test func `a second use on the same day is no change`() throws {
     var life = try life()
     let now = Timestamp(milliseconds: life.now)
     #expect(life.registry.changes(forUsed: ["user:1000", "nobody"], at: now).isEmpty)
@@ -55,7 +55,7 @@ import Testing
     #expect(life.registry.changes(forUsed: ["user:1001"], at: Timestamp(milliseconds: life.now)).count == 1)
   }
 
-  @Test func `an app that is not known to be unused counts as used`() throws {
+  @Test func `an app without a record of its use counts as used`() throws {
     var life = try life([])
     for _ in 0..<10 { live(&life) }
     try life.ask(.get(.installation, app: nil), as: alice)
@@ -66,7 +66,7 @@ import Testing
     #expect(try life.ask(forget(1, dryRun: true), as: root).last == "OK 1 left=0")
   }
 
-  @Test func `apps with a manifest, with items, or with items in their group are left alone`() throws {
+  @Test func `apps with a manifest, with items, or with items in their group are kept`() throws {
     var life = try life()
     life.install(["org.a": Manifest("org.v")])
     try life.ask(.add("s"), as: alice)
@@ -85,7 +85,7 @@ import Testing
       ("*", 3), ("user:1000", 1), ("user:100*", 3), ("user:*2", 1), ("*:*0*", 3), ("user:", 0), ("*user", 0), ("", 0),
       ("**user:1001**", 1), ("user:1000*0", 0), ("u*r:*001", 1),
     ] as [(Text, Int)])
-  func `a pattern means names, in which a star is any bytes`(pattern: Text, count: Int) throws {
+  func `a * in a pattern matches any bytes`(pattern: Text, count: Int) throws {
     var life = try life()
     #expect(try life.ask(forget(nil, pattern, dryRun: true), as: root).last == "OK \(count) left=0")
     live(&life)
@@ -93,20 +93,20 @@ import Testing
     #expect(try life.ask(forget(2, pattern), as: root).last == "OK 0 left=0")
   }
 
-  @Test func `so many go together, and the rest with the next request`() throws {
+  @Test func `a request forgets at most 512 apps, and the next one continues`() throws {
     var life = try life((0..<600).map { 2_000 + $0 })
     #expect(try life.ask(forget(nil, "user:*", dryRun: true), as: root).last == "OK 512 left=88")
     #expect(try life.ask(forget(nil, "user:*"), as: root).last == "OK 512 left=88")
     #expect(try life.ask(forget(nil, "user:*"), as: root).last == "OK 88 left=0")
   }
 
-  @Test func `it takes an admin`() throws {
+  @Test func `forgetting unused apps requires an admin`() throws {
     let life = try life()
     #expect(life.refusal(of: forget(nil, "user:1000"), as: alice)?.isDenied == true)
     #expect(life.refusal(of: forget(1, dryRun: true), as: alice)?.isDenied == true)
   }
 
-  @Test func `the daemon uninstalls by itself what was not used for so many days`() throws {
+  @Test func `the daemon itself uninstalls apps that were unused for the configured days`() throws {
     var life = try life()
     for _ in 0..<3 { live(&life, using: ["user:1002"]) }
     #expect(life.registry.removalOfUnused(days: 4, life.context(nil)).isEmpty)
@@ -114,7 +114,7 @@ import Testing
     #expect(life.registry.apps.keys.sorted() == ["user:1002"])
   }
 
-  @Test func `an app that goes leaves no day behind`() throws {
+  @Test func `an uninstalled app leaves no record of its use`() throws {
     var life = try life()
     try life.ask(.forget(app: "user:1000"), as: alice)
     #expect(life.registry.use(of: "user:1000") == nil)

@@ -2,9 +2,9 @@ import IdentityCore
 import Testing
 
 @Suite struct VersionClaimTests {
-  @Test func `for one version exactly one is the first`() throws {
+  @Test func `for each version exactly one claim is the first`() throws {
     var life = Life()
-    #expect(life.refusal(of: .claim("n"), as: alice.session(1)) == .notFound("no version of user:1000 was reported"))
+    #expect(life.refusal(of: .claim("n"), as: alice.session(1)) == .notFound("user:1000 has not reported a version"))
     try life.ask(.report("1"), as: alice.session(1))
     #expect(try life.ask(.claim("n"), as: alice.session(1)) == ["OK first"])
     let before = life.registry
@@ -17,7 +17,7 @@ import Testing
     #expect(try life.ask(.claim("n "), as: alice) == ["OK first"])
   }
 
-  @Test func `neither a build nor another way of writing it makes another version`() throws {
+  @Test func `builds and spellings do not make another version`() throws {
     var life = Life()
     try life.ask(.report("1.0", "1"), as: alice.session(1))
     #expect(try life.ask(.claim("n"), as: alice.session(1)) == ["OK first"])
@@ -32,7 +32,7 @@ import Testing
     #expect(try life.ask(.claim("n"), as: alice.session(9)) == ["OK first"])
   }
 
-  @Test func `the app's order says what is one version`() throws {
+  @Test func `the version order of the app decides whether versions are equal`() throws {
     var life = Life()
     life.install(["org.n": Manifest("org.v", order: .numeric), "org.l": Manifest("org.v", order: .linux)])
     for (app, answer) in [("org.n", "OK again"), ("org.l", "OK first")] as [(Text, String)] {
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `it outlives a downgrade and the upgrade after it`() throws {
+  @Test func `a claim survives a downgrade and a later upgrade`() throws {
     var life = Life()
     for (number, (version, answer))
       in ([("1", "first"), ("2", "first"), ("1", "again"), ("2", "again")] as [(Text, String)])
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `a session claims for the version that it reported, and one that did not for the last`() throws {
+  @Test func `a session claims for the version it reported, or else for the last reported one`() throws {
     var life = Life()
     try life.ask(.report("1"), as: alice.session(1))
     try life.ask(.report("2"), as: alice.session(2))
@@ -64,7 +64,7 @@ import Testing
     #expect(life.registry.versions[.app("user:1000")].claims.map(\.version) == ["2", "1"])
   }
 
-  @Test func `each app has its own, and an admin claims for one that it names`() throws {
+  @Test func `each app has its own claims, and an admin can claim for a named app`() throws {
     var life = Life.withThreeApps()
     for peer in [orgA, orgB] {
       try life.ask(.report("1"), as: peer.session(1))
@@ -75,7 +75,7 @@ import Testing
     #expect(try life.ask(.claim("m"), as: orgA.session(1)) == ["OK again"])
   }
 
-  @Test func `no claim is told`() throws {
+  @Test func `a claim causes no event`() throws {
     var life = Life()
     try life.ask(.report("1"), as: alice.session(1))
     let last = life.registry.lastEvent
@@ -99,7 +99,7 @@ import Testing
     return life
   }
 
-  @Test func `of too many the oldest goes that is of another version`() throws {
+  @Test func `beyond the limit the oldest claim of another version is dropped`() throws {
     var life = try life(of: alice, claims: Bound.claimsPerApp)
     #expect(life.refusal(of: .claim("x"), as: alice.session(1)).map(\.isLimit) == true)
     #expect(try life.ask(.claim("x"), as: alice.session(2)) == ["OK first"])
@@ -113,19 +113,19 @@ import Testing
     #expect(try life.ask(.claim("1"), as: alice.session(1)) == ["OK first"])
   }
 
-  @Test func `an app that claimed all it may leaves none of it behind`() throws {
+  @Test func `an uninstalled app leaves no claims behind`() throws {
     var life = try life(of: alice, claims: Bound.claimsPerApp)
     try life.ask(.forget(app: "user:1000"), as: alice)
     #expect(life.registry.versions.all == [])
   }
 
-  @Test func `a user's own services have as many together`() throws {
+  @Test func `the services of a user share one limit of claims`() throws {
     let (one, two) = (service("one", of: 1_000), service("two", of: 1_000))
     var life = try life(of: one, claims: Bound.claimsPerApp)
     try life.ask(.report("1"), as: two.session(3))
     #expect(
       life.refusal(of: .claim("x"), as: two.session(3))
-        == .limit("unit:two.service@1000 has as many claims of versions as there may be"))
+        == .limit("the limit of version claims is reached for unit:two.service@1000"))
     try life.ask(.report("1"), as: bob.session(3))
     #expect(try life.ask(.claim("x"), as: bob.session(3)) == ["OK first"])
   }

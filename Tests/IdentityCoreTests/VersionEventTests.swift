@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct VersionEventTests {
-  @Test func `an event tells the step from what ran to what runs`() throws {
+  @Test func `an event compares the new version with the current one`() throws {
     var life = Life()
     for (number, (version, build))
       in ([
@@ -22,7 +22,7 @@ import Testing
       ])
   }
 
-  @Test func `it follows what is current, and not what a session had before`() throws {
+  @Test func `an event follows the current version, not the session's previous one`() throws {
     var life = Life()
     try life.ask(.report("1"), as: alice.session(1))
     try life.ask(.report("2"), as: alice.session(2))
@@ -43,7 +43,7 @@ import Testing
     #expect(life.registry.lastEvent == last + 2)
   }
 
-  @Test func `one session's own steps are told too`() throws {
+  @Test func `changes of version within a session cause events too`() throws {
     var life = Life()
     for version in ["2", "3", "1", "1.0"] as [Text] { try life.ask(.report(version), as: alice.session(1)) }
     #expect(
@@ -55,7 +55,7 @@ import Testing
 
   // MARK: Audiences
 
-  @Test func `an app's versions are its own and the admins'`() throws {
+  @Test func `version events go only to the app and to admins`() throws {
     var life = Life.withThreeApps()
     try life.ask(.report("1"), as: orgA.session(1))
     let audience = try #require(life.events.last?.audience)
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `the system's versions are for whoever shares the device identifier`() throws {
+  @Test func `system version events go to apps that share the device identifier`() throws {
     var life = Life()
     life.install([
       "org.a": Manifest("org.v"), "org.b": Manifest("org.v", device: .vendor), "org.c": Manifest("org.v", device: .app),
@@ -91,7 +91,7 @@ import Testing
     life.lines(life.registry.snapshot(of: topics, for: peer))
   }
 
-  @Test func `a snapshot has what is current, as far as the peer may see it`() throws {
+  @Test func `a snapshot has the current versions that the peer may see`() throws {
     var life = Life.withThreeApps()
     life.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.v", device: .app)])
     #expect(snapshot(life, for: root) == [])

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct VersionHistoryTests {
-  @Test func `it has a row for each version with its build, by when each first came`() throws {
+  @Test func `the history has a row for each version and build, in the order of installation`() throws {
     var life = Life()
     #expect(try life.ask(.versions(), as: alice) == ["OK 0"])
     for (number, (version, build)) in ([("1", nil), ("1", "b"), ("2", nil), ("1.0", "b")] as [(Text, Text?)])
@@ -15,7 +15,7 @@ import Testing
       ])
   }
 
-  @Test func `it says when each last became the one that runs`() throws {
+  @Test func `the history tells when each version last became current`() throws {
     var life = Life()
     try life.ask(.report("1"), as: alice.session(1))
     try life.ask(.report("2"), as: alice.session(2))
@@ -35,7 +35,7 @@ import Testing
       try life.ask(.versions(), as: alice) == ["* 1 installed=t1 last=t5", "* 2 installed=t2 last=t9", "OK 2"])
   }
 
-  @Test func `an app reads its own, and an admin everybody's`() throws {
+  @Test func `an app reads its own history, and an admin any`() throws {
     var life = Life.withThreeApps()
     try life.ask(.report("1"), as: orgA.session(1))
     #expect(try life.ask(.versions(), as: orgB) == ["OK 0"])
@@ -45,7 +45,7 @@ import Testing
 
   // MARK: Bounds
 
-  @Test func `of too many the one goes that was not installed for longest`() throws {
+  @Test func `beyond the limit the release that was installed longest ago is dropped`() throws {
     var life = Life()
     let subject = VersionSubject.app("user:1000")
     for number in 1...Bound.releasesPerApp {
@@ -66,7 +66,7 @@ import Testing
     #expect(life.registry.versions[subject].releases.contains { $0.release.version == "3" } == false)
   }
 
-  @Test func `what a session that is known reported stays, however long ago that was`() throws {
+  @Test func `a release that a known session reported is kept, however old`() throws {
     var life = Life()
     let subject = VersionSubject.app("user:1000")
     let answer = try life.ask(.report("0.1"), as: alice.session(1))
@@ -79,20 +79,20 @@ import Testing
     #expect(try life.ask(.report("0.1"), as: alice.session(1)) == answer)
   }
 
-  @Test func `a user's own services have as many together`() throws {
+  @Test func `the services of a user share one limit of releases`() throws {
     var life = Life()
     let (one, two) = (service("one", of: 1_000), service("two", of: 1_000))
     for number in 1..<Bound.releasesPerApp { try life.ask(.report(Text("\(number)")), as: one.session(1)) }
     try life.ask(.report("1"), as: two.session(1))
     #expect(
       life.refusal(of: .report("2"), as: two.session(1))
-        == .limit("unit:two.service@1000 has as many releases of versions as there may be"))
+        == .limit("the limit of reported versions is reached for unit:two.service@1000"))
     // A new release replaces one of the same app.
     try life.ask(.report("x"), as: one.session(1))
     #expect(life.registry.versions[.app(one.app)].releases.count == Bound.releasesPerApp - 1)
     #expect(
       life.refusal(of: .report("1"), as: service("three", of: 1_000).session(1))
-        == .limit("unit:three.service@1000 has as many releases of versions as there may be"))
+        == .limit("the limit of reported versions is reached for unit:three.service@1000"))
     // The limit does not apply to other users.
     #expect(life.refusal(of: .report("1"), as: service("one", of: 1_001).session(1)) == nil)
     #expect(life.refusal(of: .report("1"), as: bob.session(1)) == nil)
@@ -100,7 +100,7 @@ import Testing
 
   // MARK: Removal
 
-  @Test func `it ends with the app, and a new installation begins anew`() throws {
+  @Test func `the history ends with the app, and a new installation starts afresh`() throws {
     var life = Life.withThreeApps()
     for peer in [alice, orgA] {
       try life.ask(.report("1"), as: peer.session(1))
@@ -116,7 +116,7 @@ import Testing
     life.install(["org.a": Manifest("org.v"), "org.b": Manifest("org.v")])
     for peer in [alice, orgA] {
       #expect(
-        life.refusal(of: .state(), as: peer.session(2)) == .notFound("no version of \(peer.app) was reported"))
+        life.refusal(of: .state(), as: peer.session(2)) == .notFound("\(peer.app) has not reported a version"))
       #expect(try life.ask(.versions(), as: peer) == ["OK 0"])
       let answer = try life.ask(.report("2"), as: peer.session(2))
       #expect(answer == ["OK installed 2 installed=t\(life.now)"])
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func `a manifest that says something else ends nothing`() throws {
+  @Test func `a changed manifest does not end the history`() throws {
     var life = Life.withThreeApps()
     try life.ask(.report("1"), as: orgA.session(1))
     let before = life.registry.versions
@@ -132,7 +132,7 @@ import Testing
     #expect(life.registry.versions == before)
   }
 
-  @Test func `a sealed store knows no versions, and takes none`() throws {
+  @Test func `a sealed store has no versions and takes none`() throws {
     var life = Life()
     try life.boot(1, Release(distribution: "debian", version: "12"))
     try life.ask(.report("1"), as: alice.session(1))
@@ -141,11 +141,12 @@ import Testing
     try life.ask(.seal, as: root)
     #expect(life.registry.versions.all == [])
     #expect(life.told(of: .version, from: last + 1) == [])
-    let sealed = Refusal.unavailable("the store is sealed: the next start of the daemon is a first one")
+    let sealed = Refusal.unavailable(
+      "the store is sealed for a golden image; the next start of identityd begins a new store")
     for release in ["1", "2"] as [Text] {
       #expect(life.refusal(of: .report(release), as: alice.session(1)) == sealed)
     }
-    #expect(life.refusal(of: .claim("n"), as: alice.session(1)) == .notFound("no version of user:1000 was reported"))
+    #expect(life.refusal(of: .claim("n"), as: alice.session(1)) == .notFound("user:1000 has not reported a version"))
     #expect(try life.boot(2, Release(distribution: "debian", version: "13")) == 0)
     #expect(life.registry.versions.all == [])
   }

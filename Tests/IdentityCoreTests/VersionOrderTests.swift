@@ -41,7 +41,7 @@ extension VersionOrder.Outcome {
     "123-a1.1", "123-3", "123-3.1", "123^patch1", "123^1", "123.a-1", "123.1-1", "123a-1", "124",
   ]
 
-  @Test func `the linux order is the one of the specification`() {
+  @Test func `the linux order is that of the specification`() {
     for (place, left) in Self.ascending.enumerated() {
       for (other, right) in Self.ascending.enumerated() {
         let expected: VersionOrder.Outcome = place < other ? .less : place == other ? .equal : .greater
@@ -60,7 +60,7 @@ extension VersionOrder.Outcome {
       ("1é2", "1_2", .equal), ("é1", "1", .equal), ("a", "A", .greater), ("a", "1", .less), ("1-_2", "1-2", .less),
       ("184467440737095516160", "18446744073709551617", .greater),
     ] as [(Text, Text, VersionOrder.Outcome)])
-  func `the linux order has these corners`(left: Text, right: Text, expected: VersionOrder.Outcome) {
+  func `the linux order has these corner cases`(left: Text, right: Text, expected: VersionOrder.Outcome) {
     #expect(VersionOrder.linux.compare(left, right) == expected)
     #expect(VersionOrder.linux.compare(right, left) == expected.mirrored)
   }
@@ -72,7 +72,8 @@ extension VersionOrder.Outcome {
     #expect(VersionOrder.linux.compare("1.2-3", "1.2-4") == .less)
   }
 
-  @Test(arguments: VersionOrder.allCases) func `fields of thousands of digits are numbers too`(order: VersionOrder) {
+  @Test(arguments: VersionOrder.allCases)
+  func `fields of thousands of digits are compared as numbers`(order: VersionOrder) {
     let nines = String(repeating: "9", count: 5_000)
     let zeros = String(repeating: "0", count: 5_000)
     let (small, large) = (Text("1.\(nines)8.5"), Text("1.\(nines)9.4"))
@@ -84,7 +85,7 @@ extension VersionOrder.Outcome {
     #expect(order.compare(Text("1.\(zeros)1"), "1.2") == .less)
   }
 
-  @Test func `thousands of fields are compared to the last`() {
+  @Test func `thousands of fields are compared up to the last`() {
     let fields = String(repeating: "7.", count: 5_000)
     #expect(VersionOrder.numeric.compare(Text(fields + "1"), Text(fields + "2")) == .less)
     #expect(VersionOrder.numeric.compare(Text(fields + "0.0.0"), Text(fields)) == .equal)
@@ -108,7 +109,7 @@ extension VersionOrder.Outcome {
   }
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
-  func `the numeric order is the one of padded digits`(seed: UInt64) {
+  func `the numeric order equals a comparison of padded digits`(seed: UInt64) {
     var random = SeededGenerator(seed)
     var outcomes: [VersionOrder.Outcome: Int] = [:]
     for _ in 0..<4_000 {
@@ -127,7 +128,7 @@ extension VersionOrder.Outcome {
   }
 
   @Test(arguments: VersionOrder.allCases, 1...3 as ClosedRange<UInt64>)
-  func `it is an order`(order: VersionOrder, seed: UInt64) {
+  func `the order is total and transitive`(order: VersionOrder, seed: UInt64) {
     var random = SeededGenerator(seed)
     let alphabet = ["0", "1", "2", "a", "b", ".", ".", "-", "~", "^", "_"]
     let versions = (0..<70).map { _ in Text(Self.version(&random, of: alphabet, upTo: 5)) }

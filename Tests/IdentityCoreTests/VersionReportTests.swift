@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 @Suite struct VersionReportTests {
-  @Test func `a launch is told what it is beside the launch before`() throws {
+  @Test func `a report compares the version with that of the launch before`() throws {
     var life = Life()
     let launches: [(Text, Text, String)] = [
       ("1.0", "1", "OK installed 1.0 build=1 installed=t1"), ("1.0", "1", "OK unchanged 1.0 build=1 installed=t1"),
@@ -22,7 +22,7 @@ import Testing
       (nil, nil, "unchanged"), ("1", "1", "unchanged"), ("1", "2", "updated"), ("2", "1", "updated"),
       (nil, "1", "updated"), ("1", nil, "updated"), ("1", "01", "updated"), ("a", "A", "updated"),
     ] as [(Text?, Text?, String)])
-  func `a build is the same or another, and has no direction`(before: Text?, now: Text?, state: String) throws {
+  func `builds are equal or different and have no order`(before: Text?, now: Text?, state: String) throws {
     var life = Life()
     try life.ask(.report("1", before), as: alice.session(1))
     #expect(try life.ask(.report("1", now), as: alice.session(2))[0].hasPrefix("OK \(state) 1 "))
@@ -30,7 +30,7 @@ import Testing
     #expect(try life.ask(.report("1.0", now), as: alice.session(3))[0].hasPrefix("OK unchanged 1.0 "))
   }
 
-  @Test func `a build that is not there is not said`() throws {
+  @Test func `a missing build is left out of the answer`() throws {
     var life = Life()
     try life.ask(.report("1"), as: alice.session(1))
     #expect(try life.ask(.report("1", "b"), as: alice.session(2)) == ["OK updated 1 build=b previous=1 installed=t2"])
@@ -40,7 +40,7 @@ import Testing
 
   // MARK: Sessions
 
-  @Test func `a session that reports again has its first answer again, and nothing is changed`() throws {
+  @Test func `a repeated report of a session gets its first answer and changes nothing`() throws {
     var life = Life()
     try life.ask(.report("1"), as: alice.session(1))
     let answer = try life.ask(.report("2", "b"), as: alice.session(2))
@@ -51,7 +51,7 @@ import Testing
     #expect(life.registry == before)
   }
 
-  @Test func `a dry run answers what a report would, and changes nothing`() throws {
+  @Test func `a dry run answers like a report and changes nothing`() throws {
     var life = Life()
     let launches: [(Text, Text?)] = [("1", nil), ("1", nil), ("1", "b"), ("2", nil), ("1", nil)]
     for (number, (version, build)) in launches.enumerated() {
@@ -69,7 +69,7 @@ import Testing
     #expect(life.refusal(of: .preview("1"), as: alice) == .unavailable("no session"))
   }
 
-  @Test func `it has it again whatever other sessions reported meanwhile`() throws {
+  @Test func `a repeated report gets its answer whatever other sessions reported meanwhile`() throws {
     var life = Life()
     try life.ask(.report("1"), as: alice.session(1))
     let answer = try life.ask(.report("2"), as: alice.session(2))
@@ -86,7 +86,7 @@ import Testing
     #expect(try life.ask(.state(), as: alice) == ["OK downgraded 1 previous=2 installed=t1"])
   }
 
-  @Test func `a session that reports another release is compared with the session before it`() throws {
+  @Test func `another report of a session is compared with the session before it`() throws {
     var life = Life()
     try life.ask(.report("2"), as: alice.session(1))
     let two = alice.session(2)
@@ -101,7 +101,7 @@ import Testing
     #expect(try life.ask(.report("3"), as: alice.session(4)) == ["OK unchanged 3 installed=t2"])
   }
 
-  @Test func `the first session has installed whatever it reports`() throws {
+  @Test func `the first session is told installed for each of its reports`() throws {
     var life = Life()
     let one = alice.session(1)
     #expect(try life.ask(.report("1"), as: one) == ["OK installed 1 installed=t1"])
@@ -110,7 +110,7 @@ import Testing
     #expect(try life.ask(.report("1"), as: one) == ["OK installed 1 installed=t1"])
   }
 
-  @Test func `a new session follows the one that reported last`() throws {
+  @Test func `a new session follows the session that reported last`() throws {
     var life = Life()
     try life.ask(.report("1"), as: alice.session(1))
     try life.ask(.report("2"), as: alice.session(2))
@@ -118,7 +118,7 @@ import Testing
     #expect(try life.ask(.report("1"), as: alice.session(3)) == ["OK upgraded 1 previous=0 installed=t1"])
   }
 
-  @Test func `of two apps neither is the other's past, though they share a session`() throws {
+  @Test func `apps that share a session have separate versions`() throws {
     var life = Life.withThreeApps()
     try life.ask(.report("2"), as: orgA.session(1))
     #expect(try life.ask(.report("1"), as: orgB.session(1)) == ["OK installed 1 installed=t3"])
@@ -126,7 +126,7 @@ import Testing
     #expect(try life.ask(.report("3", of: "org.a"), as: root.session(9)) == ["OK upgraded 3 previous=2 installed=t5"])
   }
 
-  @Test func `a peer whose session cannot be told reports nothing`() throws {
+  @Test func `a peer without a session cannot report`() throws {
     var life = Life()
     #expect(life.refusal(of: .report("1"), as: alice) == .unavailable("no session"))
     try life.ask(.report("1"), as: alice.session(1))
@@ -138,7 +138,7 @@ import Testing
     #expect(try life.ask(.claim("n"), as: alice.session(1)) == ["OK again"])
   }
 
-  @Test func `as many sessions are known as may live at a time, and one that reports late is a new one`() throws {
+  @Test func `only the latest sessions are known, and a forgotten one counts as new`() throws {
     var life = Life()
     for number in 0..<40 { try life.ask(.report(Text("1.\(number)")), as: alice.session(Int32(number))) }
     let reports = life.registry.versions[.app("user:1000")].reports
@@ -155,9 +155,9 @@ import Testing
 
   // MARK: State
 
-  @Test func `the state is the session's own report, else the last one`() throws {
+  @Test func `version state is the session's own report, or else the last one`() throws {
     var life = Life()
-    #expect(life.refusal(of: .state(), as: alice.session(1)) == .notFound("no version of user:1000 was reported"))
+    #expect(life.refusal(of: .state(), as: alice.session(1)) == .notFound("user:1000 has not reported a version"))
     #expect(life.registry.apps.count == 0)
     try life.ask(.report("1"), as: alice.session(1))
     try life.ask(.report("2"), as: alice.session(2))
@@ -171,7 +171,7 @@ import Testing
 
   // MARK: Orders
 
-  @Test func `a manifest says how versions are ordered`() throws {
+  @Test func `VersionOrder= in the manifest selects the order`() throws {
     var life = Life()
     life.install(["org.n": Manifest("org.v", order: .numeric), "org.l": Manifest("org.v", order: .linux)])
     for (app, state) in [("org.n", "unchanged"), ("org.l", "upgraded")] as [(Text, String)] {
@@ -186,7 +186,7 @@ import Testing
 
   // MARK: Rights
 
-  @Test func `a report installs an app without a manifest, and no question does`() throws {
+  @Test func `a report installs an app without a manifest, and no query does`() throws {
     var life = Life()
     for command in [.state(), .versions(), .claim("n")] as [RegistryCommand] {
       _ = try? life.ask(command, as: alice.session(1))
@@ -207,24 +207,24 @@ import Testing
     for peer in [orgB.session(1), alice.session(1)] {
       #expect(
         life.refusal(of: command, as: peer)
-          == .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to name another app"))
+          == .denied(app: peer.app, userID: peer.userID, grant: "admin rights to name another app"))
     }
     #expect(life.refusal(of: command, as: orgA.session(1)).map { "\($0)".hasPrefix("denied") } != true)
     #expect(life.refusal(of: command, as: root.session(1)).map { "\($0)".hasPrefix("denied") } != true)
   }
 
   @Test(arguments: RegistryCommand.everyVersionOrTokenVerb(of: "org.gone"))
-  func `an app that is named has to be installed`(command: RegistryCommand) throws {
+  func `a named app has to be installed`(command: RegistryCommand) throws {
     #expect(
       Life.withThreeApps().refusal(of: command, as: root.session(1)) == .notFound("no such app is installed"))
   }
 
   @Test(arguments: RegistryCommand.everyVersionOrTokenVerb())
-  func `nothing is made or told for an app whose manifest went`(command: RegistryCommand) throws {
+  func `an app whose manifest is gone can make and read nothing`(command: RegistryCommand) throws {
     var life = Life.withThreeApps()
     try life.ask(.report("1"), as: orgA.session(1))
     try life.ask(.token("p", "t"), as: orgA)
     life.install([:])
-    #expect(life.refusal(of: command, as: orgA.session(1)) == .notFound("org.a is not installed any more"))
+    #expect(life.refusal(of: command, as: orgA.session(1)) == .notFound("org.a is no longer installed"))
   }
 }

@@ -14,7 +14,7 @@ private enum Step {
   ]
 
   @Test(arguments: 1...6 as ClosedRange<UInt64>)
-  func `whatever is asked, the daemon says and keeps what plain arrays would`(seed: UInt64) throws {
+  func `random version and token requests give the answers and content of plain arrays`(seed: UInt64) throws {
     var random = SeededGenerator(seed)
     var life = Life()
     var model = VersionTokenModel()

@@ -24,7 +24,7 @@ private func household() throws(Refusal) -> Life {
       ("org.v.shared", "m.device"), ("org.w.shared", "m.device"), ("org.v.vendor", "m.device.org.v"),
       ("org.v.app", "m.device.org.v.app"), ("org.w.app", "m.device.org.w.app"),
     ] as [(Text, String)])
-  func `an app sees the device identifier that its manifest gives it`(app: Text, expected: String) throws {
+  func `an app sees the device identifier that its manifest selects`(app: Text, expected: String) throws {
     var life = try household()
     let answer = try life.ask(.get(.device, app: nil), as: peer(app))
     #expect(answer.first?.hasPrefix("OK \(expected) level=device ") == true)
@@ -44,7 +44,7 @@ private func household() throws(Refusal) -> Life {
       ("org.w.app", [.deviceOfApp("org.w.app"), .vendor("org.w"), .installation("org.w.app")]),
       ("user:1000", [.device]),
     ] as [(Text, [Scope])])
-  func `an app reads what is its own, its vendor's and shared with it, by resolve and by events`(
+  func `resolve and events show an app its own, its vendor's and shared identifiers`(
     app: Text, readable: [Scope]
   ) throws {
     let life = try household()
@@ -56,10 +56,10 @@ private func household() throws(Refusal) -> Life {
     }
   }
 
-  @Test func `row 40: what a peer may not read is not told apart from what never was`() throws {
+  @Test func `row 40: an identifier that a peer may not read looks like one that never existed`() throws {
     let life = try household()
     let secret = try #require(life.registry[.installation("org.w.app")]?.value)
-    let refusal = Refusal.notFound("this daemon gave out no such identifier that org.v.app may read")
+    let refusal = Refusal.notFound("this daemon issued no such identifier that org.v.app may see")
     #expect(life.refusal(of: .resolve(secret), as: peer("org.v.app")) == refusal)
     #expect(life.refusal(of: .resolve(given(9)), as: peer("org.v.app")) == refusal)
   }
@@ -80,7 +80,7 @@ private func household() throws(Refusal) -> Life {
       ("org.v.app", ["org.v.app", "org.v.shared", "org.v.vendor"]), ("org.w.shared", ["org.w.app", "org.w.shared"]),
       ("user:1000", []),
     ] as [(Text, [String])])
-  func `app list shows an app those of its vendor`(app: Text, listed: [String]) throws {
+  func `app list shows an app the apps of its vendor`(app: Text, listed: [String]) throws {
     var life = try household()
     let vendor = app == "org.v.app" ? "org.v" : "org.w"
     #expect(
@@ -88,7 +88,7 @@ private func household() throws(Refusal) -> Life {
         == listed.map { "* \($0) vendor=\(vendor) installed=t1 manifest=yes" } + ["OK \(listed.count)"])
   }
 
-  @Test func `app list shows an admin all, and one without a manifest as such`() throws {
+  @Test func `app list shows an admin all apps, and which ones have a manifest`() throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v")])
     try life.ask(.get(.installation, app: nil), as: alice)
@@ -101,7 +101,7 @@ private func household() throws(Refusal) -> Life {
   }
 
   @Test(arguments: ["org.v.shared", "user:1000"] as [Text])
-  func `whoever shares the device identifier sees the account and all its devices`(app: Text) throws {
+  func `an app that shares the device identifier sees the account and all its devices`(app: Text) throws {
     var life = try household()
     #expect(try life.ask(.account, as: peer(app)) == ["OK alice@example.org"])
     let rows = try life.ask(.devices, as: peer(app))
@@ -112,7 +112,7 @@ private func household() throws(Refusal) -> Life {
   }
 
   @Test(arguments: [("org.v.app", "m.device.org.v.app"), ("org.v.vendor", "m.device.org.v")] as [(Text, String)])
-  func `whoever has a device identifier of its own sees no account and no other device`(
+  func `an app with its own device identifier sees neither the account nor other devices`(
     app: Text, own: String
   ) throws {
     var life = try household()
@@ -124,7 +124,7 @@ private func household() throws(Refusal) -> Life {
     #expect(!life.registry.may(peer(app), see: .sharing))
   }
 
-  @Test func `no device identifier of an app with its own is another's`() throws {
+  @Test func `all device identifiers differ`() throws {
     let life = try household()
     let values = life.registry.scopes.filter { $0.level == .device }.compactMap { life.registry[$0]?.value }
     #expect(values.count == 4)
@@ -132,7 +132,7 @@ private func household() throws(Refusal) -> Life {
   }
 
   @Test(arguments: [Manifest.DeviceBinding.app, .vendor])
-  func `an app that is gone does not see what it never saw while it was there`(binding: Manifest.DeviceBinding) throws {
+  func `an uninstalled app sees nothing that it could not see while installed`(binding: Manifest.DeviceBinding) throws {
     var life = Life()
     life.install(["org.w": Manifest("org.v", device: binding), "org.other": Manifest("org.w")])
     let gone = peer("org.w")

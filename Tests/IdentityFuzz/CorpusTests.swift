@@ -4,7 +4,7 @@ import Testing
 /// Runs every saved input of the fuzzers again.
 @Suite struct CorpusTests {
   @Test(arguments: fuzzTargets.keys.sorted())
-  func `nothing in the corpus goes wrong any more`(name: String) throws {
+  func `every saved input of the fuzzers runs without an error`(name: String) throws {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Corpora/\(name)")
     let inputs = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
     #expect(!inputs.isEmpty)
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test func `a target without a corpus, or a corpus without a target, does not stay unnoticed`() throws {
+  @Test func `every target has a corpus, and every corpus a target`() throws {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Corpora")
     #expect(try Set(FileManager.default.contentsOfDirectory(atPath: folder.path)) == Set(fuzzTargets.keys))
   }

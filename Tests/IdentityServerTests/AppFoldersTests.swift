@@ -10,7 +10,7 @@ import Testing
   private let root: TemporaryFolder
   init() throws { root = try TemporaryFolder() }
 
-  @Test func `changes are read once, when it has been quiet for a moment`() throws {
+  @Test func `a burst of changes causes one reading, after a moment of quiet`() throws {
     try root.makeFolder("apps")
     let watched = try WatchedFolders([root["apps"]])
     var last: UInt64 = 0
@@ -39,7 +39,7 @@ import Testing
     #expect(watched.looks.count >= 2)
   }
 
-  @Test func `reading the folders is no reason to read them again`() throws {
+  @Test func `reading the folders does not trigger another reading`() throws {
     try root.makeFolder("apps")
     try root.write("apps/one.app")
     let watched = try WatchedFolders([root["apps"]])
@@ -52,7 +52,7 @@ import Testing
     #expect(watched.looks.count == 1)
   }
 
-  @Test func `every kind of change is told of, also with a name that is no text`() throws {
+  @Test func `every kind of change is noticed, also to a name that is not UTF-8`() throws {
     try root.makeFolder("apps")
     try root.write("other.app")
     let watched = try WatchedFolders([root["apps"]])
@@ -77,7 +77,7 @@ import Testing
 
   // MARK: Folders that come and go
 
-  @Test func `a folder that is made later is watched from then on, its parents too`() throws {
+  @Test func `a folder that is created later, and its parents, are watched from then on`() throws {
     let watched = try WatchedFolders([root["a/b/c"]])
     try watched.play(
       ["a", "a/b", "a/b/c", "a/b/c/d"].map { path in .look { try root.makeFolder(path) } }
@@ -87,7 +87,7 @@ import Testing
     #expect(watched.warnings.isEmpty)
   }
 
-  @Test func `parents that are made at once with what is in them are not missed`() throws {
+  @Test func `a folder created at once with its parents and content is not missed`() throws {
     let watched = try WatchedFolders([root["a/b/c"]])
     try watched.play([
       .look {
@@ -100,7 +100,7 @@ import Testing
     #expect(watched.looks.last?.names == ["one.app", "two.app"])
   }
 
-  @Test func `what else happens where a folder is missing is of no interest`() throws {
+  @Test func `unrelated changes beside a missing folder are ignored`() throws {
     let watched = try WatchedFolders([root["apps"]])
     try watched.play([
       .wait(500) {
@@ -114,7 +114,7 @@ import Testing
     ])
   }
 
-  @Test func `a folder that is removed is looked for, and watched when it is back`() throws {
+  @Test func `a folder that is removed is watched again when it is back`() throws {
     try root.makeFolder("a/apps")
     let watched = try WatchedFolders([root["a/apps"]])
     // First the folder alone is removed, then its parent too, and last the parent is moved away.
@@ -130,7 +130,7 @@ import Testing
     #expect(watched.warnings.isEmpty)
   }
 
-  @Test func `a folder that is replaced by another of its name is watched`() throws {
+  @Test func `a folder that replaces another of its name is watched`() throws {
     try root.makeFolder("apps")
     try root.makeFolder("new")
     let watched = try WatchedFolders([root["apps"]])
@@ -147,7 +147,7 @@ import Testing
 
   // MARK: Configuration
 
-  @Test func `other folders are read at once, and watched in place of the first`() throws {
+  @Test func `new folders are read at once and watched in place of the old ones`() throws {
     try root.makeFolder("first")
     try root.makeFolder("second")
     let watched = try WatchedFolders([root["first"]])
@@ -164,7 +164,7 @@ import Testing
     #expect(watched.looks.last?.names == ["one.app"])
   }
 
-  @Test func `what cannot be watched is said once`() throws {
+  @Test func `a folder that cannot be watched is reported once`() throws {
     try root.write("file")
     try root.makeFolder("apps")
     let watched = try WatchedFolders([root["file"], root["apps"]])

@@ -25,7 +25,7 @@ extension ConnectionTable {
 }
 
 @Suite struct ConnectionTableTests {
-  @Test func `a token never finds the connection that took the place after it`() throws {
+  @Test func `a token does not find the next connection in the same slot`() throws {
     let table = ConnectionTable()
     let first = try table.insert(descriptor(), peer: peer(1))
     table.remove(first)
@@ -35,7 +35,7 @@ extension ConnectionTable {
     #expect(table[second.token] === second)
   }
 
-  @Test func `however many there are, each is found by its own token`() throws {
+  @Test func `among many connections each is found by its own token`() throws {
     let table = ConnectionTable()
     let connections = try (0..<300).map { _ in try table.insert(descriptor(), peer: peer(1)) }
     for connection in connections where connection.token.slot % 3 == 0 { table.remove(connection) }
@@ -46,7 +46,7 @@ extension ConnectionTable {
     #expect(table[ConnectionToken(slot: 4_000_000, generation: 0)] == nil)
   }
 
-  @Test func `how long a turn is depends on whether there are others`() throws {
+  @Test func `the length of a turn depends on whether other users are connected`() throws {
     let table = ConnectionTable()
     let first = try table.insert(descriptor(), peer: peer(1))
     let second = try table.insert(descriptor(), peer: peer(1))
@@ -59,7 +59,7 @@ extension ConnectionTable {
     #expect(!table.isShared)
   }
 
-  @Test func `whether bytes wait is known whatever has changed them`() throws {
+  @Test func `hasInput and hasOutput are right after every kind of change of the buffers`() throws {
     let connection = try ConnectionTable().insert(descriptor(), peer: peer(1))
     for bytes in [\Connection.input, \Connection.output] {
       #expect(!connection.hasInput && !connection.hasOutput && connection.isAtRest)
@@ -73,7 +73,7 @@ extension ConnectionTable {
     #expect(connection.isAtRest)
   }
 
-  @Test func `what few connections have is there when it is set, and gone when it is taken back`() throws {
+  @Test func `rarely used properties of a connection can be set and cleared`() throws {
     let table = ConnectionTable()
     let connection = try table.insert(descriptor(), peer: peer(1))
     let shapes = [
@@ -97,7 +97,7 @@ extension ConnectionTable {
     }
   }
 
-  @Test func `the connections of a process hold who it is once, as long as that is the same`() throws {
+  @Test func `the connections of a process share one record of the peer while it is the same`() throws {
     let table = ConnectionTable()
     var processes = PeerProcessTable()
     let first = try table.insert(descriptor(), peer: peer(1))
@@ -119,7 +119,7 @@ extension ConnectionTable {
     #expect(table.count == 1)
   }
 
-  @Test func `row 27: a user's bound does not touch another, and root has none but the whole`() throws {
+  @Test func `row 27: a user's limit does not affect other users, and root has only the total limit`() throws {
     let table = ConnectionTable()
     var limits = Limits()
     limits.connections = 6
@@ -136,7 +136,7 @@ extension ConnectionTable {
     #expect(table.refusal(of: 0, limits) != nil)
   }
 
-  @Test func `one who has some gets no more than its share of what the others leave, and never the reserve`() throws {
+  @Test func `a connected user gets at most its share of the free connections, without the reserve`() throws {
     let table = ConnectionTable()
     var limits = Limits()
     limits.connections = 116
@@ -148,7 +148,7 @@ extension ConnectionTable {
       #expect(table.refusal(of: 1, limits) == nil)
       _ = try table.insert(descriptor(), peer: peer(1))
     }
-    #expect(table.refusal(of: 1, limits) == .busy("uid 1 has 40 connections, which is all it may have now"))
+    #expect(table.refusal(of: 1, limits) == .busy("uid 1 has 40 connections and may have no more now"))
     #expect(table.refusal(of: 1, usesReserve: true, limits) == nil)
     // A third of the remaining 40.
     for _ in 0..<13 {
@@ -188,11 +188,7 @@ extension ConnectionTable {
     #expect(try table.insert(descriptor(), peer: peer(1)).share !== first.share)
   }
 
-  @Test
-  func
-    `a user has room for more than a request a connection until its changes or its output are too many, and root always has`()
-    throws
-  {
+  @Test func `a user has room until its changes or its output reach the limit, and root always has`() throws {
     var limits = Limits()
     limits.changesPerUser = 2
     limits.outputPerUser = 100
@@ -222,7 +218,7 @@ extension ConnectionTable {
 }
 
 @Suite struct MailboxTests {
-  @Test func `what many threads put in comes out once, in each thread's order`() throws {
+  @Test func `messages of many threads arrive once and in each thread's order`() throws {
     let mailbox = try Mailbox<(sender: Int, number: Int)>(blocking: true)
     let senders = try (0..<4).map { sender in
       Box(try LinuxSystem.Thread(named: "sender") { for number in 0..<10_000 { mailbox.send((sender, number)) } })
@@ -237,7 +233,7 @@ extension ConnectionTable {
     for box in senders { box.join() }
   }
 
-  @Test func `an empty mailbox that does not block gives nothing`() throws {
+  @Test func `an empty non-blocking mailbox returns nothing`() throws {
     let mailbox = try Mailbox<Int>(blocking: false)
     #expect(mailbox.takeAll().isEmpty)
     mailbox.send(1)

@@ -11,7 +11,7 @@ import Testing
     return try #require(log[after: 0]).bytes.count
   }
 
-  @Test func `it has every event from the oldest to the last, and nothing after`() {
+  @Test func `the log has every event from the oldest to the last, and none after`() {
     let log = EventLog((41...60).map { Event.sample($0) }, last: 60)
     #expect(log.oldest == 40 && log.last == 60)
     for sequence in Int64(40)..<60 { #expect(log[after: sequence]?.sequence == sequence + 1) }
@@ -19,12 +19,12 @@ import Testing
     #expect(log[after: 1_000_000] == nil)
   }
 
-  @Test func `what is asked for from before the oldest begins with the oldest`() {
+  @Test func `a read from before the oldest event begins with the oldest`() {
     let log = EventLog((41...60).map { Event.sample($0) }, last: 60)
     for sequence: Int64 in [0, 1, 39] { #expect(log[after: sequence]?.sequence == 41) }
   }
 
-  @Test func `one without events goes on at the number that was reached`() {
+  @Test func `a log without events continues at the sequence number reached`() {
     var log = EventLog([], last: 1_000)
     #expect(log.oldest == 1_000 && log.last == 1_000)
     #expect(log[after: 0] == nil)
@@ -33,7 +33,7 @@ import Testing
     #expect(log[after: 0]?.sequence == 1_001)
   }
 
-  @Test func `a line is what is sent, with what decides who gets it`() throws {
+  @Test func `a line has the bytes that are sent and the audience that gets it`() throws {
     var log = EventLog([], last: 6)
     log.append(
       Event(
@@ -45,7 +45,7 @@ import Testing
     #expect(line.topicIndex == Topic.account.index && line.audience == .vendor("org.example"))
   }
 
-  @Test func `short events are kept as long as they do not come to the bound`() throws {
+  @Test func `short events are kept until their bytes reach the bound`() throws {
     let count = Bound.eventLogLength / (try lineLength(0) + 8)
     // Otherwise the test proves nothing.
     try #require(count > Bound.keptEvents + Bound.spareEvents)
@@ -53,7 +53,7 @@ import Testing
     #expect(log.oldest == 0)
   }
 
-  @Test func `beyond both bounds the oldest go, and those that have to be kept stay`() throws {
+  @Test func `beyond both bounds the oldest events are dropped, and the minimum is kept`() throws {
     var log = EventLog([], last: 0)
     // The lengths of the lines in the log.
     var lengths: [Int] = []
@@ -79,7 +79,7 @@ import Testing
     #expect(losses > 1)
   }
 
-  @Test func `long events go only where there are more than have to be kept`() {
+  @Test func `long events are dropped only beyond the minimum number to be kept`() {
     // The events have twice as many bytes as the bound, but all of them must be kept.
     var log = EventLog(count: Bound.keptEvents, length: 900)
     #expect(log.oldest == 0)
@@ -91,7 +91,7 @@ import Testing
     #expect(log[after: log.last - 1]?.sequence == log.last)
   }
 
-  @Test func `what is loaded at the start is bounded like what comes`() {
+  @Test func `events loaded at the start are bounded like new ones`() {
     let count = Bound.keptEvents + 3 * Bound.spareEvents
     let events = (1...Int64(count)).map { Event.sample($0, length: 900) }
     let log = EventLog(events, last: Int64(count))

@@ -36,7 +36,7 @@ import Testing
 
   // MARK: Connections
 
-  @Test func `the next daemon reads what this one kept, also after it is gone`() throws {
+  @Test func `the next daemon reads the records of this one, even after its end`() throws {
     #expect(try legacy().records.isEmpty)
     let records = (1...20).map { record(UInt64($0), input: $0 * 100, place: $0 == 7 ? nil : Int64($0)) }
     // Arbitrary slots, including the last one.
@@ -50,7 +50,7 @@ import Testing
     for record in records { #expect(legacy.records[record.inode] == record) }
   }
 
-  @Test func `one that is busy is not taken over, and is once it rests again`() throws {
+  @Test func `a busy connection is not taken over, and one that is at rest again is`() throws {
     #expect(memory.keep(record(1), in: 3))
     #expect(memory.keep(record(2), in: 4))
     memory.set(.busy, 3)
@@ -59,7 +59,7 @@ import Testing
     #expect(try legacy().records[1] == record(1))
   }
 
-  @Test func `one that is gone is forgotten, and its place is free for another`() throws {
+  @Test func `the record of a closed connection is removed and its slot is free`() throws {
     #expect(memory.keep(record(1, input: 10_000), in: 3))
     memory.forget(3)
     memory.forget(8)
@@ -68,7 +68,7 @@ import Testing
     #expect(try legacy().records == [2: record(2)])
   }
 
-  @Test func `a subscription is as far as was said last`() throws {
+  @Test func `the place of a subscription is the one that was set last`() throws {
     #expect(memory.keep(record(1, place: 100), in: 0))
     #expect(memory.keep(record(2), in: 1))
     memory.set(place: 150, 0)
@@ -81,7 +81,7 @@ import Testing
     #expect(legacy.records[1]?.subscription?.place == 160)
   }
 
-  @Test func `a subscription that went back is where it went, not where it was`() throws {
+  @Test func `a subscription that went back has the place that it went back to`() throws {
     // After a second `subscribe since=` the topics start where they did before, so only the place
     // differs in the record.
     #expect(memory.keep(record(1, place: 1_000), in: 0))
@@ -89,7 +89,7 @@ import Testing
     #expect(try legacy().records[1]?.subscription?.place == 210)
   }
 
-  @Test func `places beyond the last that is remembered are refused, and harm no other`() throws {
+  @Test func `slots beyond the last are refused and do not affect other records`() throws {
     let last = Bound.rememberedConnections - 1
     #expect(memory.keep(record(1), in: last))
     for slot in [last + 1, last + 2, 1_000_000] {
@@ -104,7 +104,7 @@ import Testing
 
   // MARK: Sizes
 
-  @Test func `records that grow and shrink are read as they are`() throws {
+  @Test func `records that grow and shrink are read back correctly`() throws {
     var generator = SeededGenerator(5)
     #expect(memory.keep(record(2), in: 6))
     #expect(memory.keep(record(3), in: 8))
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func `the largest that fits is kept, and one byte more is not`() throws {
+  @Test func `the largest record that fits is kept, and one that is a byte longer is not`() throws {
     let rest = record(1).bytes.count
     let stretch = 1_048_576
     #expect(memory.keep(record(2), in: 1))
@@ -128,7 +128,7 @@ import Testing
     #expect(try legacy().records[2] == record(2))
   }
 
-  @Test func `what could not be kept is not taken for what was kept before`() throws {
+  @Test func `a record that does not fit leaves no older record in its slot`() throws {
     #expect(memory.keep(record(1), in: 0))
     #expect(!memory.keep(record(1, input: 2_000_000), in: 0))
     #expect(try legacy().records.isEmpty)
@@ -136,7 +136,7 @@ import Testing
     #expect(try legacy().records == [1: record(1)])
   }
 
-  @Test func `memory is given back when records shrink, or go`() throws {
+  @Test func `memory is released when records shrink or go`() throws {
     #expect(memory.keep(record(1), in: 0))
     let before = try used()
     #expect(memory.keep(record(2, input: 800_000), in: 1))
@@ -149,7 +149,7 @@ import Testing
     #expect(try used() <= before + 4_096)
   }
 
-  @Test func `memory is given back when records shrink little by little`() throws {
+  @Test func `memory is released when records shrink little by little`() throws {
     #expect(memory.keep(record(1), in: 0))
     let before = try used()
     for length in stride(from: 300_000, through: 0, by: -3_000) {
@@ -161,14 +161,14 @@ import Testing
 
   // MARK: UUIDs and other formats
 
-  @Test func `the last UUID is the one that was said last`() throws {
+  @Test func `the last UUID is the one that was set last`() throws {
     #expect(try legacy().lastUUID == UUID.zero)
     memory.set(lastUUID: UUID(high: 1, low: 2))
     memory.set(lastUUID: UUID(high: 3, low: .max))
     #expect(try legacy().lastUUID == UUID(high: 3, low: .max))
   }
 
-  @Test(arguments: [0, 8]) func `a file of another form is left alone`(word: Int) throws {
+  @Test(arguments: [0, 8]) func `a file of another format is ignored`(word: Int) throws {
     memory.set(lastUUID: UUID(high: 1, low: 2))
     #expect(memory.keep(record(1), in: 0))
     let file = try MemoryFile(adopting: Descriptor(adopting: dup(memory.descriptor)))
@@ -180,7 +180,7 @@ import Testing
     #expect(try legacy().records.count == 1)
   }
 
-  @Test func `a file that is too short is left alone, and records that are cut off are`() throws {
+  @Test func `a file that is too short is ignored, and so are records that are cut off`() throws {
     let file = try MemoryFile(named: "identityd-test")
     #expect(try HandoverMemory.legacy(of: file).records.isEmpty)
     #expect(memory.keep(record(1), in: 0))
@@ -194,7 +194,7 @@ import Testing
     #expect(try HandoverMemory.legacy(of: file).records.isEmpty)
   }
 
-  @Test func `a record that was damaged is left out, and the others are not`() throws {
+  @Test func `a damaged record is left out, and the others are read`() throws {
     for slot in 0..<3 { #expect(memory.keep(record(UInt64(slot)), in: slot)) }
     let file = try MemoryFile(adopting: Descriptor(adopting: dup(memory.descriptor)))
     // Overwrites the length of the app's name.

@@ -6,13 +6,13 @@ import Testing
 
 @Suite struct HandoverRecordTests {
   @Test(arguments: 1...200)
-  func `what is written is read again`(seed: UInt64) throws {
+  func `a record is read back as it was written`(seed: UInt64) throws {
     var generator = SeededGenerator(seed)
     let record = HandoverRecord.random(&generator)
     #expect(HandoverRecord(record.bytes) == record)
   }
 
-  @Test func `the random records have everything that can be absent, and lack it`() {
+  @Test func `the random records cover the presence and absence of every optional part`() {
     var generator = SeededGenerator(1)
     let records = (0..<200).map { _ in HandoverRecord.random(&generator) }
     let has: [(HandoverRecord) -> Bool] = [
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test(arguments: 1...8)
-  func `no part of a record passes for one, and neither does one with something behind it`(seed: UInt64) {
+  func `a record that is cut off or has bytes behind it is refused`(seed: UInt64) {
     var generator = SeededGenerator(seed)
     let bytes = HandoverRecord.random(&generator).bytes
     for count in bytes.indices { #expect(HandoverRecord(Array(bytes[..<count])) == nil) }
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(arguments: 1...8)
-  func `a record with a wrong bit is none, or is read as what it says and nothing else`(seed: UInt64) {
+  func `a record with a flipped bit is refused, or encodes to the same bytes again`(seed: UInt64) {
     var generator = SeededGenerator(seed)
     var bytes = HandoverRecord.random(&generator).bytes
     var read = 0
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(arguments: 1...8)
-  func `what is no record at all is refused`(seed: UInt64) {
+  func `random bytes are refused`(seed: UInt64) {
     var generator = SeededGenerator(seed)
     #expect(HandoverRecord([]) == nil)
     for count in 0..<400 {
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `text that is no text is refused`() {
+  @Test func `invalid UTF-8 is refused`() {
     var generator = SeededGenerator(3)
     var record = HandoverRecord.random(&generator)
     for bytes: [UInt8] in [[0xff], [97, 0, 97], [0xc3]] {
@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test(arguments: [Int64.min, -1, .max])
-  func `places that no subscription can have do no harm`(number: Int64) {
+  func `subscriptions with impossible places do no harm`(number: Int64) {
     let starts = [Int64](repeating: 0, count: Topic.allCases.count)
     var log = EventLog(count: 50)
     for lag: Subscription.Lag? in [

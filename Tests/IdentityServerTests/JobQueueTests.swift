@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `where there are more users than places, none has to wait for another's second`() {
+  @Test func `with more users than places, every user gets one job before any gets a second`() {
     var queue = queue(Dictionary(uniqueKeysWithValues: (1...100).map { ($0, 50) }))
     var first = Set<UInt32>()
     for _ in 0..<25 {

@@ -25,7 +25,7 @@ import Testing
     known.keep(bytes.span, verb: 0, of: known.number(of: peer), Array("before\n\(answer)".utf8), from: 7)
   }
 
-  @Test func `requests are answered up to the first one that is not known`() {
+  @Test func `requests are answered up to the first one that is unknown`() {
     #expect(answers("get device\n", of: alice) == ("", 0))
     keep("get device", of: alice, "OK 1\n")
     keep("ping", of: alice, "OK\n")
@@ -56,7 +56,7 @@ import Testing
     #expect(answers("get device\n", of: session) == ("", 0))
   }
 
-  @Test func `nothing is known any more once something has changed`() {
+  @Test func `a change forgets all answers`() {
     keep("get device", of: alice, "OK 1\n")
     known.forgetAll()
     #expect(answers("get device\n", of: alice) == ("", 0))
@@ -64,7 +64,7 @@ import Testing
     #expect(answers("get device\n", of: alice).text == "OK 2\n")
   }
 
-  @Test func `what is too long is not kept, and what is kept never runs over`() {
+  @Test func `long requests and answers are not kept, and answers never exceed the output`() {
     let long = String(repeating: "a", count: 300)
     keep(long, of: alice, "OK\n")
     keep("a", of: alice, "OK \(long)\n")
@@ -78,7 +78,7 @@ import Testing
     #expect(text == String(repeating: answer, count: used / 2))
   }
 
-  @Test func `many questions of many peers never get another one's answer`() {
+  @Test func `among many requests of many peers, none gets the answer of another`() {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<20_000 {
       let peer = Peer(
@@ -94,7 +94,7 @@ import Testing
 }
 
 @Suite struct TokenQueueTests {
-  @Test func `connections come out in the order they were put in, however many wait`() {
+  @Test func `connections leave the queue in the order in which they entered`() {
     let queue = TokenQueue()
     var generator = SystemRandomNumberGenerator()
     var (next, first) = (0, 0)

@@ -27,7 +27,7 @@ import Testing
     throw Failure("no lag")
   }
 
-  @Test func `row 28: the bound is what waits, and what waits comes before the lag line`() throws {
+  @Test func `row 28: the bound applies to waiting bytes, and waiting events precede the lag line`() throws {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     let waiting = try fill(reader, &log)
@@ -42,7 +42,7 @@ import Testing
     #expect(reader.readAll(log) == events((lag.after + 9)...(lag.after + 10)))
   }
 
-  @Test func `the lag line waits until all before it is read`() throws {
+  @Test func `the lag line waits until everything before it is read`() throws {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     _ = try fill(reader, &log)
@@ -62,7 +62,7 @@ import Testing
     #expect(reader.unsent < 100)
   }
 
-  @Test func `a lag counts what was for the peer, and nothing else`() throws {
+  @Test func `a lag counts only events that were meant for the peer`() throws {
     var log = EventLog(count: 0)
     let reader = Reader([.devices, .account], after: 0, log)
     reader.isVisible = { $0 == .sharing }
@@ -80,7 +80,7 @@ import Testing
     #expect(reader.readAll(log).last == told)
   }
 
-  @Test func `what was missed is had by asking for it`() throws {
+  @Test func `missed events can be requested again`() throws {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     let lag = try { () -> Subscription.Lag in
@@ -96,7 +96,7 @@ import Testing
     #expect(other.readAll(log) == events((lag.after + 1)...log.last))
   }
 
-  @Test func `after a lag the whole bound is there again`() throws {
+  @Test func `after a lag the whole bound is available again`() throws {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     _ = try fill(reader, &log)
@@ -123,7 +123,7 @@ import Testing
     #expect(abs(waitingNow + more + reader.unsent - Bound.eventsPerSubscriber) < 2 * Bound.eventsPerTurn)
   }
 
-  @Test func `going back makes a replay of all that waits`() throws {
+  @Test func `going back turns all waiting events into a replay`() throws {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     reader.append(1_000, length: length, to: &log)
@@ -133,7 +133,7 @@ import Testing
     #expect(waiting > Bound.eventsPerSubscriber - 2 * length)
   }
 
-  @Test func `what is passed over in the end does not wait for ever`() throws {
+  @Test func `events that are skipped at the end do not count as waiting`() throws {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     reader.append(900, .account, length: length, to: &log)
@@ -146,7 +146,7 @@ import Testing
 
   // MARK: Events that the log drops
 
-  @Test func `what the log let go of is told, and what it has comes`() {
+  @Test func `events dropped from the log are reported as a lag, and the rest is sent`() {
     var log = EventLog(count: 100)
     let reader = Reader(after: 10, log)
     log.append(14_000, length: 600)
@@ -156,7 +156,7 @@ import Testing
     #expect(lines == [.lag(sequence: oldest, missed: oldest - 10, from: 10)] + events((oldest + 1)...log.last))
   }
 
-  @Test func `a lag that the log outruns counts what is gone`() throws {
+  @Test func `events that the log drops during a lag are all counted`() throws {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     _ = try fill(reader, &log)
@@ -194,7 +194,7 @@ import Testing
     #expect(accounted == log.last && last < log.last)
   }
 
-  @Test func `a topic that is added in the middle of a lag is counted, too`() throws {
+  @Test func `events of a topic that is added during a lag are counted too`() throws {
     var log = EventLog(count: 0)
     let reader = Reader([.devices], after: 0, log)
     _ = try fill(reader, &log)

@@ -50,7 +50,7 @@ private final class Drained {
   private let log = Drained()
   private let ordinary = Bound.logEntries - Bound.logReservedEntries
 
-  @Test func `row 46: entries come out in the order in which they came in`() {
+  @Test func `row 46: entries leave the queue in the order in which they entered`() {
     log.put(0..<10)
     #expect(log.next() == .entry(0))
     #expect(log.next() == .entry(1))
@@ -60,21 +60,21 @@ private final class Drained {
     #expect(log.queue.bytes == 0)
   }
 
-  @Test func `whoever takes them is woken for the first, and not for each`() {
+  @Test func `the consumer is woken for the first entry and not for each`() {
     #expect(log.wakes(0))
     #expect(!log.wakes(1))
     #expect(log.rest() == [.entry(0), .entry(1)])
     #expect(log.wakes(2))
   }
 
-  @Test func `row 46: no more wait than there is room for, and the others are counted`() {
+  @Test func `row 46: only as many entries wait as there is room for, and the others are counted`() {
     log.put(0..<(ordinary + 7))
     #expect(log.queue.count == ordinary)
     #expect(log.rest() == (0..<ordinary).map(Drained.Written.entry) + [.dropped(7)])
     #expect(log.rest() == [])
   }
 
-  @Test func `row 46: their bytes are bounded too`() {
+  @Test func `row 46: the bytes of waiting entries are bounded too`() {
     log.put(0..<ordinary, length: 8_000)
     #expect(log.queue.bytes <= Bound.logBytes - Bound.logReservedBytes)
     #expect(log.queue.bytes > Bound.logBytes - Bound.logReservedBytes - 9_000)
@@ -82,7 +82,7 @@ private final class Drained {
     #expect(log.rest() == (0..<count).map(Drained.Written.entry) + [.dropped(ordinary - count)])
   }
 
-  @Test func `row 46: warnings and errors still find room where others do not`() {
+  @Test func `row 46: warnings and errors have a reserve beyond other entries`() {
     log.put(0..<(ordinary + 1))
     log.put(0..<100, .warning)
     log.put(0..<(Bound.logReservedEntries - 100), .error)
@@ -102,7 +102,7 @@ private final class Drained {
     #expect(log.queue.bytes <= Bound.logBytes)
   }
 
-  @Test func `the count stands where the entries are missing, and only once`() {
+  @Test func `the count is placed where the entries are missing, and only once`() {
     log.put(0..<(ordinary + 3))
     for number in 0..<(ordinary / 2) { #expect(log.next() == .entry(number)) }
     log.put(9_000..<9_002)
@@ -110,7 +110,7 @@ private final class Drained {
     #expect(log.rest() == expected)
   }
 
-  @Test func `after a drop half of the room has to be free, so that counts stay few`() {
+  @Test func `after a drop, entries are accepted again once half of the room is free`() {
     log.put(0..<(ordinary + 1))
     // Each entry taken out makes room for only one other.
     for number in 0..<100 {
@@ -122,7 +122,7 @@ private final class Drained {
     #expect(written.count == ordinary - 100 + 1)
   }
 
-  @Test func `row 46: an entry that could not be written is counted, and not tried for ever`() {
+  @Test func `row 46: an entry that could not be written is counted and not retried`() {
     log.put(0..<2)
     for _ in 0..<2 {
       guard case .entry(_, loss: 1) = log.queue.take() else { Issue.record("an entry was expected"); return }
@@ -137,7 +137,7 @@ private final class Drained {
     #expect(log.queue.lost == 2, "a count that cannot be written is no further loss")
   }
 
-  @Test func `a closed queue ends when everything is out, the count included`() {
+  @Test func `a closed queue ends after the last entry and the count`() {
     log.put(0..<(ordinary + 1))
     log.queue.close()
     #expect(log.rest().last == .dropped(1))

@@ -11,12 +11,12 @@ import Testing
     ("line\u{2028}paragraph\u{2029}", #"line\u2028paragraph\u2029"#), ("right\u{202e}left", #"right\u202eleft"#),
     ("tag\u{e0041}", #"tag\u{e0041}"#),
   ])
-  func `row 51: what would end a line or reach a terminal is written as an escape`(text: String, line: String) {
+  func `row 51: line ends, control and format characters are escaped`(text: String, line: String) {
     #expect(LogText.line(text) == line)
   }
 
   @Test(arguments: ["", "org.example.app", #"dev-disk-by\x2duuid.device"#, "Ünïcode – 名前 🙂", "a\u{301}"])
-  func `anything else stays as it is`(text: String) {
+  func `other text stays unchanged`(text: String) {
     #expect(Array(LogText.line(text).utf8) == Array(text.utf8))
   }
 
@@ -48,7 +48,7 @@ import Testing
   ]
 
   @Test(arguments: events)
-  func `row 51: no entry has more than one line, whatever is in it`(event: LogEvent) {
+  func `row 51: no entry has more than one line, whatever its texts contain`(event: LogEvent) {
     let entry = event.entry
     for text in [entry.text] + entry.fields.map(\.value) {
       #expect(!text.unicodeScalars.contains { $0.value < 0x20 || $0 == "\u{2028}" }, "\(text)")

@@ -31,7 +31,7 @@ import Testing
     LogEntry(level: .info, text: "\(number)", messageID: "", fields: [])
   }
 
-  @Test func `row 46: what was put is written at the end, in order`() throws {
+  @Test func `row 46: all entries are written at the end, in order`() throws {
     let taker = try Taker()
     let log = try LogThread { taker.write($0) }
     for number in 0..<1_000 { log.put(entry(number)) }
@@ -40,7 +40,7 @@ import Testing
     #expect(taker.taken == (0..<1_000).map(String.init))
   }
 
-  @Test func `row 46: whoever logs goes on while nothing is taken`() throws {
+  @Test func `row 46: logging does not block while no entry is written`() throws {
     let taker = try Taker()
     let log = try LogThread { taker.write($0) }
     // Only a log that never waits lets this loop end.
@@ -55,7 +55,7 @@ import Testing
       taker.taken.last?.hasSuffix(": \(3 * Bound.logEntries - numbers.count).") == true, "\(taker.taken.suffix(1))")
   }
 
-  @Test func `row 46: the end waits no longer than it may for what nobody takes`() throws {
+  @Test func `row 46: the end waits for a blocked write no longer than its limit`() throws {
     let taker = try Taker()
     let log = try LogThread { taker.write($0) }
     log.put(entry(0))
@@ -66,7 +66,7 @@ import Testing
     taker.open()
   }
 
-  @Test func `row 46: what cannot be written is counted, and said once it can`() throws {
+  @Test func `row 46: entries that could not be written are counted once writing works again`() throws {
     let texts = Locked<[String]>([])
     let attempts = Locked(0)
     let failed = try Wakeup(blocking: true)

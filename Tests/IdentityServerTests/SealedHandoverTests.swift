@@ -24,7 +24,7 @@ import Testing
     return try HandoverMemory.Legacy(sealed: file)
   }
 
-  @Test func `everything is read as it was written down`() throws {
+  @Test func `records are read back from a sealed file`() throws {
     for count in [0, 1, 500] {
       let records = records(count)
       let file = try HandoverMemory.seal(records, lastUUID: UUID(high: 5, low: 6))
@@ -37,14 +37,14 @@ import Testing
     }
   }
 
-  @Test func `a record of any size is written down`() throws {
+  @Test func `a record of any size is written`() throws {
     var record = records(1)[0]
     record.output = [UInt8](repeating: 7, count: 3_000_000)
     let file = try HandoverMemory.seal([record], lastUUID: .zero)
     #expect(try HandoverMemory.Legacy(sealed: file).records == [0: record])
   }
 
-  @Test func `what is not sealed is refused: anybody could have written it`() throws {
+  @Test func `a file that is not sealed is refused`() throws {
     let good = try HandoverMemory.seal(records(2), lastUUID: .zero)
     let file = try MemoryFile(named: "identityd-test")
     try file.write(try good.readWhole(limit: .max))
@@ -53,7 +53,7 @@ import Testing
     #expect(try HandoverMemory.Legacy(sealed: file).records.count == 2)
   }
 
-  @Test(arguments: [0, 8]) func `another form is left alone`(place: Int) throws {
+  @Test(arguments: [0, 8]) func `a file of another format is ignored`(place: Int) throws {
     var bytes = try HandoverMemory.seal(records(2), lastUUID: UUID(high: 5, low: 6)).readWhole(limit: .max)
     bytes[place] ^= 1
     let legacy = try sealed(bytes)
@@ -61,7 +61,7 @@ import Testing
     #expect(legacy.lastUUID == UUID.zero)
   }
 
-  @Test func `of what is cut off the whole records are read, and nothing else`() throws {
+  @Test func `from a truncated file only the whole records are read`() throws {
     let records = records(4)
     let bytes = try HandoverMemory.seal(records, lastUUID: UUID(high: 5, low: 6)).readWhole(limit: .max)
     var end = 5 * 8
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `a count that cannot be true is not believed`() throws {
+  @Test func `an impossible number of records is ignored`() throws {
     var bytes = try HandoverMemory.seal(records(2), lastUUID: .zero).readWhole(limit: .max)
     for place in 32..<40 { bytes[place] = 0xff }
     #expect(try sealed(bytes).records.count == 2)

@@ -22,7 +22,7 @@ import Testing
     return slots
   }
 
-  @Test func `a round visits everybody once, and then ends`() throws {
+  @Test func `a round visits every subscriber once and then ends`() throws {
     let list = list(5)
     for _ in 0..<3 {
       #expect(list.startRound())
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func `nobody is visited but in a round, and there is none for nobody`() {
+  @Test func `subscribers are visited only within a round, and an empty list has none`() {
     let list = list(2)
     #expect(list.next() == nil)
     list.remove(token(0))
@@ -40,7 +40,7 @@ import Testing
     #expect(list.next() == nil)
   }
 
-  @Test func `one that is inserted twice is there once, and removing one that is not there changes nothing`() throws {
+  @Test func `a second insertion changes nothing, and neither does removing an unknown token`() throws {
     let list = list(3)
     list.insert(token(1))
     list.remove(token(7))
@@ -50,7 +50,7 @@ import Testing
     #expect(try rest(of: list).sorted() == [0, 1, 2])
   }
 
-  @Test func `a round that begins in the middle of another visits everybody too`() throws {
+  @Test func `a round that begins during another still visits every subscriber`() throws {
     for visited in 0..<6 {
       let list = list(5)
       #expect(list.startRound())
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func `rounds that are begun again and again keep nobody waiting for ever`() throws {
+  @Test func `rounds that are begun again and again starve no subscriber`() throws {
     let list = list(10)
     var seen: Set<Int> = []
     for _ in 0..<20 {
@@ -70,7 +70,7 @@ import Testing
     #expect(seen.count == 10)
   }
 
-  @Test func `who comes in the middle of a round takes nobody's visit away`() throws {
+  @Test func `a subscriber added during a round makes the round skip nobody`() throws {
     // The round may begin anywhere, because another round was under way before.
     for before in 0..<5 {
       for visited in 0..<5 {
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func `who goes in the middle of a round takes nobody's visit away`() throws {
+  @Test func `a subscriber removed during a round makes the round skip nobody`() throws {
     for visited in 0..<6 {
       for gone in 0..<6 {
         let list = list(6)
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: 1...40)
-  func `a round visits everybody who stays, whoever comes and goes meanwhile`(seed: UInt64) throws {
+  func `a round visits every subscriber that stays, while others come and go`(seed: UInt64) throws {
     var generator = SeededGenerator(seed)
     let list = Round()
     var there: Set<Int> = []

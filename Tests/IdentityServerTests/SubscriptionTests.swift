@@ -6,7 +6,7 @@ import Testing
 @Suite struct SubscriptionTests {
   private func events(_ sequences: ClosedRange<Int64>) -> [Reader.Line] { sequences.map { .event($0) } }
 
-  @Test func `whoever reads gets each event once, as it comes`() {
+  @Test func `a client that reads gets each event once, as it happens`() {
     var log = EventLog(count: 5)
     let reader = Reader(after: 5, log)
     #expect(reader.readAll(log) == [])
@@ -17,7 +17,7 @@ import Testing
     #expect(reader.readAll(log) == events(9...9))
   }
 
-  @Test func `a replay brings what came after the number, and then what comes`() {
+  @Test func `a replay starts after the sequence number and continues with new events`() {
     var log = EventLog(count: 2_000, length: 100)
     let reader = Reader(after: 700, log)
     reader.turn(log)
@@ -25,7 +25,7 @@ import Testing
     #expect(Reader.lines(in: reader.added) + reader.readAll(log) == events(701...2_005))
   }
 
-  @Test func `no more goes out in one piece than its bound, and one line`() {
+  @Test func `a turn adds at most its bound and one line`() {
     let log = EventLog(count: 2_000, length: 500)
     let reader = Reader(after: 0, log)
     for _ in 0..<100 {
@@ -36,7 +36,7 @@ import Testing
     #expect(reader.subscription.place > 500)
   }
 
-  @Test func `what a peer must not see, and topics it does not want, are passed over`() {
+  @Test func `events that the peer may not see, and other topics, are skipped`() {
     var log = EventLog([], last: 0)
     let audiences: [Audience] = [.sharing, .vendor("org.example"), .vendor("com.example"), .app("org.example.player")]
     for number in 0..<400 {
@@ -50,7 +50,7 @@ import Testing
     #expect(reader.subscription.place == 400)
   }
 
-  @Test func `row 40d: a right that is lost is lost for what waits, too`() {
+  @Test func `row 40d: a lost right also applies to events that wait`() {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     reader.reply(Bound.eventsPerTurn)
@@ -64,7 +64,7 @@ import Testing
 
   // MARK: Topics
 
-  @Test func `going back for one topic brings no other topic's events twice`() {
+  @Test func `going back for one topic repeats no event of other topics`() {
     var log = EventLog([], last: 0)
     for _ in 0..<50 {
       log.append(1, .devices)
@@ -79,7 +79,7 @@ import Testing
     #expect(reader.readAll(log) == events(101...102))
   }
 
-  @Test func `going back for one topic keeps what waits of the others`() {
+  @Test func `going back for one topic keeps the waiting events of others`() {
     var log = EventLog(count: 0)
     let reader = Reader([.devices], after: 0, log)
     reader.reply(Bound.eventsPerTurn)
@@ -89,7 +89,7 @@ import Testing
     #expect(reader.readAll(log) == events(4...20))
   }
 
-  @Test func `going back brings what a lag took away, and no lag line`() {
+  @Test func `going back sends the events of a lag instead of the lag line`() {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     reader.append(3_000, length: 500, to: &log)
@@ -101,7 +101,7 @@ import Testing
     #expect(reader.readAll(log) == events(1...3_000))
   }
 
-  @Test func `another subscribe at the present takes nothing away that waits`() {
+  @Test func `another subscribe without since= drops no waiting event`() {
     var log = EventLog(count: 0)
     let reader = Reader([.devices], after: 0, log)
     reader.reply(Bound.eventsPerTurn)
@@ -112,7 +112,7 @@ import Testing
     #expect(reader.readAll(log) == events(1...10) + events(21...21))
   }
 
-  @Test func `a topic that is left brings nothing more, and anew from then on`() {
+  @Test func `a topic that was dropped sends nothing until it is added again`() {
     var log = EventLog(count: 0)
     let reader = Reader([.devices, .account], after: 0, log)
     reader.reply(Bound.eventsPerTurn)
@@ -129,7 +129,7 @@ import Testing
 
   // MARK: Handover
 
-  @Test func `one that is taken over goes on where it was`() {
+  @Test func `a subscription that is taken over continues at its place`() {
     var log = EventLog(count: 100)
     let before = Reader(after: 40, log).subscription
     var after = Subscription(starts: before.starts, place: before.place, lag: nil)
@@ -140,7 +140,7 @@ import Testing
     #expect(reader.readAll(log) == events(101...101))
   }
 
-  @Test func `a lag that is taken over is told, and nothing of it comes twice`() throws {
+  @Test func `a lag that is taken over is reported, and no event of it is sent twice`() throws {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     reader.append(3_000, length: 500, to: &log)
@@ -153,7 +153,7 @@ import Testing
     #expect(next.readAll(log) == events((place + 1)...lag.after) + [told] + events(3_001...3_010))
   }
 
-  @Test func `a topic's place is its own`() {
+  @Test func `every topic has its own index`() {
     #expect(Set(Topic.allCases.map(\.index)) == Set(Topic.allCases.indices))
     #expect(Subscription(at: 0).isEmpty)
     #expect(Subscription(at: 0).starts.count == Topic.allCases.count)

@@ -11,7 +11,7 @@ import Testing
     }
   }
 
-  @Test func `row 48: a writer that does not answer starves it, until it does`() {
+  @Test func `row 48: a writer that does not answer starves the watchdog until it does`() {
     var progress = ThreadProgress()
     _ = progress.tick(writerIsInStorage: false)
     for _ in 0..<5 { #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: false, heartbeat: nil)) }

@@ -92,7 +92,8 @@ import Testing
     return (files, registry)
   }
 
-  @Test(arguments: [1, 2, 3, 4] as [UInt64]) func `row 12: a flipped bit in the database is never served`(seed: UInt64)
+  @Test(arguments: [1, 2, 3, 4] as [UInt64])
+  func `row 12: a database with a flipped bit is never served as right`(seed: UInt64)
     throws
   {
     let workspace = try Workspace(inMemory: true)
@@ -113,7 +114,7 @@ import Testing
     #expect(outcomes[.damagedSecret, default: 0] > 5 || Trial.isShort, "\(outcomes)")
   }
 
-  @Test func `row 12: every flipped bit of the first page's header is harmless or noticed`() throws {
+  @Test func `row 12: a flipped bit in the header of the first page is harmless or noticed`() throws {
     let workspace = try Workspace(inMemory: true)
     let (files, registry) = try closedStore(apps: 0, items: [], in: workspace)
     for bit in stride(from: 0, to: 8 * 108, by: Trial.isShort ? 31 : 1) {
@@ -124,7 +125,7 @@ import Testing
     try report("bits flipped in a database's first header")
   }
 
-  @Test func `row 13: a database cut short anywhere is never served`() throws {
+  @Test func `row 13: a database that is cut short anywhere is never served as right`() throws {
     let workspace = try Workspace(inMemory: true)
     let (files, registry) = try closedStore(apps: 16, in: workspace)
     let database = try #require(files["identityd.db"])
@@ -137,7 +138,7 @@ import Testing
     try report("databases cut short")
   }
 
-  @Test func `row 12: a sector of zeros or of another place is never served`() throws {
+  @Test func `row 12: a sector of zeros, or of another place, is never served as right`() throws {
     let workspace = try Workspace(inMemory: true)
     let (files, registry) = try closedStore(apps: 16, in: workspace)
     let database = try #require(files["identityd.db"])
@@ -165,9 +166,7 @@ import Testing
     return (files, registry)
   }
 
-  @Test func `row 13: a log cut short after a kill is damage: what was acknowledged is never silently taken back`()
-    throws
-  {
+  @Test func `row 13: a log that is cut short after a kill is damage, and no commit is silently lost`() throws {
     let workspace = try Workspace(inMemory: true)
     let other = try Workspace(inMemory: true)
     let (files, registry) = try killed(workspace)
@@ -183,7 +182,7 @@ import Testing
     #expect(try other.found().condition == .writable)
   }
 
-  @Test func `row 12: a bit that turned in the log after a kill is damage, too`() throws {
+  @Test func `row 12: a flipped bit in the log after a kill is damage too`() throws {
     let workspace = try Workspace(inMemory: true)
     let other = try Workspace(inMemory: true)
     let (files, registry) = try killed(workspace)

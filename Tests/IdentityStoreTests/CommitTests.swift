@@ -5,7 +5,7 @@ import LinuxSystem
 import Testing
 
 @Suite struct CommitTests {
-  @Test(arguments: [0, 1, 2, 40]) func `what was committed is found again`(apps: Int) throws {
+  @Test(arguments: [0, 1, 2, 40]) func `committed changes are found by the next start`(apps: Int) throws {
     let workspace = try Workspace()
     let committed = try workspace.commit(sample(apps: apps))
     #expect(committed == Registry(applying: sample(apps: apps)))
@@ -15,7 +15,7 @@ import Testing
     #expect(content.notices == [])
   }
 
-  @Test func `an app without an identifier, a random device and odd names come back as they were`() throws {
+  @Test func `an app without identifiers, a random device and odd names are read back unchanged`() throws {
     let workspace = try Workspace()
     let odd: [Text] = ["unit:é.service", "unit:e\u{301}.service", "K", "\u{212A}", "'; DROP TABLE app; --", ""]
     let batch: [Change] =
@@ -29,7 +29,7 @@ import Testing
     #expect(registry.apps.count == odd.count)
   }
 
-  @Test func `row 10: what was committed is found after a kill, wherever the log stands`() throws {
+  @Test func `row 10: committed changes are found after a kill, wherever the log stands`() throws {
     let workspace = try Workspace()
     let other = try Workspace()
     try workspace.withStore { store, _ in
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `a store that was let go of without closing serves everything`() throws {
+  @Test func `a store that was released without closing serves everything`() throws {
     let workspace = try Workspace()
     try workspace.withStore { store, _ in for batch in sample(apps: 5) { try store.mustCommit(batch) } }
     let content = try workspace.found()
@@ -54,7 +54,7 @@ import Testing
     #expect(content.condition == .writable)
   }
 
-  @Test func `revisions count transactions and go on where the last start ended`() throws {
+  @Test func `revisions count transactions and continue across starts`() throws {
     let workspace = try Workspace()
     for _ in 0..<2 {
       let next = try workspace.found().registry.apps.count
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `a batch that fails half way is not there at all`() throws {
+  @Test func `a batch that fails in the middle leaves no trace`() throws {
     let workspace = try Workspace()
     try workspace.commit([installed(1)])
     try workspace.withStore { store, content in
@@ -96,7 +96,7 @@ import Testing
     #expect(try workspace.found().registry == Registry(applying: [installed(1), installed(3)]))
   }
 
-  @Test func `the content found at start is handed out once`() throws {
+  @Test func `the content found at the start is handed out once`() throws {
     let workspace = try Workspace()
     try workspace.commit([[deviceMade]])
     try workspace.withStore { store, first in
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `the log stays small, and everything is there still`() throws {
+  @Test func `checkpoints keep the log small, and no change is lost`() throws {
     let workspace = try Workspace(inMemory: true)
     var options = Store.Options()
     options.checkpointSize = 65_536
@@ -128,7 +128,7 @@ import Testing
     #expect(witness.hasPrefix("identityd-witness 1 \(identity) 5 "))
   }
 
-  @Test func `a store that was let go of keeps no file open`() throws {
+  @Test func `a released store keeps no file open`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 1))
     try workspace.withStore { store, _ in
@@ -138,7 +138,7 @@ import Testing
     #expect(try openFiles(under: workspace.root) == [])
   }
 
-  @Test func `days are stored, replaced and forgotten, and read back`() throws {
+  @Test func `days of use are stored, replaced and deleted, and read back`() throws {
     let workspace = try Workspace()
     let id: Text = "user:1000"
     func use(_ day: Int64) -> AppUse { AppUse(day: day, date: Day(number: 20_000 + day)) }
@@ -162,7 +162,7 @@ import Testing
     }
   }
 
-  @Test func `identifiers that the history let go of are gone from the store`() throws {
+  @Test func `identifiers that the history forgot are deleted from the store`() throws {
     let workspace = try Workspace()
     let app = Change.appInstalled("user:1000", App(installed: Timestamp(milliseconds: 1)))
     func identifier(_ number: UInt64, end: Identifier.End? = nil) -> Identifier {

@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func `whatever is damaged in whichever file, nothing wrong is served`() throws {
+  @Test func `no damage to any file leads to wrong data`() throws {
     let subjects = try Ending.allCases.map { try Subject($0) }
     let workspace = try Workspace(inMemory: true)
     var random = SeededGenerator(21)

@@ -29,14 +29,14 @@ import Testing
     }
   }
 
-  @Test func `row 13: an empty database without a witness is no first start`() throws {
+  @Test func `row 13: an empty database without a witness is not taken for a first start`() throws {
     let workspace = try filled()
     try workspace.write("identityd.db", [])
     try workspace.remove("witness")
     try expectDamaged(workspace, "the database is empty")
   }
 
-  @Test func `row 13: an empty database is damage, and is set aside`() throws {
+  @Test func `row 13: an empty database is damage and is set aside`() throws {
     let workspace = try filled()
     try workspace.write("identityd.db", [])
     let before = try workspace.files()
@@ -60,7 +60,7 @@ import Testing
     #expect(try workspace.files() == before, "nothing was made or changed")
   }
 
-  @Test func `garbage in place of the database is set aside with its log and kept as it is`() throws {
+  @Test func `garbage in place of the database is set aside unchanged, with its log`() throws {
     let workspace = try filled()
     let garbage = [UInt8](repeating: 0x55, count: 20_000)
     try workspace.write("identityd.db", garbage)
@@ -73,14 +73,14 @@ import Testing
     try expectDamaged(workspace)
   }
 
-  @Test func `garbage without a witness is damage at the next start, too`() throws {
+  @Test func `garbage without a witness is damage at the next start too`() throws {
     let workspace = try filled()
     try workspace.write("identityd.db", [UInt8](repeating: 0x55, count: 20_000))
     try workspace.remove("witness")
     try expectDamaged(workspace, "not a database")
   }
 
-  @Test func `a database that was set aside and put back is served again`() throws {
+  @Test func `a good database put back in place of a damaged one is served again`() throws {
     let workspace = try filled()
     let good = try workspace.read("identityd.db")
     try workspace.write("identityd.db", [])
@@ -91,7 +91,7 @@ import Testing
     #expect(content.condition == .writable)
   }
 
-  @Test func `row 12: a schema that is not this program's is damage, and is set aside`() throws {
+  @Test func `row 12: a foreign schema is damage and is set aside`() throws {
     let workspace = try filled()
     try workspace.sql(
       """
@@ -107,14 +107,14 @@ import Testing
     #expect(try workspace.found().condition.damage?.hasSuffix("is not authentic, and 2 more") == true)
   }
 
-  @Test func `the database of another store is damage, even with all its rows in order`() throws {
+  @Test func `the database of another store is damage, even if all its rows are intact`() throws {
     let workspace = try filled()
     let other = try filled(apps: 9)
     for name in ["identityd.db", "identityd.db-wal"] { try workspace.write(name, try other.read(name)) }
     try expectDamaged(workspace, "not authentic")
   }
 
-  @Test func `row 16: an older copy is damage, is not served, and is left as it is`() throws {
+  @Test func `row 16: an older copy is damage, is not served and is left unchanged`() throws {
     let workspace = try filled(apps: 3)
     let old = try workspace.read("identityd.db")
     try workspace.commit([installed(3), installed(4)])
@@ -130,7 +130,7 @@ import Testing
     #expect(content.registry == Registry(applying: sample(apps: 3)))
   }
 
-  @Test func `row 16: an older copy is noticed after a kill, too, once the witness knew better`() throws {
+  @Test func `row 16: after a kill an older copy is noticed if the witness has a later revision`() throws {
     let workspace = try Workspace(inMemory: true)
     let other = try Workspace(inMemory: true)
     try workspace.withStore { store, _ in
@@ -159,7 +159,7 @@ import Testing
     #expect(content.notices == [])
   }
 
-  @Test func `a deleted witness is renewed from the proven database`() throws {
+  @Test func `a deleted witness is renewed from the verified database`() throws {
     let workspace = try filled()
     let witness = try workspace.read("witness")
     try workspace.remove("witness")
@@ -177,16 +177,16 @@ import Testing
     ("empty", { _ in [] }),
     ("garbage", { _ in Array("no witness at all\n".utf8) }),
     (
-      "a revision that is not the proven one",
+      "a wrong revision",
       { Array(String(decoding: $0, as: UTF8.self).replacing(" 4 ", with: " 9 ").utf8) }
     ),
     ("cut off", { Array($0.dropLast(2)) }),
-    ("with a line more", { $0 + Array("\n".utf8) }),
+    ("with an additional line", { $0 + Array("\n".utf8) }),
     ("binary", { _ in [UInt8](repeating: 0xff, count: 200) }),
     ("longer than any witness", { _ in [UInt8](repeating: 0x41, count: 5_000) }),
   ]
 
-  @Test(arguments: garbled.map(\.0)) func `a garbled witness is kept aside and renewed`(how: String) throws {
+  @Test(arguments: garbled.map(\.0)) func `a damaged witness is kept aside and renewed`(how: String) throws {
     let workspace = try filled()
     let witness = try workspace.read("witness")
     let change = try #require(Self.garbled.first { $0.0 == how })
@@ -220,7 +220,7 @@ import Testing
     }
   }
 
-  @Test func `the witness of another store is not believed`() throws {
+  @Test func `the witness of another store is not accepted`() throws {
     let workspace = try filled()
     let other = try filled()
     try workspace.write("witness", try other.read("witness"))
@@ -247,14 +247,14 @@ import Testing
     ("missing", { _ in nil }),
     ("empty", { _ in [] }),
     ("short", { Array($0.dropLast(3)) }),
-    ("with a letter that is no digit", { Array("g".utf8) + $0.dropFirst() }),
+    ("with an invalid digit", { Array("g".utf8) + $0.dropFirst() }),
     ("without its line feed", { Array($0.dropLast()) }),
     ("of another store", { key in Array("0123456789abcdef".utf8) + key.dropFirst(16) }),
     ("longer than any key", { _ in [UInt8](repeating: 0x41, count: 5_000) }),
   ]
 
   @Test(arguments: broken.map(\.0))
-  func `without its key a store is damaged, serves nothing, and nothing is overwritten`(how: String) throws {
+  func `without its key a store is damaged, serves nothing and is not overwritten`(how: String) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
     let key = try workspace.read("store.key")
@@ -281,7 +281,7 @@ import Testing
   }
 
   @Test(arguments: [0, 10, 65, 255, 5_000])
-  func `something in place of the key at a first start is kept aside`(length: Int) throws {
+  func `a foreign file in place of the key is kept aside at a first start`(length: Int) throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let stranger = [UInt8](repeating: UInt8(ascii: "z"), count: length)
@@ -293,7 +293,7 @@ import Testing
     #expect(try workspace.found().condition == .writable)
   }
 
-  @Test func `a good key at a first start is replaced: it may be a sealed store's`() throws {
+  @Test func `a valid key at a first start is replaced, because it may be a sealed store's`() throws {
     let workspace = try Workspace()
     let other = try Workspace()
     try other.commit(sample(apps: 1))

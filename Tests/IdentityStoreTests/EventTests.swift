@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test func `the oldest events go once there are too many, in the same transaction`() throws {
+  @Test func `the oldest events are removed in the transaction that adds too many`() throws {
     let workspace = try Workspace(inMemory: true)
     let full = Int64(Bound.keptEvents + Bound.spareEvents)
     // Events are removed in blocks of numbers, and at least the required number of events remains.
@@ -46,7 +46,7 @@ import Testing
     #expect(try workspace.sql("SELECT count(*) FROM event") == "\(3 * full + 6 - first(of: 3 * full))\n")
   }
 
-  @Test func `what stands behind a gap is served, and nothing from before it`() throws {
+  @Test func `events after a gap are served, and none from before it`() throws {
     let workspace = try Workspace()
     try workspace.commit([[deviceMade]])
     try workspace.withStore { store, _ in try store.mustCommit(Self.events(1...9)) }

@@ -8,7 +8,7 @@ import Testing
 /// A store on a failing disk, and its recovery.
 @Suite struct HealingTests {
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [288, 384])
-  func `row 1: a full disk is said to be full, keeps what was acknowledged, and heals once there is room`(
+  func `row 1: a full disk is reported, keeps acknowledged changes and recovers once there is room`(
     kilobytes: Int
   )
     throws
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"))
-  func `row 1: a first start on a full disk serves nothing, and succeeds once there is room`() throws {
+  func `row 1: a first start on a full disk fails, and succeeds once there is room`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=128k,mode=0700", "tmpfs", workspace.state)
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"))
-  func `first starts that fail leave no heap of keys`() throws {
+  func `failed first starts do not accumulate key files`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=128k,mode=0700", "tmpfs", workspace.state)
@@ -98,9 +98,7 @@ import Testing
   }
 
   @Test(arguments: Loss.allCases)
-  func `row 14: files lost under an open store are noticed before the next acknowledgement, and written anew`(
-    loss: Loss
-  ) throws {
+  func `row 14: files lost under an open store are noticed before the next commit, and rewritten`(loss: Loss) throws {
     let workspace = try Workspace()
     let acknowledged = sample(apps: 4)
     try workspace.withStore { store, _ in
@@ -135,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func `a change that was refused because the file was gone is not in force later`() throws {
+  @Test func `a change refused because of a missing file is not in force later`() throws {
     let workspace = try Workspace()
     try workspace.withStore { store, _ in
       try store.mustCommit(installed(1))
@@ -147,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func `a heal lets go of the file it replaced`() throws {
+  @Test func `a rewrite closes the file that it replaced`() throws {
     let workspace = try Workspace()
     try workspace.withStore { store, _ in
       try store.mustCommit(installed(1))
@@ -160,7 +158,7 @@ import Testing
     }
   }
 
-  @Test func `a healthy store may be written anew at any time`() throws {
+  @Test func `a healthy store can be rewritten at any time`() throws {
     let workspace = try Workspace()
     var batches = sample(apps: 2)
     try workspace.withStore { store, _ in

@@ -34,9 +34,7 @@ import Testing
 
   /// - Parameter checkpointSize: decides how often the log is written back during the reads.
   @Test(arguments: [32_768, 262_144, 4_194_304])
-  func `a reader appends the secret of the edition that it was told, or says that it changed`(checkpointSize: Int)
-    throws
-  {
+  func `a reader returns the secret of the requested edition, or reports a change`(checkpointSize: Int) throws {
     let workspace = try Workspace(inMemory: true)
     var options = Store.Options()
     options.checkpointSize = checkpointSize

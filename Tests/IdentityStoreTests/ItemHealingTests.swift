@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `a commit that fails takes no item with it`() throws {
+  @Test func `a failed commit loses no item`() throws {
     try withItems { workspace, store, registry in
       let change = try store.storing(Known(1, edition: 1), .updated)
       let refused = store.commit([change, .itemDeleted(Self.items[1].item), .appUninstalled("nobody")])
@@ -40,7 +40,7 @@ import Testing
     "added twice", "another key", "replaced nothing", "updated nothing", "deleted nothing", "deleted twice",
     "deleted under another key", "the number of another",
   ])
-  func `a change that does not fit is refused, and everything is as it was`(what: String) throws {
+  func `a change that does not match the stored items is refused and changes nothing`(what: String) throws {
     try withItems { workspace, store, registry in
       let first = Self.items[0]
       func stranger(_ number: Int64) -> Item {
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func `a reader from before a rewrite is in nobody's way, and a new one reads on`() throws {
+  @Test func `a reader from before a rewrite blocks nothing, and a new one continues`() throws {
     try withItems { workspace, store, registry in
       let old = try store.reader()
       let memory = try store.makeSecretMemory()
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: HealingTests.Loss.allCases)
-  func `row 14: items of files that were lost under an open store are all back`(loss: HealingTests.Loss) throws {
+  func `row 14: items survive the loss of files under an open store`(loss: HealingTests.Loss) throws {
     try withItems { workspace, store, registry in
       let reader = try store.reader()
       let memory = try store.makeSecretMemory()
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test func `a rewrite that is not finished makes no secret a damaged one`() throws {
+  @Test func `an unfinished rewrite does not make secrets count as damaged`() throws {
     try withItems { workspace, store, registry in
       // A folder in place of the log can be neither removed nor ignored.
       try workspace.remove("identityd.db-wal")
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"))
-  func `row 1: on a full disk secrets are read, and stored again once there is room`() throws {
+  func `row 1: on a full disk secrets can be read, and stored again once there is room`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=640k,mode=0700", "tmpfs", workspace.state)
@@ -188,7 +188,7 @@ import Testing
 
 /// Readers in the middle of a read during a checkpoint.
 @Suite struct CheckpointTests {
-  @Test func `a reader in the way puts a checkpoint off, and the store stays writable`() throws {
+  @Test func `a reader in the way postpones a checkpoint, and the store stays writable`() throws {
     let workspace = try Workspace(inMemory: true)
     var options = Store.Options()
     options.checkpointSize = 16_384
@@ -220,7 +220,7 @@ import Testing
     try workspace.withStore { store, _ in try store.expectOpen(items) }
   }
 
-  @Test func `a reader in the way of a stop is said, and nothing is lost`() throws {
+  @Test func `a reader in the way of a stop is reported, and nothing is lost`() throws {
     let workspace = try Workspace(inMemory: true)
     let items = (1...3 as ClosedRange<Int64>).map { Known($0, length: 2_000) }
     try workspace.withStore { store, _ in

@@ -35,17 +35,22 @@ import Testing
       "another group", "UPDATE item SET access_group = 'thief' WHERE n = 2", named: row(2, group: "thief"), lost: 2),
     Edit("another owner", "UPDATE item SET owner = 'thief' WHERE n = 2", named: row(2), lost: 2),
     Edit("another edition", "UPDATE item SET edition = '\(uuid(5))' WHERE n = 2", named: row(2), lost: 2),
-    Edit("not this device only", "UPDATE item SET this_device_only = 0 WHERE n = 2", named: row(2), lost: 2),
-    Edit("another truth", "UPDATE item SET this_device_only = 2 WHERE n = 2", named: row(2), lost: 2),
+    Edit("no longer this device only", "UPDATE item SET this_device_only = 0 WHERE n = 2", named: row(2), lost: 2),
+    Edit("an invalid boolean", "UPDATE item SET this_device_only = 2 WHERE n = 2", named: row(2), lost: 2),
     Edit(
-      "a life that does not end", "UPDATE item SET ends_with_installation = 0 WHERE n = 3", named: row(3), lost: 3),
+      "another lifetime", "UPDATE item SET ends_with_installation = 0 WHERE n = 3", named: row(3), lost: 3),
     Edit("another length", "UPDATE item SET secret_length = 5 WHERE n = 2", named: row(2), lost: 2),
-    Edit("another birth", "UPDATE item SET created = '2020-01-01T00:00:00.000Z' WHERE n = 2", named: row(2), lost: 2),
-    Edit("another change", "UPDATE item SET modified = '2020-01-01T00:00:00.000Z' WHERE n = 2", named: row(2), lost: 2),
     Edit(
-      "what is said of another", "UPDATE item SET description = (SELECT description FROM item WHERE n = 1) WHERE n = 2",
+      "another creation time", "UPDATE item SET created = '2020-01-01T00:00:00.000Z' WHERE n = 2", named: row(2),
+      lost: 2),
+    Edit(
+      "another modification time", "UPDATE item SET modified = '2020-01-01T00:00:00.000Z' WHERE n = 2", named: row(2),
+      lost: 2),
+    Edit(
+      "the description of another item",
+      "UPDATE item SET description = (SELECT description FROM item WHERE n = 1) WHERE n = 2",
       named: row(2), lost: 2),
-    Edit("nothing said of it", "UPDATE item SET description = x'' WHERE n = 2", named: row(2), lost: 2),
+    Edit("an empty description", "UPDATE item SET description = x'' WHERE n = 2", named: row(2), lost: 2),
     Edit(
       "another proof", "UPDATE item SET proof = (SELECT proof FROM item WHERE n = 1) WHERE n = 2", named: row(2),
       lost: 2),
@@ -68,7 +73,7 @@ import Testing
 
   private static let items = (1...4 as ClosedRange<Int64>).map { Known($0, length: 30) }
 
-  @Test(arguments: edits) func `an edited item is named and not served, and others are`(edit: Edit) throws {
+  @Test(arguments: edits) func `an edited item is named and not served, and others are served`(edit: Edit) throws {
     let workspace = try Workspace()
     let original = try workspace.fill(Self.items)
     try workspace.sql(edit.sql)
@@ -96,7 +101,7 @@ import Testing
   }
 
   @Test(arguments: ["DELETE FROM item WHERE n = 2", "DELETE FROM item", "DELETE FROM data_key"])
-  func `a row that is gone is missed, and no item is served`(sql: String) throws {
+  func `a deleted row is noticed, and no item is served`(sql: String) throws {
     let workspace = try Workspace()
     try workspace.fill(Self.items)
     try workspace.sql(sql)
@@ -109,7 +114,7 @@ import Testing
   }
 
   @Test(arguments: ["item WHERE n = 1", "item WHERE n = 1; secret WHERE n = 1", "data_key"])
-  func `row 16: a row that was set back to an earlier time is noticed, and no item is served`(rows: String) throws {
+  func `row 16: a row set back to an earlier state is noticed, and no item is served`(rows: String) throws {
     let workspace = try Workspace()
     try workspace.fill(Self.items)
     let early = try workspace.read("identityd.db")
@@ -130,7 +135,7 @@ import Testing
     try workspace.remove("early")
     let content = try workspace.found()
     #expect(
-      content.condition.damage?.contains("are proven, and some are not those it should hold") == true,
+      content.condition.damage?.contains("are proven, but not all of them are current") == true,
       "\(content.condition)")
     #expect(content.registry.unproven == .items && content.registry.items.total.items == 0)
   }
@@ -160,8 +165,8 @@ import Testing
     }
   }
 
-  @Test(arguments: ["item", "data_key"]) func `row 12: whatever is changed in any column is named`(table: String) throws
-  {
+  @Test(arguments: ["item", "data_key"])
+  func `row 12: a change in any column of an item or of the data key is named`(table: String) throws {
     let workspace = try Workspace(inMemory: true)
     let original = try workspace.fill(Array(Self.items.prefix(2)))
     let files = try workspace.files()

@@ -38,7 +38,7 @@ import Testing
     try store.expectOpen(Array(items.values))
   }
 
-  @Test func `an item is what was last stored, one transaction after another`() throws {
+  @Test func `an item is read back as last stored, across several transactions`() throws {
     let workspace = try Workspace(inMemory: true)
     var registry = try workspace.commit([[deviceMade]])
     var items: [ItemKey: Known] = [:]
@@ -63,7 +63,7 @@ import Testing
     #expect(try workspace.sql("SELECT group_concat(n) FROM item; SELECT group_concat(n) FROM secret") == "1,6\n1,6\n")
   }
 
-  @Test func `everything in one transaction is the same as each in its own`() throws {
+  @Test func `changes in one transaction have the same result as in separate ones`() throws {
     let workspace = try Workspace()
     var registry = Registry()
     try workspace.withStore { store, _ in
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `a secret of any length comes back`() throws {
+  @Test func `a secret of any length is read back`() throws {
     let workspace = try Workspace()
     let items = [0, 1, 2, 3, 31, 32, 33, 4_096, 32_766, 32_767, 32_768].enumerated().map { place, length in
       Known(Int64(place + 1), length: length)
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func `odd labels and attributes come back as they were`() throws {
+  @Test func `odd labels and attributes are read back unchanged`() throws {
     let workspace = try Workspace()
     let long = Text(trusted: [UInt8](repeating: UInt8(ascii: "l"), count: Bound.itemTextLength))
     let many = (0..<Bound.attributesPerItem).map { Item.Attribute(name: Text("name-\(100 + $0)"), value: long) }
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func `the number of an item that is gone may come again, and opens nothing of it`() throws {
+  @Test func `a reused item number does not open the secret of the former item`() throws {
     let workspace = try Workspace()
     try workspace.fill([Known(1), Known(2)])
     try workspace.withStore { store, _ in
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func `what is there after a kill is what was acknowledged`() throws {
+  @Test func `acknowledged items are there after a kill`() throws {
     let workspace = try Workspace(inMemory: true)
     let other = try Workspace(inMemory: true)
     try workspace.withStore { store, _ in
@@ -174,7 +174,7 @@ import Testing
 
 /// Readers of secrets beside the writer.
 @Suite struct ItemReaderTests {
-  @Test func `a reader goes on with what the writer commits, and knows only the edition that is there`() throws {
+  @Test func `a reader sees the writer's commits, and only the current edition`() throws {
     let workspace = try Workspace()
     let (first, second) = (Known(1), Known(1, edition: 1, length: 3_000))
     try workspace.withStore { store, _ in
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  @Test func `a reader believes nothing that it is told of an item and that was not stored so`() throws {
+  @Test func `a reader refuses an item whose description differs from the stored one`() throws {
     let workspace = try Workspace()
     let known = Known(1)
     try workspace.fill([known])
@@ -228,7 +228,7 @@ import Testing
     }
   }
 
-  @Test func `a reader keeps no file open when it is let go of, and there is none without files`() throws {
+  @Test func `a released reader keeps no file open, and a closed store makes no reader`() throws {
     let workspace = try Workspace()
     try workspace.fill([Known(1)])
     try workspace.withStore { store, _ in

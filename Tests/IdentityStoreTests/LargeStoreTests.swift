@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func `all of it is there`() throws {
+  @Test func `a start reads all of a large store`() throws {
     let workspace = try Workspace()
     let registry = try fill(workspace)
     try workspace.withStore { store, content in
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: ["item WHERE n = 2", "item WHERE n = 1499", "event WHERE sequence = 1500"])
-  func `a row that is missing is missed, wherever it was`(row: String) throws {
+  func `a missing row is noticed, wherever it was`(row: String) throws {
     let workspace = try Workspace()
     _ = try fill(workspace)
     try workspace.sql("DELETE FROM \(row)")

@@ -50,7 +50,7 @@ import Testing
     return cut.registries.count - 1 - place
   }
 
-  @Test func `row 4: a bit that turned behind a power cut takes back the last commit at most`() throws {
+  @Test func `row 4: a flipped bit after a power cut takes back the last commit at most`() throws {
     let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
     let cut = try Cut(workspace)
     #expect(try missing(cut.files, cut, in: other, "untouched") == 0)
@@ -70,7 +70,7 @@ import Testing
     #expect(outcomes["damaged", default: 0] > rounds / 2, "\(outcomes)")
   }
 
-  @Test func `a commit that was cut off, whatever of it reached the disk, is no damage`() throws {
+  @Test func `a commit that was cut off is no damage, whichever parts of it reached the disk`() throws {
     let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
     let cut = try Cut(workspace)
     let frames = (cut.log.count - cut.lastCommit) / Self.frame
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func `a header that is damaged, and frames of zeros before others, are damage`() throws {
+  @Test func `a damaged header, and frames of zeros before others, are damage`() throws {
     let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
     let cut = try Cut(workspace)
     for place in 0..<32 {
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func `a witness that was synced notices a log that is gone`() throws {
+  @Test func `a synced witness reveals a lost log`() throws {
     let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
     var registry = Registry()
     let files = try workspace.withStore { store, _ in

@@ -12,7 +12,7 @@ enum Credential {
 
 /// The source of the master key.
 @Suite struct MasterKeyTests {
-  @Test func `a first start draws a key and keeps it in a file for this user alone`() throws {
+  @Test func `a first start draws a key and keeps it in a private file`() throws {
     var keys: Set<[UInt8]> = []
     for _ in 0..<3 {
       let workspace = try Workspace()
@@ -34,7 +34,7 @@ enum Credential {
   }
 
   @Test(arguments: [Credential.first, Credential.second, Credential.third, [UInt8](repeating: 0, count: 5_000)])
-  func `a credential is preferred, and no file is made`(credential: [UInt8]) throws {
+  func `a credential is preferred, and no key file is made`(credential: [UInt8]) throws {
     let workspace = try Workspace()
     let credentials = KeyCredentials(current: credential)
     try workspace.withStore(credentials: credentials) { store, _ in
@@ -56,13 +56,13 @@ enum Credential {
     (Credential.first, "e21738f2ac504644"), (Credential.second, "a44d0a66c62cbb1f"),
     (Credential.third, "2b0ec12b6f114650"),
   ])
-  func `the ID of a key stays the same for good`(credential: [UInt8], id: String) throws {
+  func `the ID of a key never changes`(credential: [UInt8], id: String) throws {
     let workspace = try Workspace()
     _ = try workspace.found(credentials: KeyCredentials(current: credential))
     #expect(try workspace.sql("SELECT master FROM data_key") == "\(id)\n")
   }
 
-  @Test(arguments: [0, 1, 16, 31]) func `a credential of fewer than 32 bytes is none`(length: Int) throws {
+  @Test(arguments: [0, 1, 16, 31]) func `a credential of fewer than 32 bytes is ignored`(length: Int) throws {
     let workspace = try Workspace()
     let short = KeyCredentials(current: Array(Credential.first.prefix(length)))
     try workspace.withStore(credentials: short) { store, _ in
@@ -80,14 +80,14 @@ enum Credential {
   }
 
   @Test(arguments: [nil, Array(Credential.first.prefix(31))])
-  func `nothing new is wrapped in a key that is on its way out`(current: [UInt8]?) throws {
+  func `the previous credential never wraps a new store`(current: [UInt8]?) throws {
     let workspace = try Workspace()
     let credentials = KeyCredentials(current: current, previous: Credential.second)
     try workspace.withStore(credentials: credentials) { store, _ in #expect(store.keySource == .file) }
     #expect(workspace.exists("master.key"))
   }
 
-  @Test func `a key that was left without a store is set aside`() throws {
+  @Test func `a key without a store is set aside`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let old = Array((String(repeating: "0f", count: 32) + "\n").utf8)
@@ -110,7 +110,7 @@ enum Credential {
     #expect(!other.exists("master.key"))
   }
 
-  @Test func `a file that a credential makes needless is left alone`() throws {
+  @Test func `a foreign file beside a store with a credential is left alone`() throws {
     let workspace = try Workspace()
     let credentials = KeyCredentials(current: Credential.first)
     try workspace.withStore(credentials: credentials) { store, _ in try store.put([Known(1)]) }
@@ -120,7 +120,7 @@ enum Credential {
     #expect(try workspace.read("master.key.old") == stranger)
   }
 
-  @Test func `a store that was sealed under a credential leaves nothing that it opens`() throws {
+  @Test func `a store sealed under a credential leaves no data that the credential opens`() throws {
     let workspace = try Workspace()
     let credentials = KeyCredentials(current: Credential.first)
     try workspace.fill([], behind: [])
@@ -147,7 +147,7 @@ enum Credential {
     #expect(try workspace.sql("SELECT hex(sealed) FROM data_key") != old)
   }
 
-  @Test func `of two stores with one credential neither opens the other's items`() throws {
+  @Test func `two stores with one credential have different data keys`() throws {
     let credentials = KeyCredentials(current: Credential.first)
     let (workspace, other) = (try Workspace(), try Workspace())
     for place in [workspace, other] {
@@ -213,9 +213,7 @@ enum Credential {
   }
 
   @Test(arguments: Loss.allCases)
-  func `row 42: items are kept and not to be used, everything else goes on, and the key makes all good`(loss: Loss)
-    throws
-  {
+  func `row 42: without the key items are locked, other data is served, and the key unlocks them`(loss: Loss) throws {
     let workspace = try Workspace()
     let right = KeyCredentials(current: loss.isOfFile ? nil : Credential.first)
     var registry = try workspace.withStore(credentials: right) { store, content in
@@ -274,7 +272,7 @@ enum Credential {
     }
   }
 
-  @Test func `an item that is stored without the key fails the whole transaction, and nothing else`() throws {
+  @Test func `storing an item without the key fails only that transaction`() throws {
     let workspace = try Workspace()
     let registry = try workspace.fill(Self.items)
     let key = try workspace.read("master.key")
@@ -302,7 +300,7 @@ enum Credential {
     }
   }
 
-  @Test func `a locked store that is sealed goes with its items, and the next has a key of its own`() throws {
+  @Test func `sealing a locked store deletes its items, and the next store has a new key`() throws {
     let workspace = try Workspace()
     try workspace.fill(Self.items)
     try workspace.remove("master.key")

@@ -32,10 +32,10 @@ import Testing
     .init(testDescription: "everything deleted", words: "store.key") { workspace in
       for name in try workspace.names() where name != "lock" { try workspace.remove(name) }
     },
-    .init(testDescription: "the database cut short", words: "cut short", isMendable: false) {
+    .init(testDescription: "the database cut short", words: "truncated", isMendable: false) {
       try cut("identityd.db", in: $0)
     },
-    .init(testDescription: "the log cut short", words: "cut short", isMendable: nil) {
+    .init(testDescription: "the log cut short", words: "truncated", isMendable: nil) {
       try cut("identityd.db-wal", in: $0)
     },
   ]
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: losses)
-  func `row 14: what was taken away is noticed before the next acknowledgement`(loss: Loss) throws {
+  func `row 14: a file that was taken away is noticed before the next acknowledgement`(loss: Loss) throws {
     let workspace = try Workspace()
     let expected = try workspace.withStore { store, content -> Registry? in
       var registry = content.registry
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func `row 14: a state directory that is moved away takes no change, and goes on once it is back`() throws {
+  @Test func `row 14: a state directory that was moved away takes no change until it is back`() throws {
     let workspace = try Workspace()
     try workspace.withStore { store, content in
       var registry = content.registry
@@ -97,7 +97,7 @@ import Testing
         if isReplaced { try workspace.makeState() }
         let refused = store.commit(installed(2))
         guard case .unwritable(let reason) = refused else { throw Failure("committed: \(String(describing: refused))") }
-        #expect(reason.contains("was moved away under the daemon"), "\(reason)")
+        #expect(reason.contains("was moved away while the daemon ran"), "\(reason)")
         let healed = store.heal()
         #expect(healed == nil)
       }
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func `a master key that comes late is left alone`() throws {
+  @Test func `a master key that appears late is left alone`() throws {
     let workspace = try Workspace()
     try workspace.withStore { store, content in
       var registry = content.registry
@@ -132,7 +132,7 @@ import Testing
 @Suite struct KeyChecksumTests {
   private func key(in workspace: Workspace) throws -> [UInt8] { try workspace.read("store.key") }
 
-  @Test func `row 12: nothing is derived from a key in which a bit turned`() throws {
+  @Test func `row 12: nothing is derived from a key with a flipped bit`() throws {
     let workspace = try Workspace(inMemory: true)
     try workspace.commit(sample(apps: 3))
     let (files, key) = (try workspace.files(), try key(in: workspace))
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test func `a key without a checksum is none`() throws {
+  @Test func `a key without a checksum is refused`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
     let digits = try key(in: workspace).split(separator: UInt8(ascii: " "))[2]
@@ -158,7 +158,7 @@ import Testing
     }
   }
 
-  @Test func `the key of another store is none of this one`() throws {
+  @Test func `the key of another store is refused`() throws {
     let (workspace, other) = (try Workspace(), try Workspace())
     for made in [workspace, other] { try made.commit(sample(apps: 3)) }
     try workspace.write("store.key", try key(in: other))

@@ -87,7 +87,7 @@ import Testing
     return found
   }
 
-  @Test func `the search finds what is there`() throws {
+  @Test func `the search of the memory finds a pattern that is there`() throws {
     let (pattern, window) = (try Page(), try Page())
     var bytes = (0..<32).map { _ in UInt8.random(in: 0...255) }
     pattern.load(bytes)

@@ -37,7 +37,7 @@ import Testing
     #expect(try workspace.sql("SELECT count(*) FROM token") == "1\n")
   }
 
-  @Test func `a row takes the place of its own predecessor and of no other`() throws {
+  @Test func `a change replaces the row of its own predecessor and no other`() throws {
     let workspace = try Workspace()
     let known = Known(1)
     try workspace.withStore { store, _ in
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `a log that was written back is written over, and cut only where it became long`() throws {
+  @Test func `after a checkpoint the log is reused, and truncated only if it became long`() throws {
     let workspace = try Workspace(inMemory: true)
     var options = Store.Options()
     options.checkpointSize = 65_536

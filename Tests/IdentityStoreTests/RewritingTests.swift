@@ -18,7 +18,7 @@ import Testing
   /// The points at which a rewrite can be interrupted, after the rewritten file got its name.
   enum Step: CaseIterable { case logIsThere, logIsRemoved, logIsEmpty, draftOfAnotherTry }
 
-  @Test(arguments: Step.allCases) func `row 9: a rewrite that was cut off is finished at start`(step: Step) throws {
+  @Test(arguments: Step.allCases) func `row 9: an interrupted rewrite is finished at the start`(step: Step) throws {
     let workspace = try Workspace()
     var files = try killed(workspace, after: Self.old)
     try #require(files["identityd.db-wal"]?.isEmpty == false)
@@ -48,7 +48,7 @@ import Testing
     #expect(next.notices == [])
   }
 
-  @Test func `row 9: a draft that was never finished is removed, and the old store is served`() throws {
+  @Test func `row 9: an unfinished draft is removed, and the old store is served`() throws {
     let workspace = try Workspace()
     try workspace.commit(Self.old)
     try workspace.write("identityd.db.draft", Array(try workspace.read("identityd.db").prefix(5_000)))
@@ -60,7 +60,7 @@ import Testing
     #expect(try workspace.names() == storeNames)
   }
 
-  @Test func `a draft in the way does not keep a store from being written anew`() throws {
+  @Test func `a leftover draft does not prevent a rewrite`() throws {
     let workspace = try Workspace()
     try workspace.withStore { store, _ in
       for batch in Self.old { try store.mustCommit(batch) }
@@ -71,7 +71,7 @@ import Testing
     #expect(try workspace.found().registry == Registry(applying: Self.old))
   }
 
-  @Test func `a rewrite that cannot put its file in place is finished by the next try`() throws {
+  @Test func `a rewrite that cannot put its file in place is finished by the next attempt`() throws {
     let workspace = try Workspace()
     try workspace.withStore { store, _ in
       for batch in Self.old { try store.mustCommit(batch) }

@@ -98,7 +98,8 @@ import Testing
     try workspace.withStore { store, _ in try store.expectOpen(Self.items, what) }
   }
 
-  @Test(arguments: [false, true]) func `row 42b: from file to file`(inLog: Bool) throws {
+  @Test(arguments: [false, true])
+  func `row 42b: an interrupted rotation from key file to key file loses no item`(inLog: Bool) throws {
     let both = try rotated(inLog: inLog)
     let (old, new) = (try #require(both.oldKey), try #require(both.newKey))
     try #require(old != new)
@@ -128,7 +129,7 @@ import Testing
     try expectWhole(both.before, key: old, "not begun")
   }
 
-  @Test func `wherever the log ends, one of both keys opens it`() throws {
+  @Test func `wherever the log ends, one of the two keys opens it`() throws {
     let both = try rotated(inLog: true)
     let (old, new) = (try #require(both.oldKey), try #require(both.newKey))
     let log = try #require(both.after["identityd.db-wal"])
@@ -156,7 +157,8 @@ import Testing
     #expect(found[true] == 1 && found[false, default: 0] > 5, "\(found)")
   }
 
-  @Test(arguments: [false, true]) func `row 42b: from file to credential`(inLog: Bool) throws {
+  @Test(arguments: [false, true])
+  func `row 42b: an interrupted rotation from key file to credential loses no item`(inLog: Bool) throws {
     let both = try rotatedToCredential(inLog: inLog)
     let old = try #require(both.oldKey)
     try expectWhole(both.before, Self.credential, key: old, "not begun")
@@ -172,7 +174,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `a rotation of the file that was cut, and then a credential`(isWrapped: Bool) throws {
+  func `an interrupted rotation of the key file can continue with a credential`(isWrapped: Bool) throws {
     let both = try rotated(inLog: true)
     let (old, new) = (try #require(both.oldKey), try #require(both.newKey))
     var files = isWrapped ? both.after : both.before
@@ -200,7 +202,7 @@ import Testing
     try workspace.restore(files)
     for _ in 0..<2 {
       try workspace.withStore { store, content in
-        #expect(content.registry.itemFault?.contains("none of the master keys that are there is the right one") == true)
+        #expect(content.registry.itemFault?.contains("none of the master keys found is the right one") == true)
         try store.mustCommit([deviceMade])
         let healed = store.heal()
         #expect(healed?.itemFault == content.registry.itemFault)
@@ -212,7 +214,7 @@ import Testing
     }
   }
 
-  @Test func `half a key that was being written is no harm`() throws {
+  @Test func `a partly written key does no harm`() throws {
     let both = try rotated(inLog: true)
     for name in ["master.key.next.new", "master.key.new"] {
       let workspace = try Workspace(inMemory: true)

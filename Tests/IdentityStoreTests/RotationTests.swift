@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func `the key in the file becomes another one, again and again`() throws {
+  @Test func `the key file can be rotated repeatedly, and old keys open nothing`() throws {
     let workspace = try filled()
     var keys = [try workspace.read("master.key")]
     let rows = try workspace.sql(".dump item secret")
@@ -87,7 +87,7 @@ import Testing
     try expectOpen(workspace)
   }
 
-  @Test func `a credential takes the place of the file`() throws {
+  @Test func `a credential replaces the key file`() throws {
     let workspace = try filled()
     let file = try workspace.read("master.key")
     try workspace.write("master.key.next", Array((String(repeating: "0f", count: 32) + "\n").utf8))
@@ -114,7 +114,7 @@ import Testing
     try expectOpen(workspace, Self.credential)
   }
 
-  @Test func `a credential takes the place of the one before`() throws {
+  @Test func `a credential replaces the previous credential`() throws {
     let workspace = try filled(Self.credential)
     let both = KeyCredentials(current: Credential.second, previous: Credential.first)
     try expectLocked(workspace, KeyCredentials(current: Credential.second))
@@ -139,8 +139,7 @@ import Testing
     try expectOpen(workspace, Self.credential)
   }
 
-  @Test func `there is nothing to change to where the credential is the same, or only the one before is there`() throws
-  {
+  @Test func `a rotation is refused if the credential is unchanged or only the previous one is there`() throws {
     let workspace = try filled(Self.credential)
     let same = [Self.credential, KeyCredentials(current: Credential.first, previous: Credential.first)]
     for credentials in same {
@@ -165,7 +164,7 @@ import Testing
     try expectOpen(workspace, Self.credential)
   }
 
-  @Test func `a store that cannot be written refuses, and makes no key`() throws {
+  @Test func `a store that cannot be written refuses a rotation and makes no key`() throws {
     let workspace = try filled()
     let key = try workspace.read("master.key")
     try workspace.withStore { store, _ in
@@ -207,7 +206,7 @@ import Testing
   }
 
   @Test(arguments: [KeyCredentials(), KeyCredentials(current: Credential.first)])
-  func `a commit that fails leaves the old key in force`(credentials: KeyCredentials) throws {
+  func `a failed commit leaves the old key in force`(credentials: KeyCredentials) throws {
     let workspace = try filled()
     let key = try workspace.read("master.key")
     try workspace.withStore(credentials: credentials) { store, content in
@@ -256,7 +255,7 @@ import Testing
   }
 
   @Test(arguments: [KeyCredentials(), KeyCredentials(current: Credential.first)])
-  func `row 42d: what the old key wrapped is in no file any more`(credentials: KeyCredentials) throws {
+  func `row 42d: no file keeps the data key that the old key wrapped`(credentials: KeyCredentials) throws {
     let workspace = try filled()
     let digits = try workspace.sql("SELECT hex(substr(sealed, 1, 24)) FROM data_key").utf8.dropLast()
     let nonce = stride(from: 0, to: 48, by: 2).compactMap {

@@ -6,7 +6,7 @@ import Testing
 @Suite struct RoundTripTests {
   private static let batches = [[deviceMade]] + life
 
-  @Test func `every kind of change survives, one transaction after another, and so do the events`() throws {
+  @Test func `every kind of change and its events survive, one transaction after another`() throws {
     let workspace = try Workspace(inMemory: true)
     var registry = Registry()
     var events: [Event] = []
@@ -27,7 +27,7 @@ import Testing
     #expect(Set(events.map(\.topic)).count == 8)
   }
 
-  @Test func `everything in one transaction is the same as each in its own`() throws {
+  @Test func `changes in one transaction have the same result as in separate ones`() throws {
     let workspace = try Workspace()
     let committed = try workspace.commit([Array(Self.batches.joined())], withEvents: true)
     let content = try workspace.found()
@@ -48,14 +48,14 @@ import Testing
       ])
   }
 
-  @Test func `a manifest comes back with all that it says`() throws {
+  @Test func `a manifest is read back completely`() throws {
     let workspace = try Workspace()
     try workspace.commit([[.appInstalled("com.example.full", fullApp)]])
     let apps = try workspace.found().registry.apps
     #expect(apps.count == 1 && apps["com.example.full"] == fullApp)
   }
 
-  @Test func `events come back with every audience, topic and attribute`() throws {
+  @Test func `events are read back with every audience, topic and attribute`() throws {
     let workspace = try Workspace()
     let audiences: [Audience] = [
       .sharing, .vendor("sharing"), .vendor("app:x"), .app(""), .app("vendor:é"), .vendor(""),
@@ -83,7 +83,7 @@ import Testing
     #expect(content.registry.lastEvent == Int64(events.count))
   }
 
-  @Test func `two devices of one value are told apart by their place, as the registry does`() throws {
+  @Test func `two devices with one value are distinguished by their place, as in the registry`() throws {
     let workspace = try Workspace()
     func device(_ name: Text) -> ListedDevice { ListedDevice(value: uuid(5), name: name, added: start) }
     var registry = Registry()
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `people can read what is stored`() throws {
+  @Test func `sqlite3 shows the stored data in readable form`() throws {
     let workspace = try Workspace()
     try workspace.commit(Self.batches, withEvents: true)
     #expect(
@@ -121,18 +121,20 @@ import Testing
 @Suite struct RefusedChangeTests {
   static let impossible: [(String, [RecordedChange])] =
     [
-      ("an app updated that is not installed", [.appUpdated("nobody", App(installed: start))]),
-      ("an app uninstalled that is not installed", [.appUninstalled("nobody")]),
+      ("a missing app updated", [.appUpdated("nobody", App(installed: start))]),
+      ("a missing app uninstalled", [.appUninstalled("nobody")]),
       ("an app installed twice", [.appInstalled("user:7", App(installed: start))]),
-      ("an end of nothing", [.identifierEnded(.vendor("nobody"), .init(time: start, cause: .uninstalled))]),
-      ("a device described that is not listed", [.deviceDescribed(ListedDevice(value: uuid(99), added: start))]),
       (
-        "a device replaced that is not listed",
+        "an end of a missing identifier", [.identifierEnded(.vendor("nobody"), .init(time: start, cause: .uninstalled))]
+      ),
+      ("an unlisted device described", [.deviceDescribed(ListedDevice(value: uuid(99), added: start))]),
+      (
+        "an unlisted device replaced",
         [.deviceReplaced(previous: uuid(99), ListedDevice(value: uuid(98), added: start))]
       ),
-      ("a device removed that is not listed", [.deviceUnlisted(uuid(99))]),
+      ("an unlisted device removed", [.deviceUnlisted(uuid(99))]),
       (
-        "a release again that is not there",
+        "a missing release reinstalled",
         [.version(.reinstalled(.app(versionedApp), release(99, firstRelease)))]
       ),
       ("a release twice", [.version(.installed(.app(versionedApp), release(2, firstRelease)))]),
@@ -143,12 +145,12 @@ import Testing
         "another app's claim forgotten",
         [.version(.claimForgotten(.app(versionedApp), VersionClaim(number: 3, version: "1", name: "é")))]
       ),
-      ("a token replaced that is not there", [.tokenStored(token(1), .replaced)]),
+      ("a missing token replaced", [.tokenStored(token(1), .replaced)]),
       ("a token of the same provider", [.tokenStored(token(4), .created)]),
       ("another app's token deleted", [.tokenDeleted(token(3))]),
       ("another provider's token in its place", [.tokenStored(otherProvider, .replaced)]),
     ].map { ($0.0, $0.1.map { RecordedChange($0, event: nil) }) } + [
-      ("an event with a number too high", [event(49)]), ("an event with a number again", [event(47)]),
+      ("an event with a number too high", [event(49)]), ("an event with a repeated number", [event(47)]),
     ]
 
   /// The second token with the provider of the third one.
@@ -164,7 +166,7 @@ import Testing
   }
 
   @Test(arguments: impossible.map(\.0))
-  func `a batch with it leaves everything as it was, and the store can be healed`(what: String) throws {
+  func `a batch with an impossible change leaves everything as it was and can be healed`(what: String) throws {
     let workspace = try Workspace()
     let batch = try #require(Self.impossible.first { $0.0 == what }?.1)
     var registry = try workspace.commit(sample(apps: 4) + life, withEvents: true)
@@ -192,7 +194,7 @@ import Testing
     #expect(content.events.count == 49)
   }
 
-  @Test func `a row that turned on the disk fails the commit that would replace it`() throws {
+  @Test func `a row that changed on the disk fails the commit that would replace it`() throws {
     let workspace = try Workspace(inMemory: true)
     // Twice as much as SQLite keeps in memory (sqlite.org/pragma.html, "cache_size").
     let author = Text(trusted: [UInt8](repeating: UInt8(ascii: "a"), count: 2_000))

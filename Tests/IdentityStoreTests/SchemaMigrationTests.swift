@@ -29,7 +29,7 @@ import Testing
     #expect(content.notices == [], sourceLocation: place)
   }
 
-  @Test func `row 18: it becomes a store of this version with all its content, in one transaction`() throws {
+  @Test func `row 18: an earlier store becomes a store of this version in one transaction`() throws {
     let workspace = try Workspace()
     try makeEarlier(workspace)
     let revision = try workspace.sql("SELECT revision + 1 FROM store")
@@ -41,7 +41,7 @@ import Testing
     try expectMigrated(workspace)
   }
 
-  @Test func `rows 9 and 18: a migration cut off at any moment leaves either version whole`() throws {
+  @Test func `rows 9 and 18: a migration that is cut off at any moment leaves one version intact`() throws {
     let workspace = try Workspace(inMemory: true)
     try makeEarlier(workspace)
     let files = try migrationInLog(of: workspace)
@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [4_096, 16_384])
-  func `on a full disk it is served as it is, and migrated once there is room`(spare: Int) throws {
+  func `on a full disk a store is served as it is, and migrated once there is room`(spare: Int) throws {
     let whole = try Workspace()
     try makeEarlier(whole)
     let workspace = try Workspace()

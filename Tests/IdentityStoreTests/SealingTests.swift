@@ -67,7 +67,8 @@ import struct Foundation.Data
     #expect(next.notices == [], "\(what)")
   }
 
-  @Test(arguments: [false, true]) func `a sealed store makes a first start, with a key of its own`(inLog: Bool) throws {
+  @Test(arguments: [false, true])
+  func `a start with a sealed store is a first start with a new key`(inLog: Bool) throws {
     let files = try sealed(inLog: inLog)
     try expectUnsealed(files, "here")
     try expectUnsealed(files, on: Self.elsewhere, isHere: false, "elsewhere")
@@ -76,7 +77,7 @@ import struct Foundation.Data
       files, on: MachineMarks(machineID: machine.machineID, hardware: [9]), "the hardware says nothing of it")
   }
 
-  @Test func `whatever was set aside goes with it`() throws {
+  @Test func `files that were set aside are deleted with a sealed store`() throws {
     var files = try sealed(inLog: true)
     let copy = files["identityd.db"]
     for name in [
@@ -150,7 +151,7 @@ import struct Foundation.Data
     #expect(try next.names() == storeNames)
   }
 
-  @Test func `a sealed store that does not prove is damaged, and stays`() throws {
+  @Test func `a sealed store that fails verification is damaged and kept`() throws {
     let workspace = try Workspace()
     try workspace.restore(try sealed(inLog: false))
     try workspace.sql("UPDATE identifier SET author = 'x'")
@@ -161,7 +162,7 @@ import struct Foundation.Data
     for (name, bytes) in before { #expect(try workspace.read(name) == bytes, "\(name)") }
   }
 
-  @Test func `a seal without proof is none`() throws {
+  @Test func `a seal without a valid proof is refused`() throws {
     let workspace = try Workspace()
     try workspace.commit([[deviceMade]] + life)
     try workspace.sql("UPDATE setting SET sealed = 1")
@@ -169,7 +170,7 @@ import struct Foundation.Data
     #expect(try workspace.sql("SELECT count(*) FROM identifier") != "0\n")
   }
 
-  @Test func `a log without its database is not taken for the new one's own`() throws {
+  @Test func `a log without its database is not read into the new one`() throws {
     let workspace = try Workspace()
     let files = try sealed(inLog: true)
     try #require(files["identityd.db-wal"]?.isEmpty == false)
@@ -182,7 +183,7 @@ import struct Foundation.Data
 
 /// Values derived from the store's key.
 @Suite struct DerivationTests {
-  @Test func `an identifier stays the same with the store, and is another with anything else`() throws {
+  @Test func `a derived identifier depends on the store, the kind and every part`() throws {
     let workspace = try Workspace()
     func derive(_ kind: String, _ parts: [[UInt8]]) throws -> UUID {
       try workspace.withStore { store, _ in
@@ -203,14 +204,14 @@ import struct Foundation.Data
     try other.withStore { store, _ in #expect(store.derivation?.identifier("key", [[1], [2, 3]]) != value) }
   }
 
-  @Test func `it outlives the store that gave it`() throws {
+  @Test func `a derivation outlives the store that made it`() throws {
     let workspace = try Workspace()
     let derivation = try workspace.withStore { store, _ in store.derivation }
     let value = try #require(derivation).identifier("key", [])
     #expect(try workspace.withStore { store, _ in store.derivation?.identifier("key", []) } == value)
   }
 
-  @Test func `without the store's key nothing is derived and no machine is known`() throws {
+  @Test func `without the store's key nothing is derived and no machine is recognised`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 1))
     try workspace.remove("store.key")
@@ -220,7 +221,7 @@ import struct Foundation.Data
     }
   }
 
-  @Test func `the marks of a machine are hashed, each in its own way and each store's its own`() throws {
+  @Test func `the marks of a machine are hashed by kind and by store`() throws {
     let workspace = try Workspace()
     let same = MachineMarks(machineID: [7], hardware: [7])
     let found = try workspace.found(machine: same).fingerprint

@@ -61,7 +61,7 @@ import Testing
     try workspace.files().filter { Data($0.value).range(of: Data(part.bytes)) != nil }.keys.sorted()
   }
 
-  @Test func `row 42d: no file has a secret, a label or an attribute in the clear, whatever happens`() throws {
+  @Test func `row 42d: no file ever has a secret, a label or an attribute in clear text`() throws {
     let workspace = try Workspace(inMemory: true)
     let (first, second) = (Markers(), Markers())
     var stages = 0
@@ -106,7 +106,7 @@ import Testing
     #expect(stages == 11)
   }
 
-  @Test func `a change that was never committed leaves nothing in the clear either`() throws {
+  @Test func `a change that was never committed leaves nothing in clear text either`() throws {
     let workspace = try Workspace(inMemory: true)
     let markers = Markers()
     try workspace.withStore { store, _ in
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func `row 42d: what was deleted is not left in the file, not even sealed`() throws {
+  @Test func `row 42d: a deleted secret is not left in the file, not even sealed`() throws {
     let workspace = try Workspace(inMemory: true)
     try workspace.fill([Known(1, length: 200), Known(2, length: 9_000), Known(3)])
     let sealed = try workspace.sql("SELECT hex(sealed) FROM secret ORDER BY n").split(separator: "\n").map { line in

@@ -18,7 +18,7 @@ import Testing
     ("QUJDRA==", Array("ABCD".utf8)), ("QUJDRA", Array("ABCD".utf8)),
   ]
 
-  @Test func `Base64 is taken with and without its padding`() throws {
+  @Test func `Base64 is accepted with and without padding`() throws {
     try withMemory { memory, _ in
       for (text, secret) in Self.good {
         let sealed = try memory.seal(text: Array(text.utf8))
@@ -37,7 +37,7 @@ import Testing
     "data:QUJD", "%51%51==",
   ]
 
-  @Test(arguments: bad) func `what is not Base64 is refused`(text: String) throws {
+  @Test(arguments: bad) func `text that is not Base64 is refused`(text: String) throws {
     try withMemory { memory, _ in
       #expect(throws: SecretFault.notBase64) { try memory.seal(text: Array(text.utf8)) }
       // The memory still works afterwards.
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `a secret is at most 32 KiB long, however it is written`() throws {
+  @Test func `a secret has at most 32 KiB, with and without padding`() throws {
     try withMemory { memory, _ in
       for length in [
         Bound.secretLength - 1, Bound.secretLength, Bound.secretLength + 1, Bound.secretLength + 2, 49_152,
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `a full line of Base64 is too long, and one that says it is longer than that, too`() throws {
+  @Test func `a full line of Base64 is too long, and so is a longer length that is claimed`() throws {
     try withMemory { memory, _ in
       for count in [0, 1, Bound.lineLength] {
         #expect(throws: SecretFault.tooLong) {
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: [32_765, 32_766, 32_767, 32_768])
-  func `a mistake in a secret that is not too long is called one`(length: Int) throws {
+  func `an error within a secret that is not too long is reported as not Base64`(length: Int) throws {
     try withMemory { memory, _ in
       var text = Array(Data(sampleSecret(1, length: length)).base64EncodedString().utf8)
       text[100] = UInt8(ascii: "*")
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func `the same secret is never sealed to the same bytes, and is not seen in them`() throws {
+  @Test func `a secret is sealed to different bytes each time and is not visible in them`() throws {
     try withMemory { memory, _ in
       let secret = [UInt8](repeating: 0x53, count: 64)
       let all = try (0..<50).map { _ in try memory.seal(secret).bytes }
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func `what is sealed opens unchanged and in this process alone`() throws {
+  @Test func `a sealed secret opens only unchanged and in this process`() throws {
     try withMemory { memory, store in
       let secret = sampleSecret(1, length: 40)
       let sealed = try memory.seal(secret)
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  @Test func `more bytes than a secret can have are refused like any that were not sealed here`() async {
+  @Test func `too many bytes are refused like any bytes that were not sealed here`() async {
     // Runs in a separate process, because a failure would end this one.
     await #expect(processExitsWith: .success) {
       let workspace = try Workspace(inMemory: true)
@@ -173,7 +173,7 @@ import Testing
     }
   }
 
-  @Test func `a secret that says a UUID is one`() throws {
+  @Test func `a secret that contains a UUID is read as that UUID`() throws {
     let workspace = try Workspace(inMemory: true)
     try workspace.withStore { store, _ in
       let memory = try store.makeSecretMemory()

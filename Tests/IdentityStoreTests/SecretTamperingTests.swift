@@ -36,16 +36,16 @@ import Testing
       "UPDATE secret SET n = -1 WHERE n = 1; UPDATE secret SET n = 1 WHERE n = 2; UPDATE secret SET n = 2 WHERE n = -1",
       1, 2, isNoticedByReader: false),
     Edit("one secret in the place of another", "\(two) UPDATE secret SET sealed = \(other("sealed")) WHERE n = 1", 1),
-    Edit("a byte less", "UPDATE secret SET sealed = substr(sealed, 1, length(sealed) - 1) WHERE n = 1", 1),
-    Edit("a byte more", "UPDATE secret SET sealed = CAST(sealed || x'00' AS BLOB) WHERE n = 1", 1),
+    Edit("one byte less", "UPDATE secret SET sealed = substr(sealed, 1, length(sealed) - 1) WHERE n = 1", 1),
+    Edit("one byte more", "UPDATE secret SET sealed = CAST(sealed || x'00' AS BLOB) WHERE n = 1", 1),
     Edit("the first byte gone", "UPDATE secret SET sealed = substr(sealed, 2) WHERE n = 1", 1),
-    Edit("nothing but a nonce and a tag", "UPDATE secret SET sealed = substr(sealed, 1, 40) WHERE n = 1", 1),
+    Edit("only a nonce and a tag", "UPDATE secret SET sealed = substr(sealed, 1, 40) WHERE n = 1", 1),
     Edit("less than a nonce and a tag", "UPDATE secret SET sealed = substr(sealed, 1, 39) WHERE n = 1", 1),
     Edit("half a nonce", "UPDATE secret SET sealed = substr(sealed, 1, 12) WHERE n = 1", 1),
-    Edit("nothing", "UPDATE secret SET sealed = x'' WHERE n = 1", 1),
+    Edit("no bytes", "UPDATE secret SET sealed = x'' WHERE n = 1", 1),
     Edit("zeros", "UPDATE secret SET sealed = zeroblob(length(sealed)) WHERE n = 1", 1),
-    Edit("as long as can be", "UPDATE secret SET sealed = zeroblob(\(longest)) WHERE n = 1", 1),
-    Edit("longer than can be", "UPDATE secret SET sealed = zeroblob(\(longest + 1)) WHERE n = 1", 1),
+    Edit("the maximum length", "UPDATE secret SET sealed = zeroblob(\(longest)) WHERE n = 1", 1),
+    Edit("more than the maximum length", "UPDATE secret SET sealed = zeroblob(\(longest + 1)) WHERE n = 1", 1),
     Edit("far too long", "UPDATE secret SET sealed = zeroblob(5000000) WHERE n = 1", 1),
     Edit("the row gone", "DELETE FROM secret WHERE n = 1", 1, isNoticedByReader: false),
     Edit("all rows gone", "DELETE FROM secret", 1, 2, 3, 4, isNoticedByReader: false),
@@ -53,10 +53,10 @@ import Testing
       "another edition", "UPDATE secret SET edition = '\(uuid(5))' WHERE n = 1", 1, isNoticedByReader: false),
     Edit("no edition", "UPDATE secret SET edition = '' WHERE n = 1", 1, isNoticedByReader: false),
     Edit(
-      "an edition in other letters", "UPDATE secret SET edition = 'x' || edition WHERE n = 1", 1,
+      "an invalid edition", "UPDATE secret SET edition = 'x' || edition WHERE n = 1", 1,
       isNoticedByReader: false),
     Edit(
-      "what is said of the item in the place of its secret",
+      "the item's description in the place of its secret",
       "UPDATE secret SET sealed = (SELECT description FROM item WHERE n = 1) WHERE n = 1", 1),
     Edit(
       "the data key in the place of a secret", "UPDATE secret SET sealed = (SELECT sealed FROM data_key) WHERE n = 1", 1
@@ -101,14 +101,14 @@ import Testing
     }
   }
 
-  @Test(arguments: edits) func `row 12: a damaged secret is named, and no other is touched`(edit: Edit) throws {
+  @Test(arguments: edits) func `row 12: a damaged secret is named, and no other is affected`(edit: Edit) throws {
     let workspace = try Workspace()
     let registry = try workspace.fill(Self.items)
     try workspace.sql(edit.sql)
     try expectDamaged(edit.damaged, edit.isNoticedByReader ? .damaged : .changed, in: workspace, registry)
   }
 
-  @Test(arguments: [false, true]) func `row 16: a secret that was set back to an earlier one is damaged`(
+  @Test(arguments: [false, true]) func `row 16: a secret set back to an earlier one is damaged`(
     withEdition: Bool
   )
     throws
@@ -156,7 +156,7 @@ import Testing
     }
   }
 
-  @Test func `row 12: every byte of a sealed secret counts`() throws {
+  @Test func `row 12: a change of any byte of a sealed secret is noticed`() throws {
     let workspace = try Workspace(inMemory: true)
     let length = 140
     let items = (1...Int64(length)).map { Known($0, length: length - 40) }

@@ -4,7 +4,7 @@ import IdentityStore
 import Testing
 
 @Suite struct StartTests {
-  @Test func `a first start makes store, key and witness, for this user alone`() throws {
+  @Test func `a first start makes a store, keys and witnesses with private modes`() throws {
     let workspace = try Workspace()
     let content = try workspace.withStore { store, content in
       #expect(store.condition == .writable)
@@ -32,7 +32,7 @@ import Testing
     #expect(try workspace.sql("SELECT id, created, revision FROM store") == "\(identity)|\(start)|0\n")
   }
 
-  @Test func `a start leaves a witness alone that says what it would write`() throws {
+  @Test func `a start does not rewrite a witness that is up to date`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 1))
     func witness() throws -> NSNumber? {
@@ -50,7 +50,7 @@ import Testing
     #expect(told != before)
   }
 
-  @Test func `two first starts do not make the same key`() throws {
+  @Test func `two first starts make different keys`() throws {
     let keys = try (0..<2).map { _ in
       let workspace = try Workspace()
       try workspace.commit([])
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(arguments: ["link", "fifo", "folder"])
-  func `row 19: what is no regular file in place of the database is refused and kept`(what: String) throws {
+  func `row 19: a database that is no regular file is refused and kept`(what: String) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 1))
     let path = workspace.path("identityd.db")
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(arguments: [2, 3, 255, Int(Int32.max), -1, Int(Int32.min)])
-  func `row 17: a store of a later version is refused and left untouched byte for byte`(version: Int) throws {
+  func `row 17: a store of a later version is refused and left unchanged`(version: Int) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
     try workspace.sql("PRAGMA user_version = \(version)")
@@ -101,7 +101,7 @@ import Testing
     #expect(try workspace.files() == before)
   }
 
-  @Test func `row 17: a store from before the first release is refused and left untouched byte for byte`() throws {
+  @Test func `row 17: a store from before the first release is refused and left unchanged`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
     try workspace.sql("PRAGMA application_id = 0x49644401; PRAGMA user_version = 13")
@@ -113,7 +113,7 @@ import Testing
     #expect(try workspace.files() == before)
   }
 
-  @Test func `row 17: a later version that stands in the log alone is refused and left untouched`() throws {
+  @Test func `row 17: a later version that is only in the log is refused and left unchanged`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
     // The tool is killed, so that the log with the new version remains beside the database.
@@ -141,7 +141,7 @@ import Testing
     var leavesMasterKey: Bool { [.bothKeys, .emptyDraft, .halfADraft, .draftWithJournal].contains(self) }
   }
 
-  @Test(arguments: Cut.allCases) func `a first start that was cut off is carried on`(cut: Cut) throws {
+  @Test(arguments: Cut.allCases) func `an interrupted first start is continued`(cut: Cut) throws {
     let workspace = try Workspace()
     try workspace.commit([])
     try workspace.remove("witness")

@@ -3,7 +3,7 @@ import IdentityStore
 import Testing
 
 @Suite struct StateDirectoryTests {
-  @Test func `a folder that is missing is made, closed to all others`() throws {
+  @Test func `a missing folder is made with a private mode`() throws {
     let workspace = try Workspace()
     _ = try StateDirectory.open(path: workspace.state)
     #expect(try workspace.mode("") == 0o700)
@@ -27,7 +27,7 @@ import Testing
     withExtendedLifetime(held) {}
   }
 
-  @Test func `an open store holds the folder, and lets go of it with the store`() throws {
+  @Test func `an open store holds the folder and releases it with the store`() throws {
     let workspace = try Workspace()
     try workspace.withStore { _, _ in
       guard case .held = try workspace.refusal() else {
@@ -38,7 +38,7 @@ import Testing
     _ = try workspace.found()
   }
 
-  @Test func `a folder is free at once, although a child of a fork still has its lock open`() throws {
+  @Test func `a folder is free at once even if a forked child has the lock file open`() throws {
     let workspace = try Workspace()
     // The second time, the lock file exists already.
     letGo(of: try StateDirectory.open(path: workspace.state))
@@ -53,7 +53,7 @@ import Testing
   private func letGo(of directory: consuming StateDirectory) {}
 
   @Test(arguments: [0o755, 0o750, 0o701, 0o770, 0o777])
-  func `row 19: a folder that others may enter is refused with the command that mends it`(mode: Int) throws {
+  func `row 19: a folder that others may enter is refused, with the command that corrects it`(mode: Int) throws {
     let workspace = try Workspace()
     try workspace.makeState(mode: mode)
     let refusal = try workspace.refusal()
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test(.enabled(if: isRoot, "giving a folder away needs root"))
-  func `row 19: a folder of another user is refused and says whose it is`() throws {
+  func `row 19: a folder of another user is refused, naming the owner`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
     let given = unsafe chown(workspace.state, 65_534, 65_534)

@@ -36,25 +36,25 @@ import Testing
 
   static let edits: [Edit] = [
     Edit(
-      "the value of the device", "UPDATE identifier SET value = '\(uuid(77))' WHERE \(device)",
+      "the value of the device identifier", "UPDATE identifier SET value = '\(uuid(77))' WHERE \(device)",
       named: "a row of identifier (11 device) is not authentic", lost: .device),
     Edit(
       "one letter of a value", "UPDATE identifier SET value = upper(value) WHERE \(row)",
       named: "a row of identifier (3 installation unit:app-1.service) is not authentic", lost: .installation),
     Edit(
-      "an origin that is a lie", "UPDATE identifier SET origin = 'machine' WHERE \(device)",
+      "a false origin", "UPDATE identifier SET origin = 'machine' WHERE \(device)",
       named: "(11 device) is not authentic", lost: .device),
     Edit(
       "a row moved to another app", "UPDATE identifier SET app = 'unit:thief.service' WHERE \(row)",
       named: "(3 installation unit:thief.service) is not authentic", lost: .installation),
     Edit(
-      "two values exchanged",
+      "two values swapped",
       """
       CREATE TEMP TABLE two AS SELECT n, value FROM identifier WHERE n IN (3, 4);
       UPDATE identifier SET value = (SELECT value FROM two WHERE two.n <> identifier.n) WHERE n IN (3, 4);
       """, named: "(3 installation unit:app-1.service) is not authentic, and 1 more", lost: .installation),
     Edit(
-      "an end taken back", "UPDATE identifier SET ended = NULL, end_cause = NULL WHERE level = 'vendor'",
+      "an end removed", "UPDATE identifier SET ended = NULL, end_cause = NULL WHERE level = 'vendor'",
       named: "a row of identifier (7 vendor com.example) is not authentic", lost: .nothing),
     Edit(
       "an end without a cause", "UPDATE identifier SET end_cause = NULL WHERE level = 'vendor'",
@@ -63,7 +63,7 @@ import Testing
       "the vendor of an app", "UPDATE app SET vendor = 'thief' WHERE id = 'unit:app-1.service'",
       named: "a row of app (unit:app-1.service thief) is not authentic", lost: .app),
     Edit(
-      "a manifest taken away",
+      "a manifest removed",
       """
       UPDATE app SET vendor = NULL, access_groups = NULL, device_identifier = NULL, version_order = NULL
       WHERE id = 'unit:app-1.service'
@@ -78,14 +78,15 @@ import Testing
       "another account", "UPDATE setting SET account = 'thief@example.com'",
       named: "a row of setting (1 thief@example.com 1 0a0a) is not authentic", lost: .account),
     Edit(
-      "a seal broken", "UPDATE setting SET sealed = 1 - sealed", named: "a row of setting (1  1 0a0a)", lost: .account),
+      "the seal inverted", "UPDATE setting SET sealed = 1 - sealed", named: "a row of setting (1  1 0a0a)",
+      lost: .account),
     Edit(
-      "two devices exchanged",
+      "two devices swapped",
       """
       UPDATE device SET n = -1 WHERE n = 1; UPDATE device SET n = 1 WHERE n = 3; UPDATE device SET n = 3 WHERE n = -1
       """, named: "a row of device (1 \(uuid(32)) a \"tablet\"", lost: .listed),
     Edit(
-      "two events exchanged",
+      "two events swapped",
       """
       UPDATE event SET sequence = -1 WHERE sequence = 2; UPDATE event SET sequence = 2 WHERE sequence = 5;
       UPDATE event SET sequence = 5 WHERE sequence = -1
@@ -108,21 +109,23 @@ import Testing
       "all identifiers deleted", "DELETE FROM identifier; DELETE FROM app", named: count,
       lost: .doubt([.identifiers, .apps])),
     Edit(
-      "a row there twice", "\(otherTable) INSERT INTO identifier SELECT * FROM old WHERE \(row); DROP TABLE old",
+      "a duplicate row", "\(otherTable) INSERT INTO identifier SELECT * FROM old WHERE \(row); DROP TABLE old",
       named: "(3 installation unit:app-1.service) is not authentic", lost: .nothing),
     Edit(
-      "a proof taken away", "UPDATE identifier SET proof = x'' WHERE \(row)",
+      "a proof removed", "UPDATE identifier SET proof = x'' WHERE \(row)",
       named: "(3 installation unit:app-1.service) is not authentic", lost: .installation),
     Edit(
       "a proof cut short", "UPDATE identifier SET proof = substr(proof, 1, 16) WHERE \(row)",
       named: "(3 installation unit:app-1.service) is not authentic", lost: .installation),
-    Edit("the store's own row deleted", "DELETE FROM store", named: "its own row is missing", lost: .doubt(.all)),
     Edit(
-      "the last event, and a row with it", "UPDATE store SET last_event = 8; DELETE FROM identifier WHERE \(row)",
-      named: "its own row is not authentic", lost: .doubt(.all)),
+      "the store's own row deleted", "DELETE FROM store", named: "the row of table store is missing", lost: .doubt(.all)
+    ),
+    Edit(
+      "the last event's number and a row", "UPDATE store SET last_event = 8; DELETE FROM identifier WHERE \(row)",
+      named: "the row of table store is not authentic", lost: .doubt(.all)),
   ]
 
-  @Test(arguments: edits) func `an edited store names what was edited, and serves what is proven`(edit: Edit) throws {
+  @Test(arguments: edits) func `an edited store names the edited row and serves verified rows`(edit: Edit) throws {
     let workspace = try Workspace()
     let original = try workspace.commit(sample(apps: 4) + life, withEvents: true)
     let events = try workspace.found().events
@@ -160,7 +163,7 @@ import Testing
   }
 
   @Test(arguments: ["store", "setting", "app", "identifier", "device", "event"])
-  func `row 12: whatever is changed in any column is named`(table: String) throws {
+  func `row 12: a change in any column is named`(table: String) throws {
     let workspace = try Workspace(inMemory: true)
     let original = try workspace.commit(sample(apps: 1) + life, withEvents: true)
     let files = try workspace.files()
@@ -191,7 +194,7 @@ import Testing
         edits += 1
         let content = try workspace.found()
         let reason = content.condition.damage
-        let words = table == "store" ? "its own row is not authentic" : "a row of \(table) ("
+        let words = table == "store" ? "the row of table store is not authentic" : "a row of \(table) ("
         #expect(reason?.contains(words) == true, "\(name) = \(value): \(content.condition)")
         #expect(content.registry.isPart(of: original), "\(name) = \(value)")
       }
@@ -208,7 +211,7 @@ import Testing
   ]
 
   @Test(arguments: earlier.map(\.0))
-  func `row 16: a row rolled back to an earlier time is noticed, and nothing of its table is served`(what: String)
+  func `row 16: a row rolled back to an earlier state is noticed, and nothing of its table is served`(what: String)
     throws
   {
     let workspace = try Workspace()
@@ -226,7 +229,7 @@ import Testing
       """)
     try workspace.remove("early")
     let content = try workspace.found()
-    #expect(content.condition.damage?.contains("are proven, and some are not those it should hold") == true)
+    #expect(content.condition.damage?.contains("are proven, but not all of them are current") == true)
     #expect(content.registry.unproven == kind)
     var bare = content.registry
     bare.doubt(kind, incomplete: [])
@@ -239,7 +242,7 @@ import Testing
     "app", "identifier", "device", "event", "setting", "store", "data_key", "item", "secret", "installed_release",
     "version_report", "version_claim", "token", "app_use",
   ])
-  func `a table that is gone is no first start`(table: String) throws {
+  func `a missing table is not taken for a first start`(table: String) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 4))
     try workspace.sql("DROP TABLE \(table)")
@@ -251,7 +254,7 @@ import Testing
     #expect(try workspace.read(try #require(content.asideNames.first)) == before["identityd.db"])
   }
 
-  @Test func `a version set back is no first start, takes no change and loses nothing`() throws {
+  @Test func `a schema version of 0 is damage, takes no change and loses nothing`() throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 4) + life)
     try workspace.sql("PRAGMA user_version = 0")

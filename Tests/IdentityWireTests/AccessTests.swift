@@ -11,7 +11,7 @@ private let value = "557e5958-d390-4cbf-b928-2a2b19a1399a"
     ("restore begin", "key=AAAA"), ("restore add", "data=AAAA"), ("restore end", ""),
   ])
   func `a verb for admins is denied to others before its arguments are read`(verb: String, operand: String) {
-    let denied = Refusal.denied(app: "user:1000", userID: 1_000, grant: "admin rights, for '\(verb)'")
+    let denied = Refusal.denied(app: "user:1000", userID: 1_000, grant: "admin rights for '\(verb)'")
     for rest in [operand, "", "x y z", "frob=1", "a=1 a=1", "app=org.a \(operand)", "\(operand) dry-run=maybe"] {
       #expect(refused("\(verb) \(rest)", by: alice) == denied, "\(rest)")
     }
@@ -19,7 +19,7 @@ private let value = "557e5958-d390-4cbf-b928-2a2b19a1399a"
     #expect(refused("\(verb) x y z", by: root)?.code != .denied)
   }
 
-  @Test func `no other verb is for admins`() {
+  @Test func `only the listed verbs are for admins`() {
     #expect(
       Set(VerbTable.verbs.filter { $0.access == .admin }.map(\.words))
         == [
@@ -36,11 +36,11 @@ private let value = "557e5958-d390-4cbf-b928-2a2b19a1399a"
     "item put service=s account=a data=AAAA", "item read service=s account=a", "item find",
     "item update service=s account=a", "item delete service=s", "migrate device item=a service=s",
   ])
-  func `anybody may use the others`(line: String) {
+  func `other verbs are open to any peer`(line: String) {
     #expect(refused(line, by: alice) == nil)
   }
 
-  @Test func `help says for whom a verb is`() throws {
+  @Test func `help shows whether a verb is for admins`() throws {
     var bytes: [UInt8] = []
     try VerbTable.help(["devices"]).append(to: &bytes)
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")

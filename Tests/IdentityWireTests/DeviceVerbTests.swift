@@ -18,24 +18,24 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
       ("Devices Put \(text) SEEN=2026-11-21T08:39:12.345Z Name=x", .putDevice(value, name: "x", seen: seen)),
       ("devices remove \(text)", .removeDevice(value)), ("devices forget \(text)", .removeDevice(value)),
     ] as [(String, RegistryCommand)])
-  func `the account and its devices have commands`(line: String, expected: RegistryCommand) throws {
+  func `requests for the account and its devices are parsed`(line: String, expected: RegistryCommand) throws {
     #expect(try command(line) == .registry(expected))
   }
 
   @Test(
     arguments: [
-      ("account x", "account: \"x\" is one word too many"), ("account set", "account set: NAME is missing"),
-      ("account set a b", "account set: \"b\" is one word too many"),
+      ("account x", "account: unexpected word \"x\""), ("account set", "account set: NAME is missing"),
+      ("account set a b", "account set: unexpected word \"b\""),
       ("account set \"\"", "account set: NAME cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("account clear x", "account clear: \"x\" is one word too many"),
-      ("account set name=x", "account set: there is no attribute \"name\""),
-      ("devices x", "devices: \"x\" is one word too many"), ("devices put", "devices put: UUID is missing"),
+      ("account clear x", "account clear: unexpected word \"x\""),
+      ("account set name=x", "account set: unknown attribute \"name\""),
+      ("devices x", "devices: unexpected word \"x\""), ("devices put", "devices put: UUID is missing"),
       ("devices put \(text) name=\"\"", "devices put: name cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("devices put \(text) added=x", "devices put: there is no attribute \"added\""),
+      ("devices put \(text) added=x", "devices put: unknown attribute \"added\""),
       ("devices remove", "devices remove: UUID is missing"),
-      ("devices forget \(text) name=x", "devices forget: there is no attribute \"name\""),
+      ("devices forget \(text) name=x", "devices forget: unknown attribute \"name\""),
     ])
-  func `an argument that is wrong is named`(line: String, message: String) throws {
+  func `an error names the wrong argument`(line: String, message: String) throws {
     let refusal = try #require(refused(line))
     #expect(refusal.code == .badArgument)
     #expect(refusal.text == message)
@@ -45,14 +45,14 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
     "now", "1795250352", "2026-11-21", "2026-11-21T08:39:12Z", "2026-11-21T08:39:12.345+00:00",
     "2026-02-30T08:39:12.345Z", "\"\"", "\"2026-11-21 08:39:12.345Z\"",
   ])
-  func `a time has the form that the daemon writes`(time: String) throws {
+  func `a time must have the form that the daemon writes`(time: String) throws {
     let refusal = try #require(refused("devices put \(text) seen=\(time)"))
     #expect(refusal.code == .badArgument)
     #expect(refusal.text.hasSuffix("allowed: a time like 2026-11-21T08:39:12.345Z"))
   }
 
   @Test(arguments: ["account set", "devices put \(text) name="])
-  func `a name may have so many bytes and no more`(start: String) {
+  func `the length of a name is limited`(start: String) {
     let space = start.hasSuffix("=") ? "" : " "
     let longest = String(repeating: "a", count: Bound.nameLength)
     #expect(refused("\(start)\(space)\(longest)") == nil)
@@ -80,12 +80,12 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
       ("subscribe vendor snapshot=no since=3", .subscribe([.vendor], since: EventNumber(3), snapshot: false)),
       ("unsubscribe", .unsubscribe(all)), ("unsubscribe item token", .unsubscribe([.item, .token])),
     ] as [(String, LocalCommand)])
-  func `events have commands`(line: String, expected: LocalCommand) throws {
+  func `subscribe and unsubscribe are parsed to commands`(line: String, expected: LocalCommand) throws {
     #expect(try command(line, by: alice) == .local(expected))
   }
 
   @Test(arguments: ["subscribe", "unsubscribe"], ["frob", "lag", "\"\"", "to\u{212A}en", "device,app"])
-  func `a topic that is none is named with those there are`(verb: String, topic: String) throws {
+  func `an error about an unknown topic lists the valid ones`(verb: String, topic: String) throws {
     let refusal = try #require(refused("\(verb) \(topic)"))
     #expect(refusal.code == .badArgument)
     #expect(
@@ -95,7 +95,7 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
   @Test(arguments: [
     "-1", "+1", "1.0", "x", "\"\"", "9223372036854775808", "99999999999999999999999", "\u{661}", "\" 1\"",
   ])
-  func `row 25: a number of an event is decimal digits`(number: String) {
+  func `row 25: a sequence number must be decimal digits`(number: String) {
     #expect(refused("subscribe since=\(number)")?.code == .badArgument)
   }
 
@@ -104,7 +104,7 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
     "subscribe topic=device",
     "unsubscribe since=1", "unsubscribe snapshot=yes",
   ])
-  func `an argument that is wrong is refused`(line: String) {
+  func `a wrong argument is refused`(line: String) {
     #expect(refused(line)?.code == .badArgument)
   }
 }

@@ -12,45 +12,52 @@ private func line(_ refusal: Refusal) -> String {
   @Test(
     arguments: [
       (.syntax(.noVerb), "syntax the line has no verb"),
-      (.tooLong(limit: 65_536), "too-long a line is at most 65536 bytes, its end included"),
-      (.unknownVerb("frob"), "unknown-verb \"frob\" is no verb; 'help' lists them"),
+      (.tooLong(limit: 65_536), "too-long a line has at most 65536 bytes, including its line feed"),
+      (.unknownVerb("frob"), "unknown-verb unknown verb \"frob\"; 'help' lists the verbs"),
       (.badArgument(verb: "renew", .missingOperand("LEVEL")), "bad-argument renew: LEVEL is missing"),
       (
         .invalidUUID("x"),
-        "invalid-uuid \"x\" cannot be an identifier: a UUID other than all zeros and all ones can"
+        "invalid-uuid \"x\" is not a valid identifier; give a UUID that is neither all zeros nor all ones"
       ),
       (
-        .denied(app: "user:1000", userID: 1_000, grant: "admin rights, for 'seal'"),
-        "denied user:1000 (uid 1000) lacks admin rights, for 'seal'"
+        .denied(app: "user:1000", userID: 1_000, grant: "admin rights for 'seal'"),
+        "denied user:1000 (uid 1000) lacks admin rights for 'seal'"
       ),
-      (.unattested, "denied the peer was gone before the kernel could say who it is"),
-      (.foreign, "denied the peer is in a namespace that cannot be seen from the daemon's"),
-      (.orphaned, "denied the process that connected has ended"),
+      (.unattested, "denied the kernel could not identify the client, which may have ended; connect again"),
+      (
+        .foreign,
+        "denied the client's process or user has no ID in the daemon's namespaces; run the client in these namespaces"
+      ),
+      (.orphaned, "denied the process that opened this connection has ended; connect again"),
       (.badArgument(verb: "backup", .missingAttribute("key")), "bad-argument backup: key= is missing"),
       (
         .badArgument(verb: "backup", .unexpectedWord(usage: "backup key=BASE64")),
-        "bad-argument backup: there is a word that does not belong there; usage: backup key=BASE64"
+        "bad-argument backup: unexpected word; usage: backup key=BASE64"
       ),
       (
         .badArgument(verb: "backup", .notBase64(name: "key")),
         "bad-argument backup: key is not Base64 (RFC 4648, section 4)"
       ),
       (.badArgument(verb: "item delete", .combination("no condition")), "bad-argument item delete: no condition"),
-      (.notFound("no such device is listed"), "not-found no such device is listed"),
-      (.exists("group g has such an item"), "exists group g has such an item"),
+      (.notFound("the device is not in the list"), "not-found the device is not in the list"),
+      (
+        .exists("group g already has this item; use 'item put' to replace it"),
+        "exists group g already has this item; use 'item put' to replace it"
+      ),
       (.conflict("it was handed out already"), "conflict it was handed out already"),
       (.limit("that is all"), "limit that is all"),
-      (.gone(since: 3, oldest: 44), "gone events after 3 are not all kept; those after 44 are"),
+      (.gone(since: 3, oldest: 44), "gone some events after 3 were deleted; use since=44 or later"),
       (.busy("too many"), "busy too many"), (.unavailable("sealed"), "unavailable sealed"),
-      (.noSpace, "no-space the disk is full; nothing was changed"), (.readOnly("I/O error"), "read-only I/O error"),
+      (.noSpace, "no-space the disk is full and nothing was changed; free space, then repeat the request"),
+      (.readOnly("I/O error"), "read-only I/O error"),
       (.broken("no bytes"), "internal no bytes"),
     ] as [(Refusal, String)])
-  func `a refusal is its code and a text for people`(refusal: Refusal, expected: String) {
+  func `a refusal is written as its code and a readable text`(refusal: Refusal, expected: String) {
     #expect(line(refusal) == "ERR \(expected)\n")
   }
 
   @Test(arguments: ["x\"y", "a\nb", String(repeating: "é", count: 500), "\u{1b}[2J", "\u{85}", "\u{9f}\r\u{7f}"])
-  func `a client's own words in an error stay one line, bounded and without control characters`(text: String) throws {
+  func `client text in an error stays one bounded line without control characters`(text: String) throws {
     for refusal in [
       .unknownVerb(Text(text)), .invalidUUID(Text(text)),
       .badArgument(verb: "get", .notAllowed(name: "LEVEL", value: Text(text), allowed: "device")),
@@ -73,7 +80,7 @@ private func line(_ refusal: Refusal) -> String {
         "ERR denied \"unit:a\\nb.service (uid 1) lacks rights\"\n"
       ), (.notFound("say \"é\" \\"), "ERR not-found say \"é\" \\\n"),
     ] as [(Refusal, String)])
-  func `a name in a text that has a control character is written as a JSON string on one line`(
+  func `an error text with a control character is written as a JSON string on one line`(
     refusal: Refusal, expected: String
   ) {
     #expect(line(refusal) == expected)
@@ -84,7 +91,7 @@ private func line(_ refusal: Refusal) -> String {
     #expect(code == Text(refusal.code.rawValue))
   }
 
-  @Test func `what may be a secret in a verb's place is not repeated`() {
+  @Test func `a long word in place of a verb may be a secret and is not repeated`() {
     let word = String(repeating: "x", count: Bound.shownWordLength)
     #expect(refused(word) == .unknownVerb(Text(word)))
     #expect(refused("\(word)y") == .unknownVerb("…"))
@@ -98,7 +105,7 @@ private func line(_ refusal: Refusal) -> String {
     #expect(VerbTable.verbs.allSatisfy { $0.words.utf8.count <= Bound.shownWordLength })
   }
 
-  @Test func `a name that a client makes up does not make an error line grow`() throws {
+  @Test func `a name that a client chooses does not make an error line grow`() throws {
     let name = String(repeating: "\\u0001", count: 10_000)
     let surroundings = Surroundings(
       now: { Timestamp(milliseconds: 0) }, session: { (_) throws(Refusal) in throw .unavailable("no session") })
@@ -117,7 +124,7 @@ private func line(_ refusal: Refusal) -> String {
 }
 
 @Suite struct ErrorCodeTests {
-  @Test func `every code has an exit status of its own`() {
+  @Test func `every code has its own exit status`() {
     #expect(Set(ErrorCode.allCases.map(\.exitStatus)).count == ErrorCode.allCases.count)
     #expect(ErrorCode.allCases.allSatisfy { (10...63).contains($0.exitStatus) })
   }

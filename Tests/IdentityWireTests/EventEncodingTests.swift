@@ -11,7 +11,7 @@ private func line(_ event: Event) -> String {
 }
 
 @Suite struct EventEncodingTests {
-  @Test func `an event is its number, topic, name and attributes, and last the time`() {
+  @Test func `an event has its number, topic, name and attributes, and the time last`() {
     let event = Event(
       sequence: 44, time: time, topic: .token, name: "replaced",
       attributes: [
@@ -30,7 +30,7 @@ private func line(_ event: Event) -> String {
       ("a\"b\\c", "value=\"a\\\"b\\\\c\""), ("a\nEVENT 1 x", "value=\"a\\nEVENT 1 x\""),
       ("\u{1b}[2J\u{85}\r", "value=\"\\u001b[2J\\u0085\\r\""),
     ] as [(Text, String)])
-  func `a value is quoted where it has to be, and cannot begin another line`(value: Text, written: String) throws {
+  func `a value is quoted if necessary and cannot begin another line`(value: Text, written: String) throws {
     let event = Event(
       sequence: 1, time: time, topic: .account, name: "changed", attributes: [.init("value", value)], audience: .sharing
     )
@@ -44,14 +44,14 @@ private func line(_ event: Event) -> String {
   }
 
   @Test(arguments: Topic.allCases)
-  func `every topic is a bare word that subscribe takes`(topic: Topic) throws {
+  func `every topic is a bare word that subscribe accepts`(topic: Topic) throws {
     let event = Event(sequence: .max, time: time, topic: topic, name: "x", attributes: [], audience: .sharing)
     #expect(line(event) == "EVENT 9223372036854775807 \(topic.rawValue) x time=2026-11-21T08:39:12.345Z\n")
     #expect(
       try command("subscribe \(topic.rawValue)") == .local(.subscribe([topic], since: nil, snapshot: false)))
   }
 
-  @Test func `a lag says how many events did not come, and where to go on`() throws {
+  @Test func `a lag line tells how many events were missed and where to continue`() throws {
     var bytes: [UInt8] = []
     Event.appendLag(sequence: 1_234, missed: 17, from: 1_200, to: &bytes)
     #expect(String(decoding: bytes, as: UTF8.self) == "EVENT 1234 lag missed=17 from=1200\n")
@@ -63,7 +63,7 @@ private func line(_ event: Event) -> String {
     #expect(content.attributes.map(\.value) == ["17", "1200"])
   }
 
-  @Test func `a snapshot is rows that a client reads before the position`() throws {
+  @Test func `a client reads a snapshot as rows followed by the sequence number`() throws {
     var registry = Registry()
     registry.apply(.accountSet("a b"))
     registry.apply(.deviceListed(ListedDevice(value: UUID(high: 1, low: 2), added: time)))

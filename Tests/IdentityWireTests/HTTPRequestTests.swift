@@ -5,7 +5,7 @@ import Testing
   private func isHTTP(_ line: String) -> Bool { HTTPRequest.hasLine(Array(line.utf8).span) }
 
   @Test(arguments: ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PRI", "PUT", "TRACE"])
-  func `a line that begins with a method and names a version is one of HTTP`(method: String) {
+  func `a line that begins with a method and names a version is HTTP`(method: String) {
     for line in ["\(method) / HTTP/1.1", "\(method) * HTTP/2.0", "\(method) HTTP/1.0", "\(method) /a\\\"b HTTP/1.1"] {
       #expect(isHTTP(line) && isHTTP("  \(line)"), "\(line)")
       #expect(isHTTP(line.replacing(method, with: method.lowercased())), "\(line)")
@@ -20,10 +20,10 @@ import Testing
   }
 
   @Test(arguments: ["Host: localhost", "host:", "HOST:x", "  hOsT: a"])
-  func `so is the field that names the host`(line: String) { #expect(isHTTP(line)) }
+  func `a Host field is HTTP`(line: String) { #expect(isHTTP(line)) }
 
   @Test(arguments: [
     "", " ", "Host", "Host :", "Host\u{1a}", "Hosts: x", "X-Host: x", "item put service=HTTP/1.1", "\"Host:\" x",
   ])
-  func `no other line is`(line: String) { #expect(!isHTTP(line)) }
+  func `no other line is HTTP`(line: String) { #expect(!isHTTP(line)) }
 }

@@ -21,7 +21,7 @@ private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
       ("get session", .local(.derived(.session))), ("get boot", .local(.derived(.boot(app: nil)))),
       ("get boot app=x", .local(.derived(.boot(app: "x")))),
     ] as [(String, Command)])
-  func `get is a command for each level`(line: String, expected: Command) throws {
+  func `get is parsed to a command for each level`(line: String, expected: Command) throws {
     #expect(try command(line, by: alice) == expected)
   }
 
@@ -54,7 +54,7 @@ private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
         .migrate(.device, value, app: nil, commits: true, forces: false)
       ),
     ] as [(String, RegistryCommand)])
-  func `what is done with identifiers is a command`(line: String, expected: RegistryCommand) throws {
+  func `requests about identifiers are parsed to commands`(line: String, expected: RegistryCommand) throws {
     #expect(try command(line) == .registry(expected))
   }
 
@@ -65,58 +65,58 @@ private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
       ("migrate vendor \(text)", "migrate: LEVEL cannot be \"vendor\"; allowed: device, installation"),
       ("renew", "renew: LEVEL is missing"),
       ("renew session", "renew: LEVEL cannot be \"session\"; allowed: installation, vendor, device"),
-      ("renew device x", "renew: \"x\" is one word too many"),
+      ("renew device x", "renew: unexpected word \"x\""),
       ("renew device dry-run=1", "renew: dry-run cannot be \"1\"; allowed: yes, no"),
       ("renew device dry-run=YES", "renew: dry-run cannot be \"YES\"; allowed: yes, no"),
       ("renew device dry-run=\"\"", "renew: dry-run cannot be \"\"; allowed: yes, no"),
       ("renew device dry-run=yes Dry-Run=yes", "renew: \"dry-run\" is given twice"),
-      ("renew device commit=yes", "renew: there is no attribute \"commit\""),
+      ("renew device commit=yes", "renew: unknown attribute \"commit\""),
       ("history", "history: LEVEL is missing"),
       ("history uuid", "history: LEVEL cannot be \"uuid\"; allowed: installation, vendor, device"),
-      ("history device since=1", "history: there is no attribute \"since\""),
-      ("resolve", "resolve: UUID is missing"), ("resolve \(text) \(text)", "resolve: \"\(text)\" is one word too many"),
-      ("resolve \(text) app=x", "resolve: there is no attribute \"app\""),
-      ("migrate device", "migrate device: VALUE is missing, or item=ACCOUNT and service=S in its place"),
-      ("migrate device commit=yes", "migrate device: VALUE is missing, or item=ACCOUNT and service=S in its place"),
-      ("migrate device \(text) item=a service=s", "migrate device: VALUE and item= are both given"),
-      ("migrate device \(text) item=a", "migrate device: VALUE and item= are both given"),
+      ("history device since=1", "history: unknown attribute \"since\""),
+      ("resolve", "resolve: UUID is missing"), ("resolve \(text) \(text)", "resolve: unexpected word \"\(text)\""),
+      ("resolve \(text) app=x", "resolve: unknown attribute \"app\""),
+      ("migrate device", "migrate device: give VALUE, or item=ACCOUNT and service=S"),
+      ("migrate device commit=yes", "migrate device: give VALUE, or item=ACCOUNT and service=S"),
+      ("migrate device \(text) item=a service=s", "migrate device: VALUE cannot be combined with item="),
+      ("migrate device \(text) item=a", "migrate device: VALUE cannot be combined with item="),
       ("migrate device item=a", "migrate device: service= is missing"),
       ("migrate device item=a group=g", "migrate device: service= is missing"),
       (
         "migrate device service=s group=g",
-        "migrate device: service= and group= say where to find an item, and item= is missing"
+        "migrate device: service= and group= require item=ACCOUNT"
       ),
       (
         "migrate installation \(text) group=g",
-        "migrate installation: service= and group= say where to find an item, and item= is missing"
+        "migrate installation: service= and group= require item=ACCOUNT"
       ),
       (
         "migrate device \(text) service=s",
-        "migrate device: service= and group= say where to find an item, and item= is missing"
+        "migrate device: service= and group= require item=ACCOUNT"
       ),
       ("migrate device item=\"\" service=s", "migrate device: item cannot be \"\"; allowed: 1 to 255 bytes"),
       ("migrate device item=a service=\"\"", "migrate device: service cannot be \"\"; allowed: 1 to 255 bytes"),
       (
         "migrate device item=a service=s group=*",
-        "migrate device: group cannot be \"*\"; allowed: the name of one group, as * is for 'item find' alone"
+        "migrate device: group cannot be \"*\"; allowed: the name of one group; only 'item find' takes *"
       ),
       ("migrate device item=a service=s force=1", "migrate device: force cannot be \"1\"; allowed: yes, no"),
-      ("migrate device \(text) \(text)", "migrate device: \"\(text)\" is one word too many"),
+      ("migrate device \(text) \(text)", "migrate device: unexpected word \"\(text)\""),
       ("migrate device \(text) commit=true", "migrate device: commit cannot be \"true\"; allowed: yes, no"),
       ("migrate installation \(text) force=x", "migrate installation: force cannot be \"x\"; allowed: yes, no"),
       ("get key", "get key: NAME is missing"),
       ("get key \"\"", "get key: NAME cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("get session app=x", "get session: there is no attribute \"app\""),
-      ("get boot x", "get boot: \"x\" is one word too many"),
-      ("get device x", "get device: \"x\" is one word too many"),
+      ("get session app=x", "get session: unknown attribute \"app\""),
+      ("get boot x", "get boot: unexpected word \"x\""),
+      ("get device x", "get device: unexpected word \"x\""),
     ])
-  func `an argument that is wrong is named`(line: String, message: String) throws {
+  func `an error names the wrong argument`(line: String, message: String) throws {
     let refusal = try #require(refused(line))
     #expect(refusal.code == .badArgument)
     #expect(refusal.text == message)
   }
 
-  @Test func `a name may have so many bytes and no more, and an error repeats few of them`() throws {
+  @Test func `the length of a name is limited, and an error repeats only a part of it`() throws {
     let long = String(repeating: "é", count: 128)
     let refusal = try #require(refused("get key \(long)"))
     #expect(refusal.code == .badArgument)
@@ -132,12 +132,12 @@ private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
       "x", "\"\"", "{\(text)}", "\(text.dropLast())", "urn:uuid:\(text)", "\" \(text)\"",
       "00000000-0000-0000-0000-000000000000", "ffffffffffffffffffffffffffffffff",
     ])
-  func `what is no UUID, or nobody's identifier, is invalid-uuid wherever one is needed`(verb: String, word: String) {
+  func `text that is no UUID, and the nil and max UUIDs, are invalid-uuid in every verb`(verb: String, word: String) {
     #expect(refused("\(verb) \(word)")?.code == .invalidUUID)
   }
 
   @Test(arguments: ["HISTORY DEVICE", "history Device"])
-  func `a level is read in either case, as it is behind get`(line: String) throws {
+  func `a level is accepted in upper and lower case`(line: String) throws {
     #expect(try command(line) == .registry(.history(.device, app: nil)))
   }
 }

@@ -43,7 +43,7 @@ private let data = "data=aHVudGVyMg=="
         )
       ),
     ] as [(String, ItemCommand)])
-  func `one item has commands`(line: String, expected: ItemCommand) throws {
+  func `requests for one item are parsed to commands`(line: String, expected: ItemCommand) throws {
     #expect(try command(line, by: alice) == .registry(.item(expected)))
   }
 
@@ -58,7 +58,7 @@ private let data = "data=aHVudGVyMg=="
         ItemCondition(attributes: [.init(name: "x", value: ""), .init(name: "y", value: "Z")])
       ),
     ] as [(String, ItemCondition)])
-  func `items are found, and deleted, by their conditions`(conditions: String, expected: ItemCondition) throws {
+  func `conditions of item find and item delete are parsed`(conditions: String, expected: ItemCondition) throws {
     #expect(try command("item find \(conditions)", by: alice) == .registry(.item(.find(expected, limit: nil))))
     guard expected.groups != .all, !expected.isEmpty else { return }
     #expect(try command("item delete \(conditions)", by: alice) == .registry(.item(.delete(expected))))
@@ -68,22 +68,22 @@ private let data = "data=aHVudGVyMg=="
     arguments: [
       ("one", 1), ("all", nil), ("1", 1), ("010", 10), ("9223372036854775807", .max),
     ] as [(String, Int?)])
-  func `as many items are found as are asked for`(limit: String, expected: Int?) throws {
+  func `limit= of item find is parsed`(limit: String, expected: Int?) throws {
     #expect(
       try command("item find limit=\(limit)") == .registry(.item(.find(ItemCondition(), limit: expected))))
   }
 
   @Test(arguments: ["0", "00", "-1", "+1", "1.0", "two", "ALL", "\"\"", "9223372036854775808", "\u{661}"])
-  func `a limit that is none is named with those there are`(limit: String) throws {
+  func `an error about an invalid limit lists the valid ones`(limit: String) throws {
     let refusal = try #require(refused("item find limit=\(limit)"))
     #expect(refusal.code == .badArgument)
-    #expect(refusal.text.hasSuffix("; allowed: one, all, 1 or more"))
+    #expect(refusal.text.hasSuffix("; allowed: one, all, or a number from 1"))
   }
 
   @Test(
     arguments: [
-      ("item", "unknown-verb \"item\" is no verb; 'help' lists them"),
-      ("item remove \(named)", "unknown-verb \"item\" is no verb; 'help' lists them"),
+      ("item", "unknown-verb unknown verb \"item\"; 'help' lists the verbs"),
+      ("item remove \(named)", "unknown-verb unknown verb \"item\"; 'help' lists the verbs"),
       ("item add", "bad-argument item add: service= is missing"),
       ("item add service=s", "bad-argument item add: account= is missing"),
       ("item add \(named)", "bad-argument item add: data= is missing"),
@@ -91,12 +91,12 @@ private let data = "data=aHVudGVyMg=="
       ("item read", "bad-argument item read: service= is missing"),
       ("item read account=a", "bad-argument item read: service= is missing"),
       ("item update service=s \(data)", "bad-argument item update: account= is missing"),
-      ("item read x", "bad-argument item read: \"x\" is one word too many"),
-      ("item find mail", "bad-argument item find: \"mail\" is one word too many"),
-      ("item read \(named) label=x", "bad-argument item read: there is no attribute \"label\""),
-      ("item find attr=x", "bad-argument item find: there is no attribute \"attr\""),
-      ("item find lifetime=installation", "bad-argument item find: there is no attribute \"lifetime\""),
-      ("item delete limit=1 service=s", "bad-argument item delete: there is no attribute \"limit\""),
+      ("item read x", "bad-argument item read: unexpected word \"x\""),
+      ("item find mail", "bad-argument item find: unexpected word \"mail\""),
+      ("item read \(named) label=x", "bad-argument item read: unknown attribute \"label\""),
+      ("item find attr=x", "bad-argument item find: unknown attribute \"attr\""),
+      ("item find lifetime=installation", "bad-argument item find: unknown attribute \"lifetime\""),
+      ("item delete limit=1 service=s", "bad-argument item delete: unknown attribute \"limit\""),
       ("item read service=\"\" account=a", "bad-argument item read: service cannot be \"\"; allowed: 1 to 255 bytes"),
       ("item find account=\"\"", "bad-argument item find: account cannot be \"\"; allowed: 1 to 255 bytes"),
       ("item delete group=\"\"", "bad-argument item delete: group cannot be \"\"; allowed: 1 to 255 bytes"),
@@ -118,10 +118,10 @@ private let data = "data=aHVudGVyMg=="
       ),
       (
         "item delete",
-        "bad-argument item delete: at least one condition is needed: service=, account=, group=, label= or attr.NAME="
+        "bad-argument item delete: give at least one condition: service=, account=, group=, label= or attr.NAME="
       ),
     ])
-  func `an argument that is wrong is named`(line: String, expected: String) throws {
+  func `an error names the wrong argument`(line: String, expected: String) throws {
     let refusal = try #require(refused(line))
     #expect("\(refusal.code.rawValue) \(refusal.text)" == expected)
   }
@@ -130,15 +130,15 @@ private let data = "data=aHVudGVyMg=="
     "item add \(named) \(data)", "item put \(named) \(data)", "item read \(named)", "item update \(named)",
     "item delete service=s", "item delete",
   ])
-  func `all groups can be looked in, and nothing else`(line: String) throws {
+  func `only item find accepts * as a group`(line: String) throws {
     let refusal = try #require(refused("\(line) group=*"))
     #expect(refusal.code == .badArgument)
     #expect(
-      refusal.text.hasSuffix("group cannot be \"*\"; allowed: the name of one group, as * is for 'item find' alone"))
+      refusal.text.hasSuffix("group cannot be \"*\"; allowed: the name of one group; only 'item find' takes *"))
   }
 
   @Test(arguments: ["service", "account", "group"])
-  func `a part of the key may have so many bytes and no more`(name: String) {
+  func `the length of each part of an item's key is limited`(name: String) {
     let longest = String(repeating: "a", count: Bound.nameLength)
     #expect(refused("item find \(name)=\(longest)") == nil)
     #expect(refused("item find \(name)=\(longest)a")?.code == .badArgument)
@@ -149,19 +149,19 @@ private let data = "data=aHVudGVyMg=="
       "item add \(named) \(data)", "item put \(named) \(data)", "item update \(named)", "item find", "item delete",
     ],
     ["label", "attr.some-name"])
-  func `what is said of an item may have so many bytes and no more`(line: String, name: String) {
+  func `the length of a label and of an attribute's value is limited`(line: String, name: String) {
     let longest = String(repeating: "é", count: Bound.itemTextLength / 2)
     #expect(refused("\(line) \(name)=\(longest)") == nil)
-    #expect(refused("\(line) \(name)=\(longest)a") == .limit("\(name) is at most 1024 bytes"))
+    #expect(refused("\(line) \(name)=\(longest)a") == .limit("\(name) has at most 1024 bytes"))
   }
 
-  @Test func `the name of an attribute may have so many bytes and no more`() {
+  @Test func `the length of an attribute's name is limited`() {
     let longest = String(repeating: "a", count: Bound.attributeNameLength)
     #expect(refused("item find attr.\(longest)=1") == nil)
     #expect(refused("item find attr.\(longest)a=1")?.code == .badArgument)
   }
 
-  @Test func `an item may have so many attributes and no more`() throws {
+  @Test func `the number of attributes is limited`() throws {
     let most = (1...Bound.attributesPerItem).map { "attr.n\($0)=v" }.joined(separator: " ")
     guard case .registry(.item(.update(_, let update))) = try command("item update \(named) \(most)") else {
       Issue.record("that is no update")
@@ -184,7 +184,7 @@ private let data = "data=aHVudGVyMg=="
       ("restore end dry-run=yes", .store(.restore(dryRun: true, adoptsDevice: false))),
       ("restore end dry-run=no adopt-device=yes", .store(.restore(dryRun: false, adoptsDevice: true))),
     ] as [(String, Command)])
-  func `the store has commands`(line: String, expected: Command) throws {
+  func `requests for the store are parsed to commands`(line: String, expected: Command) throws {
     #expect(try command(line) == expected)
   }
 
@@ -192,21 +192,21 @@ private let data = "data=aHVudGVyMg=="
     arguments: [
       ("backup", "backup: key= is missing"), ("restore begin", "restore begin: key= is missing"),
       ("restore add", "restore add: data= is missing"),
-      ("restore add AAAA", "restore add: \"AAAA\" is one word too many"),
-      ("key rotate now", "key rotate: \"now\" is one word too many"),
-      ("key rotate key=AAAA", "key rotate: there is no attribute \"key\""),
+      ("restore add AAAA", "restore add: unexpected word \"AAAA\""),
+      ("key rotate now", "key rotate: unexpected word \"now\""),
+      ("key rotate key=AAAA", "key rotate: unknown attribute \"key\""),
       ("restore end dry-run=maybe", "restore end: dry-run cannot be \"maybe\"; allowed: yes, no"),
       ("restore end adopt-device=\"\"", "restore end: adopt-device cannot be \"\"; allowed: yes, no"),
       ("backup key=AAAA KEY=AAAA", "backup: \"key\" is given twice"),
     ])
-  func `an argument that is wrong is named`(line: String, message: String) throws {
+  func `an error names the wrong argument`(line: String, message: String) throws {
     let refusal = try #require(refused(line))
     #expect(refusal.code == .badArgument)
     #expect(refusal.text == message)
   }
 
   @Test(arguments: ["key", "key frob", "restore", "restore frob"])
-  func `a verb has all of its words`(line: String) {
+  func `an incomplete verb is unknown`(line: String) {
     #expect(refused(line)?.code == .unknownVerb)
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import IdentityWire
 
 @Suite struct MetricTests {
-  @Test func `a name is written once, and says what its values are in`() {
+  @Test func `metric names are unique and end with their unit`() {
     #expect(Set(Metric.all.map(\.name)).count == Metric.all.count)
     for metric in Metric.all {
       #expect(metric.name.allSatisfy { $0 == "-" || ("a"..."z").contains($0) }, "\(metric.name)")
@@ -15,12 +15,12 @@ import Testing
     }
   }
 
-  @Test func `everybody is told of the release and whether changes are possible, and only monitors of the rest`() {
+  @Test func `everybody sees the release and whether changes are possible, and only monitors more`() {
     #expect(Metric.all.filter { $0.audience == .everybody } == [.build, .storeWritable])
     #expect(Metric.all.filter { $0.audience == .sharingMonitors }.isEmpty)
   }
 
-  @Test func `a histogram counts each value up to the first bound that is not below it`() {
+  @Test func `a histogram counts a value in the first bucket whose bound is not below it`() {
     var histogram = Histogram(.amounts)
     for value in [0, 1, 2, 3, 5, 1_000, 1_001] { histogram.add(UInt64(value)) }
     let expected: [(String, UInt64)] = [
@@ -56,7 +56,7 @@ import Testing
 
   private struct NotARow: Error {}
 
-  @Test func `what the daemon writes is what a client reads`() throws {
+  @Test func `a written sample is read back unchanged`() throws {
     var histogram = Histogram(.seconds)
     for value in [3, 700, 12_000_000] { histogram.add(UInt64(value)) }
     let samples = [
@@ -72,7 +72,7 @@ import Testing
     "* turn-seconds=1 sum=inf", "* turn-seconds=1 sum=1 le.x=1", "* turn-seconds=1 sum=1 le.1=-1",
     "* uptime-seconds=nan",
   ])
-  func `a row that is no sample is not taken for one`(line: String) throws {
+  func `a malformed sample is refused`(line: String) throws {
     guard case .row(let content)? = ReplyLine(Array(line.utf8)) else { throw NotARow() }
     #expect(MetricSample(content) == nil)
   }

@@ -15,7 +15,7 @@ private let item = Item(
   secretLength: 7, created: Timestamp(milliseconds: 0), modified: Timestamp(milliseconds: 0))
 
 @Suite struct ReplyTests {
-  @Test func `rows come first, then the final line, each with its end`() {
+  @Test func `rows come first, then the final line, each with its line end`() {
     var reply = Reply()
     reply.row()
     reply.word(.text("a b"))
@@ -27,7 +27,7 @@ private let item = Item(
     #expect(lines(reply) == ["* \"a b\" n=-3", "OK 1 flag=yes", ""])
   }
 
-  @Test func `an answer in pieces of any length is the same`() {
+  @Test func `a reply written in pieces of any length is the same`() {
     let reply = Reply.rows(Array(0..<20)) { (number: Int64, row) in
       row.word(.number(number))
       row.attribute("name", .text("a b"))
@@ -43,9 +43,9 @@ private let item = Item(
     }
   }
 
-  @Test func `a bare answer is OK`() { #expect(lines(.done) == ["OK", ""]) }
+  @Test func `a reply without content is OK`() { #expect(lines(.done) == ["OK", ""]) }
 
-  @Test func `whoami says what the kernel said`() {
+  @Test func `whoami shows the facts of the kernel`() {
     let unit = PeerPlace(unit: "a\\x2db.service")
     let escaped = "\"unit:a\\\\x2db.service:998\""
     let peer = Peer(userID: 998, groupID: 997, processID: 42, place: unit, isAdmin: false)
@@ -60,7 +60,7 @@ private let item = Item(
         == ["OK container:box uid=0 gid=0 pid=42 container=box vendor=v admin=no", ""])
   }
 
-  @Test func `whoami says what the manifest says, and the groups in one word`() {
+  @Test func `whoami shows the facts of the manifest, with the groups in one word`() {
     let peer = Peer(
       app: "org.a", userID: 0, groupID: 0, processID: 1, place: PeerPlace(), session: nil, isAdmin: true)
     #expect(
@@ -68,7 +68,7 @@ private let item = Item(
         == "OK org.a uid=0 gid=0 pid=1 vendor=org.v groups=org.v.shared,org.v.media admin=yes")
   }
 
-  @Test func `the secret of an item stands right behind OK, written by whoever has it`() throws {
+  @Test func `the secret of an item is written directly after OK`() throws {
     var reply = Reply()
     reply.ok()
     reply.item = item
@@ -87,7 +87,7 @@ private let item = Item(
         """)
   }
 
-  @Test func `an answer whose secret cannot be had is not begun`() {
+  @Test func `nothing is written of a reply whose secret cannot be read`() {
     var reply = Reply()
     reply.ok()
     reply.item = item
@@ -102,7 +102,7 @@ private let item = Item(
     #expect(bytes == Array("OK\n".utf8))
   }
 
-  @Test func `an answer without an item asks for no secret`() throws {
+  @Test func `a reply without an item requests no secret`() throws {
     var reply = Reply()
     reply.row()
     reply.word(.number(1))
@@ -118,11 +118,11 @@ private let item = Item(
     ("ffffffffffffffffffffffffffffffff", "OK valid ffffffff-ffff-ffff-ffff-ffffffffffff"),
     ("x", "OK invalid"), ("", "OK invalid"),
   ])
-  func `check tells a UUID and its canonical form`(text: String, expected: String) {
+  func `check tells whether a text is a UUID, and its canonical form`(text: String, expected: String) {
     #expect(lines(.check(Text(text))).first == expected)
   }
 
-  @Test func `what the daemon writes a client reads back`() throws {
+  @Test func `a written reply is read back unchanged`() throws {
     var reply = Reply()
     reply.ok()
     reply.word(.text("two words"))
@@ -142,7 +142,7 @@ private let item = Item(
     #expect(ReplyLine(Array("ERR not-found no such app".utf8)) == .error(code: "not-found", text: "no such app"))
   }
 
-  @Test func `an event is read as its number, and its topic, name and attributes`() throws {
+  @Test func `an event is read as its number, topic, name and attributes`() throws {
     let line = "EVENT 44 token replaced app=org.example.player provider=\"f c\" time=2026-11-21T08:39:12.345Z"
     guard case .event(44, let content)? = ReplyLine(Array(line.utf8)) else {
       Issue.record("\(line) was not read as event 44")
@@ -156,12 +156,12 @@ private let item = Item(
   @Test(arguments: [
     "EVENT", "EVENT x device", "EVENT =1", "EVENT a=1", "EVENT 99999999999999999999 x", "event 1 x", "EVENT \"\" x",
   ])
-  func `an event without a number is none`(line: String) {
+  func `an event without a number is refused`(line: String) {
     #expect(ReplyLine(Array(line.utf8)) == nil)
   }
 
   @Test(arguments: ["", "HELLO", "OKAY", "a=b", "\"OK", "EVENTS 1 x"])
-  func `a line that is not the protocol's is not read as one`(line: String) {
+  func `a line that is not the protocol is refused`(line: String) {
     #expect(ReplyLine(Array(line.utf8)) == nil)
   }
 }

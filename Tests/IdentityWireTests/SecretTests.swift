@@ -23,12 +23,12 @@ private let takers = [
     ("\"\\/\\/\\/\\/\"", "////"), ("\"\\u0061GVsbG8\\u002f\"", "aGVsbG8/"), ("\"\"", ""), ("aGVsbG8", "aGVsbG8"),
     ("=", "="), ("a=b=c", "a=b=c"), ("\"é\\u00e9\\ud83d\\ude00\\n\"", "éé😀\n"), ("é😀", "é😀"),
   ])
-  func `a secret is taken in as the client wrote it, its escapes resolved`(value: String, text: String) {
+  func `escapes in a secret are resolved`(value: String, text: String) {
     #expect(taken(value) == [text])
   }
 
   @Test(arguments: takers)
-  func `a secret is in the command as it was sealed, and nowhere else`(line: String, name: String) throws {
+  func `a command contains a secret only in sealed form`(line: String, name: String) throws {
     let intake = TestIntake()
     let command = try command("\(line) \(name)=\"aHVu\\u0064GVyMg==\"", secrets: intake)
     #expect(intake.texts == ["aHVudGVyMg=="])
@@ -38,25 +38,25 @@ private let takers = [
   }
 
   @Test(arguments: takers, ["x", "aGVsbG8", "aGVsbG8=x", "\"aGVs bG8=\"", "aGVsbG-_", "\"\\n\"", "é"])
-  func `what is not Base64 is refused and not repeated`(taker: (String, String), value: String) {
+  func `a secret that is not Base64 is refused and not repeated`(taker: (String, String), value: String) {
     let verb = taker.0.split(separator: " ").prefix { !$0.contains("=") }.joined(separator: " ")
     #expect(
       refused("\(taker.0) \(taker.1)=\(value)") == .badArgument(verb: verb, .notBase64(name: taker.1)))
   }
 
   @Test(arguments: takers)
-  func `a secret may be so long and no longer`(line: String, name: String) {
+  func `the length of a secret is limited`(line: String, name: String) {
     // Base64 of 32,768 bytes, then of one byte more.
     let longest = String(repeating: "AAAA", count: 10_922) + "AAA="
     #expect(refused("\(line) \(name)=\(longest)") == nil)
-    #expect(refused("\(line) \(name)=\(longest.dropLast())A") == .limit("a secret is at most 32768 bytes"))
+    #expect(refused("\(line) \(name)=\(longest.dropLast())A") == .limit("a secret has at most 32768 bytes"))
   }
 
   @Test(arguments: ["aHVudGVyMg==", "\"aHVudGVyMg=\\u003d\"", "\"aHVudGVy\\ud83d\\ude00\"", "hunter2!\u{1F600}"])
-  func `a secret that the memory has no room for is refused, whatever was made of it`(value: String) {
+  func `a secret that does not fit into the memory is refused`(value: String) {
     for room in 0..<12 {
       let refusal = refused("item add \(named) data=\(value)", secrets: TestIntake(room: room))
-      #expect(refusal == .limit("a secret is at most 32768 bytes"), "\(room)")
+      #expect(refusal == .limit("a secret has at most 32768 bytes"), "\(room)")
     }
     #expect(taken("aHVudGVyMg==", room: 12) == ["aHVudGVyMg=="])
   }
@@ -67,13 +67,13 @@ private let takers = [
     "item add \(named) data=AAAA attr.=x", "item update account=a data=AAAA", "backup key=AAAA key=AAAA",
     "restore begin key=AAAA x", "item find data=AAAA", "item frob data=AAAA", "data=AAAA", "migrate device data=AAAA",
   ])
-  func `nothing is sealed for a request that is wrong in its names`(line: String) {
+  func `no secret is sealed for a request with wrong names`(line: String) {
     let intake = TestIntake()
     #expect(refused(line, secrets: intake) != nil)
     #expect(intake.texts.isEmpty)
   }
 
-  @Test func `nothing is sealed for a peer that may not use the verb`() {
+  @Test func `no secret is sealed for a peer that may not use the verb`() {
     let intake = TestIntake()
     for line in ["backup key=AAAA", "restore begin key=AAAA"] {
       #expect(refused(line, by: alice, secrets: intake)?.code == .denied)
@@ -84,7 +84,7 @@ private let takers = [
   @Test(
     arguments: takers,
     ["c2VjcmV0c2VjcmV0", "c2Vjcm/0+2Vjcg==", "c2VjcmV0c2VjcmU=", "secretsecret-", "\u{e9}ecretsecret"])
-  func `no text of a refusal repeats a secret, however wrong the request`(taker: (String, String), secret: String) {
+  func `no error text repeats a secret, however wrong the request`(taker: (String, String), secret: String) {
     let (line, name) = taker
     let escaped = secret.replacing("/", with: "\\/")
     for value in [secret, "\"\(secret)\"", "\"\(escaped)\"", "\"\(secret)\\n\""] {

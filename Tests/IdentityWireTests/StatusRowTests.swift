@@ -3,7 +3,7 @@ import IdentityWire
 import Testing
 
 @Suite struct StatusRowTests {
-  @Test func `a name is written once, in lower case, and has its sentences`() {
+  @Test func `row names are unique and in lower case, and each has a description`() {
     #expect(Set(StatusRow.all.map(\.name)).count == StatusRow.all.count)
     for row in StatusRow.all {
       #expect(row.name.allSatisfy { $0 == "-" || ("a"..."z").contains($0) }, "\(row.name)")
@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  @Test func `everybody is told of the health and the protocol, and of nothing else`() {
+  @Test func `everybody sees only the health and the protocol`() {
     #expect(
       StatusRow.all.filter { $0.audience == .everybody }.map(\.name) == [
         "version", "protocol", "store", "key", "key-reason", "sealed", "store-reason", "manifest-faults",
@@ -21,7 +21,7 @@ import Testing
     #expect(StatusRow.all.filter { $0.audience == .sharingMonitors } == [.boot])
   }
 
-  @Test func `who may monitor is told more, and of the boot only where the app shares the device`() {
+  @Test func `monitors see more, and the boot only if their app shares the device identifier`() {
     func told(_ peer: Peer, sharesDevice: Bool) -> Set<RowAudience> {
       Set(RowAudience.allCases.filter { $0.includes(peer, sharesDevice: sharesDevice) })
     }

@@ -36,17 +36,17 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
       ("token delete fcm", .delete(provider: "fcm", app: nil)),
       ("token delete fcm app=org.a", .delete(provider: "fcm", app: "org.a")),
     ] as [(String, TokenCommand)])
-  func `tokens have commands`(line: String, expected: TokenCommand) throws {
+  func `requests for tokens are parsed to commands`(line: String, expected: TokenCommand) throws {
     #expect(try command(line, by: alice) == .registry(.token(expected)))
   }
 
   @Test(arguments: ["token put fcm", "token invalidate fcm"])
-  func `a token is of 1 to 4,096 bytes`(line: String) throws {
+  func `a token has 1 to 4,096 bytes`(line: String) throws {
     for text in ["t", String(repeating: "t", count: 4_096), String(repeating: "é", count: 2_048)] {
       #expect(refused("\(line) \(text)") == nil)
     }
     for text in [String(repeating: "t", count: 4_097), String(repeating: "é", count: 2_048) + "t"] {
-      #expect(refused("\(line) \(text)") == .limit("a token is at most 4096 bytes"))
+      #expect(refused("\(line) \(text)") == .limit("a token has at most 4096 bytes"))
     }
     let refusal = try #require(refused("\(line) \"\""))
     #expect(refusal.code == .badArgument)
@@ -63,15 +63,15 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
 
   @Test(
     arguments: [
-      ("token", "unknown-verb \"token\" is no verb; 'help' lists them"),
-      ("token putt fcm \(secret)", "unknown-verb \"token\" is no verb; 'help' lists them"),
+      ("token", "unknown-verb unknown verb \"token\"; 'help' lists the verbs"),
+      ("token putt fcm \(secret)", "unknown-verb unknown verb \"token\"; 'help' lists the verbs"),
       ("token put", "bad-argument token put: PROVIDER is missing"),
       ("token put \(secret)", "bad-argument token put: TOKEN is missing"),
       ("token invalidate \(secret)", "bad-argument token invalidate: TOKEN is missing"),
       ("token get", "bad-argument token get: PROVIDER is missing"),
       ("token delete", "bad-argument token delete: PROVIDER is missing"),
-      ("token put \"\" t", "bad-argument token put: PROVIDER cannot be what is given; allowed: 1 to 255 bytes"),
-      ("token list fcm", "bad-argument token list: \"fcm\" is one word too many"),
+      ("token put \"\" t", "bad-argument token put: PROVIDER has an invalid value; allowed: 1 to 255 bytes"),
+      ("token list fcm", "bad-argument token list: unexpected word \"fcm\""),
       ("token list stale=-1", "bad-argument token list: stale cannot be \"-1\"; allowed: 0 to 3155760000"),
       (
         "token list stale=3155760001",
@@ -81,7 +81,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
       ("token list stale=1 stale=2", "bad-argument token list: \"stale\" is given twice"),
       ("token put fcm t topic=a topic=b", "bad-argument token put: \"topic\" is given twice"),
     ])
-  func `an argument that is wrong is named`(line: String, expected: String) throws {
+  func `an error names the wrong argument`(line: String, expected: String) throws {
     let refusal = try #require(refused(line))
     #expect("\(refusal.code.rawValue) \(refusal.text)" == expected)
   }
@@ -121,7 +121,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
   }
 
   @Test(arguments: ["token put fcm t", "token get fcm", "token list", "token invalidate fcm t", "token delete fcm"])
-  func `no verb of tokens is for admins alone`(line: String) {
+  func `no verb for tokens requires an admin`(line: String) {
     #expect(refused(line, by: alice) == nil)
     #expect(refused("\(line) app=*", by: alice) == nil)
   }
@@ -140,7 +140,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
       ("bk3:x", "bk3:x"), ("a=b", "\"a=b\""), ("two words", "\"two words\""), ("é\n", "\"é\\n\""), ("日本🔑", "日本🔑"),
       ("a:b==", "a:b=="),
     ] as [(Text, String)])
-  func `an answer has the token as a word that is read back`(value: Text, written: String) throws {
+  func `a reply has the token as one word that is read back unchanged`(value: Text, written: String) throws {
     var registry = Registry()
     registry.apply(.appInstalled("org.a", App(installed: Timestamp(milliseconds: 0))))
     registry.apply(.tokenStored(Self.token(value), .created))
@@ -168,9 +168,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
         .rehomed(from: UUID(high: 3, low: 4)), "rehomed", " previous-device=00000000-0000-0003-0000-000000000004"
       ),
     ] as [(TokenChange, String, String)])
-  func `an event tells whose it is and what became of it, and not the token`(
-    change: TokenChange, name: String, more: String
-  ) {
+  func `an event names the app and the change, but not the token`(change: TokenChange, name: String, more: String) {
     let event = Registry().record(
       .tokenStored(Self.token(Text(secret)), change), at: Timestamp(milliseconds: 1_795_250_352_345)
     ).event
@@ -182,7 +180,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
     )
   }
 
-  @Test func `a confirmation is no event`() {
+  @Test func `a confirmation causes no event`() {
     #expect(Registry().record(.tokenStored(Self.token("t"), .confirmed), at: Timestamp(milliseconds: 0)).event == nil)
   }
 }

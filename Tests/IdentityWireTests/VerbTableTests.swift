@@ -14,7 +14,7 @@ import Testing
       ("status", .local(.status)), ("app list", .registry(.apps)), ("APP  LIST", .registry(.apps)),
       ("app forget user:1000", .registry(.forget(app: "user:1000"))), ("account", .registry(.account)),
     ] as [(String, Command)])
-  func `a request is the command it names`(line: String, expected: Command) throws {
+  func `a request is parsed to the command that it names`(line: String, expected: Command) throws {
     #expect(try command(line) == expected)
   }
 
@@ -34,7 +34,7 @@ import Testing
       ("app list x", .badArgument), ("app forget", .badArgument), ("app forget a b", .badArgument),
       ("status x", .badArgument), ("whoami app=x", .badArgument), ("quit now", .badArgument),
     ] as [(String, ErrorCode)])
-  func `a request that is wrong is refused with the right code`(line: String, code: ErrorCode) {
+  func `a wrong request is refused with the right code`(line: String, code: ErrorCode) {
     do {
       let command = try command(line)
       Issue.record("\(line) was taken for \(command)")
@@ -71,17 +71,17 @@ import Testing
     ("subscribe", "subscribe [TOPIC…] [since=SEQ] [epoch=WORD] [snapshot=yes]"),
     ("devices put", "devices put UUID [name=NAME] [seen=TIME]"),
   ])
-  func `the usage of a verb is what the manual writes`(words: String, usage: String) throws {
+  func `the usage of a verb shows its operands and attributes`(words: String, usage: String) throws {
     #expect(try #require(VerbTable.verbs.first { $0.words == words }).usage == usage)
   }
 
-  @Test func `the examples of every verb are commands`() {
+  @Test func `the examples of every verb are valid requests`() {
     for example in VerbTable.verbs.flatMap(\.examples) {
       #expect(refused(example.request) == nil, "\(example.request)")
     }
   }
 
-  @Test func `help for words that begin no verb is unknown-verb`() {
+  @Test func `help for an unknown verb is unknown-verb`() {
     #expect(throws: Refusal.unknownVerb("frob")) { try VerbTable.help(["frob"]) }
   }
 }

@@ -22,7 +22,7 @@ import Testing
       ("version claim \"first run\"", .claim(name: "first run", app: nil)),
       ("version claim n app=org.a", .claim(name: "n", app: "org.a")),
     ] as [(String, VersionCommand)])
-  func `versions have commands`(line: String, expected: VersionCommand) throws {
+  func `requests for versions are parsed to commands`(line: String, expected: VersionCommand) throws {
     #expect(try command(line, by: alice) == .registry(.version(expected)))
   }
 
@@ -32,7 +32,7 @@ import Testing
       ("Version COMPARE order=LINUX \"1~a\" 2", "1~a", "2", .linux),
       ("version compare \"\" \"a=b\"", "", "a=b", .numeric),
     ] as [(String, Text, Text, VersionOrder)])
-  func `two versions are compared by an order`(line: String, left: Text, right: Text, order: VersionOrder) throws {
+  func `version compare is parsed with its order`(line: String, left: Text, right: Text, order: VersionOrder) throws {
     #expect(try command(line, by: alice) == .local(.compare(left, right, order)))
   }
 
@@ -41,13 +41,13 @@ import Testing
       ("1.2", "1.10", .numeric, "OK less\n"), ("2.0", "2.00.0", .numeric, "OK equal\n"),
       ("1.2", "1.2~rc1", .linux, "OK greater\n"), ("1.2", "1.2~rc1", .numeric, "OK equal\n"),
     ] as [(Text, Text, VersionOrder, String)])
-  func `the answer is one word`(left: Text, right: Text, order: VersionOrder, expected: String) {
+  func `the result of a comparison is one word`(left: Text, right: Text, order: VersionOrder, expected: String) {
     var bytes: [UInt8] = []
     Reply.compare(left, right, order).append(to: &bytes)
     #expect(String(decoding: bytes, as: UTF8.self) == expected)
   }
 
-  @Test(arguments: ["report", "claim"]) func `a name is of 1 to 255 bytes`(verb: String) throws {
+  @Test(arguments: ["report", "claim"]) func `a version or claim name has 1 to 255 bytes`(verb: String) throws {
     for text in ["x", String(repeating: "x", count: 255), String(repeating: "é", count: 127)] {
       #expect(refused("version \(verb) \(text)") == nil)
     }
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func `a build is of at most 255 bytes`() throws {
+  @Test func `a build has at most 255 bytes`() throws {
     #expect(refused("version report 1 build=\(String(repeating: "b", count: 255))") == nil)
     let refusal = try #require(refused("version report 1 build=\(String(repeating: "b", count: 256))"))
     #expect(refusal.text.hasPrefix("version report: build cannot be \"bbb"))
@@ -77,40 +77,40 @@ import Testing
 
   @Test(
     arguments: [
-      ("version", "unknown-verb \"version\" is no verb; 'help' lists them"),
-      ("version forget", "unknown-verb \"version\" is no verb; 'help' lists them"),
+      ("version", "unknown-verb unknown verb \"version\"; 'help' lists the verbs"),
+      ("version forget", "unknown-verb unknown verb \"version\"; 'help' lists the verbs"),
       ("version report", "bad-argument version report: VERSION is missing"),
-      ("version report 1 2", "bad-argument version report: \"2\" is one word too many"),
-      ("version report 1 of=app", "bad-argument version report: there is no attribute \"of\""),
-      ("version report 1 id=debian", "bad-argument version report: there is no attribute \"id\""),
+      ("version report 1 2", "bad-argument version report: unexpected word \"2\""),
+      ("version report 1 of=app", "bad-argument version report: unknown attribute \"of\""),
+      ("version report 1 id=debian", "bad-argument version report: unknown attribute \"id\""),
       ("version report 1 build=1 Build=2", "bad-argument version report: \"build\" is given twice"),
-      ("version state 1", "bad-argument version state: \"1\" is one word too many"),
+      ("version state 1", "bad-argument version state: unexpected word \"1\""),
       ("version state of=system", "bad-argument version state: of cannot be \"system\"; allowed: app, os"),
       ("version state of=\"\"", "bad-argument version state: of cannot be \"\"; allowed: app, os"),
-      ("version state of=os app=org.a", "bad-argument version state: app= and of=os do not go together"),
-      ("version history app=org.a of=os", "bad-argument version history: app= and of=os do not go together"),
+      ("version state of=os app=org.a", "bad-argument version state: app= cannot be combined with of=os"),
+      ("version history app=org.a of=os", "bad-argument version history: app= cannot be combined with of=os"),
       ("version history of=o\u{17f}", "bad-argument version history: of cannot be \"o\u{17f}\"; allowed: app, os"),
       ("version compare 1", "bad-argument version compare: B is missing"),
-      ("version compare 1 2 3", "bad-argument version compare: \"3\" is one word too many"),
+      ("version compare 1 2 3", "bad-argument version compare: unexpected word \"3\""),
       (
         "version compare 1 2 order=debian",
         "bad-argument version compare: order cannot be \"debian\"; allowed: numeric, linux"
       ),
-      ("version compare 1 2 app=org.a", "bad-argument version compare: there is no attribute \"app\""),
+      ("version compare 1 2 app=org.a", "bad-argument version compare: unknown attribute \"app\""),
       ("version claim", "bad-argument version claim: NAME is missing"),
-      ("version claim n of=os", "bad-argument version claim: there is no attribute \"of\""),
+      ("version claim n of=os", "bad-argument version claim: unknown attribute \"of\""),
     ])
-  func `an argument that is wrong is named`(line: String, expected: String) throws {
+  func `an error names the wrong argument`(line: String, expected: String) throws {
     let refusal = try #require(refused(line))
     #expect("\(refusal.code.rawValue) \(refusal.text)" == expected)
   }
 
   @Test(arguments: ["version report 1", "version state", "version history", "version compare 1 2", "version claim n"])
-  func `no verb of versions is for admins alone`(line: String) {
+  func `no verb for versions requires an admin`(line: String) {
     #expect(refused(line, by: alice) == nil)
   }
 
-  @Test func `an event of a version is one line, whatever a version has in it`() {
+  @Test func `an event about a version is one line, whatever the version contains`() {
     var registry = Registry()
     registry.apply(.appInstalled("org.a", App(installed: Timestamp(milliseconds: 0))))
     let release = Release(version: "1.0 \"x\"\nEVENT 9 x", build: "a=b")

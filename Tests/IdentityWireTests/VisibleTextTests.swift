@@ -11,7 +11,7 @@ import Testing
     0xfeff...0xfeff,
   ]
 
-  @Test func `these characters are hidden, and no others`() {
+  @Test func `exactly these characters are hidden`() {
     for value in UInt32(0)...0x10ffff {
       guard let scalar = Unicode.Scalar(value) else { continue }
       let isExpected = Self.hidden.contains { $0.contains(value) }
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func `the controls of bidirectional text are all among them`() {
+  @Test func `all bidirectional controls are hidden`() {
     for value in UInt32(0)...0x10ffff {
       guard let scalar = Unicode.Scalar(value) else { continue }
       let isControl =
@@ -37,7 +37,7 @@ import Testing
     ("\u{61c}\u{200e}\u{200f}\u{2066}\u{2069}", #"\u061c\u200e\u200f\u2066\u2069"#),
     ("ad\u{200b}min\u{2060}\u{feff}", #"ad\u200bmin\u2060\ufeff"#),
   ])
-  func `in a sentence each has its escape`(text: String, shown: String) throws {
+  func `each hidden character in a text is escaped`(text: String, shown: String) throws {
     #expect(WordEncoder.visible(text) == shown)
     #expect(WordEncoder.visible(shown) == shown)
   }
@@ -46,12 +46,12 @@ import Testing
     "", "plain", "a \"word\" \\ b", "ünï", "שלום", "می\u{200c}خواهم",
     "क्\u{200d}ष", "👩\u{200d}👩\u{200d}👧",
   ])
-  func `what is written in any language stays as it is`(text: String) {
+  func `visible text of any language stays unchanged`(text: String) {
     #expect(WordEncoder.visible(text).unicodeScalars.elementsEqual(text.unicodeScalars))
     #expect(!WordEncoder.quoted(text).contains("\\u"))
   }
 
-  @Test func `a JSON string says the same to a program, and to the daemon`() throws {
+  @Test func `a JSON string with escapes is read back unchanged, by a program and by the daemon`() throws {
     let hidden = Self.hidden.flatMap(\.self).compactMap { Unicode.Scalar($0) }.filter { $0.value != 0 }
     let text = String(String.UnicodeScalarView(hidden)) + "\"\\a b=é👩\u{200d}👧"
     let quoted = WordEncoder.quoted(text)

@@ -28,7 +28,7 @@ private func words(_ line: String) throws(SyntaxFault) -> [String] { try words(A
       ("x 😀=1", ["x", "😀=1"]),
       ("x \"a\\u0041b\"", ["x", "aAb"]), ("x \u{a0}", ["x", "\u{a0}"]), ("x {a}", ["x", "{a}"]), ("x 'a", ["x", "'a"]),
     ] as [(String, [String])])
-  func `a line is the words it says`(line: String, expected: [String]) throws {
+  func `a line is split into its words`(line: String, expected: [String]) throws {
     #expect(try words(line) == expected)
   }
 
@@ -43,7 +43,7 @@ private func words(_ line: String) throws(SyntaxFault) -> [String] { try words(A
       ("a\u{7f}", .controlCharacter), ("a\u{85}", .controlCharacter), ("\"\u{9f}\"", .controlCharacter),
       ("a\rb", .controlCharacter), ("a\u{0}b", .controlCharacter),
     ] as [(String, SyntaxFault)])
-  func `a line that does not parse says why`(line: String, fault: SyntaxFault) {
+  func `a line that does not parse is refused with the reason`(line: String, fault: SyntaxFault) {
     #expect(throws: fault) { try words(line) }
   }
 
@@ -55,13 +55,13 @@ private func words(_ line: String) throws(SyntaxFault) -> [String] { try words(A
     #expect(throws: SyntaxFault.invalidUTF8) { try words(line) }
   }
 
-  @Test func `a line has a bounded number of words`() throws {
+  @Test func `the number of words in a line is limited`() throws {
     let most = Array(repeating: "a", count: Bound.wordsPerLine)
     #expect(try words(most.joined(separator: " ")).count == Bound.wordsPerLine)
     #expect(throws: SyntaxFault.tooManyWords) { try words((most + ["a"]).joined(separator: " ")) }
   }
 
-  @Test func `row 22: no bytes make the parser trap, and what it accepts it can write again`() throws {
+  @Test func `row 22: no bytes make the parser trap, and accepted words are written back the same`() throws {
     var random = SystemRandomNumberGenerator()
     let alphabet = Array("abK =\"\\/unt0\u{1}é😀\t.-_".utf8) + [0xc2, 0x85, 0xff, 0x00, 0x7f]
     var accepted = 0
@@ -110,11 +110,11 @@ private func words(_ line: String) throws(SyntaxFault) -> [String] { try words(A
     ("a\\b", "\"a\\\\b\""), ("a\nb", "\"a\\nb\""), ("\u{1}", "\"\\u0001\""), ("\u{7f}", "\"\\u007f\""),
     ("\u{85}", "\"\\u0085\""), ("a=b", "\"a=b\""), ("=b", "=b"), ("1=b", "1=b"), ("\u{a0}", "\u{a0}"),
   ])
-  func `a bare word is written wherever one can serve`(text: String, expected: String) {
+  func `a word is quoted only if necessary`(text: String, expected: String) {
     #expect(written(text) == expected)
   }
 
-  @Test func `a value that looks like an attribute needs no quotes behind its name`() {
+  @Test func `an attribute's value with an equals sign needs no quotes`() {
     #expect(written("a=b", asWord: false) == "a=b")
     #expect(written("a b", asWord: false) == "\"a b\"")
   }

@@ -30,7 +30,7 @@ import Testing
   ]
 
   @Test(arguments: allowed.keys.sorted())
-  func `a target imports only what lies below it`(target: String) throws {
+  func `a target imports only modules below it`(target: String) throws {
     let files = try Tree.files(below: "Sources/\(target)", "swift")
     #expect(!files.isEmpty)
     // Skips the code in DocC catalogs, which shows programs that use the target.
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `every target has its layer`() throws {
+  @Test func `every target has a layer`() throws {
     let folders = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: "Sources").path)
     let c: Set = ["CLinux", "CSystemd", "CSQLite", "CSodium", "CInih"]
     #expect(Set(folders).subtracting(c) == Set(Self.allowed.keys))
@@ -53,7 +53,7 @@ import Testing
     "IdentityCore", "IdentityWire", "IdentityServer", "IdentityClient", "ClientFormats", "Doctor", "identityd",
     "identityctl",
   ])
-  func `unsafe code stays at the edges`(target: String) throws {
+  func `unsafe code is only in the edge targets`(target: String) throws {
     for file in try Tree.files(below: "Sources/\(target)", "swift") {
       for line in try Tree.lines(file) where !line.trimmingPrefix(while: \.isWhitespace).hasPrefix("//") {
         #expect(!line.contains("unsafe "), "\(file): \(line)")
@@ -61,20 +61,20 @@ import Testing
     }
   }
 
-  @Test func `nothing is public but the client library`() throws {
+  @Test func `only the client library has public declarations`() throws {
     for target in Self.allowed.keys {
       let lines = try Tree.files(below: "Sources/\(target)", "swift").flatMap { try Tree.lines($0) }
       #expect(lines.contains { $0.contains(/^ *public (?!import)/) } == (target == "IdentityClient"), "\(target)")
     }
   }
 
-  @Test func `the client library shows nothing of the modules below it`() throws {
+  @Test func `the client library has no public imports`() throws {
     for file in try Tree.files(below: "Sources/IdentityClient", "swift") {
       #expect(try !Tree.lines(file).contains { $0.hasPrefix("public import") }, "\(file)")
     }
   }
 
-  @Test func `the rules read no clock, no random source and no file`() throws {
+  @Test func `the rules import no modules`() throws {
     for file in try Tree.files(below: "Sources/IdentityCore", "swift") {
       #expect(try !Tree.lines(file).contains { $0.hasPrefix("import") || $0.hasPrefix("package import") }, "\(file)")
     }
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `nothing in the sources gives up where it could say what is wrong`() throws {
+  @Test func `the sources do not trap or print instead of throwing errors`() throws {
     let forbidden = ["try!", "fatalError(", "preconditionFailure(", "as!", " print(", "debugPrint(", "-Ounchecked"]
     for file in try Tree.files(below: "Sources", "swift") {
       for line in try Tree.lines(file) {
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `an exemption from the checks of concurrency says why it holds`() throws {
+  @Test func `an exemption from concurrency checks states its reason`() throws {
     for file in try Tree.files(below: "Sources", "swift") {
       let lines = try Tree.lines(file)
       for (index, line) in lines.enumerated()
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func `the top level holds what it should and nothing else`() throws {
+  @Test func `the top level has only the expected files and folders`() throws {
     let tracked = Process()
     tracked.executableURL = URL(filePath: "/usr/bin/env")
     tracked.arguments = ["git", "-C", Tree.root.path, "ls-files"]

@@ -81,7 +81,7 @@ import identityctl
   }
 
   @Test(arguments: Shell.allCases)
-  func `the completions know every verb, command and option as the tables have them`(shell: Shell) throws {
+  func `the completions match the tables of verbs, commands and options`(shell: Shell) throws {
     let file = try Tree.text(shell.path)
     let start = try #require(file.range(of: "# BEGIN COMMANDS\n"))
     let finish = try #require(file.range(of: "# END COMMANDS\n"))
@@ -94,7 +94,7 @@ import identityctl
     }
   }
 
-  @Test func `the tables can be written in lines with semicolons, bars and spaces between`() {
+  @Test func `no entry of the tables contains a separator of the completions`() {
     for words in VerbTable.verbs.map(\.words) + ClientCommand.all.map(\.words) {
       #expect(!words.contains(";") && words.split(separator: " ").count <= 2, "\(words)")
     }
@@ -102,7 +102,7 @@ import identityctl
     #expect(!groups.contains { $0.contains("|") || $0.contains(";") })
   }
 
-  @Test func `an option belongs to a command that there is`() {
+  @Test func `every option belongs to an existing command`() {
     let known = Set(VerbTable.verbs.map(\.words) + ClientCommand.all.map(\.words))
     for command in Options.groups.flatMap(\.commands) { #expect(known.contains(command), "\(command)") }
   }

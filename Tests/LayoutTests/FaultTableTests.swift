@@ -40,7 +40,7 @@ import Testing
     #expect(try told().map(\.row) == Self.rows)
   }
 
-  @Test func `every row is carried by a test, or a decision says why it is not`() throws {
+  @Test func `every row has a test, or a decision that says why it has none`() throws {
     let carried = Set(try carried().flatMap(\.rows))
     let names = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: Self.decisions).path)
     for (row, proof) in try told() where !carried.contains(row) {
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func `no test carries a row that there is not, and none carries it in another form`() throws {
+  @Test func `tests carry only existing rows, and only in the prefix`() throws {
     let all = try carried()
     #expect(all.count > 100)
     for (name, rows) in all {

@@ -6,7 +6,7 @@ import Testing
   private static let catalog = "Sources/IdentityClient/IdentityClient.docc"
   private static let compiled = "Tests/LibraryTests/Tutorial"
 
-  @Test func `the code of the tutorial is the code that is tested, and all of it is shown`() throws {
+  @Test func `the tutorial shows all of the tested code and nothing else`() throws {
     let tutorials = try Tree.files(below: Self.catalog, "tutorial")
     let shown = try tutorials.flatMap { file in
       try Tree.text(file).matches(of: /@Code\(name: "[A-Za-z]+\.swift", file: "([a-z-]+\.swift)"\)/).map {
@@ -22,7 +22,7 @@ import Testing
         == shown.sorted())
   }
 
-  @Test func `every block of code in the articles is in a file that is compiled`() throws {
+  @Test func `every code block in the articles is in a compiled file`() throws {
     let compiled = try Tree.files(below: Self.compiled, "swift").map { try Self.trimmed(Tree.lines($0)) }
     var blocks = 0
     for file in try Tree.files(below: "Sources/IdentityClient", "md", "swift") {
@@ -36,7 +36,7 @@ import Testing
     #expect(blocks >= 4)
   }
 
-  @Test func `every page that is named is there, and every symbol`() throws {
+  @Test func `every page and symbol that is named exists`() throws {
     let pages = try Tree.files(below: Self.catalog, "md", "tutorial")
     let names = Set(pages.map { String($0.split(separator: "/").last?.split(separator: ".").first ?? "") })
     let sources = try Tree.files(below: "Sources/IdentityClient", "swift").map { try Tree.text($0) }.joined()
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `every public type has its place in the overview`() throws {
+  @Test func `every public type is in the overview`() throws {
     let overview = try Tree.text("\(Self.catalog)/IdentityClient.md")
     for file in try Tree.files(below: "Sources/IdentityClient", "swift") where !file.contains(".docc/") {
       for match in try Tree.text(file).matches(of: #/(?m)^public (?:final class|struct|enum) ([A-Za-z]+)/#) {
@@ -81,7 +81,7 @@ import Testing
     return (process.terminationStatus, text)
   }
 
-  @Test func `docc finds nothing wrong with the documentation`() throws {
+  @Test func `docc finds no fault in the documentation`() throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "docc-\(UUID().uuidString)")
     let symbols = folder.appending(path: "symbols")
     try FileManager.default.createDirectory(at: symbols, withIntermediateDirectories: true)

@@ -40,12 +40,12 @@ import Testing
   }
 
   @Test(arguments: pages)
-  func `mandoc finds nothing wrong with the manual`(page: String) throws {
+  func `mandoc finds no fault in the manual`(page: String) throws {
     let found = try mandoc("-Tlint", "-W", "warning", Tree.root.appending(path: "packaging/man/\(page)").path)
     #expect(found.status == 0, "\(found.output)")
   }
 
-  @Test func `there are the pages that others name, and each page names those it has to do with`() throws {
+  @Test func `all pages that are named exist, and SEE ALSO lists them`() throws {
     #expect(Self.pages.count >= 6)
     for page in Self.pages {
       let named = Set(references(try Tree.text("packaging/man/\(page)"))).subtracting([page])
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(arguments: pages)
-  func `SEE ALSO is in the order of sections and names`(page: String) throws {
+  func `SEE ALSO is sorted by section and name`(page: String) throws {
     let order = try seeAlso(page).split(separator: "\n").compactMap {
       String($0).firstMatch(of: /\.Xr (\S+) (\d)/).map { "\($0.2) \($0.1)" }
     }
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test(arguments: ["README.md", "Sources/identityd/identityd.docc/identityd.md"])
-  func `whoever lists the manual lists every page`(path: String) throws {
+  func `every list of the manual has all pages`(path: String) throws {
     let text = try Tree.text(path)
     for page in Self.pages { #expect(text.contains("`\(Self.written(page))`"), "\(page)") }
   }
@@ -95,7 +95,7 @@ import Testing
   }
 
   @Test(arguments: clients)
-  func `a whole client has less than 40 lines, and the manual shows it as it is`(name: String) throws {
+  func `an example client has less than 40 lines, and the manual shows it unchanged`(name: String) throws {
     let path = "packaging/man/identityd-protocol.7"
     let begin = ".\\\" BEGIN \(name)\n"
     let client = try Tree.text("packaging/examples/\(name)")

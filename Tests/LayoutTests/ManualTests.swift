@@ -80,19 +80,19 @@ import Testing
   private func sentences(_ text: String) -> String { escaped(text).replacing(". ", with: ".\n") + "\n" }
 
   @Test(arguments: ["packaging/man/identityctl.1", "packaging/man/identityd-protocol.7"])
-  func `the manual lists the verbs as the table has them`(path: String) throws {
+  func `the manual lists the verbs of the table`(path: String) throws {
     try compare(verbs, with: "VERBS", in: path)
   }
 
-  @Test func `the manual lists the metrics as the table has them`() throws {
+  @Test func `the manual lists the metrics of the table`() throws {
     try compare(metrics, with: "METRICS", in: "packaging/man/identityd-protocol.7")
   }
 
-  @Test func `the manual lists the rows of status as the table has them, and who is told of each`() throws {
+  @Test func `the manual lists the rows of status with their audiences`() throws {
     try compare(statusRows, with: "STATUS", in: "packaging/man/identityd-protocol.7")
   }
 
-  @Test func `the manual lists the checks as their table has them`() throws {
+  @Test func `the manual lists the checks of the table`() throws {
     var list = ".Bl -tag -width Ds\n"
     for check in Check.all { list += ".It Cm \(check.name.replacing("-", with: "\\-"))\n\(escaped(check.summary))\n" }
     try compare(list + ".El\n", with: "CHECKS", in: "packaging/man/identityctl.1")

@@ -7,7 +7,7 @@ import Testing
     try Tree.lines(path).map(String.init).filter { !$0.hasPrefix("#") && $0.contains("=") }
   }
 
-  @Test func `row 50: restarts have a pause and an end, and the socket outlives all but the end`() throws {
+  @Test func `row 50: restarts have a pause and a limit, and the socket outlives them`() throws {
     let service = try settings("systemd/identityd.service")
     for setting in ["Restart=on-failure", "RestartSec=200ms", "StartLimitIntervalSec=1min", "StartLimitBurst=30"] {
       #expect(service.contains(setting), "\(setting)")
@@ -19,14 +19,14 @@ import Testing
     #expect(!service.contains { $0.hasPrefix("RuntimeDirectory=") })
   }
 
-  @Test func `row 42c: neither a core dump nor swap nor the runtime may write memory down`() throws {
+  @Test func `row 42c: core dumps, swap and backtraces cannot write memory to disk`() throws {
     let service = try settings("systemd/identityd.service")
     for setting in ["LimitCORE=0", "MemorySwapMax=0", "Environment=SWIFT_BACKTRACE=enable=no"] {
       #expect(service.contains(setting), "\(setting)")
     }
   }
 
-  @Test func `the metrics are written without rights, by the owner of their folder and a member of the group`() throws {
+  @Test func `the metrics unit has no privileges, the folder's owner and the monitor group`() throws {
     let folder = "/var/lib/prometheus/node-exporter"
     let metrics = try settings("systemd/identityd-metrics.service")
     for setting in [
@@ -65,7 +65,7 @@ import Testing
     ]
   }
 
-  @Test func `the unit allows the memory that all bounds together allow, and little more`() throws {
+  @Test func `the unit allows the memory of all bounds together, and little more`() throws {
     let service = try settings("systemd/identityd.service")
     let line = try #require(service.first { $0.hasPrefix("MemoryMax=") })
     let gibibytes = try #require(Int(line.dropFirst("MemoryMax=".count).dropLast()))

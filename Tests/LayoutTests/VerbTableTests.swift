@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  @Test func `names are written as they are compared`() {
+  @Test func `names have the case in which they are compared`() {
     for verb in VerbTable.verbs {
       #expect(verb.words == verb.words.lowercased())
       for attribute in verb.attributes { #expect(attribute.name == attribute.name.lowercased(), "\(verb.words)") }

@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func `it asks the same and reads the answers the same`() throws {
+  @Test func `the blocking client makes the same requests and reads the same answers`() throws {
     let daemon = try DaemonUnderTest().start()
     var client = BlockingIdentityClient(socket: daemon.socket)
     let device = try client.ask(.identifier(.device))
@@ -33,7 +33,7 @@ import Testing
     #expect(try client.ask(.identifier(.device)) == device)
   }
 
-  @Test func `what goes wrong is told as elsewhere, and the next request has a fresh connection`() throws {
+  @Test func `errors are those of the other client, and the next request uses a new connection`() throws {
     let daemon = try PlayedDaemon { request in
       switch request {
       case "whoami": .lastLines("")
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func `events come over a restart, and a wait for one can end`() throws {
+  @Test func `events continue across a restart, and waiting for one can time out`() throws {
     let daemon = try DaemonUnderTest().start()
     var client = BlockingIdentityClient(socket: daemon.socket)
     var events = client.events(topics: .item)

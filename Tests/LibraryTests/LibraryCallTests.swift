@@ -7,7 +7,7 @@ import Testing
 @Suite struct LibraryCallTests {
   private let other = "557e5958-d390-4cbf-b928-2a2b19a1399a"
 
-  @Test func `identifiers of every level come as the daemon tells them`() async throws {
+  @Test func `identifiers of every level equal those of the daemon`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let me = try await client.ask(.whoami)
@@ -27,7 +27,7 @@ import Testing
     #expect(try await client.ask(.key("player=2")).uuid != key.uuid)
   }
 
-  @Test func `fresh UUIDs have the version that was asked for`() async throws {
+  @Test func `new UUIDs have the requested version`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let random = try await client.ask(.uuids(count: 10_000))
@@ -39,7 +39,7 @@ import Testing
     #expect(try await client.ask(.uuids(count: 1)).count == 1)
   }
 
-  @Test func `what is a UUID is told, and what an identifier is`() async throws {
+  @Test func `UUIDs can be checked and resolved, and identifiers have a history`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     #expect(try await client.ask(.check(other.uppercased()))?.description == other)
@@ -65,7 +65,7 @@ import Testing
     #expect(history.last?.author == "uid:\(try await client.ask(.whoami).userID)")
   }
 
-  @Test func `a migration says what it would do, does it, and takes a value from an item`() async throws {
+  @Test func `a migration can be a dry run, be committed and take its value from an item`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let uuid = try #require(IdentityUUID(other))
@@ -81,7 +81,7 @@ import Testing
     #expect(try await client.ask(.identifier(.installation)).origin == .migrated || migrated.isCommitted)
   }
 
-  @Test func `an item is added, read, changed, found and deleted`() async throws {
+  @Test func `an item can be added, read, changed, found and deleted`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let key = ItemKey(service: "mail server", account: "alice=\"a\"")
@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 2, 3, 4, 255, 32_768])
-  func `a secret of any bytes comes back as it went`(count: Int) async throws {
+  func `a secret of any bytes is read back unchanged`(count: Int) async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ $0 >> 8) }
@@ -124,7 +124,7 @@ import Testing
     #expect(read.withBytes { read in read.indices.allSatisfy { read[$0] == bytes[$0] } } && read.count == count)
   }
 
-  @Test func `versions are reported, told, claimed and compared`() async throws {
+  @Test func `versions can be reported, read, claimed and compared`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     #expect(try await client.ask(.previewVersion("1.4.2")).state == .installed)
@@ -142,7 +142,7 @@ import Testing
     #expect(try await client.ask(.compareVersions("1.2", "1.2~rc1", order: .linux)) == .greater)
   }
 
-  @Test func `push tokens are put, told, refused by their provider and deleted`() async throws {
+  @Test func `push tokens can be put, read, invalidated and deleted`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let device = try await client.ask(.identifier(.device)).uuid
@@ -163,7 +163,7 @@ import Testing
     #expect(try await client.ask(.tokens()) == [])
   }
 
-  @Test func `who asks is told, how the daemon is, and any other words are answered as they are`() async throws {
+  @Test func `whoami, status and requests in words are answered`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let me = try await client.ask(.whoami)

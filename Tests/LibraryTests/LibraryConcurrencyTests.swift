@@ -6,7 +6,7 @@ import Testing
 
 /// Tests of one client with many callers, some of which are cancelled before their answer.
 @Suite struct LibraryConcurrencyTests {
-  @Test func `many callers of one client each get their own answer, over one connection`() async throws {
+  @Test func `many callers of one client get their own answers over one connection`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -27,7 +27,7 @@ import Testing
     try daemon.waitForStatus("connections", "2")
   }
 
-  @Test func `a caller that is cancelled is told at once, and its late answer is nobody's`() async throws {
+  @Test func `a cancelled call ends at once, and its late answer goes to nobody`() async throws {
     let isReleased = Locked(false)
     let daemon = try PlayedDaemon { request in
       while !isReleased.withLock({ $0 }) { usleep(1_000) }
@@ -47,7 +47,7 @@ import Testing
     #expect(try await client.ask(.check(values[0]))?.description == values[0])
   }
 
-  @Test func `what is cancelled before it is sent is not sent`() async throws {
+  @Test func `a request that is cancelled before it is sent is not sent`() async throws {
     let daemon = try PlayedDaemon { _ in .lines("OK first\n") }
     let client = IdentityClient(socket: daemon.socket)
     let task = Task {
@@ -60,7 +60,7 @@ import Testing
     #expect(daemon.requests == ["version claim other"])
   }
 
-  @Test func `callers that come and go by chance never get another's answer`() async throws {
+  @Test func `calls that are cancelled at random never get another call's answer`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let answered = Locked(0)
@@ -83,7 +83,7 @@ import Testing
     #expect(answered.withLock { $0 } >= 1_333)
   }
 
-  @Test func `a client that nobody has any more leaves no thread and no connection behind`() async throws {
+  @Test func `a released client leaves no thread and no connection behind`() async throws {
     let daemon = try DaemonUnderTest().start()
     for _ in 0..<20 {
       let client = IdentityClient(socket: daemon.socket)
@@ -96,7 +96,7 @@ import Testing
     try daemon.waitForStatus("connections", "1")
   }
 
-  @Test func `requests go on while the daemon is killed and started over and over`() async throws {
+  @Test func `requests continue while the daemon is killed and started repeatedly`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let device = try await client.ask(.identifier(.device)).uuid

@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `each refusal of the daemon is thrown under its code`() async throws {
+  @Test func `each error of the daemon is thrown with its code`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let key = ItemKey(service: "mail", account: "alice")
@@ -50,7 +50,7 @@ import Testing
     "syntax", "too-long", "unknown-verb", "bad-argument", "invalid-uuid", "denied", "not-found", "exists", "conflict",
     "limit", "gone", "busy", "no-space", "read-only", "unavailable", "internal", "unknown", "code-of-later",
   ])
-  func `whatever code the daemon gives is the code that is thrown`(code: String) async throws {
+  func `any code of the daemon is thrown, also an unknown one`(code: String) async throws {
     let daemon = try PlayedDaemon { _ in .lines("ERR \(code) so it is\n") }
     let client = IdentityClient(socket: daemon.socket)
     let expected = IdentityError.refused(IdentityError.Code(rawValue: code), "so it is")
@@ -59,7 +59,7 @@ import Testing
     #expect(expected.isWorthRetrying == ["busy", "no-space", "read-only", "unavailable"].contains(code))
   }
 
-  @Test func `what the daemon says is as it came, and its description can be printed`() async throws {
+  @Test func `an error has the daemon's text, and its description is printable`() async throws {
     let daemon = try PlayedDaemon { _ in .lines("ERR lat\u{202e}er so\u{1b}[2J\u{2066} it is\n") }
     let client = IdentityClient(socket: daemon.socket)
     do {
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func `what does not fit into a line is refused and never sent, as it would end the connection`() async throws {
+  @Test func `a request that does not fit into a line is refused and not sent`() async throws {
     let daemon = try PlayedDaemon { _ in .lines("OK\n") }
     let client = IdentityClient(socket: daemon.socket)
     let long = [UInt8](repeating: 7, count: 60_000)
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(arguments: ["EVENT", "nonsense", "* a\nnonsense", "OK", "OK no-uuid level=device", "OK \(UUID()) level"])
-  func `what is not an answer to the request is told, and never taken for one`(lines: String) async throws {
+  func `an invalid answer is an error and never taken for a result`(lines: String) async throws {
     let daemon = try PlayedDaemon { $0 == "ping" ? .lines("OK\n") : .lines("\(lines)\n") }
     let client = IdentityClient(socket: daemon.socket)
     do {
@@ -98,7 +98,7 @@ import Testing
     #expect(try await client.ask(.words("ping")).final.words == [])
   }
 
-  @Test func `a daemon that is not there is said to be unreachable, and found once it is`() async throws {
+  @Test func `a missing daemon is unreachable, and is found once it is there`() async throws {
     let daemon = try DaemonUnderTest()
     let client = IdentityClient(socket: daemon.socket)
     for _ in 0..<2 {
@@ -114,7 +114,7 @@ import Testing
     #expect(try await client.ask(.whoami).processID == getpid())
   }
 
-  @Test func `a question whose connection breaks is asked once more, and a change is not`() async throws {
+  @Test func `a query whose connection breaks is sent once more, and a change is not`() async throws {
     let daemon = try PlayedDaemon { _ in .lastLines("") }
     let client = IdentityClient(socket: daemon.socket)
     await #expect(throws: IdentityError.connectionLost) { try await client.ask(.whoami) }
@@ -129,7 +129,7 @@ import Testing
     try PlayedDaemon { .lines($0 == "whoami" ? "ERR busy too many\n" : "OK\n") }
   }
 
-  @Test func `a daemon without room is told to be busy, and is asked anew the next time`() async throws {
+  @Test func `a daemon without room is busy, and the next request connects again`() async throws {
     let daemon = try busyDaemon()
     let client = IdentityClient(socket: daemon.socket)
     await #expect(throws: IdentityError.refused(.busy, "too many")) { try await client.ask(.whoami) }
@@ -137,7 +137,7 @@ import Testing
     #expect(daemon.connections == 2)
   }
 
-  @Test func `a daemon without room is asked anew by a blocking client, too`() throws {
+  @Test func `the blocking client also connects again after a busy daemon`() throws {
     let daemon = try busyDaemon()
     var client = BlockingIdentityClient(socket: daemon.socket)
     var refusal: IdentityError?
@@ -147,7 +147,7 @@ import Testing
     #expect(daemon.connections == 2)
   }
 
-  @Test func `a request outlives a restart of the daemon`() async throws {
+  @Test func `requests survive restarts of the daemon`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let device = try await client.ask(.identifier(.device)).uuid
@@ -159,7 +159,7 @@ import Testing
     #expect(try await client.ask(.identifier(.device)).uuid == device)
   }
 
-  @Test func `an answer that does not come in time is said not to, and the next request gets its own`() async throws {
+  @Test func `a late answer is a timeout, and the next request gets its own answer`() async throws {
     let isReleased = Locked(false)
     let daemon = try PlayedDaemon { request in
       while request == "check late", !isReleased.withLock({ $0 }) { usleep(1_000) }
@@ -180,7 +180,7 @@ import Testing
     }
   }
 
-  @Test func `a daemon that lets nobody in is waited for, but no longer than was said`() async throws {
+  @Test func `a daemon that accepts nobody is waited for only until the timeout`() async throws {
     let path = temporaryPath("identity-client-\(UUID().uuidString.prefix(13))")
     let listener = try UnixSocket.listen(at: path, mode: 0o700, backlog: 0)
     defer { UnixSocket.remove(path, ifStill: UnixSocket.identity(of: path)) }

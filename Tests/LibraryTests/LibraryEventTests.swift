@@ -6,7 +6,7 @@ import Testing
 
 /// Tests of the event streams of the library.
 @Suite struct LibraryEventTests {
-  @Test func `events come as they happen, of the topics that were asked for`() async throws {
+  @Test func `events of the requested topics arrive as they happen`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     var events = client.events(topics: .item, .token).makeAsyncIterator()
@@ -25,7 +25,7 @@ import Testing
     #expect(token.time != nil)
   }
 
-  @Test func `over restarts and kills each event comes once, in order, and none is left out`() async throws {
+  @Test func `across restarts and kills each event arrives once and in order`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let rounds = 6
@@ -62,7 +62,7 @@ import Testing
     #expect(interruptions > 0)
   }
 
-  @Test func `a position of another store is a gap, though its number was reached here too`() async throws {
+  @Test func `a position of another store is a gap, even if its number was reached here too`() async throws {
     let first = try DaemonUnderTest().start()
     var events = IdentityClient(socket: first.socket).events().makeAsyncIterator()
     guard case .following(_, let epoch?)? = try await events.next() else { throw Failure("it does not begin") }
@@ -71,7 +71,7 @@ import Testing
     _ = try await client.ask(.identifier(.device))
     var elsewhere = client.events(since: 1, epoch: epoch).makeAsyncIterator()
     guard case .gap(let why)? = try await elsewhere.next() else { throw Failure("it goes on") }
-    #expect(why.contains("numbered anew"))
+    #expect(why.contains("began anew"))
     // A program that stores the position learns the new one, so that its next run sees no false gap.
     guard case .following(let last?, let now?)? = try await elsewhere.next() else { throw Failure("no position") }
     #expect(now != epoch)
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `a reader that is slow misses nothing, and no more than so much is read ahead`() async throws {
+  @Test func `a slow reader misses no event`() async throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nItemsPerApp=2000\n")
     let client = IdentityClient(socket: daemon.socket)
     var events = client.events(topics: .item).makeAsyncIterator()
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func `what a lag leaves out is had again, in order`() async throws {
+  @Test func `events that a lag left out are fetched again in order`() async throws {
     let daemon = try PlayedDaemon { request in
       switch request {
       case "subscribe": .lines("OK 1\nEVENT 2 item added account=a\nEVENT 5 lag missed=3 from=2\n")
@@ -121,7 +121,7 @@ import Testing
     #expect(sequences == [2, 3, 4, 5, 6])
   }
 
-  @Test func `events that are no longer kept are told of as a gap, and what happens from then on comes`() async throws {
+  @Test func `events that are no longer kept are a gap, and later events follow`() async throws {
     let daemon = try PlayedDaemon { request in
       switch request {
       case "subscribe device since=7": .lines("ERR gone they are not kept\n")
@@ -137,7 +137,7 @@ import Testing
     #expect(event.sequence == 91)
   }
 
-  @Test func `a real daemon whose store is another one is told of as a gap`() async throws {
+  @Test func `a real daemon with a new store causes a gap`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     for number in 0..<20 {
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test func `it ends when the task is cancelled, whether something happens or not`() async throws {
+  @Test func `a cancelled task ends its events, with or without new ones`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let task = Task {
@@ -177,7 +177,7 @@ import Testing
     try daemon.waitForStatus("subscribers", "0")
   }
 
-  @Test func `a topic that there is not, and a daemon that was never there, end it with the reason`() async throws {
+  @Test func `an unknown topic and a missing daemon end the events with an error`() async throws {
     let daemon = try DaemonUnderTest().start()
     var events = IdentityClient(socket: daemon.socket).events(topics: EventTopic(rawValue: "weather"))
       .makeAsyncIterator()

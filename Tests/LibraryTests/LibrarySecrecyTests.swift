@@ -10,7 +10,7 @@ import Testing
 /// Serialized: each test holds copies of the bytes that another test would find.
 @Suite(.serialized) struct LibrarySecrecyTests {
   @Test(arguments: [false, true])
-  func `of a secret that was put and read nothing is left in memory once nobody has it`(blocks: Bool) async throws {
+  func `a secret that was stored and read leaves no copy in memory after its release`(blocks: Bool) async throws {
     let daemon = try DaemonUnderTest().start()
     // Random, so that no other memory has the same bytes. Filled in place, so that the test leaves no copy.
     var bytes = [UInt8](repeating: 0, count: 48)

@@ -26,7 +26,7 @@ import Testing
     #expect(error.description == "nothing was sent to \(path): \(reason)")
   }
 
-  @Test func `another user's daemon is asked nothing unless the program says that anybody's will do`() async throws {
+  @Test func `another user's daemon is asked nothing unless the program trusts anybody`() async throws {
     let client = IdentityClient(socket: path)
     for _ in 0..<2 {
       do {
@@ -41,7 +41,7 @@ import Testing
     #expect(try await careless.ask(.words("ping")).final.words == [])
   }
 
-  @Test func `nor by a client that blocks`() throws {
+  @Test func `the blocking client does not trust another user's daemon either`() throws {
     var client = BlockingIdentityClient(socket: path)
     do {
       _ = try client.ask(.words("ping"))
@@ -54,7 +54,7 @@ import Testing
     #expect(try careless.ask(.words("ping")).final.words == [])
   }
 
-  @Test func `nor for events`() async throws {
+  @Test func `events are not requested from another user's daemon either`() async throws {
     var events = IdentityClient(socket: path).events().makeAsyncIterator()
     do {
       _ = try await events.next()

@@ -10,7 +10,7 @@ private let logged = Locked<[String]>([])
 
 /// Tests of the tutorial's code, as it is shown, against the real daemon.
 @Suite struct TutorialTests {
-  @Test func `a program learns who it is`() async throws {
+  @Test func `a program learns its identity`() async throws {
     let daemon = try DaemonUnderTest().start()
     let identity = try await identify(with: IdentityClient(socket: daemon.socket))
     #expect(identity.device.description == (try daemon.uuid("get device")))
@@ -18,7 +18,7 @@ private let logged = Locked<[String]>([])
     #expect(try daemon.ask("whoami").hasPrefix("OK \(identity.app) "))
   }
 
-  @Test func `a password is kept and read again`() async throws {
+  @Test func `a password is stored and read again`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     #expect(try await password(with: client) == nil)
@@ -27,7 +27,7 @@ private let logged = Locked<[String]>([])
     #expect(try await password(with: client).map(text) == "correct horse")
   }
 
-  @Test func `what has to be run once after an upgrade is`() async throws {
+  @Test func `work after an upgrade runs once`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     // All reports of one session get the same answer, so another process makes the earlier report.
@@ -37,7 +37,7 @@ private let logged = Locked<[String]>([])
     #expect(runs == 1)
   }
 
-  @Test func `which device this is is handed on, and when it changes`() async throws {
+  @Test func `the device identifier and its changes are passed on`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let handed = Locked<[IdentityUUID]>([])

@@ -39,7 +39,7 @@ private let known = [
   ]
 
   @Test(arguments: good)
-  func `options and words are told apart`(arguments: [String], options: [String: String], words: [String]) throws {
+  func `options and words are distinguished`(arguments: [String], options: [String: String], words: [String]) throws {
     let line = try CommandLine(arguments, known)
     #expect(line.options == options)
     #expect(line.words == words)
@@ -55,18 +55,18 @@ private let known = [
     (["get", "-x"], "unknown option '-x'"),
     (["get", "-xy"], "unknown option '-xy'"),
     (["a", "b", "-xy", "c"], "unknown option '-xy'"),
-    (["--socket"], "option '--socket' takes a value, or takes none"),
-    (["get", "--socket"], "option '--socket' takes a value, or takes none"),
-    (["--help=yes"], "option '--help=yes' takes a value, or takes none"),
-    (["get", "--help="], "option '--help=' takes a value, or takes none"),
+    (["--socket"], "option '--socket' has a missing or an unexpected value"),
+    (["get", "--socket"], "option '--socket' has a missing or an unexpected value"),
+    (["--help=yes"], "option '--help=yes' has a missing or an unexpected value"),
+    (["get", "--help="], "option '--help=' has a missing or an unexpected value"),
     (["--help", "--bad", "--socket"], "unknown option '--bad'"),
   ]
 
-  @Test(arguments: bad) func `what cannot be meant is named`(arguments: [String], message: String) throws {
+  @Test(arguments: bad) func `an error names the wrong option or word`(arguments: [String], message: String) throws {
     #expect(throws: CommandLine.UsageError(message)) { try CommandLine(arguments, known) }
   }
 
-  @Test func `a line that failed does not disturb the next`() throws {
+  @Test func `a failed command line does not affect the next one`() throws {
     for _ in 0..<3 {
       #expect(throws: CommandLine.UsageError.self) { try CommandLine(["a", "-abc", "--socket=1"], known) }
       let line = try CommandLine(["--socket=2", "word"], known)

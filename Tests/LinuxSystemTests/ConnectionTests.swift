@@ -8,7 +8,7 @@ import Testing
     return Descriptor(adopting: try system("fcntl") { fcntl(number, F_DUPFD_CLOEXEC, 3) })
   }
 
-  @Test func `copies of a socket have one number, and another socket has another`() throws {
+  @Test func `copies of a socket share an inode number, and other sockets have others`() throws {
     let pair = try Pair.sockets()
     let second = try copy(of: pair.reader)
     #expect(second.number != pair.reader.number)
@@ -17,11 +17,11 @@ import Testing
     #expect(try pair.reader.inode() > 0)
   }
 
-  @Test func `a descriptor that is not open has no number`() throws {
+  @Test func `a descriptor that is not open has no inode number`() throws {
     #expect(throws: SystemError(call: "fstat", code: EBADF)) { _ = try Descriptor(adopting: 999_999).inode() }
   }
 
-  @Test func `a connection is one on both sides, and after the other has gone`() throws {
+  @Test func `both ends are connected, also after the peer has gone`() throws {
     let pair = try Pair.sockets()
     #expect(UnixSocket.isConnectedStream(pair.reader.number))
     #expect(UnixSocket.isConnectedStream(pair.writer.number))
@@ -29,7 +29,7 @@ import Testing
     #expect(UnixSocket.isConnectedStream(pair.reader.number))
   }
 
-  @Test func `what is no connected Unix stream is none`() throws {
+  @Test func `other descriptors are no connected Unix streams`() throws {
     let pipe = try Pair.pipe()
     let file = try MemoryFile(named: "test")
     #expect(UnixSocket.isConnectedStream(pipe.reader.number) == false)
@@ -46,7 +46,7 @@ import Testing
     for number in [one, other] { drop(Descriptor(adopting: number)) }
   }
 
-  @Test func `a connection of another family is none`() throws {
+  @Test func `a connection of another address family is no Unix stream`() throws {
     let stream = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     let listener = Descriptor(adopting: try system("socket") { socket(AF_INET, stream, 0) })
     let client = Descriptor(adopting: try system("socket") { socket(AF_INET, stream, 0) })
@@ -67,7 +67,7 @@ import Testing
     withExtendedLifetime((listener.number, client.number)) {}
   }
 
-  @Test func `a connection that was shut down is over for both sides and for every copy`() throws {
+  @Test func `a shutdown ends a connection for both sides and every copy`() throws {
     let pair = try Pair.sockets()
     let second = try copy(of: pair.reader)
     try pair.writer.sendAll([1])
@@ -85,7 +85,7 @@ import Testing
     try pair.reader.shutdownBoth()
   }
 
-  @Test func `shutting down what has no peer is no failure, and what is no socket is one`() throws {
+  @Test func `shutting down an unconnected socket succeeds, and shutting down a pipe fails`() throws {
     let stream = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     let inet = Descriptor(adopting: try system("socket") { socket(AF_INET, stream, 0) })
     let number = inet.number
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func `descriptors are refused from then on where the kernel can, and no bytes`() throws {
+  @Test func `descriptors are refused if the kernel supports it, and bytes still pass`() throws {
     let pair = try Pair.sockets()
     #expect(try pair.writer.sendAlong(0) == 1)
     let refuses = pair.reader.refuseDescriptors()

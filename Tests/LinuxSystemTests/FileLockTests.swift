@@ -24,13 +24,13 @@ import Testing
 
   private func free(_ lock: consuming FileLock) {}
 
-  @Test func `a second open file is refused the lock, in the same process too`() throws {
+  @Test func `a second open file is refused the lock, even in the same process`() throws {
     let first = try lock()
     #expect(try isFree() == false)
     free(first)
   }
 
-  @Test func `row 20d: the lock lasts although the file is opened and closed elsewhere in the process`() throws {
+  @Test func `row 20d: the lock survives another open and close of the file in the process`() throws {
     let first = try lock()
     // This would release a lock of the process (fcntl(2), "advisory record locking").
     drop(try Folder(path: temporary.path).open("lock", flags: O_RDWR))
@@ -38,7 +38,7 @@ import Testing
     free(first)
   }
 
-  @Test func `the lock is free at once, although a child of a fork still has the file open`() throws {
+  @Test func `the lock is free at once even if a forked child has the file open`() throws {
     let first = try lock()
     let copy = dup(first.file.number)
     try #require(copy >= 0)
@@ -48,7 +48,7 @@ import Testing
     drop(child)
   }
 
-  @Test func `a locked file can be cut to nothing and written`() throws {
+  @Test func `a locked file can be truncated and written`() throws {
     try temporary.write("lock", "what was here before")
     let lock = try lock()
     try lock.file.truncate(name: "lock")

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct FileReplacementTests {
-  @Test(arguments: [true, false]) func `the new file is there once it is whole, and not before`(isThere: Bool) throws {
+  @Test(arguments: [true, false]) func `the new file appears only when it is complete`(isThere: Bool) throws {
     let folder = try TemporaryFolder()
     if isThere { try folder.write("file", "before") }
     let replacement = try FileReplacement(of: folder["file"])
@@ -19,7 +19,7 @@ import Testing
     #expect(try folder.mode("file") == 0o600)
   }
 
-  @Test func `what is discarded leaves nothing, and the old file as it was`() throws {
+  @Test func `a discarded replacement leaves nothing but the old file`() throws {
     let folder = try TemporaryFolder()
     try folder.write("file", "before")
     let replacement = try FileReplacement(of: folder["file"])
@@ -29,7 +29,7 @@ import Testing
     #expect(try folder.names() == ["file"])
   }
 
-  @Test func `links above the file are followed, and the file itself is no link`() throws {
+  @Test func `links in the path of the folder are followed`() throws {
     let folder = try TemporaryFolder()
     try folder.makeFolder("real")
     try folder.link("short", to: "real")
@@ -40,7 +40,7 @@ import Testing
     #expect(try folder.text("real/file") == "after")
   }
 
-  @Test func `a link or a folder that is put in the way meanwhile leads nowhere else`() throws {
+  @Test func `a link or folder that is swapped in meanwhile does not redirect the write`() throws {
     let folder = try TemporaryFolder()
     try folder.makeFolder("theirs")
     try folder.makeFolder("root")
@@ -62,7 +62,7 @@ import Testing
       ("folder", EISDIR), ("folder/", EISDIR), ("to-folder", ELOOP), ("fifo", EINVAL), ("to-fifo", ELOOP),
       ("to-file", ELOOP), ("to-nothing", ELOOP), ("nothing/file", ENOENT), ("file/file", ENOTDIR), ("loop", ELOOP),
     ] as [(String, Int32)])
-  func `nothing but a regular file is replaced`(name: String, code: Int32) throws {
+  func `only a regular file is replaced`(name: String, code: Int32) throws {
     let folder = try TemporaryFolder()
     try folder.makeFolder("folder")
     try folder.write("file", "")

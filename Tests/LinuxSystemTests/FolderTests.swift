@@ -7,7 +7,7 @@ import Testing
   private let temporary: TemporaryFolder
   init() throws { temporary = try TemporaryFolder() }
 
-  @Test func `a file is replaced whole, with the mode asked for`() throws {
+  @Test func `a file is replaced as a whole, with the requested mode`() throws {
     let folder = try Folder(path: temporary.path)
     try folder.replace("file", with: Array("one".utf8), mode: 0o600)
     #expect(try temporary.mode("file") == 0o600)
@@ -18,7 +18,7 @@ import Testing
     #expect(try temporary.names() == ["file"])
   }
 
-  @Test func `a replaced file is another file, so that whoever reads the old one reads it to its end`() throws {
+  @Test func `a replaced file is a new file, and readers of the old one are not disturbed`() throws {
     let folder = try Folder(path: temporary.path)
     try folder.replace("file", with: Array("one".utf8), mode: 0o600)
     let old = try folder.open("file", flags: O_RDONLY)
@@ -28,7 +28,8 @@ import Testing
     #expect(try old.readWhole(limit: 10, name: "file") == Array("one".utf8))
   }
 
-  @Test(arguments: ["file", "link", "fifo"]) func `what an interrupted replacement left is no obstacle`(left: String)
+  @Test(arguments: ["file", "link", "fifo"])
+  func `leftovers of an interrupted replacement do not hinder the next one`(left: String)
     throws
   {
     let folder = try Folder(path: temporary.path)
@@ -45,7 +46,7 @@ import Testing
     #expect(try temporary.names() == ["file", "victim"])
   }
 
-  @Test func `a replacement that fails leaves the old file`() throws {
+  @Test func `a failed replacement leaves the old file`() throws {
     let folder = try Folder(path: temporary.path)
     try temporary.write("file", "old")
     try temporary.makeFolder("file.new")
@@ -53,7 +54,7 @@ import Testing
     #expect(try temporary.text("file") == "old")
   }
 
-  @Test func `a symbolic link is replaced itself, and what it points to stays`() throws {
+  @Test func `a symbolic link itself is replaced, and its target stays`() throws {
     let folder = try Folder(path: temporary.path)
     try temporary.write("victim", "keep me")
     try temporary.link("file", to: "victim")
@@ -72,7 +73,8 @@ import Testing
     #expect(try temporary.text("victim") == "keep me")
   }
 
-  @Test(arguments: ["link", "file", "nothing"]) func `what is no folder is not opened as one`(what: String) throws {
+  @Test(arguments: ["link", "file", "nothing"])
+  func `a path that is no folder is not opened as one`(what: String) throws {
     try temporary.makeFolder("folder")
     try temporary.link("link", to: "folder")
     try temporary.write("file", "")
@@ -83,7 +85,7 @@ import Testing
   }
 
   @Test(arguments: [(0, 0), (10, 10), (65_536, 70_000), (200_000, 200_000)])
-  func `a file up to the limit is read whole`(length: Int, limit: Int) throws {
+  func `a file up to the limit is read completely`(length: Int, limit: Int) throws {
     let folder = try Folder(path: temporary.path)
     let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     try folder.replace("file", with: bytes, mode: 0o600)
@@ -99,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func `a file that is not there is nil, and a link in its place is refused`() throws {
+  @Test func `a missing file is nil, and a link in its place is refused`() throws {
     let folder = try Folder(path: temporary.path)
     #expect(try folder.read("file", limit: 10) == nil)
     #expect(try folder.status(of: "file") == nil)
@@ -108,7 +110,7 @@ import Testing
     #expect(try folder.status(of: "file")?.isRegular == false)
   }
 
-  @Test(arguments: ["fifo", "folder"]) func `row 19: what is no regular file is neither read nor waited for`(
+  @Test(arguments: ["fifo", "folder"]) func `row 19: a FIFO or a folder is neither read nor waited for`(
     what: String
   )
     throws
@@ -119,7 +121,7 @@ import Testing
     #expect(throws: SystemError(call: "read \(temporary[what])", code: EINVAL)) { try folder.read(what, limit: 10) }
   }
 
-  @Test func `removing what is not there is no failure, and removing a link leaves its target`() throws {
+  @Test func `removing a missing file succeeds, and removing a link leaves its target`() throws {
     let folder = try Folder(path: temporary.path)
     try folder.remove("file")
     try temporary.write("victim", "keep me")
@@ -128,7 +130,7 @@ import Testing
     #expect(try temporary.names() == ["victim"])
   }
 
-  @Test func `missing folders of a path are made with the mode asked for, and others are left`() throws {
+  @Test func `missing folders of a path are made with the requested mode, and others left alone`() throws {
     try temporary.makeFolder("there")
     try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: temporary["there"])
     try Folder.create(path: temporary["there/a/b"], mode: 0o700)
@@ -142,7 +144,7 @@ import Testing
     #expect(mode == 0o700)
   }
 
-  @Test func `a file in the way of a folder is an error that names it`() throws {
+  @Test func `a file in the place of a folder is an error that names it`() throws {
     try temporary.write("file", "")
     let error = try failure(of: SystemError.self) { try Folder.create(path: temporary["file/deeper"], mode: 0o700) }
     #expect(error == SystemError(call: "mkdir \(temporary["file/deeper"])", code: ENOTDIR))

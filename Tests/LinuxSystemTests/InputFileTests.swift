@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct InputFileTests {
-  @Test func `it is read piece by piece to its end`() throws {
+  @Test func `a file is read in pieces to its end`() throws {
     let folder = try TemporaryFolder()
     try folder.write("file", "abcdefgh")
     let file = try InputFile(path: folder["file"])
@@ -39,7 +39,7 @@ import Testing
     #expect(try file.fill(&bytes) == 0)
   }
 
-  @Test func `a descriptor that was handed over stays open`() throws {
+  @Test func `a descriptor that was passed in stays open`() throws {
     let pipe = Pipe()
     let number = pipe.fileHandleForReading.fileDescriptor
     try pipe.fileHandleForWriting.write(contentsOf: Data("ab".utf8))
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func `what cannot be read is named`() throws {
+  @Test func `an error names the file or the descriptor`() throws {
     #expect(throws: SystemError(call: "open /nonexistent", code: ENOENT)) { _ = try InputFile(path: "/nonexistent") }
     #expect(throws: SystemError(call: "use descriptor 999999", code: EBADF)) {
       _ = try InputFile(descriptor: 999_999, named: "descriptor 999999")

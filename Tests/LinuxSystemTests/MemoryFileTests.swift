@@ -21,7 +21,7 @@ import Testing
     return 0
   }
 
-  @Test func `a new file is empty, closed on exec, and of nobody's but its owners`() throws {
+  @Test func `a new memory file is empty, not sealed and closed on exec`() throws {
     let file = try MemoryFile(named: "test")
     #expect(try file.length() == 0)
     #expect(try file.readWhole(limit: 0) == [])
@@ -29,7 +29,7 @@ import Testing
     #expect(fcntl(file.descriptor.number, F_GETFD) == FD_CLOEXEC)
   }
 
-  @Test func `what was written is read, from any place`() throws {
+  @Test func `written bytes are read back from any offset`() throws {
     let file = try MemoryFile(named: "test")
     try file.write(some)
     try file.write([9, 8], at: 4)
@@ -42,14 +42,14 @@ import Testing
     #expect(try file.length() == 6)
   }
 
-  @Test func `much is written and read whole`() throws {
+  @Test func `large content is written and read completely`() throws {
     let file = try MemoryFile(named: "test")
     let much = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     try file.write(much, at: 1)
     #expect(try file.readWhole(limit: much.count + 1) == [0] + much)
   }
 
-  @Test func `the place that a reader of the descriptor has reached changes nothing`() throws {
+  @Test func `reads and writes are independent of the file offset`() throws {
     let file = try MemoryFile(named: "test")
     try file.write(some)
     #expect(lseek(file.descriptor.number, 3, SEEK_SET) == 3)
@@ -65,7 +65,7 @@ import Testing
     #expect(try file.readWhole(limit: 5) == some)
   }
 
-  @Test func `a place before the file is refused`() throws {
+  @Test func `a negative offset is refused`() throws {
     let file = try MemoryFile(named: "test")
     try file.write(some)
     #expect(try refusal(file) { try $0.write([1], at: -1) } == EINVAL)
@@ -75,7 +75,7 @@ import Testing
     #expect(try file.readWhole(limit: 5) == some)
   }
 
-  @Test func `a file gets longer with zeros and shorter`() throws {
+  @Test func `a file grows with zeros and shrinks`() throws {
     let file = try MemoryFile(named: "test")
     try file.write(some)
     try file.resize(to: 8)
@@ -86,7 +86,7 @@ import Testing
     #expect(try file.readWhole(limit: 8) == [1, 2, 0])
   }
 
-  @Test func `a hole gives memory back and reads as zero`() throws {
+  @Test func `a hole releases memory and reads as zero`() throws {
     func blocks(_ file: borrowing MemoryFile) throws -> Int {
       var status = stat()
       let number = file.descriptor.number
@@ -104,7 +104,7 @@ import Testing
     #expect(try file.read(count: 2, at: 3 * page - 1) == [0, 1])
   }
 
-  @Test func `a sealed file is never changed again, whoever has it`() throws {
+  @Test func `a sealed file cannot be changed through any descriptor`() throws {
     let file = try MemoryFile(named: "test")
     try file.write(some)
     let other = try MemoryFile(adopting: copy(of: file))
@@ -128,7 +128,7 @@ import Testing
     #expect(file.isSealed == false)
   }
 
-  @Test func `a file whose seals were sealed before cannot be sealed`() throws {
+  @Test func `a file with F_SEAL_SEAL cannot be sealed`() throws {
     let file = try MemoryFile(named: "test")
     let number = file.descriptor.number
     try system("F_ADD_SEALS") { fcntl(number, 1_033, 1) }
@@ -137,7 +137,7 @@ import Testing
 
   // Each case has a descriptor number so high that nothing else in this process gets it.
   @Test(arguments: [("pipe", 940), ("socket", 950), ("folder", 960), ("file", 970)])
-  func `only a memory file is adopted, and what is none is closed`(what: String, least: Int32) throws {
+  func `only a memory file is adopted, and any other descriptor is closed`(what: String, least: Int32) throws {
     let temporary = try TemporaryFolder()
     try temporary.write("file", "content")
     let pair = what == "pipe" ? try Pair.pipe() : try Pair.sockets()
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/dev/shm"), "there is no tmpfs to write to"))
-  func `a file in memory that has a name is none, for who opens it can change it`() throws {
+  func `a tmpfs file with a name is no memory file`() throws {
     let path = "/dev/shm/identity-linux-\(UUID().uuidString)"
     let number = try system("open") { unsafe open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
     let file = Descriptor(adopting: number)
@@ -163,7 +163,7 @@ import Testing
     #expect(MemoryFile.isMemoryFile(file.number))
   }
 
-  @Test func `a memory file is known by its number`() throws {
+  @Test func `a memory file is recognised by its descriptor`() throws {
     let file = try MemoryFile(named: "test")
     #expect(MemoryFile.isMemoryFile(file.descriptor.number))
     #expect(MemoryFile.isMemoryFile(999_999) == false)
@@ -179,7 +179,7 @@ import Testing
 
   private func bytes(_ word: UInt64) -> [UInt8] { unsafe withUnsafeBytes(of: word) { unsafe Array($0) } }
 
-  @Test func `what is stored is in the file at once, and in every other mapping of it`() throws {
+  @Test func `a stored word is at once in the file and in other mappings`() throws {
     let file = try file(words: 3)
     let one = try SharedWords(of: file, count: 3)
     let other = try SharedWords(of: file, count: 2)
@@ -194,7 +194,7 @@ import Testing
     #expect(one[2] == 0)
   }
 
-  @Test func `what is stored stays when the mapping goes, and a mapping stays when the descriptor goes`() throws {
+  @Test func `words outlive the mapping, and a mapping outlives its descriptor`() throws {
     let file = try file(words: 1)
     let number = file.descriptor.number
     let second = try MemoryFile(
@@ -208,7 +208,7 @@ import Testing
     #expect(try file.readWhole(limit: 8) == [UInt8](repeating: 255, count: 8))
   }
 
-  @Test func `what is stored outlives a process that is killed`() async throws {
+  @Test func `stored words outlive a killed process`() async throws {
     let file = try file(words: 2)
     let number = file.descriptor.number
     await #expect(processExitsWith: .signal(SIGKILL)) { [number = number as Int32] in
@@ -224,7 +224,7 @@ import Testing
     #expect(try file.read(count: 8, at: 8) == bytes(0xDEAD))
   }
 
-  @Test func `there is nothing outside of the words`() throws {
+  @Test func `words outside of the mapping read as zero and cannot be stored`() throws {
     let file = try file(words: 512)
     let words = try SharedWords(of: file, count: 2)
     #expect(words.count == 2)
@@ -247,7 +247,7 @@ import Testing
     #expect(caught == SystemError(call: "mmap", code: EINVAL))
   }
 
-  @Test func `a sealed file is not mapped, and a mapped one not sealed`() throws {
+  @Test func `a sealed file cannot be mapped, nor a mapped one sealed`() throws {
     let file = try file(words: 1)
     do {
       let words = try SharedWords(of: file, count: 1)
@@ -262,7 +262,7 @@ import Testing
     #expect(caught == EPERM)
   }
 
-  @Test func `threads see each other's words, the later only after the earlier`() throws {
+  @Test func `threads see each other's stores in order`() throws {
     let file = try file(words: 2)
     let words = Both(try SharedWords(of: file, count: 2))
     let thread = try Thread(named: "words") {

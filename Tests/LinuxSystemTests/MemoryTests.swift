@@ -7,7 +7,7 @@ import Testing
     buffer.withBytes(first: buffer.count) { bytes in bytes.indices.map { bytes[$0] } }
   }
 
-  @Test func `bytes are put where they belong, and those around them stay`() {
+  @Test func `bytes are copied to their place, and the bytes around them stay`() {
     let buffer = ByteBuffer(count: 8)
     #expect(content(buffer) == Array(repeating: 0, count: 8))
     let middle: [UInt8] = [1, 2, 3]
@@ -24,7 +24,7 @@ import Testing
     #expect(content(buffer) == [0, 0, 0, 2, 3, 0, 0, 0])
   }
 
-  @Test func `what is received comes to the front, and what is sent comes from there`() throws {
+  @Test func `receiving fills a buffer from its front, and sending starts there`() throws {
     let pair = try Pair.sockets()
     let buffer = ByteBuffer(count: 4)
     var isCut = false
@@ -48,7 +48,7 @@ import Testing
 @Suite struct SlotsTests {
   private final class Value {}
 
-  @Test func `values stay at their places while there are more, and go with what held them`() {
+  @Test func `values keep their slots when these grow, and are released with them`() {
     weak var replaced: Value?
     weak var last: Value?
     do {

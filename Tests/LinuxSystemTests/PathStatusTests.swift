@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct PathStatusTests {
-  @Test func `kind, mode, owner and size are those of the file, or of the link to it`() throws {
+  @Test func `kind, mode, owner and size are those of the file, or of the link itself`() throws {
     let folder = try TemporaryFolder()
     let path = "\(folder.path)/file"
     try Data("abc".utf8).write(to: URL(filePath: path))
@@ -21,7 +21,7 @@ import Testing
     _ = consume socket
   }
 
-  @Test func `what is not there is nothing, and what cannot be looked at is an error`() throws {
+  @Test func `a missing path is nil, and an invalid path is an error`() throws {
     let folder = try TemporaryFolder()
     #expect(try PathStatus.of("\(folder.path)/none") == nil)
     try Data().write(to: URL(filePath: "\(folder.path)/file"))
@@ -29,7 +29,7 @@ import Testing
     #expect(throws: SystemError.self) { try PathStatus.of(String(repeating: "a", count: 5_000)) }
   }
 
-  @Test func `room is asked of the file system that a path is on`() throws {
+  @Test func `free space is that of the file system of the path`() throws {
     let folder = try TemporaryFolder()
     let space = try FileSystemSpace(of: folder.path)
     #expect(space.freeBytes > 0)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct PeerCredentialsTests {
-  @Test func `the peer of an own socket is this process`() throws {
+  @Test func `the peer of one's own socket is this process`() throws {
     let pair = try Pair.sockets()
     let peer = try PeerCredentials(of: pair.reader)
     #expect(peer.processID == ProcessInfo.processInfo.processIdentifier)
@@ -20,14 +20,14 @@ import Testing
     #expect(try PeerCredentials.groups(of: pair.reader) == Array(own.prefix(Int(count))))
   }
 
-  @Test func `what is no socket has no peer`() throws {
+  @Test func `a pipe has no peer`() throws {
     let pipe = try Pair.pipe()
     let error = try failure(of: SystemError.self) { _ = try PeerCredentials(of: pipe.reader) }
     #expect(error == SystemError(call: "getsockopt SO_PEERCRED", code: ENOTSOCK))
     #expect(throws: SystemError.self) { _ = try PeerCredentials.groups(of: pipe.reader) }
   }
 
-  @Test func `a process that runs is alive`() throws {
+  @Test func `a running process is alive`() throws {
     let pair = try Pair.sockets()
     let process = try PeerCredentials.processDescriptor(of: pair.reader, number: ProcessGuard.processID)
     #expect(try PeerCredentials.isAlive(process.number))
@@ -38,14 +38,14 @@ import Testing
     #expect(fcntl(same.number, F_GETFD) == FD_CLOEXEC)
   }
 
-  @Test func `what is no process has no descriptor`() throws {
+  @Test func `an invalid process ID has no descriptor`() throws {
     for (number, code) in [(0, EINVAL), (-1, EINVAL), (Int32.max, ESRCH)] as [(Int32, Int32)] {
       let error = try failure(of: SystemError.self) { _ = try PeerCredentials.processDescriptor(number: number) }
       #expect(error == SystemError(call: "pidfd_open", code: code))
     }
   }
 
-  @Test func `row 35: a peer that has ended is seen to have ended, and its number is still told`() throws {
+  @Test func `row 35: a peer that has exited is seen as such, and its process ID is still known`() throws {
     let temporary = try TemporaryFolder()
     let listener = try UnixSocket.listen(at: temporary["socket"], mode: 0o700, backlog: 5)
     // Connects, reports the connection, and stays until its input ends.

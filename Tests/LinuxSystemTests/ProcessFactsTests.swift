@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(arguments: ["plain", "a b", "x) S 1 2 3", ") ) )", "(((", "((a) (b))", "1 2 3 4 5 6 7 8"])
-  func `row 37: a process was started when it was started, whatever it is called`(name: String) throws {
+  func `row 37: the start time of a process is found, whatever its name`(name: String) throws {
     let temporary = try TemporaryFolder()
     let before = try ticksSinceBoot()
     let process = try sleeper(name, in: temporary)
@@ -48,7 +48,7 @@ import Testing
     #expect(try ProcessFacts.startTime(of: number) == time)
   }
 
-  @Test func `a process that has ended was never started`() throws {
+  @Test func `a process that has exited has no start time`() throws {
     let temporary = try TemporaryFolder()
     let process = try sleeper("sleeper", in: temporary)
     let number = process.processIdentifier
@@ -67,7 +67,7 @@ import Testing
   }()
 
   @Test(.enabled(if: tellsGroups, "kernels before 6.13 do not tell it"))
-  func `a process is in the control group that it is in, until it has ended`() throws {
+  func `the control group of a process is known until it exits`() throws {
     let temporary = try TemporaryFolder()
     let process = try sleeper("sleeper", in: temporary)
     let descriptor = try PeerCredentials.processDescriptor(number: process.processIdentifier)
@@ -84,7 +84,7 @@ import Testing
     #expect(last == nil)
   }
 
-  @Test func `what is no process is in no control group`() throws {
+  @Test func `a descriptor that is no process has no control group`() throws {
     let pipe = try Pair.pipe()
     let group = ProcessFacts.controlGroup(of: pipe.reader)
     #expect(group == nil)
@@ -92,11 +92,11 @@ import Testing
 
   // pid_max is 2^22 at most (proc(5)).
   @Test(arguments: [0, -1, .min, .max, 1 << 22 + 1])
-  func `a number that no process can have is nobody's`(number: Int32) throws {
+  func `an impossible process ID has no start time`(number: Int32) throws {
     #expect(try ProcessFacts.startTime(of: number) == nil)
   }
 
-  @Test func `this process was started before it could ask`() throws {
+  @Test func `this process has a start time in the past`() throws {
     let time = try #require(try ProcessFacts.startTime(of: ProcessGuard.processID))
     #expect(time > 0)
     #expect(time <= (try ticksSinceBoot()) + 1)

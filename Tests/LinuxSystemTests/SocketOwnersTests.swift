@@ -18,7 +18,7 @@ import Testing
     try SocketOwners(of: try UnixSocket.connect(to: folder["socket"]), at: path)
   }
 
-  @Test func `of a socket the listener is told, its owner, and its folder`() throws {
+  @Test func `the listener, the socket's owner and its folder are found`() throws {
     let owners = try owners(at: folder["socket"])
     #expect(owners.listener == geteuid())
     #expect(owners.places.map(\.path) == [folder["socket"]])
@@ -28,7 +28,7 @@ import Testing
     #expect(owners.places.map(\.folder.mode) == [0o700])
   }
 
-  @Test func `behind a link both places are told`() throws {
+  @Test func `for a link, both the link and the socket are found`() throws {
     try folder.link("sub/one", to: "two")
     try folder.link("sub/two", to: folder["socket"])
     let owners = try owners(at: folder["sub/one"])
@@ -36,7 +36,7 @@ import Testing
     #expect(owners.places.map(\.folderPath) == [folder["sub"], folder.path])
   }
 
-  @Test func `of a socket that is gone again the listener is told`() throws {
+  @Test func `for a socket that was removed, the listener is found`() throws {
     let connection = try UnixSocket.connect(to: folder["socket"])
     try folder.link("link", to: "socket")
     try folder.remove("socket")

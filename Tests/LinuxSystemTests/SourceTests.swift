@@ -3,13 +3,13 @@ import LinuxSystem
 import Testing
 
 @Suite struct EntropyTests {
-  @Test func `no number comes twice, over many pages of them`() throws {
+  @Test func `no random number repeats, over many pages of them`() throws {
     var entropy = Entropy()
     var seen: Set<UInt64> = []
     for _ in 0..<5_000 { #expect(seen.insert(try entropy.next()).inserted) }
   }
 
-  @Test func `a copy of a reserve made before the first number hands out others`() throws {
+  @Test func `a copy of an unused reserve yields other numbers`() throws {
     var one = Entropy()
     var other = one
     #expect(try one.next() != other.next())
@@ -23,7 +23,7 @@ import Testing
     for start in stride(from: 0, to: count - 15, by: 16) { #expect(bytes[start..<(start + 16)].contains { $0 != 0 }) }
   }
 
-  @Test func `every bit of the numbers comes in both values`() throws {
+  @Test func `every bit of the numbers takes both values`() throws {
     var entropy = Entropy()
     var (ones, zeros): (UInt64, UInt64) = (0, 0)
     for _ in 0..<200 {
@@ -37,13 +37,13 @@ import Testing
 }
 
 @Suite struct AccountsTests {
-  @Test func `groups are known by name`() throws {
+  @Test func `groups are found by name`() throws {
     #expect(try Accounts.groupID(named: "root") == 0)
     #expect(try Accounts.groupID(named: "no-such-group-here") == nil)
     #expect(try Accounts.groupID(named: "") == nil)
   }
 
-  @Test func `users are known by name`() throws {
+  @Test func `users are found by name`() throws {
     #expect(try Accounts.userID(named: "root") == 0)
     #expect(try Accounts.userID(named: "no-such-user-here") == nil)
     #expect(try Accounts.userID(named: "") == nil)
@@ -91,7 +91,7 @@ import Testing
 }
 
 @Suite struct EnvironmentTests {
-  @Test func `a variable that is not set or empty is nil`() {
+  @Test func `a variable that is unset or empty is nil`() {
     #expect(Environment["PATH"]?.isEmpty == false)
     #expect(Environment["IDENTITYD_NO_SUCH_VARIABLE"] == nil)
   }

@@ -7,7 +7,7 @@ import Testing
     ("passwd: files\nsubid:\tsss\n", true), ("subid:  sss files # both", true), ("# subid: sss\n", false),
     ("subid: files sss\n", false),
   ])
-  func `another source than the file counts where it is named first`(configuration: String, isOther: Bool) {
+  func `only a source named before the files counts as another source`(configuration: String, isOther: Bool) {
     #expect(SubordinateRanges.hasOtherSource(configuration) == isOther)
   }
 }

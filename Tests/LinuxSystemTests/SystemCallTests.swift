@@ -3,7 +3,7 @@ import LinuxSystem
 import Testing
 
 @Suite struct SystemCallTests {
-  @Test func `row 6: a call that a signal interrupts is tried again until it is through`() throws {
+  @Test func `row 6: a call that a signal interrupts is retried`() throws {
     var tries = 0
     let result = try system("call") { () -> Int32 in
       tries += 1
@@ -14,7 +14,7 @@ import Testing
     #expect(tries == 4)
   }
 
-  @Test(arguments: [ENOENT, EACCES, EAGAIN, ENOSPC, EIO]) func `any other failure is reported at once`(code: Int32)
+  @Test(arguments: [ENOENT, EACCES, EAGAIN, ENOSPC, EIO]) func `any other error is reported at once`(code: Int32)
     throws
   {
     var tries = 0
@@ -29,7 +29,7 @@ import Testing
     #expect(tries == 1)
   }
 
-  @Test func `a result that is not -1 is a success, whatever errno says`() throws {
+  @Test func `a result other than -1 is a success, whatever errno is`() throws {
     #expect(
       try system("call") { () -> Int32 in
         errno = EIO
@@ -37,11 +37,11 @@ import Testing
       } == 0)
   }
 
-  @Test func `an error reads as the call and what went wrong`() {
+  @Test func `an error is described by the call and its reason`() {
     #expect(SystemError(call: "open /x", code: EACCES).description == "open /x: Permission denied")
   }
 
-  @Test func `the name of a call is not made up unless it fails`() throws {
+  @Test func `the name of a call is evaluated only if it fails`() throws {
     var made = 0
     func name() -> String {
       made += 1
@@ -53,7 +53,7 @@ import Testing
 }
 
 @Suite struct DescriptorTests {
-  @Test func `a descriptor is closed when its owner lets go of it`() throws {
+  @Test func `a descriptor is closed when its owner goes`() throws {
     let pipe = try Pair.pipe()
     var byte: [UInt8] = [0]
     #expect(try pipe.writer.write([42]) == 1)
@@ -62,7 +62,7 @@ import Testing
     #expect(try pipe.reader.read(into: &byte) == 0, "the end of the stream")
   }
 
-  @Test func `a descriptor that was given away is left open`() throws {
+  @Test func `a released descriptor is left open`() throws {
     let pipe = try Pair.pipe()
     let number = pipe.writer.release()
     var byte: [UInt8] = [0]
@@ -71,7 +71,7 @@ import Testing
     #expect(byte == [7])
   }
 
-  @Test func `a descriptor is closed at once, and what gets its number later lives`() throws {
+  @Test func `a descriptor is closed once, and a later one with its number stays open`() throws {
     let pipe = try Pair.pipe()
     // A number so high that nothing else in this process gets it.
     let number = try system("fcntl") { fcntl(pipe.writer.number, F_DUPFD_CLOEXEC, 900) }
@@ -84,7 +84,7 @@ import Testing
     withExtendedLifetime(pipe.reader.number) {}
   }
 
-  @Test func `nothing to read now is not the end of the stream`() throws {
+  @Test func `a read without data is distinguished from the end of the stream`() throws {
     let pipe = try Pair.pipe(flags: O_NONBLOCK)
     var bytes = [UInt8](repeating: 0, count: 8)
     #expect(try pipe.reader.read(into: &bytes) == nil)
@@ -93,7 +93,7 @@ import Testing
     #expect(bytes.prefix(2) == [2, 3])
   }
 
-  @Test func `no room to write now is not a failure`() throws {
+  @Test func `a write without room is no failure`() throws {
     let pipe = try Pair.pipe(flags: O_NONBLOCK)
     let much = [UInt8](repeating: 1, count: 1 << 20)
     let first = try #require(try pipe.writer.write(much))
@@ -102,7 +102,7 @@ import Testing
     withExtendedLifetime(pipe.reader.number) {}
   }
 
-  @Test func `reading what cannot be read says which call and why`() throws {
+  @Test func `a failed read names the call and the reason`() throws {
     let pipe = try Pair.pipe()
     let error = try failure(of: SystemError.self) {
       var bytes: [UInt8] = [0]
@@ -111,7 +111,7 @@ import Testing
     #expect(error == SystemError(call: "read", code: EBADF))
   }
 
-  @Test func `sending to nobody is an error and no signal`() throws {
+  @Test func `sending without a peer is an error and no signal`() throws {
     let pair = try Pair.sockets()
     drop(pair.writer)
     #expect(refusal(toSendTo: pair.reader, whole: false) == SystemError(call: "send", code: EPIPE))
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test func `a side that has finished sending can still receive`() throws {
+  @Test func `a side that has shut down its sending can still receive`() throws {
     let pair = try Pair.sockets()
     try pair.reader.sendAll([1, 2, 3])
     try pair.reader.shutdownWriting()

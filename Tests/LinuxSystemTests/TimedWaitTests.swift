@@ -7,7 +7,7 @@ import Testing
   /// Returns the time so many milliseconds from now.
   private func moment(in milliseconds: UInt64) -> UInt64 { Clock.monotonicMicroseconds + milliseconds * 1_000 }
 
-  @Test func `what is there to read ends the wait at once, whatever the time`() throws {
+  @Test func `data to read ends the wait at once, whatever the deadline`() throws {
     let pair = try Pair.sockets()
     try pair.writer.sendAll([1])
     for deadline in [nil, 0, moment(in: 60_000)] {
@@ -15,14 +15,14 @@ import Testing
     }
   }
 
-  @Test func `the end of a stream is something to read`() throws {
+  @Test func `the end of a stream counts as readable`() throws {
     let pair = try Pair.sockets()
     try pair.writer.shutdownWriting()
     #expect(try TimedWait.wait(for: pair.reader.number, until: nil) == .readable)
   }
 
   @Test(arguments: [0, 1, 50] as [UInt64])
-  func `without anything to read it takes as long as was said, and no less`(milliseconds: UInt64) throws {
+  func `without data the wait lasts until its deadline and no less`(milliseconds: UInt64) throws {
     let pair = try Pair.sockets()
     for number in [pair.reader.number, nil] {
       let deadline = moment(in: milliseconds)
@@ -31,11 +31,11 @@ import Testing
     }
   }
 
-  @Test func `a moment that is past is no wait`() throws {
+  @Test func `a deadline in the past does not wait`() throws {
     #expect(try TimedWait.wait(for: nil, until: 0) == .timeUp)
   }
 
-  @Test func `a bell ends the wait, before anything there is to read`() throws {
+  @Test func `a bell ends the wait and precedes readable data`() throws {
     let pair = try Pair.sockets()
     let bell = try Wakeup(blocking: false)
     let number = bell.descriptor.number
@@ -49,7 +49,7 @@ import Testing
     #expect(try TimedWait.wait(for: pair.reader.number, bell: number, until: nil) == .readable)
   }
 
-  @Test func `room is told where it is wanted and nothing is there to read`() throws {
+  @Test func `room to write is reported if requested and nothing is readable`() throws {
     let pair = try Pair.sockets()
     #expect(try TimedWait.wait(for: pair.reader.number, wantsRoom: true, until: nil) == .room)
     #expect(try TimedWait.wait(for: pair.reader.number, until: 0) == .timeUp)

@@ -26,7 +26,7 @@ import Testing
     return accepted
   }
 
-  @Test func `who connects is accepted, and both can talk`() throws {
+  @Test func `a client that connects is accepted, and both sides can talk`() throws {
     let listener = try listen()
     let client = try UnixSocket.connect(to: path)
     let server = try accept(on: listener)
@@ -40,7 +40,7 @@ import Testing
     for number in [listener.number, client.number, server.number] { #expect(fcntl(number, F_GETFD) == FD_CLOEXEC) }
   }
 
-  @Test(arguments: [0o700, 0o750, 0o770, 0o777]) func `row 39: a socket has the mode asked for`(mode: Int) throws {
+  @Test(arguments: [0o700, 0o750, 0o770, 0o777]) func `row 39: a socket has the requested mode`(mode: Int) throws {
     let before = umask(0o022)
     umask(before)
     let listener = try UnixSocket.listen(at: path, mode: UInt32(mode), backlog: 5)
@@ -50,7 +50,7 @@ import Testing
     withExtendedLifetime(listener.number) {}
   }
 
-  @Test func `a socket that nobody listens on any more is replaced`() throws {
+  @Test func `a socket without a listener is replaced`() throws {
     // The shutdown also stops the listener in a process that inherited it for a moment.
     do {
       let gone = try listen()
@@ -63,7 +63,7 @@ import Testing
     withExtendedLifetime(client.number) {}
   }
 
-  @Test func `a socket that answers is never taken`() throws {
+  @Test func `a socket that answers is never taken over`() throws {
     let listener = try listen()
     let before = UnixSocket.identity(of: path)
     guard case .inUse(path) = try refusal() else {
@@ -78,7 +78,7 @@ import Testing
     withExtendedLifetime(client.number) {}
   }
 
-  @Test func `row 20b: a socket whose queue is full is never taken`() throws {
+  @Test func `row 20b: a socket with a full queue is never taken over`() throws {
     let listener = try listen(backlog: 0)
     let waiting = try UnixSocket.connect(to: path)
     guard case .inUse(path) = try refusal() else {
@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test(arguments: ["file", "folder", "fifo", "link", "dangling link", "link to a stale socket"])
-  func `row 39: what is no socket is left alone`(what: String) throws {
+  func `row 39: a file that is no socket is left alone`(what: String) throws {
     switch what {
     case "file": try temporary.write("socket", "keep me")
     case "folder": try temporary.makeFolder("socket")
@@ -114,12 +114,12 @@ import Testing
     #expect(try temporary.names() == names)
   }
 
-  @Test func `a folder that is not there is an error with its path`() throws {
+  @Test func `a missing folder is an error with its path`() throws {
     let error = try refusal(at: temporary["nowhere/socket"])
     #expect(error.description == "bind \(temporary["nowhere/socket"]): No such file or directory")
   }
 
-  @Test func `a path is taken up to its longest, and one byte more is an error`() throws {
+  @Test func `a path of the maximum length is accepted, and a longer one is an error`() throws {
     let room = 107 - temporary.path.utf8.count - 1
     let longest = temporary[String(repeating: "s", count: room)]
     let listener = try UnixSocket.listen(at: longest, mode: 0o700, backlog: 5)
@@ -136,7 +136,7 @@ import Testing
     withExtendedLifetime(listener.number) {}
   }
 
-  @Test func `a socket is removed by the one who made it`() throws {
+  @Test func `a socket is removed by its maker`() throws {
     let listener = try listen()
     let made = UnixSocket.identity(of: path)
     UnixSocket.remove(path, ifStill: made)
@@ -144,7 +144,7 @@ import Testing
     withExtendedLifetime(listener.number) {}
   }
 
-  @Test func `a socket that another has made since is not removed`() throws {
+  @Test func `a socket that was replaced by another is not removed`() throws {
     let first = try listen()
     let made = UnixSocket.identity(of: path)
     // Both sockets exist for a moment, so that the second cannot get the inode number of the first.
@@ -156,7 +156,7 @@ import Testing
     withExtendedLifetime((first.number, second.number)) {}
   }
 
-  @Test func `a socket that listens is no connection, and one that it accepts is`() throws {
+  @Test func `a listening socket is no connection, and an accepted one is`() throws {
     let listener = try listen()
     let client = try UnixSocket.connect(to: path)
     let server = try accept(on: listener)
@@ -165,7 +165,7 @@ import Testing
     #expect(UnixSocket.isConnectedStream(server.number))
   }
 
-  @Test func `connecting to nobody says so`() throws {
+  @Test func `connecting without a listener is an error`() throws {
     #expect(throws: SystemError(call: "connect \(path)", code: ENOENT)) { _ = try UnixSocket.connect(to: path).number }
   }
 }

@@ -9,7 +9,7 @@ import Testing
     return found
   }
 
-  @Test func `only what is ready is named, by its token, for as long as it is ready`() throws {
+  @Test func `only ready descriptors are returned, with their token, as long as they are ready`() throws {
     let set = try ReadinessSet()
     let one = try Pair.sockets()
     let other = try Pair.sockets()
@@ -26,7 +26,7 @@ import Testing
     #expect(try ready(set) == [7: .read])
   }
 
-  @Test func `what is waited for can be changed and ended`() throws {
+  @Test func `the interest in a descriptor can be changed and removed`() throws {
     let set = try ReadinessSet()
     let pair = try Pair.sockets()
     try set.add(pair.reader.number, .read, token: 1)
@@ -41,7 +41,7 @@ import Testing
     #expect(try ready(set) == [:])
   }
 
-  @Test func `what is asked for once is told again when more of it comes, or when it is asked for anew`() throws {
+  @Test func `edge-triggered readiness is reported again after news or a new request`() throws {
     let set = try ReadinessSet()
     let pair = try Pair.sockets()
     try set.add(pair.reader.number, .news, token: 1)
@@ -59,7 +59,7 @@ import Testing
     #expect(try ready(set) == [:])
   }
 
-  @Test func `a connection that broke is reported although nobody asked`() throws {
+  @Test func `a broken connection is reported without being requested`() throws {
     let set = try ReadinessSet()
     let pair = try Pair.sockets()
     try set.add(pair.reader.number, [], token: 5)
@@ -79,7 +79,7 @@ import Testing
     #expect(throws: SystemError(call: "epoll_ctl", code: 2)) { try set.remove(pair.reader.number) }
   }
 
-  @Test func `more than fit into one look come in the next`() throws {
+  @Test func `more events than fit into one call come with the next`() throws {
     let set = try ReadinessSet()
     let bells = try (0..<300).map { _ in try Bell() }
     for (token, bell) in bells.enumerated() {
@@ -113,7 +113,7 @@ private final class Bell {
     return try set.wait(false) > 0
   }
 
-  @Test(arguments: [1, 2, 1_000]) func `a bell wakes once however often it was rung`(times: Int) throws {
+  @Test(arguments: [1, 2, 1_000]) func `a bell wakes once, however often it was rung`(times: Int) throws {
     let wakeup = try Wakeup(blocking: false)
     #expect(try isReadable(wakeup) == false)
     for _ in 0..<times { wakeup.ring() }
@@ -124,13 +124,13 @@ private final class Bell {
     #expect(try isReadable(wakeup), "and again the next time")
   }
 
-  @Test func `waiting on a bell that does not block returns at once`() throws {
+  @Test func `waiting for a non-blocking bell returns at once`() throws {
     let wakeup = try Wakeup(blocking: false)
     wakeup.wait()
     #expect(try isReadable(wakeup) == false)
   }
 
-  @Test func `a thread that waits is woken by another`() throws {
+  @Test func `a waiting thread is woken by another`() throws {
     let there = Shared(try Wakeup(blocking: true))
     let back = Shared(try Wakeup(blocking: true))
     let thread = try Thread(named: "a name that is longer than the kernel keeps") {

@@ -3,7 +3,7 @@ import Testing
 /// Start and stop of the daemon, and its socket, which exists before it.
 extension SystemTests {
   @Test(arguments: Container.suites)
-  func `the socket starts the daemon at the first connection`(suite: String) async throws {
+  func `the first connection to the socket starts the daemon`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     try await system.shell("systemctl stop identityd.service")
@@ -43,7 +43,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the status text says whom the daemon serves`(suite: String) async throws {
+  func `the status text describes the daemon's state`(suite: String) async throws {
     let system = try await Container.ready(suite)
     _ = try await system.identifiers()
     try await eventually("an app in the status text") {
@@ -53,7 +53,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 43: a stop is clean and leaves the state and the socket`(suite: String) async throws {
+  func `row 43: a stop is clean and keeps the state and the socket`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     try await system.shell("systemctl stop identityd.service")
@@ -66,7 +66,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a restart is another process with the same identifiers`(suite: String) async throws {
+  func `a restart is a new process with the same identifiers`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")
@@ -76,7 +76,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `with the socket stopped nobody is served, and a client says where it looked`(suite: String) async throws {
+  func `with the socket stopped a client fails and names the socket`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell("systemctl stop identityd.socket")
     #expect(try await system.property("ActiveState") == "inactive")

@@ -71,9 +71,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `an app has its identifiers, versions, items and tokens from its package's installation to its purge`(
-    suite: String
-  ) async throws {
+  func `an app has its identifiers, versions, items and tokens from installation to purge`(suite: String) async throws {
     let system = try await Container.ready(suite)
     for version in ["1.0", "1.1"] { try await bring(version, to: system) }
 

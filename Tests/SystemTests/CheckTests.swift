@@ -44,7 +44,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a fresh installation is in order, and nobody has to be root to see that`(suite: String) async throws {
+  func `check finds no fault in a new installation, as root and as another user`(suite: String) async throws {
     let system = try await reinstalled(suite)
     let found = try await check(system)
     #expect(found.ok, "\(found)")
@@ -59,8 +59,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a socket that is stopped, left behind, closed or disabled is mended by what is said`(suite: String) async throws
-  {
+  func `check's commands repair a socket that is stopped, stale, closed or disabled`(suite: String) async throws {
     let system = try await reinstalled(suite)
     let stop = "systemctl stop identityd.socket identityd.service"
     for name in ["socket", "unit"] {
@@ -87,7 +86,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a daemon that cannot start is told, and begins again once the cause is gone`(suite: String) async throws {
+  func `check reports a daemon that cannot start, and its command starts a corrected one`(suite: String) async throws {
     let system = try await reinstalled(suite)
     let file = "\(Container.configurations)/refused.conf"
     try await system.write("[Log]\nLevel=round", to: file)
@@ -101,7 +100,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a machine-id that is not this machine's own is set up anew by what is said`(suite: String) async throws {
+  func `check's command replaces a machine-id that is not the machine's own`(suite: String) async throws {
     let system = try await reinstalled(suite)
     // The journal is stored under the machine-id: later tests need the one that the container booted with.
     try await system.shell("cp -a /etc/machine-id /root/machine-id")
@@ -121,7 +120,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `rights, the key and the store of the system's daemon are mended by what is said`(suite: String) async throws {
+  func `check's commands repair the modes, the key and the store`(suite: String) async throws {
     let system = try await reinstalled(suite)
     let (state, etc) = ("/var/lib/identityd", "/etc/identityd")
     try await expect(system, after: "chmod 0777 \(etc)/apps.d", "manifests", mend: "chmod go-w \(etc)/apps.d")

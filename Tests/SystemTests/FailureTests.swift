@@ -12,7 +12,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 50: a killed daemon is started again and knows everything`(suite: String) async throws {
+  func `row 50: a killed daemon is restarted and keeps its state`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")
@@ -23,7 +23,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 50: a client that comes while no daemon runs is answered by the next one`(suite: String) async throws {
+  func `row 50: a client that connects while no daemon runs is answered by the next one`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")
@@ -32,7 +32,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 48: a daemon that hangs is ended by the watchdog`(suite: String) async throws {
+  func `row 48: the watchdog ends a daemon that hangs`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     try await system.write("[Service]\nWatchdogSec=2s", to: "\(Container.dropIns)/watchdog.conf")
@@ -48,7 +48,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a daemon that nobody asks anything feeds the watchdog`(suite: String) async throws {
+  func `an idle daemon feeds the watchdog`(suite: String) async throws {
     let system = try await Container.ready(suite)
     #expect(try await system.property("WatchdogUSec") == "30s")
     try await system.write("[Service]\nWatchdogSec=1s", to: "\(Container.dropIns)/watchdog.conf")
@@ -62,7 +62,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a reboot changes no identifier that is kept`(suite: String) async throws {
+  func `a reboot changes no stored identifier`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let before = try await system.identifiers()
     let boot = try await system.shell("cat /proc/sys/kernel/random/boot_id")
@@ -73,7 +73,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 10: when everything dies at once, what was told is kept`(suite: String) async throws {
+  func `row 10: identifiers that were given out survive a crash of the system`(suite: String) async throws {
     let system = try await Container.ready(suite)
     // Installed anew, so that the store is young when the system dies.
     try await system.shell("\(Container.purge); \(Container.install)")
@@ -83,8 +83,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 20b: a second daemon on the same state is refused, and told by whom it is held`(suite: String) async throws
-  {
+  func `row 20b: a second daemon on the same state is refused, naming the holder`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let daemon = try await system.property("MainPID")
     let second = try await system.attempt(

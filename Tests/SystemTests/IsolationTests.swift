@@ -31,7 +31,7 @@ struct IsolationTests {
     """
 
   @Test(arguments: [SIGKILL, SIGTERM, SIGINT, nil])
-  func `a run that is cut off, fails or passes leaves nothing behind`(signal: Int32?) async throws {
+  func `a run that is interrupted, fails or passes leaves nothing behind`(signal: Int32?) async throws {
     let folder = try TemporaryFolder()
     let marker = String(UInt64.random(in: 1_000_000_000_000...9_999_999_999_999))
     let process = Process()
@@ -70,7 +70,7 @@ struct IsolationTests {
   private func left(by scratch: String, _ marker: String) async throws -> [String] {
     let script = """
       scratch=$(echo "$1")
-      # The watcher may be removing it now.
+      # The watcher may be removing the folder at the same time.
       find "$scratch" 2>/dev/null || true
       pgrep --full --list-full "sleep infinity 0.$2" || true
       losetup --list --noheadings --output NAME,BACK-FILE | grep --fixed-strings "$scratch" || true

@@ -45,7 +45,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 46: a journal that hangs holds nobody up, and what was dropped is said when it goes on`(
+  func `row 46: a journal that hangs delays nobody, and the missing entries are counted later`(
     suite: String
   ) async throws {
     let (system, daemon) = try await watched(suite)
@@ -86,9 +86,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 46: without a journal the daemon goes on, and is heard again when there is one`(
-    suite: String
-  ) async throws {
+  func `row 46: without a journal the daemon goes on, and logs again once there is one`(suite: String) async throws {
     let (system, daemon) = try await watched(suite)
     let before = try await system.now()
     let outcome = try await system.attempt(
@@ -121,7 +119,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 46: a daemon stops within a moment while the journal hangs`(suite: String) async throws {
+  func `row 46: the daemon stops at once while the journal hangs`(suite: String) async throws {
     let (system, _) = try await watched(suite)
     let outcome = try await system.attempt(
       """

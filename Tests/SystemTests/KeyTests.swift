@@ -38,7 +38,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the key moves from a file to a credential and is replaced, and the item stays`(suite: String) async throws {
+  func `the key moves from a file to a credential and is rotated, and the item stays`(suite: String) async throws {
     let (system, item) = try await systemWithItem(suite)
     try await system.shell("[ -e /var/lib/identityd/master.key ]")
 
@@ -67,9 +67,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 42: a key that cannot be decrypted costs the items and nothing else, until it can`(suite: String)
-    async throws
-  {
+  func `row 42: a key that cannot be decrypted makes only the items unavailable`(suite: String) async throws {
     let (system, item) = try await systemWithItem(suite)
     try await system.shell("identityd-setup-key")
     let device = try await system.shell("identityctl get device")
@@ -124,9 +122,7 @@ extension SystemTests {
     """
 
   @Test(arguments: Container.suites)
-  func `row 42b: no key is lost before whatever step its setup and its replacement are killed`(suite: String)
-    async throws
-  {
+  func `row 42b: a kill before any step of the key's setup or rotation loses no key`(suite: String) async throws {
     let (system, _) = try await systemWithItem(suite)
     try await system.write(Self.killer, to: "/root/killer/step")
     // After each kill, checks the state first as after a reboot, with the files as they are, then after another run.
@@ -168,7 +164,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `nor is one lost at any moment in between`(suite: String) async throws {
+  func `a kill at any time within the key's setup or rotation loses no key`(suite: String) async throws {
     let (system, _) = try await systemWithItem(suite)
     // `timeout` kills the children of the script too.
     let output = try await system.shell(
@@ -191,7 +187,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the unit that holds the key comes and goes with the daemon`(suite: String) async throws {
+  func `the unit that holds the key starts and stops with the daemon`(suite: String) async throws {
     let (system, _) = try await systemWithItem(suite)
     let unit = "identityd-key.service"
     try await system.shell("identityd-setup-key")
@@ -221,7 +217,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `only root sets up a key, and with the daemon stopped only the first`(suite: String) async throws {
+  func `only root can set up a key, and a stopped daemon allows only the first setup`(suite: String) async throws {
     let (system, item) = try await systemWithItem(suite)
     #expect(try await system.attempt("setpriv --reuid=nobody --clear-groups identityd-setup-key").status == 77)
     #expect(try await system.attempt("identityd-setup-key --sideways").status == 64)

@@ -13,7 +13,7 @@ extension SystemTests {
     """
 
   @Test(arguments: Container.suites)
-  func `the timer of the metrics is off as shipped, and writes a file for the textfile collector`(
+  func `the metrics timer is disabled by default and writes a file for the textfile collector`(
     suite: String
   ) async throws {
     let system = try await Container.ready(suite)
@@ -55,7 +55,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `without a folder for the metrics their unit is skipped`(suite: String) async throws {
+  func `without a folder for metrics their unit is skipped`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let unit = "identityd-metrics.service"
     try await system.shell("[ ! -e \(Self.metricsFolder) ]; systemctl start \(unit)")
@@ -64,7 +64,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the unit of the metrics writes to no file that its user could not write`(suite: String) async throws {
+  func `the metrics unit writes to no file that its user could not write`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let (unit, folder, victim) = ("identityd-metrics.service", Self.metricsFolder, "/etc/metrics-victim")
     func start() async throws -> Bool {

@@ -4,7 +4,7 @@ import Testing
 /// The owner of a connection, across restarts of the daemon.
 extension SystemTests {
   @Test(arguments: Container.suites)
-  func `row 34: a process that ends while the daemon is down leaves nobody its connection`(suite: String)
+  func `row 34: a process that exits while the daemon is down passes its connection to nobody`(suite: String)
     async throws
   {
     let system = try await Container.ready(suite)
@@ -27,7 +27,7 @@ extension SystemTests {
       rm -f /run/heir.go /run/heir.heard
       perl /run/heir.pl >/run/heir.heard &
       until grep --quiet OK /run/heir.heard; do sleep 0.05; done
-      # The service manager has the connection by then.
+      # After this pause, the service manager stores the connection.
       sleep 0.5
       kill -STOP "$(systemctl show --property=MainPID --value identityd.service)"
       touch /run/heir.go
@@ -39,6 +39,7 @@ extension SystemTests {
     let lines = heard.split(separator: "\n").map(String.init)
     #expect(lines.count == 3)
     #expect(lines.first?.hasPrefix("OK ") == true)
-    #expect(lines.dropFirst() == ["ERR denied the process that connected has ended", "end"])
+    #expect(
+      lines.dropFirst() == ["ERR denied the process that opened this connection has ended; connect again", "end"])
   }
 }

@@ -52,7 +52,7 @@ struct PackageBuildTests {
   // MARK: Reproducible
 
   @Test(arguments: ["build-deb", "build-rpm"])
-  func `the packages are the same to the last bit, whoever builds them, where and when`(tool: String) async throws {
+  func `the packages are reproducible bit by bit`(tool: String) async throws {
     // Varies the folder, times and modes of the sources, the time zone, the language, the home, the umask and the year.
     try await bash(
       """
@@ -79,7 +79,7 @@ struct PackageBuildTests {
 
   // MARK: Equal contents
 
-  @Test func `the RPMs have the files of the Debian packages, with the same bytes, owners and modes`() async throws {
+  @Test func `the RPMs have the files of the Debian packages, with the same content, owner and mode`() async throws {
     for (deb, rpm) in [(debs.daemon, rpms.daemon), (debs.client, rpms.client)] {
       let fromDebian = try await debianEntries(deb)
       let fromRPM = try await rpmEntries(rpm)
@@ -131,7 +131,7 @@ struct PackageBuildTests {
       })
   }
 
-  @Test func `both kinds of packages say the same version, time, dependence and configuration`() async throws {
+  @Test func `both kinds of packages have the same version, time, dependencies and configuration`() async throws {
     let version = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Version")
     let time = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Timestamp")
     for deb in [debs.daemon, debs.client] { #expect(try await bash("dpkg-deb --field '\(deb)' Version") == version) }
@@ -150,7 +150,7 @@ struct PackageBuildTests {
     #expect(flags.split(separator: "\n").filter { $0.hasPrefix("c") } == ["cn /etc/identityd/identityd.conf"])
   }
 
-  @Test func `the client needs neither the daemon nor its libraries`() async throws {
+  @Test func `the client package needs neither the daemon nor its libraries`() async throws {
     let depends = try await bash("dpkg-deb --field '\(debs.client)' Depends")
     let requires = try await query("[%{REQUIRENAME}\n]", rpms.client)
     for needs in [depends, requires] {
@@ -164,7 +164,7 @@ struct PackageBuildTests {
 
   // MARK: The example
 
-  @Test func `lintian finds nothing wrong with the example of an app`() async throws {
+  @Test func `lintian finds no fault in the package of the example app`() async throws {
     try await bash(
       """
       "$TREE/packaging/examples/app/build" 1.0 --output "$SCRATCH"

@@ -18,8 +18,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 54: an upgrade starts the new daemon and keeps the socket and every identifier`(suite: String) async throws
-  {
+  func `row 54: an upgrade starts the new daemon and keeps the socket and all identifiers`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")
@@ -32,7 +31,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `an upgrade from the one package of 0_1_0 hands the client's files over`(suite: String) async throws {
+  func `an upgrade from the single package of 0_1_0 moves the client's files`(suite: String) async throws {
     let system = try await Container.ready(suite)
     // Rebuilds the form of that release: all files in one package, which conflicts with nothing.
     try await system.shell(
@@ -60,7 +59,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `an upgrade leaves a daemon alone that the administrator disabled`(suite: String) async throws {
+  func `an upgrade leaves a disabled daemon alone`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell("systemctl disable --now identityd.service identityd.socket")
     try await system.shell(Container.install)
@@ -73,9 +72,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the timer of the metrics is for the administrator to enable, and ends with the package`(
-    suite: String
-  ) async throws {
+  func `the administrator can enable the metrics timer, which ends with the package`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(Container.purge)
     try await system.shell(Container.install)
@@ -105,8 +102,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `after a purge nothing is left, the device comes back and the installation does not`(suite: String) async throws
-  {
+  func `a purge removes everything, and afterwards only the device identifier is the same`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let before = try await system.identifiers()
     try await system.shell(Container.purge)
@@ -123,7 +119,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `without a running systemd the package installs and purges all the same`(suite: String) async throws {
+  func `the package can be installed and purged without a running systemd`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(Container.purge)
     // Maintainer scripts recognise a running systemd by /run/systemd/system (sd_booted(3)).

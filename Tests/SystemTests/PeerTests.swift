@@ -3,7 +3,7 @@ import Testing
 /// The app that the daemon derives for a client, from within its sandbox.
 extension SystemTests {
   @Test(arguments: Container.suites)
-  func `a service of the system is known by its unit`(suite: String) async throws {
+  func `a system service is identified by its unit`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let answer = try await system.whoami("--unit=player --property=DynamicUser=yes")
     #expect(answer.words == ["unit:player.service"])
@@ -14,7 +14,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a service that hides behind namespaces of its own is known all the same`(suite: String) async throws {
+  func `a service with private namespaces is identified too`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let hidden = "--property=PrivateUsers=yes --property=PrivateNetwork=yes --property=ProtectProc=invisible"
     let answer = try await system.whoami("--unit=hidden --property=DynamicUser=yes \(hidden)")
@@ -32,7 +32,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a client in no service is known by its user`(suite: String) async throws {
+  func `a client outside of services is identified by its user`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let json = try await system.shell("systemd-run --quiet --scope --uid=nobody identityctl --json whoami")
     let answer = try system.answer(json)
@@ -42,7 +42,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a user's service is never taken for one of the system`(suite: String) async throws {
+  func `a user's service is never taken for a system service`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let json = try await system.shell(
       """
@@ -61,9 +61,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `services that come and go are each known by what they are now, and each run has a session`(suite: String)
-    async throws
-  {
+  func `each run of a service is identified by its unit and has its own session`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let told = try await system.shell(
       """
@@ -83,7 +81,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a process that systemd moves is from then on what it was moved to`(suite: String) async throws {
+  func `a process that systemd moves to another unit is identified by that unit`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.write(
       """
@@ -104,7 +102,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `two services have two installations of one device`(suite: String) async throws {
+  func `two services have two installation identifiers and one device identifier`(suite: String) async throws {
     let system = try await Container.ready(suite)
     func identifiers(_ unit: String) async throws -> [Substring] {
       let client = "sh -euc 'identityctl get device; identityctl get installation'"

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The lifetime of each identifier on a real system. The table in the README is the result.
+/// The lifetime of each identifier on a real system. The table in the tour is the result.
 extension SystemTests {
   /// The actions on the app or the machine, by their names in the table.
   private static let happenings = [
@@ -67,11 +67,11 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `each identifier lasts as long as the README says`(suite: String) async throws {
+  func `each identifier lasts as long as the tour says`(suite: String) async throws {
     let table = try await table(on: try await Container.ready(suite))
     let begin = "<!-- BEGIN PERSISTENCE -->\n"
     let end = "<!-- END PERSISTENCE -->\n"
-    let file = checkout.appending(path: "README.md")
+    let file = Document.File.tour.url
     let page = try String(contentsOf: file, encoding: .utf8)
     let start = try #require(page.range(of: begin))
     let finish = try #require(page.range(of: end))
@@ -85,8 +85,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a user's own service has a session for each launch, and never the app of a manifest`(suite: String) async throws
-  {
+  func `a user's own service has a session for each launch, and never a manifest's app`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.write("[App]\nUnit=player.service", to: "\(Container.manifests)/org.example.player.app")
     let user = try await system.shell(

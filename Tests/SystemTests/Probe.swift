@@ -75,7 +75,7 @@ struct Probe {
       rm -f /run/probe/answer; : >/run/probe/ask
       for turn in $(seq 500); do [ -e /run/probe/answer ] && break; sleep 0.02; done
       cat /run/probe/answer
-      # Its manifest may not be read yet.
+      # Waits until the daemon has read the manifest.
       for turn in $(seq 500); do identityctl get device app=\(Self.alone) >/dev/null 2>&1 && break; sleep 0.02; done
       echo "own $(identityctl get device app=\(Self.alone) 2>&1)"
       """)

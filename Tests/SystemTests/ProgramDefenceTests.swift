@@ -26,9 +26,7 @@ struct ProgramDefenceTests {
   }
 
   @Test(arguments: programs)
-  func `a program takes libraries from the system alone, and what it calls is looked up once and locked`(
-    program: String
-  ) async throws {
+  func `a program loads only system libraries, bound at the start and read-only`(program: String) async throws {
     let facts = try await tool("readelf", "--wide", "--dynamic", "--program-headers", scratch[program])
     #expect(!facts.contains(#/\((RPATH|RUNPATH|TEXTREL)\)/#))
     #expect(facts.contains(#/Flags: NOW PIE/#))
@@ -66,7 +64,7 @@ struct ProgramDefenceTests {
   }
 
   @Test(arguments: programs)
-  func `its C code checks sizes and the stack, and is entered only where it may be`(program: String) async throws {
+  func `the C code checks sizes and the stack, and has marked jump targets`(program: String) async throws {
     let functions = try await code(of: program)
     #expect(functions.count > 10)
     // The permitted targets of indirect jumps (Intel CET, Arm BTI). The property note of the program does not mention
@@ -80,7 +78,7 @@ struct ProgramDefenceTests {
     #expect(called.contains("__memcpy_chk@GLIBC") && called.contains("__stack_chk_fail@GLIBC"))
   }
 
-  @Test func `the compiler was told all that cannot be seen in the code`() async throws {
+  @Test func `the compiler had the options that cannot be seen in the code`() async throws {
     // No function of CLinux has more than a page on the stack, so none has stack probes.
     let plan = built.deletingLastPathComponent().deletingLastPathComponent().appending(path: "release.yaml")
     let lines = try String(contentsOf: plan, encoding: .utf8).split(separator: "\n")

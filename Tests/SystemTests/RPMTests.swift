@@ -22,9 +22,7 @@ extension SystemTests {
   }
 
   @Test(.needs(Requirement.missingForRPMs), .needs(Requirement.missingForPrograms), arguments: Container.suites)
-  func `the RPMs install, upgrade and go as the Debian packages do, but start nothing at first`(suite: String)
-    async throws
-  {
+  func `the RPMs install, upgrade and remove like the Debian packages, but start nothing`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(Container.purge)
     do {

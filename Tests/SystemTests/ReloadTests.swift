@@ -11,7 +11,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a reload puts a good configuration in force, in the same process`(suite: String) async throws {
+  func `a reload applies a good configuration in the same process`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let daemon = try await system.property("MainPID")
     #expect(try await isAdmin(system) == "no")
@@ -28,7 +28,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 40c: reload upon reload does no harm`(suite: String) async throws {
+  func `row 40c: repeated reloads do no harm`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
     let daemon = try await system.property("MainPID")
@@ -43,7 +43,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 44: a reload of a bad configuration fails, says where, and changes nothing`(suite: String) async throws {
+  func `row 44: reloading a bad configuration fails, names the place and changes nothing`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.write("[Access]\nAdminGroup=adm", to: "\(Container.configurations)/admin.conf")
     try await system.shell("systemctl restart identityd.service")
@@ -65,7 +65,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 44: a signal that finds a bad configuration is answered in the status text`(suite: String) async throws {
+  func `row 44: the status text reports a bad configuration that a signal loaded`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let bad = "\(Container.configurations)/bad.conf"
     try await system.write("[Log]\nLevel=loud", to: bad)
@@ -82,7 +82,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 45: a start with a bad configuration fails once, and is not tried again`(suite: String) async throws {
+  func `row 45: a start with a bad configuration fails once and is not retried`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let bad = "\(Container.configurations)/bad.conf"
     try await system.write("[Device]\nOnMachineChange=perhaps", to: bad)
@@ -96,7 +96,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a setting of a later version is named in the journal and stops nothing`(suite: String) async throws {
+  func `a setting of a later version is named in the journal and does not prevent a start`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let before = try await system.now()
     try await system.write("[Limits]\nConnexions=5", to: "\(Container.configurations)/odd.conf")
@@ -107,7 +107,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the shipped configuration says what is the default anyway`(suite: String) async throws {
+  func `the settings in the shipped configuration are valid`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let uncommented = "sed 's/^#\\([A-Z]\\)/\\1/' /etc/identityd/identityd.conf >/tmp/identityd.conf"
     let check = try await system.attempt("\(uncommented); identityd --config /tmp/identityd.conf --check-config")

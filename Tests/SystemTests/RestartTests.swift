@@ -41,7 +41,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 54: a client that asks without a pause notices none of a hundred restarts`(suite: String) async throws {
+  func `row 54: a client with constant requests notices none of a hundred restarts`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await startClient(on: system)
     try await system.shell(
@@ -57,7 +57,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 54: nor does it notice an upgrade of the package`(suite: String) async throws {
+  func `row 54: a client with constant requests notices no upgrade of the package`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await startClient(on: system)
     for _ in 0..<3 { try await system.shell(Container.install) }
@@ -65,7 +65,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a kill keeps a connection at rest: its subscription, its half line, its unread output`(suite: String)
+  func `a kill keeps idle connections with their subscription, partial line and unread output`(suite: String)
     async throws
   {
     let system = try await Container.ready(suite)
@@ -78,7 +78,7 @@ extension SystemTests {
       $_->autoflush(1) for $half, $slow, $told;
       print {$told} "subscribe devices\\n"; print scalar <$told>;
       print {$half} "check 557e5958-d390-"; print {$slow} "get uuid count=10000\\nping\\n";
-      # Long enough for the service manager to have them.
+      # After this pause, the service manager stores the connections.
       select undef, undef, undef, 0.5;
       system "systemctl kill --signal=KILL --kill-who=main identityd.service";
       system "identityctl devices put 557e5958-d390-4cbf-b928-2a2b19a1399a";
@@ -100,7 +100,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `after a stop the connections are closed`(suite: String) async throws {
+  func `a stop closes the connections`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let output = try await system.attempt(
       """

@@ -14,7 +14,7 @@ struct RunScriptTests {
       "XDG_STATE_HOME": home.appending(path: "state").path,
     ]
     // The command in the README.
-    let words = try #require(Readme().commands(of: "build").first).split(separator: " ").map(String.init)
+    let words = try #require(Document(.readme).commands(of: "build").first).split(separator: " ").map(String.init)
     let script = checkout.appending(path: words[0])
     #expect(words == ["packaging/run", "--once"])
 

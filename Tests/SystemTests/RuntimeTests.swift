@@ -67,7 +67,7 @@ extension SystemTests {
         done
         mv usr/bin/dash usr/bin/sh
         tar --create --file=/image.tar .
-        # A user namespace has a /proc of its own only where a whole one is seen.
+        # The kernel permits a new /proc in a user namespace only if a complete /proc is visible.
         mkdir /run/whole-proc
         mount -t proc proc /run/whole-proc
         podman import --quiet /image.tar local/probe
@@ -82,7 +82,7 @@ extension SystemTests {
   }
 
   @Test(arguments: runtimeSuites)
-  func `row 36e: containers of podman and docker are strangers, whoever starts them`(suite: String) async throws {
+  func `row 36e: podman and docker containers are contained peers, whoever starts them`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let person = try await prepareImage(system)
     for start in Self.starts {
@@ -111,7 +111,7 @@ extension SystemTests {
   }
 
   @Test(arguments: runtimeSuites)
-  func `row 36e: a quadlet is the service that it is, and no admin`(suite: String) async throws {
+  func `row 36e: a quadlet is identified as its service and is no admin`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let person = try await prepareImage(system)
     let quadlet = """
@@ -139,7 +139,7 @@ extension SystemTests {
         systemctl \(options) daemon-reload
         systemctl \(options) start web.service
         journalctl --sync
-        # podman's driver of logs has it there twice.
+        # The log driver of podman writes the line a second time.
         journalctl --quiet --output=cat \(unit)=web.service | grep '^{' | uniq
         """)
       let peer = try system.answer(text)
@@ -182,7 +182,7 @@ extension SystemTests {
     """
 
   @Test(arguments: runtimeSuites)
-  func `row 30b: subordinate users that a directory service knows are their owner's`(suite: String) async throws {
+  func `row 30b: subordinate users from a directory service count as their owner`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let person = try await prepareImage(system)
     let folder = try TemporaryFolder()

@@ -10,7 +10,7 @@ extension SystemTests {
   private static let exposure = 5
 
   @Test(arguments: Container.suites)
-  func `row 52: the sandbox of each shipped service is as tight as its job allows`(suite: String) async throws {
+  func `row 52: the sandbox of each shipped service meets the exposure limit`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let shipped = try await system.shell("dpkg --listfiles identityd | sed -n 's|^.*/\\([^/]*\\.service\\)$|\\1|p'")
       .split(separator: "\n").map(String.init)
@@ -31,7 +31,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 52: nothing can be executed in the sandbox but what the service is made of`(suite: String) async throws {
+  func `row 52: only the service's own programs can be executed in its sandbox`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let allowed = [
       "identityd.service": ["/usr/sbin/identityd --version", "/bin/sh -c true"],
@@ -86,8 +86,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `users are known by their names without the bus, also those whom systemd alone knows`(suite: String) async throws
-  {
+  func `user names are resolved without the bus, even those that only systemd knows`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(
       "systemd-run --quiet --unit=lasting --property=DynamicUser=yes --property=User=passing sleep infinity")
@@ -104,7 +103,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the memory of the daemon is bounded`(suite: String) async throws {
+  func `the memory of the daemon is limited`(suite: String) async throws {
     let system = try await Container.ready(suite)
     #expect(try await system.property("MemoryMax") == "\(20 << 30)")
     #expect(try await system.property("MemorySwapMax") == "0")

@@ -22,7 +22,7 @@ extension SystemTests {
     identityctl whoami | cut --delimiter=' ' --fields=1
     identityctl item read service=job account=first
     identityctl item put service=job account=first "data=$(id --user --name | base64)"
-    # Nothing is there that another job stored.
+    # Finds no item of another job.
     identityctl item delete service=job account=other || true
     """
 
@@ -53,7 +53,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 36d: jobs of cron are their users', and none reads or deletes what another keeps`(suite: String)
+  func `row 36d: cron jobs are identified by their users and cannot access each other's items`(suite: String)
     async throws
   {
     let system = try await Container.ready(suite)
@@ -63,7 +63,7 @@ extension SystemTests {
       """
       for user in ann ben; do echo '@reboot /usr/local/bin/job' | crontab -u "$user" -; done
       echo '@reboot root /usr/local/bin/job' >/etc/cron.d/job
-      # What was there before the boot is run when cron starts for the first time in it.
+      # cron runs @reboot jobs only at its first start after a boot, which this file marks.
       rm -f /run/crond.reboot
       systemctl restart cron.service
       """)
@@ -74,7 +74,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `jobs of at are their users'`(suite: String) async throws {
+  func `at jobs are identified by their users`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let (ann, ben) = try await people(system)
     try await prepareJobs(system)
@@ -89,7 +89,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 36d: a unit that is run as one user and then as another is two apps`(suite: String) async throws {
+  func `row 36d: a unit that runs as different users is a different app for each`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let (ann, ben) = try await people(system)
     try await prepareJobs(system)
@@ -101,7 +101,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `sudo in a user's service is as outside of it`(suite: String) async throws {
+  func `sudo in a user's service is identified as outside of it`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let (ann, ben) = try await people(system)
     let told = try await system.shell(
@@ -127,7 +127,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a dynamic user is its unit, also when it has another number the next time`(suite: String) async throws {
+  func `a dynamic user is identified by its unit, even with another number`(suite: String) async throws {
     let system = try await Container.ready(suite)
     var users: Set<String> = []
     var installations: Set<String> = []
@@ -146,9 +146,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `a pool that starts as root and works as several users is several apps, which manifests can name`(suite: String)
-    async throws
-  {
+  func `a pool that runs as several users is several apps, which manifests can name`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let (ann, ben) = try await people(system)
     let ask = """

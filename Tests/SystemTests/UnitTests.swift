@@ -16,7 +16,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 42c: the daemon has no privileges, and leaves no core dump`(suite: String) async throws {
+  func `row 42c: the daemon has no privileges and leaves no core dump`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let daemon = try await system.property("MainPID")
     let status = try await system.shell("cat /proc/\(daemon)/status").split(separator: "\n").map { line in
@@ -31,7 +31,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 52: everyday life leaves no warning and nothing degraded`(suite: String) async throws {
+  func `row 52: ordinary operation causes no warning and no failed unit`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let before = try await system.now()
     try await system.shell("systemctl daemon-reload; systemctl restart identityd.service")
@@ -45,7 +45,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `entries of the journal carry their kind and their facts as fields`(suite: String) async throws {
+  func `journal entries have their message ID and facts as fields`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let json = try await system.shell(
       """

@@ -10,7 +10,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `all processes of one invocation are one session, and the next invocation is the next`(suite: String)
+  func `all processes of one invocation share a session, and the next invocation has another`(suite: String)
     async throws
   {
     let system = try await Container.ready(suite)
@@ -58,7 +58,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the service of the manual brings its data up to date once a version, and tries again where that fails`(
+  func `the manual's service updates its data once per version, and retries after a failure`(
     suite: String
   ) async throws {
     let system = try await Container.ready(suite)
@@ -103,7 +103,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the system's own version is reported at each boot, and another distribution is an upgrade`(suite: String)
+  func `the system version is reported at each boot, and another distribution is an upgrade`(suite: String)
     async throws
   {
     let system = try await Container.ready(suite)

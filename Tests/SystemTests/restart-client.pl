@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A client that asks without a pause and is told of every event, until /run/restart-client.stop is there. It ends with
-# "questions N changes N events N", or with what it should not have seen.
+# A client that sends requests without a pause and receives every event, until /run/restart-client.stop exists. Prints
+# "questions N changes N events N", or fails with the first unexpected answer or event.
 use strict;
 use warnings;
 use IO::Socket::UNIX;
@@ -32,7 +32,7 @@ my ($questions, $changes, $events) = (0, 0, 0);
 my $tag = int rand 2**31;
 my $uuid;
 while (!-e '/run/restart-client.stop') {
-    # Ten questions at once, one of them in two halves, each with an answer of its own.
+    # Sends ten requests at once, one of them in two parts. Each has a different answer.
     my @wanted = map { sprintf '00000000-0000-4000-8000-%012x', $questions + $_ } 1 .. 10;
     my $text = join '', map { "check $_\n" } @wanted;
     my $half = int rand length $text;
@@ -44,7 +44,7 @@ while (!-e '/run/restart-client.stop') {
         die "asked $wanted, was told $answer\n" unless $answer eq "OK valid $wanted";
         $questions++;
     }
-    # A change, and the event that tells of it. Another client's devices may be listed.
+    # Makes a change, and waits for its event. The tag keeps the devices of other clients apart.
     $uuid = sprintf '%08x-0000-4000-9000-%012x', $tag, $changes;
     my $verb = $changes % 2 ? 'remove' : 'put';
     $uuid = sprintf '%08x-0000-4000-9000-%012x', $tag, $changes - 1 if $changes % 2;

@@ -26,7 +26,7 @@ import Testing
       // Names that would pass for a user's container.
       ("/lxc/web@7", "web\\x407"), ("/lxc/a:b", "a\\x3ab"), ("/machine.slice/machine-a\\x40b.scope", "a\\x40b"),
     ])
-  func `a container is known by its ID or its name`(path: String, name: String) {
+  func `a container is named by its ID or its name`(path: String, name: String) {
     let path = path.replacing("ID", with: Self.id)
     #expect(ContainerScope(group: path)?.name == name.replacing("ID", with: Self.id))
   }
@@ -43,7 +43,7 @@ import Testing
     "/machine.slice/libpod-conmon-ID.scope", "/lxc.monitor.web", "/system.slice/docker.service",
     "/system.slice/docker-short.scope", "/machine.slice", "/machine.slice/machine-a.slice",
   ])
-  func `what is no container's is not taken for one`(path: String) {
+  func `other cgroups are no containers`(path: String) {
     #expect(ContainerScope(group: path.replacing("ID", with: Self.id)) == nil)
   }
 }

@@ -46,11 +46,11 @@ private final class Treasure {
     #expect(kept == nil, "with what its handler held")
   }
 
-  @Test func `a timer may let go of itself`() throws {
+  @Test func `a timer may release itself`() throws {
     try release { loop, handler in try loop.timer(after: 0, handler) }
   }
 
-  @Test func `a folder's source may let go of itself while more changes wait`() throws {
+  @Test func `a folder's source may release itself while more changes wait`() throws {
     let temporary = try TemporaryFolder()
     try release { loop, handler in
       let source = try loop.watch(folder: temporary.path) { _ in handler() }
@@ -59,7 +59,7 @@ private final class Treasure {
     }
   }
 
-  @Test func `a handler may let go of another source that is due`() throws {
+  @Test func `a handler may release another source that is due`() throws {
     let loop = try EventLoop()
     let holders = [Holder(), Holder()]
     for (own, other) in [(holders[0], holders[1]), (holders[1], holders[0])] {
@@ -77,7 +77,7 @@ private final class Treasure {
     for holder in holders { holder.source = nil }
   }
 
-  @Test func `a handler may put another source in the place of its own`() throws {
+  @Test func `a handler may replace its own source`() throws {
     let loop = try EventLoop()
     let holder = Holder()
     func again() throws {
@@ -96,7 +96,7 @@ private final class Treasure {
     #expect(holder.seen == nil)
   }
 
-  @Test func `somebody else waits in the loop's place, and sources are called all the same`() throws {
+  @Test func `sources are called while a function waits in place of the loop`() throws {
     let loop = try EventLoop()
     let set = try ReadinessSet()
     try set.add(loop.descriptor, .read, token: 1)
@@ -133,7 +133,7 @@ private final class Treasure {
     timer.source = nil
   }
 
-  @Test func `an end that is asked for beside the loop's sources is one`() throws {
+  @Test func `an exit that is requested in that function ends the loop`() throws {
     let loop = try EventLoop()
     var turns = 0
     let status = try loop.run { _ in

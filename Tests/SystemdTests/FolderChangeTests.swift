@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `a file is told when it is made and when it was written`() throws {
+  @Test func `a file is reported when it is made and when it was written`() throws {
     let told = try changes {
       try put("text", into: "watched/file")
       // The other file comes in between, because the kernel merges identical events that follow each other.
@@ -50,7 +50,7 @@ import Testing
     #expect(told == both + [.entry("file"), .entry("last")])
   }
 
-  @Test func `a file that comes by its new name is told once whole`() throws {
+  @Test func `a file that is moved in is reported once`() throws {
     try put("text", into: "draft")
     let told = try changes {
       try temporary.move("draft", to: "watched/file")
@@ -59,7 +59,7 @@ import Testing
     #expect(told == [.entry("file"), .entry("last")])
   }
 
-  @Test func `both names of a file that is renamed are told`() throws {
+  @Test func `both names of a renamed file are reported`() throws {
     try put("text", into: "watched/old")
     let told = try changes {
       try temporary.move("watched/old", to: "watched/new")
@@ -68,7 +68,7 @@ import Testing
     #expect(told == [.entry("old"), .entry("new"), .entry("last")])
   }
 
-  @Test func `a file that is moved away or removed is told`() throws {
+  @Test func `a file that is moved away or removed is reported`() throws {
     try put("text", into: "watched/one")
     try put("text", into: "watched/other")
     let told = try changes {
@@ -79,7 +79,7 @@ import Testing
     #expect(told == [.entry("one"), .entry("other"), .entry("last")])
   }
 
-  @Test func `a link that is made or removed is told, whatever it leads to`() throws {
+  @Test func `a link that is made or removed is reported, whatever its target`() throws {
     let told = try changes {
       try temporary.link("watched/mask", to: "/dev/null")
       try temporary.link("watched/dangling", to: "nowhere")
@@ -101,7 +101,7 @@ import Testing
     #expect(told == [.entry("last")])
   }
 
-  @Test func `what happens further down or beside is no change`() throws {
+  @Test func `changes in subfolders and beside the folder are not reported`() throws {
     try temporary.makeFolder("watched/folder")
     let told = try changes {
       try put("text", into: "watched/folder/file")
@@ -111,7 +111,7 @@ import Testing
     #expect(told == [.entry("last")])
   }
 
-  @Test func `a name that is not UTF-8 is told as a change of something`() throws {
+  @Test func `a name that is not UTF-8 is reported as a change without a name`() throws {
     let told = try changes {
       let name = temporary["watched"].utf8.map { CChar(bitPattern: $0) } + [0x2F, CChar(bitPattern: 0xFF), 0]
       guard unsafe mkdir(name, 0o700) == 0 else { throw Failure("mkdir: \(errno)") }
@@ -120,7 +120,7 @@ import Testing
     #expect(told == [.entry(nil), .entry("last")])
   }
 
-  @Test func `the longest name is told whole`() throws {
+  @Test func `the longest name is reported completely`() throws {
     let name = String(repeating: "n", count: 255)
     let told = try changes {
       try temporary.makeFolder("watched/\(name)")
@@ -129,7 +129,7 @@ import Testing
     #expect(told == [.entry(name), .entry("last")])
   }
 
-  @Test func `removing the folder is told`() throws {
+  @Test func `removing the folder is reported`() throws {
     try put("text", into: "watched/file")
     let told = try changes(until: .folderIsGone) {
       try temporary.remove("watched/file")
@@ -139,7 +139,7 @@ import Testing
     #expect(told.last == .folderIsGone)
   }
 
-  @Test func `moving the folder away is told, and removing it after that, and that nothing more can come`() throws {
+  @Test func `moving the folder away is reported, and so are its removal and the end of the watch`() throws {
     var gone = 0
     let loop = try EventLoop()
     let source = try loop.watch(folder: temporary["watched"]) { change in
@@ -157,7 +157,7 @@ import Testing
     #expect(gone == 3)
   }
 
-  @Test func `more changes than the kernel keeps are told as that`() throws {
+  @Test func `more changes than the kernel queues are reported as an overflow`() throws {
     let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
     let most = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
     try #require(most <= 1 << 20)
@@ -178,7 +178,7 @@ import Testing
   }
 
   @Test(arguments: [("nothing", ENOENT), ("file", ENOTDIR), ("dangling", ENOENT)])
-  func `what is no folder cannot be watched`(name: String, code: Int32) throws {
+  func `a path that is no folder cannot be watched`(name: String, code: Int32) throws {
     try put("", into: "file")
     try temporary.link("dangling", to: "nothing")
     let loop = try EventLoop()
@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  @Test func `two that watch one folder are both told, and one that let go is not`() throws {
+  @Test func `two watchers of one folder both get changes, and a released one gets none`() throws {
     let loop = try EventLoop()
     var counts = [0, 0, 0]
     let first = try loop.watch(folder: temporary["watched"]) { _ in counts[0] += 1 }

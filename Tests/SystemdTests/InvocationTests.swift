@@ -6,7 +6,7 @@ import Testing
   private let digits = "0123456789abcdeffedcba9876543210"
   private let number = Invocation(high: 0x0123_4567_89AB_CDEF, low: 0xFEDC_BA98_7654_3210)
 
-  @Test func `32 digits are a number`() {
+  @Test func `32 hexadecimal digits are an invocation ID`() {
     #expect(Invocation(hexadecimal: Array(digits.utf8)) == number)
     let highest = [UInt8](repeating: UInt8(ascii: "f"), count: 32)
     #expect(Invocation(hexadecimal: highest) == Invocation(high: .max, low: .max))
@@ -17,7 +17,7 @@ import Testing
     "", "0", "0123456789abcdeffedcba987654321", "0123456789abcdeffedcba98765432100", "0123456789ABCDEFFEDCBA9876543210",
     "0123456789abcdeffedcba987654321g", "0123456789abcdeffedcba987654321\n", "-123456789abcdeffedcba9876543210",
     "01234567-89ab-cdef-fedc-ba9876543210", "0123456789abcdeffedcba98765432é",
-  ]) func `anything else is none`(text: String) throws {
+  ]) func `any other text is no invocation ID`(text: String) throws {
     #expect(Invocation(hexadecimal: Array(text.utf8)) == nil)
     let temporary = try TemporaryFolder()
     if !text.isEmpty { try temporary.link("link", to: text) }

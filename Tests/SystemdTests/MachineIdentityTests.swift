@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(.enabled(if: hasMachineID, "this machine has no machine-id"))
-  func `the machine-id is what the file says`() throws {
+  func `the machine-id is the content of the file`() throws {
     let text = try String(contentsOfFile: "/etc/machine-id", encoding: .utf8)
     #expect(try hexadecimal(MachineIdentity.machineID()) == text.trimmingCharacters(in: .newlines))
   }
@@ -39,7 +39,7 @@ import Testing
   ]
 
   @Test(.enabled(if: hasMachineID, "this machine has no machine-id"), arguments: applications)
-  func `any application has its own number, the same each time and as systemd's tool has it`(
+  func `an application's ID is stable and equals that of systemd's tool`(
     application: (high: UInt64, low: UInt64)
   ) throws {
     let derived = try MachineIdentity.derived(for: application)
@@ -52,13 +52,13 @@ import Testing
   }
 
   @Test(.enabled(if: hasMachineID, "this machine has no machine-id"))
-  func `no two applications have one number`() throws {
+  func `different applications have different IDs`() throws {
     let derived = try Self.applications.map { try hexadecimal(MachineIdentity.derived(for: $0)) }
     #expect(Set(derived).count == derived.count)
     #expect(derived.allSatisfy { $0.count == 32 })
   }
 
-  @Test func `a boot has one number`() throws {
+  @Test func `the boot ID is the kernel's`() throws {
     let text = try String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
     #expect(
       try hexadecimal(MachineIdentity.boot())

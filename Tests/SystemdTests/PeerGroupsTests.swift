@@ -9,7 +9,7 @@ import Testing
   private let name = controlGroupName()
   private func group(_ unit: String) -> String { "system.slice/\(name)-\(unit)" }
 
-  @Test func `a group that is known is not looked up again`() throws {
+  @Test func `a known group is not looked up again`() throws {
     let groups = PeerGroups(atMost: 4)
     let peer = try Peer(in: group("a.service"))
     let number = try Peer.number(of: group("a.service"))
@@ -23,7 +23,7 @@ import Testing
     #expect(groups.count == 1)
   }
 
-  @Test func `that a group is no service's is known too`() throws {
+  @Test func `a group without a service is cached too`() throws {
     let groups = PeerGroups(atMost: 4)
     let peer = try Peer(in: group("a.scope"))
     let number = try Peer.number(of: group("a.scope"))
@@ -32,7 +32,7 @@ import Testing
     #expect(try groups.look(up: -1, in: number).unit == nil)
   }
 
-  @Test func `a container's group is known as that, and its own container is none to a daemon in one`() throws {
+  @Test func `a container's group is recognised, except for the daemon's own container`() throws {
     let id = String(repeating: "0123456789abcdef", count: 4)
     let path = "system.slice/\(name)/docker-\(id).scope/init"
     let peer = try Peer(in: path)
@@ -45,14 +45,14 @@ import Testing
     #expect(try own.look(up: peer.socket, in: number).container == nil)
   }
 
-  @Test func `a kernel that does not tell the group has each peer looked up`() throws {
+  @Test func `without a group from the kernel each peer is looked up`() throws {
     let groups = PeerGroups(atMost: 4)
     let peer = try Peer(in: group("a.service"))
     #expect(try groups.look(up: peer.socket, in: nil).unit?.name == "\(name)-a.service")
     #expect(groups.count == 0)
   }
 
-  @Test func `what was found by another group than the kernel told is not kept`() throws {
+  @Test func `a result for another group than the kernel's is not cached`() throws {
     let groups = PeerGroups(atMost: 4)
     let peer = try Peer(in: group("a.service"))
     let first = try Peer.number(of: group("a.service"))
@@ -67,7 +67,7 @@ import Testing
     #expect(groups.count == 1)
   }
 
-  @Test func `a group that is made again under a name is another one`() throws {
+  @Test func `a group that is made again under the same name is another group`() throws {
     let groups = PeerGroups(atMost: 1_000)
     var numbers: Set<UInt64> = []
     for round in 0..<20 {
@@ -83,7 +83,7 @@ import Testing
     #expect(groups.count == 20)
   }
 
-  @Test func `no more are kept than the bound, and each is found again`() throws {
+  @Test func `the cache does not exceed its bound, and each group is found again`() throws {
     let groups = PeerGroups(atMost: 2)
     let peers = try ["a", "b", "c", "d", "e"].map { try (unit: $0, peer: Peer(in: group("\($0).service"))) }
     for (unit, peer) in peers + peers {
@@ -98,7 +98,7 @@ import Testing
 /// The numbers of control groups. Only a group of the unified hierarchy has one.
 @Suite struct GroupNumberTests {
   @Test(arguments: ["/no-such-group", "/../..", "/../../proc", "/memory"])
-  func `what is no group of the unified hierarchy has no number`(path: String) {
+  func `a path outside of the unified hierarchy has no group number`(path: String) {
     #expect(PeerUnit.number(ofGroup: path) == nil)
   }
 }

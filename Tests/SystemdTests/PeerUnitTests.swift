@@ -12,7 +12,7 @@ import Testing
   private let manager = "user.slice/user-54321.slice/user@54321.service"
 
   @Test(.enabled(if: Peer.canBeMade, "no control group can be made here"))
-  func `the peer of the system's service is known with its invocation`() throws {
+  func `the peer of a system service has its unit and its invocation`() throws {
     let peer = try Peer(in: "system.slice/\(unit)")
     let look = { try PeerUnit.look(up: peer.socket) }
     let without = try #require(try look())
@@ -32,8 +32,7 @@ import Testing
   }
 
   @Test(.enabled(if: Peer.canBeMade, "no control group can be made here"), arguments: ["", "/below/further"])
-  func `the peer of a user's service is known with its control group, which the next run has not`(below: String) throws
-  {
+  func `the peer of a user's service has its unit and a control group that differs by run`(below: String) throws {
     func look() throws -> PeerUnit {
       let peer = try Peer(in: "\(manager)/app.slice/\(unit)\(below)")
       let found = try #require(try PeerUnit.look(up: peer.socket))
@@ -56,7 +55,7 @@ import Testing
     #expect(try PeerUnit.look(up: peer.socket) == nil)
   }
 
-  @Test func `what is no socket has no peer`() throws {
+  @Test func `a file has no peer`() throws {
     let file = try MemoryFile(named: "test")
     let number = file.descriptor.number
     do {
@@ -88,7 +87,7 @@ import Testing
   ]
 
   @Test(arguments: groups)
-  func `row 37: a unit's own control group is on the way to its processes`(
+  func `row 37: the control group of a unit is found in the path of its process`(
     unit: String, group: String, expected: String?
   ) {
     #expect(PeerUnit.controlGroup(ofUserUnit: unit, in: group) == expected)

@@ -78,7 +78,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
 // Each test runs in a separate process: a service manager passes its data in the environment, which
 // concurrent tests share.
 @Suite(.serialized) struct ServiceManagerTests {
-  @Test func `row 51: a line's end in a value makes no further line`() async {
+  @Test func `row 51: a line end in a value does not add a line`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()
       #expect(ServiceManager.notify(["READY=1", "STATUS=a\nMAINPID=1\r\nb"]) == nil)
@@ -86,7 +86,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
     }
   }
 
-  @Test func `descriptors are stored under their name, and stay open here`() async {
+  @Test func `descriptors are stored under their name and stay open here`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()
       let one = try MemoryFile(named: "one")
@@ -106,7 +106,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
     }
   }
 
-  @Test func `more descriptors than a message takes go in several`() async {
+  @Test func `more descriptors than fit into a message are sent in several`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()
       let first = try MemoryFile(named: "first")
@@ -133,7 +133,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
     }
   }
 
-  @Test func `what is stored under a name can be removed`() async {
+  @Test func `descriptors stored under a name can be removed`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()
       #expect(ServiceManager.removeStored(name: "gone"))
@@ -143,7 +143,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
     }
   }
 
-  @Test func `a name that is none is refused before anything is sent`() async {
+  @Test func `an invalid name is refused before anything is sent`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()
       let file = try MemoryFile(named: "test")
@@ -161,7 +161,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
     }
   }
 
-  @Test func `what cannot be sent is not stored`() async {
+  @Test func `descriptors that cannot be sent are not stored`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()
       #expect(ServiceManager.store([999_999], name: "closed") == false)
@@ -177,7 +177,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
     }
   }
 
-  @Test func `a barrier holds until the manager has come to it`() async {
+  @Test func `a barrier waits until the manager has processed it`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()
       let isThrough = Locked(false)
@@ -194,7 +194,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
     }
   }
 
-  @Test func `a barrier that the manager never comes to is given up in time`() async {
+  @Test func `a barrier that the manager does not process times out`() async {
     await #expect(processExitsWith: .success) {
       let manager = try Manager()
       let before = Clock.monotonicMicroseconds
@@ -205,7 +205,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
     }
   }
 
-  @Test func `whether there is a store is known where systemd tells`() async {
+  @Test func `the presence of a descriptor store is read from the environment`() async {
     await #expect(processExitsWith: .success) {
       let cases: [(socket: String?, store: String?, expected: Bool?)] = [
         (nil, nil, false), (nil, "5", false), ("", "5", false), ("/run/x", nil, nil), ("/run/x", "0", false),
@@ -221,7 +221,7 @@ private func inode(_ number: Int32) throws -> UInt64 {
     }
   }
 
-  @Test func `what was stored is handed over with what is listened on`() async {
+  @Test func `stored descriptors are received together with the listening ones`() async {
     await #expect(processExitsWith: .success) {
       let file = try MemoryFile(named: "test")
       let bell = try Wakeup(blocking: false)

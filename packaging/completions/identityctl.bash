@@ -1,8 +1,8 @@
-# Completions of identityctl(1) for bash 4.4 or later. Nothing else is needed, bash-completion neither.
+# Completions of identityctl(1) for bash 4.4 or later. They need nothing else, not even bash-completion.
 # shellcheck shell=bash
 
-# Each command: its words; its operands; its attributes. Each option: its name and value; the commands it belongs to.
-# A value is what may stand there, with | between, or @ and where that comes from; - for anything.
+# Fields of a command: words; operands; attributes. Fields of an option: name and value; commands that take it. A value
+# is "a|b" for alternatives, "@source" for values from a source, or "-" for any value.
 # BEGIN COMMANDS
 _identityctl_commands=(
   'ping;;'
@@ -91,8 +91,8 @@ _identityctl_options=(
 )
 # END COMMANDS
 
-# Reads the beginning of a command line as the shell would, but expands nothing. Sets words, those that are complete, and
-# of the last one what it says (current), how it is written (raw), and which quote is open in it (open).
+# Parses the beginning of a command line as the shell would, without expansions. Sets "words" to the complete words. For
+# the last word, sets "current" to its value, "raw" to its written form, and "open" to its open quote, if any.
 _identityctl_read() {
   local text=$1 begun='' character next i
   words=() current='' raw='' open=''
@@ -120,8 +120,8 @@ _identityctl_read() {
   done
 }
 
-# Asks the daemon, and writes what an attribute says in each row; without one, the first word. What has hidden characters
-# is left out. Says nothing where there is no daemon, and waits for none.
+# Sends a request, and prints the value of an attribute in each row, or the first word of each row if no attribute is
+# named. Omits values with hidden characters. Prints nothing if the daemon does not answer within a second.
 _identityctl_ask() {
   local name=$1
   shift
@@ -134,7 +134,7 @@ _identityctl_ask() {
   fi
 }
 
-# Adds what may stand behind a prefix.
+# Adds the possible values after a prefix.
 _identityctl_values() {
   local prefix=$1 kind value
   local -a kinds values
@@ -153,11 +153,11 @@ _identityctl_values() {
   done
 }
 
-# Adds the words and attributes that may follow the words so far, or the values of an attribute.
+# Adds the words and attributes that may follow the words before the cursor, or the values of an attribute.
 _identityctl_words() {
   local entry name operands attributes attribute verb="${positional[0],,}" index
   local -a list
-  # Of two words, where there is such a command; else of one, and its next word may be an operand.
+  # A command of two words takes precedence. Otherwise the command has one word, and the second word may be an operand.
   index=$((${#positional[@]} - 1))
   for entry in "${_identityctl_commands[@]}"; do
     [[ ${#positional[@]} -lt 2 || ${entry%%;*} != "$verb ${positional[1],,}" ]] || name=${entry%%;*}
@@ -223,7 +223,7 @@ _identityctl() {
   done
 
   local target=$current
-  # An attribute that is being written is no condition, even if it was given before.
+  # An attribute at the cursor is not a condition, even if it was given before.
   for name in "${!conditions[@]}"; do
     [[ $target != "${conditions[name]%%=*}="* ]] || unset "conditions[name]"
   done
@@ -246,8 +246,8 @@ _identityctl() {
     _identityctl_words
   fi
 
-  # Only what stands behind the last break character is replaced, and stays in the quote that is open there. Who calls
-  # this function in the place of bash may hand over that quote or a break character too.
+  # bash replaces only the text after the last word break character, and keeps an open quote. Other callers of this
+  # function may include the quote or the break character in the text.
   text=$2
   [[ $text != [\"\'=:]* ]] || text=${text:1}
   [[ $raw == *"$text" ]] || return 0
@@ -260,13 +260,13 @@ _identityctl() {
     case $open in
       "'") rest=${rest//\'/\'\\\'\'} ;;
       '"')
-        # In these quotes nothing keeps an interactive shell from taking it for an event of its history.
+        # Within double quotes, no escape prevents history expansion of an exclamation mark.
         [[ $rest != *!* ]] || continue
         rest=${rest//\\/\\\\} rest=${rest//\"/\\\"} rest=${rest//\$/\\\$} rest=${rest//\`/\\\`}
         ;;
       *) [[ -z $rest ]] || printf -v rest %q "$rest" ;;
     esac
-    # readline closes the quote, but not behind what looks like it.
+    # readline closes the quote, unless the completion ends with the same character.
     [[ -z $open || $rest != *"$open" ]] || rest+=$open
     COMPREPLY+=("$rest")
     name=$word

@@ -1,94 +1,94 @@
 # Completions of identityctl(1) for fish.
 
-# Each command: its words; its operands; its attributes; what it does. Each option: its name and value; the commands it
-# belongs to; what it does. A value is what may stand there, with | between, or @ and where that comes from; - for anything.
+# Fields of a command: words; operands; attributes; description. Fields of an option: name and value; commands that take
+# it; description. A value is "a|b" for alternatives, "@source" for values from a source, or "-" for any value.
 # BEGIN COMMANDS
 set -g __identityctl_commands \
     'ping;;;Answer, and do nothing else.' \
-    'hello;;;Say which daemon this is and which protocol it speaks.' \
-    'help;-...;;List the verbs, or those that begin with VERB.' \
-    'whoami;;;Say who the daemon takes the peer for, by the kernel\'s word.' \
-    'status;;;Show the daemon\'s state, a row a value; most rows are for admins and members of MonitorGroup=.' \
-    'stats;;apps=yes;Show what was counted and measured; apps=yes: by app; most is for admins and MonitorGroup= alone.' \
-    'seal;;;Prepare a golden image: every identifier ends, and the next start is a first one.' \
+    'hello;;;Show the version of the daemon and of its protocol.' \
+    'help;-...;;List all verbs, or the verbs that begin with VERB.' \
+    'whoami;;;Show the app, the user and the rights that the daemon attributes to the peer.' \
+    'status;;;Show the daemon\'s state; most rows are only for admins and members of MonitorGroup=.' \
+    'stats;;apps=yes;Show metrics, or counts by app; most are only for admins and members of MonitorGroup=.' \
+    'seal;;;Prepare a golden image: end every identifier, and begin a new store at the next start.' \
     'quit;;;Answer, then close the connection.' \
-    'get uuid;;count=- version=4|7;Make fresh UUIDs: version 4 at random, version 7 strictly ascending over all callers.' \
-    'get key;-;;Tell the identifier of NAME in the peer\'s session.' \
-    'get session;;;Tell the session\'s identifier: it lives until the app is launched again.' \
-    'get boot;;app=@app;Tell the app\'s identifier of this boot: it lives until the next one.' \
-    'get installation;;app=@app;Tell the app\'s installation identifier: it lives until the app is uninstalled.' \
-    'get vendor;;app=@app;Tell the vendor\'s identifier: it lives until the vendor\'s last app is uninstalled.' \
-    'get device;;app=@app;Tell the device identifier: it lives until the system is reset.' \
-    'check;-;;Tell whether VALUE is a UUID, and its canonical form.' \
-    'resolve;-;;Tell what an identifier is that this daemon gave out, or was.' \
-    'history;installation|vendor|device;app=@app;List the identifiers of a level, oldest first: from when to when, why, and by whom.' \
-    'renew;installation|vendor|device;app=@app dry-run=yes;Put a random identifier in the place of the one of a level, or list what that would change.' \
-    'migrate device;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt a device identifier that an earlier system gave out.' \
-    'migrate installation;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt an installation identifier that an earlier system gave out.' \
-    'app list;;;List the installed apps: an admin sees all, an app those of its vendor.' \
-    'app forget;@app;unused=- app=- dry-run=yes;Uninstall an app that has no manifest, or all such apps without items that nobody uses.' \
-    'account;;;Tell the name of the account that this device belongs to, or "".' \
-    'account set;-;;Name the account; under another name the list of devices begins anew.' \
-    'account clear;;;Belong to no account: this device is alone in the list.' \
-    'devices;;;List the devices of the account, this one among them.' \
-    'devices put;-;name=- seen=-;Add a device of the account, or say more of one that is listed.' \
-    'devices remove;-;;Take a device out of the list, because another place says that it left.' \
-    'devices forget;-;;Take a device out of the list.' \
-    'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item: a secret under the key of group, service and account.' \
-    'item put;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item, or replace the one that has its key.' \
-    'item read;;service=@service account=@account group=@group;Tell an item\'s secret, and what is said of it.' \
-    'item find;;service=@service account=@account group=@group|* label=- attr. limit=one|all;List the items that meet every condition, without their secrets.' \
-    'item update;;service=@service account=@account group=@group data=- label=- attr.;Change what is named of an item; an empty label or attribute is removed.' \
-    'item delete;;service=@service account=@account group=@group label=- attr.;Delete the items that meet every condition; at least one has to be given.' \
-    'version report;-;build=- app=@app dry-run=yes;Report the version that runs, and learn what it is beside the last session\'s.' \
-    'version state;;of=app|os app=@app;Tell what was reported last, by this session where it has reported.' \
-    'version history;;of=app|os app=@app;List the versions there were, first installed first.' \
-    'version compare;- -;order=numeric|linux;Tell how one version stands to another.' \
-    'version claim;-;app=@app;Claim work that is to be done once a version: one caller is told that it is the first.' \
-    'token put;- -;environment=- topic=- app=@app;Say which push token of a provider is the app\'s now: the one before is replaced.' \
-    'token get;-;app=@app;Tell the app\'s push token of a provider, and what is known of it.' \
-    'token list;;stale=- app=@app|*;List the app\'s push tokens, or those not confirmed for so long; app=* is an admin\'s.' \
-    'token invalidate;- -;app=@app;Mark a push token that its provider refuses, as long as it is still the app\'s.' \
+    'get uuid;;count=- version=4|7;Make UUIDs: random (version 4), or strictly ascending across all callers (version 7).' \
+    'get key;-;;Show the identifier of NAME in the peer\'s session.' \
+    'get session;;;Show the session\'s identifier, which lasts until the app is launched again.' \
+    'get boot;;app=@app;Show the app\'s identifier of this boot, which lasts until the next boot.' \
+    'get installation;;app=@app;Show the app\'s installation identifier, which lasts until the app is uninstalled.' \
+    'get vendor;;app=@app;Show the vendor\'s identifier, which lasts until the vendor\'s last app is uninstalled.' \
+    'get device;;app=@app;Show the device identifier, which lasts until the system is reset.' \
+    'check;-;;Check whether VALUE is a UUID, and show its canonical form.' \
+    'resolve;-;;Show the level and the owner of a present or past identifier.' \
+    'history;installation|vendor|device;app=@app;List the identifiers of a level, oldest first, with their times, causes and authors.' \
+    'renew;installation|vendor|device;app=@app dry-run=yes;Replace the identifier of a level with a random one, or list the identifiers to replace.' \
+    'migrate device;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt a device identifier that an earlier system issued.' \
+    'migrate installation;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt an installation identifier that an earlier system issued.' \
+    'app list;;;List the installed apps: all apps for an admin, otherwise the apps of the peer\'s vendor.' \
+    'app forget;@app;unused=- app=- dry-run=yes;Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items.' \
+    'account;;;Show the name of the account that this device belongs to, or "" for none.' \
+    'account set;-;;Set the name of the account; replacing an earlier name removes all other devices.' \
+    'account clear;;;Leave the account; only this device stays in the list of devices.' \
+    'devices;;;List the devices of the account, including this device.' \
+    'devices put;-;name=- seen=-;Add a device to the list, or update the name and the time of a listed device.' \
+    'devices remove;-;;Remove a device from the list because it has left the account elsewhere.' \
+    'devices forget;-;;Remove a device from the list.' \
+    'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item: a secret that is identified by group, service and account.' \
+    'item put;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item, or replace the item of the same group, service and account.' \
+    'item read;;service=@service account=@account group=@group;Show the secret and the attributes of an item.' \
+    'item find;;service=@service account=@account group=@group|* label=- attr. limit=one|all;List the items that match every condition, without their secrets.' \
+    'item update;;service=@service account=@account group=@group data=- label=- attr.;Change the given properties of an item; an empty label or attribute is removed.' \
+    'item delete;;service=@service account=@account group=@group label=- attr.;Delete the items that match every condition; at least one condition is required.' \
+    'version report;-;build=- app=@app dry-run=yes;Report the running version, and compare it with the version of the last session.' \
+    'version state;;of=app|os app=@app;Show the version report of this session, or else the last report.' \
+    'version history;;of=app|os app=@app;List all reported versions, in the order of their installation.' \
+    'version compare;- -;order=numeric|linux;Compare version A with version B.' \
+    'version claim;-;app=@app;Claim work that is done once per version; only the first caller gets the answer \'first\'.' \
+    'token put;- -;environment=- topic=- app=@app;Set the app\'s push token of a provider, in place of the previous token.' \
+    'token get;-;app=@app;Show the app\'s push token of a provider, with its state and its times.' \
+    'token list;;stale=- app=@app|*;List the app\'s push tokens, or only those not confirmed for SECONDS; app=* is for admins.' \
+    'token invalidate;- -;app=@app;Mark a push token as invalid if it is still the app\'s token of the provider.' \
     'token delete;-;app=@app;Delete the app\'s push token of a provider.' \
-    'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes;Send events of these topics, or of all: from now on, or those after SEQ first.' \
-    'unsubscribe;device|installation|vendor|app|devices|account|item|version|token...;;Send no more events of these topics, or of any.' \
-    'key rotate;;;Wrap the store\'s data key in another master key.' \
-    'backup;;key=-;Tell everything but this-device-only items, encrypted with a key of 32 bytes.' \
-    'restore begin;;key=-;Begin to hand in a backup that this key opens.' \
-    'restore add;;data=-;Hand in the next piece of the backup, as a row of it says it.' \
-    'restore end;;dry-run=yes adopt-device=yes;Bring the backup that was handed in into force, or tell what that would change.' \
-    'monitor;device|installation|vendor|app|devices|account|item|version|token...;;Write events of these topics, or of all, as they happen.' \
-    'wait;device|installation|vendor|app|devices|account|item|version|token device|installation|vendor|app|devices|account|item|version|token...;;Write the next event of these topics, and end.' \
-    'version changed;-;build=- of=app|os app=@app;Tell by the status whether VERSION, or what was reported last, differs from the last session\'s.' \
-    'version compare;- lt|le|eq|ne|ge|gt -;order=numeric|linux;Tell by the status whether that is so.' \
-    'top;;;Show what the daemon does, on the whole terminal, until q is typed.' \
-    'backup;@file;;Write everything there is to FILE, encrypted with a passphrase.' \
-    'restore;@file;;Bring a backup into force.' \
-    'check;;;Without a VALUE: see whether all is in order, and what mends what is not.'
+    'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes;Send the events of these topics, or of all topics; with since=, first the events after SEQ.' \
+    'unsubscribe;device|installation|vendor|app|devices|account|item|version|token...;;Stop sending the events of these topics, or of all topics.' \
+    'key rotate;;;Wrap the store\'s data key in a new master key.' \
+    'backup;;key=-;Send a backup without this-device-only items, encrypted with a key of 32 bytes.' \
+    'restore begin;;key=-;Begin to upload a backup that is encrypted with this key.' \
+    'restore add;;data=-;Upload the next piece of the backup: the data= of one row of \'backup\'.' \
+    'restore end;;dry-run=yes adopt-device=yes;Restore the uploaded backup, or list what that would change.' \
+    'monitor;device|installation|vendor|app|devices|account|item|version|token...;;Write the events of these topics, or of all topics, as they happen.' \
+    'wait;device|installation|vendor|app|devices|account|item|version|token device|installation|vendor|app|devices|account|item|version|token...;;Wait for the next event of these topics, write it and exit.' \
+    'version changed;-;build=- of=app|os app=@app;Exit with 0 if VERSION, or the last report, differs from the last session\'s version, else with 1.' \
+    'version compare;- lt|le|eq|ne|ge|gt -;order=numeric|linux;Exit with 0 if the comparison holds, else with 1.' \
+    'top;;;Show the activity of the daemon on the whole terminal until q is typed.' \
+    'backup;@file;;Write a backup to FILE, encrypted with a passphrase.' \
+    'restore;@file;;Restore the backup in FILE.' \
+    'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.'
 set -g __identityctl_options \
-    '--socket=@file;;Ask the daemon at this socket.' \
-    '--json;;Write the answer as one JSON document, or each event as one.' \
-    '--quiet;;Write nothing but errors, or events; the exit status tells.' \
+    '--socket=@file;;Connect to the daemon at this socket.' \
+    '--json;;Write the answer, or each event, as a JSON document.' \
+    '--quiet;;Write only errors and events; the exit status is the answer.' \
     '--format=hyphen|plain|urn|upper;;Write UUIDs as hyphen (default), plain, urn or upper.' \
-    '--version;;Show the version, and end.' \
-    '--help;;Show this help, and end.' \
-    '--since=-;monitor|wait;Begin behind event SEQ, not with what happens from now on.' \
-    '--timeout=-;wait;End with status 6 where nothing happens within that time.' \
-    '--file=@file;migrate device|migrate installation;Take VALUE from this file; - is standard input.' \
-    '--field=-;migrate device|migrate installation;Take it from the line NAME=value or NAME: value of the file.' \
-    '--data-file=@file;item add|item put|item update;Take the secret from this file, as it is; - is standard input.' \
-    '--raw;item read;Write the bytes of the secret as they are, and nothing else.' \
-    '--token-file=@file;token put|token invalidate;Take TOKEN from this file, without its line end; - is standard input.' \
-    '--openmetrics;stats;Write the figures as OpenMetrics 1.0 has them.' \
-    '--prometheus;stats;Write them in Prometheus\' text format, for node_exporter\'s textfile collector.' \
-    '--output=@file;stats;Put them in the place of FILE, at once and readable by all.' \
-    '--interval=-;top;Look so often; 2 where nothing is said.' \
-    '--passphrase-fd=-;backup|restore;Read the passphrase from descriptor N, not at the terminal.' \
-    '--dry-run;restore;Change nothing, and tell what would be.' \
-    '--adopt-device;restore;Take the backup\'s device identifier over on another machine.'
+    '--version;;Show the version and exit.' \
+    '--help;;Show this help and exit.' \
+    '--since=-;monitor|wait;Begin after event SEQ instead of with new events.' \
+    '--timeout=-;wait;Exit with status 6 if no event happens within this time.' \
+    '--file=@file;migrate device|migrate installation;Read VALUE from this file; - is standard input.' \
+    '--field=-;migrate device|migrate installation;Read VALUE from the line NAME=value or NAME: value of the file.' \
+    '--data-file=@file;item add|item put|item update;Read the secret from this file, unchanged; - is standard input.' \
+    '--raw;item read;Write only the bytes of the secret, unchanged.' \
+    '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \
+    '--openmetrics;stats;Write the metrics in the OpenMetrics 1.0 format.' \
+    '--prometheus;stats;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \
+    '--output=@file;stats;Replace FILE atomically with the metrics, readable by all users.' \
+    '--interval=-;top;Refresh at this interval; the default is 2.' \
+    '--passphrase-fd=-;backup|restore;Read the passphrase from file descriptor N instead of the terminal.' \
+    '--dry-run;restore;Change nothing; only list the changes.' \
+    '--adopt-device;restore;Adopt the backup\'s device identifier on another machine.'
 # END COMMANDS
 
-# Reads the words before the cursor, for those who call it.
+# Parses the words before the cursor into variables of the caller.
 function __identityctl_read --no-scope-shadowing
     set positional
     set given
@@ -111,7 +111,7 @@ function __identityctl_read --no-scope-shadowing
         else if string match -qr -- '^[A-Za-z][A-Za-z0-9._-]*=' $word
             set -l name (string split -m 1 = -- $word)[1]
             set -a given $name
-            # An attribute that is being written is no condition, even if it was given before.
+            # An attribute at the cursor is not a condition, even if it was given before.
             contains -- $name service account group; and not string match -q -- "$name=*" $current
             and set -a conditions $word
         else if test (count $positional) = 0; and test (string lower -- $word) = help
@@ -122,7 +122,7 @@ function __identityctl_read --no-scope-shadowing
     end
 end
 
-# Whether the words before the cursor are one of these commands.
+# Returns whether the words before the cursor begin with one of these commands.
 function __identityctl_is
     set -l positional
     set -l given
@@ -137,8 +137,8 @@ function __identityctl_is
     return 1
 end
 
-# Asks the daemon, and writes what an attribute says in each row; without one, the first word. What has hidden characters
-# is left out. Says nothing where there is no daemon, and waits for none.
+# Sends a request, and prints the value of an attribute in each row, or the first word of each row if no attribute is
+# named. Omits values with hidden characters. Prints nothing if the daemon does not answer within a second.
 function __identityctl_ask --no-scope-shadowing -a name
     if test -z "$name"
         timeout 1 identityctl $socket $argv[2..-1] 2>/dev/null </dev/null | string match -rv '^"'
@@ -149,7 +149,7 @@ function __identityctl_ask --no-scope-shadowing -a name
     end
 end
 
-# Writes what may stand behind a prefix.
+# Prints the possible values after a prefix.
 function __identityctl_values --no-scope-shadowing -a prefix kinds
     for kind in (string split -- '|' $kinds)
         set -l values
@@ -172,7 +172,7 @@ function __identityctl_values --no-scope-shadowing -a prefix kinds
     end
 end
 
-# Writes the words and attributes that may follow the words so far, or the values of an attribute.
+# Prints the words and attributes that may follow the words before the cursor, or the values of an attribute.
 function __identityctl_words
     set -l positional
     set -l given
@@ -183,7 +183,7 @@ function __identityctl_words
     __identityctl_read
     set -l verb $positional[1]
     set -l index (count $positional)
-    # Of two words, where there is such a command; else of one, and its next word may be an operand.
+    # A command of two words takes precedence. Otherwise the command has one word, and the second may be an operand.
     if test $index -gt 1; and string match -q -- "$positional[1] $positional[2];*" $__identityctl_commands
         set verb "$positional[1] $positional[2]"
         set index (math $index - 1)

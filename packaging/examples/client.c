@@ -1,5 +1,5 @@
-/* A client of identityd, with plain sockets: see identityd-protocol(7). Status: 0 OK, 1 ERR, 3 no daemon or no answer.
- * client WORD... writes rows and what OK says; client follow [SEQ] writes events after SEQ, over restarts too. */
+/* A client of identityd that uses plain sockets; see identityd-protocol(7). Status: 0 OK, 1 ERR, 3 no complete answer.
+ * client WORD... prints rows and the words after OK. client follow [SEQ] prints events after SEQ, across restarts. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #define NAME "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-static void put(FILE *text, const char *word) { /* what stands behind NAME=, and every other word, as a JSON string */
+static void put(FILE *text, const char *word) { /* the value of NAME=, or any other word, as a JSON string */
   size_t name = isalpha((unsigned char)*word) ? strspn(word, NAME) : 0;
   if (name > 0 && word[name] == '=') word += fprintf(text, "%.*s", (int)name + 1, word);
   for (putc('"', text); *word; word++)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A client of identityd, with nothing but Python's library: see identityd-protocol(7).
-client.py WORD...        sends one request, and writes its rows and what OK says
-client.py follow [SEQ]   writes events as they happen, those after SEQ first, and goes on there after a restart
-Status: 0 for OK, 1 for ERR, 3 where there is no daemon or its answer breaks off."""
+"""A client of identityd that uses only Python's standard library; see identityd-protocol(7).
+client.py WORD...        sends one request, and prints its rows and the words after OK
+client.py follow [SEQ]   prints events as they happen, first those after SEQ, and continues after a restart
+Exit status: 0 for OK, 1 for ERR, 3 for no daemon or an incomplete answer."""
 import json, os, re, socket, sys, time
 
 def quoted(word):
@@ -10,7 +10,7 @@ def quoted(word):
     return name + json.dumps(value)
 
 def converse(request):
-    """Sends a line, and gives what comes: the kind of a line, and the rest of it."""
+    """Sends a line, and yields the kind and the content of each received line."""
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.connect(os.environ.get("IDENTITYD_SOCKET", "/run/identityd/identityd.sock"))
         daemon.sendall(request.encode() + b"\n")
@@ -27,13 +27,13 @@ while True:
         for kind, content in converse(request):
             if kind == "EVENT" and content.split(" ")[1] == "lag":
                 last = content.rpartition("from=")[2]
-                break  # Another connection brings what was left out.
+                break  # A new connection gets the omitted events.
             if content and (kind == "EVENT" or not follows):
                 print("EVENT " * follows + content, flush=True)
             if kind == "OK" and not follows: sys.exit(0)
             if kind == "OK": epoch = content.partition(" ")[2]
             last = content.split(" ")[0]
-        else: raise ConnectionError("the answer broke off")
+        else: raise ConnectionError("the answer is incomplete")
     except OSError as error:
         if not follows or not last: sys.exit(print("client.py:", error, file=sys.stderr) or 3)
         time.sleep(1)

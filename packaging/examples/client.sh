@@ -1,12 +1,12 @@
 #!/bin/bash
-# A client of identityd, with the nc of netcat-openbsd: see identityd-protocol(7).
-#   client.sh WORD...        sends one request, and writes its rows and what OK says
-#   client.sh follow [SEQ]   writes events as they happen, those after SEQ first, and goes on there after a restart
-# Status: 0 for OK, 1 for ERR, 2 for a word that cannot be sent, 3 where there is no daemon or its answer breaks off.
+# A client of identityd that uses nc of netcat-openbsd; see identityd-protocol(7).
+#   client.sh WORD...        sends one request, and prints its rows and the words after OK
+#   client.sh follow [SEQ]   prints events as they happen, first those after SEQ, and continues after a restart
+# Exit status: 0 for OK, 1 for ERR, 2 for a word that cannot be sent, 3 for no daemon or an incomplete answer.
 trap '' PIPE
 socket=${IDENTITYD_SOCKET:-/run/identityd/identityd.sock} request='' last='' epoch=''
 say() { echo "client.sh: $*" >&2; }
-# Sends a line and reads what comes: to the final line, or to the end where it subscribes.
+# Sends a line, and reads up to the final line, or after subscribe up to the end of the connection.
 converse() {
   local line status=3
   coproc nc -N -U "$socket" 2>/dev/null

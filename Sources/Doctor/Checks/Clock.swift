@@ -33,13 +33,13 @@ struct ClockFacts: Sendable {
     var found: [Finding.Fault] = []
     let keep = Remedy.root("timedatectl", "set-ntp", "true")
     if let lastEvent, now.milliseconds + Self.toleranceMilliseconds < lastEvent.milliseconds {
-      found.append(.failure("the clock says \(now), and the last event happened at \(lastEvent)", keep))
+      found.append(.failure("the clock shows \(now), but the last event happened at \(lastEvent)", keep))
     }
     if let released = Timestamp(parsing: Text("\(Version.released)T00:00:00.000Z")), now < released {
-      found.append(.warning("the clock says \(now), and this release is of \(Version.released)", keep))
+      found.append(.warning("the clock shows \(now), but this release is from \(Version.released)", keep))
     }
     if found.isEmpty, isSynchronized == false {
-      found.append(.warning("nothing keeps the clock right: it is not synchronized", keep))
+      found.append(.warning("the clock is not synchronized", keep))
     }
     return Finding(
       found,

@@ -22,18 +22,18 @@ struct KeyFacts: Sendable {
     // A daemon that was started by hand has no service manager to hand over a credential.
     case "file" where !examination.isSystem: return Finding(facts: facts)
     case "file":
-      let cause = "the key of the items is a file beside them: who has a copy of the state has the items"
+      let cause = "the key of the items is a file in the state directory: a copy of the directory reveals the items"
       return Finding([.warning(cause, .root("identityd-setup-key"))], facts: facts)
     default: return Finding([unavailable], facts: facts)
     }
   }
 
   private var unavailable: Finding.Fault {
-    let cause = reason ?? "the key of the items is not there"
+    let cause = reason ?? "the key of the items is missing"
     guard cause.hasSuffix("from master.key"), let folder = examination.stateDirectory else {
       guard examination.isSystem else { return .failure(cause, examination.restart) }
       return .failure(
-        "\(cause); 'systemctl status identityd-key.service' says why it is not there",
+        "\(cause); see 'systemctl status identityd-key.service'",
         .root("systemctl", "restart", "identityd-key.service", "identityd.service"))
     }
     return .failure(

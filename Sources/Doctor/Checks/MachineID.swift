@@ -89,13 +89,13 @@ extension MachineIDFacts {
     case .missing: return .failure("\(Self.path) is missing", setUp, restart)
     case .empty: return .failure("\(Self.path) is empty or all zero", setUp, restart)
     case .uninitialized:
-      return .failure("\(Self.path) says 'uninitialized': the first boot never came to its end", remove, setUp, restart)
+      return .failure("\(Self.path) says 'uninitialized': the first boot was not completed", remove, setUp, restart)
     case .malformed:
       return .failure("\(Self.path) is not 32 hexadecimal digits", remove, setUp, restart)
     case .shared:
       // On some systems D-Bus has a copy, from which the new machine-id would be taken.
       return .failure(
-        "\(Self.path) came with the image of a system: other machines have the same",
+        "\(Self.path) came with a system image, so other machines have the same machine-id",
         .root("rm", "-f", Self.path, "/var/lib/dbus/machine-id"), setUp, restart)
     case .unreadable(let why):
       return .failure("\(Self.path) cannot be read: \(why)", .root("chmod", "0444", Self.path))

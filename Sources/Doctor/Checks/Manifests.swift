@@ -80,7 +80,7 @@ extension ManifestFacts {
   private var untoldFault: Finding.Fault? {
     guard let faults, faults.isEmpty, let faultCount else { return nil }
     let count = faultCount == "1" ? "1 fault is" : "\(faultCount) faults are"
-    return .failure(Examination.untold("\(count) in the manifests: which"), ask)
+    return .failure(Examination.untold("\(count) in the manifests; the text"), ask)
   }
 
   private func fault(_ text: String) -> Finding.Fault {
@@ -95,13 +95,13 @@ extension ManifestFacts {
   private func sharingFault(_ path: String, _ unit: String, _ users: [UInt32]) -> Finding.Fault {
     let numbers = users.map { "\($0)" }.joined(separator: ", ")
     return .warning(
-      "\(path) names Unit=\(unit) and no User=, and \(unit) runs as several users (\(numbers)): the app is root and system "
-        + "users there; with User= it is only those that are meant", .edit(asRoot: true, [path]))
+      "\(path) names Unit=\(unit) without User=, but \(unit) runs as several users (\(numbers)): the app is root and "
+        + "all system users of the unit; name the intended users with User=", .edit(asRoot: true, [path]))
   }
 
-  /// Returns the files that a fault names as `PATH: …`, `PATH:LINE: …` or `PATH and PATH both say …`.
+  /// Returns the files that a fault names as `PATH: …`, `PATH:LINE: …` or `PATH and PATH both claim …`.
   static func files(in text: String) -> [String] {
-    if let both = front(of: text, before: " both say "), let first = front(of: both, before: ".app and /") {
+    if let both = front(of: text, before: " both claim "), let first = front(of: both, before: ".app and /") {
       return ["\(first).app", String(both.dropFirst(first.count + ".app and ".count))]
     }
     guard text.hasPrefix("/"), let file = front(of: text, before: ".app:") else { return [] }
@@ -131,7 +131,7 @@ extension ManifestFacts {
     if isSystem, status.mode & wanted != wanted {
       found.append(
         .failure(
-          "\(place.path) has mode \(octal(status.mode)): the daemon may not read it",
+          "\(place.path) has mode \(octal(status.mode)): the daemon cannot read it",
           .root("chmod", status.kind == .folder ? "o+rx" : "o+r", place.path)))
     }
     return found

@@ -23,11 +23,11 @@ struct PeerFacts: Sendable {
       ("admin", answers.peer["admin"]), ("manifest", app.flatMap { answers.hasManifest == true ? "\($0).app" : nil }))
     guard app != nil, let seen = answers.peer["uid"] else {
       return Finding(
-        [.failure("the daemon does not say who asks: \(answers.refusal ?? "the answer has no user")", restart)],
+        [.failure("the daemon did not identify the caller: \(answers.refusal ?? "the answer names no user")", restart)],
         facts: facts)
     }
     guard seen != "\(userID)" else { return Finding(facts: facts) }
-    let cause = "this is uid \(userID) here and uid \(seen) to the daemon: it runs in a user namespace of its own"
+    let cause = "the caller is uid \(userID) here and uid \(seen) to the daemon, which runs in another user namespace"
     return Finding([.warning(cause, .anybody("lsns", "--type=user"))], facts: facts)
   }
 }

@@ -66,7 +66,7 @@ extension PermissionFacts {
     if let socket, isSystem, socket.status.kind == .socket, socket.status.mode & 0o666 != 0o666 {
       found.append(
         .failure(
-          "\(socket.path) has mode \(octal(socket.status.mode)): not everybody may ask",
+          "\(socket.path) has mode \(octal(socket.status.mode)): not every user can connect",
           .root("chmod", "0666", socket.path)))
     }
     for place in configuration where isSystem && place.status.owner != 0 {
@@ -87,14 +87,14 @@ extension PermissionFacts {
   }
 
   private var reason: String? {
-    guard let stateDirectory else { return Examination.untold("where the state is") }
-    guard state != nil else { return "\(stateDirectory) is not there, or may not be looked at" }
-    return files == nil ? "only root and the daemon may look into the state directory" : nil
+    guard let stateDirectory else { return Examination.untold("the state directory") }
+    guard state != nil else { return "\(stateDirectory) does not exist, or cannot be examined" }
+    return files == nil ? "only root and the daemon can read the state directory" : nil
   }
 
   private func stateFaults(_ state: Place) -> [Finding.Fault] {
     guard state.status.kind == .folder else {
-      return [.failure("\(state.path) is not a folder, or is a link to one", .anybody("ls", "-ld", state.path))]
+      return [.failure("\(state.path) is not a directory, or is a symbolic link", .anybody("ls", "-ld", state.path))]
     }
     return rightFaults(state, "0700", others: 0o077)
   }

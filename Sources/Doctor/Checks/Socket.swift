@@ -42,15 +42,16 @@ extension SocketFacts {
     case .busy(let why): return .failure("\(path) is busy: \(why)", .root("ss", "-x", "-p", "src", path))
     case .silent:
       let limit = Examination.patienceSeconds
-      return .failure("\(path) took the connection, and nothing was answered in \(limit) seconds", examination.restart)
+      return .failure(
+        "\(path) accepted the connection, but nothing was answered in \(limit) seconds", examination.restart)
     case .broken(let why): return .failure("\(path): \(why)", examination.restart)
     case .refused(ENOENT), .refused(ENOTDIR): return .failure("\(path) is not there", start("start"))
     case .refused(ECONNREFUSED):
       guard let place, place.kind != .socket else {
-        return .failure("\(path) was left behind: nobody listens on it any more", start("restart"))
+        return .failure("\(path) was left behind: no process listens on it", start("restart"))
       }
       let remove = Remedy.command(asRoot: examination.isSystem, ["rm", "-r", path])
-      return .failure("\(path) is no socket", remove, start("restart"))
+      return .failure("\(path) is not a socket", remove, start("restart"))
     case .refused(EACCES): return denial
     case .untrusted(let fault): return .failure("nothing was sent to \(path): \(fault)", mend(fault))
     case .refused(let code):

@@ -7,7 +7,7 @@ struct SpaceFacts: Sendable {
   /// The free space; nil if it could not be determined.
   var space: FileSystemSpace?
   /// The reason why the free space could not be determined.
-  var reason = Examination.untold("where the state is")
+  var reason = Examination.untold("the state directory")
 
   /// The thresholds of a failure. With less space a write may fail at any moment: the store's log alone takes
   /// up to 4 MiB.
@@ -32,14 +32,14 @@ extension SpaceFacts {
   var finding: Finding {
     guard let folder, let space else { return Finding(skipped: reason) }
     var found: [Finding.Fault] = []
-    let room = "\(space.freeBytes >> 20) MiB are free where \(folder) is"
+    let room = "\(space.freeBytes >> 20) MiB are free on the file system of \(folder)"
     if space.freeBytes < Self.failing.bytes {
       found.append(.failure("only \(room)", .anybody("df", "-h", folder)))
     } else if space.freeBytes < Self.short.bytes {
       found.append(.warning("only \(room)", .anybody("df", "-h", folder)))
     }
     if let files = space.freeFiles, files < Self.short.files {
-      let cause = "only \(files) more files can be made where \(folder) is"
+      let cause = "only \(files) more files can be created on the file system of \(folder)"
       let show = Remedy.anybody("df", "-i", folder)
       found.append(files < Self.failing.files ? .failure(cause, show) : .warning(cause, show))
     }

@@ -35,13 +35,13 @@ extension StoreFacts {
     if answers["sealed"] == "yes" {
       found.append(
         .warning(
-          "the store is sealed: nothing is made before the next start, which is a first one", examination.restart))
+          "the store is sealed for a golden image; the next start begins a new store", examination.restart))
     }
     if !setAside.isEmpty, state == "ok", let folder = examination.stateDirectory {
       let paths = setAside.map { "\(folder)/\($0)" }
       found.append(
         .warning(
-          "what was damaged once is still there, and of use to nobody but whoever looks into it: \(list(setAside))",
+          "files that were set aside as damaged are still there, for examination only: \(list(setAside))",
           .command(asRoot: examination.isSystem, ["rm"] + paths)))
     }
     return Finding(
@@ -57,7 +57,7 @@ extension StoreFacts {
     let folder = examination.stateDirectory ?? Examination.systemStateDirectory
     switch state {
     case "no-space":
-      return .failure("\(reason): make room, and the next change makes it good", .anybody("df", "-h", folder))
+      return .failure("\(reason); the next change then rewrites the store", .anybody("df", "-h", folder))
     case "read-only", "read-error": return .failure(reason, .root("journalctl", "--dmesg", "--priority=warning"))
     default:
       if reason.contains("store.key") { return restore("store.key", reason, folder) }

@@ -31,7 +31,11 @@ extension UnitFacts {
         [Self.program, "show", "--property=\(Self.properties)", Self.socket, Self.service],
         until: Examination.deadline)
       let text = String(decoding: outcome.output, as: UTF8.self)
-      if outcome.status == 0 { units = Self.parse(text) } else { reason = "systemctl ended with \(outcome.status)" }
+      if outcome.status == 0 {
+        units = Self.parse(text)
+      } else {
+        reason = "systemctl failed with status \(outcome.status)"
+      }
     } catch {
       reason = "\(Self.program): \(error)"
     }
@@ -76,32 +80,32 @@ extension UnitFacts {
             .root("systemctl", "start", Self.socket))
         ]
       }
-      let state = unit["LoadState"] ?? "not known"
+      let state = unit["LoadState"] ?? "unknown"
       return [
-        .failure("\(name) cannot be used: \(state)", .root("apt-get", "install", "--reinstall", "identityd"))
+        .failure("\(name) is not loaded: \(state)", .root("apt-get", "install", "--reinstall", "identityd"))
       ]
     }
     if let (name, unit) = both.first(where: { $0.1["ActiveState"] == "failed" }) {
       return [
         .failure(
-          "\(name) has failed (\(unit["Result"] ?? "")); 'journalctl --unit=\(Self.service)' says why",
+          "\(name) has failed (\(unit["Result"] ?? "")); see 'journalctl --unit=\(Self.service)'",
           .root("systemctl", "reset-failed", Self.socket, Self.service),
           .root("systemctl", "start", Self.socket, Self.service))
       ]
     }
     if socket["ActiveState"] != "active" {
-      let state = socket["ActiveState"] ?? "not known"
+      let state = socket["ActiveState"] ?? "unknown"
       return [.failure("\(Self.socket) is \(state)", .root("systemctl", "start", Self.socket))]
     }
     var warnings: [Finding.Fault] = []
     for (name, unit) in both where !["enabled", "enabled-runtime"].contains(unit["UnitFileState"]) {
-      let state = unit["UnitFileState"] ?? "not known"
+      let state = unit["UnitFileState"] ?? "unknown"
       warnings.append(
-        .warning("\(name) does not come with the next boot: \(state)", .root("systemctl", "enable", name)))
+        .warning("\(name) is not started at boot: \(state)", .root("systemctl", "enable", name)))
     }
     if both.contains(where: { $0.1["NeedDaemonReload"] == "yes" }) {
       warnings.append(
-        .warning("a unit file was changed, and systemd has not read it", .root("systemctl", "daemon-reload")))
+        .warning("a unit file was changed, but systemd has not reloaded it", .root("systemctl", "daemon-reload")))
     }
     return warnings
   }

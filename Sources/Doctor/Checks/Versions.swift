@@ -22,14 +22,15 @@ struct VersionFacts: Sendable {
     let facts = facts(
       ("daemon", daemon), ("client", own), ("protocol", answers.lineProtocol), ("client-protocol", ownProtocol))
     guard answers.hello.first == "identityd", let daemon else {
-      return Finding([.failure("who listens there is not identityd", restart)], facts: facts)
+      return Finding([.failure("the process that listens there is not identityd", restart)], facts: facts)
     }
     if answers.lineProtocol != ownProtocol {
-      let cause = "the daemon speaks protocol \(answers.lineProtocol), and this program \(ownProtocol)"
+      let cause = "the daemon speaks protocol \(answers.lineProtocol), but this program speaks protocol \(ownProtocol)"
       return Finding([.failure(cause, restart)], facts: facts)
     }
     guard daemon != own else { return Finding(facts: facts) }
     return Finding(
-      [.warning("the daemon that runs is of release \(daemon), and this program of \(own)", restart)], facts: facts)
+      [.warning("the running daemon is of release \(daemon), but this program is of release \(own)", restart)],
+      facts: facts)
   }
 }

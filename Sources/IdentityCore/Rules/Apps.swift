@@ -67,11 +67,11 @@ extension Registry {
     // A user may forget the app of its own service, because a removed service cannot send the request itself.
     let isOwn = id == peer.app || id.owner == peer.userID && !peer.place.isContained
     guard isOwn || peer.isAdmin else {
-      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to forget another app")
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to forget another app")
     }
     guard let app = apps[id] else { throw .notFound("no such app is installed") }
     guard app.manifest == nil else {
-      throw .conflict("\(id) is installed by its manifest: it is uninstalled when that goes")
+      throw .conflict("\(id) is installed by its manifest; remove the manifest to uninstall the app")
     }
     guard let context else { return nil }
     var plan = Plan(self)
@@ -93,10 +93,10 @@ extension Registry {
   /// have its fair share of the part that is not reserved.
   private func requireRoom(for id: Text, _ limits: Limits) throws(Refusal) {
     guard id.isUnclaimedApp else { throw .notFound("\(id) is not installed") }
-    let remedy = "an admin may remove unused ones by 'app forget unused=DAYS'"
+    let remedy = "an admin can remove unused apps with 'app forget unused=DAYS'"
     guard apps.withoutManifest < limits.apps else {
       throw .limit(
-        "\(limits.apps) apps without a manifest are installed, which is all there may be ([Limits] Apps=); \(remedy)")
+        "the limit of \(limits.apps) apps without a manifest is reached ([Limits] Apps=); \(remedy)")
     }
     let holder = holder(of: id)
     guard case .principal = holder else { return }
@@ -105,7 +105,7 @@ extension Registry {
       of: limits.apps, atMost: limits.appsPerUser, used: apps.withoutManifest, own: own, principals: apps.principals)
     guard own == 0 || own < most else {
       throw .limit(
-        "\(holder) has \(own) apps without a manifest, which is all it may have now ([Limits] Apps=, AppsPerUser=); "
+        "\(holder) has \(own) apps without a manifest and may have no more now ([Limits] Apps=, AppsPerUser=); "
           + remedy)
     }
   }

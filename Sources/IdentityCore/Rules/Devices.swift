@@ -62,7 +62,7 @@ extension Registry {
     guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
     guard var device = devices.first(where: { $0.value == value }) else {
       guard devices.count < Bound.devices else {
-        throw .limit("an account has at most \(Bound.devices) devices")
+        throw .limit("an account has at most \(Bound.devices) devices; forget a device first")
       }
       guard let context else { return nil }
       let device = ListedDevice(value: value, name: name, seen: seen, added: context.now)
@@ -81,8 +81,8 @@ extension Registry {
   ///
   /// - Throws: `notFound` if the device is not listed; `conflict` if it is this device.
   func removeDevice(_ value: UUID, _ context: Context?) throws(Refusal) -> Decision? {
-    guard devices.contains(where: { $0.value == value }) else { throw .notFound("no such device is listed") }
-    guard value != self[.device]?.value else { throw .conflict("this device itself is always in the list") }
+    guard devices.contains(where: { $0.value == value }) else { throw .notFound("the device is not in the list") }
+    guard value != self[.device]?.value else { throw .conflict("this device cannot be removed from its own list") }
     return context == nil ? nil : Decision(changes: [.deviceUnlisted(value)], reply: .done)
   }
 }

@@ -69,7 +69,7 @@ extension Registry {
   func resolve(_ value: UUID, for peer: Peer) throws(Refusal) -> Decision {
     let readable = identifiers(valued: value).filter { may(peer, see: $0.scope.audience) }
     guard let identifier = readable.last(where: { $0.end == nil }) ?? readable.last else {
-      throw .notFound("this daemon gave out no such identifier that \(peer.app) may read")
+      throw .notFound("this daemon issued no such identifier that \(peer.app) may see")
     }
     var reply = Reply()
     reply.ok()

@@ -22,7 +22,7 @@ extension Registry {
       if named == peer.app { return try app(named: nil, by: peer) }
       throw .denied(
         app: peer.app, userID: peer.userID,
-        grant: "access group \(named.shortened), which AccessGroups= of a manifest gives")
+        grant: "access group \(named.shortened); AccessGroups= of its manifest can grant it")
     }
     return named
   }
@@ -34,7 +34,7 @@ extension Registry {
   /// Returns the item with a name, if the peer may use its group.
   func item(_ name: ItemName, for peer: Peer) throws(Refusal) -> Item {
     let key = try key(name, for: peer)
-    guard let item = items[key] else { throw .notFound("there is no such item in group \(key.group.shortened)") }
+    guard let item = items[key] else { throw .notFound("no such item is in group \(key.group.shortened)") }
     return item
   }
 }
@@ -48,11 +48,13 @@ extension Registry {
     case .read(let name): return Decision(reply: describe(try item(name, for: peer)))
     case .find(let condition, let limit):
       let found = try matches(condition, for: peer, limit: limit ?? .max)
-      guard !found.isEmpty else { throw .notFound("no item meets the condition") }
+      guard !found.isEmpty else { throw .notFound("no item matches the conditions") }
       return .rows(found) { Self.attribute($0.item, to: &$1) }
     case .store(let name, let secret, let description, let replaces):
       let key = try key(name, for: peer)
-      guard replaces || items[key] == nil else { throw .exists("group \(key.group.shortened) has such an item") }
+      guard replaces || items[key] == nil else {
+        throw .exists("group \(key.group.shortened) already has this item; use 'item put' to replace it")
+      }
       guard let context else { return nil }
       return try store(key, secret, description, replaces: replaces, by: peer, context)
     case .update(let name, let update):
@@ -63,10 +65,10 @@ extension Registry {
     case .delete(let condition):
       // Requires a condition, so that nothing is deleted by oversight, and a single group.
       guard !condition.isEmpty, condition.groups != .all else {
-        throw .badArgument(verb: "item delete", .combination("at least one condition is needed, in one group"))
+        throw .badArgument(verb: "item delete", .combination("give at least one condition, and one group"))
       }
       let found = try matches(condition, for: peer, limit: context == nil ? 1 : .max)
-      guard !found.isEmpty else { throw .notFound("no item meets the condition") }
+      guard !found.isEmpty else { throw .notFound("no item matches the conditions") }
       guard context != nil else { return nil }
       return Decision(changes: found.map { .itemDeleted($0.item) }, reply: .done(.number(Int64(found.count))))
     }
@@ -173,7 +175,10 @@ extension Registry {
     }
     guard items.total.items < limits.items || before != nil,
       items.total.bytes + item.size <= limits.itemBytes || item.size <= before?.size ?? 0
-    else { throw .limit("all apps together have as many items as there may be ([Limits] Items=, ItemBytes=)") }
+    else {
+      throw .limit(
+        "all apps together have reached the limit of items ([Limits] Items=, ItemBytes=); delete items first")
+    }
     let holder = holder(of: item.owner)
     var usage = items.usage(of: holder)
     let replaced = before.flatMap { self.holder(of: $0.owner) == holder ? $0 : nil }
@@ -181,10 +186,14 @@ extension Registry {
     usage.add(item)
     let room = room(for: holder, limits)
     guard usage.items <= room.items || replaced != nil else {
-      throw .limit("\(holder) may have \(room.items) items now ([Limits] \(room.settings.items))")
+      throw .limit(
+        "\(holder) may have \(room.items) items at most now ([Limits] \(room.settings.items)); delete items first")
     }
     guard usage.bytes <= room.bytes || item.size <= replaced?.size ?? 0 else {
-      throw .limit("the items of \(holder) may have \(room.bytes) bytes now ([Limits] \(room.settings.bytes))")
+      throw .limit(
+        "the items of \(holder) may have \(room.bytes) bytes at most now ([Limits] \(room.settings.bytes)); "
+          + "delete items first"
+      )
     }
   }
 

@@ -63,13 +63,13 @@ extension Registry {
   ) throws(Refusal) -> Migration {
     guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
     guard !forces || peer.isAdmin else {
-      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, for force=yes")
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights for force=yes")
     }
     let scope = scope(level, app: app)
     let migration = Migration(scope: scope, value: value, previous: self[scope]?.value)
     guard migration.changes else { return migration }
     guard migration.previous == nil || forces else {
-      throw .conflict("the \(level.rawValue) identifier was handed out already; an admin may use force=yes")
+      throw .conflict("the \(level.rawValue) identifier was already issued; an admin can replace it with force=yes")
     }
     guard scope != .device || !devices.contains(where: { $0.value == value }) else {
       throw .conflict("another device of the account has this identifier")

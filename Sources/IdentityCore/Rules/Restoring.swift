@@ -6,7 +6,9 @@ extension Registry {
   /// if this machine is to replace the other one. Otherwise two machines would have the same identifiers. Items are
   /// always restored.
   package func restoration(of backup: Backup, adoptsDevice: Bool, _ context: Context) throws(Refusal) -> Decision {
-    guard !isSealed else { throw .unavailable("the store is sealed: the next start of the daemon is a first one") }
+    guard !isSealed else {
+      throw .unavailable("the store is sealed for a golden image; the next start of identityd begins a new store")
+    }
     if let itemFault { throw .unavailable(itemFault) }
     var restoration = Restoration(
       backup, into: self, follows: backup.isFromHere || adoptsDevice, at: context.now, by: context.peer?.author)

@@ -8,12 +8,12 @@ extension Registry {
     guard let named, named != peer.app else {
       // The manifest may have been removed while the connection stayed open. An uninstalled app gets no new state.
       guard peer.app.isUnclaimedApp || remembered || apps.contains(peer.app) else {
-        throw .notFound("\(peer.app) is not installed any more")
+        throw .notFound("\(peer.app) is no longer installed")
       }
       return peer.app
     }
     guard peer.isAdmin else {
-      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to name another app")
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to name another app")
     }
     guard apps.contains(named) || remembered && count(of: .installation(named)) > 0 else {
       throw .notFound("no such app is installed")

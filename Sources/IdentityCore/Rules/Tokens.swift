@@ -42,7 +42,7 @@ extension Registry {
     case .app(let named): return tokens.tokens(of: try app(named: named, by: peer))
     case .all:
       guard peer.isAdmin else {
-        throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to see the tokens of all apps")
+        throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to see the tokens of all apps")
       }
       return tokens.all
     }
@@ -104,10 +104,10 @@ extension Registry {
 
   private func requireRoomForToken(of app: Text) throws(Refusal) {
     guard tokens.count < Bound.tokens else {
-      throw .limit("all apps together have as many tokens as there may be")
+      throw .limit("all apps together have reached the limit of tokens; delete tokens first")
     }
     guard sharers(of: app).reduce(0, { $0 + tokens.count(of: $1) }) < Bound.tokensPerApp else {
-      throw .limit("\(app) has tokens of \(Bound.tokensPerApp) providers, which is all there may be")
+      throw .limit("\(app) has tokens of \(Bound.tokensPerApp) providers, which is the limit; delete a token first")
     }
   }
 }

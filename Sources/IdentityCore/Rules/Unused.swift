@@ -76,7 +76,7 @@ extension Registry {
     -> Decision?
   {
     guard peer.isAdmin else {
-      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights, to forget apps by unused= and app=")
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to forget apps by unused= and app=")
     }
     guard let context else { return nil }
     let found = forgettable(condition)

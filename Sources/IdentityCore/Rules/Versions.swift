@@ -85,7 +85,8 @@ extension Registry {
   }
 
   private func noReport(of subject: VersionSubject) -> Refusal {
-    .notFound(subject.app.map { "no version of \($0) was reported" } ?? "the system does not say which version it is")
+    .notFound(
+      subject.app.map { "\($0) has not reported a version" } ?? "the version of the system is unknown; see the journal")
   }
 
   /// Returns whether a name is claimed for a version, or for an equal version in another spelling.
@@ -202,7 +203,7 @@ extension Plan {
       let history = registry.versions[subject]
       let told = Set(history.reports.map(\.release))
       let oldest = history.releases.filter { !told.contains($0.release) }.min { $0.last < $1.last }
-      guard let oldest else { throw tooMany("releases", subject) }
+      guard let oldest else { throw tooMany("reported versions", subject) }
       add(.version(.releaseForgotten(subject, oldest)))
     }
     add(
@@ -219,7 +220,7 @@ extension Plan {
     }
     let order = registry.order(of: subject)
     let oldest = registry.versions[subject].claims.first { order.compare($0.version, version) != .equal }
-    guard let oldest else { throw tooMany("claims", subject) }
+    guard let oldest else { throw tooMany("version claims", subject) }
     add(.version(.claimForgotten(subject, oldest)))
   }
 
@@ -231,7 +232,7 @@ extension Plan {
   }
 
   private func tooMany(_ what: String, _ subject: VersionSubject) -> Refusal {
-    .limit("\(subject.app.map { "\($0) has" } ?? "there are") as many \(what) of versions as there may be")
+    .limit("the limit of \(what) is reached\(subject.app.map { " for \($0)" } ?? "")")
   }
 
   /// Removes the versions of an app or of the system.

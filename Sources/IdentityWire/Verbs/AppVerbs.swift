@@ -5,14 +5,14 @@ extension Verb {
   static let apps: [Verb] = [
     Verb(
       words: "app list",
-      summary: "List the installed apps: an admin sees all, an app those of its vendor.",
+      summary: "List the installed apps: all apps for an admin, otherwise the apps of the peer's vendor.",
       examples: [.init("app list", "OK 0")]
     ) { (_) throws(Refusal) in .registry(.apps) },
 
     Verb(
       words: "app forget", operands: [.optional("ID")],
       attributes: [.init("unused", "DAYS"), .init("app", "PATTERN"), .init("dry-run", "yes")],
-      summary: "Uninstall an app that has no manifest, or all such apps without items that nobody uses.",
+      summary: "Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items.",
       examples: [
         .init("app forget user:4294967294", "ERR …"),
         .init("app forget unused=90 app=container:* dry-run=yes", "OK 0 left=0"),
@@ -23,12 +23,12 @@ extension Verb {
       let dryRun = try arguments.flag("dry-run")
       guard let id = arguments.operands.first else {
         guard unused != nil || pattern != nil else {
-          throw arguments.combination("ID is missing, or unused=DAYS or app=PATTERN in its place")
+          throw arguments.combination("give ID, or unused=DAYS or app=PATTERN")
         }
         return .registry(.forgetMatching(AppCondition(unused: unused, pattern: pattern), dryRun: dryRun))
       }
       guard unused == nil, pattern == nil, !dryRun else {
-        throw arguments.combination("unused=, app= and dry-run= choose among all apps, and ID is given")
+        throw arguments.combination("unused=, app= and dry-run= cannot be combined with ID")
       }
       return .registry(.forget(app: id))
     },

@@ -4,13 +4,13 @@ extension Verb {
   /// The verbs about the account and its devices (identityd-protocol(7), section Devices of an account).
   static let devices: [Verb] = [
     Verb(
-      words: "account", summary: "Tell the name of the account that this device belongs to, or \"\".",
+      words: "account", summary: "Show the name of the account that this device belongs to, or \"\" for none.",
       examples: [.init("account", "OK \"\"")]
     ) { (_) throws(Refusal) in .registry(.account) },
 
     Verb(
       words: "account set", operands: [.required("NAME")], access: .admin,
-      summary: "Name the account; under another name the list of devices begins anew.",
+      summary: "Set the name of the account; replacing an earlier name removes all other devices.",
       examples: [.init("account set alice@example.org", "OK")]
     ) { (arguments) throws(Refusal) in
       .registry(.setAccount(try arguments.name(arguments.operands[0], named: "NAME")))
@@ -18,19 +18,19 @@ extension Verb {
 
     Verb(
       words: "account clear", access: .admin,
-      summary: "Belong to no account: this device is alone in the list.",
+      summary: "Leave the account; only this device stays in the list of devices.",
       examples: [.init("account clear", "OK")]
     ) { (_) throws(Refusal) in .registry(.setAccount(nil)) },
 
     Verb(
-      words: "devices", summary: "List the devices of the account, this one among them.",
+      words: "devices", summary: "List the devices of the account, including this device.",
       examples: [.init("devices", "* <uuid> self=yes added=<time>", "OK 1")]
     ) { (_) throws(Refusal) in .registry(.devices) },
 
     Verb(
       words: "devices put", operands: [.required("UUID")],
       attributes: [.init("name", "NAME"), .init("seen", "TIME")], access: .admin,
-      summary: "Add a device of the account, or say more of one that is listed.",
+      summary: "Add a device to the list, or update the name and the time of a listed device.",
       examples: [.init("devices put 557e5958-d390-4cbf-b928-2a2b19a1399a name=laptop", "OK")]
     ) { (arguments) throws(Refusal) in
       var name: Text?
@@ -38,8 +38,8 @@ extension Verb {
       return .registry(.putDevice(try arguments.uuid(0), name: name, seen: try arguments.time("seen")))
     },
 
-    removal("devices remove", "Take a device out of the list, because another place says that it left.", "OK"),
-    removal("devices forget", "Take a device out of the list.", "ERR not-found …"),
+    removal("devices remove", "Remove a device from the list because it has left the account elsewhere.", "OK"),
+    removal("devices forget", "Remove a device from the list.", "ERR not-found …"),
   ]
 
   private static func removal(_ words: String, _ summary: String, _ reply: String) -> Verb {

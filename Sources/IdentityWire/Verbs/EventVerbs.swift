@@ -6,7 +6,7 @@ extension Verb {
     Verb(
       words: "subscribe", operands: [.any("TOPIC")],
       attributes: [.init("since", "SEQ"), .init("epoch", "WORD"), .init("snapshot", "yes")],
-      summary: "Send events of these topics, or of all: from now on, or those after SEQ first.",
+      summary: "Send the events of these topics, or of all topics; with since=, first the events after SEQ.",
       examples: [
         .init("subscribe", "OK <number> epoch=<uuid>"),
         .init("subscribe account snapshot=yes", "* account value=\"\"", "OK <number> epoch=<uuid>"),
@@ -15,7 +15,7 @@ extension Verb {
       let since = try arguments.number("since", in: 0...Int.max)
       let epoch = arguments["epoch"]
       guard epoch == nil || since != nil else {
-        throw arguments.combination("epoch= goes with since=, which is missing")
+        throw arguments.combination("epoch= requires since=")
       }
       return .local(
         .subscribe(
@@ -25,7 +25,7 @@ extension Verb {
 
     Verb(
       words: "unsubscribe", operands: [.any("TOPIC")],
-      summary: "Send no more events of these topics, or of any.",
+      summary: "Stop sending the events of these topics, or of all topics.",
       examples: [.init("unsubscribe", "OK")]
     ) { (arguments) throws(Refusal) in .local(.unsubscribe(try topics(arguments))) },
   ]

@@ -5,7 +5,7 @@ extension Verb {
   static let identifiers: [Verb] = [
     Verb(
       words: "get uuid", attributes: [.init("count", "N"), .init("version", "4|7")],
-      summary: "Make fresh UUIDs: version 4 at random, version 7 strictly ascending over all callers.",
+      summary: "Make UUIDs: random (version 4), or strictly ascending across all callers (version 7).",
       examples: [
         .init("get uuid", "OK <uuid>"),
         .init("get uuid count=2 version=7", "* <uuid>", "* <uuid>", "OK 2"),
@@ -22,7 +22,7 @@ extension Verb {
 
     Verb(
       words: "get key", operands: [.required("NAME")],
-      summary: "Tell the identifier of NAME in the peer's session.",
+      summary: "Show the identifier of NAME in the peer's session.",
       examples: [.init("get key player-1", "OK <uuid> level=key app=<word>")]
     ) { (arguments) throws(Refusal) in
       .local(.derived(.key(try arguments.name(arguments.operands[0], named: "NAME"))))
@@ -30,37 +30,37 @@ extension Verb {
 
     Verb(
       words: "get session",
-      summary: "Tell the session's identifier: it lives until the app is launched again.",
+      summary: "Show the session's identifier, which lasts until the app is launched again.",
       examples: [.init("get session", "OK <uuid> level=session app=<word>")]
     ) { (_) throws(Refusal) in .local(.derived(.session)) },
 
     Verb(
       words: "get boot", attributes: [.init("app", "ID")],
-      summary: "Tell the app's identifier of this boot: it lives until the next one.",
+      summary: "Show the app's identifier of this boot, which lasts until the next boot.",
       examples: [.init("get boot", "OK <uuid> level=boot app=<word>")]
     ) { (arguments) throws(Refusal) in .local(.derived(.boot(app: arguments["app"]))) },
 
     Verb(
       words: "get installation", attributes: [.init("app", "ID")],
-      summary: "Tell the app's installation identifier: it lives until the app is uninstalled.",
+      summary: "Show the app's installation identifier, which lasts until the app is uninstalled.",
       examples: [.init("get installation", "OK <uuid> level=installation app=<word> vendor=<word> created=<time>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.installation, app: arguments["app"])) },
 
     Verb(
       words: "get vendor", attributes: [.init("app", "ID")],
-      summary: "Tell the vendor's identifier: it lives until the vendor's last app is uninstalled.",
+      summary: "Show the vendor's identifier, which lasts until the vendor's last app is uninstalled.",
       examples: [.init("get vendor", "OK <uuid> level=vendor vendor=<word> created=<time>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.vendor, app: arguments["app"])) },
 
     Verb(
       words: "get device", attributes: [.init("app", "ID")],
-      summary: "Tell the device identifier: it lives until the system is reset.",
+      summary: "Show the device identifier, which lasts until the system is reset.",
       examples: [.init("get device", "OK <uuid> level=device created=<time> origin=<word>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.device, app: arguments["app"])) },
 
     Verb(
       words: "check", operands: [.required("VALUE")],
-      summary: "Tell whether VALUE is a UUID, and its canonical form.",
+      summary: "Check whether VALUE is a UUID, and show its canonical form.",
       examples: [
         .init("check 557E5958D3904CBFB9282A2B19A1399A", "OK valid 557e5958-d390-4cbf-b928-2a2b19a1399a"),
         .init("check {557e5958-d390-4cbf-b928-2a2b19a1399a}", "OK invalid"),
@@ -69,13 +69,13 @@ extension Verb {
 
     Verb(
       words: "resolve", operands: [.required("UUID")],
-      summary: "Tell what an identifier is that this daemon gave out, or was.",
+      summary: "Show the level and the owner of a present or past identifier.",
       examples: [.init("resolve 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in .registry(.resolve(try arguments.uuid(0))) },
 
     Verb(
       words: "history", operands: [.required("LEVEL")], attributes: [.init("app", "ID")],
-      summary: "List the identifiers of a level, oldest first: from when to when, why, and by whom.",
+      summary: "List the identifiers of a level, oldest first, with their times, causes and authors.",
       examples: [
         .init("history device", "* <uuid> from=<time> cause=first-use origin=<word> by=uid:<number>", "OK 1")
       ]
@@ -86,7 +86,7 @@ extension Verb {
     Verb(
       words: "renew", operands: [.required("LEVEL")],
       attributes: [.init("app", "ID"), .init("dry-run", "yes")], access: .admin,
-      summary: "Put a random identifier in the place of the one of a level, or list what that would change.",
+      summary: "Replace the identifier of a level with a random one, or list the identifiers to replace.",
       examples: [
         .init("renew device dry-run=yes", "* device <uuid>", "OK 1"),
         .init("renew device", "OK <uuid> previous=<uuid>"),
@@ -99,13 +99,13 @@ extension Verb {
     },
 
     migration(
-      of: .device, "Adopt a device identifier that an earlier system gave out.",
+      of: .device, "Adopt a device identifier that an earlier system issued.",
       .init("migrate device 557E5958D3904CBFB9282A2B19A1399A", "ERR conflict …"),
       .init(
         "migrate device 557E5958D3904CBFB9282A2B19A1399A force=yes",
         "OK 557e5958-d390-4cbf-b928-2a2b19a1399a changed=yes committed=no previous=<uuid>")),
     migration(
-      of: .installation, "Adopt an installation identifier that an earlier system gave out.",
+      of: .installation, "Adopt an installation identifier that an earlier system issued.",
       .init(
         "migrate installation 557e5958-d390-4cbf-b928-2a2b19a1399a force=yes commit=yes",
         "OK 557e5958-d390-4cbf-b928-2a2b19a1399a changed=yes committed=yes previous=<uuid>")),
@@ -124,16 +124,16 @@ extension Verb {
       let commits = try arguments.flag("commit")
       let forces = try arguments.flag("force")
       guard arguments["item"] == nil else {
-        guard arguments.operands.isEmpty else { throw arguments.combination("VALUE and item= are both given") }
+        guard arguments.operands.isEmpty else { throw arguments.combination("VALUE cannot be combined with item=") }
         return .registry(
           .migrateFromItem(
             level, try arguments.itemName(account: "item"), app: app, commits: commits, forces: forces))
       }
       guard arguments["service"] == nil, arguments["group"] == nil else {
-        throw arguments.combination("service= and group= say where to find an item, and item= is missing")
+        throw arguments.combination("service= and group= require item=ACCOUNT")
       }
       guard !arguments.operands.isEmpty else {
-        throw arguments.combination("VALUE is missing, or item=ACCOUNT and service=S in its place")
+        throw arguments.combination("give VALUE, or item=ACCOUNT and service=S")
       }
       return .registry(.migrate(level, try arguments.uuid(0), app: app, commits: commits, forces: forces))
     }

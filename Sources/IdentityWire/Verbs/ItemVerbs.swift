@@ -4,16 +4,16 @@ extension Verb {
   /// The verbs about items (identityd-protocol(7), section ITEMS).
   static let items: [Verb] = [
     storing(
-      "item add", "Add an item: a secret under the key of group, service and account.",
+      "item add", "Add an item: a secret that is identified by group, service and account.",
       .init("item add service=mail account=alice data=aHVudGVyMg==", "OK"), replaces: false),
     storing(
-      "item put", "Add an item, or replace the one that has its key.",
+      "item put", "Add an item, or replace the item of the same group, service and account.",
       .init("item put service=mail account=alice data=aHVudGVyMg== label=\"My mail\" attr.host=mx1", "OK replaced"),
       replaces: true),
 
     Verb(
       words: "item read", attributes: itemName,
-      summary: "Tell an item's secret, and what is said of it.",
+      summary: "Show the secret and the attributes of an item.",
       examples: [
         .init("item read service=mail account=alice", "OK data=aHVudGVyMg== service=mail account=alice group=<word> …")
       ]
@@ -22,7 +22,7 @@ extension Verb {
     Verb(
       words: "item find",
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G|*")] + described
-        + [.init("limit", "one|all|N")], summary: "List the items that meet every condition, without their secrets.",
+        + [.init("limit", "one|all|N")], summary: "List the items that match every condition, without their secrets.",
       examples: [
         .init("item find service=mail limit=one", "* service=mail account=alice group=<word> …", "OK 1"),
         .init("item find service=news", "ERR not-found …"),
@@ -34,7 +34,7 @@ extension Verb {
 
     Verb(
       words: "item update", attributes: itemName + [.secret("data", isRequired: false)] + described,
-      summary: "Change what is named of an item; an empty label or attribute is removed.",
+      summary: "Change the given properties of an item; an empty label or attribute is removed.",
       examples: [.init("item update service=mail account=alice label=\"\"", "OK")]
     ) { (arguments) throws(Refusal) in
       let update = ItemUpdate(
@@ -46,13 +46,13 @@ extension Verb {
     Verb(
       words: "item delete",
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G")] + described,
-      summary: "Delete the items that meet every condition; at least one has to be given.",
+      summary: "Delete the items that match every condition; at least one condition is required.",
       examples: [.init("item delete service=mail account=alice", "OK 1")]
     ) { (arguments) throws(Refusal) in
       let condition = try arguments.condition(inAnyGroup: false)
       guard !condition.isEmpty else {
         throw arguments.combination(
-          "at least one condition is needed: service=, account=, group=, label= or attr.NAME=")
+          "give at least one condition: service=, account=, group=, label= or attr.NAME=")
       }
       return .registry(.item(.delete(condition)))
     },
@@ -101,7 +101,7 @@ extension Arguments {
   /// Returns the access group, or nil if the request names none.
   private func group() throws(Refusal) -> Text? {
     guard let given = self["group"] else { return nil }
-    guard given != "*" else { throw notAllowed("group", given, "the name of one group, as * is for 'item find' alone") }
+    guard given != "*" else { throw notAllowed("group", given, "the name of one group; only 'item find' takes *") }
     return try name(given, named: "group")
   }
 
@@ -134,7 +134,9 @@ extension Arguments {
     case nil, "all"?: return nil
     case "one"?: return 1
     case let text?:
-      guard let number = Self.decimal(text), number > 0 else { throw notAllowed("limit", text, "one, all, 1 or more") }
+      guard let number = Self.decimal(text), number > 0 else {
+        throw notAllowed("limit", text, "one, all, or a number from 1")
+      }
       return number
     }
   }

@@ -6,32 +6,32 @@ extension Verb {
   static let store: [Verb] = [
     Verb(
       words: "key rotate", access: .admin,
-      summary: "Wrap the store's data key in another master key.",
+      summary: "Wrap the store's data key in a new master key.",
       examples: [.init("key rotate", "OK <word>")]
     ) { (_) throws(Refusal) in .store(.rotateKey) },
 
     Verb(
       words: "backup", attributes: [.secret("key")], access: .admin,
-      summary: "Tell everything but this-device-only items, encrypted with a key of 32 bytes.",
+      summary: "Send a backup without this-device-only items, encrypted with a key of 32 bytes.",
       examples: [.init("backup key=\(exampleKey)", "* data=<word>", "OK <number>")]
     ) { (arguments) throws(Refusal) in .store(.backup(key: try arguments.requiredSecret("key"))) },
 
     Verb(
       words: "restore begin", attributes: [.secret("key")], access: .admin,
-      summary: "Begin to hand in a backup that this key opens.",
+      summary: "Begin to upload a backup that is encrypted with this key.",
       examples: [.init("restore begin key=\(exampleKey)", "OK")]
     ) { (arguments) throws(Refusal) in .local(.beginRestore(key: try arguments.requiredSecret("key"))) },
 
     Verb(
       // A backup is encrypted, so a piece of a backup is not a secret.
       words: "restore add", attributes: [.required("data", "BASE64")], access: .admin,
-      summary: "Hand in the next piece of the backup, as a row of it says it.",
+      summary: "Upload the next piece of the backup: the data= of one row of 'backup'.",
       examples: [.init("restore add data=AAAA", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in .local(.addToRestore(try arguments.required("data"))) },
 
     Verb(
       words: "restore end", attributes: [.init("dry-run", "yes"), .init("adopt-device", "yes")], access: .admin,
-      summary: "Bring the backup that was handed in into force, or tell what that would change.",
+      summary: "Restore the uploaded backup, or list what that would change.",
       examples: [.init("restore end", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in
       .store(

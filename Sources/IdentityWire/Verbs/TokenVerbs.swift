@@ -6,7 +6,7 @@ extension Verb {
     Verb(
       words: "token put", operands: [provider, token],
       attributes: [.init("environment", "E"), .init("topic", "T"), .init("app", "ID")],
-      summary: "Say which push token of a provider is the app's now: the one before is replaced.",
+      summary: "Set the app's push token of a provider, in place of the previous token.",
       examples: [.init("token put fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK created device=<uuid>")]
     ) { (arguments) throws(Refusal) in
       let registration = TokenRegistration(
@@ -17,7 +17,7 @@ extension Verb {
 
     Verb(
       words: "token get", operands: [provider], attributes: [.init("app", "ID")],
-      summary: "Tell the app's push token of a provider, and what is known of it.",
+      summary: "Show the app's push token of a provider, with its state and its times.",
       examples: [
         .init("token get fcm", "OK bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …"),
         .init("token get apns", "ERR not-found …"),
@@ -28,7 +28,7 @@ extension Verb {
 
     Verb(
       words: "token list", attributes: [.init("stale", "SECONDS"), .init("app", "ID|*")],
-      summary: "List the app's push tokens, or those not confirmed for so long; app=* is an admin's.",
+      summary: "List the app's push tokens, or only those not confirmed for SECONDS; app=* is for admins.",
       examples: [
         .init("token list", "* bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …", "OK 1"),
         .init("token list stale=2592000 app=*", "OK 0"),
@@ -41,7 +41,7 @@ extension Verb {
 
     Verb(
       words: "token invalidate", operands: [provider, token], attributes: [.init("app", "ID")],
-      summary: "Mark a push token that its provider refuses, as long as it is still the app's.",
+      summary: "Mark a push token as invalid if it is still the app's token of the provider.",
       examples: [.init("token invalidate fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK invalidated")]
     ) { (arguments) throws(Refusal) in
       .registry(
@@ -72,7 +72,7 @@ extension Arguments {
   fileprivate func token() throws(Refusal) -> Text {
     let token = operands[1]
     guard !token.isEmpty else { throw combination("TOKEN is empty") }
-    guard token.bytes.count <= Bound.tokenLength else { throw .limit("a token is at most \(Bound.tokenLength) bytes") }
+    guard token.bytes.count <= Bound.tokenLength else { throw .limit("a token has at most \(Bound.tokenLength) bytes") }
     return token
   }
 }

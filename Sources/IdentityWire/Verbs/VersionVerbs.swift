@@ -6,7 +6,7 @@ extension Verb {
     Verb(
       words: "version report", operands: [.required("VERSION")],
       attributes: [.init("build", "B"), .init("app", "ID"), .init("dry-run", "yes")],
-      summary: "Report the version that runs, and learn what it is beside the last session's.",
+      summary: "Report the running version, and compare it with the version of the last session.",
       examples: [
         .init("version report 1.4.2 dry-run=yes", "OK installed 1.4.2"),
         .init("version report 1.4.2 build=9f3c2a1", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
@@ -21,7 +21,7 @@ extension Verb {
 
     Verb(
       words: "version state", attributes: whose,
-      summary: "Tell what was reported last, by this session where it has reported.",
+      summary: "Show the version report of this session, or else the last report.",
       examples: [
         .init("version state", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
         .init("version state of=os", "OK installed <word> …"),
@@ -30,7 +30,7 @@ extension Verb {
 
     Verb(
       words: "version history", attributes: whose,
-      summary: "List the versions there were, first installed first.",
+      summary: "List all reported versions, in the order of their installation.",
       examples: [
         .init("version history", "* 1.4.2 build=9f3c2a1 installed=<time> last=<time>", "OK 1")
       ]
@@ -39,7 +39,7 @@ extension Verb {
     Verb(
       words: "version compare", operands: [.required("A"), .required("B")],
       attributes: [.init("order", "numeric|linux")],
-      summary: "Tell how one version stands to another.",
+      summary: "Compare version A with version B.",
       examples: [
         .init("version compare 1.2 1.10", "OK less"), .init("version compare 2.0 2.00.0", "OK equal"),
         .init("version compare 1.2 1.2~rc1 order=linux", "OK greater"),
@@ -54,7 +54,7 @@ extension Verb {
 
     Verb(
       words: "version claim", operands: [.required("NAME")], attributes: [.init("app", "ID")],
-      summary: "Claim work that is to be done once a version: one caller is told that it is the first.",
+      summary: "Claim work that is done once per version; only the first caller gets the answer 'first'.",
       examples: [
         .init("version claim migrate-database", "OK first"), .init("version claim migrate-database", "OK again"),
       ]
@@ -82,7 +82,7 @@ extension Arguments {
     switch owner {
     case .app: return .app(named: self["app"])
     case .os:
-      guard self["app"] == nil else { throw combination("app= and of=os do not go together") }
+      guard self["app"] == nil else { throw combination("app= cannot be combined with of=os") }
       return .system
     }
   }

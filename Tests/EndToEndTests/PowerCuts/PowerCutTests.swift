@@ -68,7 +68,7 @@ import Testing
 
   // MARK: Changes
 
-  @Test func `row 8: changes, checkpoints, a kill and a start`() throws {
+  @Test func `row 8: a power cut during changes, checkpoints, a kill or a start loses no acknowledged change`() throws {
     let recorded = try RecordedDaemon()
     try recorded.start()
     try recorded.change("get device", "device created value=REPLY")
@@ -93,7 +93,7 @@ import Testing
 
   // MARK: Rare operations
 
-  @Test func `row 9: a first start`() throws {
+  @Test func `row 9: a power cut during a first start loses no acknowledged change`() throws {
     let recorded = try RecordedDaemon()
     try recorded.start()
     try recorded.change("get device", "device created value=REPLY")
@@ -101,18 +101,18 @@ import Testing
     try replay(recorded, "a first start", 1_000, long: 10_000)
   }
 
-  @Test func `row 9: a store that is written anew after a failed sync`() throws {
+  @Test func `row 9: a power cut during a rewrite after a failed sync loses no acknowledged change`() throws {
     let recorded = try RecordedDaemon()
     try recorded.start(injecting: "fdatasync:error=EIO:when=20..60+20")
     try recorded.change("get device", "device created value=REPLY")
     try work(recorded, 1)
     try work(recorded, 2)
-    try recorded.daemon.waitForLog("The store was written anew", times: 2)
+    try recorded.daemon.waitForLog("The store was rewritten", times: 2)
     try recorded.end()
     try replay(recorded, "a rewrite after a failed sync", 1_200, long: 15_000)
   }
 
-  @Test func `row 9: a backup that is restored`() throws {
+  @Test func `row 9: a power cut during a restore loses no acknowledged change`() throws {
     let source = try DaemonUnderTest().start()
     for number in 0..<10 {
       #expect(try source.ask("item put service=s account=b\(number) data=\(pair(number))") == "OK created")
@@ -126,7 +126,7 @@ import Testing
     try replay(recorded, "a restore", 500, long: 5_000)
   }
 
-  @Test func `row 42b: a change of the master key`() throws {
+  @Test func `row 42b: a power cut during a rotation of the master key loses no acknowledged change`() throws {
     let recorded = try RecordedDaemon()
     try recorded.start()
     for number in 0..<4 {

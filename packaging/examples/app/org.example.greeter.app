@@ -1,5 +1,5 @@
-# Shipped in /usr/lib/identityd/apps.d: identityd.conf(5), section APP MANIFESTS. From the moment it is there the app is
-# installed, until it goes. Over an upgrade and a downgrade dpkg puts the new file in the old one's place.
+# Shipped in /usr/lib/identityd/apps.d; see identityd.app(5). The app is installed as long as this file exists. During an
+# upgrade or a downgrade, dpkg replaces the file, and the app stays installed.
 [App]
 Vendor=org.example
 Unit=greeter.service

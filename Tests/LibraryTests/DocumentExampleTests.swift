@@ -2,9 +2,9 @@ import IdentityClient
 import TestSupport
 import Testing
 
-/// The Swift lines in README.md, run against the real daemon. ReadmeTests compares them with the README.
-@Suite struct ReadmeExampleTests {
-  @Test func `what the README shows of the library is so`() async throws {
+/// The Swift lines of the tour, run against the real daemon. DocumentCoverageTests compares them with the tour.
+@Suite struct DocumentExampleTests {
+  @Test func `the tour's example of the library works`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     let device = try await client.ask(.identifier(.device)).uuid

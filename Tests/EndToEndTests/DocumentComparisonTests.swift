@@ -1,7 +1,7 @@
 import Testing
 
-/// The comparison of the README with real output, which must be able to fail.
-@Suite struct ReadmeComparisonTests {
+/// The comparison of a document with real output, which must be able to fail.
+@Suite struct DocumentComparisonTests {
   private static let one = "00000000-0000-4000-8000-000000000001"
   private static let two = "00000000-0000-4000-8000-000000000002"
   private static let three = "00000000-0000-4000-8000-000000000003"
@@ -10,7 +10,7 @@ import Testing
 
   /// Returns for each pair of lines, in order, whether the comparison accepts it.
   private func taken(_ pairs: [(shown: String, came: String)], typed: [String] = []) -> [Bool] {
-    var comparison = ReadmeComparison(typed: typed)
+    var comparison = DocumentComparison(typed: typed)
     return pairs.map { comparison.take([$0.shown], [$0.came]) }
   }
 
@@ -43,13 +43,13 @@ import Testing
     (["exit status 15"], ["exit status 16"]), (["UID: 1000"], ["UID: 0"]), ([one], ["none"]), (["x"], [time]),
   ])
   func `anything else may not`(shown: [String], came: [String]) {
-    var comparison = ReadmeComparison(typed: [])
+    var comparison = DocumentComparison(typed: [])
     let isTaken = comparison.take(shown, came)
     #expect(!isTaken)
   }
 
   @Test func `what came is shown with the UUIDs that are shown already`() {
-    var comparison = ReadmeComparison(typed: [])
+    var comparison = DocumentComparison(typed: [])
     _ = comparison.take([Self.one], [Self.two])
     #expect(comparison.asShown("now \(Self.two)") == "now \(Self.one)")
   }

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// The commands that the README has for administrators, on a real system.
+/// The documented commands for administrators, on a real system.
 extension SystemTests {
   /// A substitute for `sudo`: in the container, everything runs as root.
   private static let asRoot = "sudo() { \"$@\"; }"
@@ -9,9 +9,9 @@ extension SystemTests {
   private static let withPassphrase = "--passphrase-fd=3 3</root/passphrase"
 
   @Test(arguments: Container.suites)
-  func `the README's installation gives an answer`(suite: String) async throws {
+  func `the documented installation gives an answer`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    let commands = try Readme().commands(of: "installation")
+    let commands = try Document(.readme).commands(of: "installation")
     // This command has built the package under test.
     #expect(commands.first == "packaging/build-deb")
     #expect(commands.count > 3)
@@ -33,17 +33,17 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the README's copy of everything brings everything back`(suite: String) async throws {
+  func `the documented copy of the state directory brings everything back`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
-    let copy = try Readme().commands(of: "copy")
+    let copy = try Document(.manual).commands(of: "copy")
     #expect(copy.count == 3)
     try await system.shell("rm -rf /root/identityd.copy\n" + copy.joined(separator: "\n"))
     #expect(try await system.identifiers() == identifiers)
     try await system.shell("systemd-run --quiet --scope identityctl renew installation")
     #expect(try await system.identifiers() != identifiers)
 
-    // The README's instructions: stop both, move the directory away, copy the copy back, start both.
+    // The instructions of the manual: stop both, move the directory away, copy the copy back, start both.
     try await system.shell(
       """
       \(copy[0])
@@ -56,10 +56,10 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the README's golden image is another machine when it starts`(suite: String) async throws {
+  func `the documented golden image is another machine when it starts`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
-    let commands = try Readme().commands(of: "image")
+    let commands = try Document(.manual).commands(of: "image")
     // A container that is powered off loses its disk.
     #expect(commands.last == "poweroff")
     try await system.shell(commands.dropLast().joined(separator: "\n"))
@@ -70,10 +70,10 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `the README's timer collects figures`(suite: String) async throws {
+  func `the documented timer collects figures`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(Self.prometheus)
-    try await system.shell(try Readme().commands(of: "metrics").joined(separator: "\n"))
+    try await system.shell(try Document(.manual).commands(of: "metrics").joined(separator: "\n"))
     #expect(try await system.property("ActiveState", of: "identityd-metrics.timer") == "active")
     try await system.shell("systemctl start identityd-metrics.service; systemctl disable --now identityd-metrics.timer")
     #expect(try await system.property("Result", of: "identityd-metrics.service") == "success")
@@ -81,7 +81,7 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `each command that the README has for three in the morning answers`(suite: String) async throws {
+  func `each command in the OPERATIONS section of the manual answers`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let device = try await system.shell(
       """
@@ -94,8 +94,8 @@ extension SystemTests {
       identityctl get device
       """
     ).split(separator: "\n").last
-    let commands = try Readme().commands(below: "At three in the morning")
-    #expect(commands.count > 15)
+    let commands = try Document(.manual).commands(below: "OPERATIONS")
+    #expect(commands.count > 20)
     for command in commands {
       var line = command.replacing("UUID", with: device ?? "").replacing("app=ID", with: "app=user:0")
       if line.contains("FILE") {

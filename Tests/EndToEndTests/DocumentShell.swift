@@ -1,11 +1,11 @@
 import Foundation
 import TestSupport
 
-/// A bash on a terminal that runs the README's commands one after the other.
+/// A bash on a terminal that runs the commands of a document one after the other.
 ///
 /// The shell runs in a sandbox of bubblewrap(1). All files are read-only except in a fresh `/tmp`, there is no network,
 /// and no process outlives the sandbox. Inside, the user is always user 1000, on the same machine, with Debian 12.
-final class ReadmeShell {
+final class DocumentShell {
   /// The output while a command runs, including that of background processes.
   struct Output {
     /// The exit status of the command.
@@ -34,7 +34,7 @@ final class ReadmeShell {
     done
     """#
 
-  private let folder = FileManager.default.temporaryDirectory.appending(path: "identityd-readme-\(UUID().uuidString)")
+  private let folder = FileManager.default.temporaryDirectory.appending(path: "identityd-document-\(UUID().uuidString)")
   private let process = Process()
   private let commands: FileHandle
   private let input = Pipe()
@@ -84,7 +84,7 @@ final class ReadmeShell {
   /// The options of the sandbox, except those that differ each time.
   private static var sandbox: [String] {
     let programs = DaemonUnderTest.binaries.path
-    let sources = Readme.file.deletingLastPathComponent()
+    let sources = Document.root
     var options = [
       "--unshare-user", "--uid", "1000", "--gid", "1000", "--unshare-pid", "--unshare-net", "--unshare-ipc",
       "--unshare-cgroup-try", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
@@ -115,6 +115,22 @@ final class ReadmeShell {
       return "\(error)"
     }
   }()
+
+  /// Starts a daemon in the background and tells `identityctl` its socket, as if the packages were installed.
+  ///
+  /// The shell shows nothing of this. The log of the daemon, which is in the journal of a real system, is discarded.
+  func serve() throws {
+    let commands = [
+      "PATH=$PWD/.build/release:$PATH",
+      "identityd --state-directory=/tmp/served/state --socket=/tmp/served/socket 2>/dev/null &",
+      "export IDENTITYD_SOCKET=/tmp/served/socket",
+      "until identityctl --quiet ping 2>/dev/null; do sleep 0.05; done",
+    ]
+    for command in commands {
+      let output = try self.type(command) { _ in true }
+      guard output.status == 0, output.lines.isEmpty else { throw Failure("'\(command)': \(output)") }
+    }
+  }
 
   /// Types a command. Waits until the command has ended and `isEnough` accepts the output.
   ///

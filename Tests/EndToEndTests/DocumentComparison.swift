@@ -1,8 +1,8 @@
 import Foundation
 import RegexBuilder
 
-/// A comparison of the README's output with real output, in which UUIDs, times and similar values differ each time.
-struct ReadmeComparison {
+/// A comparison of a document's output with real output, in which UUIDs, times and similar values differ each time.
+struct DocumentComparison {
   /// A kind of value that may differ, recognized by its form.
   private enum Kind: String {
     case uuid, time, process, version, size
@@ -14,9 +14,9 @@ struct ReadmeComparison {
     var values: [(kind: Kind, value: String)] = []
   }
 
-  /// The real value for each value of the README. A value has the same replacement in all places.
+  /// The real value for each value of the document. A value has the same replacement in all places.
   private var come: [String: String] = [:]
-  /// The inverse, for UUIDs: different UUIDs of the README have different replacements.
+  /// The inverse, for UUIDs: different UUIDs of the document have different replacements.
   private var shown: [String: String] = [:]
 
   /// Takes UUIDs in the typed commands literally: each is its own replacement.
@@ -88,7 +88,7 @@ struct ReadmeComparison {
     return true
   }
 
-  /// Returns a line as the README would show it, with the README's UUIDs in place of their replacements.
+  /// Returns a line as the document would show it, with the document's UUIDs in place of their replacements.
   func asShown(_ line: String) -> String {
     shown.reduce(line) { $0.replacing($1.key, with: $1.value) }
   }
