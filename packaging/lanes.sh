@@ -288,7 +288,7 @@ sanitized_lanes() {
         sanitized_programs address --filter "$all" --skip "$first" --skip "$plain"
       # The skipped tests run plain only: they repeat other tests, or search memory that a sanitizer keeps.
       lane "edges with AddressSanitizer" sanitized_edges address \
-        --skip '\.(LargeStore|VersionOne|VersionTwo|Witness)Tests/|behind in memory|the oldest events are removed'
+        --skip '\.(LargeStore|Witness)Tests/|behind in memory|the oldest events are removed'
       ;;
     thread)
       # A backup of several megabytes takes a minute, and uses no other threads than a small one.
