@@ -22,25 +22,6 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
     #expect(try command(line) == .registry(expected))
   }
 
-  @Test(
-    arguments: [
-      ("account x", "account: unexpected word \"x\""), ("account set", "account set: NAME is missing"),
-      ("account set a b", "account set: unexpected word \"b\""),
-      ("account set \"\"", "account set: NAME cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("account clear x", "account clear: unexpected word \"x\""),
-      ("account set name=x", "account set: unknown attribute \"name\""),
-      ("devices x", "devices: unexpected word \"x\""), ("devices put", "devices put: UUID is missing"),
-      ("devices put \(text) name=\"\"", "devices put: name cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("devices put \(text) added=x", "devices put: unknown attribute \"added\""),
-      ("devices remove", "devices remove: UUID is missing"),
-      ("devices forget \(text) name=x", "devices forget: unknown attribute \"name\""),
-    ])
-  func `an error names the wrong argument`(line: String, message: String) throws {
-    let refusal = try #require(refused(line))
-    #expect(refusal.code == .badArgument)
-    #expect(refusal.text == message)
-  }
-
   @Test(arguments: [
     "now", "1795250352", "2026-11-21", "2026-11-21T08:39:12Z", "2026-11-21T08:39:12.345+00:00",
     "2026-02-30T08:39:12.345Z", "\"\"", "\"2026-11-21 08:39:12.345Z\"",

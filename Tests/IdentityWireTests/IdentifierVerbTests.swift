@@ -58,64 +58,6 @@ private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
     #expect(try command(line) == .registry(expected))
   }
 
-  @Test(
-    arguments: [
-      ("get frob", "get: LEVEL cannot be \"frob\"; allowed: uuid, key, session, boot, installation, vendor, device"),
-      ("get", "get: LEVEL is missing"), ("migrate", "migrate: LEVEL is missing"),
-      ("migrate vendor \(text)", "migrate: LEVEL cannot be \"vendor\"; allowed: device, installation"),
-      ("renew", "renew: LEVEL is missing"),
-      ("renew session", "renew: LEVEL cannot be \"session\"; allowed: installation, vendor, device"),
-      ("renew device x", "renew: unexpected word \"x\""),
-      ("renew device dry-run=1", "renew: dry-run cannot be \"1\"; allowed: yes, no"),
-      ("renew device dry-run=YES", "renew: dry-run cannot be \"YES\"; allowed: yes, no"),
-      ("renew device dry-run=\"\"", "renew: dry-run cannot be \"\"; allowed: yes, no"),
-      ("renew device dry-run=yes Dry-Run=yes", "renew: \"dry-run\" is given twice"),
-      ("renew device commit=yes", "renew: unknown attribute \"commit\""),
-      ("history", "history: LEVEL is missing"),
-      ("history uuid", "history: LEVEL cannot be \"uuid\"; allowed: installation, vendor, device"),
-      ("history device since=1", "history: unknown attribute \"since\""),
-      ("resolve", "resolve: UUID is missing"), ("resolve \(text) \(text)", "resolve: unexpected word \"\(text)\""),
-      ("resolve \(text) app=x", "resolve: unknown attribute \"app\""),
-      ("migrate device", "migrate device: give VALUE, or item=ACCOUNT and service=S"),
-      ("migrate device commit=yes", "migrate device: give VALUE, or item=ACCOUNT and service=S"),
-      ("migrate device \(text) item=a service=s", "migrate device: VALUE cannot be combined with item="),
-      ("migrate device \(text) item=a", "migrate device: VALUE cannot be combined with item="),
-      ("migrate device item=a", "migrate device: service= is missing"),
-      ("migrate device item=a group=g", "migrate device: service= is missing"),
-      (
-        "migrate device service=s group=g",
-        "migrate device: service= and group= require item=ACCOUNT"
-      ),
-      (
-        "migrate installation \(text) group=g",
-        "migrate installation: service= and group= require item=ACCOUNT"
-      ),
-      (
-        "migrate device \(text) service=s",
-        "migrate device: service= and group= require item=ACCOUNT"
-      ),
-      ("migrate device item=\"\" service=s", "migrate device: item cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("migrate device item=a service=\"\"", "migrate device: service cannot be \"\"; allowed: 1 to 255 bytes"),
-      (
-        "migrate device item=a service=s group=*",
-        "migrate device: group cannot be \"*\"; allowed: the name of one group; only 'item find' takes *"
-      ),
-      ("migrate device item=a service=s force=1", "migrate device: force cannot be \"1\"; allowed: yes, no"),
-      ("migrate device \(text) \(text)", "migrate device: unexpected word \"\(text)\""),
-      ("migrate device \(text) commit=true", "migrate device: commit cannot be \"true\"; allowed: yes, no"),
-      ("migrate installation \(text) force=x", "migrate installation: force cannot be \"x\"; allowed: yes, no"),
-      ("get key", "get key: NAME is missing"),
-      ("get key \"\"", "get key: NAME cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("get session app=x", "get session: unknown attribute \"app\""),
-      ("get boot x", "get boot: unexpected word \"x\""),
-      ("get device x", "get device: unexpected word \"x\""),
-    ])
-  func `an error names the wrong argument`(line: String, message: String) throws {
-    let refusal = try #require(refused(line))
-    #expect(refusal.code == .badArgument)
-    #expect(refusal.text == message)
-  }
-
   @Test func `the length of a name is limited, and an error repeats only a part of it`() throws {
     let long = String(repeating: "é", count: 128)
     let refusal = try #require(refused("get key \(long)"))

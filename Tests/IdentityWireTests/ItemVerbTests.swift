@@ -80,52 +80,6 @@ private let data = "data=aHVudGVyMg=="
     #expect(refusal.text.hasSuffix("; allowed: one, all, or a number from 1"))
   }
 
-  @Test(
-    arguments: [
-      ("item", "unknown-verb unknown verb \"item\"; 'help' lists the verbs"),
-      ("item remove \(named)", "unknown-verb unknown verb \"item\"; 'help' lists the verbs"),
-      ("item add", "bad-argument item add: service= is missing"),
-      ("item add service=s", "bad-argument item add: account= is missing"),
-      ("item add \(named)", "bad-argument item add: data= is missing"),
-      ("item put \(named) group=g", "bad-argument item put: data= is missing"),
-      ("item read", "bad-argument item read: service= is missing"),
-      ("item read account=a", "bad-argument item read: service= is missing"),
-      ("item update service=s \(data)", "bad-argument item update: account= is missing"),
-      ("item read x", "bad-argument item read: unexpected word \"x\""),
-      ("item find mail", "bad-argument item find: unexpected word \"mail\""),
-      ("item read \(named) label=x", "bad-argument item read: unknown attribute \"label\""),
-      ("item find attr=x", "bad-argument item find: unknown attribute \"attr\""),
-      ("item find lifetime=installation", "bad-argument item find: unknown attribute \"lifetime\""),
-      ("item delete limit=1 service=s", "bad-argument item delete: unknown attribute \"limit\""),
-      ("item read service=\"\" account=a", "bad-argument item read: service cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("item find account=\"\"", "bad-argument item find: account cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("item delete group=\"\"", "bad-argument item delete: group cannot be \"\"; allowed: 1 to 255 bytes"),
-      ("item find attr.=x", "bad-argument item find: attr.NAME cannot be \"\"; allowed: 1 to 64 bytes"),
-      ("item find attr.x=1 ATTR.X=2", "bad-argument item find: \"attr.x\" is given twice"),
-      ("item find service=1 Service=2", "bad-argument item find: \"service\" is given twice"),
-      ("item add \(data) \(named) Data=AAAA", "bad-argument item add: \"data\" is given twice"),
-      (
-        "item add \(named) \(data) lifetime=boot",
-        "bad-argument item add: lifetime cannot be \"boot\"; allowed: installation"
-      ),
-      (
-        "item add \(named) \(data) lifetime=\"\"",
-        "bad-argument item add: lifetime cannot be \"\"; allowed: installation"
-      ),
-      (
-        "item put \(named) \(data) this-device-only=1",
-        "bad-argument item put: this-device-only cannot be \"1\"; allowed: yes, no"
-      ),
-      (
-        "item delete",
-        "bad-argument item delete: give at least one condition: service=, account=, group=, label= or attr.NAME="
-      ),
-    ])
-  func `an error names the wrong argument`(line: String, expected: String) throws {
-    let refusal = try #require(refused(line))
-    #expect("\(refusal.code.rawValue) \(refusal.text)" == expected)
-  }
-
   @Test(arguments: [
     "item add \(named) \(data)", "item put \(named) \(data)", "item read \(named)", "item update \(named)",
     "item delete service=s", "item delete",
@@ -186,27 +140,5 @@ private let data = "data=aHVudGVyMg=="
     ] as [(String, Command)])
   func `requests for the store are parsed to commands`(line: String, expected: Command) throws {
     #expect(try command(line) == expected)
-  }
-
-  @Test(
-    arguments: [
-      ("backup", "backup: key= is missing"), ("restore begin", "restore begin: key= is missing"),
-      ("restore add", "restore add: data= is missing"),
-      ("restore add AAAA", "restore add: unexpected word \"AAAA\""),
-      ("key rotate now", "key rotate: unexpected word \"now\""),
-      ("key rotate key=AAAA", "key rotate: unknown attribute \"key\""),
-      ("restore end dry-run=maybe", "restore end: dry-run cannot be \"maybe\"; allowed: yes, no"),
-      ("restore end adopt-device=\"\"", "restore end: adopt-device cannot be \"\"; allowed: yes, no"),
-      ("backup key=AAAA KEY=AAAA", "backup: \"key\" is given twice"),
-    ])
-  func `an error names the wrong argument`(line: String, message: String) throws {
-    let refusal = try #require(refused(line))
-    #expect(refusal.code == .badArgument)
-    #expect(refusal.text == message)
-  }
-
-  @Test(arguments: ["key", "key frob", "restore", "restore frob"])
-  func `an incomplete verb is unknown`(line: String) {
-    #expect(refused(line)?.code == .unknownVerb)
   }
 }

@@ -61,31 +61,6 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
         == .registry(.token(Self.put(Text(String(repeating: "\u{1}", count: 4_096))))))
   }
 
-  @Test(
-    arguments: [
-      ("token", "unknown-verb unknown verb \"token\"; 'help' lists the verbs"),
-      ("token putt fcm \(secret)", "unknown-verb unknown verb \"token\"; 'help' lists the verbs"),
-      ("token put", "bad-argument token put: PROVIDER is missing"),
-      ("token put \(secret)", "bad-argument token put: TOKEN is missing"),
-      ("token invalidate \(secret)", "bad-argument token invalidate: TOKEN is missing"),
-      ("token get", "bad-argument token get: PROVIDER is missing"),
-      ("token delete", "bad-argument token delete: PROVIDER is missing"),
-      ("token put \"\" t", "bad-argument token put: PROVIDER has an invalid value; allowed: 1 to 255 bytes"),
-      ("token list fcm", "bad-argument token list: unexpected word \"fcm\""),
-      ("token list stale=-1", "bad-argument token list: stale cannot be \"-1\"; allowed: 0 to 3155760000"),
-      (
-        "token list stale=3155760001",
-        "bad-argument token list: stale cannot be \"3155760001\"; allowed: 0 to 3155760000"
-      ),
-      ("token list stale=\"\"", "bad-argument token list: stale cannot be \"\"; allowed: 0 to 3155760000"),
-      ("token list stale=1 stale=2", "bad-argument token list: \"stale\" is given twice"),
-      ("token put fcm t topic=a topic=b", "bad-argument token put: \"topic\" is given twice"),
-    ])
-  func `an error names the wrong argument`(line: String, expected: String) throws {
-    let refusal = try #require(refused(line))
-    #expect("\(refusal.code.rawValue) \(refusal.text)" == expected)
-  }
-
   /// Requests with the token in places where a client may put it by mistake.
   private static let mistakes: [String] = {
     let long = String(repeating: secret, count: 9)
@@ -118,12 +93,6 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
     // The name must not be repeated either, if the token was parsed as an attribute.
     #expect(!text.contains(secret.filter(\.isLetter).prefix(8)))
     #expect(text.utf8.count < 200)
-  }
-
-  @Test(arguments: ["token put fcm t", "token get fcm", "token list", "token invalidate fcm t", "token delete fcm"])
-  func `no verb for tokens requires an admin`(line: String) {
-    #expect(refused(line, by: alice) == nil)
-    #expect(refused("\(line) app=*", by: alice) == nil)
   }
 
   // MARK: Answers

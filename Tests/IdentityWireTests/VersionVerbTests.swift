@@ -75,41 +75,6 @@ import Testing
     #expect(VersionOrder.numeric.compare(left, right) == .less)
   }
 
-  @Test(
-    arguments: [
-      ("version", "unknown-verb unknown verb \"version\"; 'help' lists the verbs"),
-      ("version forget", "unknown-verb unknown verb \"version\"; 'help' lists the verbs"),
-      ("version report", "bad-argument version report: VERSION is missing"),
-      ("version report 1 2", "bad-argument version report: unexpected word \"2\""),
-      ("version report 1 of=app", "bad-argument version report: unknown attribute \"of\""),
-      ("version report 1 id=debian", "bad-argument version report: unknown attribute \"id\""),
-      ("version report 1 build=1 Build=2", "bad-argument version report: \"build\" is given twice"),
-      ("version state 1", "bad-argument version state: unexpected word \"1\""),
-      ("version state of=system", "bad-argument version state: of cannot be \"system\"; allowed: app, os"),
-      ("version state of=\"\"", "bad-argument version state: of cannot be \"\"; allowed: app, os"),
-      ("version state of=os app=org.a", "bad-argument version state: app= cannot be combined with of=os"),
-      ("version history app=org.a of=os", "bad-argument version history: app= cannot be combined with of=os"),
-      ("version history of=o\u{17f}", "bad-argument version history: of cannot be \"o\u{17f}\"; allowed: app, os"),
-      ("version compare 1", "bad-argument version compare: B is missing"),
-      ("version compare 1 2 3", "bad-argument version compare: unexpected word \"3\""),
-      (
-        "version compare 1 2 order=debian",
-        "bad-argument version compare: order cannot be \"debian\"; allowed: numeric, linux"
-      ),
-      ("version compare 1 2 app=org.a", "bad-argument version compare: unknown attribute \"app\""),
-      ("version claim", "bad-argument version claim: NAME is missing"),
-      ("version claim n of=os", "bad-argument version claim: unknown attribute \"of\""),
-    ])
-  func `an error names the wrong argument`(line: String, expected: String) throws {
-    let refusal = try #require(refused(line))
-    #expect("\(refusal.code.rawValue) \(refusal.text)" == expected)
-  }
-
-  @Test(arguments: ["version report 1", "version state", "version history", "version compare 1 2", "version claim n"])
-  func `no verb for versions requires an admin`(line: String) {
-    #expect(refused(line, by: alice) == nil)
-  }
-
   @Test func `an event about a version is one line, whatever the version contains`() {
     var registry = Registry()
     registry.apply(.appInstalled("org.a", App(installed: Timestamp(milliseconds: 0))))

@@ -1,3 +1,4 @@
+import Foundation
 import IdentityWire
 import Testing
 
@@ -20,5 +21,28 @@ import Testing
       for operand in verb.operands { #expect(operand.name == operand.name.uppercased(), "\(verb.words)") }
       #expect(verb.operands.dropLast().allSatisfy { !$0.repeats }, "\(verb.words)")
     }
+  }
+
+  /// Words of the fuzz dictionary that are not in the table: values, names of the fuzzed peers, and words of files.
+  private static let otherWords = [
+    "%h", "%l", "%m", "%n", "%r", ".service", "557e5958-d390-4cbf-b928-2a2b19a1399a", "AccessGroups=",
+    "DeviceIdentifier=", "ERR ", "EVENT ", "OK", "Unit=", "User=", "Vendor=", "VersionOrder=", "[App]", "\\\\u00",
+    "app=*", "boot", "commit=yes", "device", "dry-run=yes", "force=yes", "group=*",
+    "identityd-backup 1 argon2id ops=", "installation", "lifetime=installation", "limit=one", "of=os", "order=linux",
+    "org.a", "org.b", "org.c", "org.media", "org.shared", "session", "snapshot=yes", "this-device-only=yes",
+    "user:1000", "vendor",
+  ]
+
+  @Test func `the fuzz dictionary contains the words of the table`() throws {
+    let path = "Tests/IdentityFuzz/words.dict"
+    let ofTable = VerbTable.verbs.flatMap { verb in
+      [verb.words] + verb.attributes.map { $0.name + ($0.suffix == nil ? "=" : "") }
+    }
+    let lines = Set(ofTable + Self.otherWords).sorted().map { "\"\($0)\"\n" }
+    let expected = "# The words of the verb table and of the files, for libFuzzer.\n" + lines.joined()
+    if ProcessInfo.processInfo.environment["IDENTITYD_UPDATE_MANUAL"] != nil {
+      try Data(expected.utf8).write(to: Tree.root.appending(path: path))
+    }
+    #expect(try Tree.text(path) == expected, "run the tests once with IDENTITYD_UPDATE_MANUAL=1")
   }
 }
