@@ -69,8 +69,7 @@ package final class Server {
   var latestPeer: AttestedPeer?
   /// Users whose ranges of subordinate users the writer was asked to look up.
   var rangeOwners: Set<UInt32> = []
-  var entropy = Entropy()
-  var sequence = UUIDSequence()
+  var freshUUIDs = FreshUUIDs()
 
   // Secrets are decrypted only in this thread's guarded memory.
   let secretMemory: SecretMemory
@@ -79,10 +78,7 @@ package final class Server {
   var keySource: KeySource?
   /// The editions of items whose secrets have a fault that was logged already.
   var knownDamaged: Set<UUID> = []
-  /// The backup that is being uploaded, with its connection. There is only one at a time, because an upload
-  /// takes memory.
-  var upload: (token: ConnectionToken, backup: BackupUpload)? { didSet { hasUpload = upload != nil } }
-  private(set) var hasUpload = false
+  var upload = UploadSlot()
 
   // Parts of request processing, kept so that a request needs no allocation.
   var parser = WordParser()
@@ -93,9 +89,7 @@ package final class Server {
   let known = KnownAnswers()
   let measurements = Measurements()
   /// The principals that wait for a turn.
-  var waitingUsers: [PrincipalShare] = [] { didSet { waiting = waitingUsers.count } }
-  /// The number of ``waitingUsers``.
-  private(set) var waiting = 0
+  var turns = TurnQueue()
   /// Processes that have ended while they still had connections.
   var endedProcesses: [PeerProcessTable.Key] = [] { didSet { hasEndedProcesses = !endedProcesses.isEmpty } }
   private(set) var hasEndedProcesses = false
@@ -103,11 +97,7 @@ package final class Server {
   let listener: Descriptor
   /// The descriptors that the loop waits for; see ``LoopToken``.
   let readiness: ReadinessSet
-  let inbox: Mailbox<WriterMessage>
-  /// Whether a turn is in progress. Requests to the writer are collected until the turn ends.
-  var isInTurn = false
-  /// Whether the inbox has requests that the writer was not woken for.
-  var owesBell = false
+  let writer: WriterInbox
   let outbox: Mailbox<WriterReport>
   let activity = WriterActivity()
   private var writerThread: Thread?
@@ -117,16 +107,13 @@ package final class Server {
   var acceptAgain: EventSource?
   var appFolders: AppFolders?
   var stopTimer: EventSource?
-  /// Connections whose remaining input is discarded after their last answer, with the start time in microseconds of the
-  /// monotonic clock, oldest first.
-  var draining: [(token: ConnectionToken, since: UInt64)] = []
-  var drainTimer: EventSource?
+  /// Connections whose remaining input is discarded after their last answer.
+  private(set) lazy var draining = DrainQueue(loop) { [unowned self] token in
+    if let connection = connections[token] { close(connection) }
+  }
   var watchdog: Watchdog?
   var useTimer: EventSource?
-  /// The apps without a manifest that had a new connection since the last message to the writer about used apps.
-  var usedApps: Set<Text> = []
-  /// Whether this run has told the writer about used apps, which also records the day as a day of operation.
-  var hasRecordedUses = false
+  var usedApps = UsedApps()
 
   // The state that the next run of the daemon takes over.
   var memory: HandoverMemory?
@@ -177,28 +164,29 @@ package final class Server {
     secretMemory = try store.makeSecretMemory()
     keySource = store.keySource
     readiness = try ReadinessSet()
-    inbox = try Mailbox(blocking: true)
+    let inbox = try Mailbox<WriterMessage>(blocking: true)
+    writer = WriterInbox(inbox)
     outbox = try Mailbox(blocking: false)
     self.listener = listener
     attestation = try AttestationRules(settings)
     let start = StartFacts(
       fingerprint: content.fingerprint, isSealedHere: content.isSealedHere,
       onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange, limits: settings.limits)
-    let writer = Writer(
+    let thread = Writer(
       store: store, content: content, start: start, lifetimes: lifetimes, sources: sources, inbox: inbox,
       outbox: outbox, activity: activity)
     for notice in content.notices { log(LogEvent.store(notice).entry) }
     if let fault = registry.itemFault { log(LogEvent.itemsLocked(fault).entry) }
-    sequence.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))
+    freshUUIDs.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))
     // Watches before the first survey, so that a manifest added during the survey is not missed.
     appFolders = try AppFolders(
       settings.appDirectories, files: sources.files, loop: loop, clock: { Clock.monotonicMicroseconds },
-      survey: { [unowned self] in inbox.send(.survey($0)) },
+      survey: { inbox.send(.survey($0)) },
       warn: { [unowned self] in say(.manifestFault($0)) })
-    take(writer.begin(settings.appDirectories))
+    take(thread.begin(settings.appDirectories))
     try addSources()
     if let kept { try takeOver(kept) }
-    writerThread = try Thread(named: "writer") { writer.run() }
+    writerThread = try Thread(named: "writer") { thread.run() }
     resume()
   }
 

@@ -126,7 +126,7 @@ import Testing
   @Test func `the manual lists every kind of log entry, and no other`() throws {
     let page = Set(try Tree.text("packaging/man/identityd.8").matches(of: /\.It ([0-9a-f]{32})\s/).map { String($0.1) })
     let sources = Set(
-      try Tree.text("Sources/IdentityServer/Log.swift").matches(of: /"([0-9a-f]{32})"/).map { String($0.1) })
+      try Tree.text("Sources/IdentityServer/Log/Log.swift").matches(of: /"([0-9a-f]{32})"/).map { String($0.1) })
     #expect(page == sources)
     #expect(page.count > 10)
   }

@@ -40,7 +40,7 @@ extension Server {
           break
         }
         guard !connection.session.isAtWriter else { return false }
-        let upload = try takeUpload(of: connection)
+        let upload = try upload.take(by: connection.token)
         try send(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), verb, of: connection)
       }
       if command.hasStandingAnswer, !connection.session.isAtWriter {
@@ -75,22 +75,14 @@ extension Server {
     let job = Job(
       connection: connection.token, work: work, verb: verb, started: Clock.monotonicMicroseconds,
       peer: connection.peer, principal: connection.held.principal, isShared: connections.isShared)
-    if inbox.put(.job(job)) { owesBell = true }
-    if !isInTurn { ringForJobs() }
+    writer.put(job)
   }
 
   /// Runs `body`, and wakes the writer at most once afterwards, so that all requests of `body` share a commit.
   func inTurn(_ body: () -> Void) {
-    isInTurn = true
+    writer.beginTurn()
     body()
-    isInTurn = false
-    ringForJobs()
-  }
-
-  private func ringForJobs() {
-    guard owesBell else { return }
-    owesBell = false
-    inbox.ring()
+    writer.endTurn()
   }
 
   private func parse(_ line: borrowing Span<UInt8>) throws(Refusal) {
@@ -125,9 +117,10 @@ extension Server {
       connection.begin(.uuids(left: count, of: count, version))
       appendPiece(to: connection)
     case .beginRestore(let key):
-      try beginUpload(key, of: connection)
+      try upload.begin(key, by: connection.token)
       Reply.done.append(to: &connection.output)
-    case .addToRestore(let text): try addToUpload(text, of: connection).append(to: &connection.output)
+    case .addToRestore(let text):
+      Reply.done(.number(Int64(try upload.add(text, by: connection.token)))).append(to: &connection.output)
     case .quit:
       Reply.done.append(to: &connection.output)
       connection.session.close()

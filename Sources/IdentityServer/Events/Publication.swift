@@ -80,8 +80,8 @@ extension Server {
     connections.forEachUser { user in if user.subscribers.startRound() { waitForTurn(user) } }
   }
 
-  /// Continues the round over a principal's subscribers: visits at least one, so that each is visited eventually.
-  func publishSome(to user: PrincipalShare, _ isOver: () -> Bool) {
+  /// Continues the round over a principal's subscribers.
+  func publishSome(to user: PrincipalShare) {
     guard user.subscribers.isInRound else { return }
     let newest = events.newest
     // Subscribers often belong to one process, and the rights of a peer do not change within this call. So the rights
@@ -89,10 +89,7 @@ extension Server {
     var seer: HeldPeer?
     var isVisible = false
     var visited = 0
-    // A read of the clock costs a tenth of handing out an event.
-    while visited < Bound.subscribersPerTurn, visited == 0 || visited % 8 > 0 || !isOver(),
-      let token = user.subscribers.next()
-    {
+    while visited < Bound.subscribersPerTurn, let token = user.subscribers.next() {
       visited += 1
       guard let connection = connections[token] else { continue }
       guard let newest, connection.awaitsOnly(newest), stop == .running else {

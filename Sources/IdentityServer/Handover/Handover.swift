@@ -25,7 +25,7 @@ extension Server {
     let memory = try HandoverMemory()
     self.memory = memory
     let legacy = legacy(among: descriptors)
-    sequence.resume(after: legacy.lastUUID)
+    freshUUIDs.resume(after: legacy.lastUUID)
     memory.set(lastUUID: legacy.lastUUID)
     let sockets = descriptors.filter { $0.name == Kept.connection }
     for socket in sockets { takeOver(socket.number, legacy) }
@@ -150,7 +150,7 @@ extension Server {
     settleConnections()
     do {
       let records = connections.all.filter { !$0.session.isDraining }.compactMap { record(of: $0) }
-      let file = try HandoverMemory.seal(records, lastUUID: sequence.lastHandedOut)
+      let file = try HandoverMemory.seal(records, lastUUID: freshUUIDs.lastHandedOut)
       ServiceManager.store([file.descriptor.number], name: Kept.handover)
     } catch {
       say(.handoverUnreadable("\(error)"))

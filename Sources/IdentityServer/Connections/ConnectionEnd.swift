@@ -16,8 +16,7 @@ extension Server {
       try connection.descriptor.shutdownWriting()
       connection.session.beginDraining()
       rest(connection)
-      draining.append((connection.token, Clock.monotonicMicroseconds))
-      try armDrainTimer()
+      try draining.append(connection.token)
       // Events are edge-triggered: the kernel does not report this input again.
       if connection.mayHaveInput { waitForTurn(connection) }
     } catch {
@@ -36,23 +35,6 @@ extension Server {
     }
   }
 
-  private func armDrainTimer() throws {
-    let pause = UInt64(Bound.drainMilliseconds) * 1_000
-    if draining.count > 1 { return }
-    if let drainTimer { return drainTimer.arm(after: pause) }
-    drainTimer = try loop.timer(after: pause) { [unowned self] in closeDrained() }
-  }
-
-  /// Closes the connections whose time for discarding input is over.
-  private func closeDrained() {
-    let pause = UInt64(Bound.drainMilliseconds) * 1_000
-    let now = Clock.monotonicMicroseconds
-    let due = draining.prefix { now - $0.since >= pause }
-    draining.removeFirst(due.count)
-    for (token, _) in due { if let connection = connections[token] { close(connection) } }
-    if let next = draining.first { drainTimer?.arm(after: max(pause - (now - next.since), 1_000)) }
-  }
-
   /// Logs the failure of a connection, and closes it.
   func drop(_ connection: Connection, _ reason: String) {
     say(.connectionFailed(app: connection.peer.app, processID: connection.peer.processID, reason: reason))
@@ -68,7 +50,7 @@ extension Server {
       try? connection.descriptor.shutdownBoth()
       if connection.interest != nil { try? readiness.remove(connection.descriptor.number) }
     }
-    if hasUpload, upload?.token == connection.token { upload = nil }
+    upload.drop(of: connection.token)
     connections.remove(connection)
     measurements.keepRequests(of: connection)
     if let process = connection.process.take() {
@@ -80,5 +62,39 @@ extension Server {
     endSubscription(of: connection)
     countOutput(of: connection)
     finishStop()
+  }
+}
+
+/// Connections that are closed a moment after their last answer; see ``Bound/drainMilliseconds``.
+final class DrainQueue {
+  /// The connections, oldest first, each with the time of its last answer in microseconds of the monotonic clock.
+  private var waiting: [(token: ConnectionToken, since: UInt64)] = []
+  private var timer: EventSource?
+  private let loop: EventLoop
+  private let close: (ConnectionToken) -> Void
+
+  private static let pause = UInt64(Bound.drainMilliseconds) * 1_000
+
+  /// - Parameter close: closes a connection, if it is not closed yet.
+  init(_ loop: EventLoop, close: @escaping (ConnectionToken) -> Void) {
+    self.loop = loop
+    self.close = close
+  }
+
+  /// Adds a connection whose last answer is sent.
+  func append(_ token: ConnectionToken) throws {
+    waiting.append((token, Clock.monotonicMicroseconds))
+    guard waiting.count == 1 else { return }
+    if let timer { return timer.arm(after: Self.pause) }
+    timer = try loop.timer(after: Self.pause) { [unowned self] in closeDue() }
+  }
+
+  /// Closes the connections whose time is over.
+  private func closeDue() {
+    let now = Clock.monotonicMicroseconds
+    let due = waiting.prefix { now - $0.since >= Self.pause }
+    waiting.removeFirst(due.count)
+    for (token, _) in due { close(token) }
+    if let next = waiting.first { timer?.arm(after: max(Self.pause - (now - next.since), 1_000)) }
   }
 }

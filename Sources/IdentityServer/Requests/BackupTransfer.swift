@@ -31,25 +31,34 @@ struct OutgoingBackup {
   }
 }
 
-// The upload of a backup, by one connection at a time.
-extension Server {
-  func beginUpload(_ key: SealedSecret, of connection: Connection) throws(Refusal) {
-    guard upload == nil || upload?.token == connection.token else {
+/// The upload of a backup. There is only one at a time, because an upload takes memory.
+struct UploadSlot {
+  private var upload: (token: ConnectionToken, backup: BackupUpload)? { didSet { isTaken = upload != nil } }
+  /// Whether an upload is in progress.
+  private(set) var isTaken = false
+
+  /// `restore begin`: starts an upload, or starts that of the same connection anew.
+  mutating func begin(_ key: SealedSecret, by token: ConnectionToken) throws(Refusal) {
+    guard upload == nil || upload?.token == token else {
       throw .conflict("another connection is uploading a backup; try again later")
     }
-    upload = (connection.token, try BackupUpload(key: key))
+    upload = (token, try BackupUpload(key: key))
   }
 
-  func addToUpload(_ text: Text, of connection: Connection) throws(Refusal) -> Reply {
-    guard upload?.token == connection.token, let count = try upload?.backup.add(text) else { throw Self.noUpload }
-    return .done(.number(Int64(count)))
+  /// `restore data`: adds a piece, and returns the number of bytes so far.
+  mutating func add(_ text: Text, by token: ConnectionToken) throws(Refusal) -> Int {
+    guard upload?.token == token, let count = try upload?.backup.add(text) else { throw Self.noUpload }
+    return count
   }
 
-  /// Removes and returns the uploaded backup.
-  func takeUpload(of connection: Connection) throws(Refusal) -> BackupUpload {
-    guard upload?.token == connection.token, let taken = upload.take() else { throw Self.noUpload }
+  /// `restore end`: removes and returns the backup.
+  mutating func take(by token: ConnectionToken) throws(Refusal) -> BackupUpload {
+    guard upload?.token == token, let taken = upload.take() else { throw Self.noUpload }
     return taken.backup
   }
+
+  /// Drops the upload of a connection that has closed.
+  mutating func drop(of token: ConnectionToken) { if isTaken, upload?.token == token { upload = nil } }
 
   private static var noUpload: Refusal {
     .conflict("no restore was begun on this connection; send 'restore begin' first")

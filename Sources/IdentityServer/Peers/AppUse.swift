@@ -3,6 +3,22 @@ import IdentityStore
 import LinuxSystem
 import Systemd
 
+/// The apps without a manifest that connected since the last report to the writer.
+struct UsedApps {
+  private var apps: Set<Text> = []
+  /// Whether this run has reported any use, which also records the day as a day of operation.
+  private(set) var hasReported = false
+
+  mutating func insert(_ app: Text) { apps.insert(app) }
+
+  /// Removes and returns the apps to report.
+  mutating func takeAll() -> Set<Text> {
+    hasReported = true
+    defer { apps = [] }
+    return apps
+  }
+}
+
 // The use of apps: the loop sees apps connect, and the writer records each app once a day.
 extension Server {
   /// Starts the timer that tells the writer at intervals which apps were used.
@@ -21,10 +37,8 @@ extension Server {
 
   /// Tells the writer which apps were used since the last call. An app with an open connection counts as used.
   func recordUses() {
-    hasRecordedUses = true
     for connection in connections.all { noteUse(by: connection.peer) }
-    inbox.send(.used(usedApps, forgetUnusedDays: settings.forgetUnusedDays))
-    usedApps = []
+    writer.send(.used(usedApps.takeAll(), forgetUnusedDays: settings.forgetUnusedDays))
   }
 }
 

@@ -48,20 +48,10 @@ extension Server {
     return nil
   }
 
-  /// Returns a new UUID.
+  /// Returns a new UUID. The next run of the daemon continues behind one of version 7.
   func nextUUID(_ version: UUIDVersion) throws(Refusal) -> UUID {
-    do {
-      let random = UUID(high: try entropy.next(), low: try entropy.next())
-      switch version {
-      case .random: return random.stamped(version: 4)
-      case .timeOrdered:
-        let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
-        let next = sequence.next(now: now, random: random)
-        memory?.set(lastUUID: next)
-        return next
-      }
-    } catch {
-      throw .broken("no random bytes from the kernel: \(error)")
-    }
+    let next = try freshUUIDs.next(version)
+    if version == .timeOrdered { memory?.set(lastUUID: next) }
+    return next
   }
 }

@@ -18,8 +18,8 @@ struct PeerFacts {
   let credentials: PeerCredentials
   /// The ID of the peer's cgroup, which is in the cache of ``PeerGroups``.
   let group: UInt64
-  /// The inode number of the process's pidfd, which is unique within a boot. So the process is the one whose namespaces
-  /// were examined.
+  /// The inode number of the process's pidfd, which is unique within a boot. So the process is the one whose PID
+  /// namespace was examined.
   let inode: UInt64
   /// The service of the cgroup, as it counts for the peer's user; see ``PeerPlace/counting(for:_:)``.
   let unit: PeerUnit?
