@@ -69,6 +69,9 @@ import Testing
     Damage(
       "an app", "UPDATE app SET installed = '2020-01-01T00:00:00.000Z'",
       refused: ofIdentifiers.union(ofItems).union(["app list", "whoami"]), unproven: "apps"),
+    Damage(
+      "a forged use of an app", "INSERT INTO app_use VALUES ('user:7', 1, 1, 1, x'00')", refused: ["app list"],
+      unproven: "uses of apps"),
     Damage("a deleted event", "DELETE FROM event WHERE sequence = 2", refused: ofEvents, unproven: "events"),
     Damage(
       "the deleted row of the store", "DELETE FROM store", refused: Set(questions),

@@ -269,7 +269,7 @@ struct Table: Sendable {
       "revision",
     ], lasting: 3, place: 10, of: .tokens)
 
-  static let use = Table(name: "app_use", columns: ["id", "day", "date", "revision"], place: 11, of: .apps)
+  static let use = Table(name: "app_use", columns: ["id", "day", "date", "revision"], place: 11, of: .uses)
 
   /// The table `store`. Its only row contains the digests of all other tables.
   static let store = Table(
