@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The namespaces of this process, to compare with those of others, as far as visible
@@ -32,9 +33,26 @@ package struct ProcessNamespaces: Sendable {
   /// - Throws: the error of reading a file in /proc, unless the file is missing or this process may not read it.
   package func hasOthers(_ process: borrowing Descriptor, number: Int32) throws(SystemError) -> Bool {
     if let depth = try Self.depth(in: "/proc/self/fdinfo/\(process.number)"), depth > self.depth { return true }
-    // This process may not read the file if /proc is mounted with hidepid=.
-    guard let users = try Self.bytes(of: "/proc/\(number)/uid_map") else { return false }
-    return users != self.users
+    return try hasOtherUsers(number: number)
+  }
+
+  /// Returns whether a process is in a user namespace with another user ID map.
+  ///
+  /// Of the namespaces that ``hasOthers(_:number:)`` compares, a process can only leave its user namespace. The PID
+  /// namespace of a process never changes (pid_namespaces(7)).
+  package func hasOtherUsers(number: Int32) throws(SystemError) -> Bool {
+    let path = "/proc/\(number)/uid_map"
+    // One byte more than the map of this process, so that a longer map differs. The kernel returns a map that is not
+    // longer than a page with one read.
+    var other = [UInt8](repeating: 0, count: users.count + 1)
+    do throws(SystemError) {
+      let file = Descriptor(adopting: try system("open \(path)") { unsafe clinux_open(path, O_RDONLY, 0) })
+      let count = try file.read(into: &other) ?? 0
+      return other[..<count] != users[...]
+    } catch  where [ENOENT, ESRCH, EACCES, EPERM].contains(error.code) {
+      // This process may not read the file if /proc is mounted with hidepid=.
+      return false
+    }
   }
 
   /// Returns how many IDs `NSpid:` lists (proc_pid_status(5); for a pidfd, proc_pid_fdinfo(5)).

@@ -128,6 +128,25 @@ struct ContainerTests {
     #expect(root[1].hasPrefix("ERR denied"))
   }
 
+  @Test func `a process that enters a user namespace loses its rights with its next connection`() throws {
+    let daemon = try DaemonUnderTest().start()
+    // Connects twice before, so that the daemon knows the process.
+    let script = """
+      import ctypes, socket, sys
+      def ask():
+        daemon = socket.socket(socket.AF_UNIX)
+        daemon.connect(sys.argv[1])
+        daemon.sendall(b"whoami\\n")
+        print(daemon.makefile().readline().split()[-1])
+      ask()
+      ask()
+      if ctypes.CDLL(None, use_errno=True).unshare(0x10000000) != 0: sys.exit(ctypes.get_errno())
+      ask()
+      """
+    let result = try run(["python3", "-c", script, daemon.socket])
+    #expect(result.output == "admin=yes\nadmin=yes\nadmin=no\n", "\(result)")
+  }
+
   @Test func `a member of the admin group is no admin inside a container`() throws {
     let daemon = try DaemonUnderTest()
     try daemon.start(configuration: "[Access]\nAdminGroup=games\n")

@@ -123,7 +123,10 @@ struct PeerAttestation: ~Copyable {
       let attested: AttestedPeer
       if let latest, let facts = latest.facts, facts.credentials == credentials, facts.group == number,
         facts.inode == inode, facts.rights == rights,
-        try facts.session == Self.session(of: credentials.processID, inode, in: facts.unit)
+        try facts.session == Self.session(of: credentials.processID, inode, in: facts.unit),
+        // The process may have entered a user namespace since, for a program that it trusts less. Only a peer with rights
+        // has any to lose.
+        try !latest.held.peer.mayMonitor || !rules.namespaces.hasOtherUsers(number: credentials.processID)
       {
         attested = latest
       } else {
