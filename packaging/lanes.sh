@@ -221,11 +221,34 @@ readonly TRIALS=(
 # writing. The time limit ends a lane with a hung test, before the build server ends the run without naming the test.
 test_limit=25m
 tests() {
-  local scratch=$1
+  local scratch=$1 output=/proc/$BASHPID/fd/1 run
   shift
   # A lane is a background job that ignores SIGINT, and so would the programs that tests interrupt.
   env --default-signal timeout --verbose --kill-after=10 "$test_limit" \
-    "$PWD/$scratch/debug/identitydPackageTests.xctest" --testing-library swift-testing --no-parallel "$@"
+    "$PWD/$scratch/debug/identitydPackageTests.xctest" --testing-library swift-testing --no-parallel "$@" &
+  run=$!
+  await_tests "$run" "$(readlink "$output")"
+}
+
+# Waits for a run of tests, which writes to a log. With ThreadSanitizer, one process in about a hundred passes all tests
+# and then hangs in exit(3). After a minute, its stacks go to the warnings, and its verdict counts.
+await_tests() {
+  local run=$1 log=$2 over=0
+  while kill -0 "$run" 2>/dev/null; do
+    sleep 1
+    ! tail -n 1 "$log" | grep -qa '^. Test run with' || over=$((over + 1))
+    if [ "$over" = 60 ]; then
+      {
+        echo "--- a process hung after its tests:"
+        gdb --batch -ex 'thread apply all backtrace 12' -p "$(pgrep --parent "$run")" 2>&1 | tail -n 200
+      } >>"$logs/warnings"
+      pkill -KILL --parent "$run"
+      wait "$run" || true
+      grep -a '^. Test run with' "$log" | tail -n 1 | grep -qa '^✔'
+      return
+    fi
+  done
+  wait "$run"
 }
 
 # Runs end-to-end tests with the programs of a sanitizer. Trials are shortened: a sanitizer reports in the first round.
@@ -331,6 +354,7 @@ finish() {
   fi
   say "the slowest suites:"
   suites | sed -n "1,$([ "$times" = yes ] && echo 40 || echo 10)p" >&2
+  [ ! -s "$logs/warnings" ] || cat "$logs/warnings" >&2
   [ ! -s "$logs/failures" ] || cat "$logs/failures" >&2
   if [ "$status" = 0 ]; then say "passed in $SECONDS s"; else say "${step:-preparation}: failed after $SECONDS s"; fi
 }
