@@ -89,7 +89,9 @@ package final class Server {
   let known = KnownAnswers()
   let measurements = Measurements()
   /// The principals that wait for a turn.
-  var turns = TurnQueue()
+  var waitingPrincipals: [PrincipalShare] = [] { didSet { waiting = waitingPrincipals.count } }
+  /// The number of ``waitingPrincipals``.
+  private(set) var waiting = 0
   /// Processes that have ended while they still had connections.
   var endedProcesses: [PeerProcessTable.Key] = [] { didSet { hasEndedProcesses = !endedProcesses.isEmpty } }
   private(set) var hasEndedProcesses = false
@@ -97,7 +99,11 @@ package final class Server {
   let listener: Descriptor
   /// The descriptors that the loop waits for; see ``LoopToken``.
   let readiness: ReadinessSet
-  let writer: WriterInbox
+  let inbox: Mailbox<WriterMessage>
+  /// Whether a turn is in progress. Requests to the writer are collected until the turn ends.
+  var isInTurn = false
+  /// Whether the inbox has requests that the writer was not woken for.
+  var owesBell = false
   let outbox: Mailbox<WriterReport>
   let activity = WriterActivity()
   private var writerThread: Thread?
@@ -164,15 +170,14 @@ package final class Server {
     secretMemory = try store.makeSecretMemory()
     keySource = store.keySource
     readiness = try ReadinessSet()
-    let inbox = try Mailbox<WriterMessage>(blocking: true)
-    writer = WriterInbox(inbox)
+    inbox = try Mailbox(blocking: true)
     outbox = try Mailbox(blocking: false)
     self.listener = listener
     attestation = try AttestationRules(settings)
     let start = StartFacts(
       fingerprint: content.fingerprint, isSealedHere: content.isSealedHere,
       onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange, limits: settings.limits)
-    let thread = Writer(
+    let writer = Writer(
       store: store, content: content, start: start, lifetimes: lifetimes, sources: sources, inbox: inbox,
       outbox: outbox, activity: activity)
     for notice in content.notices { log(LogEvent.store(notice).entry) }
@@ -181,12 +186,12 @@ package final class Server {
     // Watches before the first survey, so that a manifest added during the survey is not missed.
     appFolders = try AppFolders(
       settings.appDirectories, files: sources.files, loop: loop, clock: { Clock.monotonicMicroseconds },
-      survey: { inbox.send(.survey($0)) },
+      survey: { [unowned self] in inbox.send(.survey($0)) },
       warn: { [unowned self] in say(.manifestFault($0)) })
-    take(thread.begin(settings.appDirectories))
+    take(writer.begin(settings.appDirectories))
     try addSources()
     if let kept { try takeOver(kept) }
-    writerThread = try Thread(named: "writer") { thread.run() }
+    writerThread = try Thread(named: "writer") { writer.run() }
     resume()
   }
 

@@ -41,18 +41,17 @@ package struct ProcessNamespaces: Sendable {
   /// Of the namespaces that ``hasOthers(_:number:)`` compares, a process can only leave its user namespace. The PID
   /// namespace of a process never changes (pid_namespaces(7)).
   package func hasOtherUsers(number: Int32) throws(SystemError) -> Bool {
-    let path = "/proc/\(number)/uid_map"
-    // One byte more than the map of this process, so that a longer map differs. The kernel returns a map that is not
-    // longer than a page with one read.
-    var other = [UInt8](repeating: 0, count: users.count + 1)
-    do throws(SystemError) {
-      let file = Descriptor(adopting: try system("open \(path)") { unsafe clinux_open(path, O_RDONLY, 0) })
-      let count = try file.read(into: &other) ?? 0
-      return other[..<count] != users[...]
-    } catch  where [ENOENT, ESRCH, EACCES, EPERM].contains(error.code) {
-      // This process may not read the file if /proc is mounted with hidepid=.
-      return false
+    // In C, because this is part of each connection of an admin, and strings cost more than the system calls.
+    let isEqual = unsafe users.withUnsafeBufferPointer { users in
+      unsafe clinux_has_user_map(number, users.baseAddress, users.count)
     }
+    guard isEqual < 0 else { return isEqual == 0 }
+    let code = errno
+    // This process may not read the file if /proc is mounted with hidepid=.
+    guard [ENOENT, ESRCH, EACCES, EPERM].contains(code) else {
+      throw SystemError(call: "read /proc/\(number)/uid_map", code: code)
+    }
+    return false
   }
 
   /// Returns how many IDs `NSpid:` lists (proc_pid_status(5); for a pidfd, proc_pid_fdinfo(5)).

@@ -54,12 +54,13 @@ import Testing
         #expect(try client.ask("get device").last?.hasPrefix("OK ") == true)
       }
     }
-    #expect(each > 1_000 && each <= 7_000, "\(each) instructions a connection")
+    // The client is an admin, whose user namespace is examined at each connection.
+    #expect(each > 1_000 && each <= 8_000, "\(each) instructions a connection")
   }
 
   @Test(
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
-    arguments: [(depth: 64, most: 65_000), (depth: 1, most: 170_000)])
+    arguments: [(depth: 64, most: 65_000), (depth: 1, most: 171_000)])
   func `the instructions of a change, batched or alone, stay below their ceiling`(depth: Int, most: Double) throws {
     let each = try added(1_280, of: [320, 1_600].map { $0 / depth }) { daemon, batches in
       let client = try daemon.client()

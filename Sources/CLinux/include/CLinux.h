@@ -35,6 +35,9 @@ int clinux_pidfd_open(int process);
 /// Reads the ID of a process's cgroup in the unified hierarchy (PIDFD_GET_INFO, Linux 6.13). `process` is
 /// a pidfd. Returns 0 or -1.
 int clinux_process_group(int process, uint64_t *group);
+/// Compares the user ID map of a process, /proc/PID/uid_map (user_namespaces(7)), with another map. The kernel returns a
+/// map that is not longer than a page with one read. Returns 1 if they are equal, 0 if they differ, or -1.
+int clinux_has_user_map(int number, const uint8_t *map, size_t length);
 /// Returns the number of bytes that have arrived and were not received yet (FIONREAD), or -1.
 int clinux_unread(int socket);
 /// Turns SO_PASSRIGHTS off (Linux 6.16). Returns 0, or -1 with ENOPROTOOPT on older kernels.

@@ -81,7 +81,7 @@ extension Server {
     guard attestation.subordinates.isByOwner, let user = peer.sliceUser, attestation.isRegular(user),
       rangeOwners.count < Bound.rangeOwners, rangeOwners.insert(user).inserted
     else { return }
-    writer.send(.rangeOwner(user))
+    inbox.send(.rangeOwner(user))
   }
 
   /// Sends the refusal before the connection closes. A new socket has room for one line.

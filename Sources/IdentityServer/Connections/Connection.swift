@@ -67,7 +67,7 @@ final class Connection {
 
   deinit {
     if hasInput { input.wipe() }
-    if session.answer == .secret { output.wipe() }
+    if session.hasSecret { output.wipe() }
   }
 
   /// Input that was received and not carried out yet.
@@ -197,7 +197,7 @@ final class Connection {
   }
 
   /// Whether no request is in progress and no output is pending.
-  var isIdle: Bool { session.answer == .none && !hasUnsentOutput }
+  var isIdle: Bool { session.hasAnswered && !hasUnsentOutput }
 }
 
 /// A peer with the facts that follow from it, shared by the connections of a process.

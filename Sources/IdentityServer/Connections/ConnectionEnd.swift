@@ -50,7 +50,7 @@ extension Server {
       try? connection.descriptor.shutdownBoth()
       if connection.interest != nil { try? readiness.remove(connection.descriptor.number) }
     }
-    upload.drop(of: connection.token)
+    if upload.isTaken { upload.drop(of: connection.token) }
     connections.remove(connection)
     measurements.keepRequests(of: connection)
     if let process = connection.process.take() {

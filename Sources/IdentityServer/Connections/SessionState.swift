@@ -157,7 +157,18 @@ extension SessionState {
   var isAtWriter: Bool { if case .writer = answer { true } else { false } }
 
   /// Whether an answer is written in pieces.
-  var hasLongAnswer: Bool { answer == .rows || answer == .backup }
+  var hasLongAnswer: Bool {
+    switch answer {
+    case .rows, .backup: true
+    case .none, .writer, .secret: false
+    }
+  }
+
+  /// Whether the output ends with a secret.
+  var hasSecret: Bool { if case .secret = answer { true } else { false } }
+
+  /// Whether no answer is in progress.
+  var hasAnswered: Bool { if case .none = answer { true } else { false } }
 
   /// Whether the client asked for a backup and has not received all of it.
   var hasBackup: Bool {
@@ -168,7 +179,9 @@ extension SessionState {
   }
 
   /// Whether no answer is in progress, the client may send more, and the connection is to go on.
-  var isAtRest: Bool { phase == .serving && reading == .open && answer == .none }
+  var isAtRest: Bool {
+    if case .serving = phase, case .open = reading, case .none = answer { true } else { false }
+  }
 
   /// Whether the daemon does no more work for the connection in this run.
   var isParked: Bool { if case .parked = phase { true } else { false } }
@@ -177,22 +190,37 @@ extension SessionState {
   var isDraining: Bool { if case .draining = phase { true } else { false } }
 
   /// Whether the connection ends once its output is sent.
-  var isClosing: Bool { phase == .closing || phase == .parked(isClosing: true) }
+  var isClosing: Bool {
+    switch phase {
+    case .closing, .parked(isClosing: true): true
+    case .serving, .draining, .parked: false
+    }
+  }
 
   /// Whether no further input is expected.
-  var hasEnded: Bool { reading == .ended }
+  var hasEnded: Bool { if case .ended = reading { true } else { false } }
 
   /// Whether the client can send nothing more, so that a close loses no answer.
-  var isOver: Bool { reading == .ended || reading == .final }
+  var isOver: Bool {
+    switch reading {
+    case .ended, .final: true
+    case .open, .remaining: false
+    }
+  }
 
   /// Whether input may be read.
-  var mayRead: Bool { reading != .ended && reading != .remaining(0) }
+  var mayRead: Bool {
+    switch reading {
+    case .ended, .remaining(0): false
+    case .open, .final, .remaining: true
+    }
+  }
 
   /// Whether another request may be carried out.
   ///
   /// - Parameter most: the maximum number of requests at the writer.
   func takesRequest(most: Int) -> Bool {
-    guard phase == .serving else { return false }
+    guard case .serving = phase else { return false }
     return switch answer {
     case .none: true
     case .writer(let jobs, last: nil): jobs < most
@@ -202,12 +230,21 @@ extension SessionState {
 
   /// Whether events may be sent. An event never follows a secret in the output, and never interrupts a long answer.
   var takesEvents: Bool {
-    guard phase == .serving else { return false }
-    return answer == .none || isAtWriter
+    guard case .serving = phase else { return false }
+    return switch answer {
+    case .none, .writer: true
+    case .secret, .rows, .backup: false
+    }
   }
 
   /// Whether the next piece of a long answer should be appended to the output.
-  func wantsPiece(hasOutput: Bool) -> Bool { answer == .rows || (answer == .backup && !hasOutput) }
+  func wantsPiece(hasOutput: Bool) -> Bool {
+    switch answer {
+    case .rows: true
+    case .backup: !hasOutput
+    case .none, .writer, .secret: false
+    }
+  }
 
   /// The actions that can end a turn of a connection.
   enum Conclusion: Equatable, Sendable {
@@ -230,11 +267,13 @@ extension SessionState {
   ///   - hasMoreWork: whether the connection waits for another turn.
   ///   - stop: the stage of the daemon's stop.
   func conclusion(hasUnsentOutput: Bool, hasMoreWork: Bool, stop: StopStage) -> Conclusion {
-    let isIdle = answer == .none && !hasUnsentOutput
-    if isIdle, phase == .closing || !hasMoreWork {
-      if phase == .serving, reading == .remaining(0) { return .refuseOrphan }
-      if phase == .closing || reading == .ended || stop == .finishing { return .end }
+    let isIdle = hasAnswered && !hasUnsentOutput
+    if isIdle, isClosing || !hasMoreWork {
+      if case .serving = phase, case .remaining(0) = reading { return .refuseOrphan }
+      if isClosing || hasEnded || stop == .finishing { return .end }
     }
+    // The usual case.
+    if stop == .running { return .rest }
     guard stop == .handingOver || stop == .handoverDue else { return .rest }
     // A handover record does not contain the position in a long answer.
     if stop == .handoverDue, hasLongAnswer { return .close }

@@ -13,7 +13,7 @@ extension Server {
     freshTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in settleConnections() }
     sources.append(
       try loop.timer(after: UInt64(Bound.releaseMemoryMilliseconds) * 1_000) { [unowned self] in
-        writer.send(.release)
+        inbox.send(.release)
         ProcessMemory.releaseStack()
       })
     try addUseTimer()
@@ -22,7 +22,7 @@ extension Server {
     }
     sources.append(try loop.watch(signal: SIGHUP) { [unowned self] in reloadConfiguration() })
     if let interval = ServiceManager.watchdogMicroseconds() {
-      watchdog = try Watchdog(interval: interval, loop: loop, inbox: writer.messages, activity: activity)
+      watchdog = try Watchdog(interval: interval, loop: loop, inbox: inbox, activity: activity)
     }
   }
 
@@ -36,7 +36,7 @@ extension Server {
       settings = new
       attestation.use(new)
       connections.use(new.limits)
-      writer.send(.limits(new.limits))
+      inbox.send(.limits(new.limits))
       appFolders?.use(new.appDirectories)
       // As at a stop: a short run counts neither as a day of operation nor as a use of apps.
       if usedApps.hasReported { recordUses() }
@@ -103,7 +103,7 @@ extension Server {
     // Without an earlier record of uses, the run was short. A short run counts neither as a day of operation nor as a
     // use of apps.
     if usedApps.hasReported { recordUses() }
-    writer.send(.stop)
+    inbox.send(.stop)
   }
 
   // MARK: Status

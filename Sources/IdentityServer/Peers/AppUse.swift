@@ -38,7 +38,7 @@ extension Server {
   /// Tells the writer which apps were used since the last call. An app with an open connection counts as used.
   func recordUses() {
     for connection in connections.all { noteUse(by: connection.peer) }
-    writer.send(.used(usedApps.takeAll(), forgetUnusedDays: settings.forgetUnusedDays))
+    inbox.send(.used(usedApps.takeAll(), forgetUnusedDays: settings.forgetUnusedDays))
   }
 }
 

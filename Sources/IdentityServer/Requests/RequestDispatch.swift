@@ -75,14 +75,22 @@ extension Server {
     let job = Job(
       connection: connection.token, work: work, verb: verb, started: Clock.monotonicMicroseconds,
       peer: connection.peer, principal: connection.held.principal, isShared: connections.isShared)
-    writer.put(job)
+    if inbox.put(.job(job)) { owesBell = true }
+    if !isInTurn { ringForJobs() }
   }
 
   /// Runs `body`, and wakes the writer at most once afterwards, so that all requests of `body` share a commit.
   func inTurn(_ body: () -> Void) {
-    writer.beginTurn()
+    isInTurn = true
     body()
-    writer.endTurn()
+    isInTurn = false
+    ringForJobs()
+  }
+
+  private func ringForJobs() {
+    guard owesBell else { return }
+    owesBell = false
+    inbox.ring()
   }
 
   private func parse(_ line: borrowing Span<UInt8>) throws(Refusal) {

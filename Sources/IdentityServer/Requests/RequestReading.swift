@@ -166,7 +166,7 @@ extension Server {
       guard answer(line, connection) else { break }
       start = end + 1
       budget -= 1
-      if connection.session.answer == .secret { sendSecret(connection) }
+      if connection.session.hasSecret { sendSecret(connection) }
     }
     return start
   }
@@ -211,7 +211,7 @@ extension Server {
     var bytes: [UInt8] = []
     swap(&bytes, &connection.output)
     connection.sent = 0
-    if connection.session.answer == .secret {
+    if connection.session.hasSecret {
       bytes.wipe()
       connection.session.finishAnswer()
     }

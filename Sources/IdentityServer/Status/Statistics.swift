@@ -31,7 +31,7 @@ extension Server {
     }
     samples += [
       MetricSample(.jobsUnderWay, connections.allUsers.reduce(0) { $0 + $1.changes }),
-      MetricSample(.writerQueue, writer.messages.count),
+      MetricSample(.writerQueue, inbox.count),
       MetricSample(.commits, measurements.commits.done, "ok"),
       MetricSample(.commits, measurements.commits.failed, "failed"),
       MetricSample(.commitSeconds, measurements.commitSeconds),

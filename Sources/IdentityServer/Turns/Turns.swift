@@ -28,37 +28,15 @@ enum LoopToken {
   }
 }
 
-/// The principals that wait for a turn, in order.
-struct TurnQueue {
-  private var waiting: [PrincipalShare] = []
-  private(set) var count = 0
-
-  /// Adds a principal if it has pending work and does not wait yet.
-  mutating func append(_ principal: PrincipalShare) {
-    guard principal.isDue, !principal.isWaiting else { return }
-    principal.isWaiting = true
-    waiting.append(principal)
-    count += 1
-  }
-
-  subscript(_ index: Int) -> PrincipalShare { waiting[index] }
-
-  /// Removes the first principals. Those that waited again meanwhile stay.
-  mutating func removeFirst(_ number: Int) {
-    waiting.removeFirst(number)
-    count -= number
-  }
-}
-
 // The order of service. Principals take turns. Within a principal's turn, its connections take turns.
 extension Server {
   /// Runs one turn of the loop: takes in the kernel's events, then gives a turn to each principal with pending work.
   ///
   /// - Parameter waits: whether to wait if there is nothing to do.
   func turn(waits: Bool) {
-    let waiting = turns.count
+    let waiting = waiting
     inTurn { takeNews(waits: waits && waiting == 0) }
-    if turns.count > 0 { servePrincipals(waiting) }
+    if self.waiting > 0 { servePrincipals(waiting) }
     measurements.endTurn()
     guard hasEndedProcesses else { return }
     // After their connections were served: most connections have ended together with their process.
@@ -117,7 +95,7 @@ extension Server {
         untilLook = Bound.servedBetweenLooks
         isTurn = isTurn && Clock.monotonicMicroseconds - started < connections.turn.microseconds
       }
-      take(readiness[place], isTurn: isTurn && turns.count == 0)
+      take(readiness[place], isTurn: isTurn && waiting == 0)
     }
   }
 
@@ -145,10 +123,10 @@ extension Server {
   /// - Parameter waiting: the number of principals that waited before the kernel was asked. They had a turn already, so
   ///   the principals that became ready since go first.
   private func servePrincipals(_ waiting: Int) {
-    let count = turns.count
-    for index in waiting..<count { inTurn { serve(turns[index]) } }
-    for index in 0..<waiting { inTurn { serve(turns[index]) } }
-    turns.removeFirst(count)
+    let count = waitingPrincipals.count
+    for index in waiting..<count { inTurn { serve(waitingPrincipals[index]) } }
+    for index in 0..<waiting { inTurn { serve(waitingPrincipals[index]) } }
+    waitingPrincipals.removeFirst(count)
   }
 
   /// Serves one principal: first its long answers, then its other waiting connections, then its subscribers.
@@ -214,7 +192,11 @@ extension Server {
   }
 
   /// Queues a principal for a turn if it has pending work.
-  func waitForTurn(_ principal: PrincipalShare) { turns.append(principal) }
+  func waitForTurn(_ principal: PrincipalShare) {
+    guard principal.isDue, !principal.isWaiting else { return }
+    principal.isWaiting = true
+    waitingPrincipals.append(principal)
+  }
 
   // MARK: Pending output of a principal
 

@@ -45,35 +45,3 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
   }
 }
-
-/// The loop's end of the writer's mailbox. Requests of one turn wake the writer once.
-final class WriterInbox {
-  let messages: Mailbox<WriterMessage>
-  private var isInTurn = false
-  /// Whether there are requests that the writer was not woken for.
-  private var owesBell = false
-
-  init(_ messages: Mailbox<WriterMessage>) { self.messages = messages }
-
-  /// Adds a message and wakes the writer.
-  func send(_ message: WriterMessage) { messages.send(message) }
-
-  /// Adds a request. Within a turn, the writer is woken at the end of the turn.
-  func put(_ job: Job) {
-    if messages.put(.job(job)) { owesBell = true }
-    if !isInTurn { ring() }
-  }
-
-  func beginTurn() { isInTurn = true }
-
-  func endTurn() {
-    isInTurn = false
-    ring()
-  }
-
-  private func ring() {
-    guard owesBell else { return }
-    owesBell = false
-    messages.ring()
-  }
-}
