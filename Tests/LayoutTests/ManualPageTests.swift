@@ -67,6 +67,17 @@ import Testing
     #expect(order == order.sorted())
   }
 
+  @Test(arguments: pages)
+  func `a reference within a page names a section of the page`(page: String) throws {
+    let lines = try Tree.lines("packaging/man/\(page)")
+    let sections = Set(lines.compactMap { $0.firstMatch(of: /^\.S[hs] "?([^"]+)"?$/).map { String($0.1) } })
+    #expect(sections.count > 5)
+    for line in lines {
+      guard let match = line.firstMatch(of: /^\.(?:P[qo] )?Sx "?([^"]+?)"?(?: [.,;:)]+)?$/) else { continue }
+      #expect(sections.contains(String(match.1)), "\(line)")
+    }
+  }
+
   @Test(arguments: ["README.md", "Sources/identityd/identityd.docc/identityd.md"])
   func `every list of the manual has all pages`(path: String) throws {
     let text = try Tree.text(path)
