@@ -12,6 +12,9 @@ package struct ProcessNamespaces: Sendable {
   /// The user ID map of this process's user namespace.
   private let users: [UInt8]
 
+  /// The errors for a file of a process that has ended or that this process may not see, as with `hidepid=` (proc(5)).
+  private static let hidden = [ENOENT, ESRCH, EACCES, EPERM]
+
   /// Reads the namespaces of this process.
   package init() throws(SystemError) {
     guard let depth = try Self.depth(in: "/proc/self/status"), let users = try Self.bytes(of: "/proc/self/uid_map")
@@ -47,8 +50,7 @@ package struct ProcessNamespaces: Sendable {
     }
     guard isEqual < 0 else { return isEqual == 0 }
     let code = errno
-    // This process may not read the file if /proc is mounted with hidepid=.
-    guard [ENOENT, ESRCH, EACCES, EPERM].contains(code) else {
+    guard Self.hidden.contains(code) else {
       throw SystemError(call: "read /proc/\(number)/uid_map", code: code)
     }
     return false
@@ -67,7 +69,7 @@ package struct ProcessNamespaces: Sendable {
     do {
       guard case .bytes(let bytes) = try ConfigurationAccess.read(path: path, limit: 65_536) else { return nil }
       return bytes
-    } catch  where [ENOENT, ESRCH, EACCES, EPERM].contains(error.code) {
+    } catch  where hidden.contains(error.code) {
       return nil
     }
   }

@@ -272,8 +272,6 @@ extension SessionState {
       if case .serving = phase, case .remaining(0) = reading { return .refuseOrphan }
       if isClosing || hasEnded || stop == .finishing { return .end }
     }
-    // The usual case.
-    if stop == .running { return .rest }
     guard stop == .handingOver || stop == .handoverDue else { return .rest }
     // A handover record does not contain the position in a long answer.
     if stop == .handoverDue, hasLongAnswer { return .close }

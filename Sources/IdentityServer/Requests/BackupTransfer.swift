@@ -58,7 +58,7 @@ struct UploadSlot {
   }
 
   /// Drops the upload of a connection that has closed.
-  mutating func drop(of token: ConnectionToken) { if isTaken, upload?.token == token { upload = nil } }
+  mutating func drop(of token: ConnectionToken) { if upload?.token == token { upload = nil } }
 
   private static var noUpload: Refusal {
     .conflict("no restore was begun on this connection; send 'restore begin' first")
