@@ -116,7 +116,7 @@ package enum Bound {
   /// The delay before the service manager stores a new connection and its process is watched, in milliseconds.
   ///
   /// Most connections have closed by then.
-  package static let settleConnectionMilliseconds = 50
+  package static let establishMilliseconds = 50
   /// The time for which a stop that hands connections over waits for clients to read output, in milliseconds.
   package static let handoverMilliseconds = 250
   /// The time for which a stop waits for the service manager to take the stored descriptors, in milliseconds.
@@ -124,7 +124,7 @@ package enum Bound {
   /// The time without a change in the manifest folders before they are read, in milliseconds.
   ///
   /// An upgrade that removes a file and writes it again within this time is not a reinstallation.
-  package static let settleMilliseconds = 250
+  package static let quietMilliseconds = 250
   /// The time of continuous change after which the manifest folders are read anyway, in milliseconds.
   package static let restlessMilliseconds = 2_000
   /// The time until manifest folders with faults are read again, in milliseconds.

@@ -1,143 +1,56 @@
-package import IdentityCore
+import IdentityCore
 package import IdentityStore
 import IdentityWire
 package import LinuxSystem
 package import Systemd
 
-/// The settings of the administrator that the loop uses.
-package struct ServerSettings: Equatable, Sendable {
-  /// The bounds of `[Limits]`.
-  package var limits = Limits()
-  /// The time for which the loop polls for events before it sleeps, in microseconds (`PollMicroseconds=`).
-  package var pollMicroseconds: UInt64 = 0
-  /// The group ID of `AdminGroup=`; nil if there is none.
-  package var adminGroup: UInt32?
-  /// The group ID of `MonitorGroup=`; nil if there is none.
-  package var monitorGroup: UInt32?
-  /// The policy for containers that no manifest admits.
-  package var containers = ContainerPolicy.own
-  /// The ranges of user IDs of regular users and of services.
-  package var userRanges = UserRanges()
-  /// The manifest folders, most important first.
-  package var appDirectories: [String] = []
-  /// The number of days without use after which an app without a manifest is uninstalled; nil for never.
-  package var forgetUnusedDays: Int?
-  /// The policy for the identifiers after a change of the machine-id, applied only when the daemon starts.
-  package var onMachineChange = MachinePolicy.renew
-  /// The policy for the identifiers after a change of the hardware under the same machine-id, applied only when the
-  /// daemon starts.
-  package var onHardwareChange = MachinePolicy.keep
-
-  /// Creates the settings as shipped.
-  package init() {}
-}
-
-/// The loop thread's part of the daemon: the connections and the committed registry.
+/// The loop thread's part of the daemon: connects the parts, and runs the turns of the loop.
 ///
 /// sd-event handles signals, timers and watched folders. Connections are watched by an epoll set of their own, which
 /// also contains sd-event's descriptor. A source of sd-event for each connection, or an epoll set nested in sd-event's,
 /// would cost more than an answer does.
 package final class Server {
-  let loop: EventLoop
-  let log: Log
-  let logBacklog: () -> LogBacklog
-  var settings: ServerSettings
-  let socketPath: String
-  /// The path of the state directory.
-  let stateDirectory: String
-  let started = Timestamp(milliseconds: Clock.realtimeMilliseconds)
-  let startedMonotonic = Clock.monotonicMicroseconds
-
-  // The state that answers come from.
-  var registry: Registry
-  var condition: StoreCondition
-  /// The source from which the start read the store: the disk or the page cache.
-  let storeSource: DiskReading.Source
-  /// Whether startup has finished, so that the loop answers from its own registry. Before that, the writer answers.
-  var isSettled = false
-  var events: EventLog
-  var attestation: AttestationRules { didSet { latestPeer = nil } }
-  var manifestFaults: [String] = []
-  let lifetimes: Lifetimes
-  let surroundings: Surroundings
-  let connections = ConnectionTable()
-  var processes = PeerProcessTable()
-  /// A pidfd of the process whose connection ended last. While any pidfd of a process is open, the kernel creates
-  /// another one cheaply, and a process that connected once often connects again.
-  var lastProcess: Descriptor?
-  /// The peer that connected last.
-  var latestPeer: AttestedPeer?
-  /// Users whose ranges of subordinate users the writer was asked to look up.
-  var rangeOwners: Set<UInt32> = []
-  var freshUUIDs = FreshUUIDs()
-
-  // Secrets are decrypted only in this thread's guarded memory.
-  let secretMemory: SecretMemory
-  /// The reader of secrets; nil if the writer has to be asked for each secret, as before its first report.
-  var itemReader: ItemReader?
-  var keySource: KeySource?
-  /// The editions of items whose secrets have a fault that was logged already.
-  var knownDamaged: Set<UUID> = []
-  var upload = UploadSlot()
-
-  // Parts of request processing, kept so that a request needs no allocation.
-  var parser = WordParser()
-  let table = VerbTable()
-  /// The buffer for received bytes.
-  let received = ByteBuffer(count: Bound.lineLength)
-  var spareOutput: [UInt8] = []
-  let known = KnownAnswers()
-  let measurements = Measurements()
-  /// The principals that wait for a turn.
-  var waitingPrincipals: [PrincipalShare] = [] { didSet { waiting = waitingPrincipals.count } }
-  /// The number of ``waitingPrincipals``.
-  private(set) var waiting = 0
-  /// Processes that have ended while they still had connections.
-  var endedProcesses: [PeerProcessTable.Key] = [] { didSet { hasEndedProcesses = !endedProcesses.isEmpty } }
-  private(set) var hasEndedProcesses = false
-
-  let listener: Descriptor
+  private let loop: EventLoop
+  private let log: LogSink
+  private let socketPath: String
+  private let state: CommittedState
+  private let writer: WriterChannel
+  private let connections = ConnectionTable()
+  private let known = KnownAnswers()
+  private let measurements = Measurements()
+  private let uuids = FreshUUIDs()
   /// The descriptors that the loop waits for; see ``LoopToken``.
-  let readiness: ReadinessSet
-  let inbox: Mailbox<WriterMessage>
-  /// Whether a turn is in progress. Requests to the writer are collected until the turn ends.
-  var isInTurn = false
-  /// Whether the inbox has requests that the writer was not woken for.
-  var owesBell = false
-  let outbox: Mailbox<WriterReport>
-  let activity = WriterActivity()
-  private var writerThread: Thread?
+  private let readiness: ReadinessSet
+  private let processes: PeerProcesses
+  private let new: NewConnections
+  private let uses: AppUses
+  private let admission: Admission
+  private let handover: Handover
+  private let scheduler: TurnScheduler
+  private let publisher: Publisher
+  private let encoder: AnswerEncoder
+  private let status: StatusReports
+  private let closer: ConnectionCloser
+  private let service: ConnectionService
+  private let lifeCycle: LifeCycle
+  /// The time for which the loop polls for events before it sleeps, in microseconds (`PollMicroseconds=`).
+  private var pollMicroseconds: UInt64
+  /// The parts of the start; nil once the daemon has started.
+  private var beginning: Beginning?
 
-  // Sources of the loop. A source ends with the last reference to it.
-  var sources: [EventSource] = []
-  var acceptAgain: EventSource?
-  var appFolders: AppFolders?
-  var stopTimer: EventSource?
-  /// Connections whose remaining input is discarded after their last answer.
-  private(set) lazy var draining = DrainQueue(loop) { [unowned self] token in
-    if let connection = connections[token] { close(connection) }
+  /// Everything that ``start()`` needs only once.
+  private struct Beginning: ~Copyable {
+    let store: Store
+    let content: StoreContent
+    let facts: StartFacts
+    let lifetimes: Lifetimes
+    let sources: WriterSources
+    let folders: [String]
+    /// The descriptors that the service manager has kept from the last run; nil if it keeps none.
+    let kept: [(number: Int32, name: String)]?
   }
-  var watchdog: Watchdog?
-  var useTimer: EventSource?
-  var usedApps = UsedApps()
 
-  // The state that the next run of the daemon takes over.
-  var memory: HandoverMemory?
-  /// New connections whose processes are not watched yet and that the service manager does not have yet.
-  var fresh = TokenQueue()
-  var freshTimer: EventSource?
-  var handoverTimer: EventSource?
-  /// The number of connections that are ready for the handover to the next run.
-  var parked = 0
-
-  /// The stage of the stop. Once it is not `running`, the daemon accepts no connection and reads no request.
-  var stop = StopStage.running
-  /// The time of the last logged refusal of a connection, in microseconds of the monotonic clock.
-  var lastLoggedRefusal: UInt64?
-  /// The status that the service manager shows; nil if it has to be sent again.
-  var publishedStatus: PublishedStatus?
-
-  /// Takes the store's content over and starts the writer.
+  /// Creates the parts of the daemon. Nothing is served or changed before ``start()``.
   ///
   /// - Parameters:
   ///   - store: the open store, which the writer takes over.
@@ -154,60 +67,249 @@ package final class Server {
     log: @escaping Log, logBacklog: @escaping () -> LogBacklog, reload: @escaping () -> ServerSettings?
   ) throws {
     self.loop = loop
-    self.log = log
-    self.logBacklog = logBacklog
-    self.settings = settings
-    self.reload = reload
+    self.log = LogSink(log)
     self.socketPath = socketPath
-    stateDirectory = store.folderPath
+    pollMicroseconds = settings.pollMicroseconds
+    let log = self.log
     let content = store.takeContent()
-    registry = content.registry
-    condition = content.condition
-    storeSource = content.source
-    events = EventLog(content.events, last: content.registry.lastEvent, epoch: content.epoch)
-    lifetimes = Lifetimes(store.derivation)
-    surroundings = lifetimes.surroundings
-    secretMemory = try store.makeSecretMemory()
-    keySource = store.keySource
+    let lifetimes = Lifetimes(store.derivation)
+    let secretMemory = try store.makeSecretMemory()
+    state = CommittedState(content, keySource: store.keySource, log: log)
+    writer = try WriterChannel()
     readiness = try ReadinessSet()
-    inbox = try Mailbox(blocking: true)
-    outbox = try Mailbox(blocking: false)
-    self.listener = listener
-    attestation = try AttestationRules(settings)
-    let start = StartFacts(
+    processes = PeerProcesses(readiness)
+    new = NewConnections(connections)
+    uses = AppUses(state, connections, writer, settings)
+    admission = try Admission(
+      listener, readiness, connections, processes, uses, writer, measurements, loop, log, settings)
+    handover = Handover(connections, uuids, log)
+    scheduler = TurnScheduler(connections, writer)
+    publisher = Publisher(state, connections, scheduler)
+    encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover)
+    status = StatusReports(
+      state, connections, boot: lifetimes.boot, socketPath: socketPath, stateDirectory: store.folderPath, settings)
+    let statistics = StatisticsReports(
+      state, connections, writer, known, measurements, status, logBacklog: logBacklog)
+    let dispatcher = RequestDispatcher(
+      state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
+      secretMemory)
+    closer = ConnectionCloser(
+      connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
+    service = ConnectionService(
+      connections, scheduler, dispatcher, encoder, publisher, handover, processes, closer, known, readiness)
+    lifeCycle = LifeCycle(
+      state, connections, service, closer, handover, writer, uses, loop, log, reload: reload)
+    let facts = StartFacts(
       fingerprint: content.fingerprint, isSealedHere: content.isSealedHere,
       onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange, limits: settings.limits)
-    let writer = Writer(
-      store: store, content: content, start: start, lifetimes: lifetimes, sources: sources, inbox: inbox,
-      outbox: outbox, activity: activity)
-    for notice in content.notices { log(LogEvent.store(notice).entry) }
-    if let fault = registry.itemFault { log(LogEvent.itemsLocked(fault).entry) }
-    freshUUIDs.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))
-    // Watches before the first survey, so that a manifest added during the survey is not missed.
-    appFolders = try AppFolders(
-      settings.appDirectories, files: sources.files, loop: loop, clock: { Clock.monotonicMicroseconds },
-      survey: { [unowned self] in inbox.send(.survey($0)) },
-      warn: { [unowned self] in say(.manifestFault($0)) })
-    take(writer.begin(settings.appDirectories))
-    try addSources()
-    if let kept { try takeOver(kept) }
-    writerThread = try Thread(named: "writer") { writer.run() }
-    resume()
+    beginning = Beginning(
+      store: store, content: content, facts: facts, lifetimes: lifetimes, sources: sources,
+      folders: settings.appDirectories, kept: kept)
   }
 
-  let reload: () -> ServerSettings?
+  // MARK: Start and run
 
-  /// Serves until a signal ends it.
+  /// Commits what the start of the daemon changes, takes over the connections of the last run, and starts the writer.
+  package func start() throws {
+    guard let beginning = beginning.take() else { return }
+    let content = beginning.content
+    for notice in content.notices { log(.store(notice)) }
+    if let fault = state.registry.itemFault { log(.itemsLocked(fault)) }
+    uuids.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))
+    let (folders, kept) = (beginning.folders, beginning.kept)
+    try lifeCycle.watchFolders(folders, files: beginning.sources.files)
+    let writer = Writer(
+      store: beginning.store, content: content, start: beginning.facts, lifetimes: beginning.lifetimes,
+      sources: beginning.sources, inbox: self.writer.inbox, outbox: self.writer.outbox,
+      activity: self.writer.activity)
+    apply(writer.begin(folders))
+    try addSources()
+    if let kept {
+      try handover.begin(kept, lastEvent: state.events.last) { [service, admission] legacy in
+        service.adopt(admission.readmit(legacy.socket, legacy.record.peer), legacy.record)
+      }
+    }
+    try self.writer.start(writer)
+    service.resume()
+  }
+
+  private func addSources() throws {
+    try admission.open()
+    // Edge-triggered: each ring is reported once, so the bell need not be reset, which would take another system call.
+    try readiness.add(writer.reportDescriptor, [.read, .once], token: LoopToken.reports)
+    try readiness.add(loop.descriptor, .read, token: LoopToken.sources)
+    try new.start(loop) { [unowned self] in service.establish($0) }
+    try uses.start(loop)
+    try lifeCycle.start(apply: { [unowned self] in apply($0) }, serveLast: { [unowned self] in serveLast() })
+  }
+
+  /// Serves until a signal ends the daemon.
   ///
   /// - Returns: the exit status of the process.
   package func run() throws -> Int32 {
-    say(.started(socket: socketPath))
-    announceReady()
+    log(.started(socket: socketPath))
+    lifeCycle.announceReady()
     let status = try loop.run { waits in turn(waits: waits) }
-    if let thread = writerThread.take() { thread.join() }
-    say(.stopped)
+    writer.join()
+    log(.stopped)
     return status
   }
 
-  func say(_ event: LogEvent) { log(event.entry) }
+  /// Applies the settings of a reloaded configuration.
+  private func apply(_ settings: ServerSettings) {
+    pollMicroseconds = settings.pollMicroseconds
+    admission.use(settings)
+    connections.use(settings.limits)
+    writer.send(.limits(settings.limits))
+    status.use(settings)
+    uses.use(settings)
+  }
+
+  // MARK: Turns
+
+  /// Runs one turn of the loop: takes in the kernel's events, then gives a turn to each principal with pending work.
+  ///
+  /// - Parameter waits: whether to wait if there is nothing to do.
+  private func turn(waits: Bool) {
+    let waiting = scheduler.waiting
+    writer.inTurn { takeNews(waits: waits && waiting == 0) }
+    if scheduler.waiting > 0 { scheduler.giveTurns(behind: waiting, service) }
+    measurements.endTurn()
+    // After their connections were served: most connections have ended together with their process.
+    if processes.hasEnded { for token in processes.takeOrphans() { closer.orphan(token) } }
+    if closer.stage != .running { lifeCycle.finishStop() }
+  }
+
+  /// Takes in events from the kernel.
+  ///
+  /// If several principals are connected, takes in all events, so that no request waits behind a list of events of
+  /// other principals. If only one is connected, takes in one batch, so that the events of that principal do not keep
+  /// the loop from other work.
+  ///
+  /// - Parameter isLast: whether to take in all events in any case.
+  private func takeNews(waits: Bool, isLast: Bool = false) {
+    var count = 0
+    var looks = 0
+    repeat {
+      do {
+        count = try waits && count == 0 ? waitForNews() : readiness.wait(false)
+      } catch {
+        return log(.notServing("\(error)"))
+      }
+      if looks == 0 { measurements.beginTurn() }
+      takeIn(count)
+      looks += 1
+    } while count == ReadinessSet.room && looks < Bound.looksAtOnce && (isLast || connections.isShared)
+  }
+
+  /// Waits for events. Busy-polls for `PollMicroseconds` before it sleeps.
+  ///
+  /// To be put to sleep and woken can take longer than an answer, above all in a virtual machine.
+  private func waitForNews() throws(SystemError) -> Int {
+    if pollMicroseconds > 0 {
+      let started = Clock.monotonicMicroseconds
+      repeat {
+        let count = try readiness.wait(false)
+        if count > 0 { return count }
+      } while Clock.monotonicMicroseconds - started < pollMicroseconds
+    }
+    return try readiness.wait(true)
+  }
+
+  /// Takes in the events of the last wait.
+  ///
+  /// A ready connection is served at once, without a queue, if nobody waits for a turn and no other principal can
+  /// become ready. The latter holds if there is only one event, or if only one principal is connected. After the length
+  /// of a turn, the remaining connections are queued.
+  private func takeIn(_ count: Int) {
+    var isTurn = count == 1 || !connections.isShared
+    let started = count == 1 ? 0 : Clock.monotonicMicroseconds
+    var untilLook = Bound.servedBetweenLooks
+    for place in 0..<count {
+      untilLook -= 1
+      if untilLook == 0 {
+        untilLook = Bound.servedBetweenLooks
+        isTurn = isTurn && Clock.monotonicMicroseconds - started < connections.turn.microseconds
+      }
+      takeIn(readiness[place], isTurn: isTurn && scheduler.waiting == 0)
+    }
+  }
+
+  private func takeIn(_ ready: ReadinessSet.Ready, isTurn: Bool) {
+    if let connection = connections[ConnectionToken(rawValue: ready.token)] {
+      return service.takeIn(ready.interest, of: connection, isTurn: isTurn)
+    }
+    switch ready.token {
+    case LoopToken.listener: acceptOne()
+    case LoopToken.reports: takeReports()
+    case LoopToken.sources: loop.wake()
+    default: if let key = LoopToken.process(of: ready.token) { processes.noteEnd(of: key) }
+    }
+  }
+
+  /// Accepts a pending connection, if there is one, and serves its first turn.
+  ///
+  /// - Returns: whether there was one.
+  @discardableResult
+  private func acceptOne() -> Bool {
+    admission.acceptOne { connection in
+      new.append(connection)
+      service.begin(connection)
+    }
+  }
+
+  /// Accepts the connections and serves the requests that are pending when the daemon stops, and accepts no others.
+  private func serveLast() {
+    // Connections and requests made before the signal are in the sockets by now, so they are taken in once more.
+    var accepted = 0
+    while accepted < Bound.lastAccepts, acceptOne() { accepted += 1 }
+    admission.close()
+    takeNews(waits: false, isLast: true)
+    scheduler.giveLastTurns(service)
+  }
+
+  // MARK: Reports of the writer
+
+  /// Takes in the writer's reports: first the changes of the state, then the answers.
+  private func takeReports() {
+    var touched: [Connection] = []
+    let reports = writer.takeReports()
+    let now = Clock.monotonicMicroseconds
+    for report in reports {
+      apply(report)
+      for outcome in report.outcomes {
+        connections.finishChange(of: outcome.principal)
+        measurements.record(outcome, at: now)
+        // The client may have gone. Its changes are made all the same.
+        guard let connection = connections[outcome.connection] else { continue }
+        connection.session.finishJob()
+        switch outcome.result {
+        case .success(let answer): encoder.append(answer, to: connection)
+        case .failure(let refusal): refusal.append(to: &connection.output)
+        }
+        if touched.last !== connection { touched.append(connection) }
+      }
+      if report.hasStopped {
+        service.establish(new.takeAll())
+        handover.finish()
+        return loop.exit(status: 0)
+      }
+    }
+    // A connection may be in the list more than once, which is harmless.
+    for connection in touched where connections[connection.token] === connection {
+      // If several principals are connected, sending the answers is part of the principal's turn.
+      if connections.isShared { scheduler.enqueue(connection) } else { service.advance(connection) }
+    }
+  }
+
+  /// Applies a report, whose changes are durable, to every part of the loop.
+  private func apply(_ report: WriterReport) {
+    known.forgetAll()
+    state.apply(report)
+    if let survey = report.survey { admission.use(survey.claims) }
+    if let subordinates = report.subordinates { admission.use(subordinates) }
+    measurements.record(report)
+    lifeCycle.note(report)
+    if report.changes.contains(where: { $0.event != nil }) { publisher.startRound() }
+  }
 }

@@ -2,7 +2,7 @@ import CLinux
 
 /// A set of descriptors that are watched together (epoll(7)), each with a token that the caller chooses.
 @safe @usableFromInline
-package struct ReadinessSet: ~Copyable {
+package final class ReadinessSet {
   /// The conditions to wait for, or the conditions that occurred.
   @usableFromInline package struct Interest: OptionSet, Sendable {
     /// The event bits of epoll_ctl(2).

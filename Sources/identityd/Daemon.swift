@@ -99,6 +99,7 @@ enum Daemon {
       loop: try EventLoop(),
       settings: settings, log: { output.write($0) }, logBacklog: { output.backlog },
       reload: { reload(options, locations, output) })
+    try server.start()
     let status = try server.run()
     UnixSocket.remove(socket.path, ifStill: socket.made)
     return status

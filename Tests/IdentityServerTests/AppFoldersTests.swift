@@ -22,7 +22,7 @@ import Testing
         }
       } + [.look {}, .wait(400) {}])
     try #require(watched.looks.count == 1)
-    #expect(watched.looks[0].microseconds - last >= UInt64(Bound.settleMilliseconds) * 1_000)
+    #expect(watched.looks[0].microseconds - last >= UInt64(Bound.quietMilliseconds) * 1_000)
     #expect(watched.looks[0].folders == [root["apps"]])
     #expect(watched.looks[0].names == ["0.app", "1.app", "2.app", "3.app"])
   }

@@ -93,9 +93,9 @@ import Testing
   }
 }
 
-@Suite struct TokenQueueTests {
+@Suite struct ConnectionQueueTests {
   @Test func `connections leave the queue in the order in which they entered`() {
-    let queue = TokenQueue()
+    let queue = ConnectionQueue()
     var generator = SystemRandomNumberGenerator()
     var (next, first) = (0, 0)
     for _ in 0..<10_000 {

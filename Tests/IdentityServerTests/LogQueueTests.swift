@@ -23,7 +23,7 @@ private final class Drained {
   /// Takes the next entry, as it would be written. Nil if there is none.
   func next() -> Written? {
     guard case .entry(let entry, let loss) = queue.take() else { return nil }
-    queue.settle()
+    queue.noteWritten()
     guard let count = entry.fields.first(where: { $0.name == "IDENTITYD_DROPPED" }) else {
       return Int(entry.text.prefix { $0.isNumber }).map(Written.entry)
     }
@@ -126,13 +126,13 @@ private final class Drained {
     log.put(0..<2)
     for _ in 0..<2 {
       guard case .entry(_, loss: 1) = log.queue.take() else { Issue.record("an entry was expected"); return }
-      log.queue.settle(loss: 1)
+      log.queue.noteLost(1)
     }
     guard case .nothing = log.queue.take() else { Issue.record("the count waits for the next entry"); return }
     log.put(2..<3)
     // Writing the count fails too. The count must not be lost.
     guard case .entry(_, loss: 2) = log.queue.take() else { Issue.record("the count was expected"); return }
-    log.queue.settle(loss: 2)
+    log.queue.noteLost(2)
     #expect(log.rest() == [.entry(2), .dropped(2)])
     #expect(log.queue.lost == 2, "a count that cannot be written is no further loss")
   }

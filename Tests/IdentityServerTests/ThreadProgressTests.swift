@@ -7,7 +7,7 @@ import Testing
     var progress = ThreadProgress()
     for number in UInt64(1)...5 {
       #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: true, heartbeat: number))
-      progress.take(number)
+      progress.noteAnswer(to: number)
     }
   }
 
@@ -15,7 +15,7 @@ import Testing
     var progress = ThreadProgress()
     _ = progress.tick(writerIsInStorage: false)
     for _ in 0..<5 { #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: false, heartbeat: nil)) }
-    progress.take(1)
+    progress.noteAnswer(to: 1)
     #expect(progress.tick(writerIsInStorage: false) == .init(isAlive: true, heartbeat: 2))
   }
 

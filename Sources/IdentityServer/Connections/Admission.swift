@@ -4,71 +4,117 @@ import IdentityWire
 import LinuxSystem
 import Systemd
 
-extension Server {
+/// The acceptance of connections: attests each peer, and refuses a connection without rights or room.
+final class Admission {
+  private let listener: Descriptor
+  private let readiness: ReadinessSet
+  private let connections: ConnectionTable
+  private let processes: PeerProcesses
+  private let uses: AppUses
+  private let writer: WriterChannel
+  private let measurements: Measurements
+  private let loop: EventLoop
+  private let log: LogSink
+  private var limits: Limits
+  private var rules: AttestationRules { didSet { latest = nil } }
+  /// The peer that connected last.
+  private var latest: AttestedPeer?
+  /// Users whose ranges of subordinate users the writer was asked to look up.
+  private var rangeOwners: Set<UInt32> = []
+  /// The time of the last logged refusal of a connection, in microseconds of the monotonic clock.
+  private var lastLoggedRefusal: UInt64?
+  /// Whether connections are accepted. The daemon accepts none before its start has finished, or once it stops.
+  private var isOpen = false
+  private var acceptAgain: EventSource?
+
+  init(
+    _ listener: consuming Descriptor, _ readiness: ReadinessSet, _ connections: ConnectionTable,
+    _ processes: PeerProcesses, _ uses: AppUses, _ writer: WriterChannel, _ measurements: Measurements,
+    _ loop: EventLoop, _ log: LogSink, _ settings: ServerSettings
+  ) throws(SystemError) {
+    self.listener = listener
+    self.readiness = readiness
+    self.connections = connections
+    self.processes = processes
+    self.uses = uses
+    self.writer = writer
+    self.measurements = measurements
+    self.loop = loop
+    self.log = log
+    limits = settings.limits
+    rules = try AttestationRules(settings)
+  }
+
+  // MARK: Rules
+
+  /// Applies other settings, to later connections.
+  func use(_ settings: ServerSettings) {
+    limits = settings.limits
+    rules.use(settings)
+  }
+
+  /// Applies the claims of other manifests, to later connections.
+  func use(_ claims: AppClaims) { rules.claims = claims }
+
+  /// Applies other ranges of subordinate users, to later connections.
+  func use(_ subordinates: SubordinateUsers) { rules.subordinates = subordinates }
+
+  // MARK: Accepting
+
+  /// Begins to accept connections.
+  func open() throws(SystemError) {
+    try readiness.add(listener.number, .read, token: LoopToken.listener)
+    isOpen = true
+  }
+
+  /// Accepts no more connections.
+  func close() {
+    isOpen = false
+    watchListener(false)
+  }
+
   /// Accepts one pending connection. The kernel reports further pending connections again.
   ///
   /// A call that finds no pending connection costs as much as a call that accepts one.
   ///
+  /// - Parameter admit: takes the connection unless it is refused.
   /// - Returns: whether there was a pending connection.
   @discardableResult
-  func acceptConnection() -> Bool {
+  func acceptOne(_ admit: (Connection) -> Void) -> Bool {
+    guard isOpen else { return false }
     do {
       guard let socket = try UnixSocket.accept(on: listener) else { return false }
-      admit(socket)
+      if let connection = admitted(socket) { admit(connection) }
       return true
     } catch {
-      pauseAccepting(error)
+      pause(error)
       return false
     }
   }
 
-  /// Adds a connection to the table, or refuses it with an answer.
-  private func admit(_ socket: consuming Descriptor) {
+  /// Adds a connection to the table, or refuses it with an answer and returns nil.
+  private func admitted(_ socket: consuming Descriptor) -> Connection? {
     let attested: PeerAttestation
     do {
-      attested = try admissible(socket)
+      attested = try attest(socket)
     } catch {
-      return refuse(error, socket)
+      refuse(error, socket)
+      return nil
     }
-    let connection = connections.insert(socket, peer: attested.peer.held, settings.limits)
+    let connection = connections.insert(socket, peer: attested.peer.held, limits)
     connection.process = consume attested.process
     measurements.accepted += 1
-    settleSoon(connection)
-    serveNewcomer(connection)
+    return connection
   }
 
-  /// Serves a new connection's first turn before the kernel watches it.
-  ///
-  /// A client with a single request has often gone by the time it is answered, and then there is nothing to watch.
-  private func serveNewcomer(_ connection: Connection) {
-    goOn(connection)
-    guard connections[connection.token] === connection else { return }
-    if connection.wantsInput {
-      connection.mayHaveInput = true
-      goOn(connection)
-      guard connections[connection.token] === connection else { return }
-    }
-    beginToWatch(connection)
-  }
-
-  /// Watches a connection from now on.
-  func beginToWatch(_ connection: Connection) {
-    do {
-      try readiness.add(connection.descriptor.number, connection.wantedInterest, token: connection.token.rawValue)
-      connection.interest = connection.wantedInterest
-    } catch {
-      drop(connection, "\(error)")
-    }
-  }
-
-  private func admissible(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
-    var attested = try PeerAttestation(of: socket, by: attestation, latest: latestPeer)
-    if let refusal = connections.refusal(of: attested.peer.held, settings.limits) { throw refusal }
-    if attested.peer.held !== latestPeer?.held {
+  private func attest(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
+    var attested = try PeerAttestation(of: socket, by: rules, latest: latest)
+    if let refusal = connections.refusal(of: attested.peer.held, limits) { throw refusal }
+    if attested.peer.held !== latest?.held {
       attested.peer.held = processes.held(attested.peer.held)
-      noteUse(by: attested.peer.held.peer)
+      uses.note(attested.peer.held.peer)
       askForRanges(of: attested.peer)
-      latestPeer = attested.peer
+      latest = attested.peer
     }
     return attested
   }
@@ -78,11 +124,18 @@ extension Server {
   /// The answer applies to later connections. The peer's own user is not looked up: a user with 65,536 subordinate
   /// users would cause as many queries to the name service.
   private func askForRanges(of peer: AttestedPeer) {
-    guard attestation.subordinates.isByOwner, let user = peer.sliceUser, attestation.isRegular(user),
+    guard rules.subordinates.isByOwner, let user = peer.sliceUser, rules.isRegular(user),
       rangeOwners.count < Bound.rangeOwners, rangeOwners.insert(user).inserted
     else { return }
-    inbox.send(.rangeOwner(user))
+    writer.send(.rangeOwner(user))
   }
+
+  /// Adds a connection of the last run to the table. The peer was attested then.
+  func readmit(_ socket: consuming Descriptor, _ peer: Peer) -> Connection {
+    connections.insert(socket, peer: processes.held(rules.held(peer)), limits)
+  }
+
+  // MARK: Refusing
 
   /// Sends the refusal before the connection closes. A new socket has room for one line.
   private func refuse(_ refusal: Refusal, _ socket: consuming Descriptor) {
@@ -98,32 +151,30 @@ extension Server {
     let now = Clock.monotonicMicroseconds
     if let last = lastLoggedRefusal, now - last < UInt64(Bound.refusalLogMilliseconds) * 1_000 { return }
     lastLoggedRefusal = now
-    say(.connectionRefused(reason: refusal.text))
+    log(.connectionRefused(reason: refusal.text))
   }
 
   /// Pauses accepting when descriptors or memory run out. Existing connections go on.
   ///
   /// Accepting resumes after a moment instead of spinning.
-  private func pauseAccepting(_ error: SystemError) {
-    say(.acceptPaused("\(error)"))
-    listens(false)
+  private func pause(_ error: SystemError) {
+    log(.acceptPaused("\(error)"))
+    watchListener(false)
     let pause = UInt64(Bound.acceptPauseMilliseconds) * 1_000
     if let acceptAgain { return acceptAgain.arm(after: pause) }
     do {
-      acceptAgain = try loop.timer(after: pause) { [unowned self] in
-        if stop == .running { listens(true) }
-      }
+      acceptAgain = try loop.timer(after: pause) { [unowned self] in if isOpen { watchListener(true) } }
     } catch {
-      listens(true)
+      watchListener(true)
     }
   }
 
   /// Starts or stops watching for pending connections.
-  func listens(_ listens: Bool) {
+  private func watchListener(_ watches: Bool) {
     do {
-      try readiness.modify(listener.number, listens ? .read : [], token: LoopToken.listener)
+      try readiness.modify(listener.number, watches ? .read : [], token: LoopToken.listener)
     } catch {
-      say(.acceptPaused("\(error)"))
+      log(.acceptPaused("\(error)"))
     }
   }
 }

@@ -54,6 +54,8 @@ final class Connection {
   private var isKeptPlain = false
   /// Whether the connection is in a queue of its principal for its next turn.
   var isWaitingForTurn = false
+  /// Whether the next request is a list that has to wait for the end of another list of the principal.
+  var awaitsPlaceForList = false
   /// The part of the principal's pending output that this connection accounts for, in bytes.
   var counted = 0
   private var particulars: Particulars?
@@ -144,7 +146,7 @@ final class Connection {
   /// Reads the input that has arrived, with one system call.
   ///
   /// - Returns: the number of bytes in the buffer, 0 at the end of the stream; nil if nothing has arrived.
-  func take(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
+  func receive(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
     var isCut = false
     let count =
       descriptorsAlong == .none
@@ -185,7 +187,6 @@ final class Connection {
   }
 
   /// Whether the subscription has events to send, and they may be sent now.
-  ///
   func wantsEvents(_ log: EventLog) -> Bool { subscription?.isCurrent(log) == false && session.takesEvents }
 
   /// Whether the connection has a subscription.

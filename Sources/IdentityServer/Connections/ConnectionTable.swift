@@ -20,9 +20,11 @@ final class PrincipalShare {
   ///
   /// They are served before all others, so that a principal has at most ``Bound/longAnswersAtOnce`` such answers in
   /// memory, and not one for each connection.
-  let writing = TokenQueue()
+  let writing = ConnectionQueue()
+  /// Connections whose next request is a list that has to wait for the end of one of those answers.
+  let listing = ConnectionQueue()
   /// Connections with other work, in the order of their turns.
-  let waiting = TokenQueue()
+  let waiting = ConnectionQueue()
   /// Whether the principal is queued for a turn.
   var isWaiting = false
   /// The time by which the principal has overrun its turn and that it still has to give up, in microseconds.
@@ -37,7 +39,7 @@ final class PrincipalShare {
   fileprivate var isPresent: Bool { connections > 0 || changes > 0 }
 
   /// Whether the principal has pending work.
-  var isDue: Bool { !writing.isEmpty || !waiting.isEmpty || subscribers.isInRound }
+  var isDue: Bool { !writing.isEmpty || !listing.isEmpty || !waiting.isEmpty || subscribers.isInRound }
 
   /// Whether the principal's connections may have more than one request in progress each.
   ///
@@ -46,7 +48,7 @@ final class PrincipalShare {
 }
 
 /// A queue of connections in the order of their turns.
-final class TokenQueue {
+final class ConnectionQueue {
   /// A ring buffer whose size is a power of two.
   private let tokens = Slots(repeating: ConnectionToken(rawValue: 0), count: 4)
   private var start = 0
@@ -166,6 +168,13 @@ final class ConnectionTable {
     freeCount += 1
     count -= 1
     change(connection.share) { $0.connections -= 1 }
+  }
+
+  /// Updates a connection's part of its principal's pending output. That of a removed connection is nothing.
+  func countOutput(of connection: Connection) {
+    let output = self[connection.token] === connection ? connection.output.count - connection.sent : 0
+    connection.share.output += output - connection.counted
+    connection.counted = output
   }
 
   /// Notes that the writer has finished a change of a principal.

@@ -16,25 +16,55 @@ package enum Kept {
   package static func isName(_ name: String) -> Bool { [connection, memory, handover].contains(name) }
 }
 
-// A restart without closing connections: the service manager holds the connections meanwhile.
-extension Server {
+/// A restart without closing connections: the service manager holds the connections meanwhile, and their state.
+final class Handover {
+  private let connections: ConnectionTable
+  private let uuids: FreshUUIDs
+  private let log: LogSink
+  /// The state that the next run of the daemon takes over; nil if the service manager keeps no descriptors.
+  private var memory: HandoverMemory?
+
+  init(_ connections: ConnectionTable, _ uuids: FreshUUIDs, _ log: LogSink) {
+    self.connections = connections
+    self.uuids = uuids
+    self.log = log
+  }
+
+  /// Whether the service manager keeps the connections for the next run.
+  var isEnabled: Bool { memory != nil }
+
+  // MARK: Taking over
+
+  /// A connection of the last run: the socket and its record.
+  struct Legacy: ~Copyable {
+    let socket: Descriptor
+    let record: HandoverRecord
+  }
+
   /// Takes over the connections of the last run, and keeps connections for the next run from now on.
   ///
-  /// - Parameter descriptors: the descriptors that the service manager has kept, each with its name.
-  func takeOver(_ descriptors: [(number: Int32, name: String)]) throws(SystemError) {
+  /// - Parameters:
+  ///   - descriptors: the descriptors that the service manager has kept, each with its name.
+  ///   - lastEvent: the last event, which no subscription may be ahead of.
+  ///   - adopt: adopts a connection. Connections without a usable record are closed instead.
+  func begin(
+    _ descriptors: [(number: Int32, name: String)], lastEvent: Int64, adopt: (consuming Legacy) -> Void
+  ) throws(SystemError) {
     let memory = try HandoverMemory()
     self.memory = memory
     let legacy = legacy(among: descriptors)
-    freshUUIDs.resume(after: legacy.lastUUID)
+    uuids.resume(after: legacy.lastUUID)
     memory.set(lastUUID: legacy.lastUUID)
     let sockets = descriptors.filter { $0.name == Kept.connection }
-    for socket in sockets { takeOver(socket.number, legacy) }
+    for socket in sockets {
+      if let legacy = usable(socket.number, legacy, lastEvent: lastEvent) { adopt(legacy) }
+    }
     ServiceManager.removeStored(name: Kept.memory)
     ServiceManager.store([memory.descriptor], name: Kept.memory)
     ServiceManager.removeStored(name: Kept.handover)
     // The sealed state is out of date as soon as any connection proceeds, so the service manager must drop it first.
     ServiceManager.barrier(microseconds: UInt64(Bound.barrierMilliseconds) * 1_000)
-    if !sockets.isEmpty { say(.connectionsTakenOver(connections.count, closed: sockets.count - connections.count)) }
+    if !sockets.isEmpty { log(.connectionsTakenOver(connections.count, closed: sockets.count - connections.count)) }
   }
 
   /// Returns the state that the last run left: the sealed state after an orderly stop, else the state last reached.
@@ -47,52 +77,35 @@ extension Server {
           if legacy != nil { continue }
           legacy = name == Kept.memory ? try HandoverMemory.legacy(of: file) : try .init(sealed: file)
         } catch {
-          say(.handoverUnreadable("\(error)"))
+          log(.handoverUnreadable("\(error)"))
         }
       }
     }
     return legacy ?? HandoverMemory.Legacy()
   }
 
-  private func takeOver(_ number: Int32, _ legacy: HandoverMemory.Legacy) {
+  /// Returns a socket with its record, or shuts the socket down if there is no usable record: the connection is unknown,
+  /// the progress of its request is unknown, or its subscription is ahead of the event log. The client must not wait
+  /// forever.
+  private func usable(_ number: Int32, _ legacy: HandoverMemory.Legacy, lastEvent: Int64) -> Legacy? {
     do {
       let socket = Descriptor(adopting: number)
       let inode = try socket.inode()
       guard UnixSocket.isConnectedStream(number), let record = legacy.records[inode],
-        record.subscription.map({ max($0.place, $0.lag?.last ?? 0) <= events.last }) ?? true
+        record.subscription.map({ max($0.place, $0.lag?.last ?? 0) <= lastEvent }) ?? true
       else {
-        // There is no usable record: the connection is unknown, the progress of its request is unknown, or its
-        // subscription is ahead of the event log. The client must not wait forever.
-        return try socket.shutdownBoth()
+        try socket.shutdownBoth()
+        return nil
       }
-      let connection = connections.insert(socket, peer: processes.held(attestation.held(record.peer)), settings.limits)
-      connection.isStored = true
-      connection.input = record.input
-      connection.output = record.output
-      connection.session = SessionState(
-        hasEnded: record.hasEnded, isClosing: record.isClosing, hasOutput: !record.output.isEmpty)
-      connection.subscription = record.subscription
-      if record.subscription != nil { countSubscriber(connection) }
-      findProcess(of: connection)
-      rest(connection)
-      beginToWatch(connection)
+      return Legacy(socket: socket, record: record)
     } catch {
-      say(.handoverUnreadable("\(error)"))
+      log(.handoverUnreadable("\(error)"))
+      return nil
     }
   }
 
-  /// Serves the connections that were taken over, once all of startup is done.
-  func resume() {
-    for connection in connections.all {
-      watchProcess(of: connection)
-      if connections[connection.token] === connection { advance(connection) }
-    }
-  }
-}
+  // MARK: Keeping
 
-// MARK: - Keeping
-
-extension Server {
   /// Marks a connection as busy, because the progress at a kill would be unknown from here on.
   func hold(_ connection: Connection) { if connection.isStored { memory?.set(.busy, connection.token.slot) } }
 
@@ -109,52 +122,78 @@ extension Server {
       if let place = connection.subscription?.place { memory.set(place: place, connection.token.slot) }
       return memory.set(.atRest, connection.token.slot)
     }
-    guard let record = record(of: connection) else { return }
+    guard let record = HandoverRecord(connection) else { return }
     connection.keptShape = memory.keep(record, in: connection.token.slot) ? shape : nil
   }
 
-  private func record(of connection: Connection) -> HandoverRecord? {
-    guard let inode = try? connection.descriptor.inode() else { return nil }
-    return HandoverRecord(
-      inode: inode, peer: connection.peer, subscription: connection.subscription, hasEnded: connection.session.hasEnded,
-      isClosing: connection.session.isClosing, input: connection.input,
-      output: Array(connection.output[connection.sent...]))
-  }
-
-  /// Schedules ``settleConnections()`` for a new connection. Most connections have closed before the timer fires.
-  func settleSoon(_ connection: Connection) {
-    fresh.append(connection.token)
-    guard fresh.count == 1 else { return }
-    freshTimer?.arm(after: UInt64(Bound.settleConnectionMilliseconds) * 1_000)
-  }
-
-  /// Watches the processes of new connections, and gives the connections to the service manager.
-  func settleConnections() {
-    var waiting: [Connection] = []
-    while let token = fresh.popFirst() { if let connection = connections[token] { waiting.append(connection) } }
-    // A new queue, so that a burst of thousands of connections leaves no memory behind.
-    fresh = TokenQueue()
-    for connection in waiting { watchProcess(of: connection) }
-    waiting.removeAll { connections[$0.token] !== $0 }
-    guard memory != nil, !waiting.isEmpty else { return }
-    for connection in waiting {
+  /// Gives new connections to the service manager.
+  func store(_ new: [Connection]) {
+    guard isEnabled, !new.isEmpty else { return }
+    for connection in new {
       connection.isStored = true
       rest(connection)
     }
-    ServiceManager.store(waiting.map { $0.descriptor.number }, name: Kept.connection)
+    ServiceManager.store(new.map { $0.descriptor.number }, name: Kept.connection)
   }
 
+  /// Drops the record of a connection that closes.
+  func forget(_ connection: Connection) { memory?.forget(connection.token.slot) }
+
+  /// Saves the last ascending UUID, behind which the next run continues.
+  func keep(lastUUID uuid: UUID) { memory?.set(lastUUID: uuid) }
+
   /// Ends an orderly stop: seals the state for the next run and gives it to the service manager.
-  func handOver() {
-    guard memory != nil else { return }
-    settleConnections()
+  func finish() {
+    guard isEnabled else { return }
     do {
-      let records = connections.all.filter { !$0.session.isDraining }.compactMap { record(of: $0) }
-      let file = try HandoverMemory.seal(records, lastUUID: freshUUIDs.lastHandedOut)
+      let records = connections.all.filter { !$0.session.isDraining }.compactMap { HandoverRecord($0) }
+      let file = try HandoverMemory.seal(records, lastUUID: uuids.lastHandedOut)
       ServiceManager.store([file.descriptor.number], name: Kept.handover)
     } catch {
-      say(.handoverUnreadable("\(error)"))
+      log(.handoverUnreadable("\(error)"))
     }
     ServiceManager.barrier(microseconds: UInt64(Bound.barrierMilliseconds) * 1_000)
+  }
+}
+
+extension HandoverRecord {
+  /// Records the state of a connection; nil if the inode of its socket is unknown.
+  fileprivate init?(_ connection: Connection) {
+    guard let inode = try? connection.descriptor.inode() else { return nil }
+    self.init(
+      inode: inode, peer: connection.peer, subscription: connection.subscription,
+      hasEnded: connection.session.hasEnded, isClosing: connection.session.isClosing, input: connection.input,
+      output: Array(connection.output[connection.sent...]))
+  }
+}
+
+/// New connections, which are established a moment after they were accepted. Most have closed by then.
+final class NewConnections {
+  private let connections: ConnectionTable
+  private var queue = ConnectionQueue()
+  private var timer: EventSource?
+
+  init(_ connections: ConnectionTable) { self.connections = connections }
+
+  /// Begins to call a function with the connections that are due, ``Bound/establishMilliseconds`` after the first of
+  /// them was accepted.
+  func start(_ loop: EventLoop, establish: @escaping ([Connection]) -> Void) throws(SystemdError) {
+    timer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in establish(takeAll()) }
+  }
+
+  /// Adds a connection.
+  func append(_ connection: Connection) {
+    queue.append(connection.token)
+    guard queue.count == 1 else { return }
+    timer?.arm(after: UInt64(Bound.establishMilliseconds) * 1_000)
+  }
+
+  /// Removes and returns the connections that are still open.
+  func takeAll() -> [Connection] {
+    var open: [Connection] = []
+    while let token = queue.popFirst() { if let connection = connections[token] { open.append(connection) } }
+    // A new queue, so that a burst of thousands of connections leaves no memory behind.
+    queue = ConnectionQueue()
+    return open
   }
 }

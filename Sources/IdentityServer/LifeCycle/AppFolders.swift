@@ -53,7 +53,7 @@ final class AppFolders {
   ///
   /// A fault may be corrected without a change in a watched folder, for example when a user is created or a file's
   /// mode changes.
-  func take(isInOrder: Bool) {
+  func noteSurvey(isInOrder: Bool) {
     guard !isInOrder, restlessSince == nil else { return }
     settling?.arm(after: UInt64(Bound.surveyAgainMilliseconds) * 1_000)
   }
@@ -70,7 +70,7 @@ final class AppFolders {
     let since = restlessSince ?? now
     restlessSince = since
     let latest = since + UInt64(Bound.restlessMilliseconds) * 1_000
-    let pause = UInt64(Bound.settleMilliseconds) * 1_000
+    let pause = UInt64(Bound.quietMilliseconds) * 1_000
     settling?.arm(after: min(pause, latest > now ? latest - now : 0))
   }
 

@@ -3,44 +3,95 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
-// The loop's sources, configuration reload, and stop.
-extension Server {
-  func addSources() throws {
-    try readiness.add(listener.number, .read, token: LoopToken.listener)
-    // Edge-triggered: each ring is reported once, so the bell need not be reset, which would take another system call.
-    try readiness.add(outbox.descriptor, [.read, .once], token: LoopToken.reports)
-    try readiness.add(loop.descriptor, .read, token: LoopToken.sources)
-    freshTimer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in settleConnections() }
+/// The start, reload and stop of the daemon, and its notifications to the service manager.
+final class LifeCycle {
+  private let state: CommittedState
+  private let connections: ConnectionTable
+  private let service: ConnectionService
+  private let closer: ConnectionCloser
+  private let handover: Handover
+  private let writer: WriterChannel
+  private let uses: AppUses
+  private let loop: EventLoop
+  private let log: LogSink
+  /// Reads the configuration again. If the configuration is refused, logs the reason and returns nil.
+  private let reload: () -> ServerSettings?
+
+  // Sources of the loop. A source ends with the last reference to it.
+  private var sources: [EventSource] = []
+  private var stopTimer: EventSource?
+  private var handoverTimer: EventSource?
+  private var appFolders: AppFolders?
+  private var watchdog: Watchdog?
+  /// The status that the service manager shows; nil if it has to be sent again.
+  private var publishedStatus: PublishedStatus?
+
+  init(
+    _ state: CommittedState, _ connections: ConnectionTable, _ service: ConnectionService, _ closer: ConnectionCloser,
+    _ handover: Handover, _ writer: WriterChannel, _ uses: AppUses, _ loop: EventLoop, _ log: LogSink,
+    reload: @escaping () -> ServerSettings?
+  ) {
+    self.state = state
+    self.connections = connections
+    self.service = service
+    self.closer = closer
+    self.handover = handover
+    self.writer = writer
+    self.uses = uses
+    self.loop = loop
+    self.log = log
+    self.reload = reload
+  }
+
+  // MARK: Start
+
+  /// Watches the manifest folders. To be called before the first survey, so that a manifest added during the survey is
+  /// not missed.
+  func watchFolders(_ folders: [String], files: [String]) throws {
+    appFolders = try AppFolders(
+      folders, files: files, loop: loop, clock: { Clock.monotonicMicroseconds },
+      survey: { [unowned self] in writer.send(.survey($0)) }, warn: { [unowned self] in log(.manifestFault($0)) })
+  }
+
+  /// Adds the loop's signals, timers and watchdog.
+  ///
+  /// - Parameters:
+  ///   - apply: applies the settings of a reloaded configuration to the other parts of the loop.
+  ///   - serveLast: accepts the connections and serves the requests that are pending when a stop begins.
+  func start(apply: @escaping (ServerSettings) -> Void, serveLast: @escaping () -> Void) throws {
     sources.append(
       try loop.timer(after: UInt64(Bound.releaseMemoryMilliseconds) * 1_000) { [unowned self] in
-        inbox.send(.release)
+        writer.send(.release)
         ProcessMemory.releaseStack()
       })
-    try addUseTimer()
     for signal in [SIGTERM, SIGINT] {
-      sources.append(try loop.watch(signal: signal) { [unowned self] in beginStop() })
+      sources.append(try loop.watch(signal: signal) { [unowned self] in beginStop(serveLast) })
     }
-    sources.append(try loop.watch(signal: SIGHUP) { [unowned self] in reloadConfiguration() })
+    sources.append(try loop.watch(signal: SIGHUP) { [unowned self] in reloadConfiguration(apply) })
     if let interval = ServiceManager.watchdogMicroseconds() {
-      watchdog = try Watchdog(interval: interval, loop: loop, inbox: inbox, activity: activity)
+      watchdog = try Watchdog(interval: interval, loop: loop, inbox: writer.inbox, activity: writer.activity)
     }
+  }
+
+  // MARK: Reports
+
+  /// Takes in the parts of a report of the writer that concern the folders, the watchdog and the service manager.
+  func note(_ report: WriterReport) {
+    if let heartbeat = report.heartbeat { watchdog?.noteAnswer(to: heartbeat) }
+    if let survey = report.survey { appFolders?.noteSurvey(isInOrder: survey.faults.isEmpty) }
+    if report.condition != nil || report.changes.contains(where: \.change.isShown) { publishStatus() }
   }
 
   // MARK: Reload
 
-  private func reloadConfiguration() {
-    guard stop == .running else { return }
+  private func reloadConfiguration(_ apply: (ServerSettings) -> Void) {
+    guard closer.stage == .running else { return }
     // The service manager waits for READY=1 after a successful and after a failed reload (sd_notify(3)).
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
     if let new = reload() {
-      settings = new
-      attestation.use(new)
-      connections.use(new.limits)
-      inbox.send(.limits(new.limits))
       appFolders?.use(new.appDirectories)
-      // As at a stop: a short run counts neither as a day of operation nor as a use of apps.
-      if usedApps.hasReported { recordUses() }
-      say(.configurationLoaded)
+      apply(new)
+      log(.configurationLoaded)
       announceReady()
     } else {
       publishedStatus = nil
@@ -53,57 +104,42 @@ extension Server {
   // MARK: Stop
 
   /// Stops accepting, answers the requests that have arrived, closes the store, and ends the loop.
-  private func beginStop() {
-    guard stop == .running else { return }
+  private func beginStop(_ serveLast: () -> Void) {
+    guard closer.stage == .running else { return }
     ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
-    say(.stopping)
-    // Connections and requests made before the signal are in the sockets by now, so they are taken in once more.
-    var accepted = 0
-    while accepted < Bound.lastAccepts, acceptConnection() { accepted += 1 }
-    listens(false)
-    takeLastTurns()
-    stop = memory == nil ? .finishing : .handingOver
+    log(.stopping)
+    serveLast()
+    closer.enter(handover.isEnabled ? .handingOver : .finishing)
     do {
       stopTimer = try loop.timer(after: UInt64(Bound.stopMilliseconds) * 1_000) { [unowned self] in
-        for connection in connections.all where !connection.session.isParked { close(connection) }
+        closer.closeRest()
         finishStop()
       }
-      if stop == .handingOver {
+      if closer.stage == .handingOver {
         let pause = UInt64(Bound.handoverMilliseconds) * 1_000
         handoverTimer = try loop.timer(after: pause, accuracy: 1_000) { [unowned self] in
-          guard stop == .handingOver else { return }
-          stop = .handoverDue
-          for connection in connections.all { advance(connection) }
+          guard closer.stage == .handingOver else { return }
+          closer.enter(.handoverDue)
+          for connection in connections.all { service.advance(connection) }
           finishStop()
         }
       }
     } catch {
-      say(.noStopTimer("\(error)"))
+      log(.noStopTimer("\(error)"))
     }
     for connection in connections.all {
-      if connection.session.isDraining { close(connection) } else { advance(connection) }
+      if connection.session.isDraining { closer.close(connection) } else { service.advance(connection) }
     }
     finishStop()
   }
 
-  /// Leaves a connection to the next run of the daemon. This run does no more work for the connection.
-  func park(_ connection: Connection) {
-    connection.session.park()
-    parked += 1
-    // Events from here on are for the next run.
-    try? watch(connection)
-    finishStop()
-  }
-
-  /// Tells the writer to close the store once each connection is closed or parked. The writer's last report ends
-  /// the loop.
+  /// Tells the writer to close the store once the daemon stops and each connection is closed or parked. The writer's
+  /// last report ends the loop.
   func finishStop() {
-    guard stop != .running, stop != .closingStore, connections.count == parked else { return }
-    stop = .closingStore
-    // Without an earlier record of uses, the run was short. A short run counts neither as a day of operation nor as a
-    // use of apps.
-    if usedApps.hasReported { recordUses() }
-    inbox.send(.stop)
+    guard closer.stage != .running, closer.stage != .closingStore, closer.isDone else { return }
+    closer.enter(.closingStore)
+    uses.reportAgain()
+    writer.send(.stop)
   }
 
   // MARK: Status
@@ -113,19 +149,20 @@ extension Server {
     let status = currentStatus
     publishedStatus = status
     // Logged, because the service manager terminates a service that does not report readiness.
-    if let error = ServiceManager.notify(["READY=1", status.notification]) { say(.managerNotTold("\(error)")) }
+    if let error = ServiceManager.notify(["READY=1", status.notification]) { log(.managerNotTold("\(error)")) }
   }
 
   /// Sends the status to the service manager if it has changed.
-  func publishStatus() {
+  private func publishStatus() {
     let status = currentStatus
-    guard stop == .running, status != publishedStatus else { return }
+    guard closer.stage == .running, status != publishedStatus else { return }
     publishedStatus = status
     ServiceManager.notify([status.notification])
   }
 
   private var currentStatus: PublishedStatus {
-    PublishedStatus(apps: registry.apps.count, device: registry[.device]?.origin, store: condition)
+    PublishedStatus(
+      apps: state.registry.apps.count, device: state.registry[.device]?.origin, store: state.condition)
   }
 }
 
@@ -139,5 +176,17 @@ struct PublishedStatus: Equatable {
   var notification: String {
     let device = device?.rawValue ?? "not made yet"
     return "STATUS=Serving; apps: \(apps); device identifier: \(device); store: \(store.name)."
+  }
+}
+
+extension Change {
+  /// Whether the change may alter the status that the service manager shows; see ``PublishedStatus``.
+  fileprivate var isShown: Bool {
+    switch self {
+    case .tokenStored, .tokenDeleted, .itemStored, .itemDeleted, .version, .appUsed, .appUseForgotten, .dayBegan,
+      .identifierForgotten:
+      false
+    default: true
+    }
   }
 }

@@ -25,7 +25,7 @@ struct ThreadProgress: Equatable {
   }
 
   /// Notes the writer's answer to a heartbeat.
-  mutating func take(_ heartbeat: UInt64) { answered = heartbeat }
+  mutating func noteAnswer(to heartbeat: UInt64) { answered = heartbeat }
 }
 
 /// The notifications to the service manager's watchdog that the daemon is alive, sent three times in each interval.
@@ -47,7 +47,7 @@ final class Watchdog {
   }
 
   /// Notes the writer's answer to a heartbeat.
-  func take(_ heartbeat: UInt64) { progress.take(heartbeat) }
+  func noteAnswer(to heartbeat: UInt64) { progress.noteAnswer(to: heartbeat) }
 
   private func tick() {
     let tick = progress.tick(writerIsInStorage: activity.isInStorage)

@@ -97,12 +97,12 @@ struct LogQueue: Sendable {
   }
 
   /// Notes that the entry taken last is written.
-  mutating func settle() { hasFailed = false }
+  mutating func noteWritten() { hasFailed = false }
 
   /// Notes that the entry taken last could not be written.
   ///
   /// - Parameter loss: the number of entries lost by the failure.
-  mutating func settle(loss: Int) {
+  mutating func noteLost(_ loss: Int) {
     dropped += loss
     if !tellsOfLoss { lost += loss }
     hasFailed = true

@@ -82,7 +82,7 @@ private final class Desk: Sendable {
     while true {
       switch queue.withLock({ $0.take() }) {
       case .entry(let entry, let loss):
-        if write(entry) { queue.withLock { $0.settle() } } else { queue.withLock { $0.settle(loss: loss) } }
+        if write(entry) { queue.withLock { $0.noteWritten() } } else { queue.withLock { $0.noteLost(loss) } }
       case .nothing:
         // Released, because the wait is often long.
         ProcessMemory.releaseStack()

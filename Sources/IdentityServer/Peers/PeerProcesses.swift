@@ -1,5 +1,4 @@
 import IdentityCore
-import IdentityWire
 import LinuxSystem
 
 /// The processes behind connections that last longer than a moment.
@@ -66,56 +65,62 @@ struct PeerProcessTable {
   }
 }
 
-// A connection ends when the process that opened it exits. A process that inherited the connection is another peer.
-extension Server {
+/// The processes that opened connections. A connection ends when the process that opened it exits: a process that
+/// inherited the connection is another peer.
+final class PeerProcesses {
+  private let readiness: ReadinessSet
+  private var table = PeerProcessTable()
+  /// A pidfd of the process whose connection ended last. While any pidfd of a process is open, the kernel creates
+  /// another one cheaply, and a process that connected once often connects again.
+  private var latest: Descriptor?
+  /// Processes that have ended while they still had connections.
+  private var ended: [PeerProcessTable.Key] = []
+  /// Whether processes have ended. Stored, because a look into the array would cost more.
+  private(set) var hasEnded = false
+
+  init(_ readiness: ReadinessSet) { self.readiness = readiness }
+
+  /// Returns the ``HeldPeer`` for a connection; see ``PeerProcessTable/held(_:)``.
+  func held(_ held: HeldPeer) -> HeldPeer { table.held(held) }
+
   /// Watches the process behind a connection from now on.
   ///
   /// Not called at connect time, because most connections end after one request, and the watch would be wasted on them.
-  func watchProcess(of connection: Connection) {
+  ///
+  /// - Parameter orphan: takes each connection of an earlier process with the same PID, which has ended.
+  /// - Throws: an error if the end of the process would go unnoticed.
+  func watch(_ connection: Connection, orphan: (ConnectionToken) -> Void) throws(SystemError) {
     guard let process = connection.process.take() else { return }
     let key = PeerProcessTable.Key(connection.peer)
-    do {
-      if let watched = processes.watched(key) {
-        // A PID belongs to one process at a time. So this is the watched process, unless that has ended.
-        if try PeerCredentials.isAlive(watched) { return processes.add(connection.token, to: key) }
-        endProcess(key)
-      }
-      try readiness.add(process.number, .read, token: LoopToken.process(key))
-      processes.insert(process, key, connection)
-    } catch {
-      // The end of the process would go unnoticed.
-      drop(connection, "\(error)")
+    if let watched = table.watched(key) {
+      // A PID belongs to one process at a time. So this is the watched process, unless that has ended.
+      if try PeerCredentials.isAlive(watched) { return table.add(connection.token, to: key) }
+      for token in table.end(key) { orphan(token) }
     }
+    try readiness.add(process.number, .read, token: LoopToken.process(key))
+    table.insert(process, key, connection)
   }
 
-  /// Finds the process of a connection that was taken over. The process may have ended meanwhile.
-  func findProcess(of connection: Connection) {
-    do {
-      connection.process = try PeerCredentials.processDescriptor(
-        of: connection.descriptor, number: connection.peer.processID)
-    } catch {
-      orphan(connection, goesOn: false)
+  /// Notes that a watched process has ended.
+  func noteEnd(of key: PeerProcessTable.Key) {
+    ended.append(key)
+    hasEnded = true
+  }
+
+  /// Removes the processes that have ended, and returns their connections.
+  func takeOrphans() -> [ConnectionToken] {
+    let orphans = ended.flatMap { table.end($0) }
+    ended.removeAll(keepingCapacity: true)
+    hasEnded = false
+    return orphans
+  }
+
+  /// Removes a connection that has closed.
+  func remove(_ connection: Connection) {
+    if let process = connection.process.take() {
+      latest = consume process
+    } else {
+      table.remove(connection.token, of: PeerProcessTable.Key(connection.peer))
     }
-  }
-
-  /// Ends the connections of a process that has ended.
-  func endProcess(_ key: PeerProcessTable.Key) {
-    for token in processes.end(key) { if let connection = connections[token] { orphan(connection) } }
-  }
-
-  /// Ends a connection whose process has ended. Input sent before is still answered. Later input is not from
-  /// that process.
-  private func orphan(_ connection: Connection, goesOn: Bool = true) {
-    guard connection.session.reading == .open, !connection.session.isDraining else { return }
-    connection.session.endProcess(unread: (try? connection.descriptor.unread()) ?? 0)
-    endSubscription(of: connection)
-    // Queued, because one process may leave a thousand connections.
-    if goesOn { waitForTurn(connection) }
-  }
-
-  /// Sends the reason before the connection closes, in case another process still has the connection.
-  func refuseOrphan(_ connection: Connection) {
-    connection.session.close()
-    Refusal.orphaned.append(to: &connection.output)
   }
 }

@@ -2,7 +2,7 @@ import IdentityCore
 import LinuxSystem
 
 /// The source of fresh UUIDs. Those of version 7 ascend strictly over all callers and over restarts of the daemon.
-struct FreshUUIDs {
+final class FreshUUIDs {
   private var entropy = Entropy()
   private var sequence = UUIDSequence()
 
@@ -10,13 +10,13 @@ struct FreshUUIDs {
   var lastHandedOut: UUID { sequence.lastHandedOut }
 
   /// Continues behind the last UUID that an earlier run handed out.
-  mutating func resume(after last: UUID) { sequence.resume(after: last) }
+  func resume(after last: UUID) { sequence.resume(after: last) }
 
   /// Continues at a time that the clock may have left since.
-  mutating func resume(notBefore time: Timestamp) { sequence.resume(notBefore: time) }
+  func resume(notBefore time: Timestamp) { sequence.resume(notBefore: time) }
 
   /// Returns a new UUID.
-  mutating func next(_ version: UUIDVersion) throws(Refusal) -> UUID {
+  func next(_ version: UUIDVersion) throws(Refusal) -> UUID {
     do {
       let random = UUID(high: try entropy.next(), low: try entropy.next())
       switch version {

@@ -85,9 +85,9 @@ struct Lifetimes: Sendable {
   }
 }
 
-extension Server {
+extension Lifetimes {
   /// `get key`, `get session`, `get boot`: computes an identifier that is not stored.
-  func derive(_ identifier: DerivedIdentifier, for peer: Peer) throws(Refusal) -> Reply {
+  func answer(_ identifier: DerivedIdentifier, for peer: Peer, _ registry: Registry) throws(Refusal) -> Reply {
     var parts: [[UInt8]] = []
     let level: DerivedLevel
     let app: Text
@@ -98,15 +98,15 @@ extension Server {
     case .session:
       level = .session
       app = try registry.app(named: nil, by: peer)
-      parts.append(try lifetimes.anchor(of: peer))
+      parts.append(try anchor(of: peer))
     case .key(let name):
       level = .key
       app = try registry.app(named: nil, by: peer)
-      parts += [try lifetimes.anchor(of: peer), name.bytes]
+      parts += [try anchor(of: peer), name.bytes]
     }
     var reply = Reply()
     reply.ok()
-    reply.word(.uuid(try lifetimes.identifier(level.rawValue, parts + [app.bytes])))
+    reply.word(.uuid(try self.identifier(level.rawValue, parts + [app.bytes])))
     reply.attribute("level", .string(level.rawValue))
     reply.attribute("app", .text(app))
     return reply

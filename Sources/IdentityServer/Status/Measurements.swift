@@ -21,7 +21,7 @@ final class Measurements {
   private(set) var commitSeconds = Histogram(.seconds)
   private(set) var commitChanges = Histogram(.amounts)
   private(set) var storeSize: Int64 = 0
-  var events = 0
+  private(set) var events = 0
   var accepted = 0
   var refused = 0
   private var countedRequests: [Text: UInt64] = [:]
@@ -91,7 +91,7 @@ final class Measurements {
   /// Counts the outcome of a job, and measures its duration.
   ///
   /// - Parameter now: the current time, in microseconds of the monotonic clock.
-  func take(_ outcome: WriterReport.Outcome, at now: UInt64) {
+  func record(_ outcome: WriterReport.Outcome, at now: UInt64) {
     switch outcome.result {
     case .success: countAnswer(to: outcome.verb, nil)
     case .failure(let refusal): countAnswer(to: outcome.verb, refusal.code)
@@ -100,12 +100,13 @@ final class Measurements {
   }
 
   /// Adds the measurements of the writer.
-  func take(_ report: WriterReport) {
+  func record(_ report: WriterReport) {
     for commit in report.commits {
       if commit.isDone { commits.done += 1 } else { commits.failed += 1 }
       commitSeconds.add(commit.microseconds)
       commitChanges.add(UInt64(commit.changes))
     }
+    events += report.changes.count { $0.event != nil }
     if let size = report.storeSize { storeSize = size }
   }
 }

@@ -2,10 +2,32 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-extension Server {
+/// The answers to `stats`.
+final class StatisticsReports {
+  private let state: CommittedState
+  private let connections: ConnectionTable
+  private let writer: WriterChannel
+  private let known: KnownAnswers
+  private let measurements: Measurements
+  private let status: StatusReports
+  private let logBacklog: () -> LogBacklog
+
+  init(
+    _ state: CommittedState, _ connections: ConnectionTable, _ writer: WriterChannel, _ known: KnownAnswers,
+    _ measurements: Measurements, _ status: StatusReports, logBacklog: @escaping () -> LogBacklog
+  ) {
+    self.state = state
+    self.connections = connections
+    self.writer = writer
+    self.known = known
+    self.measurements = measurements
+    self.status = status
+    self.logBacklog = logBacklog
+  }
+
   /// `stats`: one row per series, in the order of the table of metrics.
-  func statistics(for peer: Peer) -> Reply {
-    let sharesDevice = registry.may(peer, see: .sharing)
+  func answer(for peer: Peer) -> Reply {
+    let sharesDevice = state.registry.may(peer, see: .sharing)
     var reply = Reply()
     for sample in samples where sample.metric.audience.includes(peer, sharesDevice: sharesDevice) {
       sample.append(to: &reply)
@@ -16,13 +38,12 @@ extension Server {
 
   /// The samples of all metrics.
   private var samples: [MetricSample] {
-    let now = Clock.monotonicMicroseconds
     let states = stateCounts
     let log = logBacklog()
     var samples = [
       MetricSample(.build, 1, Version.program),
-      MetricSample(.start, milliseconds: started.milliseconds),
-      MetricSample(.uptime, milliseconds: Int64(clamping: (now - startedMonotonic) / 1_000)),
+      MetricSample(.start, milliseconds: status.started.milliseconds),
+      MetricSample(.uptime, milliseconds: status.uptime),
     ]
     samples += requestSamples
     samples.append(MetricSample(.turns, measurements.turns))
@@ -31,13 +52,13 @@ extension Server {
     }
     samples += [
       MetricSample(.jobsUnderWay, connections.allUsers.reduce(0) { $0 + $1.changes }),
-      MetricSample(.writerQueue, inbox.count),
+      MetricSample(.writerQueue, writer.queueLength),
       MetricSample(.commits, measurements.commits.done, "ok"),
       MetricSample(.commits, measurements.commits.failed, "failed"),
       MetricSample(.commitSeconds, measurements.commitSeconds),
       MetricSample(.commitChanges, measurements.commitChanges),
       MetricSample(.storeBytes, measurements.storeSize),
-      MetricSample(.storeWritable, condition == .writable ? 1 : 0),
+      MetricSample(.storeWritable, state.condition == .writable ? 1 : 0),
     ]
     samples += ConnectionState.allCases.map { MetricSample(.connections, states[$0] ?? 0, $0.rawValue) }
     samples += [
@@ -74,13 +95,13 @@ extension Server {
   /// The number of events that the subscriber furthest behind has not examined.
   private var greatestLag: Int64 {
     connections.all.reduce(0) { lag, connection in
-      max(lag, connection.subscription.map { events.last - $0.place } ?? 0)
+      max(lag, connection.subscription.map { state.events.last - $0.place } ?? 0)
     }
   }
 
   /// `stats apps=yes`: the apps with the most requests so far. A peer that may not monitor the daemon sees only its
   /// own app.
-  func statisticsOfApps(for asking: Connection) -> Reply {
+  func answerOfApps(for asking: Connection) -> Reply {
     var apps: [Text: AppStatistics] = [:]
     let own = asking.peer.app
     let seesAll = asking.peer.mayMonitor

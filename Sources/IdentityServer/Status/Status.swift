@@ -4,17 +4,49 @@ import IdentityWire
 import LinuxSystem
 import Systemd
 
-extension Server {
+/// The answers to `status`.
+final class StatusReports {
+  private let state: CommittedState
+  private let connections: ConnectionTable
+  /// The kernel's ID of this boot; nil if unknown.
+  private let boot: UUID?
+  private let socketPath: String
+  private let stateDirectory: String
+  private var manifestFolders: [String]
+  /// The start of the daemon.
+  let started = Timestamp(milliseconds: Clock.realtimeMilliseconds)
+  private let startedMonotonic = Clock.monotonicMicroseconds
+
+  init(
+    _ state: CommittedState, _ connections: ConnectionTable, boot: UUID?, socketPath: String, stateDirectory: String,
+    _ settings: ServerSettings
+  ) {
+    self.state = state
+    self.connections = connections
+    self.boot = boot
+    self.socketPath = socketPath
+    self.stateDirectory = stateDirectory
+    manifestFolders = settings.appDirectories
+  }
+
+  /// Applies other settings.
+  func use(_ settings: ServerSettings) { manifestFolders = settings.appDirectories }
+
+  /// The time since the start, in milliseconds.
+  var uptime: Int64 { Int64(clamping: (Clock.monotonicMicroseconds - startedMonotonic) / 1_000) }
+
   /// `status`: one row per value, in the order of the table of rows.
-  func status(for peer: Peer) -> Reply {
-    let uptime = (Clock.monotonicMicroseconds - startedMonotonic) / 1_000_000
+  func answer(for peer: Peer) -> Reply {
+    let registry = state.registry
+    let condition = state.condition
+    let events = state.events
     var rows = StatusRows(for: peer, sharesDevice: registry.may(peer, see: .sharing))
     rows.add(.version, .string(Version.program))
     rows.add(.lineProtocol, .number(Version.lineProtocol))
     rows.add(.process, .number(Int64(ProcessGuard.processID)))
     rows.add(.started, .time(started))
-    rows.add(.uptime, .number(Int64(clamping: uptime)))
-    rows.add(.boot, lifetimes.boot.map(Reply.Value.uuid) ?? .string("unknown"))
+    rows.add(.uptime, .number(uptime / 1_000))
+    rows.add(.boot, boot.map(Reply.Value.uuid) ?? .string("unknown"))
     rows.add(.socket, .string(socketPath))
     rows.add(.store, .string(condition.name))
     rows.add(.connections, .number(Int64(connections.count)))
@@ -35,18 +67,18 @@ extension Server {
     rows.add(.items, .number(Int64(registry.items.total.items)))
     rows.add(.itemBytes, .number(Int64(registry.items.total.bytes)))
     rows.add(.tokens, .number(Int64(registry.tokens.count)))
-    rows.add(.key, .string(registry.itemFault == nil ? keySource?.rawValue ?? "unavailable" : "unavailable"))
+    rows.add(.key, .string(registry.itemFault == nil ? state.keySource?.rawValue ?? "unavailable" : "unavailable"))
     rows.add(.fleet, .string("none"))
     rows.add(.suspect, (registry.machine?.suspicion).map { .string("\($0.cause.rawValue) \($0.since)") })
     rows.add(.keyReason, registry.itemFault.map { .string($0) })
     rows.add(.sealed, registry.isSealed ? .yesOrNo(true) : nil)
     rows.add(.storeReason, (condition.refusal?.text).map { .string($0) })
     rows.add(.unproven, registry.unproven.isEmpty ? nil : .string(registry.unproven.text))
-    rows.add(.storeSource, storeSource == .cache ? .string("cache") : nil)
-    for fault in manifestFaults.prefix(Self.shownFaults) { rows.add(.manifestFault, .string(fault)) }
-    rows.add(.manifestFaults, manifestFaults.isEmpty ? nil : .number(Int64(manifestFaults.count)))
+    rows.add(.storeSource, state.storeSource == .cache ? .string("cache") : nil)
+    for fault in state.manifestFaults.prefix(Self.shownFaults) { rows.add(.manifestFault, .string(fault)) }
+    rows.add(.manifestFaults, state.manifestFaults.isEmpty ? nil : .number(Int64(state.manifestFaults.count)))
     rows.add(.stateDirectory, .string(stateDirectory))
-    for folder in settings.appDirectories { rows.add(.manifestFolder, .string(folder)) }
+    for folder in manifestFolders { rows.add(.manifestFolder, .string(folder)) }
     rows.reply.ok()
     return rows.reply
   }

@@ -19,7 +19,7 @@ extension Writer {
 
   private func rotateKey(_ report: inout WriterReport) throws(Refusal) -> Reply {
     let before = store.condition
-    defer { takeCondition(before, &report) }
+    defer { noteCondition(before, &report) }
     activity.enterStorage()
     defer { activity.leaveStorage() }
     let source = try store.rotateKey(at: Self.now)
@@ -30,7 +30,7 @@ extension Writer {
 
   private func backup(_ key: SealedSecret) throws(Refusal) -> WriterReport.Answer {
     // Before startup has finished, the identifiers may be those of another machine.
-    try requireSettled()
+    try requireStarted()
     activity.enterStorage()
     defer { activity.leaveStorage() }
     let bytes = try store.backup(of: registry, key: key, at: Self.now)
@@ -45,7 +45,7 @@ extension Writer {
     defer { forgetUncommitted() }
     do throws(Refusal) {
       if !dryRun { try refuseUnwritable() }
-      try requireSettled()
+      try requireStarted()
       let context = context(for: peer)
       let decision = try registry.restoration(
         of: try store.content(of: upload), adoptsDevice: adoptsDevice, context)

@@ -18,11 +18,11 @@ final class Writer {
   /// renewed are committed.
   ///
   /// Before that, requests to the registry are refused. A damaged store counts as finished.
-  private(set) var isSettled = false
+  private(set) var isStarted = false
   /// Whether the store has the record of this machine, so that no further comparison is needed.
   private var isMachineRecorded = false
   /// Whether the report of the system in this boot is on disk, or cannot be made.
-  var isSystemTakenIn = false
+  var isSystemReported = false
   private var limits: Limits
   /// The secrets of items that were changed in the batch in flight, by edition.
   private var uncommitted: [UUID: SealedSecret] = [:]
@@ -55,8 +55,8 @@ final class Writer {
   /// and compares the installed apps with their manifests.
   func begin(_ folders: [String]) -> WriterReport {
     var report = WriterReport()
-    settle(&report)
-    takeSystemIn(&report)
+    compareMachine(&report)
+    reportSystem(&report)
     survey(folders, &report)
     return report
   }
@@ -97,8 +97,8 @@ final class Writer {
         queue.isShared ? min(limits.changesPerCommit, Bound.changesPerSharedCommit) : limits.changesPerCommit)
       if !jobs.isEmpty || folders != nil || uses != nil {
         healIfDue(&report)
-        settle(&report)
-        takeSystemIn(&report)
+        compareMachine(&report)
+        reportSystem(&report)
       }
       // Done before the jobs, which may be those of users whose owner becomes known now. Faults are dropped here,
       // because each survey reports them.
@@ -133,7 +133,7 @@ final class Writer {
   ///
   /// If identifiers have to be renewed and cannot be, nothing is answered, because the identifiers in force may be
   /// those of another machine.
-  private func settle(_ report: inout WriterReport) {
+  private func compareMachine(_ report: inout WriterReport) {
     guard !isMachineRecorded else { return }
     let before = registry
     let context = context(for: nil)
@@ -147,16 +147,16 @@ final class Writer {
         if !isMachineRecorded { registry = before }
       }
       let renews = changes.contains { if case .identifierMade = $0 { true } else { false } }
-      isSettled = isMachineRecorded || !renews
+      isStarted = isMachineRecorded || !renews
       // A damaged store is served as far as it is proven. Nothing in it can be changed, whichever machine this is.
       switch store.condition {
-      case .damaged, .unreadable: isSettled = true
+      case .damaged, .unreadable: isStarted = true
       case .writable, .full, .unwritable: break
       }
     } catch {
-      isSettled = false
+      isStarted = false
     }
-    report.isSettled = isSettled
+    report.isStarted = isStarted
   }
 
   // MARK: Jobs
@@ -208,7 +208,7 @@ final class Writer {
     _ command: RegistryCommand, _ context: Context, _ registry: inout Registry, _ recorded: inout [RecordedChange]
   ) -> Result<WriterReport.Answer, Refusal> {
     do throws(Refusal) {
-      try requireSettled()
+      try requireStarted()
       let decision = try registry.decide(command, context)
       // A command that changes nothing is served even if the store cannot be written.
       if !decision.changes.isEmpty { try refuseUnwritable() }
@@ -251,12 +251,12 @@ final class Writer {
       report.storeSize = store.size
     }
     if failure == nil { report.changes = report.changes.isEmpty ? recorded : report.changes + recorded }
-    takeCondition(before, &report)
+    noteCondition(before, &report)
     return failure
   }
 
   /// Reports the condition of the store if it differs from an earlier one.
-  func takeCondition(_ before: StoreCondition, _ report: inout WriterReport) {
+  func noteCondition(_ before: StoreCondition, _ report: inout WriterReport) {
     // Logged once and not for each refused request. Otherwise a client could fill the journal.
     guard store.condition != before else { return }
     report.condition = store.condition
@@ -266,8 +266,8 @@ final class Writer {
   /// Forgets the secrets of the batch, which was committed or rolled back.
   func forgetUncommitted() { uncommitted = [:] }
 
-  func requireSettled() throws(Refusal) {
-    guard isSettled else { throw store.condition.refusal ?? .unavailable("startup has not finished") }
+  func requireStarted() throws(Refusal) {
+    guard isStarted else { throw store.condition.refusal ?? .unavailable("startup has not finished") }
   }
 
   func refuseUnwritable() throws(Refusal) {

@@ -140,7 +140,7 @@ struct WriterReport: Sendable {
   /// The ranges of subordinate users; nil if they were not read.
   var subordinates: SubordinateUsers?
   /// Whether startup has finished, so that the loop may answer from the committed registry; nil if unchanged.
-  var isSettled: Bool?
+  var isStarted: Bool?
   /// The transactions since the last report, in order.
   var commits: [Commit] = []
   /// The size of the store in bytes; nil if it was not measured.

@@ -1,0 +1,373 @@
+import Glibc
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+import Systemd
+
+/// Serves connections: receives bytes, splits them into lines, sends answers and events, and ends connections.
+///
+/// ``SessionState`` decides how a turn of a connection ends, and this type carries the decision out.
+final class ConnectionService: TurnService {
+  private let connections: ConnectionTable
+  private let scheduler: TurnScheduler
+  private let dispatcher: RequestDispatcher
+  private let encoder: AnswerEncoder
+  private let publisher: Publisher
+  private let handover: Handover
+  private let processes: PeerProcesses
+  private let closer: ConnectionCloser
+  private let known: KnownAnswers
+  private let readiness: ReadinessSet
+  /// The buffer for received bytes.
+  private let received = ByteBuffer(count: Bound.lineLength)
+  /// A buffer for output that moves from connection to connection, so that an idle connection holds none.
+  private var spareOutput: [UInt8] = []
+
+  init(
+    _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ dispatcher: RequestDispatcher,
+    _ encoder: AnswerEncoder, _ publisher: Publisher, _ handover: Handover, _ processes: PeerProcesses,
+    _ closer: ConnectionCloser, _ known: KnownAnswers, _ readiness: ReadinessSet
+  ) {
+    self.connections = connections
+    self.scheduler = scheduler
+    self.dispatcher = dispatcher
+    self.encoder = encoder
+    self.publisher = publisher
+    self.handover = handover
+    self.processes = processes
+    self.closer = closer
+    self.known = known
+    self.readiness = readiness
+  }
+
+  // MARK: Beginning
+
+  /// Serves a new connection's first turn before the kernel watches it.
+  ///
+  /// A client with a single request has often gone by the time it is answered, and then there is nothing to watch.
+  func begin(_ connection: Connection) {
+    serve(connection)
+    guard connections[connection.token] === connection else { return }
+    if connection.wantsInput {
+      connection.mayHaveInput = true
+      serve(connection)
+      guard connections[connection.token] === connection else { return }
+    }
+    beginToWatch(connection)
+  }
+
+  /// Continues a connection that the last run left. ``resume()`` serves it once startup is done.
+  func adopt(_ connection: Connection, _ record: HandoverRecord) {
+    connection.isStored = true
+    connection.input = record.input
+    connection.output = record.output
+    connection.session = SessionState(
+      hasEnded: record.hasEnded, isClosing: record.isClosing, hasOutput: !record.output.isEmpty)
+    if let subscription = record.subscription { publisher.adopt(subscription, of: connection) }
+    do {
+      connection.process = try PeerCredentials.processDescriptor(
+        of: connection.descriptor, number: connection.peer.processID)
+    } catch {
+      // The process has ended meanwhile.
+      closer.markOrphan(connection)
+    }
+    handover.rest(connection)
+    beginToWatch(connection)
+  }
+
+  /// Watches a connection from now on.
+  private func beginToWatch(_ connection: Connection) {
+    do {
+      try readiness.add(connection.descriptor.number, connection.wantedInterest, token: connection.token.rawValue)
+      connection.interest = connection.wantedInterest
+    } catch {
+      closer.drop(connection, error)
+    }
+  }
+
+  /// Watches the process behind a connection from now on. Drops the connection if that is impossible, because the end of
+  /// the process would go unnoticed.
+  private func watchProcess(of connection: Connection) {
+    do {
+      try processes.watch(connection) { closer.orphan($0) }
+    } catch {
+      closer.drop(connection, error)
+    }
+  }
+
+  /// Establishes new connections: watches their processes, and gives the connections to the service manager.
+  func establish(_ new: [Connection]) {
+    for connection in new { watchProcess(of: connection) }
+    handover.store(new.filter { connections[$0.token] === $0 })
+  }
+
+  /// Serves the connections that were taken over, once all of startup is done.
+  func resume() {
+    for connection in connections.all {
+      watchProcess(of: connection)
+      if connections[connection.token] === connection { advance(connection) }
+    }
+  }
+
+  // MARK: Input
+
+  /// Takes in what the kernel reports of a connection, and serves the connection in its turn.
+  ///
+  /// - Parameter isTurn: whether it is the connection's turn now.
+  func takeIn(_ interest: ReadinessSet.Interest, of connection: Connection, isTurn: Bool) {
+    guard !connection.session.isParked else { return }
+    if interest.hasAny(of: .input) { connection.mayHaveInput = true }
+    if interest.hasAny(of: .exceptional) {
+      connection.readsToTheEnd = true
+      if interest.hasAny(of: .failed) { connection.session.hangUp() }
+    }
+    if isTurn, !connection.isWaitingForTurn { serve(connection) } else { scheduler.enqueue(connection) }
+  }
+
+  /// Serves a connection in its turn: reads its input if allowed, and carries out its requests.
+  func serve(_ connection: Connection) {
+    if connection.session.isDraining { return closer.drain(connection, through: received) }
+    let isAtRest = connection.isAtRest
+    if connection.mayHaveInput, isAtRest || connection.wantsInput, closer.stage == .running {
+      receive(connection, isAtRest: isAtRest)
+    } else {
+      advance(connection)
+    }
+  }
+
+  /// Reads once and carries out the requests received. Further input is read in the next turn.
+  ///
+  /// - Parameter isAtRest: the value of ``Connection/isAtRest``.
+  private func receive(_ connection: Connection, isAtRest: Bool) {
+    handover.hold(connection)
+    do {
+      // After a hang-up nothing more can arrive, so the absence of input is the end of the stream.
+      let arrived =
+        try connection.receive(into: received, atMost: connections.turn.readLength)
+        ?? (connection.session.reading == .final ? 0 : nil)
+      guard let arrived else { return advance(connection) }
+      if isAtRest, arrived == 0 {
+        _ = connection.session.receive(0)
+        return closer.end(connection)
+      }
+      var answered = 0
+      if isAtRest, !connection.mayHaveInput {
+        answered = received.withBytes(first: arrived) { bytes in answerKnown(bytes, connection) }
+        // Requests with cached answers contain no secret, so the buffer need not be wiped.
+        if answered == arrived, !connection.hasOutput { return handover.rest(connection) }
+      }
+      let count = connection.session.receive(arrived)
+      if count > 0, !connection.hasInput {
+        received.withBytes(first: count) { bytes in
+          let used = carryOut(bytes, from: answered, connection)
+          if used < count { keep(bytes.extracting(used...), connection) }
+        }
+      } else if count > 0 {
+        received.withBytes(first: count) { bytes in connection.input.appendWiping(bytes) }
+      }
+      // The requests may have contained a secret.
+      received.wipe(first: arrived)
+    } catch {
+      return closer.drop(connection, error)
+    }
+    if connection.isAtRest, !connection.mayHaveInput, closer.stage == .running {
+      handover.rest(connection)
+    } else {
+      advance(connection)
+    }
+  }
+
+  /// Answers requests from the cache, up to the first request without a cached answer. The connection must be at rest.
+  ///
+  /// - Returns: the number of bytes that the answered requests took.
+  private func answerKnown(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
+    if connection.held.number == 0 { connection.held.number = known.number(of: connection.peer) }
+    let (used, length, count) = known.answer(bytes, of: connection.held.number, atMost: connections.turn.requests)
+    connection.requests &+= UInt64(truncatingIfNeeded: count)
+    var sent = 0
+    if used == bytes.count {
+      // An error is ignored here, because it recurs when the rest is sent.
+      sent = (try? connection.descriptor.send(known.output, first: length)) ?? 0
+      if sent == length { return used }
+    }
+    if sent < length {
+      known.output.withBytes(first: length) { connection.output.appendWiping($0.extracting(sent...)) }
+    }
+    return used
+  }
+
+  /// Keeps the input that was not carried out yet.
+  private func keep(_ rest: borrowing Span<UInt8>, _ connection: Connection) {
+    connection.input = []
+    if !connection.session.isClosing { connection.input.appendWiping(rest) }
+    connection.searched = 0
+  }
+
+  /// Carries out the requests from a byte index on.
+  ///
+  /// - Returns: the index of the first byte that was not carried out.
+  private func carryOut(_ bytes: borrowing Span<UInt8>, from first: Int, _ connection: Connection) -> Int {
+    if !connection.hasOutput { swap(&connection.output, &spareOutput) }
+    var start = first
+    var budget = connections.turn.requests
+    let limit = connection.share.limits.lineLength
+    while connection.hasRoom {
+      guard let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: max(start, connection.searched)) else {
+        connection.searched = start == 0 ? bytes.count : 0
+        if bytes.count - start >= limit { dispatcher.refuseLongLine(connection) }
+        break
+      }
+      connection.searched = 0
+      guard end - start < limit else {
+        dispatcher.refuseLongLine(connection)
+        break
+      }
+      guard budget > 0 else {
+        scheduler.enqueue(connection)
+        break
+      }
+      let hasReturn = end > start && bytes[end - 1] == UInt8(ascii: "\r")
+      let line = bytes.extracting(start..<(hasReturn ? end - 1 : end))
+      guard dispatcher.dispatch(line, of: connection) else { break }
+      start = end + 1
+      budget -= 1
+      if connection.session.hasSecret { sendSecret(connection) }
+    }
+    return start
+  }
+
+  // MARK: Turns
+
+  /// Advances a connection as far as possible: its pending requests, its output, its end.
+  func advance(_ connection: Connection) {
+    guard !connection.session.isParked else { return }
+    handover.hold(connection)
+    if connection.hasInput {
+      var bytes: [UInt8] = []
+      swap(&bytes, &connection.input)
+      let used = carryOut(bytes.span, from: 0, connection)
+      if used > 0 || connection.session.isClosing {
+        keep(bytes.span.extracting(used...), connection)
+        bytes.wipe()
+      } else {
+        swap(&bytes, &connection.input)
+      }
+    }
+    finishTurn(connection)
+  }
+
+  private func finishTurn(_ connection: Connection) {
+    defer { connections.countOutput(of: connection) }
+    do {
+      publisher.fill(connection)
+      try flush(connection)
+      if connection.wantsPiece {
+        encoder.appendPiece(to: connection)
+        try flush(connection)
+        // The rest of the answer follows in later turns, so that other connections are served in between.
+        if connection.wantsPiece { scheduler.enqueue(connection) }
+      }
+      if !connection.hasOutput, publisher.hasEvents(for: connection) { scheduler.enqueue(connection) }
+      // Requests that were held back by unread output may go on now, and reported input may be read now.
+      if connection.canGoOn || (connection.mayHaveInput && connection.wantsInput && closer.stage == .running) {
+        scheduler.enqueue(connection)
+      }
+      try conclude(connection)
+    } catch {
+      closer.drop(connection, error)
+    }
+  }
+
+  private func conclude(_ connection: Connection) throws(SystemError) {
+    switch connection.session.conclusion(
+      hasUnsentOutput: connection.hasUnsentOutput, hasMoreWork: connection.isWaitingForTurn, stop: closer.stage)
+    {
+    case .refuseOrphan:
+      // The reason is sent in case another process still has the connection.
+      connection.session.close()
+      Refusal.orphaned.append(to: &connection.output)
+      try flush(connection)
+      try conclude(connection)
+    case .end: closer.end(connection)
+    case .close: closer.close(connection)
+    case .park:
+      closer.park(connection)
+      // Events from here on are for the next run.
+      try? watch(connection)
+    case .rest:
+      try watch(connection)
+      handover.rest(connection)
+    }
+  }
+
+  // MARK: Output
+
+  /// Sends a decrypted secret at once instead of at the end of the turn. Until the socket has taken the whole secret,
+  /// no further request is carried out.
+  private func sendSecret(_ connection: Connection) {
+    do {
+      try flush(connection)
+      if !connection.hasOutput { swap(&connection.output, &spareOutput) }
+    } catch {
+      // The connection has failed. Its next turn notices the failure.
+      connection.session.close()
+    }
+  }
+
+  /// Sends output as far as the socket takes it now.
+  ///
+  /// - Throws: the error of the socket, except EPIPE, which discards the output.
+  private func flush(_ connection: Connection) throws(SystemError) {
+    while connection.hasUnsentOutput {
+      do {
+        guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }
+        connection.sent += count
+      } catch  where error.code == EPIPE {
+        // The client reads no more. Requests that it sent completely are still carried out.
+        connection.sent = connection.output.count
+        connection.goOn(with: nil)
+        publisher.endSubscription(of: connection)
+      }
+    }
+    var bytes: [UInt8] = []
+    swap(&bytes, &connection.output)
+    connection.sent = 0
+    if connection.session.hasSecret {
+      bytes.wipe()
+      connection.session.finishAnswer()
+    }
+    guard bytes.capacity > spareOutput.capacity, bytes.capacity <= connection.share.limits.outputPerConnection else {
+      return
+    }
+    bytes.removeAll(keepingCapacity: true)
+    spareOutput = bytes
+  }
+
+  /// Asks the kernel for room events only while output is pending. Otherwise each read by the client would cause
+  /// an event.
+  private func watch(_ connection: Connection) throws(SystemError) {
+    let interest = connection.wantedInterest
+    guard connection.interest != nil, interest != connection.interest else { return }
+    try readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
+    connection.interest = interest
+  }
+
+  /// Whether the daemon does not stop.
+  var isRunning: Bool { closer.stage == .running }
+
+  /// Sends new events to some of a principal's subscribers.
+  func publish(to principal: PrincipalShare) { publisher.continueRound(of: principal, through: self) }
+
+  /// Sends the newest event to a subscriber that has received all earlier ones and has nothing in progress or pending.
+  ///
+  /// Sends the line directly from the log, because this is the most frequent case.
+  func send(_ newest: EventLog.Line, isVisible: Bool, to connection: Connection) {
+    handover.hold(connection)
+    guard connection.pass(newest), isVisible else { return handover.rest(connection) }
+    // An error is ignored here, because it recurs when the rest is sent.
+    let sent = (try? connection.descriptor.send(newest.bytes)) ?? 0
+    guard sent < newest.bytes.count else { return handover.rest(connection) }
+    connection.output += newest.bytes[sent...]
+    advance(connection)
+  }
+}

@@ -1,0 +1,29 @@
+package import IdentityCore
+
+/// The settings of the administrator that the loop uses.
+package struct ServerSettings: Equatable, Sendable {
+  /// The bounds of `[Limits]`.
+  package var limits = Limits()
+  /// The time for which the loop polls for events before it sleeps, in microseconds (`PollMicroseconds=`).
+  package var pollMicroseconds: UInt64 = 0
+  /// The group ID of `AdminGroup=`; nil if there is none.
+  package var adminGroup: UInt32?
+  /// The group ID of `MonitorGroup=`; nil if there is none.
+  package var monitorGroup: UInt32?
+  /// The policy for containers that no manifest admits.
+  package var containers = ContainerPolicy.own
+  /// The ranges of user IDs of regular users and of services.
+  package var userRanges = UserRanges()
+  /// The manifest folders, most important first.
+  package var appDirectories: [String] = []
+  /// The number of days without use after which an app without a manifest is uninstalled; nil for never.
+  package var forgetUnusedDays: Int?
+  /// The policy for the identifiers after a change of the machine-id, applied only when the daemon starts.
+  package var onMachineChange = MachinePolicy.renew
+  /// The policy for the identifiers after a change of the hardware under the same machine-id, applied only when the
+  /// daemon starts.
+  package var onHardwareChange = MachinePolicy.keep
+
+  /// Creates the settings as shipped.
+  package init() {}
+}

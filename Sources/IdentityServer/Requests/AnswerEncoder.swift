@@ -1,0 +1,153 @@
+import IdentityCore
+import IdentityStore
+import IdentityWire
+
+/// Encodes answers into the output of connections: long answers in pieces, and secrets from guarded memory.
+final class AnswerEncoder {
+  private let state: CommittedState
+  private let connections: ConnectionTable
+  private let secretMemory: SecretMemory
+  private let uuids: FreshUUIDs
+  private let handover: Handover
+
+  init(
+    _ state: CommittedState, _ connections: ConnectionTable, _ secretMemory: SecretMemory, _ uuids: FreshUUIDs,
+    _ handover: Handover
+  ) {
+    self.state = state
+    self.connections = connections
+    self.secretMemory = secretMemory
+    self.uuids = uuids
+    self.handover = handover
+  }
+
+  /// Appends an answer from the registry.
+  ///
+  /// - Returns: false if the writer has to be asked for the secret of the answer. Nothing is appended then.
+  func append(_ reply: Reply, to connection: Connection) throws(Refusal) -> Bool {
+    if let item = reply.item { return try append(reply, of: item, to: connection) }
+    var written = 0
+    let length = connection.output.count + connections.turn.pieceLength
+    if !reply.append(to: &connection.output, from: &written, upTo: length) {
+      connection.begin(.reply(reply, written: written))
+    }
+    return true
+  }
+
+  /// Appends the writer's answer, or starts sending the backup that the answer contains.
+  func append(_ answer: WriterReport.Answer, to connection: Connection) {
+    if let backup = answer.backup { return connection.begin(.backup(OutgoingBackup(backup, answer.reply))) }
+    guard let item = answer.reply.item, let secret = answer.secret else {
+      return answer.reply.append(to: &connection.output)
+    }
+    do throws(Refusal) {
+      try append(answer.reply, item, to: connection) { (output) throws(Refusal) in
+        guard secretMemory.appendBase64(of: secret, to: &output) else { throw damage(of: item) }
+      }
+    } catch {
+      error.append(to: &connection.output)
+    }
+  }
+
+  // MARK: Secrets
+
+  private func append(_ reply: Reply, of item: Item, to connection: Connection) throws(Refusal) -> Bool {
+    guard let reader = state.itemReader else { return false }
+    let start = connection.output.count
+    var outcome = ItemReader.Outcome.changed
+    try append(reply, item, to: connection) { (output) throws(Refusal) in
+      outcome = reader.appendSecret(of: item, to: &output, secretMemory)
+      switch outcome {
+      case .appended, .changed: return
+      case .damaged: throw damage(of: item)
+      case .failed(let reason):
+        let refusal = Refusal.broken("the secret cannot be read: \(reason)")
+        state.logFault(of: item, refusal)
+        throw refusal
+      }
+    }
+    if outcome == .appended { return true }
+    connection.output.removeLast(connection.output.count - start)
+    connection.session.finishAnswer()
+    return false
+  }
+
+  /// Appends an answer with its secret, or nothing after an error.
+  private func append(
+    _ reply: Reply, _ item: Item, to connection: Connection, data: (inout [UInt8]) throws(Refusal) -> Void
+  ) throws(Refusal) {
+    let start = connection.output.count
+    // Reserves all memory before the secret is written, because a reallocation would leave a copy behind. Encoding
+    // turns a byte of an item's texts into at most six bytes.
+    connection.output.reserveCapacity(start + item.secretLength / 3 * 4 + 6 * item.size + Self.replyRoom)
+    do throws(Refusal) {
+      try reply.append(to: &connection.output, data: data)
+      connection.session.beginSecret()
+    } catch {
+      connection.output.removeLast(connection.output.count - start)
+      throw error
+    }
+  }
+
+  /// The room for the names and times of an answer, in bytes.
+  private static var replyRoom: Int { 8_192 }
+
+  private func damage(of item: Item) -> Refusal {
+    state.logFault(of: item, .damagedSecret(item))
+    return .damagedSecret(item)
+  }
+
+  // MARK: Long answers
+
+  /// Appends the next piece of a long answer.
+  func appendPiece(to connection: Connection) {
+    let length = connection.output.count + connections.turn.pieceLength
+    switch connection.outgoing {
+    case .backup(var backup):
+      let isWhole = backup.append(to: &connection.output, upTo: length)
+      connection.goOn(with: isWhole ? nil : .backup(backup))
+    case .uuids(let left, let count, let version):
+      connection.goOn(with: appendUUIDs(left: left, of: count, version, to: &connection.output, upTo: length))
+    case .reply(let reply, var written):
+      let isWhole = reply.append(to: &connection.output, from: &written, upTo: length)
+      connection.goOn(with: isWhole ? nil : .reply(reply, written: written))
+    case nil: break
+    }
+  }
+
+  private func appendUUIDs(
+    left: Int, of count: Int, _ version: UUIDVersion, to output: inout [UInt8], upTo length: Int
+  ) -> LongAnswer? {
+    var left = left
+    do {
+      while left > 0, output.count < length {
+        let next = try nextUUID(version)
+        output += "* ".utf8
+        next.append(to: &output)
+        output.append(UInt8(ascii: "\n"))
+        left -= 1
+      }
+      guard left == 0 else { return .uuids(left: left, of: count, version) }
+      Reply.done(.number(Int64(count))).append(to: &output)
+    } catch {
+      error.append(to: &output)
+    }
+    return nil
+  }
+
+  /// Returns a new UUID. The next run of the daemon continues behind one of version 7.
+  func nextUUID(_ version: UUIDVersion) throws(Refusal) -> UUID {
+    let next = try uuids.next(version)
+    if version == .timeOrdered { handover.keep(lastUUID: next) }
+    return next
+  }
+}
+
+/// An answer that is written in pieces, so that other connections are served in between.
+enum LongAnswer {
+  case backup(OutgoingBackup)
+  /// Rows of new UUIDs.
+  case uuids(left: Int, of: Int, UUIDVersion)
+  /// A computed reply, and the number of its rows that are written.
+  case reply(Reply, written: Int)
+}

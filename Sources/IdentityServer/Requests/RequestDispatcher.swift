@@ -1,0 +1,201 @@
+import IdentityCore
+import IdentityStore
+import IdentityWire
+import LinuxSystem
+
+/// Answers requests, or sends them to the writer.
+final class RequestDispatcher {
+  private let state: CommittedState
+  private let connections: ConnectionTable
+  private let scheduler: TurnScheduler
+  private let writer: WriterChannel
+  private let publisher: Publisher
+  private let encoder: AnswerEncoder
+  private let status: StatusReports
+  private let statistics: StatisticsReports
+  private let known: KnownAnswers
+  private let measurements: Measurements
+  private let lifetimes: Lifetimes
+  private let surroundings: Surroundings
+  private let secretMemory: SecretMemory
+  private let table = VerbTable()
+  /// Kept, so that a request needs no allocation.
+  private var parser = WordParser()
+  private var upload = UploadSlot()
+
+  init(
+    _ state: CommittedState, _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ writer: WriterChannel,
+    _ publisher: Publisher, _ encoder: AnswerEncoder, _ status: StatusReports, _ statistics: StatisticsReports,
+    _ known: KnownAnswers, _ measurements: Measurements, _ lifetimes: Lifetimes, _ secretMemory: SecretMemory
+  ) {
+    self.state = state
+    self.connections = connections
+    self.scheduler = scheduler
+    self.writer = writer
+    self.publisher = publisher
+    self.encoder = encoder
+    self.status = status
+    self.statistics = statistics
+    self.known = known
+    self.measurements = measurements
+    self.lifetimes = lifetimes
+    surroundings = lifetimes.surroundings
+    self.secretMemory = secretMemory
+  }
+
+  /// Answers one request line, or sends the request to the writer.
+  ///
+  /// - Returns: false if the request must wait: for earlier changes of the connection, or for the end of another list.
+  ///   The caller then passes the line again later.
+  func dispatch(_ line: borrowing Span<UInt8>, of connection: Connection) -> Bool {
+    guard line.count > 0 else { return true }
+    var verb = Measurements.noVerb
+    do {
+      try parse(line)
+      let match = try table.match(parser, in: line)
+      verb = match.place
+      let command = try table.command(of: match, parser, in: line, by: connection.peer, secrets: secretMemory)
+      let start = connection.output.count
+      let jobs = connection.session.jobs
+      switch command {
+      case .local(let command):
+        // Answers keep the order of the requests.
+        guard !connection.session.isAtWriter else { return false }
+        if command.isListing, !mayList(connection) { return false }
+        try answer(command, connection)
+      case .registry(let command):
+        // A list that waits behind a change would be held in memory as a whole.
+        if command.isListing, connection.session.isAtWriter || !mayList(connection) { return false }
+        if !connection.session.isAtWriter, state.isStarted,
+          let reply = try state.registry.answer(command, for: connection.peer, in: surroundings),
+          try encoder.append(reply, to: connection)
+        {
+          break
+        }
+        try submit(.registry(command), verb, of: connection)
+      case .store(let command):
+        // Earlier requests are answered first.
+        guard case .restore(let dryRun, let adoptsDevice) = command else {
+          try submit(.store(command), verb, of: connection)
+          break
+        }
+        guard !connection.session.isAtWriter else { return false }
+        let upload = try upload.take(by: connection.token)
+        try submit(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), verb, of: connection)
+      }
+      if command.hasStandingAnswer, !connection.session.isAtWriter {
+        known.keep(line, verb: verb, of: connection.held.number, connection.output, from: start)
+      }
+      // A request at the writer is counted when its answer arrives.
+      if connection.session.jobs == jobs { measurements.countAnswer(to: verb, nil) }
+    } catch {
+      guard !connection.session.isAtWriter else { return false }
+      let isHTTP = HTTPRequest.hasLine(line)
+      let refusal = isHTTP ? Refusal.syntax(.http) : error
+      refusal.append(to: &connection.output)
+      measurements.countAnswer(to: verb, refusal.code)
+      if isHTTP { connection.session.close() }
+    }
+    connection.requests &+= 1
+    return true
+  }
+
+  /// Returns whether the connection may begin a list now, and else marks it as waiting for a place.
+  private func mayList(_ connection: Connection) -> Bool {
+    connection.awaitsPlaceForList = !scheduler.hasPlaceForList(of: connection)
+    return !connection.awaitsPlaceForList
+  }
+
+  private func parse(_ line: borrowing Span<UInt8>) throws(Refusal) {
+    do {
+      try parser.parse(line)
+    } catch {
+      throw .syntax(error)
+    }
+  }
+
+  /// Answers a request line that is too long, after all earlier answers. Nothing more is read from the connection.
+  func refuseLongLine(_ connection: Connection) {
+    guard !connection.session.isAtWriter else { return }
+    Refusal.tooLong(limit: connection.share.limits.lineLength).append(to: &connection.output)
+    measurements.countAnswer(to: Measurements.noVerb, .tooLong)
+    connection.session.close()
+  }
+
+  /// Drops the upload of a connection that has closed.
+  func forget(_ connection: Connection) { if upload.isTaken { upload.drop(of: connection.token) } }
+
+  // MARK: The writer
+
+  /// Sends a request to the writer.
+  ///
+  /// - Throws: `limit` if too many backups are in progress.
+  private func submit(_ work: Job.Work, _ verb: Int, of connection: Connection) throws(Refusal) {
+    if case .store(.backup) = work {
+      // Each backup is held in memory as a whole.
+      guard connections.all.count(where: \.session.hasBackup) < Bound.backups else {
+        throw .limit("\(Bound.backups) backups are under way, which is the limit; try again later")
+      }
+    }
+    connection.session.sendJob(last: work.exclusiveAnswer)
+    connection.share.changes += 1
+    writer.submit(
+      Job(
+        connection: connection.token, work: work, verb: verb, started: Clock.monotonicMicroseconds,
+        peer: connection.peer, principal: connection.held.principal, isShared: connections.isShared))
+  }
+
+  // MARK: Local requests
+
+  private func answer(_ command: LocalCommand, _ connection: Connection) throws(Refusal) {
+    switch command {
+    case .ping: Reply.done.append(to: &connection.output)
+    case .hello: Reply.hello.append(to: &connection.output)
+    case .help(let words): try VerbTable.help(words).append(to: &connection.output)
+    case .whoami:
+      let registry = state.registry
+      let app = connection.peer.app
+      try registry.requireRecord(of: app)
+      Reply.whoami(connection.peer, vendor: registry.vendor(of: app), groups: registry.accessGroups(of: app))
+        .append(to: &connection.output)
+    case .check(let text): Reply.check(text).append(to: &connection.output)
+    case .status: status.answer(for: connection.peer).append(to: &connection.output)
+    case .stats(ofApps: false): statistics.answer(for: connection.peer).append(to: &connection.output)
+    case .stats(ofApps: true): statistics.answerOfApps(for: connection).append(to: &connection.output)
+    case .derived(let identifier):
+      try lifetimes.answer(identifier, for: connection.peer, state.registry).append(to: &connection.output)
+    case .subscribe(let topics, let since, let snapshot):
+      try publisher.subscribe(connection, to: topics, since: since, snapshot: snapshot)
+    case .unsubscribe(let topics): publisher.unsubscribe(connection, from: topics)
+    case .compare(let left, let right, let order): Reply.compare(left, right, order).append(to: &connection.output)
+    case .uuids(nil, let version): Reply.done(.uuid(try encoder.nextUUID(version))).append(to: &connection.output)
+    case .uuids(let count?, let version):
+      connection.begin(.uuids(left: count, of: count, version))
+      encoder.appendPiece(to: connection)
+    case .beginRestore(let key):
+      try upload.begin(key, by: connection.token)
+      Reply.done.append(to: &connection.output)
+    case .addToRestore(let text):
+      Reply.done(.number(Int64(try upload.add(text, by: connection.token)))).append(to: &connection.output)
+    case .quit:
+      Reply.done.append(to: &connection.output)
+      connection.session.close()
+    }
+  }
+}
+
+extension Job.Work {
+  /// The answer after which no other request is carried out, if the answer is one.
+  fileprivate var exclusiveAnswer: SessionState.ExclusiveAnswer? {
+    switch self {
+    case .registry(.item(.read)): .secret
+    case .store(.backup): .backup
+    case .registry, .store, .restore: nil
+    }
+  }
+}
+
+extension LocalCommand {
+  /// Whether the answer is written in pieces.
+  fileprivate var isListing: Bool { if case .uuids(count: .some, _) = self { true } else { false } }
+}

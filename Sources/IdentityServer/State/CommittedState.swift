@@ -1,0 +1,110 @@
+import IdentityCore
+import IdentityStore
+import IdentityWire
+import LinuxSystem
+
+/// The loop's copy of the daemon's state, as of the last commit. Every answer comes from this copy.
+///
+/// Only the writer's reports change the copy, so a client never sees a value that a power cut could take back.
+final class CommittedState {
+  private(set) var registry: Registry
+  private(set) var condition: StoreCondition
+  /// The newest events, as the lines to send.
+  private(set) var events: EventLog
+  /// Whether startup has finished, so that the loop answers from the registry. Before that, the writer answers.
+  private(set) var isStarted = false
+  /// The reader of secrets; nil if the writer has to be asked for each secret, as before its first report.
+  private(set) var itemReader: ItemReader?
+  private(set) var keySource: KeySource?
+  private(set) var manifestFaults: [String] = []
+  /// The source from which the start read the store: the disk or the page cache.
+  let storeSource: DiskReading.Source
+  /// The editions of items whose secrets have a fault that was logged already.
+  private var loggedFaults: Set<UUID> = []
+  private let log: LogSink
+
+  init(_ content: StoreContent, keySource: KeySource?, log: LogSink) {
+    registry = content.registry
+    condition = content.condition
+    events = EventLog(content.events, last: content.registry.lastEvent, epoch: content.epoch)
+    storeSource = content.source
+    self.keySource = keySource
+    self.log = log
+  }
+
+  /// Applies a report, whose changes are durable, and logs what people should know of it.
+  func apply(_ report: WriterReport) {
+    if let replacement = report.registry {
+      let fault = registry.itemFault
+      registry = replacement
+      if registry.itemFault != fault { logItemFault() }
+    }
+    if let reopened = report.reopened {
+      itemReader = reopened.reader
+      keySource = reopened.keySource
+    }
+    if let source = report.keySource { keySource = source }
+    for recorded in report.changes {
+      registry.apply(recorded)
+      if let event = recorded.event { events.append(event) }
+      if case .epochBegan(let epoch) = recorded.change { events.begin(epoch) }
+      if let event = LogEvent(recorded.change) { log(event) }
+    }
+    for notice in report.notices { log(notice) }
+    if let started = report.isStarted { isStarted = started }
+    if let subordinates = report.subordinates { registry.use(subordinates) }
+    if let survey = report.survey { apply(survey) }
+    if let new = report.condition { condition = new }
+  }
+
+  private func apply(_ survey: WriterReport.Survey) {
+    for fault in survey.faults where !manifestFaults.contains(fault) { log(.manifestFault(fault)) }
+    if survey.faults.isEmpty, !manifestFaults.isEmpty { log(.manifestsInOrder) }
+    manifestFaults = survey.faults
+  }
+
+  private func log(_ notice: WriterNotice) {
+    switch notice {
+    case .store(let notice): log(.store(notice))
+    case .noMachineIdentifier(let reason): log(.noMachineIdentifier(reason))
+    case .systemUnknown(let reason): log(.systemUnknown(reason))
+    case .secretFault(let item, let refusal): logFault(of: item, refusal)
+    case .keyRotated(let source): log(.keyRotated(source))
+    case .unusedForgotten(let count, let days): log(.unusedForgotten(count, days: days))
+    case .closing(let reason): log(.storeNotClosed(reason))
+    }
+  }
+
+  /// Logs a fault of a secret once per edition of the item. Otherwise a client could fill the journal with requests.
+  func logFault(of item: Item, _ refusal: Refusal) {
+    if loggedFaults.insert(item.edition).inserted { log(.secretDamaged(refusal.text)) }
+  }
+
+  /// Logs whether items are served, after a change.
+  private func logItemFault() {
+    if let fault = registry.itemFault { log(.itemsLocked(fault)) } else { log(.itemsOpened) }
+  }
+}
+
+extension LogEvent {
+  /// The log event of a change; nil if the change is not logged.
+  fileprivate init?(_ change: Change) {
+    switch change {
+    case .identifierMade(let identifier) where identifier.scope == .device:
+      self = .deviceMade(identifier.value, identifier.origin, identifier.cause)
+    case .identifierMade(let identifier) where identifier.cause != .firstUse:
+      self = .identifierChanged(identifier.scope, identifier.cause)
+    case .machineRecorded(let record):
+      guard let suspicion = record.suspicion else { return nil }
+      self = .deviceSuspected(suspicion.cause)
+    case .appInstalled(let app, _): self = .appInstalled(app)
+    case .appUninstalled(let app): self = .appUninstalled(app)
+    case .sealed: self = .sealed
+    case .version(.reported(.system, let report)) where report.state != .unchanged: self = .systemChanged(report)
+    case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUpdated, .appUsed,
+      .appUseForgotten, .dayBegan, .deviceSuspected, .accountSet, .deviceListed, .deviceDescribed, .deviceReplaced,
+      .deviceUnlisted, .itemStored, .itemDeleted, .version, .tokenStored, .tokenDeleted, .epochBegan:
+      return nil
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import IdentityCore
+import LinuxSystem
+
+/// The work of a turn, which a ``TurnScheduler`` gives out.
+protocol TurnService {
+  /// Serves a connection as far as it goes within a turn.
+  func serve(_ connection: Connection)
+  /// Sends new events to some of a principal's subscribers.
+  func publish(to principal: PrincipalShare)
+}
+
+/// The order of service: principals take turns, and within the turn of a principal its connections take turns.
+final class TurnScheduler {
+  private let connections: ConnectionTable
+  private let writer: WriterChannel
+  /// The principals that wait for a turn, in order.
+  private var queue: [PrincipalShare] = []
+  /// The number of principals that wait for a turn. Stored, because a look into the array would cost more.
+  private(set) var waiting = 0
+  /// Whether no turn follows the present ones, so that nothing may be put off.
+  private var isLast = false
+
+  init(_ connections: ConnectionTable, _ writer: WriterChannel) {
+    self.connections = connections
+    self.writer = writer
+  }
+
+  // MARK: Queues
+
+  /// Queues a connection for another turn, behind the other connections of its principal.
+  func enqueue(_ connection: Connection) {
+    guard !connection.isWaitingForTurn else { return }
+    connection.isWaitingForTurn = true
+    let principal = connection.share
+    if case .rows = connection.session.answer {
+      principal.writing.append(connection.token)
+    } else if connection.awaitsPlaceForList {
+      principal.listing.append(connection.token)
+    } else {
+      principal.waiting.append(connection.token)
+    }
+    enqueue(principal)
+  }
+
+  /// Queues a principal for a turn if it has pending work.
+  func enqueue(_ principal: PrincipalShare) {
+    guard principal.isDue, !principal.isWaiting else { return }
+    principal.isWaiting = true
+    queue.append(principal)
+    waiting += 1
+  }
+
+  /// Returns whether a connection may begin a list now. Otherwise the connection has to wait for the end of another list
+  /// of its principal.
+  func hasPlaceForList(of connection: Connection) -> Bool {
+    isLast || connection.share.writing.count < Bound.longAnswersAtOnce
+  }
+
+  // MARK: Turns
+
+  /// Gives a turn to each principal with pending work.
+  ///
+  /// - Parameter early: the number of principals that waited before the kernel was asked for events. They had a turn
+  ///   already, so the principals that became ready since go first.
+  func giveTurns(behind early: Int, _ service: some TurnService) {
+    let round = queue
+    for principal in round[early...] { writer.inTurn { giveTurn(principal, service) } }
+    for principal in round[..<early] { writer.inTurn { giveTurn(principal, service) } }
+    queue.removeFirst(round.count)
+    waiting = queue.count
+  }
+
+  /// Serves one principal: first its long answers, then connections that wait to begin one, then its other waiting
+  /// connections, then its subscribers.
+  private func giveTurn(_ principal: PrincipalShare, _ service: some TurnService) {
+    principal.isWaiting = false
+    defer { enqueue(principal) }
+    let turn = connections.turn
+    let isShared = connections.isShared
+    // A principal that overran its time gives up as much time in its next turns.
+    if !isShared { principal.overdraft = 0 }
+    guard principal.overdraft < turn.microseconds else {
+      principal.overdraft -= turn.microseconds
+      return
+    }
+    let time = turn.microseconds - principal.overdraft
+    let started = Clock.monotonicMicroseconds
+    func isOver() -> Bool { Clock.monotonicMicroseconds - started >= time }
+    // At least one connection of each queue is served, however long those of the queue before it took.
+    serve(principal.writing, principal.writing.count, service, isOver)
+    serve(principal.listing, Bound.longAnswersAtOnce - principal.writing.count, service, isOver)
+    serve(principal.waiting, turn.connections, service, isOver)
+    service.publish(to: principal)
+    guard isShared else { return }
+    let taken = Clock.monotonicMicroseconds - started
+    principal.overdraft = taken > time ? taken - time : 0
+  }
+
+  /// Serves every waiting connection, without a time limit, because no turn follows.
+  func giveLastTurns(_ service: some TurnService) {
+    isLast = true
+    for principal in connections.allUsers {
+      serve(principal.listing, .max, service) { false }
+      serve(principal.waiting, .max, service) { false }
+    }
+  }
+
+  /// Serves connections of one queue: at least one, so that each gets its turn eventually.
+  ///
+  /// - Parameter most: the maximum number of connections.
+  private func serve(
+    _ queue: ConnectionQueue, _ most: Int, _ service: some TurnService, _ isOver: () -> Bool
+  ) {
+    // Connections that are queued meanwhile are served in the next turn.
+    let count = min(queue.count, most)
+    var served = 0
+    while served < count, served == 0 || !isOver(), let token = queue.popFirst() {
+      served += 1
+      guard let connection = connections[token] else { continue }
+      connection.isWaitingForTurn = false
+      service.serve(connection)
+    }
+  }
+}
