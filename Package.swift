@@ -150,7 +150,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "IdentityServerTests",
-      dependencies: ["IdentityServer", "IdentityCore", "LinuxSystem", "Systemd", "TestSupport"],
+      dependencies: ["IdentityServer", "IdentityCore", "IdentityStore", "LinuxSystem", "Systemd", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "IdentityClientTests",

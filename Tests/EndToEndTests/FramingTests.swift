@@ -3,7 +3,8 @@ import IdentityCore
 import TestSupport
 import Testing
 
-/// Request lines and replies over a real socket (identityd-protocol(7), section "Transport").
+/// Request lines and replies of a daemon (identityd-protocol(7), section "Transport"). ConnectionServiceTests has the
+/// rules of a single connection.
 @Suite struct FramingTests {
   let daemon: DaemonUnderTest
 
@@ -31,64 +32,6 @@ import Testing
     #expect(lines.allSatisfy { $0.hasPrefix("OK") })
   }
 
-  @Test func `an unterminated last line is never executed`() throws {
-    let client = try daemon.client()
-    try client.send("ping\nget installation")
-    try client.endWriting()
-    #expect(try client.rest() == ["OK"])
-    #expect(try daemon.client().statusValue("installations") == "0")
-  }
-
-  @Test func `row 23: empty lines are ignored, and CR LF ends a line`() throws {
-    let client = try daemon.client()
-    try client.send("\n\r\n\n\r\nping\r\n\nhello\n")
-    try client.endWriting()
-    #expect(try client.rest() == ["OK", "OK identityd \(Version.program) protocol=1"])
-  }
-
-  @Test(arguments: [
-    "a\tb", "\u{1}", "ping\u{0}", "\"ping", "pi\"ng", "pi\\ng", "\"a\"b", "x=", "\"\\u0000\"", "ping \u{85}", "a\rb",
-    " ",
-  ])
-  func `rows 23 and 24: a line that does not parse gets a syntax error and the connection goes on`(line: String) throws
-  {
-    let client = try daemon.client()
-    #expect(try client.ask(line).last?.hasPrefix("ERR syntax ") == true)
-    #expect(try client.ask("ping") == ["OK"])
-  }
-
-  @Test func `row 24: invalid UTF-8 gets a syntax error and the connection goes on`() throws {
-    let client = try daemon.client()
-    try client.send([0x70, 0xff, 0x0a])
-    #expect(try client.answer().last?.hasPrefix("ERR syntax ") == true)
-    #expect(try client.ask("ping") == ["OK"])
-  }
-
-  @Test func `a line of the maximum length is answered`() throws {
-    let client = try daemon.client()
-    try client.send("check " + String(repeating: "a", count: Bound.lineLength - 7) + "\nping\n")
-    #expect(try client.answer() == ["OK invalid"])
-    #expect(try client.answer() == ["OK"])
-  }
-
-  @Test(arguments: [0, 1, 1_000, 1_000_000])
-  func `row 21: a longer line is refused after the replies before it, and the connection closes`(more: Int) throws {
-    let client = try daemon.client()
-    let line = "check " + String(repeating: "a", count: Bound.lineLength - 6 + more)
-    try? client.send("get installation\nping\n" + line + "\nping\n")
-    let lines = try client.rest()
-    #expect(lines.count == 3, "\(lines)")
-    #expect(lines.first?.contains("level=installation") == true)
-    #expect(lines.last?.hasPrefix("ERR too-long ") == true)
-    #expect(try daemon.ask("ping") == "OK")
-  }
-
-  @Test func `row 21: an unterminated line is refused once it is too long`() throws {
-    let client = try daemon.client()
-    try client.send([UInt8](repeating: 0x61, count: Bound.lineLength))
-    #expect(try client.rest().first?.hasPrefix("ERR too-long ") == true)
-  }
-
   @Test func `row 25e: a client that sends byte by byte is served, and so are others meanwhile`() throws {
     let slow = try daemon.client()
     for byte in Array("get device\r\nping\n".utf8) {
@@ -97,13 +40,6 @@ import Testing
     }
     #expect(try slow.answer().last?.contains("level=device") == true)
     #expect(try slow.answer() == ["OK"])
-  }
-
-  @Test func `quit answers, closes the connection and discards the requests behind it`() throws {
-    let client = try daemon.client()
-    try client.send("ping\nquit\nget installation\n")
-    #expect(try client.rest() == ["OK", "OK"])
-    #expect(try daemon.client().statusValue("installations") == "0")
   }
 
   @Test func `row 25b: a client that sends far ahead of its reads gets every answer in order`() throws {
