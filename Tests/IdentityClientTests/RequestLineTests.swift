@@ -9,28 +9,28 @@ import Testing
   }
 
   @Test func `each request is one line, quoted where necessary`() {
-    let key = ItemKey(service: "a b", account: "x=y", group: "org.example")
-    let description = ItemDescription(
+    let key = ItemPrimaryKey(service: "a b", account: "x=y", group: "org.example")
+    let metadata = ItemMetadata(
       label: "", attributes: ["b": "2", "a": "1"], isThisDeviceOnly: true, endsWithInstallation: true)
     #expect(sent(.identifier(.device, app: "unit:a b")) == "get device app=\"unit:a b\"\n")
     #expect(sent(.key("a=b")) == "get key \"a=b\"\n")
     #expect(
-      sent(.putItem(key, secret: Secret("hunter2"), description))
+      sent(.putItem(key, secret: Secret("hunter2"), metadata))
         == "item put service=\"a b\" account=x=y group=org.example label=\"\" attr.a=1 attr.b=2 this-device-only=yes"
         + " lifetime=installation data=aHVudGVyMg==\n")
-    #expect(sent(.addItem(ItemKey(service: "a", account: "b"), secret: Secret(""))).hasSuffix(" data=\"\"\n"))
-    #expect(sent(.findItems(ItemCondition(in: .all), limit: 3)) == "item find group=* limit=3\n")
+    #expect(sent(.addItem(ItemPrimaryKey(service: "a", account: "b"), secret: Secret(""))).hasSuffix(" data=\"\"\n"))
+    #expect(sent(.findItems(ItemQuery(in: .all), limit: 3)) == "item find group=* limit=3\n")
     #expect(sent(.words("get", "device", "a\nb")) == "get device \"a\\nb\"\n")
     #expect(sent(.versionState(of: .system)) == "version state of=os\n")
   }
 
   @Test func `only requests that change nothing are queries`() throws {
-    let key = ItemKey(service: "a", account: "b")
+    let key = ItemPrimaryKey(service: "a", account: "b")
     #expect(IdentityRequest.readItem(key).line.isQuestion)
     #expect(IdentityRequest.previewVersion("1").line.isQuestion)
     #expect(!IdentityRequest.claim("x").line.isQuestion)
     #expect(!IdentityRequest.reportVersion("1").line.isQuestion)
-    #expect(!IdentityRequest.deleteItems(ItemCondition(key)).line.isQuestion)
+    #expect(!IdentityRequest.deleteItems(ItemQuery(key)).line.isQuestion)
     #expect(!IdentityRequest.words("get", "device").line.isQuestion)
   }
 

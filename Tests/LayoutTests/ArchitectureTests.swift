@@ -74,6 +74,21 @@ import Testing
     }
   }
 
+  /// The client has a type of the name of its module, so a program that uses both cannot qualify their names.
+  @Test func `no public type of the client library has the name of a type of the rules`() throws {
+    func types(in target: String, _ declaration: Regex<(Substring, Substring)>) throws -> Set<Substring> {
+      Set(
+        try Tree.files(below: "Sources/\(target)", "swift").flatMap { file in
+          try Tree.lines(file).compactMap { $0.firstMatch(of: declaration)?.1 }
+        })
+    }
+    let client = try types(
+      in: "IdentityClient", /^ *public (?:indirect |final )?(?:struct|enum|class|protocol) ([A-Za-z]+)/)
+    let rules = try types(in: "IdentityCore", /^ *[a-z ]*\b(?:struct|enum|class|protocol) ([A-Za-z]+)/)
+    #expect(client.count > 30 && rules.count > 60)
+    #expect(client.intersection(rules).isEmpty, "\(client.intersection(rules))")
+  }
+
   @Test func `the rules import no modules`() throws {
     for file in try Tree.files(below: "Sources/IdentityCore", "swift") {
       #expect(try !Tree.lines(file).contains { $0.hasPrefix("import") || $0.hasPrefix("package import") }, "\(file)")

@@ -22,7 +22,7 @@ import Testing
     var client = BlockingIdentityClient(socket: daemon.socket)
     let device = try client.ask(.identifier(.device))
     #expect(device.uuid.description == (try daemon.uuid("get device")))
-    let key = ItemKey(service: "mail", account: "alice")
+    let key = ItemPrimaryKey(service: "mail", account: "alice")
     try client.ask(.addItem(key, secret: Secret("correct horse")))
     #expect(text(try client.ask(.readItem(key)).secret) == "correct horse")
     #expect(failure { () throws(IdentityError) in _ = try client.ask(.uuids(count: 0)) } != nil)
@@ -62,10 +62,10 @@ import Testing
     var events = client.events(topics: .item)
     guard case .following = try events.next() else { throw Failure("it does not begin") }
     #expect(failure { () throws(IdentityError) in _ = try events.next(timeout: .milliseconds(1)) } == .timedOut)
-    try client.ask(.addItem(ItemKey(service: "s", account: "1"), secret: Secret("1")))
+    try client.ask(.addItem(ItemPrimaryKey(service: "s", account: "1"), secret: Secret("1")))
     #expect(daemon.end(with: SIGKILL) == 128 + SIGKILL)
     try daemon.start()
-    try client.ask(.addItem(ItemKey(service: "s", account: "2"), secret: Secret("1")))
+    try client.ask(.addItem(ItemPrimaryKey(service: "s", account: "2"), secret: Secret("1")))
     var accounts: [String?] = []
     while accounts.count < 2 {
       if case .event(let event) = try events.next(timeout: .seconds(patience)) { accounts.append(event["account"]) }

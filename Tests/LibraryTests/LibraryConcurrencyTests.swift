@@ -12,7 +12,7 @@ import Testing
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<1_000 {
         group.addTask {
-          let key = ItemKey(service: "many", account: "\(number % 100)")
+          let key = ItemPrimaryKey(service: "many", account: "\(number % 100)")
           if number % 3 == 0 { _ = try await client.ask(.putItem(key, secret: Secret("secret"))) }
           let value = UUID().uuidString.lowercased()
           #expect(try await client.ask(.check(value))?.description == value)
@@ -22,7 +22,7 @@ import Testing
       }
       try await group.waitForAll()
     }
-    #expect(try await client.ask(.findItems(ItemCondition(service: "many"))).count == 100)
+    #expect(try await client.ask(.findItems(ItemQuery(service: "many"))).count == 100)
     // One connection belongs to the client, the other to `waitForStatus`.
     try daemon.waitForStatus("connections", "2")
   }

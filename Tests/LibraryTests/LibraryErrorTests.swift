@@ -23,7 +23,7 @@ import Testing
   @Test func `each error of the daemon is thrown with its code`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
-    let key = ItemKey(service: "mail", account: "alice")
+    let key = ItemPrimaryKey(service: "mail", account: "alice")
     #expect(await code(client, .check("a\0b")) == .syntax)
     #expect(await code(client, .words("")) == .syntax)
     #expect(await code(client, .words("nonsense")) == .unknownVerb)
@@ -75,12 +75,12 @@ import Testing
     let daemon = try PlayedDaemon { _ in .lines("OK\n") }
     let client = IdentityClient(socket: daemon.socket)
     let long = [UInt8](repeating: 7, count: 60_000)
-    let key = ItemKey(service: "a", account: "b")
+    let key = ItemPrimaryKey(service: "a", account: "b")
     #expect(await code(client, .putItem(key, secret: Secret(long.span))) == .tooLong)
     #expect(await code(client, .words("check", String(repeating: "a", count: 65_530))) == .tooLong)
     #expect(await code(client, .words("subscribe")) == .badArgument)
     #expect(await code(client, .words("Quit")) == .badArgument)
-    let odd = ItemDescription(attributes: ["two words": "x"])
+    let odd = ItemMetadata(attributes: ["two words": "x"])
     #expect(await code(client, .addItem(key, secret: Secret("1"), odd)) == .badArgument)
     #expect(daemon.requests == [])
   }

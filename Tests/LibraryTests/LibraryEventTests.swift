@@ -13,7 +13,7 @@ import Testing
     guard case .following(let after, let epoch)? = try await events.next() else { throw Failure("it does not begin") }
     #expect(epoch != nil)
     _ = try await client.ask(.identifier(.device))
-    let key = ItemKey(service: "mail", account: "alice")
+    let key = ItemPrimaryKey(service: "mail", account: "alice")
     try await client.ask(.addItem(key, secret: Secret("1")))
     _ = try await client.ask(.putToken("abc", provider: "fcm"))
     guard case .event(let item)? = try await events.next(), case .event(let token)? = try await events.next() else {
@@ -50,13 +50,13 @@ import Testing
     }
     for round in 0..<rounds {
       for number in 0..<each {
-        let key = ItemKey(service: "s", account: "\(round * each + number)")
+        let key = ItemPrimaryKey(service: "s", account: "\(round * each + number)")
         try await client.ask(.addItem(key, secret: Secret("1")))
       }
       daemon.end(with: round % 2 == 0 ? SIGKILL : SIGTERM)
       try daemon.start()
     }
-    try await client.ask(.addItem(ItemKey(service: "s", account: "last"), secret: Secret("1")))
+    try await client.ask(.addItem(ItemPrimaryKey(service: "s", account: "last"), secret: Secret("1")))
     let (accounts, interruptions) = try await following.value
     #expect(accounts == (0..<(rounds * each)).map(String.init) + ["last"])
     #expect(interruptions > 0)
@@ -92,7 +92,7 @@ import Testing
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<count {
         group.addTask {
-          let key = ItemKey(service: "s", account: "\(number)")
+          let key = ItemPrimaryKey(service: "s", account: "\(number)")
           try await client.ask(.addItem(key, secret: Secret("1")))
         }
       }
@@ -141,7 +141,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
     for number in 0..<20 {
-      try await client.ask(.addItem(ItemKey(service: "s", account: "\(number)"), secret: Secret("1")))
+      try await client.ask(.addItem(ItemPrimaryKey(service: "s", account: "\(number)"), secret: Secret("1")))
     }
     var events = client.events(topics: .item, since: 0).makeAsyncIterator()
     var seen = 0
@@ -155,7 +155,7 @@ import Testing
       if case .gap = step { break }
       if case .event(let event) = step { Issue.record("\(event)") }
     }
-    try await client.ask(.addItem(ItemKey(service: "s", account: "new"), secret: Secret("1")))
+    try await client.ask(.addItem(ItemPrimaryKey(service: "s", account: "new"), secret: Secret("1")))
     while let step = try await events.next() {
       guard case .event(let event) = step else { continue }
       #expect(event["account"] == "new")

@@ -17,7 +17,7 @@ import Testing
     for index in bytes.indices { bytes[index] = .random(in: 0...255) }
     var masked = bytes
     for index in masked.indices { masked[index] ^= 0xff }
-    let key = ItemKey(service: "mail", account: "alice")
+    let key = ItemPrimaryKey(service: "mail", account: "alice")
     let client = IdentityClient(socket: daemon.socket)
     var blocking = BlockingIdentityClient(socket: daemon.socket)
     do {

@@ -1,5 +1,5 @@
-/// The key of an item: access group, service and account. At most one item has a given key.
-public struct ItemKey: Hashable, Sendable {
+/// The primary key of an item: access group, service and account. At most one item has a given key.
+public struct ItemPrimaryKey: Hashable, Sendable {
   /// The service that the secret is for, 1 to 255 bytes.
   public var service: String
   /// The account at that service, 1 to 255 bytes.
@@ -16,7 +16,7 @@ public struct ItemKey: Hashable, Sendable {
 }
 
 /// The label, attributes and lifetime of an item.
-public struct ItemDescription: Hashable, Sendable {
+public struct ItemMetadata: Hashable, Sendable {
   /// The name of the item for people, at most 1,024 bytes. An empty label is the same as none.
   public var label: String?
   /// Attributes of the app's choice: at most 64, with values of at most 1,024 bytes.
@@ -29,7 +29,7 @@ public struct ItemDescription: Hashable, Sendable {
   /// Whether the item is deleted when its app is uninstalled.
   public var endsWithInstallation: Bool
 
-  /// Creates a description. The daemon checks its bounds.
+  /// Creates metadata. The daemon checks its bounds.
   public init(
     label: String? = nil, attributes: [String: String] = [:], isThisDeviceOnly: Bool = false,
     endsWithInstallation: Bool = false
@@ -44,19 +44,19 @@ public struct ItemDescription: Hashable, Sendable {
 /// An item without its secret.
 public struct ItemEntry: Hashable, Sendable {
   /// The key, whose group is never nil.
-  public let key: ItemKey
+  public let key: ItemPrimaryKey
   /// The label, attributes and lifetime.
-  public let description: ItemDescription
+  public let metadata: ItemMetadata
   /// The time at which the item was added.
   public let created: IdentityTime
   /// The time of the last change.
   public let modified: IdentityTime
 
   init(_ fields: AnswerFields) throws(IdentityError) {
-    key = ItemKey(
+    key = ItemPrimaryKey(
       service: try fields.required("service"), account: try fields.required("account"),
       group: try fields.required("group"))
-    description = ItemDescription(
+    metadata = ItemMetadata(
       label: fields.text("label"), attributes: fields.attributes(behind: "attr."),
       isThisDeviceOnly: fields.text("this-device-only") == "yes",
       endsWithInstallation: fields.text("lifetime") == "installation")
@@ -66,8 +66,8 @@ public struct ItemEntry: Hashable, Sendable {
 }
 
 /// An item with its secret.
-public struct Item: Sendable {
-  /// The key, description and times of the item.
+public struct DecryptedItem: Sendable {
+  /// The key, metadata and times of the item.
   public let entry: ItemEntry
   /// The secret.
   public let secret: Secret
@@ -79,10 +79,10 @@ public struct Item: Sendable {
   }
 }
 
-/// A condition that selects items. An item must meet every part of the condition.
-public struct ItemCondition: Hashable, Sendable {
+/// A query for items. An item must match every part of it.
+public struct ItemQuery: Hashable, Sendable {
   /// The access groups to search.
-  public enum Groups: Hashable, Sendable {
+  public enum AccessGroups: Hashable, Sendable {
     /// The calling app's own group.
     case own
     /// The group of this name.
@@ -92,7 +92,7 @@ public struct ItemCondition: Hashable, Sendable {
   }
 
   /// The access groups to search.
-  public var groups: Groups
+  public var groups: AccessGroups
   /// The service of the items; nil for any.
   public var service: String?
   /// The account of the items; nil for any.
@@ -102,9 +102,9 @@ public struct ItemCondition: Hashable, Sendable {
   /// The attributes that an item must have, with their values. An empty value selects items without the attribute.
   public var attributes: [String: String]
 
-  /// Creates a condition. Without further arguments it selects all items of the groups.
+  /// Creates a query. Without further arguments it selects all items of the groups.
   public init(
-    in groups: Groups = .own, service: String? = nil, account: String? = nil, label: String? = nil,
+    in groups: AccessGroups = .own, service: String? = nil, account: String? = nil, label: String? = nil,
     attributes: [String: String] = [:]
   ) {
     self.groups = groups
@@ -114,8 +114,8 @@ public struct ItemCondition: Hashable, Sendable {
     self.attributes = attributes
   }
 
-  /// Creates a condition that selects the one item with this key.
-  public init(_ key: ItemKey) {
+  /// Creates a query for the one item with this key.
+  public init(_ key: ItemPrimaryKey) {
     self.init(in: key.group.map { .named($0) } ?? .own, service: key.service, account: key.account)
   }
 }

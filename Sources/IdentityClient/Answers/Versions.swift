@@ -1,5 +1,5 @@
 /// The version of an app or of the system, compared with the version of the session before.
-public struct VersionReport: Hashable, Sendable {
+public struct VersionStatus: Hashable, Sendable {
   /// The difference from the version of the session before.
   public enum State: String, CaseIterable, Sendable {
     /// No version was reported before.
@@ -75,7 +75,7 @@ public enum VersionComparison: String, Hashable, Sendable {
 }
 
 /// The rule that orders versions (identityd-protocol(7), How versions are ordered).
-public enum VersionOrder: String, Sendable {
+public enum VersionScheme: String, Sendable {
   /// Compares the fields between dots as numbers. A missing field is 0.
   case numeric
   /// Compares like `systemd-analyze compare-versions`: `1.2~rc1` is earlier than `1.2`.

@@ -1,4 +1,4 @@
-extension IdentityRequest where Answer == Identifier {
+extension IdentityRequest where Answer == IssuedIdentifier {
   /// Requests the identifier of a level. The daemon creates it at the first request.
   ///
   /// Fails with ``IdentityError/Code/denied`` if the app is not the calling one and the caller is not an admin, and
@@ -9,14 +9,16 @@ extension IdentityRequest where Answer == Identifier {
   ///   - app: The ID of the app; nil for the calling app. The level ``IdentifierLevel/session`` accepts nil only.
   public static func identifier(_ level: IdentifierLevel, app: String? = nil) -> IdentityRequest {
     let line = RequestLine.question("get").operand(level.rawValue).attribute("app", app)
-    return IdentityRequest(line) { (fields) throws(IdentityError) in try Identifier(fields) }
+    return IdentityRequest(line) { (fields) throws(IdentityError) in try IssuedIdentifier(fields) }
   }
 
   /// Requests the identifier of a name in the calling app's session. The same name gives the same identifier.
   ///
   /// - Parameter name: 1 to 255 bytes.
   public static func key(_ name: String) -> IdentityRequest {
-    IdentityRequest(.question("get key").operand(name)) { (fields) throws(IdentityError) in try Identifier(fields) }
+    IdentityRequest(.question("get key").operand(name)) { (fields) throws(IdentityError) in
+      try IssuedIdentifier(fields)
+    }
   }
 }
 
@@ -124,7 +126,7 @@ extension IdentityRequest where Answer == IdentifierMigration {
   /// The item is read with the rights of the calling app. The secret must be a UUID, with or without white space around
   /// it. Otherwise the rules are those of ``migrate(_:to:app:commits:forces:)``.
   public static func migrate(
-    _ level: IdentifierLevel, from item: ItemKey, app: String? = nil, commits: Bool, forces: Bool = false
+    _ level: IdentifierLevel, from item: ItemPrimaryKey, app: String? = nil, commits: Bool, forces: Bool = false
   ) -> IdentityRequest {
     let line = RequestLine.change("migrate").operand(level.rawValue).attribute("item", item.account)
       .attribute("service", item.service).attribute("group", item.group)

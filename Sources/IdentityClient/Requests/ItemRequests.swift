@@ -1,26 +1,26 @@
 extension RequestLine {
   /// Returns the line with the attributes that name an item.
-  fileprivate func item(_ key: ItemKey) -> RequestLine {
+  fileprivate func item(_ key: ItemPrimaryKey) -> RequestLine {
     attribute("service", key.service).attribute("account", key.account).attribute("group", key.group)
   }
 
   /// Returns the line with the attributes and the secret of a new item.
-  fileprivate func item(_ key: ItemKey, _ secret: Secret, _ description: ItemDescription) -> RequestLine {
-    item(key).attribute("label", description.label).attributes(description.attributes)
-      .flag("this-device-only", description.isThisDeviceOnly)
-      .attribute("lifetime", description.endsWithInstallation ? "installation" : nil).secret(secret)
+  fileprivate func item(_ key: ItemPrimaryKey, _ secret: Secret, _ metadata: ItemMetadata) -> RequestLine {
+    item(key).attribute("label", metadata.label).attributes(metadata.attributes)
+      .flag("this-device-only", metadata.isThisDeviceOnly)
+      .attribute("lifetime", metadata.endsWithInstallation ? "installation" : nil).secret(secret)
   }
 
-  /// Returns the line with the attributes of a condition.
-  fileprivate func condition(_ condition: ItemCondition) -> RequestLine {
+  /// Returns the line with the attributes of a query.
+  fileprivate func query(_ query: ItemQuery) -> RequestLine {
     let group: String? =
-      switch condition.groups {
+      switch query.groups {
       case .own: nil
       case .named(let name): name
       case .all: "*"
       }
-    return attribute("service", condition.service).attribute("account", condition.account).attribute("group", group)
-      .attribute("label", condition.label).attributes(condition.attributes)
+    return attribute("service", query.service).attribute("account", query.account).attribute("group", group)
+      .attribute("label", query.label).attributes(query.attributes)
   }
 }
 
@@ -41,11 +41,11 @@ extension IdentityRequest where Answer == Void {
   /// - Parameters:
   ///   - key: The key of the item.
   ///   - secret: The secret, at most 32 KiB.
-  ///   - description: The label, attributes and lifetime of the item.
+  ///   - metadata: The label, attributes and lifetime of the item.
   public static func addItem(
-    _ key: ItemKey, secret: Secret, _ description: ItemDescription = ItemDescription()
+    _ key: ItemPrimaryKey, secret: Secret, _ metadata: ItemMetadata = ItemMetadata()
   ) -> IdentityRequest {
-    IdentityRequest(.change("item add").item(key, secret, description)) { (_) throws(IdentityError) in }
+    IdentityRequest(.change("item add").item(key, secret, metadata)) { (_) throws(IdentityError) in }
   }
 
   /// Changes the given parts of an item, and leaves the other parts as they are.
@@ -58,7 +58,7 @@ extension IdentityRequest where Answer == Void {
   ///   - label: The new label; nil to keep the present one, empty to remove it.
   ///   - attributes: The attributes to change. An attribute with an empty value is removed.
   public static func updateItem(
-    _ key: ItemKey, secret: Secret? = nil, label: String? = nil, attributes: [String: String] = [:]
+    _ key: ItemPrimaryKey, secret: Secret? = nil, label: String? = nil, attributes: [String: String] = [:]
   ) -> IdentityRequest {
     let line = RequestLine.change("item update").item(key).attribute("label", label).attributes(attributes)
       .secret(secret)
@@ -75,38 +75,38 @@ extension IdentityRequest where Answer == ItemOutcome {
   /// - Parameters:
   ///   - key: The key of the item.
   ///   - secret: The secret, at most 32 KiB.
-  ///   - description: The label, attributes and lifetime of the item.
+  ///   - metadata: The label, attributes and lifetime of the item.
   public static func putItem(
-    _ key: ItemKey, secret: Secret, _ description: ItemDescription = ItemDescription()
+    _ key: ItemPrimaryKey, secret: Secret, _ metadata: ItemMetadata = ItemMetadata()
   ) -> IdentityRequest {
-    IdentityRequest(.change("item put").item(key, secret, description)) { (fields) throws(IdentityError) in
+    IdentityRequest(.change("item put").item(key, secret, metadata)) { (fields) throws(IdentityError) in
       try fields.choice(["created": .created, "replaced": .replaced])
     }
   }
 }
 
-extension IdentityRequest where Answer == Item {
+extension IdentityRequest where Answer == DecryptedItem {
   /// Requests an item with its secret.
   ///
   /// Fails with ``IdentityError/Code/notFound`` if there is no item with this key, and with
   /// ``IdentityError/Code/denied`` if the app may not use the access group.
-  public static func readItem(_ key: ItemKey) -> IdentityRequest {
+  public static func readItem(_ key: ItemPrimaryKey) -> IdentityRequest {
     IdentityRequest(.question("item read").item(key).takingSecret()) { (fields) throws(IdentityError) in
-      try Item(fields)
+      try DecryptedItem(fields)
     }
   }
 }
 
 extension IdentityRequest where Answer == [ItemEntry] {
-  /// Requests the items that meet a condition, without their secrets, in the order in which they were added.
+  /// Requests the items that match a query, without their secrets, in the order in which they were added.
   ///
-  /// The answer is empty if no item meets the condition.
+  /// The answer is empty if no item matches the query.
   ///
   /// - Parameters:
-  ///   - condition: The condition that each item must meet.
+  ///   - query: The query that each item must match.
   ///   - limit: The maximum number of items; nil for all.
-  public static func findItems(_ condition: ItemCondition, limit: Int? = nil) -> IdentityRequest {
-    let line = RequestLine.question("item find").condition(condition).attribute("limit", limit.map { "\($0)" })
+  public static func findItems(_ query: ItemQuery, limit: Int? = nil) -> IdentityRequest {
+    let line = RequestLine.question("item find").query(query).attribute("limit", limit.map { "\($0)" })
     return IdentityRequest(line, whenNotFound: []) { (fields) throws(IdentityError) in
       try fields.map { (row) throws(IdentityError) in try ItemEntry(row) }
     }
@@ -114,12 +114,12 @@ extension IdentityRequest where Answer == [ItemEntry] {
 }
 
 extension IdentityRequest where Answer == Int {
-  /// Deletes the items that meet a condition. The answer is the number of deleted items, 0 if none met the condition.
+  /// Deletes the items that match a query. The answer is the number of deleted items, 0 if none matched.
   ///
-  /// Fails with ``IdentityError/Code/badArgument`` if the condition is empty, or if it searches all groups. A named
-  /// group alone is a condition.
-  public static func deleteItems(_ condition: ItemCondition) -> IdentityRequest {
-    IdentityRequest(.change("item delete").condition(condition), whenNotFound: 0) { (fields) throws(IdentityError) in
+  /// Fails with ``IdentityError/Code/badArgument`` if the query is empty, or if it searches all groups. A named
+  /// group alone is enough.
+  public static func deleteItems(_ query: ItemQuery) -> IdentityRequest {
+    IdentityRequest(.change("item delete").query(query), whenNotFound: 0) { (fields) throws(IdentityError) in
       guard let count = Int(try fields.word(0)) else { throw .brokenAnswer("word 1 is not a number") }
       return count
     }

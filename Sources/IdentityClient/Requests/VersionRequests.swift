@@ -8,7 +8,7 @@ extension RequestLine {
   }
 }
 
-extension IdentityRequest where Answer == VersionReport {
+extension IdentityRequest where Answer == VersionStatus {
   /// Reports the version that runs. The answer compares it with the version of the session before.
   ///
   /// A session that reports the same version again gets the same answer again. Fails with
@@ -36,7 +36,7 @@ extension IdentityRequest where Answer == VersionReport {
   }
 
   private static func report(_ line: RequestLine) -> IdentityRequest {
-    IdentityRequest(line) { (fields) throws(IdentityError) in try VersionReport(fields) }
+    IdentityRequest(line) { (fields) throws(IdentityError) in try VersionStatus(fields) }
   }
 }
 
@@ -75,7 +75,7 @@ extension IdentityRequest where Answer == VersionComparison {
   ///   - second: The version to compare with.
   ///   - order: The rule that orders versions.
   public static func compareVersions(
-    _ first: String, _ second: String, order: VersionOrder = .numeric
+    _ first: String, _ second: String, order: VersionScheme = .numeric
   ) -> IdentityRequest {
     let line = RequestLine.question("version compare").operand(first).operand(second)
       .attribute("order", order.rawValue)

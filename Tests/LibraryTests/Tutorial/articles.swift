@@ -2,7 +2,7 @@ import IdentityClient
 
 // The code blocks of the articles.
 
-private func requests(_ client: IdentityClient, key: ItemKey) async throws {
+private func requests(_ client: IdentityClient, key: ItemPrimaryKey) async throws {
   let device = try await client.ask(.identifier(.device))
   log("\(device.uuid)")
 
@@ -17,7 +17,7 @@ private func blocking() throws {
   log("\(device)")
 }
 
-private func errors(_ client: IdentityClient, key: ItemKey) async -> Secret? {
+private func errors(_ client: IdentityClient, key: ItemPrimaryKey) async -> Secret? {
   do {
     return try await client.ask(.readItem(key)).secret
   } catch .refused(.notFound, _) {

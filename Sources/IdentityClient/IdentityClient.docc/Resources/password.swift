@@ -1,10 +1,10 @@
 import IdentityClient
 
-private let mailPassword = ItemKey(service: "mail", account: "alice")
+private let mailPassword = ItemPrimaryKey(service: "mail", account: "alice")
 
 /// Stores the password, and replaces a previous one.
 func keep(_ password: Secret, with client: IdentityClient) async throws(IdentityError) {
-  _ = try await client.ask(.putItem(mailPassword, secret: password, ItemDescription(label: "My mail")))
+  _ = try await client.ask(.putItem(mailPassword, secret: password, ItemMetadata(label: "My mail")))
 }
 
 /// Returns the password; nil if none is stored.

@@ -21,27 +21,27 @@ public struct IdentifierLevel: RawRepresentable, Hashable, Sendable, CustomStrin
   public static let device = IdentifierLevel(rawValue: "device")
 }
 
+/// The origin of an identifier. A later daemon may have origins that are not named here.
+public struct IdentifierOrigin: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+  /// The name of the origin in the protocol.
+  public let rawValue: String
+  /// Creates an origin from its name in the protocol.
+  public init(rawValue: String) { self.rawValue = rawValue }
+  /// The name of the origin.
+  public var description: String { rawValue }
+
+  /// Adopted from an earlier system by a migration.
+  public static let migrated = IdentifierOrigin(rawValue: "migrated")
+  /// Restored from a backup.
+  public static let restored = IdentifierOrigin(rawValue: "restored")
+  /// Derived from the machine-id.
+  public static let machine = IdentifierOrigin(rawValue: "machine")
+  /// Generated at random.
+  public static let random = IdentifierOrigin(rawValue: "random")
+}
+
 /// An identifier with its owner, age and origin.
-public struct Identifier: Hashable, Sendable {
-  /// The origin of an identifier. A later daemon may have origins that are not named here.
-  public struct Origin: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The name of the origin in the protocol.
-    public let rawValue: String
-    /// Creates an origin from its name in the protocol.
-    public init(rawValue: String) { self.rawValue = rawValue }
-    /// The name of the origin.
-    public var description: String { rawValue }
-
-    /// Adopted from an earlier system by a migration.
-    public static let migrated = Origin(rawValue: "migrated")
-    /// Restored from a backup.
-    public static let restored = Origin(rawValue: "restored")
-    /// Derived from the machine-id.
-    public static let machine = Origin(rawValue: "machine")
-    /// Generated at random.
-    public static let random = Origin(rawValue: "random")
-  }
-
+public struct IssuedIdentifier: Hashable, Sendable {
   /// The identifier.
   public let uuid: IdentityUUID
   /// The level of the identifier.
@@ -53,7 +53,7 @@ public struct Identifier: Hashable, Sendable {
   /// The time at which the identifier was created; nil if it is derived and not stored.
   public let created: IdentityTime?
   /// The origin; nil if the daemon reports none.
-  public let origin: Origin?
+  public let origin: IdentifierOrigin?
 
   init(_ fields: AnswerFields) throws(IdentityError) {
     uuid = try fields.uuid(0)
@@ -61,7 +61,7 @@ public struct Identifier: Hashable, Sendable {
     app = fields.text("app")
     vendor = fields.text("vendor")
     created = try fields.time("created")
-    origin = fields.text("origin").map(Origin.init)
+    origin = fields.text("origin").map(IdentifierOrigin.init)
   }
 }
 
