@@ -62,7 +62,7 @@ package enum INIFile {
       unsafe ini_parse_stream(
         { buffer, room, stream in unsafe Parse.from(stream)?.feed(buffer, room: Int(room)) },
         argument,
-        { user, section, name, value in unsafe Parse.from(user)?.take(section, name, value) ?? 0 }, argument)
+        { user, section, name, value in unsafe Parse.from(user)?.append(section, name, value) ?? 0 }, argument)
     }
     if let overlong = state.overlongLine {
       throw ConfigurationFailure(
@@ -108,7 +108,8 @@ package enum INIFile {
       return unsafe buffer
     }
 
-    func take(
+    /// Appends a setting; returns 0, which ends the parse, if a part of it is missing.
+    func append(
       _ section: UnsafePointer<CChar>?, _ name: UnsafePointer<CChar>?, _ value: UnsafePointer<CChar>?
     ) -> Int32 {
       guard let section = unsafe section, let name = unsafe name, let value = unsafe value else { return 0 }

@@ -27,7 +27,7 @@ extension ReplyLine {
 /// caller does not wait any more.
 struct AnswerQueue {
   /// The meaning of a received line.
-  enum Taken {
+  enum LineMeaning {
     /// A row. More of the answer follows.
     case part
     /// The final line, which completes the answer to the request with this ticket.
@@ -55,7 +55,7 @@ struct AnswerQueue {
   /// Reads a line, given without its line feed, and wipes it.
   ///
   /// - Throws: `malformed`; the connection must then be closed.
-  mutating func take(_ line: inout [UInt8]) throws(DaemonConnection.Failure) -> Taken {
+  mutating func consume(_ line: inout [UInt8]) throws(DaemonConnection.Failure) -> LineMeaning {
     defer { line.wipe() }
     let takesSecret = expected.first?.takesSecret == true
     let secret = takesSecret ? SecretField.take(from: &line) : nil

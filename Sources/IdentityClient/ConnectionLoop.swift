@@ -49,7 +49,7 @@ struct ConnectionLoop: ~Copyable {
     else { return }
     do throws(DaemonConnection.Failure) {
       guard let connected = try daemon.connectAtOnce() else {
-        nextAttempt = Clock.monotonicMicroseconds + pause.take(using: &generator)
+        nextAttempt = Clock.monotonicMicroseconds + pause.next(using: &generator)
         return
       }
       link = Link(socket: connected)
@@ -94,7 +94,7 @@ struct ConnectionLoop: ~Copyable {
       guard count > 0 else { return end() }
       while var line = link?.reader.next() {
         do throws(DaemonConnection.Failure) {
-          if case .answer(let ticket, let answer) = try answers.take(&line) {
+          if case .answer(let ticket, let answer) = try answers.consume(&line) {
             let caller = state.withLock { $0.requests.finish(ticket) }
             caller?.resume(returning: .success(answer))
           }
@@ -124,8 +124,8 @@ struct ConnectionLoop: ~Copyable {
     let faulty = fault == nil ? 0 : 1
     let (broken, lost, unsent) = state.withLock { state in
       (
-        state.requests.takeBack(Array(left.prefix(faulty)), asksAgain: false),
-        state.requests.takeBack(Array(left.dropFirst(faulty)), asksAgain: busy == nil),
+        state.requests.requeue(Array(left.prefix(faulty)), asksAgain: false),
+        state.requests.requeue(Array(left.dropFirst(faulty)), asksAgain: busy == nil),
         // If the connection carried no request and no answer, another connection would end in the same way.
         left.isEmpty && !wasOfUse ? state.requests.failUnsent() : []
       )

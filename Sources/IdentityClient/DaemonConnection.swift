@@ -86,7 +86,7 @@ package struct DaemonConnection: ~Copyable {
         socket = connected
         return
       }
-      try patience.pause(until: Clock.monotonicMicroseconds + pause.take(using: &generator))
+      try patience.pause(until: Clock.monotonicMicroseconds + pause.next(using: &generator))
     }
   }
 
@@ -136,7 +136,7 @@ package struct DaemonConnection: ~Copyable {
     answers.expect(0, takesSecret: request.takesSecret)
     while true {
       var line = try nextBytes(patience)
-      switch try answers.take(&line) {
+      switch try answers.consume(&line) {
       case .part, .farewell: continue
       case .event(let event): try putBy(event)
       case .answer(_, let answer): return answer

@@ -106,7 +106,7 @@ package struct EventFollower: ~Copyable {
   private mutating func subscribe(_ patience: Patience) throws(DaemonConnection.Failure) -> Step? {
     guard subscribedAt == nil else { return nil }
     guard let answer = try connection?.ask(position.request, patience) else { throw .closed }
-    switch position.take(answer) {
+    switch position.interpret(answer) {
     case .following: subscribedAt = Clock.monotonicMicroseconds
     case .missed(let why):
       // The position and its epoch are known again after the next subscription.
@@ -126,7 +126,7 @@ package struct EventFollower: ~Copyable {
   /// - Returns: Nil for an event received before, and for a lag line.
   private mutating func nextEvent(_ patience: Patience) throws(DaemonConnection.Failure) -> ReceivedEvent? {
     guard let event = try connection?.nextEvent(patience) else { throw .closed }
-    switch position.take(event) {
+    switch position.interpret(event) {
     case .known: return nil
     case .new:
       pause.reset()
@@ -144,6 +144,6 @@ package struct EventFollower: ~Copyable {
     if let subscribedAt, now - subscribedAt >= ReconnectPause.longest { pause.reset() }
     connection = nil
     subscribedAt = nil
-    nextAttempt = now + pause.take(using: &generator)
+    nextAttempt = now + pause.next(using: &generator)
   }
 }

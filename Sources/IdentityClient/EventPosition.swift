@@ -6,7 +6,7 @@ import IdentityWire
 /// The position is a value without I/O: it interprets answers and events, and composes the next request.
 struct EventPosition {
   /// The meaning of an answer to ``request``.
-  enum Subscribed: Equatable {
+  enum AnswerMeaning: Equatable {
     /// Events follow.
     case following
     /// Some of the wanted events are gone. The next ``request`` asks for events from now on.
@@ -20,7 +20,7 @@ struct EventPosition {
   }
 
   /// The meaning of an event.
-  enum Taken: Equatable {
+  enum EventMeaning: Equatable {
     case new
     /// The event was received before.
     case known
@@ -52,7 +52,8 @@ struct EventPosition {
     return RequestLine(words: words)
   }
 
-  mutating func take(_ answer: DaemonConnection.Answer) -> Subscribed {
+  /// Interprets an answer to ``request``, and moves to the position that it names.
+  mutating func interpret(_ answer: DaemonConnection.Answer) -> AnswerMeaning {
     switch answer.final {
     case .ok(let content):
       guard let sequence = content.words.first.flatMap({ Int64($0.description) }) else { return .malformed }
@@ -74,7 +75,8 @@ struct EventPosition {
     }
   }
 
-  mutating func take(_ event: ReceivedEvent) -> Taken {
+  /// Interprets an event, and moves behind it.
+  mutating func interpret(_ event: ReceivedEvent) -> EventMeaning {
     let last = last ?? 0
     if let from = event.lagFrom {
       // All events up to `from` have arrived.

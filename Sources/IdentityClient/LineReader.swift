@@ -10,7 +10,7 @@ struct LineReader {
 
   private var received: [UInt8] = []
   /// The number of consumed bytes, and the end of the range that is known to hold no further line feed.
-  private var taken = 0
+  private var consumed = 0
   private var searched = 0
   private var chunk = [UInt8](repeating: 0, count: 65_536)
 
@@ -30,7 +30,7 @@ struct LineReader {
 
   /// Appends received bytes.
   mutating func append(_ bytes: borrowing Span<UInt8>) {
-    discardTaken()
+    discardConsumed()
     received.appendWiping(bytes)
   }
 
@@ -41,25 +41,27 @@ struct LineReader {
       searched = received.count
       return nil
     }
-    let line = Array(received[taken..<end])
+    let line = Array(received[consumed..<end])
     // Wiped at once, because more data may never arrive.
-    for place in taken..<end { received[place] = 0 }
-    taken = end + 1
-    searched = taken
+    for place in consumed..<end { received[place] = 0 }
+    consumed = end + 1
+    searched = consumed
     return line
   }
 
   /// The beginning of an overlong line; nil if there is none. No more lines can be read after an overlong line.
-  var overlong: [UInt8]? { received.count - taken > Self.longestLine ? Array(received[taken...].prefix(1_024)) : nil }
+  var overlong: [UInt8]? {
+    received.count - consumed > Self.longestLine ? Array(received[consumed...].prefix(1_024)) : nil
+  }
 
-  private mutating func discardTaken() {
-    guard taken > 0 else { return }
-    var rest = Array(received[taken...])
+  private mutating func discardConsumed() {
+    guard consumed > 0 else { return }
+    var rest = Array(received[consumed...])
     defer { rest.wipe() }
     received.wipe()
     received.removeAll(keepingCapacity: true)
     received += rest
-    searched -= taken
-    taken = 0
+    searched -= consumed
+    consumed = 0
   }
 }

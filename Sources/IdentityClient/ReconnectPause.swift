@@ -7,14 +7,16 @@ struct ReconnectPause {
   /// The longest pause in microseconds, short enough that the return of the daemon is noticed without delay.
   static let longest: UInt64 = 1_000_000
 
-  private var next = shortest
+  /// The upper bound of the pause before the next attempt, in microseconds.
+  private var bound = shortest
 
-  /// Returns the pause before the next attempt in microseconds, and doubles the next one. Half of the pause is random.
-  mutating func take(using generator: inout some RandomNumberGenerator) -> UInt64 {
-    defer { next = min(next * 2, Self.longest) }
-    return UInt64.random(in: (next / 2)...next, using: &generator)
+  /// Returns the pause before the next attempt in microseconds, and doubles the one after it. Half of the pause is
+  /// random.
+  mutating func next(using generator: inout some RandomNumberGenerator) -> UInt64 {
+    defer { bound = min(bound * 2, Self.longest) }
+    return UInt64.random(in: (bound / 2)...bound, using: &generator)
   }
 
   /// Starts again with the shortest pause, because the daemon was reached.
-  mutating func reset() { next = Self.shortest }
+  mutating func reset() { bound = Self.shortest }
 }

@@ -91,12 +91,12 @@ struct RequestQueue<Caller: Sendable>: Sendable {
     return expired
   }
 
-  /// Takes back the unanswered requests of a connection that ended. Repeatable ones are queued in front of all
-  /// others, once each.
+  /// Queues the repeatable ones among the unanswered requests of a connection that ended, in front of all others and
+  /// once each.
   ///
   /// - Parameter asksAgain: Whether another connection may succeed; if false, no request is queued again.
   /// - Returns: The callers of the other requests, in order.
-  mutating func takeBack(_ tickets: [UInt64], asksAgain: Bool) -> [Caller] {
+  mutating func requeue(_ tickets: [UInt64], asksAgain: Bool) -> [Caller] {
     var again: [UInt64] = []
     var lost: [Caller] = []
     for ticket in tickets {

@@ -107,7 +107,7 @@ extension Store {
   /// Maintains the store after a commit: checkpoints the WAL and updates the witnesses.
   private mutating func maintain() {
     do {
-      try latest?.take(Witness(store: identity, revision: ledger.revision), authenticator)
+      try latest?.record(Witness(store: identity, revision: ledger.revision), authenticator)
       if files?.database.logSize ?? 0 > Int64(options.checkpointSize) {
         try files?.database.writeBackLog()
         try latest?.synchronize()

@@ -9,7 +9,7 @@ import Testing
   private func answers(_ queue: inout AnswerQueue, _ lines: [String]) throws -> [String] {
     try lines.compactMap { text in
       var line = Array(text.utf8)
-      guard case .answer(let ticket, let answer) = try queue.take(&line) else { return nil }
+      guard case .answer(let ticket, let answer) = try queue.consume(&line) else { return nil }
       #expect(line.allSatisfy { $0 == 0 }, "the line is left in memory")
       guard case .ok(let content) = answer.final else { return "\(ticket) error" }
       return "\(ticket) \(content.words.first?.description ?? "-") \(answer.rows.count)"
@@ -43,7 +43,7 @@ import Testing
     #expect(try answers(&queue, ["OK"]) == ["2 - 0"])
     #expect(queue.busyText == nil)
     var line = Array("ERR busy later".utf8)
-    guard case .farewell = try queue.take(&line) else {
+    guard case .farewell = try queue.consume(&line) else {
       Issue.record("nobody asked")
       return
     }
@@ -55,7 +55,7 @@ import Testing
     var queue = AnswerQueue()
     #expect(throws: DaemonConnection.Failure.self) {
       var line = Array(text.utf8)
-      _ = try queue.take(&line)
+      _ = try queue.consume(&line)
     }
   }
 
@@ -65,7 +65,7 @@ import Testing
     queue.expect(1, takesSecret: true)
     var line = Array(text.utf8)
     do throws(DaemonConnection.Failure) {
-      _ = try queue.take(&line)
+      _ = try queue.consume(&line)
       Issue.record("it was taken for an answer")
     } catch {
       #expect(!"\(error) \(IdentityError(error))".contains("aHVudGVy"))
@@ -80,8 +80,8 @@ import Testing
   ])
   func `a secret is taken out of the line before anything else reads it`(text: String, secret: String?) {
     var line = Array(text.utf8)
-    let taken = SecretField.take(from: &line)
-    let bytes = taken?.withBytes { bytes in bytes.indices.map { bytes[$0] } }
+    let found = SecretField.take(from: &line)
+    let bytes = found?.withBytes { bytes in bytes.indices.map { bytes[$0] } }
     #expect(bytes.map { String(decoding: $0, as: UTF8.self) } == secret)
     if secret?.isEmpty == false { #expect(!String(decoding: line, as: UTF8.self).contains("aHVudGVyMg")) }
   }

@@ -75,12 +75,12 @@ import Testing
     #expect(sent(&queue) == tickets)
     let later = enter(&queue, "later")
     #expect(queue.cancel(tickets[2]) == "b")
-    #expect(queue.takeBack(tickets, asksAgain: true) == ["change"])
+    #expect(queue.requeue(tickets, asksAgain: true) == ["change"])
     let hasMore = queue.hasUnsent()
     #expect(hasMore)
     #expect(sent(&queue) == [tickets[0], tickets[3], later])
-    #expect(queue.takeBack([tickets[0], tickets[3], later], asksAgain: true) == ["a", "c"], "one time more is enough")
-    #expect(queue.takeBack([later], asksAgain: false) == ["later"])
+    #expect(queue.requeue([tickets[0], tickets[3], later], asksAgain: true) == ["a", "c"], "one time more is enough")
+    #expect(queue.requeue([later], asksAgain: false) == ["later"])
   }
 
   @Test func `if the daemon cannot be reached, all unsent requests fail`() {

@@ -71,7 +71,7 @@ private struct BackupReading: ~Copyable {
       let start = place + BackupFormat.lengthSize
       guard length <= bytes.count - start else { throw Self.damaged("it is truncated") }
       let isLast = start + length == bytes.count
-      try take(bytes[start..<(start + length)], place: records, isLast: isLast, behind: bytes[..<place])
+      try read(bytes[start..<(start + length)], place: records, isLast: isLast, behind: bytes[..<place])
       place = start + length
       records += 1
     }
@@ -81,7 +81,8 @@ private struct BackupReading: ~Copyable {
 
   private var isEnded = false
 
-  private mutating func take(
+  /// Decrypts a record, and adds its content to the backup.
+  private mutating func read(
     _ sealed: ArraySlice<UInt8>, place: Int64, isLast: Bool, behind previous: ArraySlice<UInt8>
   ) throws(Refusal) {
     guard sealed.count <= BackupFormat.longestRecord else { throw Self.damaged("record \(place) is too long") }
@@ -101,58 +102,58 @@ private struct BackupReading: ~Copyable {
         ? .conflict("the passphrase is wrong, or this is not a backup of identityd")
         : Self.damaged("record \(place) cannot be decrypted")
     }
-    try take(kind, values, secret, place)
+    try add(kind, values, secret, place)
   }
 
-  private mutating func take(
+  private mutating func add(
     _ kind: BackupFormat.Kind, _ values: [Value], _ secret: SealedSecret?, _ place: Int64
   ) throws(Refusal) {
     guard (kind == .head) == (place == 0), (kind == .item) == (secret != nil), !isEnded else {
       throw Self.damaged("record \(place) is out of order")
     }
-    let isTaken: Bool
+    let isUnderstood: Bool
     switch kind {
-    case .head: isTaken = try takeHead(values)
+    case .head: isUnderstood = try addHead(values)
     case .account:
       let name = values.count == 1 ? values[0].asText : nil
-      isTaken = take(name.flatMap { $0.isEmpty ? nil : $0 }) { $0.account = $1 }
+      isUnderstood = add(name.flatMap { $0.isEmpty ? nil : $0 }) { $0.account = $1 }
     case .app:
       guard values.count == 8, let id = values[0].asText else { throw Self.notUnderstood(place) }
-      isTaken = take(App(columns: values)) { $0.apps[id] = $1 }
+      isUnderstood = add(App(columns: values)) { $0.apps[id] = $1 }
     case .identifier:
       let identifier = values.count == 11 ? Identifier(columns: values) : nil
-      isTaken = take(identifier.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.identifiers.append($1) }
+      isUnderstood = add(identifier.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.identifiers.append($1) }
     case .device:
       let device = values.count == 5 ? ListedDevice(columns: values) : nil
-      isTaken = take(device.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.devices.append($1) }
+      isUnderstood = add(device.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.devices.append($1) }
     case .release:
       let installed = values.count == 7 ? InstalledRelease(columns: values) : nil
-      isTaken = take(installed) { $0.versions.apply(.installed(VersionSubject(column: values[1]), $1)) }
+      isUnderstood = add(installed) { $0.versions.apply(.installed(VersionSubject(column: values[1]), $1)) }
     case .report:
       let report = values.count == 10 ? VersionReport(columns: values) : nil
-      isTaken = take(report) { $0.versions.apply(.reported(VersionSubject(column: values[1]), $1)) }
+      isUnderstood = add(report) { $0.versions.apply(.reported(VersionSubject(column: values[1]), $1)) }
     case .claim:
       let claim = values.count == 4 ? VersionClaim(columns: values) : nil
-      isTaken = take(claim) { $0.versions.apply(.claimed(VersionSubject(column: values[1]), $1)) }
-    case .token: isTaken = take(values.count == 11 ? Token(columns: values) : nil) { $0.tokens.append($1) }
+      isUnderstood = add(claim) { $0.versions.apply(.claimed(VersionSubject(column: values[1]), $1)) }
+    case .token: isUnderstood = add(values.count == 11 ? Token(columns: values) : nil) { $0.tokens.append($1) }
     case .item:
       let item = secret.flatMap { secret in Item(backupColumns: values).map { Backup.StoredItem($0, secret) } }
-      isTaken = take(item) { $0.items.append($1) }
+      isUnderstood = add(item) { $0.items.append($1) }
     case .end:
-      isTaken = values == [.integer(place)]
+      isUnderstood = values == [.integer(place)]
       isEnded = true
     }
-    guard isTaken else { throw Self.notUnderstood(place) }
+    guard isUnderstood else { throw Self.notUnderstood(place) }
   }
 
-  private mutating func take<Content>(_ content: Content?, _ store: (inout Backup, Content) -> Void) -> Bool {
+  private mutating func add<Content>(_ content: Content?, _ store: (inout Backup, Content) -> Void) -> Bool {
     guard let content, var backup = backup.take() else { return false }
     store(&backup, content)
     self.backup = backup
     return true
   }
 
-  private mutating func takeHead(_ values: [Value]) throws(Refusal) -> Bool {
+  private mutating func addHead(_ values: [Value]) throws(Refusal) -> Bool {
     guard let version = values.first?.number, version >= 1 else { return false }
     guard version <= BackupFormat.version else {
       throw .conflict(

@@ -44,17 +44,17 @@ struct Reading {
     let sealing = sealing(keys)
     var thread: ReadingThread?
     if let path { thread = try ReadingThread(path: path, database, authenticator, sealing) }
-    try read(.setting, database, authenticator, &found) { $0.take(setting: $1) }
+    try read(.setting, database, authenticator, &found) { $0.apply(setting: $1) }
     try readApps(database, authenticator, &found)
     try readIdentifiers(database, authenticator, &found)
-    try read(.device, database, authenticator, &found) { $0.take(device: $1) }
+    try read(.device, database, authenticator, &found) { $0.apply(device: $1) }
     var part = PartReading()
     if thread == nil { try part.readEvents(database, authenticator) }
     try part.readItems(database, authenticator, sealing, upTo: thread?.lastBefore)
     try readVersions(database, authenticator, &found)
     try readUses(database, authenticator, &found)
     if let thread { part.append(try thread.part()) }
-    found.take(part.rows)
+    found.merge(part.rows)
     events = part.events
     ledger.eventBlocks = part.eventBlocks
     registry.restore(part.items)
@@ -100,13 +100,13 @@ extension Reading {
   ///
   /// - Parameters:
   ///   - found: receives the digests and the damage of the rows.
-  ///   - take: decodes a verified row; returns false if this program would not write such a row.
+  ///   - decode: decodes a verified row; returns false if this program would not write such a row.
   mutating func read(
     _ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
-    _ found: inout ProvenRows, _ take: (inout Reading, borrowing RowBytes) -> Bool
+    _ found: inout ProvenRows, _ decode: (inout Reading, borrowing RowBytes) -> Bool
   ) throws(DatabaseError) {
     if migration?.missing.contains(table.name) == true { return }
-    try found.read(table, database, authenticator) { row, _ in take(&self, row) }
+    try found.read(table, database, authenticator) { row, _ in decode(&self, row) }
   }
 
   /// Reads the row of `store`.
@@ -217,7 +217,7 @@ extension Reading {
     }
   }
 
-  private mutating func take(setting row: borrowing RowBytes) -> Bool {
+  private mutating func apply(setting row: borrowing RowBytes) -> Bool {
     guard let settings = Settings(columns: row.values) else { return false }
     ledger.settings = settings
     if let name = settings.account { registry.apply(.accountSet(name)) }
@@ -226,7 +226,7 @@ extension Reading {
     return true
   }
 
-  private mutating func take(device row: borrowing RowBytes) -> Bool {
+  private mutating func apply(device row: borrowing RowBytes) -> Bool {
     let columns = row.values
     guard let number = columns[0].number, number > ledger.devices.last?.number ?? 0,
       let device = ListedDevice(columns: columns)

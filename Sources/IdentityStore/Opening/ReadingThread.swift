@@ -128,7 +128,7 @@ struct PartReading: Sendable {
 
   /// Appends the part that follows this one.
   mutating func append(_ other: consuming PartReading) {
-    rows.take(other.rows)
+    rows.merge(other.rows)
     if events.isEmpty { events = other.events } else { events += other.events }
     eventBlocks.add(other.eventBlocks)
     items += other.items
@@ -165,15 +165,15 @@ struct ProvenRows: Sendable {
   ///
   /// - Parameters:
   ///   - condition: a WHERE clause; empty for all rows.
-  ///   - take: decodes a verified row, given with its proof; returns false if this program would not write such a row.
+  ///   - decode: decodes a verified row, given with its proof; returns false if this program would not write such a row.
   mutating func read(
     _ table: Table, where condition: String = "", _ database: borrowing Database,
-    _ authenticator: borrowing Authenticator, _ take: (borrowing RowBytes, Proof) -> Bool
+    _ authenticator: borrowing Authenticator, _ decode: (borrowing RowBytes, Proof) -> Bool
   ) throws(DatabaseError) {
     let statement = database.prepare("\(table.selecting) \(condition) ORDER BY 1")
     var row = RowBytes()
     while try statement.step() {
-      guard let proof = authenticator.proof(ofRowIn: statement, of: table, into: &row), take(row, proof) else {
+      guard let proof = authenticator.proof(ofRowIn: statement, of: table, into: &row), decode(row, proof) else {
         damage.append("a row of \(table.name) (\(Self.label(row.values))) is not authentic")
         incomplete.formUnion(table.records)
         computed[table].add(authenticator.proof(of: row))
@@ -185,7 +185,7 @@ struct ProvenRows: Sendable {
   }
 
   /// Adds the rows of another reading.
-  mutating func take(_ other: ProvenRows) {
+  mutating func merge(_ other: ProvenRows) {
     digests.add(other.digests)
     stored.add(other.stored)
     computed.add(other.computed)

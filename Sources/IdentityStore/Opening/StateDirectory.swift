@@ -70,23 +70,23 @@ package struct StateDirectory: ~Copyable, Sendable {
   private static func knownLock(_ folder: borrowing Folder, _ isReadOnly: inout Bool) throws -> FileLock? {
     guard try folder.status(of: lockName) != nil else { return nil }
     do {
-      return try take(try folder.open(lockName, flags: O_RDWR), in: folder)
+      return try acquireLock(on: try folder.open(lockName, flags: O_RDWR), in: folder)
     } catch let error as SystemError where error.code == EACCES {
       return nil
     } catch let error as SystemError where error.code == EROFS {
       isReadOnly = true
-      return try take(try folder.open(lockName, flags: O_RDONLY), in: folder, isShared: true)
+      return try acquireLock(on: try folder.open(lockName, flags: O_RDONLY), in: folder, isShared: true)
     }
   }
 
   private static func lock(_ known: consuming FileLock?, in folder: borrowing Folder) throws -> FileLock {
     if let known { return known }
-    return try take(try folder.open(lockName, flags: O_RDWR | O_CREAT, mode: 0o600), in: folder)
+    return try acquireLock(on: try folder.open(lockName, flags: O_RDWR | O_CREAT, mode: 0o600), in: folder)
   }
 
-  private static func take(_ file: consuming Descriptor, in folder: borrowing Folder, isShared: Bool = false) throws
-    -> FileLock
-  {
+  private static func acquireLock(
+    on file: consuming Descriptor, in folder: borrowing Folder, isShared: Bool = false
+  ) throws -> FileLock {
     let lock = try FileLock(of: file, name: "\(folder.path)/\(lockName)", isShared: isShared)
     guard let lock else { throw held(folder) }
     return lock

@@ -29,7 +29,7 @@ struct LatestWitness: ~Copyable, Sendable {
   }
 
   /// Records a commit.
-  func take(_ witness: Witness, _ authenticator: borrowing Authenticator) throws(SystemError) {
+  func record(_ witness: Witness, _ authenticator: borrowing Authenticator) throws(SystemError) {
     try Self.write(witness, authenticator, to: file)
     if witness.revision.isMultiple(of: Self.interval) { try synchronize() }
   }

@@ -91,7 +91,7 @@ extension Store {
       keyFiles = try KeyFiles(in: directory.folder)
       let key = dataKey.wrapped(in: next, of: identity, created: now)
       // Before the commit: a commit that fails after its sync may be found on disk when the store is rewritten.
-      keys.ring.take(next)
+      keys.ring.insert(next)
       try commit { (edit, authenticator) throws(DatabaseError) in try edit.wrap(key, authenticator) }
       keys.ring.keep(next)
       // The checkpoint comes before the removal of the old key: if the WAL were lost, the database file would need the

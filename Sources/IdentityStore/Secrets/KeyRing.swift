@@ -9,10 +9,10 @@ struct KeyRing: Sendable {
   /// Creates an empty ring.
   init() {}
 
-  /// Takes the keys that the service manager handed over, and wipes their arrays. Content that is no key is ignored.
+  /// Adopts the keys that the service manager handed over, and wipes their arrays. Content that is no key is ignored.
   init(_ credentials: inout KeyCredentials) {
-    take(&credentials.current, .credential, MasterKey.credentialName)
-    take(&credentials.previous, .credential, "the credential identityd.key.previous")
+    append(consuming: &credentials.current, .credential, MasterKey.credentialName)
+    append(consuming: &credentials.previous, .credential, "the credential identityd.key.previous")
   }
 
   /// Adds the keys of the state directory.
@@ -23,13 +23,13 @@ struct KeyRing: Sendable {
       // once, because one failed read proves nothing.
       var content = (try? folder.read(name, limit: Self.fileLength)) ?? nil
       if content == nil { content = (try? folder.read(name, limit: Self.fileLength)) ?? nil }
-      take(&content, .file, name)
+      append(consuming: &content, .file, name)
     }
   }
 
   private static let fileLength = 1_024
 
-  private mutating func take(_ content: inout [UInt8]?, _ source: KeySource, _ name: String) {
+  private mutating func append(consuming content: inout [UInt8]?, _ source: KeySource, _ name: String) {
     // Taken out of the optional, so that no second reference keeps a copy when the bytes are wiped.
     guard var bytes = content.take() else { return }
     defer { bytes.wipe() }
@@ -108,18 +108,18 @@ struct KeyRing: Sendable {
   private static func id(ofFile name: String, in folder: borrowing Folder) -> Text? {
     var content = (try? folder.read(name, limit: fileLength)) ?? nil
     var file = KeyRing()
-    file.take(&content, .file, name)
+    file.append(consuming: &content, .file, name)
     return file.masters.first?.id
   }
 
   /// Adds a master key that is about to wrap the data key.
-  mutating func take(_ master: MasterKey) {
+  mutating func insert(_ master: MasterKey) {
     if !masters.contains(where: { $0 === master }) { masters.append(master) }
   }
 
   /// Keeps the master key that wraps the data key now, and removes the other keys from files.
   mutating func keep(_ master: MasterKey) {
     masters.removeAll { $0.source == .file }
-    take(master)
+    insert(master)
   }
 }

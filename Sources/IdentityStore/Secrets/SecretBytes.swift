@@ -18,7 +18,7 @@ struct SecretBytes: ~Copyable, Sendable {
   ///
   /// - Returns: nil for another number of bytes, or if guarded memory cannot be allocated.
   init?(consuming bytes: inout [UInt8]) {
-    guard bytes.count == Self.length, let (page, place) = SecretPage.take(&bytes) else { return nil }
+    guard bytes.count == Self.length, let (page, place) = SecretPage.adopt(&bytes) else { return nil }
     self.page = page
     self.place = place
   }
@@ -34,13 +34,13 @@ struct SecretBytes: ~Copyable, Sendable {
 /// With a page of its own, each key would take two pages, and two more that guard them.
 @safe
 private final class SecretPage: @unchecked Sendable {
-  // Sendable: `taken` changes only under the lock of `all`. A slot is written under that lock before another thread can
+  // Sendable: `used` changes only under the lock of `all`. A slot is written under that lock before another thread can
   // see its key, and is only read afterwards.
   private static let all = Locked<[SecretPage]>([])
 
   private let memory: UnsafeMutableRawPointer
   /// A bit for each slot, set if the slot contains a key.
-  private var taken: UInt64 = 0
+  private var used: UInt64 = 0
 
   private init?() {
     guard let memory = unsafe sodium_malloc(UInt64.bitWidth * SecretBytes.length) else { return nil }
@@ -50,12 +50,12 @@ private final class SecretPage: @unchecked Sendable {
   deinit { unsafe sodium_free(memory) }
 
   /// Moves a key to a free slot and wipes the array.
-  static func take(_ key: inout [UInt8]) -> (page: SecretPage, place: Int)? {
+  static func adopt(_ key: inout [UInt8]) -> (page: SecretPage, place: Int)? {
     all.withLock { pages in
-      guard let page = pages.first(where: { $0.taken != .max }) ?? SecretPage() else { return nil }
-      if page.taken == 0 { pages.append(page) }
-      let place = (~page.taken).trailingZeroBitCount
-      page.taken |= 1 << UInt64(place)
+      guard let page = pages.first(where: { $0.used != .max }) ?? SecretPage() else { return nil }
+      if page.used == 0 { pages.append(page) }
+      let place = (~page.used).trailingZeroBitCount
+      page.used |= 1 << UInt64(place)
       unsafe page.change(place) { start in
         unsafe key.withUnsafeMutableBytes { buffer in
           guard let source = buffer.baseAddress else { return }
@@ -71,8 +71,8 @@ private final class SecretPage: @unchecked Sendable {
   func wipe(_ place: Int) {
     Self.all.withLock { pages in
       unsafe change(place) { unsafe sodium_memzero($0, SecretBytes.length) }
-      taken &= ~(1 << UInt64(place))
-      if taken == 0 { pages.removeAll { $0 === self } }
+      used &= ~(1 << UInt64(place))
+      if used == 0 { pages.removeAll { $0 === self } }
     }
   }
 
