@@ -111,7 +111,7 @@ struct ConnectionLoop: ~Copyable {
     }
   }
 
-  /// Closes the connection, and settles its unanswered requests: repeatable ones are sent again, all others fail.
+  /// Closes the connection, and ends its unanswered requests: repeatable ones are sent again, all others fail.
   ///
   /// - Parameter fault: The fault in the answer that was due next; nil if the connection just ended.
   private mutating func end(with fault: IdentityError? = nil) {

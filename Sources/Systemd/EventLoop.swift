@@ -4,7 +4,7 @@ import Glibc
 /// The event loop of the process (sd-event(3)). All of its handlers run in the thread that runs the loop.
 @safe package final class EventLoop {
   private let event: OpaquePointer
-  /// Whether a source has become due, or the next wait has changed, since the last ``settle()``.
+  /// Whether a source has become due, or the next wait has changed, since the last ``dispatch()``.
   private var isDue = true
 
   /// The descriptor that becomes readable when a source is due; see ``run(beside:)``.
@@ -38,7 +38,7 @@ import Glibc
   package func run(beside other: (_ waits: Bool) -> Void) throws(SystemdError) -> Int32 {
     while true {
       if isDue {
-        try settle()
+        try dispatch()
         if unsafe sd_event_get_state(event) == Int32(SD_EVENT_FINISHED) { return try status() }
       }
       other(!isDue)
@@ -55,7 +55,7 @@ import Glibc
   package func wake() { isDue = true }
 
   /// Runs at most two due handlers, and prepares the next wait if no more are due.
-  private func settle() throws(SystemdError) {
+  private func dispatch() throws(SystemdError) {
     isDue = false
     if unsafe sd_event_get_state(event) == Int32(SD_EVENT_ARMED),
       try checked("sd_event_wait", unsafe sd_event_wait(event, 0)) > 0

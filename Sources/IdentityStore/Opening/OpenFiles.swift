@@ -77,7 +77,7 @@ struct OpenFiles: ~Copyable, Sendable {
 /// A commit that failed so late that the disk may have all of it.
 ///
 /// If the next start finds the commit, the commit takes effect. A rewrite of the store leaves it out. The outcome
-/// cannot be settled at once: a record of it would have to be written to the disk that has just failed.
+/// cannot be decided at once: a record of it would have to be written to the disk that has just failed.
 struct UncertainCommit: Error {
   let cause: any Error
 }

@@ -262,7 +262,7 @@ struct Opening: ~Copyable {
     }
     guard condition == .writable, !isSealed else { return }
     try migrate(in: directory)
-    if condition == .writable { settle(found, in: directory) }
+    if condition == .writable { makeWritable(found, in: directory) }
   }
 
   /// Migrates a store of an earlier version to this version. If the disk refuses, the store is served as it was read.
@@ -331,18 +331,20 @@ struct Opening: ~Copyable {
     }
   }
 
-  /// Completes the start of a store that can be written: checkpoints the WAL, and renews witness and keys if necessary.
+  /// Prepares the store for its first commit: checkpoints the WAL, and renews witness and keys if necessary.
   ///
   /// The checkpoint is necessary because a write that failed before a crash may have left blocks in the WAL that a
   /// power cut would lose. Without a witness the store may be an older copy, whose next event numbers may have been
   /// given out before, so a new epoch begins.
-  private mutating func settle(_ found: Found, in directory: borrowing StateDirectory) {
+  private mutating func makeWritable(_ found: Found, in directory: borrowing StateDirectory) {
     do {
       try files?.database.checkpoint()
       if !isWitnessed { try beginEpoch() }
       if found.witness != witness { try writeWitness(in: directory) }
       try forgetSealed(in: directory)
-      if let master = reading.unwrapped?.master { try KeyRing.settle(master, in: directory.folder) }
+      if let master = reading.unwrapped?.master {
+        try KeyRing.completeRotation(to: master, in: directory.folder)
+      }
     } catch {
       condition = StoreCondition(after: error)
       notices.append(.condition(condition))

@@ -98,7 +98,7 @@ struct Database: ~Copyable, Sendable {
   ///
   /// - Parameter readOnly: whether the file system is mounted read-only.
   init(path: String, create: Bool, readOnly: Bool = false) throws(DatabaseError) {
-    _ = Self.settled
+    _ = Self.countsNoMemory
     _ = Self.hasNoSparePages
     var connection: OpaquePointer?
     let access = readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0)
@@ -180,7 +180,7 @@ struct Database: ~Copyable, Sendable {
   }
 
   /// Turns off the memory statistics of SQLite for the whole process, before the first connection.
-  private static let settled: Int32 = csqlite_count_no_memory()
+  private static let countsNoMemory = csqlite_count_no_memory() == SQLITE_OK
 
   private static let checkpointing = "PRAGMA wal_checkpoint(TRUNCATE)"
 

@@ -99,7 +99,7 @@ extension Store {
       // way, a later commit checkpoints.
       _ = try? files?.database.checkpointIfFree()
       // The rotation is done. The next start repeats a cleanup that fails.
-      try? KeyRing.settle(next, in: directory.folder)
+      try? KeyRing.completeRotation(to: next, in: directory.folder)
       keyFiles = try KeyFiles(in: directory.folder)
       measure()
       return next.source
@@ -119,7 +119,7 @@ extension Store {
         )
       }
       // Completes an interrupted rotation first.
-      try KeyRing.settle(current, in: directory.folder)
+      try KeyRing.completeRotation(to: current, in: directory.folder)
       return try KeyRing.makeFile(MasterKey.nextFileName, in: directory.folder)
     }
     guard credential.id != current.id else {

@@ -86,7 +86,7 @@ struct KeyRing: Sendable {
   /// Idempotent, so an interrupted call can be repeated.
   ///
   /// - Parameter master: the master key that opened the data key.
-  static func settle(_ master: MasterKey, in folder: borrowing Folder) throws(SystemError) {
+  static func completeRotation(to master: MasterKey, in folder: borrowing Folder) throws(SystemError) {
     if master.source == .credential {
       let (old, next) = (try folder.status(of: MasterKey.fileName), try folder.status(of: MasterKey.nextFileName))
       guard old != nil || next != nil else { return }
