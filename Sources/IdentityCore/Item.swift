@@ -15,11 +15,11 @@ package struct ItemKey: Hashable, Sendable {
   }
 }
 
-/// A secret in transit through the daemon, sealed with a key that exists only as long as the process.
+/// A secret in transit through the daemon, encrypted with a key that exists only as long as the process.
 ///
-/// A secret is open only in the store's guarded memory, so that no copy of it remains in a queue or a freed array.
+/// A secret is in the clear only in the store's guarded memory, so that no copy of it remains in a queue or a freed array.
 package struct SealedSecret: Equatable, Sendable {
-  /// The ciphertext, which only the store can open.
+  /// The ciphertext, which only the store can decrypt.
   package let bytes: [UInt8]
   /// The length of the secret, in bytes.
   package let length: Int
@@ -33,10 +33,10 @@ package struct SealedSecret: Equatable, Sendable {
 
 /// Takes in the secret of a request as soon as the parser reads it.
 package protocol SecretIntake {
-  /// Decodes Base64 text (RFC 4648, section 4) in guarded memory and seals the decoded bytes.
+  /// Decodes Base64 text (RFC 4648, section 4) in guarded memory and encrypts the decoded bytes.
   ///
   /// - Parameter fill: writes the text, at most ``Bound/lineLength`` bytes, and returns its length.
-  func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret
+  func encrypt(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret
 }
 
 /// The reason why a secret was not accepted.

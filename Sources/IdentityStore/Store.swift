@@ -16,7 +16,7 @@ package struct Store: ~Copyable, Sendable {
   /// The marks of the machine.
   let marks: MachineMarks
   var keys: StoreKeys
-  /// The key that seals items; nil if no master key opens it.
+  /// The key that encrypts items; nil if no master key opens it.
   var dataKey: DataKey?
   /// The open connection and the files that it writes; nil if there is none.
   var files: OpenFiles?
@@ -89,7 +89,7 @@ extension Store {
   ) throws {
     try requireOwnKeys()
     try requireOwnFiles(behind: lengths)
-    let next = try files?.commit(identity: identity, created: created, after: ledger, sealing, authenticator) {
+    let next = try files?.commit(identity: identity, created: created, after: ledger, cipher, authenticator) {
       (edit) throws(DatabaseError) in try body(&edit, authenticator)
     }
     guard let next else { throw DatabaseError.noConnection }

@@ -11,11 +11,11 @@ package struct Arguments: Sendable {
   private let attributes: [(name: Text, value: Text)]
   private let secrets: [(name: Text, value: SealedSecret)]
 
-  /// Checks the words after the verb and seals the secrets among them.
+  /// Checks the words after the verb and encrypts the secrets among them.
   ///
   /// - Parameters:
   ///   - count: the number of positional words that belong to the verb.
-  ///   - intake: seals the secrets, after all names have been checked.
+  ///   - intake: encrypts the secrets, after all names have been checked.
   /// - Throws: `badArgument` for a missing or surplus operand, and for an unknown, missing or repeated attribute.
   ///   Also the refusal of a secret.
   init(
@@ -65,15 +65,15 @@ package struct Arguments: Sendable {
     }
     var secrets: [(name: Text, value: SealedSecret)] = []
     for (name, word) in secretWords {
-      secrets.append((name, try Self.seal(word, named: name, of: verb, parser, in: line, intake)))
+      secrets.append((name, try Self.encrypt(word, named: name, of: verb, parser, in: line, intake)))
     }
     self.operands = operands
     self.attributes = attributes
     self.secrets = secrets
   }
 
-  /// Seals a secret directly from the line, so that this module keeps no copy of the secret.
-  private static func seal(
+  /// Encrypts a secret directly from the line, so that this module keeps no copy of the secret.
+  private static func encrypt(
     _ word: WordParser.Word, named name: Text, of verb: Verb, _ parser: borrowing WordParser,
     in line: borrowing Span<UInt8>, _ intake: any SecretIntake
   ) throws(Refusal) -> SealedSecret {
@@ -81,7 +81,7 @@ package struct Arguments: Sendable {
     let result: Result<SealedSecret, SecretFault>
     do throws(SecretFault) {
       result = .success(
-        try intake.seal { memory in
+        try intake.encrypt { memory in
           guard let length = parser.copyValue(of: word, in: line, to: &memory) else {
             fits = false
             return 0
@@ -110,7 +110,7 @@ package struct Arguments: Sendable {
     return text
   }
 
-  /// Returns a secret, sealed when the line was read, or nil if the attribute is not given.
+  /// Returns a secret, encrypted when the line was read, or nil if the attribute is not given.
   package func secret(_ name: String) -> SealedSecret? {
     secrets.first { name.utf8.elementsEqual($0.name.bytes) }?.value
   }

@@ -43,7 +43,7 @@ package final class Verb: Sendable {
     package let value: String
     /// Whether the attribute is required.
     package let isRequired: Bool
-    /// Whether the value is a secret in Base64. A secret is sealed as soon as it is read, and no error text repeats it.
+    /// Whether the value is a secret in Base64. A secret is encrypted as soon as it is read, and no error text repeats it.
     package let isSecret: Bool
 
     /// Declares an attribute.

@@ -41,7 +41,7 @@ package struct VerbTable: Sendable {
   ///   - parser: holds the words of `line`.
   ///   - line: the line without its line end.
   ///   - peer: the peer that sent the line.
-  ///   - secrets: seals the secrets in the line for the command.
+  ///   - secrets: encrypts the secrets in the line for the command.
   /// - Throws: `unknownVerb`, `badArgument`, `limit`, `denied` for a verb that requires an admin, or `syntax` for a
   ///   line without a positional word.
   package func command(

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Forged backups, which no daemon makes. They are sealed correctly with a known key.
+/// Forged backups, which no daemon makes. They are encrypted correctly with a known key.
 struct ForgedBackup {
   /// A value of a record.
   enum Value {
@@ -59,18 +59,18 @@ struct ForgedBackup {
     )
   }
 
-  /// Seals records with ``backupKey``.
-  static func seal(_ records: [(kind: String, values: [Value])]) throws -> Data {
+  /// Encrypts records with ``backupKey``.
+  static func encrypt(_ records: [(kind: String, values: [Value])]) throws -> Data {
     var backup = Data()
     for (place, record) in records.enumerated() {
       let name = [1] + Value.number(UInt64(record.kind.utf8.count)) + Array(record.kind.utf8)
-      let sealed = try seal(
+      let ciphertext = try encrypt(
         name + record.values.flatMap(\.bytes),
         with: [
           .text("identityd backup"), .integer(Int64(place)), .integer(place == records.count - 1 ? 1 : 0),
           .blob(Array(backup.suffix(16))),
         ])
-      backup += (0..<4).map { UInt8(truncatingIfNeeded: sealed.count >> (8 * $0)) } + sealed
+      backup += (0..<4).map { UInt8(truncatingIfNeeded: ciphertext.count >> (8 * $0)) } + ciphertext
     }
     return backup
   }
@@ -81,8 +81,8 @@ struct ForgedBackup {
       UInt64, UnsafePointer<UInt8>?, UnsafePointer<UInt8>, UnsafePointer<UInt8>
     ) -> Int32
 
-  /// Seals a message with XChaCha20-Poly1305 from libsodium, the library that the daemon uses.
-  private static func seal(_ message: [UInt8], with associated: [Value]) throws -> [UInt8] {
+  /// Encrypts a message with XChaCha20-Poly1305 from libsodium, the library that the daemon uses.
+  private static func encrypt(_ message: [UInt8], with associated: [Value]) throws -> [UInt8] {
     guard let library = unsafe dlopen("libsodium.so.23", RTLD_NOW),
       let symbol = unsafe dlsym(library, "crypto_aead_xchacha20poly1305_ietf_encrypt")
     else { throw Failure("there is no libsodium") }
@@ -90,11 +90,11 @@ struct ForgedBackup {
     let nonce = (0..<24).map { _ in UInt8.random(in: 0...255) }
     let bytes = associated.flatMap(\.bytes)
     let key = Array(try #require(Data(base64Encoded: backupKey)))
-    var sealed = [UInt8](repeating: 0, count: message.count + 16)
+    var ciphertext = [UInt8](repeating: 0, count: message.count + 16)
     let code = unsafe encrypt(
-      &sealed, nil, message, UInt64(message.count), bytes, UInt64(bytes.count), nil, nonce, key)
+      &ciphertext, nil, message, UInt64(message.count), bytes, UInt64(bytes.count), nil, nonce, key)
     try #require(code == 0)
-    return nonce + sealed
+    return nonce + ciphertext
   }
 }
 
@@ -105,16 +105,16 @@ struct ForgedBackup {
 
   private func expectRefused(_ records: [(kind: String, values: [ForgedBackup.Value])], _ what: String) throws {
     let daemon = try DaemonUnderTest().start()
-    let backup = try Forged.seal(records)
+    let backup = try Forged.encrypt(records)
     let answer = (try? daemon.restore(backup)) ?? ["the daemon is gone"]
     #expect(answer.count == 1 && answer[0].hasPrefix("ERR conflict "), "\(what): \(answer)")
     guard let client = try? daemon.client(), let last = try? client.statusValue("last-event") else { return }
     #expect(last == "1", "\(what)")
   }
 
-  @Test func `a backup that is sealed as a daemon seals it is accepted`() throws {
+  @Test func `a backup that is encrypted as a daemon encrypts it is accepted`() throws {
     let daemon = try DaemonUnderTest().start()
-    let backup = try Forged.seal([Forged.head, Forged.item("a", secret: [1, 2, 3]), Forged.end(2)])
+    let backup = try Forged.encrypt([Forged.head, Forged.item("a", secret: [1, 2, 3]), Forged.end(2)])
     #expect(
       try daemon.restore(backup) == ["* device unknown", "* item added group=user:0 service=s account=a", "OK 2"])
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=AQID "))
@@ -126,7 +126,7 @@ struct ForgedBackup {
   {
     let daemon = try DaemonUnderTest().start()
     for values in [Forged.head(version: version), [.integer(version)], [.integer(version), .secret([1])]] {
-      let backup = try Forged.seal([("head", values), ("unheard of", []), Forged.end(2)])
+      let backup = try Forged.encrypt([("head", values), ("unheard of", []), Forged.end(2)])
       let answer = try daemon.restore(backup)
       #expect(answer.count == 1 && answer[0].hasPrefix("ERR conflict "), "\(answer)")
       if values.count != 2 { #expect(answer[0].contains("later identityd") && answer[0].contains(" \(version),")) }
@@ -168,7 +168,8 @@ struct ForgedBackup {
   @Test func `the nil and max UUIDs are not restored as the device identifier`() throws {
     for value in ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"] {
       let daemon = try DaemonUnderTest().start()
-      _ = try daemon.restore(try Forged.seal([Forged.head, Forged.device(value), Forged.end(2)]), "adopt-device=yes")
+      _ = try daemon.restore(
+        try Forged.encrypt([Forged.head, Forged.device(value), Forged.end(2)]), "adopt-device=yes")
       #expect(try !daemon.ask("get device").contains(value))
     }
   }
@@ -177,7 +178,7 @@ struct ForgedBackup {
     for description in [[0xff, 0xfe, 0], [0x61, 0, 0x80, 0, 0x62, 0], [0x0a, 0]] as [[UInt8]] {
       let daemon = try DaemonUnderTest().start()
       _ = try daemon.restore(
-        try Forged.seal([Forged.head, Forged.item("a", description: description), Forged.end(2)]))
+        try Forged.encrypt([Forged.head, Forged.item("a", description: description), Forged.end(2)]))
       let client = try daemon.client()
       let found = try client.ask("item find")
       #expect(found.count <= 2 && !found.joined().contains("\u{fffd}"), "\(found)")
@@ -199,7 +200,7 @@ struct ForgedBackup {
       Forged.item("b", secret: [3]),
     ]
     let records = [Forged.head] + devices + [ended, ended, listed, listed] + items
-    let backup = try Forged.seal(records + [Forged.end(Int64(records.count))])
+    let backup = try Forged.encrypt(records + [Forged.end(Int64(records.count))])
     let answer = try daemon.restore(backup, "adopt-device=yes").last ?? ""
     let found = try daemon.client().ask("item find")
     for _ in 0..<2 {

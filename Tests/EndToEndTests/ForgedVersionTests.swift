@@ -63,15 +63,15 @@ import Testing
     return faults
   }
 
-  private func seal(_ records: [Record]) throws -> Data {
-    try Forged.seal([Forged.head, Self.installed] + records + [Forged.end(Int64(records.count + 2))])
+  private func encrypt(_ records: [Record]) throws -> Data {
+    try Forged.encrypt([Forged.head, Self.installed] + records + [Forged.end(Int64(records.count + 2))])
   }
 
   @Test func `records that are formed as a daemon forms them are restored`() throws {
     let daemon = try DaemonUnderTest().start()
     // Creates the app's device identifier, to which the token is assigned.
     #expect(try daemon.ask("get device").hasPrefix("OK "))
-    let answer = try daemon.restore(try seal(Self.records.map(\.record)), "adopt-device=yes")
+    let answer = try daemon.restore(try encrypt(Self.records.map(\.record)), "adopt-device=yes")
     #expect(
       Array(answer.dropFirst()) == [
         "* app installed app=user:0", "* versions restored of=app app=user:0", "* token added app=user:0 provider=fcm",
@@ -89,7 +89,7 @@ import Testing
     let faults = Self.faults(record, optional)
     try #require(faults.count > 5 * record.values.count)
     for (what, fault) in faults {
-      let answer = try client.restore(try seal([fault]), "adopt-device=yes")
+      let answer = try client.restore(try encrypt([fault]), "adopt-device=yes")
       #expect(answer.count == 1 && answer[0].hasPrefix("ERR conflict "), "\(what): \(answer)")
     }
     #expect(try client.statusValue("last-event") == last)
@@ -101,7 +101,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     var values = Self.records[1].record.values
     values[8] = .null
-    let answer = try daemon.restore(try seal([("report", values)]), "adopt-device=yes")
+    let answer = try daemon.restore(try encrypt([("report", values)]), "adopt-device=yes")
     #expect(answer.count == 1 && answer[0].hasPrefix("ERR conflict "), "\(answer)")
   }
 
@@ -109,7 +109,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     #expect(try daemon.ask("get device").hasPrefix("OK "))
     let records = Self.records.map(\.record)
-    #expect(try daemon.restore(try seal(records + records + records), "adopt-device=yes").last == "OK 4")
+    #expect(try daemon.restore(try encrypt(records + records + records), "adopt-device=yes").last == "OK 4")
     let questions = ["version history", "version state", "token list"]
     let told = try questions.map { try daemon.client().ask($0) }
     #expect(told[0].count == 2 && told[2].count == 2)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Invalid backups, backups that another key sealed, and faults while a backup is uploaded.
+/// Invalid backups, backups that another key encrypted, and faults while a backup is uploaded.
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct RestoreRefusalTests {
   private func started(items: Int = 4) throws -> DaemonUnderTest {
     let daemon = try DaemonUnderTest().start()
@@ -97,7 +97,7 @@ import Testing
     #expect(try client.restore(backup).last == "OK 9")
   }
 
-  @Test func `a backup that another key sealed is refused`() throws {
+  @Test func `a backup that another key encrypted is refused`() throws {
     let backup = try started().backup()
     let daemon = try DaemonUnderTest().start()
     let before = try state(daemon)

@@ -2,9 +2,9 @@ import Foundation
 import IdentityCore
 import IdentityWire
 
-/// Accepts secrets without sealing them.
+/// Accepts secrets without encrypting them.
 private struct OpenIntake: SecretIntake {
-  func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
+  func encrypt(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
     var memory = [UInt8](repeating: 0, count: 1_024)
     var span = memory.mutableSpan
     let length = fill(&span)

@@ -2,10 +2,10 @@ import IdentityCore
 
 @testable import IdentityStore
 
-/// Restores a backup. A damaged one must be refused. One with valid seals but strange contents is restored as far as
+/// Restores a backup. A damaged one must be refused. One with valid records but strange contents is restored as far as
 /// the rules allow, stored, and must read back.
 ///
-/// The first byte of the input chooses, from its lowest bit: whether to edit the sealed bytes (0, ``FileEdit``) or the
+/// The first byte of the input chooses, from its lowest bit: whether to edit the encrypted bytes (0, ``FileEdit``) or the
 /// records (1, ``RecordEdit``), whether the store has contents, whether the machine is another, and whether to adopt
 /// the device.
 final class BackupTarget: FuzzTarget {
@@ -27,12 +27,12 @@ final class BackupTarget: FuzzTarget {
     let key = Array("0123456789abcdef0123456789abcdef".utf8)
     original = try scratch.withStore { store, content in
       try sample.live(in: &store, from: content.registry)
-      let bytes = try store.backup(of: sample.registry, key: Self.sealed(key, store), at: Scratch.start)
+      let bytes = try store.backup(of: sample.registry, key: Self.encrypted(key, store), at: Scratch.start)
       if let complaint = store.close() { throw Finding(complaint) }
       return bytes
     }
     stores = [empty, try scratch.files()]
-    records = try BackupRecord.all(original, Self.sealing(key))
+    records = try BackupRecord.all(original, Self.cipherKey(key))
     self.sample = sample
     self.key = key
   }
@@ -45,7 +45,7 @@ final class BackupTarget: FuzzTarget {
     } else {
       var records = records
       for edit in RecordEdit.all(input.dropFirst()).prefix(24) { edit.apply(to: &records) }
-      bytes = try BackupRecord.sealed(records, Self.sealing(key))
+      bytes = try BackupRecord.encrypted(records, Self.cipherKey(key))
     }
     try scratch.restore(stores[Int(choice >> 1 & 1)])
     let machine = choice & 4 == 0 ? Scratch.machine : MachineMarks(machineID: [1], hardware: [2])
@@ -73,7 +73,7 @@ final class BackupTarget: FuzzTarget {
     do {
       return try scratch.withStore(on: machine) { store, content in
         try require(content.registry.isSame(as: before), "the store is not what was put there")
-        var upload = try BackupUpload(key: Self.sealed(key, store))
+        var upload = try BackupUpload(key: Self.encrypted(key, store))
         var text: [UInt8] = []
         Base64.append(bytes[...], to: &text)
         let count = try upload.add(Text(trusted: text))
@@ -117,18 +117,18 @@ final class BackupTarget: FuzzTarget {
       machine: { (_) throws(Refusal) in SampleLife.uuid(501) }, fingerprint: { Text("#\($0.bytes.count)") })
   }
 
-  private static func sealed(_ key: [UInt8], _ store: borrowing Store) throws -> SealedSecret {
+  private static func encrypted(_ key: [UInt8], _ store: borrowing Store) throws -> SealedSecret {
     var text: [UInt8] = []
     Base64.append(key[...], to: &text)
-    return try store.makeSecretMemory().seal { span in
+    return try store.makeSecretMemory().encrypt { span in
       for index in text.indices { span[index] = text[index] }
       return text.count
     }
   }
 
-  private static func sealing(_ key: [UInt8]) throws(Finding) -> SealingKey {
+  private static func cipherKey(_ key: [UInt8]) throws(Finding) -> CipherKey {
     var key = key
-    return try require(SealingKey(consuming: &key), "no memory for the key")
+    return try require(CipherKey(consuming: &key), "no memory for the key")
   }
 }
 
@@ -139,7 +139,7 @@ struct BackupRecord {
   var secret: [UInt8]?
 
   /// Returns the records of a backup, except the last one, which only holds their number.
-  static func all(_ bytes: [UInt8], _ key: SealingKey) throws(Finding) -> [BackupRecord] {
+  static func all(_ bytes: [UInt8], _ key: CipherKey) throws(Finding) -> [BackupRecord] {
     var records: [BackupRecord] = []
     var place = 0
     while place < bytes.count {
@@ -148,7 +148,7 @@ struct BackupRecord {
       let associated = BackupFormat.associated(
         place: Int64(records.count), isLast: range.upperBound == bytes.count, behind: bytes[..<place])
       let message = try require(
-        key.open(Array(bytes[range]), with: associated), "record \(records.count) does not open")
+        key.decrypt(Array(bytes[range]), with: associated), "record \(records.count) does not open")
       let read = unsafe message.withUnsafeBufferPointer { unsafe BackupFormat.read($0) }
       let (kind, values, secret) = try require(read, "record \(records.count) cannot be read")
       records.append(BackupRecord(kind: kind, values: values, secret: secret.map { Array(message[$0]) }))
@@ -157,8 +157,8 @@ struct BackupRecord {
     return records.dropLast()
   }
 
-  /// Seals the records as a backup, with a last record that holds their number.
-  static func sealed(_ records: [BackupRecord], _ key: SealingKey) throws(Finding) -> [UInt8] {
+  /// Encrypts the records as a backup, with a last record that holds their number.
+  static func encrypted(_ records: [BackupRecord], _ key: CipherKey) throws(Finding) -> [UInt8] {
     var bytes: [UInt8] = []
     let end = BackupRecord(kind: .end, values: [.integer(Int64(records.count))])
     for (place, record) in (records + [end]).enumerated() {
@@ -170,9 +170,9 @@ struct BackupRecord {
       }
       let associated = BackupFormat.associated(
         place: Int64(place), isLast: place == records.count, behind: bytes[...])
-      let sealed = key.seal(message, with: associated)
-      for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: sealed.count >> shift)) }
-      bytes += sealed
+      let ciphertext = key.encrypt(message, with: associated)
+      for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: ciphertext.count >> shift)) }
+      bytes += ciphertext
     }
     return bytes
   }

@@ -1,8 +1,8 @@
 import IdentityCore
 
-/// Accepts secrets without sealing them, with the simplest decoder for RFC 4648: four characters are three bytes.
+/// Accepts secrets without encrypting them, with the simplest decoder for RFC 4648: four characters are three bytes.
 struct PlainIntake: SecretIntake {
-  func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
+  func encrypt(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
     var memory = [UInt8](repeating: 0, count: Bound.lineLength)
     var span = memory.mutableSpan
     let length = fill(&span)

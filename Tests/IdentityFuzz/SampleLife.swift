@@ -32,7 +32,7 @@ struct SampleLife {
     let secret = (0..<Int(number * number * 40)).map { UInt8(truncatingIfNeeded: $0 * 7 + Int(number)) }
     var text: [UInt8] = []
     Base64.append(secret[...], to: &text)
-    let sealed = try memory.seal { span in
+    let sealed = try memory.encrypt { span in
       for index in text.indices { span[index] = text[index] }
       return text.count
     }

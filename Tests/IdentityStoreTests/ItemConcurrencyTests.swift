@@ -56,7 +56,7 @@ import Testing
         for edition in 1...60 as ClosedRange<UInt64> {
           for number in numbers {
             let next = known(number, edition)
-            let sealed = try memory.seal(next.secret)
+            let sealed = try memory.encrypt(next.secret)
             try store.mustCommit([.itemStored(next.item, sealed, edition % 2 == 0 ? .updated : .replaced)])
             shared.withLock { $0.told[Int(number) - 1] = next }
             if edition % 20 == 0 { try store.expectOpen([next]) }

@@ -63,21 +63,21 @@ extension Registry {
 }
 
 extension SecretMemory {
-  /// Seals Base64 text, as a request contains it.
-  func seal(text: [UInt8]) throws(SecretFault) -> SealedSecret {
-    try seal { span in
+  /// Encrypts Base64 text, as a request contains it.
+  func encrypt(text: [UInt8]) throws(SecretFault) -> SealedSecret {
+    try encrypt { span in
       for index in 0..<min(text.count, span.count) { span[index] = text[index] }
       return text.count
     }
   }
 
-  /// Seals a secret.
-  func seal(_ secret: [UInt8]) throws(SecretFault) -> SealedSecret {
-    try seal(text: Array(Data(secret).base64EncodedString().utf8))
+  /// Encrypts a secret.
+  func encrypt(_ secret: [UInt8]) throws(SecretFault) -> SealedSecret {
+    try encrypt(text: Array(Data(secret).base64EncodedString().utf8))
   }
 
-  /// Decrypts a sealed secret.
-  func open(_ secret: SealedSecret) throws -> [UInt8] {
+  /// Decrypts a secret.
+  func decrypt(_ secret: SealedSecret) throws -> [UInt8] {
     var text: [UInt8] = []
     guard appendBase64(of: secret, to: &text), let data = Data(base64Encoded: Data(text)) else {
       throw Failure("the secret does not open")
@@ -89,7 +89,7 @@ extension SecretMemory {
 extension Store {
   /// Returns the change that stores an item with its secret.
   func storing(_ known: Known, _ change: ItemChange = .added) throws -> Change {
-    .itemStored(known.item, try makeSecretMemory().seal(known.secret), change)
+    .itemStored(known.item, try makeSecretMemory().encrypt(known.secret), change)
   }
 
   /// Commits items, each in its own transaction.
@@ -98,7 +98,7 @@ extension Store {
   }
 
   /// Returns the committed secret of an item in plain text.
-  func open(_ item: Item) throws -> [UInt8] { try makeSecretMemory().open(secret(of: item)) }
+  func open(_ item: Item) throws -> [UInt8] { try makeSecretMemory().decrypt(secret(of: item)) }
 
   /// Returns a new reader, which must exist.
   func reader() throws -> ItemReader {

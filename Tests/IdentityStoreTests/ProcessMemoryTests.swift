@@ -162,7 +162,7 @@ import Testing
         default: UInt8(ascii: "/")
         }
       }
-      let sealed = try memory.seal { span in
+      let sealed = try memory.encrypt { span in
         for index in 0..<length {
           span[index] = digit(UInt8(truncatingIfNeeded: index &* 37 &+ index / 64 &* 11) & 0x3f ^ mark)
         }

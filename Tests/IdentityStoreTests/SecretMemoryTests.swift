@@ -4,7 +4,7 @@ import IdentityStore
 import TestSupport
 import Testing
 
-/// The guarded memory, which seals received secrets and opens them for output.
+/// The guarded memory, which encrypts received secrets and decrypts them for output.
 @Suite struct SecretMemoryTests {
   /// Runs `body` with the memory of a store that lives until `body` returns.
   private func withMemory(_ body: (SecretMemory, borrowing Store) throws -> Void) throws {
@@ -21,9 +21,9 @@ import Testing
   @Test func `Base64 is accepted with and without padding`() throws {
     try withMemory { memory, _ in
       for (text, secret) in Self.good {
-        let sealed = try memory.seal(text: Array(text.utf8))
+        let sealed = try memory.encrypt(text: Array(text.utf8))
         #expect(sealed.length == secret.count, "\(text)")
-        let opened = try memory.open(sealed)
+        let opened = try memory.decrypt(sealed)
         #expect(opened == secret, "\(text)")
       }
     }
@@ -39,9 +39,9 @@ import Testing
 
   @Test(arguments: bad) func `text that is not Base64 is refused`(text: String) throws {
     try withMemory { memory, _ in
-      #expect(throws: SecretFault.notBase64) { try memory.seal(text: Array(text.utf8)) }
+      #expect(throws: SecretFault.notBase64) { try memory.encrypt(text: Array(text.utf8)) }
       // The memory still works afterwards.
-      let secret = try memory.open(memory.seal(text: Array("QUJD".utf8)))
+      let secret = try memory.decrypt(memory.encrypt(text: Array("QUJD".utf8)))
       #expect(secret == Array("ABC".utf8))
     }
   }
@@ -56,10 +56,10 @@ import Testing
         for text in [padded, Array(padded.prefix { $0 != UInt8(ascii: "=") })] {
           try #require(text.count <= Bound.lineLength)
           if length <= Bound.secretLength {
-            let opened = try memory.open(memory.seal(text: text))
+            let opened = try memory.decrypt(memory.encrypt(text: text))
             #expect(opened == secret)
           } else {
-            #expect(throws: SecretFault.tooLong, "\(length)") { try memory.seal(text: text) }
+            #expect(throws: SecretFault.tooLong, "\(length)") { try memory.encrypt(text: text) }
           }
         }
       }
@@ -70,7 +70,7 @@ import Testing
     try withMemory { memory, _ in
       for count in [0, 1, Bound.lineLength] {
         #expect(throws: SecretFault.tooLong) {
-          try memory.seal { span in
+          try memory.encrypt { span in
             for index in span.indices { span[index] = UInt8(ascii: "A") }
             return span.count + count
           }
@@ -84,46 +84,46 @@ import Testing
     try withMemory { memory, _ in
       var text = Array(Data(sampleSecret(1, length: length)).base64EncodedString().utf8)
       text[100] = UInt8(ascii: "*")
-      #expect(throws: SecretFault.notBase64) { try memory.seal(text: text) }
+      #expect(throws: SecretFault.notBase64) { try memory.encrypt(text: text) }
     }
   }
 
   @Test func `the text of a request does not stay in the memory`() throws {
     try withMemory { memory, _ in
-      func seal(_ text: String) throws -> Bool {
+      func encrypt(_ text: String) throws -> Bool {
         var isClean = true
-        _ = try? memory.seal { span in
+        _ = try? memory.encrypt { span in
           for index in span.indices where span[index] != 0 { isClean = false }
           for (index, byte) in text.utf8.enumerated() { span[index] = byte }
           return text.utf8.count
         }
         return isClean
       }
-      _ = try seal("")
+      _ = try encrypt("")
       for text in ["QUJDREVGR0g=", "not Base64", String(repeating: "QUJD", count: 16_000)] {
-        _ = try seal(text)
-        let isClean = try seal("")
+        _ = try encrypt(text)
+        let isClean = try encrypt("")
         #expect(isClean, "\(text.prefix(20))")
       }
     }
   }
 
-  @Test func `a secret is sealed to different bytes each time and is not visible in them`() throws {
+  @Test func `a secret is encrypted to different bytes each time and is not visible in them`() throws {
     try withMemory { memory, _ in
       let secret = [UInt8](repeating: 0x53, count: 64)
-      let all = try (0..<50).map { _ in try memory.seal(secret).bytes }
+      let all = try (0..<50).map { _ in try memory.encrypt(secret).bytes }
       #expect(Set(all).count == all.count)
       #expect(Set(all.map { $0.prefix(24) }).count == all.count, "the nonces")
       for sealed in all { #expect(Data(sealed).range(of: Data(secret.prefix(8))) == nil) }
     }
   }
 
-  @Test func `a sealed secret opens only unchanged and in this process`() throws {
+  @Test func `an encrypted secret opens only unchanged and in this process`() throws {
     try withMemory { memory, store in
       let secret = sampleSecret(1, length: 40)
-      let sealed = try memory.seal(secret)
+      let sealed = try memory.encrypt(secret)
       let another = try store.makeSecretMemory()
-      let opened = try another.open(sealed)
+      let opened = try another.decrypt(sealed)
       #expect(opened == secret, "every thread of the process")
       var changed = (0..<(8 * sealed.bytes.count)).map { bit in
         var bytes = sealed.bytes
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  @Test func `too many bytes are refused like any bytes that were not sealed here`() async {
+  @Test func `too many bytes are refused like any bytes that were not encrypted here`() async {
     // Runs in a separate process, because a failure would end this one.
     await #expect(processExitsWith: .success) {
       let workspace = try Workspace(inMemory: true)
@@ -179,11 +179,11 @@ import Testing
       let memory = try store.makeSecretMemory()
       let text = "557E5958-d390-4cbf-b928-2a2b19a1399a"
       for ends in [("", ""), ("", "\n"), (" \t", "\r\n"), ("\0", "\0"), (String(repeating: " ", count: 30_000), " ")] {
-        let value = try store.identifier(in: memory.seal(Array((ends.0 + text + ends.1).utf8)))
+        let value = try store.identifier(in: memory.encrypt(Array((ends.0 + text + ends.1).utf8)))
         #expect(value == IdentityCore.UUID(Text(text)))
       }
       for text in ["", " \n", "557e5958", text + "0", text.replacing("-", with: " "), text + " x", "\u{a0}" + text] {
-        let sealed = try memory.seal(Array(text.utf8))
+        let sealed = try memory.encrypt(Array(text.utf8))
         #expect(refusal { _ = try store.identifier(in: sealed) } == .invalidUUID("(the secret of the item)"), "\(text)")
       }
     }

@@ -28,7 +28,7 @@ private let takers = [
   }
 
   @Test(arguments: takers)
-  func `a command contains a secret only in sealed form`(line: String, name: String) throws {
+  func `a command contains a secret only in encrypted form`(line: String, name: String) throws {
     let intake = TestIntake()
     let command = try command("\(line) \(name)=\"aHVu\\u0064GVyMg==\"", secrets: intake)
     #expect(intake.texts == ["aHVudGVyMg=="])
@@ -67,13 +67,13 @@ private let takers = [
     "item add \(named) data=AAAA attr.=x", "item update account=a data=AAAA", "backup key=AAAA key=AAAA",
     "restore begin key=AAAA x", "item find data=AAAA", "item frob data=AAAA", "data=AAAA", "migrate device data=AAAA",
   ])
-  func `no secret is sealed for a request with wrong names`(line: String) {
+  func `no secret is encrypted for a request with wrong names`(line: String) {
     let intake = TestIntake()
     #expect(refused(line, secrets: intake) != nil)
     #expect(intake.texts.isEmpty)
   }
 
-  @Test func `no secret is sealed for a peer that may not use the verb`() {
+  @Test func `no secret is encrypted for a peer that may not use the verb`() {
     let intake = TestIntake()
     for line in ["backup key=AAAA", "restore begin key=AAAA"] {
       #expect(refused(line, by: alice, secrets: intake)?.code == .denied)

@@ -1,7 +1,7 @@
 import Foundation
 import IdentityCore
 
-/// Accepts secrets as the store does, but hides nothing: a "sealed" secret is the reversed secret.
+/// Accepts secrets as the store does, but hides nothing: an "encrypted" secret is the reversed secret.
 final class TestIntake: SecretIntake {
   /// The received Base64 texts, one for each secret.
   private(set) var texts: [String] = []
@@ -11,7 +11,7 @@ final class TestIntake: SecretIntake {
   /// Creates an intake that accepts as much as the store's, or less.
   init(room: Int = Bound.lineLength) { self.room = room }
 
-  func seal(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
+  func encrypt(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
     var memory = [UInt8](repeating: 0, count: room)
     var span = memory.mutableSpan
     let length = fill(&span)
@@ -22,7 +22,7 @@ final class TestIntake: SecretIntake {
   }
 }
 
-/// Returns a secret as ``TestIntake`` seals it.
+/// Returns a secret as ``TestIntake`` encrypts it.
 func sealed(_ secret: String) -> SealedSecret {
   SealedSecret(bytes: secret.utf8.reversed(), length: secret.utf8.count)
 }

@@ -150,7 +150,7 @@ extension Registry {
   }
 
   private func update(_ item: Item, _ update: ItemUpdate, _ context: Context) throws(Refusal) -> Decision {
-    // An unchanged secret has to be sealed again, because it is sealed together with the item's other properties.
+    // An unchanged secret has to be encrypted again, because it is encrypted together with the item's other properties.
     let secret = if let given = update.secret { given } else { try context.secret(item) }
     var changed = item
     changed.edition = try context.random()

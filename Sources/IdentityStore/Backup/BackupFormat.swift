@@ -1,8 +1,8 @@
 import IdentityCore
 
-/// The format of a backup: a sequence of records, each sealed separately with the key of the backup.
+/// The format of a backup: a sequence of records, each encrypted separately with the key of the backup.
 ///
-/// The length of each sealed record stands before the record in four bytes, least significant first. A record consists
+/// The length of each encrypted record stands before the record in four bytes, least significant first. A record consists
 /// of a kind and the columns of the corresponding row of the store. Each record is bound to its predecessor and its
 /// position, and the last record to being the last. So no record can be left out, moved, cut off, or taken from
 /// another backup.

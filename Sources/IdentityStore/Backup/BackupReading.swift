@@ -3,7 +3,7 @@ import LinuxSystem
 
 /// A backup that a client uploads piece by piece. The backup is used only after all of it was received and verified.
 package struct BackupUpload: Sendable {
-  /// The key that the backup is sealed with. The key itself is sealed with the transit key.
+  /// The key that the backup is encrypted with. The key itself is encrypted with the transit key.
   let key: SealedSecret
   /// The bytes received so far.
   private(set) var bytes: [UInt8] = []
@@ -12,7 +12,7 @@ package struct BackupUpload: Sendable {
   ///
   /// - Throws: `badArgument` if the key does not have the length of a backup key.
   package init(key: SealedSecret) throws(Refusal) {
-    guard key.length == SealingKey.length else { throw .badBackupKey(verb: "restore begin") }
+    guard key.length == CipherKey.length else { throw .badBackupKey(verb: "restore begin") }
     self.key = key
   }
 
@@ -36,10 +36,10 @@ extension Store {
   /// Opens a backup and verifies all of it.
   ///
   /// - Throws: `badArgument` if the key has the wrong length, `broken` if guarded memory cannot be allocated, or
-  ///   `conflict` if the upload is not a backup, is damaged, is sealed with another key, or was made by a later
+  ///   `conflict` if the upload is not a backup, is damaged, is encrypted with another key, or was made by a later
   ///   version. Nothing of the backup is used after an error.
   package func content(of upload: BackupUpload) throws(Refusal) -> Backup {
-    guard let key = keys.memory.sealingKey(in: upload.key) else { throw .badBackupKey(verb: "restore end") }
+    guard let key = keys.memory.cipherKey(in: upload.key) else { throw .badBackupKey(verb: "restore end") }
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
       throw .broken("guarded memory cannot be allocated")
     }
@@ -49,13 +49,13 @@ extension Store {
 }
 
 private struct BackupReading: ~Copyable {
-  private let key: SealingKey
+  private let key: CipherKey
   private let workspace: SecretWorkspace
   private let memory: SecretMemory
   private let marks: MachineMarks
   private var backup: Backup?
 
-  init(_ key: SealingKey, _ workspace: consuming SecretWorkspace, _ memory: SecretMemory, _ marks: MachineMarks) {
+  init(_ key: CipherKey, _ workspace: consuming SecretWorkspace, _ memory: SecretMemory, _ marks: MachineMarks) {
     self.key = key
     self.workspace = workspace
     self.memory = memory
@@ -83,19 +83,19 @@ private struct BackupReading: ~Copyable {
 
   /// Decrypts a record, and adds its content to the backup.
   private mutating func read(
-    _ sealed: ArraySlice<UInt8>, place: Int64, isLast: Bool, behind previous: ArraySlice<UInt8>
+    _ ciphertext: ArraySlice<UInt8>, place: Int64, isLast: Bool, behind previous: ArraySlice<UInt8>
   ) throws(Refusal) {
-    guard sealed.count <= BackupFormat.longestRecord else { throw Self.damaged("record \(place) is too long") }
+    guard ciphertext.count <= BackupFormat.longestRecord else { throw Self.damaged("record \(place) is too long") }
     let associated = BackupFormat.associated(place: place, isLast: isLast, behind: previous)
     let memory = memory
     let key = key
     let read = unsafe workspace.use { start -> (BackupFormat.Kind, [Value], SealedSecret?)? in
-      guard let length = unsafe key.open(sealed, with: associated, into: start) else { return nil }
+      guard let length = unsafe key.decrypt(ciphertext, with: associated, into: start) else { return nil }
       let content = unsafe UnsafeBufferPointer(start: start, count: length)
       guard let (kind, values, secret) = unsafe BackupFormat.read(content) else { return nil }
       guard let secret else { return (kind, values, nil) }
       guard secret.count <= Bound.secretLength else { return nil }
-      return unsafe (kind, values, memory.sealed(start + secret.lowerBound, count: secret.count))
+      return unsafe (kind, values, memory.encrypted(start + secret.lowerBound, count: secret.count))
     }
     guard let (kind, values, secret) = read else {
       throw place == 0

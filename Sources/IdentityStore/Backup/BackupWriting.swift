@@ -9,19 +9,19 @@ extension Store {
   ///
   /// - Parameters:
   ///   - registry: the committed registry.
-  ///   - key: the key that seals the backup, 32 bytes.
+  ///   - key: the key that encrypts the backup, 32 bytes.
   /// - Throws: `unavailable` if the key of the items is missing, `broken` if a secret is damaged, naming its item, or
   ///   `limit` if the backup is longer than ``Bound/backupLength``.
   package func backup(of registry: Registry, key: SealedSecret, at now: Timestamp) throws(Refusal) -> [UInt8] {
     if case .damaged = condition, let refusal = condition.refusal { throw refusal }
-    guard registry.itemFault == nil, sealing != nil else {
+    guard registry.itemFault == nil, cipher != nil else {
       throw .unavailable(registry.itemFault ?? "the key of the items is missing")
     }
-    guard let sealing = keys.memory.sealingKey(in: key) else { throw .badBackupKey(verb: "backup") }
+    guard let cipherKey = keys.memory.cipherKey(in: key) else { throw .badBackupKey(verb: "backup") }
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
       throw .broken("guarded memory cannot be allocated")
     }
-    var writing = BackupWriting(sealing, workspace)
+    var writing = BackupWriting(cipherKey, workspace)
     try writing.append(.head, try marks.head(at: now))
     if let account = registry.account { try writing.append(.account, [.text(account.bytes)]) }
     for (id, app) in registry.apps.sorted(by: { $0.key < $1.key }) { try writing.append(.app, app.columns(id: id)) }
@@ -42,24 +42,24 @@ extension Store {
 
 extension Refusal {
   static func badBackupKey(verb: String) -> Refusal {
-    .badArgument(verb: verb, .combination("the key of a backup must have \(SealingKey.length) bytes"))
+    .badArgument(verb: verb, .combination("the key of a backup must have \(CipherKey.length) bytes"))
   }
 }
 
 /// A backup under construction.
 private struct BackupWriting: ~Copyable {
-  private let key: SealingKey
+  private let key: CipherKey
   private let workspace: SecretWorkspace
   private var bytes: [UInt8] = []
   private var place: Int64 = 0
 
-  init(_ key: SealingKey, _ workspace: consuming SecretWorkspace) {
+  init(_ key: CipherKey, _ workspace: consuming SecretWorkspace) {
     self.key = key
     self.workspace = workspace
   }
 
   mutating func append(_ kind: BackupFormat.Kind, _ values: [Value], isLast: Bool = false) throws(Refusal) {
-    try append(key.seal(Authenticator.message(values, behind: kind.rawValue), with: associated(isLast)))
+    try append(key.encrypt(Authenticator.message(values, behind: kind.rawValue), with: associated(isLast)))
   }
 
   /// Appends the installed releases, the last report, and the claims.
@@ -76,13 +76,13 @@ private struct BackupWriting: ~Copyable {
     head.append(number: UInt64(secret.length))
     guard head.count + secret.length <= workspace.size else { throw .broken("an item exceeds the limit of its length") }
     let associated = associated(false)
-    let sealed = unsafe workspace.use { start -> [UInt8]? in
+    let ciphertext = unsafe workspace.use { start -> [UInt8]? in
       unsafe start.update(from: head, count: head.count)
-      guard unsafe memory.open(secret, into: start + head.count) else { return nil }
-      return unsafe key.seal(start, count: head.count + secret.length, with: associated)
+      guard unsafe memory.decrypt(secret, into: start + head.count) != nil else { return nil }
+      return unsafe key.encrypt(start, count: head.count + secret.length, with: associated)
     }
-    guard let sealed else { throw Refusal.damagedSecret(item) }
-    try append(sealed)
+    guard let ciphertext else { throw Refusal.damagedSecret(item) }
+    try append(ciphertext)
   }
 
   consuming func ended() throws(Refusal) -> [UInt8] {
@@ -94,14 +94,14 @@ private struct BackupWriting: ~Copyable {
     BackupFormat.associated(place: place, isLast: isLast, behind: bytes[...])
   }
 
-  private mutating func append(_ sealed: [UInt8]) throws(Refusal) {
-    guard bytes.count + sealed.count + BackupFormat.lengthSize <= Bound.backupLength else {
+  private mutating func append(_ ciphertext: [UInt8]) throws(Refusal) {
+    guard bytes.count + ciphertext.count + BackupFormat.lengthSize <= Bound.backupLength else {
       throw .limit("a backup has at most \(Bound.backupLength) bytes; copy the state directory instead")
     }
     for shift in stride(from: 0, to: 8 * BackupFormat.lengthSize, by: 8) {
-      bytes.append(UInt8(truncatingIfNeeded: sealed.count >> shift))
+      bytes.append(UInt8(truncatingIfNeeded: ciphertext.count >> shift))
     }
-    bytes += sealed
+    bytes += ciphertext
     place += 1
   }
 }
@@ -114,7 +114,7 @@ extension MachineMarks {
   /// The marks of the machine are hashed with a random salt, so two backups do not reveal that they are from
   /// one machine.
   func head(at now: Timestamp) throws(Refusal) -> [Value] {
-    var salt = [UInt8](repeating: 0, count: SealingKey.length)
+    var salt = [UInt8](repeating: 0, count: CipherKey.length)
     do {
       try Entropy.fill(&salt)
     } catch {
@@ -141,8 +141,8 @@ extension MachineMarks {
 }
 
 extension Item {
-  /// The columns of an item in a backup, with label and attributes in the clear: the whole record is sealed.
-  var backupColumns: [Value] { SealedItem(item: self, description: description).columns }
+  /// The columns of an item in a backup, with label and attributes in the clear: the whole record is encrypted.
+  var backupColumns: [Value] { EncryptedItem(item: self, description: description).columns }
 
   /// Decodes ``backupColumns``; nil if they are malformed.
   init?(backupColumns columns: [Value]) {

@@ -8,7 +8,7 @@ extension Opening {
   /// Creates the store. Its key must be on disk already.
   mutating func create(in directory: borrowing StateDirectory, identity: UUID) throws {
     isSealedHere = try wasSealedHere(in: directory)
-    // The master key is on disk before the data key that it wraps seals anything.
+    // The master key is on disk before the data key that it wraps encrypts anything.
     let dataKey = try keys.freshDataKey(of: identity, at: now, in: directory.folder)
     try writeDraft(in: directory, identity: identity, dataKey)
     // These files may be left over from a removed database. SQLite would take them for files of the new one.

@@ -35,16 +35,16 @@ struct OpenFiles: ~Copyable, Sendable {
 
   /// Runs `body` and writes the row of `store` in one transaction, which is synced on return.
   ///
-  /// - Parameter sealing: nil if the key of items is missing.
+  /// - Parameter cipher: nil if the key of items is missing.
   /// - Returns: the committed ledger.
   /// - Throws: ``UncertainCommit`` if COMMIT failed but all of the transaction may be on disk, else a `DatabaseError`.
   func commit(
-    identity: UUID, created: Timestamp, after ledger: Ledger, _ sealing: ItemSealing?,
+    identity: UUID, created: Timestamp, after ledger: Ledger, _ cipher: ItemCipher?,
     _ authenticator: borrowing Authenticator, _ body: (inout Edit) throws(DatabaseError) -> Void
   ) throws -> Ledger {
     var next = ledger
     next.revision += 1
-    var edit = Edit(tables, consume next, sealing)
+    var edit = Edit(tables, consume next, cipher)
     try begin.run()
     // A failed rollback is ignored: an open transaction is not part of the committed state that a rewrite reads.
     do throws(DatabaseError) {

@@ -41,16 +41,16 @@ struct Reading {
     var found = ProvenRows()
     let isCounted = try readStore(database, authenticator)
     try readDataKey(database, authenticator, &found, keys)
-    let sealing = sealing(keys)
+    let cipher = cipher(keys)
     var thread: ReadingThread?
-    if let path { thread = try ReadingThread(path: path, database, authenticator, sealing) }
+    if let path { thread = try ReadingThread(path: path, database, authenticator, cipher) }
     try read(.setting, database, authenticator, &found) { $0.apply(setting: $1) }
     try readApps(database, authenticator, &found)
     try readIdentifiers(database, authenticator, &found)
     try read(.device, database, authenticator, &found) { $0.apply(device: $1) }
     var part = PartReading()
     if thread == nil { try part.readEvents(database, authenticator) }
-    try part.readItems(database, authenticator, sealing, upTo: thread?.lastBefore)
+    try part.readItems(database, authenticator, cipher, upTo: thread?.lastBefore)
     try readVersions(database, authenticator, &found)
     try readUses(database, authenticator, &found)
     if let thread { part.append(try thread.part()) }
@@ -165,8 +165,8 @@ extension Reading {
   }
 
   /// Returns the guarded memory and the key to use items; nil if the key is missing.
-  func sealing(_ keys: StoreKeys) -> ItemSealing? {
-    (unwrapped?.key.sealing).map { ItemSealing(memory: keys.memory, key: $0, store: store) }
+  func cipher(_ keys: StoreKeys) -> ItemCipher? {
+    (unwrapped?.key.key).map { ItemCipher(memory: keys.memory, key: $0, store: store) }
   }
 
   /// Reads all apps before building their table, whose size is then known. Identifiers are read likewise.

@@ -14,14 +14,14 @@ final class ReadingThread {
   private final class Work: Sendable {
     let path: String
     let authenticator: Authenticator
-    let sealing: ItemSealing?
+    let cipher: ItemCipher?
     let lastBefore: Int64
     let outcome = Locked<Result<PartReading, DatabaseError>>(.success(PartReading()))
 
-    init(_ path: String, _ authenticator: consuming Authenticator, _ sealing: ItemSealing?, after number: Int64) {
+    init(_ path: String, _ authenticator: consuming Authenticator, _ cipher: ItemCipher?, after number: Int64) {
       self.path = path
       self.authenticator = authenticator
-      self.sealing = sealing
+      self.cipher = cipher
       lastBefore = number
     }
 
@@ -32,7 +32,7 @@ final class ReadingThread {
         try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
         var part = PartReading()
         try part.readEvents(database, authenticator)
-        try part.readItems(database, authenticator, sealing, after: lastBefore)
+        try part.readItems(database, authenticator, cipher, after: lastBefore)
         result = .success(part)
       } catch {
         result = .failure(error)
@@ -48,13 +48,13 @@ final class ReadingThread {
   ///
   /// Nil if the store is small, or if there is no memory for a thread. The caller then reads everything.
   init?(
-    path: String, _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ sealing: ItemSealing?
+    path: String, _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ cipher: ItemCipher?
   ) throws(DatabaseError) {
     guard try database.integer("PRAGMA page_count") ?? 0 >= Self.pages, let own = authenticator.copy() else {
       return nil
     }
     lastBefore = (try database.integer("SELECT max(n) FROM \(Table.item.name)") ?? 0) / 2
-    let work = Work(path, own, sealing, after: lastBefore)
+    let work = Work(path, own, cipher, after: lastBefore)
     self.work = work
     do {
       thread = try Thread(named: "reader") { work.run() }
@@ -109,12 +109,12 @@ struct PartReading: Sendable {
   ///   - number: the number after which the items begin.
   ///   - end: the number of the last item; nil for no upper bound.
   mutating func readItems(
-    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ sealing: ItemSealing?,
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ cipher: ItemCipher?,
     after number: Int64 = 0, upTo end: Int64? = nil
   ) throws(DatabaseError) {
     var items: [Item] = []
     var last = number
-    var reading = ItemReading(sealing)
+    var reading = ItemReading(cipher)
     var condition = number > 0 ? "WHERE n > \(number)" : ""
     if let end { condition = "WHERE n <= \(end)" }
     try rows.read(.item, where: condition, database, authenticator) { row, _ in

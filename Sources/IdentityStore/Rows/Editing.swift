@@ -6,7 +6,7 @@ import IdentityCore
 /// whole transaction fails, because the new digest would hide the damage.
 struct Edit {
   let tables: Tables
-  let sealing: ItemSealing?
+  let cipher: ItemCipher?
   private(set) var ledger: Ledger
   /// The row that is being written.
   private var row = RowBytes()
@@ -17,11 +17,11 @@ struct Edit {
   ///
   /// - Parameters:
   ///   - ledger: the committed state, with the revision that the new rows get.
-  ///   - sealing: nil if the key of the items is missing. Items can then be deleted, but not stored.
-  init(_ tables: Tables, _ ledger: consuming Ledger, _ sealing: ItemSealing?) {
+  ///   - cipher: nil if the key of the items is missing. Items can then be deleted, but not stored.
+  init(_ tables: Tables, _ ledger: consuming Ledger, _ cipher: ItemCipher?) {
     self.tables = tables
     self.ledger = ledger
-    self.sealing = sealing
+    self.cipher = cipher
   }
 
   /// Writes changes and their events.
@@ -176,15 +176,15 @@ struct Edit {
   private mutating func store(
     _ item: Item, _ secret: SealedSecret, _ change: ItemChange, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    guard let sealing, let (row, sealed) = item.sealed(with: secret, sealing) else {
-      throw .impossible("seal a secret without its key")
+    guard let cipher, let (row, ciphertext) = item.encrypted(with: secret, cipher) else {
+      throw .impossible("encrypt a secret without its key")
     }
     if change == .added {
       try insert(row, tables.item, authenticator)
     } else {
       try replace(row, tables.item, authenticator)
     }
-    try tables.secret.replace(item, sealed)
+    try tables.secret.replace(item, ciphertext)
   }
 
   private mutating func delete(_ item: Item, _ authenticator: borrowing Authenticator) throws(DatabaseError) {

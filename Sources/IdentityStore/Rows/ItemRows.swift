@@ -1,31 +1,31 @@
 import IdentityCore
 
-/// The guarded memory and the key that seal and open items.
-struct ItemSealing: Sendable {
+/// The guarded memory and the key that encrypt and decrypt items.
+struct ItemCipher: Sendable {
   let memory: SecretMemory
-  let key: SealingKey
-  /// The ID of the store. Items do not open in another store.
+  let key: CipherKey
+  /// The ID of the store. Items cannot be decrypted in another store.
   let store: UUID
 }
 
-// Conversion between an item and the columns of a row of `item`. Label and attributes are sealed. The columns by which
-// an item is deleted together with its app, even without the key, are not.
+// Conversion between an item and the columns of a row of `item`. Label and attributes are encrypted. The columns by
+// which an item is deleted together with its app, even without the key, are not.
 extension Item {
   /// Returns the row of the item, and its secret as the store keeps it.
   ///
-  /// - Returns: nil if this process did not seal the secret.
-  func sealed(with secret: SealedSecret, _ sealing: ItemSealing) -> (item: SealedItem, secret: [UInt8])? {
+  /// - Returns: nil if this process did not encrypt the secret.
+  func encrypted(with secret: SealedSecret, _ cipher: ItemCipher) -> (item: EncryptedItem, secret: [UInt8])? {
     let description = description
-    var row = Self.associated(sealing.store, "description")
+    var row = Self.associated(cipher.store, "description")
     append(to: &row)
-    let sealed = sealing.key.seal(description, with: row.bytes)
-    let associated = associated(description, sealing.store)
-    return sealing.memory.stored(secret, with: associated, sealing.key).map {
-      (SealedItem(item: self, description: sealed), $0)
+    let ciphertext = cipher.key.encrypt(description, with: row.bytes)
+    let associated = associated(description, cipher.store)
+    return cipher.memory.reencrypted(forStore: secret, with: associated, cipher.key).map {
+      (EncryptedItem(item: self, description: ciphertext), $0)
     }
   }
 
-  /// Appends the columns that are not sealed.
+  /// Appends the columns that are not encrypted.
   func append(to row: inout RowBytes) {
     row.append(number)
     row.append(key.group)
@@ -91,7 +91,7 @@ extension Item {
 /// Decodes rows of `item` one after the other, with buffers that all rows share.
 struct ItemReading {
   /// Nil if the key is missing. Label and attributes are then left out.
-  private let sealing: ItemSealing?
+  private let cipher: ItemCipher?
   /// The associated data of a description. The columns before the description are appended as they are in the row.
   private var associated: RowBytes
   private var message: [UInt8] = []
@@ -99,9 +99,9 @@ struct ItemReading {
   private var service = RepeatedText()
   private var owner = RepeatedText()
 
-  init(_ sealing: ItemSealing?) {
-    self.sealing = sealing
-    associated = Item.associated(sealing?.store ?? .zero, "description")
+  init(_ cipher: ItemCipher?) {
+    self.cipher = cipher
+    associated = Item.associated(cipher?.store ?? .zero, "description")
   }
 
   /// Decodes a row; nil if this program would not write such a row.
@@ -114,19 +114,19 @@ struct ItemReading {
     let endsWithInstallation = columns.number() != 0
     guard let length = columns.number(), let created = columns.time(), let modified = columns.time() else { return nil }
     let end = columns.position
-    guard let sealed = columns.bytes(.blob) else { return nil }
+    guard let ciphertext = columns.bytes(.blob) else { return nil }
     var item = Item(
       key: ItemKey(group: group, service: service, account: account), number: number, edition: edition, owner: owner,
       label: nil, attributes: [], isThisDeviceOnly: isThisDeviceOnly, endsWithInstallation: endsWithInstallation,
       secretLength: Int(clamping: length), created: created, modified: modified)
-    guard let sealing else { return item }
+    guard let cipher else { return item }
     let start = associated.bytes.count
     associated.append(valuesOf: row, upTo: end)
     defer { associated.cut(to: start) }
-    guard let length = SealingKey.length(ofSealed: sealed.count) else { return nil }
+    guard let length = CipherKey.length(ofCiphertext: ciphertext.count) else { return nil }
     // One byte more than needed, so that an empty message has an address too.
     if message.count <= length { message = [UInt8](repeating: 0, count: length + 1) }
-    guard unsafe sealing.key.open(sealed, with: associated.bytes, into: &message) != nil,
+    guard unsafe cipher.key.decrypt(ciphertext, with: associated.bytes, into: &message) != nil,
       item.describe(message[..<length])
     else { return nil }
     return item
@@ -135,9 +135,9 @@ struct ItemReading {
 
 /// The row of an item with its description.
 ///
-/// In the store the description is sealed, with the other columns as associated data. In a backup the description is
-/// not sealed separately.
-struct SealedItem: StoredRow {
+/// In the store the description is encrypted, with the other columns as associated data. In a backup the description
+/// is not encrypted separately.
+struct EncryptedItem: StoredRow {
   let item: Item
   let description: [UInt8]
 
@@ -149,7 +149,8 @@ struct SealedItem: StoredRow {
   }
 }
 
-/// The statements of `secret`, which has one row for each item. A secret opens only with its edition of the item.
+/// The statements of `secret`, which has one row for each item. A secret can be decrypted only with its edition of the
+/// item.
 ///
 /// These rows are in no digest and have no proof, because a start does not read them. A missing or wrong row is
 /// detected when its secret is requested.
@@ -168,11 +169,11 @@ final class SecretStatements: Sendable {
 
   static let selection = "SELECT edition, sealed FROM secret WHERE n = ?1"
 
-  func replace(_ item: Item, _ sealed: [UInt8]) throws(DatabaseError) {
+  func replace(_ item: Item, _ ciphertext: [UInt8]) throws(DatabaseError) {
     var row = RowBytes()
     row.append(item.number)
     row.append(item.edition)
-    row.append(.blob, sealed)
+    row.append(.blob, ciphertext)
     try replacing.run(row)
   }
 
@@ -187,11 +188,11 @@ final class SecretStatements: Sendable {
 struct StoredSecret {
   /// The edition of the item that the secret belongs to; nil if this program would not write such a value.
   let edition: UUID?
-  let sealed: [UInt8]
+  let ciphertext: [UInt8]
 
   init?(_ columns: [Value]?) {
-    guard let columns, case .blob(let sealed) = columns[1] else { return nil }
+    guard let columns, case .blob(let ciphertext) = columns[1] else { return nil }
     edition = columns[0].uuid
-    self.sealed = sealed
+    self.ciphertext = ciphertext
   }
 }

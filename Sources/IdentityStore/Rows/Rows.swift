@@ -164,14 +164,14 @@ extension Settings {
 extension WrappedKey {
   /// The columns of the row of `data_key`.
   var columns: [Value] {
-    [.integer(1), .text(master.bytes), .text(source.rawValue), .text("\(created)"), .blob(sealed)]
+    [.integer(1), .text(master.bytes), .text(source.rawValue), .text("\(created)"), .blob(ciphertext)]
   }
 
   init?(columns: [Value]) {
     guard let master = columns[1].asText, let source = columns[2].named(KeySource.self), let created = columns[3].time,
-      case .blob(let sealed) = columns[4]
+      case .blob(let ciphertext) = columns[4]
     else { return nil }
-    self.init(master: master, source: source, created: created, sealed: sealed)
+    self.init(master: master, source: source, created: created, ciphertext: ciphertext)
   }
 }
 

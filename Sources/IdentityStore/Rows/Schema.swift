@@ -21,8 +21,8 @@ enum Schema {
   ///
   /// - `app.vendor` is NULL for an app without a manifest.
   /// - `identifier_in_force` has an empty BLOB in place of NULL, because no text equals a BLOB.
-  /// - `item.description` and `secret.sealed` are sealed with the data key. `data_key.sealed` is the data key, wrapped
-  ///   in a master key. `edition` identifies the secret that belongs to the current state of an item.
+  /// - `item.description` and `secret.sealed` are encrypted with the data key. `data_key.sealed` is the data key,
+  ///   wrapped in a master key. `edition` identifies the secret that belongs to the current state of an item.
   /// - `app` of a version table is NULL for the system itself. Only the system has a distribution.
   /// - `token.token` is stored as the app gave it: a reader of the file can send with the token only if the provider
   ///   allows it.

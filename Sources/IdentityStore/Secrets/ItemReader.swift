@@ -7,7 +7,7 @@ package final class ItemReader: Sendable {
   private let finding: Statement
   // Declared after the statement, so that the connection closes after the statement is finalized.
   private let database: Database
-  private let sealing: ItemSealing
+  private let cipher: ItemCipher
 
   /// The result of reading a secret.
   package enum Outcome: Equatable, Sendable {
@@ -21,7 +21,7 @@ package final class ItemReader: Sendable {
     case failed(String)
   }
 
-  init(path: String, readOnly: Bool, _ sealing: ItemSealing) throws(DatabaseError) {
+  init(path: String, readOnly: Bool, _ cipher: ItemCipher) throws(DatabaseError) {
     let database = try Database(path: path, create: false, readOnly: readOnly)
     try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
     let finding = database.prepare(SecretStatements.selection)
@@ -30,7 +30,7 @@ package final class ItemReader: Sendable {
     database.releaseMemory()
     self.finding = finding
     self.database = database
-    self.sealing = sealing
+    self.cipher = cipher
   }
 
   /// Appends the Base64 text of an item's secret.
@@ -41,8 +41,8 @@ package final class ItemReader: Sendable {
       guard let stored = try StoredSecret(finding.row([.integer(item.number)], columns: 2)),
         stored.edition == item.edition
       else { return .changed }
-      let associated = item.associated(with: sealing.store)
-      return memory.appendBase64(ofStored: stored.sealed, with: associated, sealing.key, to: &output)
+      let associated = item.associated(with: cipher.store)
+      return memory.appendBase64(ofStored: stored.ciphertext, with: associated, cipher.key, to: &output)
         ? .appended : .damaged
     } catch {
       return .failed("\(error)")

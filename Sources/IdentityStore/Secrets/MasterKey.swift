@@ -38,7 +38,7 @@ final class MasterKey: Sendable {
   let name: String
   /// Identifies the key without revealing anything about it.
   let id: Text
-  private let key: SealingKey
+  private let key: CipherKey
 
   /// Makes a key of at least ``shortest`` bytes and wipes the array.
   ///
@@ -54,25 +54,25 @@ final class MasterKey: Sendable {
     }
     id = Text(trusted: hexadecimal(keyedHash(key, key: Array("identityd key ID".utf8)).prefix(8)))
     sodium_stackzero(4_096)
-    guard let sealing = SealingKey(consuming: &key) else { return nil }
-    self.key = sealing
+    guard let cipherKey = CipherKey(consuming: &key) else { return nil }
+    self.key = cipherKey
     self.source = source
     self.name = name
   }
 
   /// Wraps a data key.
-  func wrap(_ dataKey: SealingKey, of store: UUID, created: Timestamp) -> WrappedKey {
-    let sealed = unsafe dataKey.withBytes {
-      unsafe key.seal($0, count: SealingKey.length, with: WrappedKey.associated(store))
+  func wrap(_ dataKey: CipherKey, of store: UUID, created: Timestamp) -> WrappedKey {
+    let ciphertext = unsafe dataKey.withBytes {
+      unsafe key.encrypt($0, count: CipherKey.length, with: WrappedKey.associated(store))
     }
-    return WrappedKey(master: id, source: source, created: created, sealed: sealed)
+    return WrappedKey(master: id, source: source, created: created, ciphertext: ciphertext)
   }
 
   /// Unwraps a data key; nil if another master key wrapped it.
   func unwrap(_ wrapped: WrappedKey, of store: UUID) -> DataKey? {
-    guard wrapped.sealed.count == SealingKey.length + SealingKey.overhead else { return nil }
-    var bytes = [UInt8](repeating: 0, count: SealingKey.length)
-    guard unsafe key.open(wrapped.sealed[...], with: WrappedKey.associated(store), into: &bytes) != nil else {
+    guard wrapped.ciphertext.count == CipherKey.length + CipherKey.overhead else { return nil }
+    var bytes = [UInt8](repeating: 0, count: CipherKey.length)
+    guard unsafe key.decrypt(wrapped.ciphertext[...], with: WrappedKey.associated(store), into: &bytes) != nil else {
       return nil
     }
     return DataKey(consuming: &bytes)
@@ -87,33 +87,33 @@ struct WrappedKey: Equatable, Sendable {
   let source: KeySource
   /// The time at which the data key was wrapped.
   let created: Timestamp
-  let sealed: [UInt8]
+  let ciphertext: [UInt8]
 
   /// Returns the associated data, which binds the wrapped data key to its store.
   fileprivate static func associated(_ store: UUID) -> [UInt8] { Array("identityd data key \(store)".utf8) }
 }
 
-/// The key that seals the labels, attributes and secrets of items.
+/// The key that encrypts the labels, attributes and secrets of items.
 final class DataKey: Sendable {
-  let sealing: SealingKey
+  let key: CipherKey
 
   /// Moves the key into guarded memory and wipes the array.
   ///
   /// Nil if the key has another length, or if guarded memory cannot be allocated.
   init?(consuming bytes: inout [UInt8]) {
-    guard let sealing = SealingKey(consuming: &bytes) else { return nil }
-    self.sealing = sealing
+    guard let key = CipherKey(consuming: &bytes) else { return nil }
+    self.key = key
   }
 
   /// Draws a random key; nil if guarded memory cannot be allocated.
   static func random() throws(SystemError) -> DataKey? {
-    var bytes = [UInt8](repeating: 0, count: SealingKey.length)
+    var bytes = [UInt8](repeating: 0, count: CipherKey.length)
     try Entropy.fill(&bytes)
     return DataKey(consuming: &bytes)
   }
 
   /// Wraps the data key in a master key.
   func wrapped(in master: MasterKey, of store: UUID, created: Timestamp) -> WrappedKey {
-    master.wrap(sealing, of: store, created: created)
+    master.wrap(key, of: store, created: created)
   }
 }

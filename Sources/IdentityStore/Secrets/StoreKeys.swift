@@ -5,13 +5,13 @@ import LinuxSystem
 /// The master keys, the transit key, and the guarded memory to use them in. The key of the proofs is a ``StoreKey``.
 struct StoreKeys: Sendable {
   var ring: KeyRing
-  /// The transit key, which seals secrets on their way through the daemon.
-  let transit: SealingKey
+  /// The transit key, which encrypts secrets on their way through the daemon.
+  let transit: CipherKey
   /// The guarded memory of the writer.
   let memory: SecretMemory
 
   init(_ handedOver: KeyRing, in folder: borrowing Folder) throws(SystemError) {
-    guard let transit = SealingKey(), let memory = SecretMemory(transit: transit) else {
+    guard let transit = CipherKey(), let memory = SecretMemory(transit: transit) else {
       throw SystemError(call: "allocate guarded memory", code: ENOMEM)
     }
     self.transit = transit

@@ -5,8 +5,8 @@ import LinuxSystem
 // Secrets, and the keys that protect them.
 extension Store {
   /// The guarded memory and the key to use items; nil if the key is missing.
-  var sealing: ItemSealing? {
-    (dataKey?.sealing).map { ItemSealing(memory: keys.memory, key: $0, store: identity) }
+  var cipher: ItemCipher? {
+    (dataKey?.key).map { ItemCipher(memory: keys.memory, key: $0, store: identity) }
   }
 
   /// The source of the master key that wraps the data key; nil if that master key is missing.
@@ -26,8 +26,8 @@ extension Store {
   ///
   /// - Returns: nil if there is nothing to read, or if SQLite refuses. The writer can read secrets too.
   package func makeItemReader() -> ItemReader? {
-    guard files != nil, let sealing else { return nil }
-    return try? ItemReader(path: path, readOnly: directory.isReadOnly, sealing)
+    guard files != nil, let cipher else { return nil }
+    return try? ItemReader(path: path, readOnly: directory.isReadOnly, cipher)
   }
 
   /// Returns the committed secret of an item.
@@ -35,11 +35,12 @@ extension Store {
   /// - Throws: `unavailable` if the key of the items is missing, or during a rewrite of the store, and `broken` if the
   ///   secret is damaged or cannot be read.
   package func secret(of item: Item) throws(Refusal) -> SealedSecret {
-    guard let sealing else { throw .unavailable("the key of the items is missing") }
+    guard let cipher else { throw .unavailable("the key of the items is missing") }
     do {
       guard files != nil else { throw Refusal.unavailable("the store is being rewritten; try again later") }
       guard let stored = try files?.secret(of: item), stored.edition == item.edition,
-        let secret = sealing.memory.taken(stored.sealed, with: item.associated(with: identity), sealing.key)
+        let secret = cipher.memory.reencrypted(
+          forTransit: stored.ciphertext, with: item.associated(with: identity), cipher.key)
       else { throw Refusal.damagedSecret(item) }
       return secret
     } catch let refusal as Refusal {

@@ -4,17 +4,17 @@ import CSodium
 ///
 /// The hashes under two keys are unrelated.
 func keyedHash(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
-  var hash = [UInt8](repeating: 0, count: SealingKey.length)
+  var hash = [UInt8](repeating: 0, count: CipherKey.length)
   // Fails only for lengths out of range.
   _ = unsafe crypto_generichash(&hash, hash.count, bytes, UInt64(bytes.count), key, key.count)
   return hash
 }
 
-/// A key of XChaCha20-Poly1305 (libsodium). Without the key sealed data cannot be read, or changed unnoticed.
-final class SealingKey: Sendable {
+/// A key of XChaCha20-Poly1305 (libsodium). Without it, encrypted data cannot be read, or changed unnoticed.
+final class CipherKey: Sendable {
   /// The length of a key, in bytes.
   static let length = SecretBytes.length
-  /// The number of bytes that sealing adds to a message: a nonce, drawn at random each time, and the tag.
+  /// The number of bytes that encryption adds to a message: a nonce, drawn at random each time, and the tag.
   static let overhead = nonceLength + 16
   private static let nonceLength = 24
 
@@ -39,10 +39,10 @@ final class SealingKey: Sendable {
   /// Calls a closure with the address of the key.
   func withBytes<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result { unsafe key.withBytes(body) }
 
-  /// Seals a message together with associated data, which is not part of the result.
-  func seal(_ message: UnsafePointer<UInt8>, count: Int, with associated: [UInt8]) -> [UInt8] {
-    var sealed = [UInt8](repeating: 0, count: count + Self.overhead)
-    unsafe sealed.withUnsafeMutableBytes { buffer in
+  /// Encrypts a message together with associated data, which is not part of the result.
+  func encrypt(_ message: UnsafePointer<UInt8>, count: Int, with associated: [UInt8]) -> [UInt8] {
+    var ciphertext = [UInt8](repeating: 0, count: count + Self.overhead)
+    unsafe ciphertext.withUnsafeMutableBytes { buffer in
       guard let start = unsafe buffer.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
       unsafe randombytes_buf(start, Self.nonceLength)
       unsafe key.withBytes { key in
@@ -51,28 +51,30 @@ final class SealingKey: Sendable {
           start + Self.nonceLength, nil, message, UInt64(count), associated, UInt64(associated.count), nil, start, key)
       }
     }
-    return sealed
+    return ciphertext
   }
 
-  /// Seals a message that is not secret within this process.
-  func seal(_ message: [UInt8], with associated: [UInt8]) -> [UInt8] {
+  /// Encrypts a message that is not secret within this process.
+  func encrypt(_ message: [UInt8], with associated: [UInt8]) -> [UInt8] {
     unsafe message.withUnsafeBufferPointer { buffer in
       // An empty array may have no address. Nothing is read from the address for a length of 0.
       guard let start = buffer.baseAddress else {
         var nothing: UInt8 = 0
-        return unsafe seal(&nothing, count: 0, with: associated)
+        return unsafe encrypt(&nothing, count: 0, with: associated)
       }
-      return unsafe seal(start, count: buffer.count, with: associated)
+      return unsafe encrypt(start, count: buffer.count, with: associated)
     }
   }
 
-  /// Opens data that this key sealed with the same associated data.
+  /// Decrypts data that this key encrypted with the same associated data.
   ///
-  /// - Parameter message: has room for ``length(ofSealed:)`` bytes.
+  /// - Parameter message: has room for ``length(ofCiphertext:)`` bytes.
   /// - Returns: the length of the message; nil for any other data, and `message` then contains no plaintext.
-  func open(_ sealed: ArraySlice<UInt8>, with associated: [UInt8], into message: UnsafeMutablePointer<UInt8>) -> Int? {
-    guard let length = Self.length(ofSealed: sealed.count) else { return nil }
-    let code = unsafe sealed.withUnsafeBufferPointer { buffer -> Int32 in
+  func decrypt(
+    _ ciphertext: ArraySlice<UInt8>, with associated: [UInt8], into message: UnsafeMutablePointer<UInt8>
+  ) -> Int? {
+    guard let length = Self.length(ofCiphertext: ciphertext.count) else { return nil }
+    let code = unsafe ciphertext.withUnsafeBufferPointer { buffer -> Int32 in
       guard let start = buffer.baseAddress else { return -1 }
       return unsafe key.withBytes { key in
         unsafe crypto_aead_xchacha20poly1305_ietf_decrypt(
@@ -83,16 +85,16 @@ final class SealingKey: Sendable {
     return code == 0 ? length : nil
   }
 
-  /// Opens a message that is not secret within this process.
-  func open(_ sealed: [UInt8], with associated: [UInt8]) -> [UInt8]? {
-    guard let length = Self.length(ofSealed: sealed.count) else { return nil }
+  /// Decrypts a message that is not secret within this process.
+  func decrypt(_ ciphertext: [UInt8], with associated: [UInt8]) -> [UInt8]? {
+    guard let length = Self.length(ofCiphertext: ciphertext.count) else { return nil }
     // One byte more than needed, so that an empty message has an address too.
     var message = [UInt8](repeating: 0, count: length + 1)
-    guard unsafe open(sealed[...], with: associated, into: &message) != nil else { return nil }
+    guard unsafe decrypt(ciphertext[...], with: associated, into: &message) != nil else { return nil }
     message.removeLast()
     return message
   }
 
-  /// Returns the length of the message in sealed data of this length; nil if the data is too short.
-  static func length(ofSealed count: Int) -> Int? { count >= overhead ? count - overhead : nil }
+  /// Returns the length of the message in encrypted data of this length; nil if the data is too short.
+  static func length(ofCiphertext count: Int) -> Int? { count >= overhead ? count - overhead : nil }
 }
