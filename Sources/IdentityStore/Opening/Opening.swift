@@ -23,7 +23,7 @@ extension Store {
     let handedOver = KeyRing(&credentials)
     let path = "\(directory.folder.path)/\(fileName)"
     do {
-      let disk = try StartReading(in: directory.folder)
+      let disk = try DiskCheck(in: directory.folder)
       if let reason = disk.failure {
         var opening = Opening(
           path: path, options: options, now: now, machine: machine, key: try .unknown(),
@@ -155,7 +155,7 @@ struct Opening: ~Copyable {
   var keys: StoreKeys
   let marks: MachineMarks
   let fingerprint: MachineFingerprint
-  let disk: StartReading
+  let disk: DiskCheck
   var isSealedHere = false
   /// Whether the store key verified a witness.
   ///
@@ -169,7 +169,7 @@ struct Opening: ~Copyable {
 
   init(
     path: String, options: Store.Options, now: Timestamp, machine: MachineMarks, key: consuming StoreKey,
-    keys: StoreKeys, disk: StartReading, notices: [StoreNotice]
+    keys: StoreKeys, disk: DiskCheck, notices: [StoreNotice]
   ) {
     self.path = path
     self.disk = disk
@@ -245,7 +245,7 @@ struct Opening: ~Copyable {
     } catch let error as DatabaseError where error.saysDamaged || error.isAboutContent {
       // For SQLite a failed read looks like damage. The content is judged only after all files were read
       // from end to end.
-      if let reason = try StartReading(in: directory.folder).failure { return cannotRead(reason) }
+      if let reason = try DiskCheck(in: directory.folder).failure { return cannotRead(reason) }
       return try setAside(in: directory, found, "\(error)")
     }
     if let first = reading.damage.first {

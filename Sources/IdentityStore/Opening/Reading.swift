@@ -42,8 +42,8 @@ struct Reading {
     let isCounted = try readStore(database, authenticator)
     try readDataKey(database, authenticator, &found, keys)
     let cipher = cipher(keys)
-    var thread: ReadingThread?
-    if let path { thread = try ReadingThread(path: path, database, authenticator, cipher) }
+    var thread: ReaderThread?
+    if let path { thread = try ReaderThread(path: path, database, authenticator, cipher) }
     try read(.setting, database, authenticator, &found) { $0.apply(setting: $1) }
     try readApps(database, authenticator, &found)
     try readIdentifiers(database, authenticator, &found)

@@ -44,8 +44,8 @@ extension Item {
   init?(columns: [Value]) {
     var row = RowBytes()
     columns.append(to: &row)
-    var reading = ItemReading(nil)
-    guard let item = reading.item(in: row) else { return nil }
+    var decoder = ItemDecoder(nil)
+    guard let item = decoder.item(in: row) else { return nil }
     self = item
   }
 
@@ -89,7 +89,7 @@ extension Item {
 }
 
 /// Decodes rows of `item` one after the other, with buffers that all rows share.
-struct ItemReading {
+struct ItemDecoder {
   /// Nil if the key is missing. Label and attributes are then left out.
   private let cipher: ItemCipher?
   /// The associated data of a description. The columns before the description are appended as they are in the row.

@@ -21,22 +21,22 @@ extension Store {
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
       throw .broken("guarded memory cannot be allocated")
     }
-    var writing = BackupWriting(cipherKey, workspace)
-    try writing.append(.head, try marks.head(at: now))
-    if let account = registry.account { try writing.append(.account, [.text(account.bytes)]) }
-    for (id, app) in registry.apps.sorted(by: { $0.key < $1.key }) { try writing.append(.app, app.columns(id: id)) }
+    var writer = BackupWriter(cipherKey, workspace)
+    try writer.append(.head, try marks.head(at: now))
+    if let account = registry.account { try writer.append(.account, [.text(account.bytes)]) }
+    for (id, app) in registry.apps.sorted(by: { $0.key < $1.key }) { try writer.append(.app, app.columns(id: id)) }
     for (place, identifier) in registry.history.all.enumerated() {
-      try writing.append(.identifier, identifier.columns(number: Int64(place) + 1))
+      try writer.append(.identifier, identifier.columns(number: Int64(place) + 1))
     }
     for (place, device) in registry.devices.enumerated() {
-      try writing.append(.device, device.columns(number: Int64(place) + 1))
+      try writer.append(.device, device.columns(number: Int64(place) + 1))
     }
-    for history in registry.versions.all { try writing.append(history) }
-    for token in registry.tokens.all { try writing.append(.token, token.columns) }
+    for history in registry.versions.all { try writer.append(history) }
+    for token in registry.tokens.all { try writer.append(.token, token.columns) }
     for item in registry.items.all.sorted(by: { $0.number < $1.number }) where !item.isThisDeviceOnly {
-      try writing.append(item, try secret(of: item), keys.memory)
+      try writer.append(item, try secret(of: item), keys.memory)
     }
-    return try writing.ended()
+    return try writer.ended()
   }
 }
 
@@ -47,7 +47,7 @@ extension Refusal {
 }
 
 /// A backup under construction.
-private struct BackupWriting: ~Copyable {
+private struct BackupWriter: ~Copyable {
   private let key: CipherKey
   private let workspace: SecretWorkspace
   private var bytes: [UInt8] = []

@@ -3,7 +3,7 @@ import IdentityCore
 import LinuxSystem
 
 /// Reads all files of a store from the disk, before any of their content is used; see ``DiskReading``.
-struct StartReading {
+struct DiskCheck {
   /// The source of the content: the page cache if pages of a file could be neither dropped nor compared with the disk.
   private(set) var source = DiskReading.Source.disk
   /// The reason why an earlier write is not on the disk; nil if all writes are.

@@ -43,12 +43,12 @@ extension Store {
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
       throw .broken("guarded memory cannot be allocated")
     }
-    var reading = BackupReading(key, workspace, keys.memory, marks)
-    return try reading.backup(upload.bytes)
+    var reader = BackupReader(key, workspace, keys.memory, marks)
+    return try reader.backup(upload.bytes)
   }
 }
 
-private struct BackupReading: ~Copyable {
+private struct BackupReader: ~Copyable {
   private let key: CipherKey
   private let workspace: SecretWorkspace
   private let memory: SecretMemory

@@ -4,7 +4,7 @@ import LinuxSystem
 /// Reads and verifies the events and some of the items on a thread and a connection of its own.
 ///
 /// The other tables are read meanwhile, so a large store is read in little more than half the time.
-final class ReadingThread {
+final class ReaderThread {
   private var thread: Thread?
   private let work: Work
   /// The number of the last item that the caller reads. The thread reads the items after it.
@@ -114,11 +114,11 @@ struct PartReading: Sendable {
   ) throws(DatabaseError) {
     var items: [Item] = []
     var last = number
-    var reading = ItemReading(cipher)
+    var decoder = ItemDecoder(cipher)
     var condition = number > 0 ? "WHERE n > \(number)" : ""
     if let end { condition = "WHERE n <= \(end)" }
     try rows.read(.item, where: condition, database, authenticator) { row, _ in
-      guard let item = reading.item(in: row), item.number > last else { return false }
+      guard let item = decoder.item(in: row), item.number > last else { return false }
       last = item.number
       items.append(item)
       return true
