@@ -1,5 +1,5 @@
 package import IdentityClient
-import IdentityCore
+package import IdentityCore
 import IdentityWire
 
 /// Formats events, one line each: as text for people, or as JSON (RFC 8259) for programs.
@@ -8,7 +8,8 @@ package struct EventOutput {
   package enum Style: Equatable, Sendable {
     /// `TIME  SEQUENCE  TOPIC NAME  name=value …`, optionally in colour.
     case text(isColoured: Bool)
-    /// `{"sequence":44,"topic":"token","event":"replaced","attributes":{…}}`. All values of attributes are strings.
+    /// `{"sequence":44,"epoch":"…","topic":"token","event":"replaced","attributes":{…}}`. All values but the sequence
+    /// number are strings.
     case json
   }
 
@@ -24,18 +25,23 @@ package struct EventOutput {
   }
 
   /// Returns the line of an event, with its line feed.
-  package func line(_ event: ReceivedEvent) -> String {
+  ///
+  /// - Parameter epoch: the epoch of the sequence number, which only JSON contains; nil if unknown.
+  package func line(_ event: ReceivedEvent, epoch: Text? = nil) -> String {
     switch style {
-    case .json: document(event)
+    case .json: document(event, epoch)
     case .text(let isColoured): line(event, isColoured: isColoured)
     }
   }
 
-  private func document(_ event: ReceivedEvent) -> String {
+  private func document(_ event: ReceivedEvent, _ epoch: Text?) -> String {
+    // In no other form than the daemon's: the epoch is sent back to it.
+    let epoch = epoch.map { "\"epoch\":\(WordEncoder.quoted("\($0)"))," } ?? ""
     let topic = json.string(event.words.first ?? "")
     let name = json.string(event.words.dropFirst().first ?? "")
     let attributes = json.object(event.attributes)
-    return "{\"sequence\":\(event.sequence),\"topic\":\(topic),\"event\":\(name),\"attributes\":\(attributes)}\n"
+    let number = "\"sequence\":\(event.sequence),\(epoch)"
+    return "{\(number)\"topic\":\(topic),\"event\":\(name),\"attributes\":\(attributes)}\n"
   }
 
   private func line(_ event: ReceivedEvent, isColoured: Bool) -> String {

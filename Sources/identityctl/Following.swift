@@ -24,6 +24,7 @@ private struct Following {
   private let daemon: DaemonSocket
   private let topics: [String]
   private let since: Int64?
+  private let epoch: Text?
   private let patience: Patience
   private let output: EventOutput
 
@@ -37,6 +38,8 @@ private struct Following {
     }
     guard !untilFirst || !topics.isEmpty else { throw CommandLine.UsageError("'wait' requires a topic") }
     since = try line.options["since"].map(Self.sequence)
+    epoch = line.options["epoch"].map { Text($0) }
+    guard epoch == nil || since != nil else { throw CommandLine.UsageError("--epoch requires --since") }
     let time = try line.options["timeout"].map { try Options.microseconds($0, of: "timeout") }
     patience = Patience(
       until: time.map { Clock.monotonicMicroseconds + $0 }, needsOutput: !(untilFirst && isQuiet))
@@ -44,7 +47,7 @@ private struct Following {
   }
 
   func run() throws(DaemonConnection.Failure) -> Int32 {
-    var follower = EventFollower(of: daemon, topics: topics, since: since)
+    var follower = EventFollower(of: daemon, topics: topics, since: since, epoch: epoch)
     var hasMissed = false
     while true {
       let step: EventFollower.Step
@@ -58,7 +61,7 @@ private struct Following {
       }
       switch step {
       case .event(let event):
-        guard untilFirst && isQuiet || StandardStream.output.write(output.line(event)) else {
+        guard untilFirst && isQuiet || StandardStream.output.write(output.line(event, epoch: follower.epoch)) else {
           return hasMissed ? ErrorCode.gone.exitStatus : Program.ExitStatus.outputFailed
         }
         if untilFirst { return Program.ExitStatus.success }

@@ -24,7 +24,10 @@ package enum Options {
       ]),
     Group(
       commands: ["monitor", "wait"],
-      options: [.init("since", value: "SEQ", "Begin after event SEQ instead of with new events.")]),
+      options: [
+        .init("since", value: "SEQ", "Begin after event SEQ instead of with new events."),
+        .init("epoch", value: "WORD", "The epoch of SEQ; if another has begun, events may have been missed."),
+      ]),
     Group(
       commands: ["wait"],
       options: [.init("timeout", value: "SECONDS", "Exit with status 6 if no event happens within this time.")]),

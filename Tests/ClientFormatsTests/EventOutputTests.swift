@@ -1,15 +1,18 @@
 import ClientFormats
 import IdentityClient
+import IdentityCore
 import IdentityWire
 import Testing
 
 @Suite struct EventOutputTests {
   /// Parses an event line as a follower does, and formats the event.
-  private func written(_ line: String, _ style: EventOutput.Style, _ format: UUIDFormat = .hyphen) throws -> String {
+  private func written(
+    _ line: String, _ style: EventOutput.Style, _ format: UUIDFormat = .hyphen, epoch: Text? = nil
+  ) throws -> String {
     guard case .event(let sequence, let content)? = ReplyLine(Array(line.utf8)) else {
       throw NoEvent(line: line)
     }
-    return EventOutput(format, style).line(ReceivedEvent(sequence: sequence, content: content))
+    return EventOutput(format, style).line(ReceivedEvent(sequence: sequence, content: content), epoch: epoch)
   }
 
   private struct NoEvent: Error { let line: String }
@@ -53,6 +56,15 @@ import Testing
   ])
   func `an event is one JSON object with strings as values`(line: String, expected: String) throws {
     #expect(try written(line, .json) == expected)
+  }
+
+  @Test func `JSON has the epoch of the sequence number, in the form in which the daemon wants it back`() throws {
+    let epoch: Text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
+    #expect(
+      try written("EVENT 3 item changed", .json, .upper, epoch: epoch)
+        == "{\"sequence\":3,\"epoch\":\"\(epoch)\",\"topic\":\"item\",\"event\":\"changed\",\"attributes\":{}}\n")
+    #expect(
+      try written("EVENT 3 item changed", .text(isColoured: false), epoch: epoch) == "-  3  item changed\n")
   }
 
   @Test(arguments: [

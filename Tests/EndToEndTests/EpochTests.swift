@@ -34,6 +34,55 @@ import Testing
     }
   }
 
+  /// The commands of `identityctl` that follow events, with a number of an earlier epoch.
+  private func expectGone(_ daemon: DaemonUnderTest, _ epoch: String, began next: String) throws {
+    let earlier = ["account", "--since=0", "--epoch=\(epoch)", "--json"]
+    let wait = try identityctl(at: daemon.socket, ["wait", "--timeout=\(patience)"] + earlier)
+    #expect((wait.status, wait.output) == (20, ""))
+    #expect(wait.errors.contains("the sequence numbers began anew with epoch \(next)"), "\(wait)")
+
+    let monitor = Process()
+    let (output, errors) = (Pipe(), Pipe())
+    monitor.executableURL = DaemonUnderTest.binaries.appending(path: "identityctl")
+    monitor.arguments = ["--socket=\(daemon.socket)", "monitor"] + earlier
+    monitor.standardOutput = output
+    monitor.standardError = errors
+    try monitor.runUnmasked()
+    try daemon.waitForStatus("subscribers", "1")
+    try #require(try daemon.ask("account set \(UUID())") == "OK")
+    let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    #expect(line.contains(",\"epoch\":\"\(next)\",\"topic\":\"account\","), "\(line)")
+    monitor.terminate()
+    monitor.waitUntilExit()
+    let complaint = String(decoding: try errors.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    #expect(complaint.contains("events may have been missed"), "\(complaint)")
+    try daemon.waitForStatus("subscribers", "0")
+  }
+
+  @Test func `identityctl tells a number of an earlier epoch from one of the present epoch`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let first = try epoch(daemon)
+    try #require(try daemon.ask("account set a") == "OK")
+    let known = try identityctl(
+      at: daemon.socket, ["wait", "account", "--since=0", "--epoch=\(first)", "--json", "--format=upper"])
+    #expect(known.status == 0 && known.output.contains(",\"epoch\":\"\(first)\","), "\(known)")
+
+    let backup = daemon.folder.appending(path: "backup").path
+    #expect(try identityctl(at: daemon.socket, ["backup", backup, "--passphrase-fd=3"]).status == 0)
+    try #require(try daemon.ask("account set b") == "OK")
+    #expect(try identityctl(at: daemon.socket, ["restore", backup, "--passphrase-fd=3"]).status == 0)
+    let second = try epoch(daemon)
+    #expect(second != first)
+    let unaware = try identityctl(at: daemon.socket, ["wait", "account", "--since=0"])
+    #expect(unaware.status == 0, "without an epoch, nothing tells that the number is an earlier one: \(unaware)")
+    try expectGone(daemon, first, began: second)
+
+    daemon.end()
+    try FileManager.default.removeItem(at: daemon.state)
+    try daemon.start()
+    try expectGone(daemon, second, began: try epoch(daemon))
+  }
+
   @Test func `a first start, a restore and an accepted older copy begin a new epoch`() throws {
     let daemon = try DaemonUnderTest().start()
     var epochs = [try epoch(daemon)]

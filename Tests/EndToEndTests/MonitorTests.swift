@@ -207,7 +207,8 @@ import Testing
     arguments: [
       (["wait"], 2), (["wait", "device", "--timeout=soon"], 2), (["wait", "device", "--timeout=1."], 2),
       (["monitor", "--timeout=1"], 2), (["monitor", "since=0"], 2), (["monitor", "--since=-1"], 2),
-      (["get", "device", "--since=0"], 2), (["monitor", "colour"], 13), (["wait", "colour"], 13),
+      (["get", "device", "--since=0"], 2), (["monitor", "--epoch=a"], 2), (["top", "--since=0", "--epoch=a"], 2),
+      (["monitor", "colour"], 13), (["wait", "colour"], 13),
       (["monitor", "--since=1000000"], 13),
     ] as [([String], Int32)])
   func `invalid topics, numbers and options are refused with a reason`(words: [String], status: Int32) throws {
@@ -227,7 +228,8 @@ import Testing
   @Test func `help describes monitor, wait and their options`() throws {
     let help = try run([program, "--help"]).output
     for text in [
-      "monitor [TOPIC…]", "wait TOPIC [TOPIC…]", "--since=SEQ", "--timeout=SECONDS", "Options of 'monitor' and 'wait'",
+      "monitor [TOPIC…]", "wait TOPIC [TOPIC…]", "--since=SEQ", "--epoch=WORD", "--timeout=SECONDS",
+      "Options of 'monitor' and 'wait'",
     ] {
       #expect(help.contains(text), "\(help)")
     }

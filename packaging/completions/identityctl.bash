@@ -75,6 +75,7 @@ _identityctl_options=(
   '--version;'
   '--help;'
   '--since=-;monitor|wait'
+  '--epoch=-;monitor|wait'
   '--timeout=-;wait'
   '--file=@file;migrate device|migrate installation'
   '--field=-;migrate device|migrate installation'

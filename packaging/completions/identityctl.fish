@@ -73,6 +73,7 @@ set -g __identityctl_options \
     '--version;;Show the version and exit.' \
     '--help;;Show this help and exit.' \
     '--since=-;monitor|wait;Begin after event SEQ instead of with new events.' \
+    '--epoch=-;monitor|wait;The epoch of SEQ; if another has begun, events may have been missed.' \
     '--timeout=-;wait;Exit with status 6 if no event happens within this time.' \
     '--file=@file;migrate device|migrate installation;Read VALUE from this file; - is standard input.' \
     '--field=-;migrate device|migrate installation;Read VALUE from the line NAME=value or NAME: value of the file.' \
