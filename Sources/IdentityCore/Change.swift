@@ -152,11 +152,4 @@ package struct Decision: Equatable, Sendable {
     self.changes = changes
     self.reply = reply
   }
-
-  /// Returns a decision without changes, whose reply has one row per element; see ``Reply/rows(_:_:)``.
-  static func rows<Element: Sendable>(
-    _ elements: [Element], _ describe: @escaping @Sendable (Element, inout Reply) -> Void
-  ) -> Decision {
-    Decision(reply: .rows(elements, describe))
-  }
 }

@@ -37,34 +37,12 @@ package struct Records: OptionSet, Sendable {
 }
 
 /// The records that an answer depends on (Decisions/0048).
-struct Basis: Equatable {
+package struct Basis: Equatable, Sendable {
   /// Kinds of which a single record is the answer. A record that is found is proven. The absence of a record is an
   /// answer only if every record of the kind is proven.
   var found: Records = []
   /// Kinds of which every record matters, so that all of them have to be proven.
   var whole: Records = []
-}
-
-extension RegistryCommand {
-  /// The records that the answer to the command depends on.
-  var basis: Basis {
-    switch self {
-    case .get: Basis(found: [.apps, .identifiers])
-    case .history, .resolve, .renew, .migrate: Basis(whole: [.apps, .identifiers])
-    case .apps, .forget, .forgetMatching: Basis(whole: [.apps, .uses])
-    case .account, .setAccount, .seal: Basis(whole: .settings)
-    case .devices, .putDevice, .removeDevice: Basis(whole: .devices)
-    case .migrateFromItem: Basis(whole: [.apps, .identifiers, .items])
-    case .item(.find), .item(.delete), .item(.store): Basis(whole: [.apps, .items])
-    case .item(.read), .item(.update): Basis(found: [.apps, .items])
-    case .version: Basis(whole: .versions)
-    case .token(.list): Basis(whole: .tokens)
-    case .token: Basis(found: .tokens)
-    }
-  }
-
-  /// The app whose record the answer needs because the command names the app; nil for the peer's own app.
-  fileprivate var named: Text? { if case .get(_, let app) = self { app } else { nil } }
 }
 
 // MARK: - Answers from a damaged store
@@ -76,16 +54,16 @@ extension Registry {
   ///   are missing.
   package func requireRecord(of app: Text) throws(Refusal) { if apps[app] == nil { try requireProof(of: .apps) } }
 
-  /// Applies the rule of a command, but only to records that are proven to be current.
-  func proven(_ command: RegistryCommand, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
+  /// Applies a rule, but only to records that are proven to be current.
+  func proven(_ rule: any RegistryRule, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
     throws(Refusal) -> Decision?
   {
-    guard !unproven.isEmpty else { return try rule(command, for: peer, in: surroundings, context) }
-    let basis = command.basis
+    guard !unproven.isEmpty else { return try rule.decide(in: self, for: peer, in: surroundings, context) }
+    let basis = rule.basis
     try requireProof(of: basis.whole)
-    if basis.found.contains(.apps) { try requireRecord(of: command.named ?? peer.app) }
-    do {
-      return try rule(command, for: peer, in: surroundings, context)
+    if basis.found.contains(.apps) { try requireRecord(of: rule.namedApp ?? peer.app) }
+    do throws(Refusal) {
+      return try rule.decide(in: self, for: peer, in: surroundings, context)
     } catch {
       if case .notFound = error { try requireProof(of: basis.found) }
       throw error

@@ -127,22 +127,6 @@ package enum VersionChange: Equatable, Sendable {
   case claimForgotten(VersionSubject, VersionClaim)
 }
 
-// MARK: - Requests
-
-/// Requests about versions (identityd-protocol(7), section "VERSIONS"). Without an app, the peer's own app is meant.
-package enum VersionCommand: Equatable, Sendable {
-  /// `version report`: reports the release that the app runs.
-  case report(Release, app: Text?)
-  /// `version report dry-run=yes`: returns the answer to a report without reporting.
-  case preview(Release, app: Text?)
-  /// `version state`: returns the last report, that of this session if there is one.
-  case state(VersionQuestion)
-  /// `version history`: lists all releases.
-  case history(VersionQuestion)
-  /// `version claim`: claims run-once work of the version. Only the first caller for a name gets `first`.
-  case claim(name: Text, app: Text?)
-}
-
 /// The owner of the versions that a request asks about.
 package enum VersionQuestion: Equatable, Sendable {
   case system

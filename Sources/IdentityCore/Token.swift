@@ -100,20 +100,6 @@ package struct TokenRegistration: Equatable, Sendable {
   }
 }
 
-/// Requests about push tokens (identityd-protocol(7), section "PUSH TOKENS"). Without an app, the peer's own is meant.
-package enum TokenCommand: Equatable, Sendable {
-  /// `token put`: registers a token for the app.
-  case put(TokenRegistration, app: Text?)
-  /// `token get`: returns the app's token of a provider.
-  case get(provider: Text, app: Text?)
-  /// `token list`: returns tokens. `stale` is the minimum number of seconds since a token was last confirmed, if given.
-  case list(TokenOwners, stale: Int64?)
-  /// `token invalidate`: marks a token that the provider refuses.
-  case invalidate(provider: Text, value: Text, app: Text?)
-  /// `token delete`: deletes the app's token of a provider.
-  case delete(provider: Text, app: Text?)
-}
-
 /// The apps whose tokens are listed.
 package enum TokenOwners: Equatable, Sendable {
   /// The named app, or the peer's own if none is named.

@@ -63,8 +63,7 @@ private func keys(_ rows: [String]) -> [String] {
       try life.ask(.find("mail", "alice"), as: orgA) == [
         "* service=mail account=alice group=org.a label=home attr.color=red attr.size=1 created=t2 modified=t2", "OK 1",
       ])
-    guard case .item(let command) = RegistryCommand.find("mail") else { return }
-    #expect(try life.registry.answer(.item(command), for: orgA)?.item == nil)
+    #expect(try life.registry.answer(.find("mail"), for: orgA)?.item == nil)
   }
 
   @Test(arguments: [(1, 1), (2, 2), (4, 4), (5, 4), (.max, 4), (nil, 4)] as [(Int?, Int)])

@@ -127,8 +127,8 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     ] as [(RegistryCommand, Int)])
   func `the quota of bytes counts the secret, the key and the description`(command: RegistryCommand, size: Int) throws {
     for put in [false, true] {
-      guard case .item(.store(let name, let secret, let description, _)) = command else { return }
-      let command = RegistryCommand.item(.store(name, secret, description, replaces: put))
+      let given = try #require(command.rule as? StoreItemRule)
+      let command = RegistryCommand.storeItem(given.name, given.secret, given.description, replaces: put)
       var life = life(bytes: size - 1)
       #expect(life.refusal(of: command, as: orgA) == tooLarge("org.a", size - 1))
       life.limits.itemBytesPerApp = size
@@ -191,10 +191,10 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
     let secret = SealedSecret(bytes: [], length: Bound.secretLength)
     for number in 0..<127 {
       let name = ItemName(service: Text("\(number)"), account: "a", group: nil)
-      try life.ask(.item(.store(name, secret, ItemDescription(), replaces: false)), as: orgB)
+      try life.ask(.storeItem(name, secret, ItemDescription(), replaces: false), as: orgB)
     }
     let name = ItemName(service: "127", account: "a", group: nil)
-    let refusal = life.refusal(of: .item(.store(name, secret, ItemDescription(), replaces: true)), as: orgB)
+    let refusal = life.refusal(of: .storeItem(name, secret, ItemDescription(), replaces: true), as: orgB)
     #expect(refusal == tooLarge("org.b", 4_194_304))
   }
 }

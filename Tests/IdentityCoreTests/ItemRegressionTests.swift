@@ -6,10 +6,9 @@ import Testing
   // MARK: Unlimited attributes
 
   private func store(_ attributes: [Item.Attribute], replaces: Bool) -> RegistryCommand {
-    .item(
-      .store(
-        ItemName(service: "s", account: "a", group: nil), SealedSecret("x"), ItemDescription(attributes: attributes),
-        replaces: replaces))
+    .storeItem(
+      ItemName(service: "s", account: "a", group: nil), SealedSecret("x"), ItemDescription(attributes: attributes),
+      replaces: replaces)
   }
 
   @Test(arguments: [false, true], [false, true])

@@ -10,9 +10,8 @@ extension RegistryCommand {
     let description = ItemDescription(
       label: label, attributes: Item.attributes(attributes), isThisDeviceOnly: onlyHere,
       endsWithInstallation: whileInstalled)
-    return .item(
-      .store(
-        ItemName(service: service, account: account, group: group), SealedSecret(secret), description, replaces: false))
+    return .storeItem(
+      ItemName(service: service, account: account, group: group), SealedSecret(secret), description, replaces: false)
   }
 
   /// Returns an `item put` request.
@@ -23,14 +22,13 @@ extension RegistryCommand {
     let description = ItemDescription(
       label: label, attributes: Item.attributes(attributes), isThisDeviceOnly: onlyHere,
       endsWithInstallation: whileInstalled)
-    return .item(
-      .store(
-        ItemName(service: service, account: account, group: group), SealedSecret(secret), description, replaces: true))
+    return .storeItem(
+      ItemName(service: service, account: account, group: group), SealedSecret(secret), description, replaces: true)
   }
 
   /// Returns an `item read` request.
   static func read(_ service: Text, _ account: Text = "a", in group: Text? = nil) -> RegistryCommand {
-    .item(.read(ItemName(service: service, account: account, group: group)))
+    .readItem(ItemName(service: service, account: account, group: group))
   }
 
   /// Returns an `item find` request.
@@ -38,11 +36,10 @@ extension RegistryCommand {
     _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
     attributes: KeyValuePairs<Text, Text> = [:], limit: Int? = nil
   ) -> RegistryCommand {
-    .item(
-      .find(
-        ItemCondition(
-          groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes)),
-        limit: limit))
+    .findItems(
+      ItemCondition(
+        groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes)),
+      limit: limit)
   }
 
   /// Returns an `item update` request.
@@ -50,10 +47,9 @@ extension RegistryCommand {
     _ service: Text, _ account: Text = "a", _ secret: String? = nil, in group: Text? = nil, label: Text? = nil,
     attributes: KeyValuePairs<Text, Text> = [:]
   ) -> RegistryCommand {
-    .item(
-      .update(
-        ItemName(service: service, account: account, group: group),
-        ItemUpdate(secret: secret.map { SealedSecret($0) }, label: label, attributes: Item.attributes(attributes))))
+    .updateItem(
+      ItemName(service: service, account: account, group: group),
+      ItemUpdate(secret: secret.map { SealedSecret($0) }, label: label, attributes: Item.attributes(attributes)))
   }
 
   /// Returns an `item delete` request.
@@ -61,10 +57,9 @@ extension RegistryCommand {
     _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
     attributes: KeyValuePairs<Text, Text> = [:]
   ) -> RegistryCommand {
-    .item(
-      .delete(
-        ItemCondition(
-          groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes))))
+    .deleteItems(
+      ItemCondition(
+        groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes)))
   }
 
   /// Returns requests with every verb about items, on one group.

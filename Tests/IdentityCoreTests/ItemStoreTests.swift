@@ -105,10 +105,9 @@ import Testing
     if replaces { try life.ask(.add("s"), as: alice) }
     // An empty attribute is not stored, so it does not count.
     let attributes = Item.attributes(count: Bound.attributesPerItem) + Item.attributes(["none": ""])
-    let command = RegistryCommand.item(
-      .store(
-        ItemName(service: "s", account: "a", group: nil), SealedSecret("x"), ItemDescription(attributes: attributes),
-        replaces: replaces))
+    let command = RegistryCommand.storeItem(
+      ItemName(service: "s", account: "a", group: nil), SealedSecret("x"), ItemDescription(attributes: attributes),
+      replaces: replaces)
     try life.ask(command, as: alice)
     #expect(life.item("s", in: "user:1000")?.attributes.count == Bound.attributesPerItem)
   }

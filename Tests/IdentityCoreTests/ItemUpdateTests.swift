@@ -90,9 +90,9 @@ import Testing
     var life = Life()
     let name = ItemName(service: "s", account: "a", group: nil)
     let description = ItemDescription(attributes: Item.attributes(count: Bound.attributesPerItem))
-    try life.ask(.item(.store(name, SealedSecret("x"), description, replaces: false)), as: alice)
+    try life.ask(.storeItem(name, SealedSecret("x"), description, replaces: false), as: alice)
     let before = life.registry
-    let command = RegistryCommand.item(.update(name, ItemUpdate(attributes: named)))
+    let command = RegistryCommand.updateItem(name, ItemUpdate(attributes: named))
     let refusal = Refusal.limit("an item has at most 64 attributes")
     #expect(life.refusal(of: command, as: alice) == (fits ? nil : refusal))
     #expect(life.registry == before)

@@ -88,7 +88,7 @@ import Testing
     let backup = life.backup()
     try life.put("changed", ItemDescription(label: "new"))
     try life.put("only")
-    try life.ask(.item(.delete(ItemCondition(service: "s", account: "deleted"))), as: alice)
+    try life.ask(.deleteItems(ItemCondition(service: "s", account: "deleted")), as: alice)
     let last = life.registry.lastEvent
     #expect(
       try life.restore(backup) == [

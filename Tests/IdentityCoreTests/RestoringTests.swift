@@ -40,13 +40,13 @@ extension Life {
     _ account: Text, _ description: ItemDescription = ItemDescription(), group: Text? = nil, as peer: Peer = alice
   ) throws(Refusal) {
     let name = ItemName(service: "s", account: account, group: group)
-    try ask(.item(.store(name, secret(account), description, replaces: true)), as: peer)
+    try ask(.storeItem(name, secret(account), description, replaces: true), as: peer)
   }
 
   /// Returns the items of a group, one line per item.
   func found(_ group: Text) throws(Refusal) -> [String] {
     let condition = ItemCondition(groups: .named(group))
-    return try registry.answer(.item(.find(condition, limit: nil)), for: root).map { lines($0) } ?? []
+    return try registry.answer(.findItems(condition, limit: nil), for: root).map { lines($0) } ?? []
   }
 
   /// Returns the history of a level of an app, one line per identifier.

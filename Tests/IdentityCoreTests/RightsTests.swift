@@ -50,10 +50,7 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
   }
 
   @Test(
-    arguments: naming(nil).filter {
-      if case .history(.installation, _) = $0 { return false }
-      return true
-    } + [.devices, .account])
+    arguments: naming(nil).filter { $0 != .history(.installation, app: nil) } + [.devices, .account])
   func `an app that was uninstalled while connected is refused`(command: RegistryCommand) throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])

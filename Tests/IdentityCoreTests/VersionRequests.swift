@@ -4,55 +4,55 @@ import IdentityCore
 extension RegistryCommand {
   /// Returns a `version report` request.
   static func report(_ version: Text, _ build: Text? = nil, of app: Text? = nil) -> RegistryCommand {
-    .version(.report(Release(version: version, build: build), app: app))
+    .reportVersion(Release(version: version, build: build), app: app)
   }
 
   /// Returns a `version report … dry-run=yes` request.
   static func preview(_ version: Text, _ build: Text? = nil, of app: Text? = nil) -> RegistryCommand {
-    .version(.preview(Release(version: version, build: build), app: app))
+    .previewVersion(Release(version: version, build: build), app: app)
   }
 
   /// Returns a `version state` request.
-  static func state(of app: Text? = nil) -> RegistryCommand { .version(.state(.app(named: app))) }
+  static func state(of app: Text? = nil) -> RegistryCommand { .versionState(.app(named: app)) }
 
   /// The request `version state of=os`.
-  static var systemState: RegistryCommand { .version(.state(.system)) }
+  static var systemState: RegistryCommand { .versionState(.system) }
 
   /// Returns a `version history` request.
-  static func versions(of app: Text? = nil) -> RegistryCommand { .version(.history(.app(named: app))) }
+  static func versions(of app: Text? = nil) -> RegistryCommand { .versionHistory(.app(named: app)) }
 
   /// The request `version history of=os`.
-  static var systemVersions: RegistryCommand { .version(.history(.system)) }
+  static var systemVersions: RegistryCommand { .versionHistory(.system) }
 
   /// Returns a `version claim` request.
-  static func claim(_ name: Text, of app: Text? = nil) -> RegistryCommand { .version(.claim(name: name, app: app)) }
+  static func claim(_ name: Text, of app: Text? = nil) -> RegistryCommand { .claim(name: name, app: app) }
 
   /// Returns a `token put` request.
   static func token(
     _ provider: Text, _ value: Text, environment: Text? = nil, topic: Text? = nil, of app: Text? = nil
   ) -> RegistryCommand {
-    .token(
-      .put(TokenRegistration(provider: provider, value: value, environment: environment, topic: topic), app: app))
+    .putToken(
+      TokenRegistration(provider: provider, value: value, environment: environment, topic: topic), app: app)
   }
 
   /// Returns a `token get` request.
   static func token(of provider: Text, of app: Text? = nil) -> RegistryCommand {
-    .token(.get(provider: provider, app: app))
+    .getToken(provider: provider, app: app)
   }
 
   /// Returns a `token list` request.
   static func tokens(of owners: TokenOwners = .app(named: nil), stale: Int64? = nil) -> RegistryCommand {
-    .token(.list(owners, stale: stale))
+    .listTokens(owners, stale: stale)
   }
 
   /// Returns a `token invalidate` request.
   static func invalidate(_ provider: Text, _ value: Text, of app: Text? = nil) -> RegistryCommand {
-    .token(.invalidate(provider: provider, value: value, app: app))
+    .invalidateToken(provider: provider, value: value, app: app)
   }
 
   /// Returns a `token delete` request.
   static func deleteToken(_ provider: Text, of app: Text? = nil) -> RegistryCommand {
-    .token(.delete(provider: provider, app: app))
+    .deleteToken(provider: provider, app: app)
   }
 
   /// Returns requests with every verb about the versions and push tokens of an app.

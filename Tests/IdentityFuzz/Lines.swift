@@ -115,8 +115,8 @@ extension Command {
   fileprivate var secret: SealedSecret? {
     switch self {
     case .local(.beginRestore(let key)), .store(.backup(let key)): key
-    case .registry(.item(.store(_, let secret, _, replaces: _))): secret
-    case .registry(.item(.update(_, let update))): update.secret
+    case .registry(let command):
+      (command.rule as? StoreItemRule)?.secret ?? (command.rule as? UpdateItemRule)?.update.secret
     default: nil
     }
   }

@@ -210,34 +210,34 @@ struct World {
 
   /// Checks the effect of an item request against the model.
   private mutating func expect(_ command: RegistryCommand, _ decision: Decision, by peer: Peer) throws(Refusal) {
-    guard case .item(let command) = command else { return }
     func key(_ name: ItemName) throws(Refusal) -> ItemKey {
       let group = name.group ?? peer.app
       guard peer.isAdmin || groups(of: peer).contains(group) else { throw .broken("\(peer.app) uses \(group)") }
       return ItemKey(group: group, service: name.service, account: name.account)
     }
-    switch command {
-    case .store(let name, let secret, _, let replaces):
-      guard try items.updateValue(secret.bytes, forKey: key(name)) == nil || replaces else {
+    switch command.rule {
+    case let rule as StoreItemRule:
+      guard try items.updateValue(rule.secret.bytes, forKey: key(rule.name)) == nil || rule.replaces else {
         throw .broken("an item was added that was there")
       }
-    case .update(let name, let update):
-      guard let before = items[try key(name)] else { throw .broken("an item was updated that was not there") }
-      items[try key(name)] = update.secret?.bytes ?? before
-    case .read(let name):
-      guard let item = decision.reply.item, try items[key(name)] == secret(of: item).bytes else {
+    case let rule as UpdateItemRule:
+      let key = try key(rule.name)
+      guard let before = items[key] else { throw .broken("an item was updated that was not there") }
+      items[key] = rule.update.secret?.bytes ?? before
+    case let rule as ReadItemRule:
+      guard let item = decision.reply.item, try items[key(rule.name)] == secret(of: item).bytes else {
         throw .broken("the secret is not what was stored")
       }
-    case .find: break
-    case .delete:
+    case is DeleteItemsRule:
       for case .itemDeleted(let item) in decision.changes where items.removeValue(forKey: item.key) == nil {
         throw .broken("an item was deleted that was not there")
       }
+    default: break
     }
   }
 
   private func expectRefused(_ command: RegistryCommand, _ refusal: Refusal, by peer: Peer) throws(Finding) {
-    guard case .item(.read(let name)) = command, case .notFound = refusal else { return }
+    guard let name = (command.rule as? ReadItemRule)?.name, case .notFound = refusal else { return }
     let group = name.group ?? peer.app
     guard peer.isAdmin || groups(of: peer).contains(group) else { return }
     let isThere = items[ItemKey(group: group, service: name.service, account: name.account)] != nil
@@ -369,13 +369,12 @@ struct World {
 }
 
 extension RegistryCommand {
-  /// Whether the command changes nothing.
+  /// Whether the command is a trial of a change. A ``QueryRule`` cannot change anything.
   fileprivate var isTrial: Bool {
-    switch self {
-    case .renew(_, app: _, dryRun: true), .migrate(_, _, app: _, commits: false, forces: _): true
-    case .migrateFromItem(_, _, app: _, commits: false, forces: _): true
-    case .history, .resolve, .apps, .account, .item(.read), .item(.find), .token(.get), .token(.list): true
-    case .version(.preview), .version(.state), .version(.history): true
+    switch rule {
+    case let rule as RenewRule: rule.dryRun
+    case let rule as MigrateRule: !rule.commits
+    case let rule as MigrateFromItemRule: !rule.commits
     default: false
     }
   }

@@ -11,40 +11,40 @@ private let data = "data=aHVudGVyMg=="
 @Suite struct ItemVerbTests {
   @Test(
     arguments: [
-      ("item add \(named) \(data)", .store(mail, secret, ItemDescription(), replaces: false)),
-      ("item put \(named) \(data)", .store(mail, secret, ItemDescription(), replaces: true)),
+      ("item add \(named) \(data)", .storeItem(mail, secret, ItemDescription(), replaces: false)),
+      ("item put \(named) \(data)", .storeItem(mail, secret, ItemDescription(), replaces: true)),
       (
         "ITEM Add Account=\"two words\" DATA=\"\" SERVICE=s group=org.shared",
-        .store(
+        .storeItem(
           ItemName(service: "s", account: "two words", group: "org.shared"), sealed(""), ItemDescription(),
           replaces: false)
       ),
       (
         "item add \(named) \(data) label=\"\" this-device-only=no",
-        .store(mail, secret, ItemDescription(label: ""), replaces: false)
+        .storeItem(mail, secret, ItemDescription(label: ""), replaces: false)
       ),
       (
         "item put attr.Host=MX1 \(named) lifetime=installation attr.a.b=\"\" \(data) label=\"my mail\" this-device-only=yes",
-        .store(
+        .storeItem(
           mail, secret,
           ItemDescription(
             label: "my mail", attributes: [.init(name: "host", value: "MX1"), .init(name: "a.b", value: "")],
             isThisDeviceOnly: true, endsWithInstallation: true), replaces: true)
       ),
-      ("item read \(named)", .read(mail)),
-      ("item read \(named) group=g", .read(ItemName(service: "mail", account: "alice", group: "g"))),
-      ("item update \(named)", .update(mail, ItemUpdate())),
+      ("item read \(named)", .readItem(mail)),
+      ("item read \(named) group=g", .readItem(ItemName(service: "mail", account: "alice", group: "g"))),
+      ("item update \(named)", .updateItem(mail, ItemUpdate())),
       (
         "item update \(named) \(data) label=\"\" attr.x=\"\" attr.y=1",
-        .update(
+        .updateItem(
           mail,
           ItemUpdate(
             secret: secret, label: "", attributes: [.init(name: "x", value: ""), .init(name: "y", value: "1")])
         )
       ),
-    ] as [(String, ItemCommand)])
-  func `requests for one item are parsed to commands`(line: String, expected: ItemCommand) throws {
-    #expect(try command(line, by: alice) == .registry(.item(expected)))
+    ] as [(String, RegistryCommand)])
+  func `requests for one item are parsed to commands`(line: String, expected: RegistryCommand) throws {
+    #expect(try command(line, by: alice) == .registry(expected))
   }
 
   @Test(
@@ -59,9 +59,9 @@ private let data = "data=aHVudGVyMg=="
       ),
     ] as [(String, ItemCondition)])
   func `conditions of item find and item delete are parsed`(conditions: String, expected: ItemCondition) throws {
-    #expect(try command("item find \(conditions)", by: alice) == .registry(.item(.find(expected, limit: nil))))
+    #expect(try command("item find \(conditions)", by: alice) == .registry(.findItems(expected, limit: nil)))
     guard expected.groups != .all, !expected.isEmpty else { return }
-    #expect(try command("item delete \(conditions)", by: alice) == .registry(.item(.delete(expected))))
+    #expect(try command("item delete \(conditions)", by: alice) == .registry(.deleteItems(expected)))
   }
 
   @Test(
@@ -69,8 +69,7 @@ private let data = "data=aHVudGVyMg=="
       ("one", 1), ("all", nil), ("1", 1), ("010", 10), ("9223372036854775807", .max),
     ] as [(String, Int?)])
   func `limit= of item find is parsed`(limit: String, expected: Int?) throws {
-    #expect(
-      try command("item find limit=\(limit)") == .registry(.item(.find(ItemCondition(), limit: expected))))
+    #expect(try command("item find limit=\(limit)") == .registry(.findItems(ItemCondition(), limit: expected)))
   }
 
   @Test(arguments: ["0", "00", "-1", "+1", "1.0", "two", "ALL", "\"\"", "9223372036854775808", "\u{661}"])
@@ -117,10 +116,11 @@ private let data = "data=aHVudGVyMg=="
 
   @Test func `the number of attributes is limited`() throws {
     let most = (1...Bound.attributesPerItem).map { "attr.n\($0)=v" }.joined(separator: " ")
-    guard case .registry(.item(.update(_, let update))) = try command("item update \(named) \(most)") else {
+    guard case .registry(let command) = try command("item update \(named) \(most)") else {
       Issue.record("that is no update")
       return
     }
+    let update = try #require(command.rule as? UpdateItemRule).update
     #expect(update.attributes.map(\.name) == (1...Bound.attributesPerItem).map { Text("n\($0)") })
     #expect(refused("item update \(named) \(most) attr.x=1") == .limit("an item has at most 64 attributes"))
   }

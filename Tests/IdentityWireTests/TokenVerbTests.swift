@@ -7,8 +7,8 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
 @Suite struct TokenVerbTests {
   private static func put(
     _ value: Text, environment: Text? = nil, topic: Text? = nil, app: Text? = nil
-  ) -> TokenCommand {
-    .put(TokenRegistration(provider: "fcm", value: value, environment: environment, topic: topic), app: app)
+  ) -> RegistryCommand {
+    .putToken(TokenRegistration(provider: "fcm", value: value, environment: environment, topic: topic), app: app)
   }
 
   @Test(
@@ -23,21 +23,22 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
       ("token put fcm \"a=b\"", put("a=b")), ("token put fcm a:b=c/+==", put("a:b=c/+==")),
       ("token put fcm \"two words\\n\"", put("two words\n")), ("token put fcm \"\\u00e9\"", put("é")),
       ("token put fcm 日本語🔑", put("日本語🔑")), ("token put fcm *", put("*")),
-      ("token get fcm", .get(provider: "fcm", app: nil)),
-      ("token get \"f c m\" app=org.a", .get(provider: "f c m", app: "org.a")),
-      ("token get fcm app=*", .get(provider: "fcm", app: "*")),
-      ("token list", .list(.app(named: nil), stale: nil)),
-      ("token list app=org.a", .list(.app(named: "org.a"), stale: nil)),
-      ("token list app=*", .list(.all, stale: nil)), ("token list app=\"*\" stale=0", .list(.all, stale: 0)),
-      ("token list stale=2592000", .list(.app(named: nil), stale: 2_592_000)),
-      ("token list stale=3155760000", .list(.app(named: nil), stale: 3_155_760_000)),
-      ("token invalidate fcm t", .invalidate(provider: "fcm", value: "t", app: nil)),
-      ("token invalidate fcm t app=org.a", .invalidate(provider: "fcm", value: "t", app: "org.a")),
-      ("token delete fcm", .delete(provider: "fcm", app: nil)),
-      ("token delete fcm app=org.a", .delete(provider: "fcm", app: "org.a")),
-    ] as [(String, TokenCommand)])
-  func `requests for tokens are parsed to commands`(line: String, expected: TokenCommand) throws {
-    #expect(try command(line, by: alice) == .registry(.token(expected)))
+      ("token get fcm", .getToken(provider: "fcm", app: nil)),
+      ("token get \"f c m\" app=org.a", .getToken(provider: "f c m", app: "org.a")),
+      ("token get fcm app=*", .getToken(provider: "fcm", app: "*")),
+      ("token list", .listTokens(.app(named: nil), stale: nil)),
+      ("token list app=org.a", .listTokens(.app(named: "org.a"), stale: nil)),
+      ("token list app=*", .listTokens(.all, stale: nil)),
+      ("token list app=\"*\" stale=0", .listTokens(.all, stale: 0)),
+      ("token list stale=2592000", .listTokens(.app(named: nil), stale: 2_592_000)),
+      ("token list stale=3155760000", .listTokens(.app(named: nil), stale: 3_155_760_000)),
+      ("token invalidate fcm t", .invalidateToken(provider: "fcm", value: "t", app: nil)),
+      ("token invalidate fcm t app=org.a", .invalidateToken(provider: "fcm", value: "t", app: "org.a")),
+      ("token delete fcm", .deleteToken(provider: "fcm", app: nil)),
+      ("token delete fcm app=org.a", .deleteToken(provider: "fcm", app: "org.a")),
+    ] as [(String, RegistryCommand)])
+  func `requests for tokens are parsed to commands`(line: String, expected: RegistryCommand) throws {
+    #expect(try command(line, by: alice) == .registry(expected))
   }
 
   @Test(arguments: ["token put fcm", "token invalidate fcm"])
@@ -58,7 +59,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
     let escapes = String(repeating: "\\u0001", count: 4_096)
     #expect(
       try command("token put fcm \"\(escapes)\"")
-        == .registry(.token(Self.put(Text(String(repeating: "\u{1}", count: 4_096))))))
+        == .registry(Self.put(Text(String(repeating: "\u{1}", count: 4_096)))))
   }
 
   /// Requests with the token in places where a client may put it by mistake.
@@ -115,7 +116,7 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
     registry.apply(.tokenStored(Self.token(value), .created))
     let surroundings = Surroundings(
       now: { Timestamp(milliseconds: 0) }, session: { (_) throws(Refusal) in throw .unavailable("none") })
-    let reply = try registry.answer(.token(.get(provider: "f c", app: "org.a")), for: root, in: surroundings)
+    let reply = try registry.answer(.getToken(provider: "f c", app: "org.a"), for: root, in: surroundings)
     var bytes: [UInt8] = []
     reply?.append(to: &bytes)
     let times = ["created", "changed", "confirmed"].map { "\($0)=2026-11-21T08:39:12.345Z" }.joined(separator: " ")

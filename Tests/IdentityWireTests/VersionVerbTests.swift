@@ -5,25 +5,25 @@ import Testing
 @Suite struct VersionVerbTests {
   @Test(
     arguments: [
-      ("version report 1.2", .report(Release(version: "1.2"), app: nil)),
+      ("version report 1.2", .reportVersion(Release(version: "1.2"), app: nil)),
       (
         "VERSION Report \"1.2 beta\" BUILD=\"a b\" app=org.a",
-        .report(Release(version: "1.2 beta", build: "a b"), app: "org.a")
+        .reportVersion(Release(version: "1.2 beta", build: "a b"), app: "org.a")
       ),
       // An empty build means no build.
-      ("version report 1 build=\"\"", .report(Release(version: "1"), app: nil)),
-      ("version report \"a=b\"", .report(Release(version: "a=b"), app: nil)),
-      ("version report é build=é", .report(Release(version: "é", build: "é"), app: nil)),
-      ("version state", .state(.app(named: nil))), ("version state of=app", .state(.app(named: nil))),
-      ("version state of=App app=org.a", .state(.app(named: "org.a"))),
-      ("version state app=org.a", .state(.app(named: "org.a"))), ("version state of=os", .state(.system)),
-      ("version history", .history(.app(named: nil))), ("version history OF=OS", .history(.system)),
-      ("version history app=org.a of=app", .history(.app(named: "org.a"))),
+      ("version report 1 build=\"\"", .reportVersion(Release(version: "1"), app: nil)),
+      ("version report \"a=b\"", .reportVersion(Release(version: "a=b"), app: nil)),
+      ("version report é build=é", .reportVersion(Release(version: "é", build: "é"), app: nil)),
+      ("version state", .versionState(.app(named: nil))), ("version state of=app", .versionState(.app(named: nil))),
+      ("version state of=App app=org.a", .versionState(.app(named: "org.a"))),
+      ("version state app=org.a", .versionState(.app(named: "org.a"))), ("version state of=os", .versionState(.system)),
+      ("version history", .versionHistory(.app(named: nil))), ("version history OF=OS", .versionHistory(.system)),
+      ("version history app=org.a of=app", .versionHistory(.app(named: "org.a"))),
       ("version claim \"first run\"", .claim(name: "first run", app: nil)),
       ("version claim n app=org.a", .claim(name: "n", app: "org.a")),
-    ] as [(String, VersionCommand)])
-  func `requests for versions are parsed to commands`(line: String, expected: VersionCommand) throws {
-    #expect(try command(line, by: alice) == .registry(.version(expected)))
+    ] as [(String, RegistryCommand)])
+  func `requests for versions are parsed to commands`(line: String, expected: RegistryCommand) throws {
+    #expect(try command(line, by: alice) == .registry(expected))
   }
 
   @Test(

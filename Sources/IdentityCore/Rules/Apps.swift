@@ -57,29 +57,6 @@ extension Registry {
     return plan.changes
   }
 
-  /// `app forget ID`: uninstalls an app.
-  ///
-  /// The vendor's identifier ends with the vendor's last app. The history drops old identifiers if it has too many.
-  ///
-  /// - Throws: `denied` without the right; `notFound` if the app is not installed; `conflict` if the app has a
-  ///   manifest, which would install it again.
-  func forget(_ id: Text, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
-    // A user may forget the app of its own service, because a removed service cannot send the request itself.
-    let isOwn = id == peer.app || id.owner == peer.userID && !peer.place.isContained
-    guard isOwn || peer.isAdmin else {
-      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to forget another app")
-    }
-    guard let app = apps[id] else { throw .notFound("no such app is installed") }
-    guard app.manifest == nil else {
-      throw .conflict("\(id) is installed by its manifest; remove the manifest to uninstall the app")
-    }
-    guard let context else { return nil }
-    var plan = Plan(self)
-    plan.forget(id, at: context.now)
-    plan.trimHistory(of: holder(of: id), context.limits)
-    return Decision(changes: plan.changes, reply: .done)
-  }
-
   /// Returns the change that installs an app at its first use; nil if the app is installed.
   func firstUse(of id: Text, _ context: Context) throws(Refusal) -> Change? {
     guard apps[id] == nil else { return nil }
@@ -109,16 +86,55 @@ extension Registry {
           + remedy)
     }
   }
+}
 
-  /// `app list`: lists all apps for an admin, and otherwise the apps of the peer's vendor.
-  func appRows(for peer: Peer) -> Decision {
-    let visible = apps.filter { may(peer, see: .vendor(vendor(of: $0.key))) }.sorted { $0.key < $1.key }
-    return .rows(visible.map { (id: $0.key, vendor: vendor(of: $0.key), app: $0.value) }) { row, reply in
+extension RegistryCommand {
+  package static var apps: Self { Self(AppsRule()) }
+  package static func forget(app: Text) -> Self { Self(ForgetRule(id: app)) }
+}
+
+/// `app list`: lists all apps for an admin, and otherwise the apps of the peer's vendor.
+struct AppsRule: QueryRule {
+  var basis: Basis { Basis(whole: [.apps, .uses]) }
+  var answerKind: AnswerKind { .list }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    let visible = registry.apps.filter { registry.may(peer, see: .vendor(registry.vendor(of: $0.key))) }
+    let apps = visible.sorted { $0.key < $1.key }
+    return .rows(apps.map { (id: $0.key, vendor: registry.vendor(of: $0.key), app: $0.value) }) { row, reply in
       reply.word(.text(row.id))
       reply.attribute("vendor", .text(row.vendor))
       reply.attribute("installed", .time(row.app.installed))
       reply.attribute("manifest", .yesOrNo(row.app.manifest != nil))
     }
+  }
+}
+
+/// `app forget ID`: uninstalls an app that has no manifest.
+///
+/// The vendor's identifier ends with the vendor's last app. The history drops old identifiers if it has too many.
+///
+/// - Throws: `denied` without the right; `notFound` if the app is not installed; `conflict` if the app has a
+///   manifest, which would install it again.
+struct ForgetRule: ChangeRule {
+  let id: Text
+  var basis: Basis { Basis(whole: [.apps, .uses]) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    // A user may forget the app of its own service, because a removed service cannot send the request itself.
+    let isOwn = id == peer.app || id.owner == peer.userID && !peer.place.isContained
+    guard isOwn || peer.isAdmin else {
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to forget another app")
+    }
+    guard let app = registry.apps[id] else { throw .notFound("no such app is installed") }
+    guard app.manifest == nil else {
+      throw .conflict("\(id) is installed by its manifest; remove the manifest to uninstall the app")
+    }
+    guard let context else { return nil }
+    var plan = Plan(registry)
+    plan.forget(id, at: context.now)
+    plan.trimHistory(of: registry.holder(of: id), context.limits)
+    return Decision(changes: plan.changes, reply: .done)
   }
 }
 

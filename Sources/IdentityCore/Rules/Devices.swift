@@ -1,21 +1,39 @@
 // The account and its devices (identityd-protocol(7), section "Devices of an account").
+extension RegistryCommand {
+  package static var account: Self { Self(AccountRule()) }
+  package static func setAccount(_ name: Text?) -> Self { Self(SetAccountRule(name: name)) }
+  package static var devices: Self { Self(DevicesRule()) }
+  package static func putDevice(_ value: UUID, name: Text?, seen: Timestamp?) -> Self {
+    Self(PutDeviceRule(value: value, name: name, seen: seen))
+  }
+  package static func removeDevice(_ value: UUID) -> Self { Self(RemoveDeviceRule(value: value)) }
+}
 
 // MARK: - Account
 
-extension Registry {
-  /// `account`: returns the account's name.
-  func accountName(for peer: Peer) throws(Refusal) -> Decision {
-    _ = try app(named: nil, by: peer)
-    try requireSharing(peer)
-    return Decision(reply: .done(account.map(Reply.Value.text) ?? .string("")))
-  }
+/// `account`: returns the account's name.
+struct AccountRule: QueryRule {
+  var basis: Basis { Basis(whole: .settings) }
 
-  /// `account set`, `account clear`: sets or removes the account's name.
-  func setAccount(_ name: Text?, _ context: Context?) -> Decision? {
-    let changes = accountChanges(to: name)
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    _ = try registry.app(named: nil, by: peer)
+    try registry.requireSharing(peer)
+    return .done(registry.account.map(Reply.Value.text) ?? .string(""))
+  }
+}
+
+/// `account set`, `account clear`: sets or removes the account's name.
+struct SetAccountRule: ChangeRule {
+  let name: Text?
+  var basis: Basis { Basis(whole: .settings) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    let changes = registry.accountChanges(to: name)
     return changes.isEmpty || context != nil ? Decision(changes: changes, reply: .done) : nil
   }
+}
 
+extension Registry {
   /// Returns the changes that set or remove the account's name.
   ///
   /// The first account takes over the listed devices. With another account, or none, only this device stays in
@@ -30,21 +48,26 @@ extension Registry {
 
 // MARK: - Devices
 
-extension Registry {
-  /// `devices`: lists the devices. If this device, which is always listed, has no identifier yet, makes one.
-  func listDevices(for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
-    _ = try app(named: nil, by: peer)
-    let scope = deviceScope(of: peer.app)
-    if let own = self[scope] { return deviceRows(of: scope, own: own) }
-    guard let context else { return nil }
-    let own = try fresh(scope, cause: .firstUse, context)
-    var plan = Plan(self)
-    plan.put(own)
-    return Decision(changes: plan.changes, reply: plan.registry.deviceRows(of: scope, own: own).reply)
-  }
+/// `devices`: lists the devices. If this device, which is always listed, has no identifier yet, makes one.
+struct DevicesRule: ChangeRule {
+  var basis: Basis { Basis(whole: .devices) }
+  var answerKind: AnswerKind { .list }
 
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    _ = try registry.app(named: nil, by: peer)
+    let scope = registry.deviceScope(of: peer.app)
+    if let own = registry[scope] { return Decision(reply: registry.deviceRows(of: scope, own: own)) }
+    guard let context else { return nil }
+    let own = try registry.fresh(scope, cause: .firstUse, context)
+    var plan = Plan(registry)
+    plan.put(own)
+    return Decision(changes: plan.changes, reply: plan.registry.deviceRows(of: scope, own: own))
+  }
+}
+
+extension Registry {
   /// Lists the devices. An app with a device identifier of its own sees only this device, by that identifier.
-  private func deviceRows(of scope: Scope, own: Identifier) -> Decision {
+  fileprivate func deviceRows(of scope: Scope, own: Identifier) -> Reply {
     let visible = scope == .device ? devices : [ListedDevice(value: own.value, added: own.created)]
     return .rows(visible) { device, reply in
       reply.word(.uuid(device.value))
@@ -54,14 +77,21 @@ extension Registry {
       reply.attribute("added", .time(device.added))
     }
   }
+}
 
-  /// `devices put`: adds a device of the account, or updates a listed one.
-  ///
-  /// - Throws: `invalidUUID` for a placeholder UUID; `limit` if the device is not listed and the list is full.
-  func putDevice(_ value: UUID, name: Text?, seen: Timestamp?, _ context: Context?) throws(Refusal) -> Decision? {
+/// `devices put`: adds a device of the account, or updates a listed one.
+///
+/// - Throws: `invalidUUID` for a placeholder UUID; `limit` if the device is not listed and the list is full.
+struct PutDeviceRule: ChangeRule {
+  let value: UUID
+  let name: Text?
+  let seen: Timestamp?
+  var basis: Basis { Basis(whole: .devices) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
-    guard var device = devices.first(where: { $0.value == value }) else {
-      guard devices.count < Bound.devices else {
+    guard var device = registry.devices.first(where: { $0.value == value }) else {
+      guard registry.devices.count < Bound.devices else {
         throw .limit("an account has at most \(Bound.devices) devices; forget a device first")
       }
       guard let context else { return nil }
@@ -76,13 +106,22 @@ extension Registry {
     device.seen = seen ?? device.seen
     return Decision(changes: [.deviceDescribed(device)], reply: .done)
   }
+}
 
-  /// `devices remove`, `devices forget`: removes a device from the list.
-  ///
-  /// - Throws: `notFound` if the device is not listed; `conflict` if it is this device.
-  func removeDevice(_ value: UUID, _ context: Context?) throws(Refusal) -> Decision? {
-    guard devices.contains(where: { $0.value == value }) else { throw .notFound("the device is not in the list") }
-    guard value != self[.device]?.value else { throw .conflict("this device cannot be removed from its own list") }
+/// `devices remove`, `devices forget`: removes a device from the list.
+///
+/// - Throws: `notFound` if the device is not listed; `conflict` if it is this device.
+struct RemoveDeviceRule: ChangeRule {
+  let value: UUID
+  var basis: Basis { Basis(whole: .devices) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard registry.devices.contains(where: { $0.value == value }) else {
+      throw .notFound("the device is not in the list")
+    }
+    guard value != registry[.device]?.value else {
+      throw .conflict("this device cannot be removed from its own list")
+    }
     return context == nil ? nil : Decision(changes: [.deviceUnlisted(value)], reply: .done)
   }
 }

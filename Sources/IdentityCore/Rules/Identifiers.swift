@@ -1,26 +1,52 @@
 // The rules of stored identifiers: get, renew, history, resolve (identityd-protocol(7), section "IDENTIFIERS").
-extension Registry {
-  /// `get LEVEL`: returns the identifier in force. Without one, installs the app if this is its first use, and makes the
-  /// identifier.
-  func get(_ level: Level, app id: Text, _ context: Context?) throws(Refusal) -> Decision? {
-    if let identifier = self[scope(level, app: id)] { return Decision(reply: describe(identifier)) }
+extension RegistryCommand {
+  package static func get(_ level: Level, app: Text?) -> Self { Self(GetRule(level: level, namedApp: app)) }
+  package static func renew(_ level: Level, app: Text?, dryRun: Bool) -> Self {
+    Self(RenewRule(level: level, namedApp: app, dryRun: dryRun))
+  }
+  package static func history(_ level: Level, app: Text?) -> Self { Self(HistoryRule(level: level, namedApp: app)) }
+  package static func resolve(_ value: UUID) -> Self { Self(ResolveRule(value: value)) }
+}
+
+// MARK: - Rules
+
+/// `get LEVEL`: returns the identifier in force. Without one, installs the app if this is its first use, and makes the
+/// identifier.
+struct GetRule: ChangeRule {
+  let level: Level
+  let namedApp: Text?
+  var basis: Basis { Basis(found: [.apps, .identifiers]) }
+  var answerKind: AnswerKind { .standing }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    let id = try registry.app(named: namedApp, by: peer)
+    let scope = registry.scope(level, app: id)
+    if let identifier = registry[scope] { return Decision(reply: registry.describe(identifier)) }
     guard let context else { return nil }
-    var plan = Plan(self)
-    if level != .device, let change = try firstUse(of: id, context) { plan.add(change) }
-    let identifier = try fresh(scope(level, app: id), cause: .firstUse, context)
+    var plan = Plan(registry)
+    if level != .device, let change = try registry.firstUse(of: id, context) { plan.add(change) }
+    let identifier = try registry.fresh(scope, cause: .firstUse, context)
     plan.put(identifier)
     return Decision(changes: plan.changes, reply: plan.registry.describe(identifier))
   }
+}
 
-  /// `renew LEVEL`: replaces the identifier, if any, with a random one. A dry run lists the identifiers to replace.
-  func renew(_ level: Level, app id: Text, dryRun: Bool, _ context: Context?) throws(Refusal) -> Decision? {
-    guard level == .device || apps[id] != nil else { throw .notFound("\(id) is not installed") }
-    let scope = scope(level, app: id)
-    if dryRun { return renewalRows(of: scope) }
+/// `renew LEVEL`: replaces the identifier, if any, with a random one. A dry run lists the identifiers to replace.
+package struct RenewRule: ChangeRule {
+  let level: Level
+  package let namedApp: Text?
+  package let dryRun: Bool
+  package var basis: Basis { Basis(whole: [.apps, .identifiers]) }
+
+  package func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    let id = try registry.app(named: namedApp, by: peer)
+    guard level == .device || registry.apps[id] != nil else { throw .notFound("\(id) is not installed") }
+    let scope = registry.scope(level, app: id)
+    if dryRun { return Decision(reply: registry.renewalRows(of: scope)) }
     guard let context else { return nil }
-    var plan = Plan(self)
-    let previous = self[scope]?.value
-    for renewed in renewed(with: scope) {
+    var plan = Plan(registry)
+    let previous = registry[scope]?.value
+    for renewed in registry.renewed(with: scope) {
       plan.put(
         Identifier(
           scope: renewed, value: try context.random(), created: context.now, origin: .random, cause: .renewed,
@@ -33,26 +59,20 @@ extension Registry {
     reply.attribute("previous", previous.map(Reply.Value.uuid) ?? .string(""))
     return Decision(changes: plan.changes, reply: reply)
   }
+}
 
-  /// Returns the scopes renewed together. With the shared device identifier, those of apps and vendors are renewed too.
-  private func renewed(with scope: Scope) -> [Scope] {
-    guard scope == .device else { return [scope] }
-    return [.device] + scopes.filter { $0 != .device && $0.level == .device }
-  }
+/// `history LEVEL`: lists the identifiers with their periods and the causes of their changes.
+struct HistoryRule: QueryRule {
+  let level: Level
+  let namedApp: Text?
+  var basis: Basis { Basis(whole: [.apps, .identifiers]) }
+  var answerKind: AnswerKind { .list }
 
-  private func renewalRows(of scope: Scope) -> Decision {
-    .rows(renewed(with: scope).compactMap { self[$0] }) { identifier, reply in
-      reply.word(.string(identifier.scope.level.rawValue))
-      reply.word(.uuid(identifier.value))
-      reply.attribute("app", identifier.scope.app.map(Reply.Value.text))
-      reply.attribute("vendor", identifier.scope.vendor.map(Reply.Value.text))
-    }
-  }
-
-  /// `history LEVEL`: lists the identifiers with their periods and the causes of their changes.
-  func historyRows(of scope: Scope) -> Decision {
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    // If an app is gone, only its installation scope is still known. The manifest determined its other scopes.
+    let app = try registry.app(named: namedApp, by: peer, remembered: level == .installation)
     // The order of the changes, which is independent of the clock.
-    .rows(history.identifiers(of: scope)) { identifier, reply in
+    return .rows(registry.history.identifiers(of: registry.scope(level, app: app))) { identifier, reply in
       reply.word(.uuid(identifier.value))
       reply.attribute("from", .time(identifier.created))
       reply.attribute("until", (identifier.end?.time).map(Reply.Value.time))
@@ -62,12 +82,17 @@ extension Registry {
       reply.attribute("by", identifier.author.map(Reply.Value.text))
     }
   }
+}
 
-  /// `resolve UUID`: describes a present or past identifier.
-  ///
-  /// An identifier that the peer may not read gives the same answer as an unknown one.
-  func resolve(_ value: UUID, for peer: Peer) throws(Refusal) -> Decision {
-    let readable = identifiers(valued: value).filter { may(peer, see: $0.scope.audience) }
+/// `resolve UUID`: describes a present or past identifier.
+///
+/// An identifier that the peer may not read gives the same answer as an unknown one.
+struct ResolveRule: QueryRule {
+  let value: UUID
+  var basis: Basis { Basis(whole: [.apps, .identifiers]) }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    let readable = registry.identifiers(valued: value).filter { registry.may(peer, see: $0.scope.audience) }
     guard let identifier = readable.last(where: { $0.end == nil }) ?? readable.last else {
       throw .notFound("this daemon issued no such identifier that \(peer.app) may see")
     }
@@ -75,9 +100,28 @@ extension Registry {
     reply.ok()
     reply.word(.string(identifier.scope.level.rawValue))
     reply.attribute("current", .yesOrNo(identifier.end == nil))
-    if identifier.end != nil { reply.attribute("now", (self[identifier.scope]?.value).map(Reply.Value.uuid)) }
-    attribute(identifier.scope, to: &reply)
-    return Decision(reply: reply)
+    if identifier.end != nil { reply.attribute("now", (registry[identifier.scope]?.value).map(Reply.Value.uuid)) }
+    registry.attribute(identifier.scope, to: &reply)
+    return reply
+  }
+}
+
+// MARK: - Identifiers
+
+extension Registry {
+  /// Returns the scopes renewed together. With the shared device identifier, those of apps and vendors are renewed too.
+  fileprivate func renewed(with scope: Scope) -> [Scope] {
+    guard scope == .device else { return [scope] }
+    return [.device] + scopes.filter { $0 != .device && $0.level == .device }
+  }
+
+  fileprivate func renewalRows(of scope: Scope) -> Reply {
+    .rows(renewed(with: scope).compactMap { self[$0] }) { identifier, reply in
+      reply.word(.string(identifier.scope.level.rawValue))
+      reply.word(.uuid(identifier.value))
+      reply.attribute("app", identifier.scope.app.map(Reply.Value.text))
+      reply.attribute("vendor", identifier.scope.vendor.map(Reply.Value.text))
+    }
   }
 
   /// Creates an identifier for a scope: derived from the machine-id for a device if possible, else random.
@@ -97,7 +141,7 @@ extension Registry {
   }
 
   /// Returns the answer to `get LEVEL`.
-  private func describe(_ identifier: Identifier) -> Reply {
+  fileprivate func describe(_ identifier: Identifier) -> Reply {
     var reply = Reply()
     reply.ok()
     reply.word(.uuid(identifier.value))
@@ -110,7 +154,7 @@ extension Registry {
   }
 
   /// Adds `app=` and `vendor=` of a scope.
-  private func attribute(_ scope: Scope, to reply: inout Reply) {
+  fileprivate func attribute(_ scope: Scope, to reply: inout Reply) {
     reply.attribute("app", scope.app.map(Reply.Value.text))
     reply.attribute("vendor", vendor(of: scope).map(Reply.Value.text))
   }

@@ -27,7 +27,7 @@ extension Registry {
     return named
   }
 
-  private func key(_ name: ItemName, for peer: Peer) throws(Refusal) -> ItemKey {
+  fileprivate func key(_ name: ItemName, for peer: Peer) throws(Refusal) -> ItemKey {
     ItemKey(group: try group(named: name.group, for: peer), service: name.service, account: name.account)
   }
 
@@ -41,41 +41,136 @@ extension Registry {
 
 // MARK: - Rules
 
-extension Registry {
-  /// Applies the rule of `item …`.
-  func rule(_ command: ItemCommand, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
-    switch command {
-    case .read(let name): return Decision(reply: describe(try item(name, for: peer)))
-    case .find(let condition, let limit):
-      let found = try matches(condition, for: peer, limit: limit ?? .max)
-      guard !found.isEmpty else { throw .notFound("no item matches the conditions") }
-      return .rows(found) { Self.attribute($0.item, to: &$1) }
-    case .store(let name, let secret, let description, let replaces):
-      let key = try key(name, for: peer)
-      guard replaces || items[key] == nil else {
-        throw .exists("group \(key.group.shortened) already has this item; use 'item put' to replace it")
-      }
-      guard let context else { return nil }
-      return try store(key, secret, description, replaces: replaces, by: peer, context)
-    case .update(let name, let update):
-      let item = try item(name, for: peer)
-      guard update != ItemUpdate() else { return Decision(reply: .done) }
-      guard let context else { return nil }
-      return try self.update(item, update, context)
-    case .delete(let condition):
-      // Requires a condition, so that nothing is deleted by oversight, and a single group.
-      guard !condition.isEmpty, condition.groups != .all else {
-        throw .badArgument(verb: "item delete", .combination("give at least one condition, and one group"))
-      }
-      let found = try matches(condition, for: peer, limit: context == nil ? 1 : .max)
-      guard !found.isEmpty else { throw .notFound("no item matches the conditions") }
-      guard context != nil else { return nil }
-      return Decision(changes: found.map { .itemDeleted($0.item) }, reply: .done(.number(Int64(found.count))))
+extension RegistryCommand {
+  package static func storeItem(
+    _ name: ItemName, _ secret: SealedSecret, _ description: ItemDescription, replaces: Bool
+  ) -> Self {
+    Self(StoreItemRule(name: name, secret: secret, description: description, replaces: replaces))
+  }
+  package static func readItem(_ name: ItemName) -> Self { Self(ReadItemRule(name: name)) }
+  package static func findItems(_ condition: ItemCondition, limit: Int?) -> Self {
+    Self(FindItemsRule(condition: condition, limit: limit))
+  }
+  package static func updateItem(_ name: ItemName, _ update: ItemUpdate) -> Self {
+    Self(UpdateItemRule(name: name, update: update))
+  }
+  package static func deleteItems(_ condition: ItemCondition) -> Self { Self(DeleteItemsRule(condition: condition)) }
+}
+
+/// `item add`, `item put`: adds an item. With `replaces`, an existing item with the same key is replaced.
+package struct StoreItemRule: ChangeRule {
+  package let name: ItemName
+  package let secret: SealedSecret
+  package let description: ItemDescription
+  package let replaces: Bool
+  package var basis: Basis { Basis(whole: [.apps, .items]) }
+
+  package func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    let key = try registry.key(name, for: peer)
+    let before = registry.items[key]
+    guard replaces || before == nil else {
+      throw .exists("group \(key.group.shortened) already has this item; use 'item put' to replace it")
     }
+    guard let context else { return nil }
+    // An admin who adds an item to another app's own group acts for that app.
+    let owner = peer.isAdmin && key.group != peer.app && registry.apps[key.group] != nil ? key.group : peer.app
+    var changes: [Change] = []
+    if let change = try registry.firstUse(of: owner, context) { changes.append(change) }
+    let item = Item(
+      key: key, number: before?.number ?? registry.items.lastNumber + 1, edition: try context.random(), owner: owner,
+      label: description.label.flatMap { $0.isEmpty ? nil : $0 },
+      attributes: description.attributes.filter { !$0.value.isEmpty }.sorted { $0.name < $1.name },
+      isThisDeviceOnly: description.isThisDeviceOnly, endsWithInstallation: description.endsWithInstallation,
+      secretLength: secret.length, created: before?.created ?? context.now, modified: context.now)
+    try registry.requireRoom(for: item, inPlaceOf: before, context.limits)
+    changes.append(.itemStored(item, secret, before == nil ? .added : .replaced))
+    let reply = replaces ? Reply.done(.string(before == nil ? "created" : "replaced")) : .done
+    return Decision(changes: changes, reply: reply)
+  }
+}
+
+/// `item read`: returns an item. The server adds the secret.
+package struct ReadItemRule: QueryRule {
+  package let name: ItemName
+  package var basis: Basis { Basis(found: [.apps, .items]) }
+  package var answerKind: AnswerKind { .secret }
+
+  package func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    let item = try registry.item(name, for: peer)
+    var reply = Reply()
+    reply.ok()
+    reply.item = item
+    item.describe(to: &reply)
+    return reply
+  }
+}
+
+/// `item find`: lists the items that meet a condition, at most `limit` of them.
+struct FindItemsRule: QueryRule {
+  let condition: ItemCondition
+  let limit: Int?
+  var basis: Basis { Basis(whole: [.apps, .items]) }
+  var answerKind: AnswerKind { .list }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    .rows(try registry.matches(condition, for: peer, limit: limit ?? .max)) { $0.item.describe(to: &$1) }
+  }
+}
+
+/// `item update`: changes the given properties of an item.
+package struct UpdateItemRule: ChangeRule {
+  package let name: ItemName
+  package let update: ItemUpdate
+  package var basis: Basis { Basis(found: [.apps, .items]) }
+
+  package func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    let item = try registry.item(name, for: peer)
+    guard update != ItemUpdate() else { return Decision(reply: .done) }
+    guard let context else { return nil }
+    // An unchanged secret has to be encrypted again, because it is encrypted together with the item's other properties.
+    let secret = if let given = update.secret { given } else { try context.secret(item) }
+    var changed = item
+    changed.edition = try context.random()
+    changed.modified = context.now
+    changed.secretLength = secret.length
+    if let label = update.label { changed.label = label.isEmpty ? nil : label }
+    changed.attributes.removeAll { old in update.attributes.contains { $0.name == old.name } }
+    changed.attributes += update.attributes.filter { !$0.value.isEmpty }
+    changed.attributes.sort { $0.name < $1.name }
+    try registry.requireRoom(for: changed, inPlaceOf: item, context.limits)
+    return Decision(changes: [.itemStored(changed, secret, .updated)], reply: .done)
+  }
+}
+
+/// `item delete`: deletes the items that meet a condition.
+package struct DeleteItemsRule: ChangeRule {
+  let condition: ItemCondition
+  package var basis: Basis { Basis(whole: [.apps, .items]) }
+
+  package func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    // Requires a condition, so that nothing is deleted by oversight, and a single group.
+    guard !condition.isEmpty, condition.groups != .all else {
+      throw .badArgument(verb: "item delete", .combination("give at least one condition, and one group"))
+    }
+    let found = try registry.matches(condition, for: peer, limit: context == nil ? 1 : .max)
+    guard context != nil else { return nil }
+    return Decision(changes: found.map { .itemDeleted($0.item) }, reply: .done(.number(Int64(found.count))))
+  }
+}
+
+// MARK: - Items
+
+extension Registry {
+  /// Returns up to `limit` items that meet a condition, in the order in which they were added.
+  ///
+  /// - Throws: `notFound` if no item meets the condition.
+  fileprivate func matches(_ condition: ItemCondition, for peer: Peer, limit: Int) throws(Refusal) -> [HeldItem] {
+    let found = try candidates(condition, for: peer, limit: limit)
+    guard !found.isEmpty else { throw .notFound("no item matches the conditions") }
+    return found
   }
 
-  /// Returns up to `limit` items that meet a condition, in the order in which they were added.
-  private func matches(_ condition: ItemCondition, for peer: Peer, limit: Int = .max) throws(Refusal) -> [HeldItem] {
+  private func candidates(_ condition: ItemCondition, for peer: Peer, limit: Int) throws(Refusal) -> [HeldItem] {
     let groups: [Text]
     switch condition.groups {
     case .own: groups = [try group(named: nil, for: peer)]
@@ -103,73 +198,12 @@ extension Registry {
     return usableGroups(of: peer).flatMap { Array(items.items(in: $0)) }.inOrder
   }
 
-  /// Returns the answer to `item read`. The server adds the secret.
-  private func describe(_ item: Item) -> Reply {
-    var reply = Reply()
-    reply.ok()
-    reply.item = item
-    Self.attribute(item, to: &reply)
-    return reply
-  }
-
-  private static func attribute(_ item: Item, to reply: inout Reply) {
-    reply.attribute("service", .text(item.key.service))
-    reply.attribute("account", .text(item.key.account))
-    reply.attribute("group", .text(item.key.group))
-    reply.attribute("label", item.label.map(Reply.Value.text))
-    for attribute in item.attributes { reply.attribute("attr.\(attribute.name)", .text(attribute.value)) }
-    reply.attribute("created", .time(item.created))
-    reply.attribute("modified", .time(item.modified))
-    reply.attribute("this-device-only", item.isThisDeviceOnly ? .yesOrNo(true) : nil)
-    reply.attribute("lifetime", item.endsWithInstallation ? .string("installation") : nil)
-  }
-}
-
-// MARK: - Changes
-
-extension Registry {
-  private func store(
-    _ key: ItemKey, _ secret: SealedSecret, _ description: ItemDescription, replaces: Bool, by peer: Peer,
-    _ context: Context
-  ) throws(Refusal) -> Decision {
-    let before = items[key]
-    // An admin who adds an item to another app's own group acts for that app.
-    let owner = peer.isAdmin && key.group != peer.app && apps[key.group] != nil ? key.group : peer.app
-    var changes: [Change] = []
-    if let change = try firstUse(of: owner, context) { changes.append(change) }
-    let item = Item(
-      key: key, number: before?.number ?? items.lastNumber + 1, edition: try context.random(), owner: owner,
-      label: description.label.flatMap { $0.isEmpty ? nil : $0 },
-      attributes: description.attributes.filter { !$0.value.isEmpty }.sorted { $0.name < $1.name },
-      isThisDeviceOnly: description.isThisDeviceOnly, endsWithInstallation: description.endsWithInstallation,
-      secretLength: secret.length, created: before?.created ?? context.now, modified: context.now)
-    try requireRoom(for: item, inPlaceOf: before, context.limits)
-    changes.append(.itemStored(item, secret, before == nil ? .added : .replaced))
-    let reply = replaces ? Reply.done(.string(before == nil ? "created" : "replaced")) : .done
-    return Decision(changes: changes, reply: reply)
-  }
-
-  private func update(_ item: Item, _ update: ItemUpdate, _ context: Context) throws(Refusal) -> Decision {
-    // An unchanged secret has to be encrypted again, because it is encrypted together with the item's other properties.
-    let secret = if let given = update.secret { given } else { try context.secret(item) }
-    var changed = item
-    changed.edition = try context.random()
-    changed.modified = context.now
-    changed.secretLength = secret.length
-    if let label = update.label { changed.label = label.isEmpty ? nil : label }
-    changed.attributes.removeAll { old in update.attributes.contains { $0.name == old.name } }
-    changed.attributes += update.attributes.filter { !$0.value.isEmpty }
-    changed.attributes.sort { $0.name < $1.name }
-    try requireRoom(for: changed, inPlaceOf: item, context.limits)
-    return Decision(changes: [.itemStored(changed, secret, .updated)], reply: .done)
-  }
-
   /// Checks the quotas of an item's owner and of all apps together.
   ///
   /// Replacing an item of the same holder by one that is not larger always fits.
   ///
   /// - Throws: `limit` with the name of the exceeded quota.
-  private func requireRoom(for item: Item, inPlaceOf before: Item?, _ limits: Limits) throws(Refusal) {
+  fileprivate func requireRoom(for item: Item, inPlaceOf before: Item?, _ limits: Limits) throws(Refusal) {
     guard item.attributes.count <= Bound.attributesPerItem else {
       throw .limit("an item has at most \(Bound.attributesPerItem) attributes")
     }
@@ -229,5 +263,20 @@ extension Text {
   /// The text, cut for an error text, so that clients cannot inflate a reply line.
   fileprivate var shortened: String {
     bytes.count > Bound.quotedBytes ? String(decoding: bytes.prefix(Bound.quotedBytes), as: UTF8.self) + "…" : "\(self)"
+  }
+}
+
+extension Item {
+  /// Adds the properties of the item, without its secret.
+  fileprivate func describe(to reply: inout Reply) {
+    reply.attribute("service", .text(key.service))
+    reply.attribute("account", .text(key.account))
+    reply.attribute("group", .text(key.group))
+    reply.attribute("label", label.map(Reply.Value.text))
+    for attribute in attributes { reply.attribute("attr.\(attribute.name)", .text(attribute.value)) }
+    reply.attribute("created", .time(created))
+    reply.attribute("modified", .time(modified))
+    reply.attribute("this-device-only", isThisDeviceOnly ? .yesOrNo(true) : nil)
+    reply.attribute("lifetime", endsWithInstallation ? .string("installation") : nil)
   }
 }

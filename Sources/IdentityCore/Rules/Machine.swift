@@ -1,4 +1,4 @@
-// The response to a change of the machine (identityd-protocol(7), section "IDENTIFIERS").
+// The response to a change of the machine, and golden images (identityd-protocol(7), section "IDENTIFIERS").
 extension Registry {
   /// Whether nothing may be derived from the present machine-id any more; see ``MachineRecord/spentMachine``.
   var isMachineSpent: Bool { machine?.spentMachine != nil && machine?.spentMachine == machine?.fingerprint.machine }
@@ -49,18 +49,26 @@ extension Registry {
     if differ(found.hardware, known.hardware) { return (.hardwareChanged, onHardwareChange) }
     return nil
   }
+}
 
-  /// `seal`: ends every identifier and deletes everything stored for apps.
-  ///
-  /// The sealed store takes no further change.
-  func seal(_ context: Context?) -> Decision? {
-    guard !isSealed else { return Decision(reply: .done) }
+extension RegistryCommand {
+  package static var seal: Self { Self(SealRule()) }
+}
+
+/// `seal`: prepares a golden image. Ends every identifier and deletes everything stored for apps.
+///
+/// The sealed store takes no further change.
+struct SealRule: ChangeRule {
+  var basis: Basis { Basis(whole: .settings) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard !registry.isSealed else { return Decision(reply: .done) }
     guard let context else { return nil }
-    var plan = Plan(self)
-    for scope in scopes { plan.add(.identifierEnded(scope, .init(time: context.now, cause: .sealed))) }
-    for held in items.held.inOrder { plan.add(.itemDeleted(held.item)) }
-    for token in tokens.all { plan.add(.tokenDeleted(token)) }
-    for history in versions.all { plan.forgetVersions(of: history.subject) }
+    var plan = Plan(registry)
+    for scope in registry.scopes { plan.add(.identifierEnded(scope, .init(time: context.now, cause: .sealed))) }
+    for held in registry.items.held.inOrder { plan.add(.itemDeleted(held.item)) }
+    for token in registry.tokens.all { plan.add(.tokenDeleted(token)) }
+    for history in registry.versions.all { plan.forgetVersions(of: history.subject) }
     plan.add(.sealed)
     return Decision(changes: plan.changes, reply: .done)
   }

@@ -1,83 +1,41 @@
 // Push tokens: an app has one token per provider on this device (identityd-protocol(7), section "PUSH TOKENS").
 
-// MARK: - Rules
-
-extension Registry {
-  /// Applies the rule of `token …`.
-  func rule(_ command: TokenCommand, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
-    throws(Refusal) -> Decision?
-  {
-    switch command {
-    case .put(let registration, let named):
-      let app = try app(named: named, by: peer)
-      guard let context else { return nil }
-      return try put(registration, of: app, context)
-    case .get(let provider, let named):
-      var reply = Reply()
-      reply.ok()
-      Self.describe(try token(of: provider, try app(named: named, by: peer)), to: &reply)
-      return Decision(reply: reply)
-    case .list(let owners, let stale):
-      let tokens = try tokens(of: owners, for: peer)
-      guard let stale else { return .rows(tokens, Self.describe) }
-      let now = surroundings.now()
-      return .rows(tokens.filter { now.milliseconds - $0.confirmed.milliseconds >= stale * 1_000 }, Self.describe)
-    case .invalidate(let provider, let value, let named):
-      guard let token = tokens[try app(named: named, by: peer), provider], token.value == value else {
-        return Decision(reply: .done(.string("unchanged")))
-      }
-      let reply = Reply.done(.string("invalidated"))
-      guard token.isValid else { return Decision(reply: reply) }
-      guard let context else { return nil }
-      let invalid = token.with(isValid: false, changed: context.now)
-      return Decision(changes: [.tokenStored(invalid, .invalidated)], reply: reply)
-    case .delete(let provider, let named):
-      let token = try token(of: provider, try app(named: named, by: peer))
-      return context == nil ? nil : Decision(changes: [.tokenDeleted(token)], reply: .done)
-    }
+extension RegistryCommand {
+  package static func putToken(_ registration: TokenRegistration, app: Text?) -> Self {
+    Self(PutTokenRule(registration: registration, namedApp: app))
   }
-
-  private func tokens(of owners: TokenOwners, for peer: Peer) throws(Refusal) -> [Token] {
-    switch owners {
-    case .app(let named): return tokens.tokens(of: try app(named: named, by: peer))
-    case .all:
-      guard peer.isAdmin else {
-        throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to see the tokens of all apps")
-      }
-      return tokens.all
-    }
+  package static func getToken(provider: Text, app: Text?) -> Self {
+    Self(GetTokenRule(provider: provider, namedApp: app))
   }
-
-  private func token(of provider: Text, _ app: Text) throws(Refusal) -> Token {
-    guard let token = tokens[app, provider] else { throw .notFound("\(app) has no token of this provider") }
-    return token
+  package static func listTokens(_ owners: TokenOwners, stale: Int64?) -> Self {
+    Self(ListTokensRule(owners: owners, stale: stale))
   }
-
-  @Sendable private static func describe(_ token: Token, to reply: inout Reply) {
-    reply.word(.text(token.value))
-    reply.attribute("provider", .text(token.provider))
-    reply.attribute("app", .text(token.app))
-    reply.attribute("device", .uuid(token.device))
-    reply.attribute("environment", token.environment.map(Reply.Value.text))
-    reply.attribute("topic", token.topic.map(Reply.Value.text))
-    reply.attribute("state", .string(token.isValid ? "valid" : "invalid"))
-    reply.attribute("created", .time(token.created))
-    reply.attribute("changed", .time(token.changed))
-    reply.attribute("confirmed", .time(token.confirmed))
+  package static func invalidateToken(provider: Text, value: Text, app: Text?) -> Self {
+    Self(InvalidateTokenRule(provider: provider, value: value, namedApp: app))
+  }
+  package static func deleteToken(provider: Text, app: Text?) -> Self {
+    Self(DeleteTokenRule(provider: provider, namedApp: app))
   }
 }
 
-// MARK: - Changes
+// MARK: - Rules
 
-extension Registry {
-  private func put(_ registration: TokenRegistration, of app: Text, _ context: Context) throws(Refusal) -> Decision {
-    let (device, changes) = try device(forTokenOf: app, context)
-    let before = tokens[app, registration.provider]
-    if before == nil { try requireRoomForToken(of: app) }
+/// `token put`: registers a token for the app.
+struct PutTokenRule: ChangeRule {
+  let registration: TokenRegistration
+  let namedApp: Text?
+  var basis: Basis { Basis(found: .tokens) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    let app = try registry.app(named: namedApp, by: peer)
+    guard let context else { return nil }
+    let (device, changes) = try registry.device(forTokenOf: app, context)
+    let before = registry.tokens[app, registration.provider]
+    if before == nil { try registry.requireRoomForToken(of: app) }
     let outcome = before?.outcome(of: registration) ?? .created
     let same = before.flatMap { $0.value == registration.value ? $0 : nil }
     let token = Token(
-      number: before?.number ?? tokens.lastNumber + 1, app: app, provider: registration.provider,
+      number: before?.number ?? registry.tokens.lastNumber + 1, app: app, provider: registration.provider,
       value: registration.value, environment: registration.environment, topic: registration.topic, device: device,
       isValid: true, created: before?.created ?? context.now,
       changed: outcome == .confirmed ? before?.changed ?? context.now : context.now, confirmed: context.now,
@@ -89,9 +47,92 @@ extension Registry {
     let stored = Change.tokenStored(token, outcome)
     return Decision(changes: changes.isEmpty ? [stored] : changes + [stored], reply: reply)
   }
+}
+
+/// `token get`: returns the app's token of a provider.
+struct GetTokenRule: QueryRule {
+  let provider: Text
+  let namedApp: Text?
+  var basis: Basis { Basis(found: .tokens) }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    var reply = Reply()
+    reply.ok()
+    try registry.token(of: provider, try registry.app(named: namedApp, by: peer)).describe(to: &reply)
+    return reply
+  }
+}
+
+/// `token list`: returns tokens. `stale` is the minimum number of seconds since a token was last confirmed, if given.
+struct ListTokensRule: QueryRule {
+  let owners: TokenOwners
+  let stale: Int64?
+  var basis: Basis { Basis(whole: .tokens) }
+  var answerKind: AnswerKind { .list }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    var tokens = try registry.tokens(of: owners, for: peer)
+    if let stale {
+      let now = surroundings.now()
+      tokens = tokens.filter { now.milliseconds - $0.confirmed.milliseconds >= stale * 1_000 }
+    }
+    return .rows(tokens) { $0.describe(to: &$1) }
+  }
+}
+
+/// `token invalidate`: marks a token that the provider refuses.
+struct InvalidateTokenRule: ChangeRule {
+  let provider: Text
+  let value: Text
+  let namedApp: Text?
+  var basis: Basis { Basis(found: .tokens) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    let app = try registry.app(named: namedApp, by: peer)
+    guard let token = registry.tokens[app, provider], token.value == value else {
+      return Decision(reply: .done(.string("unchanged")))
+    }
+    let reply = Reply.done(.string("invalidated"))
+    guard token.isValid else { return Decision(reply: reply) }
+    guard let context else { return nil }
+    let invalid = token.with(isValid: false, changed: context.now)
+    return Decision(changes: [.tokenStored(invalid, .invalidated)], reply: reply)
+  }
+}
+
+/// `token delete`: deletes the app's token of a provider.
+struct DeleteTokenRule: ChangeRule {
+  let provider: Text
+  let namedApp: Text?
+  var basis: Basis { Basis(found: .tokens) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    let token = try registry.token(of: provider, try registry.app(named: namedApp, by: peer))
+    return context == nil ? nil : Decision(changes: [.tokenDeleted(token)], reply: .done)
+  }
+}
+
+// MARK: - Tokens
+
+extension Registry {
+  fileprivate func tokens(of owners: TokenOwners, for peer: Peer) throws(Refusal) -> [Token] {
+    switch owners {
+    case .app(let named): return tokens.tokens(of: try app(named: named, by: peer))
+    case .all:
+      guard peer.isAdmin else {
+        throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to see the tokens of all apps")
+      }
+      return tokens.all
+    }
+  }
+
+  fileprivate func token(of provider: Text, _ app: Text) throws(Refusal) -> Token {
+    guard let token = tokens[app, provider] else { throw .notFound("\(app) has no token of this provider") }
+    return token
+  }
 
   /// Returns the device identifier for a token, so that senders know the device. Makes the identifier if there is none.
-  private func device(forTokenOf app: Text, _ context: Context) throws(Refusal) -> (UUID, [Change]) {
+  fileprivate func device(forTokenOf app: Text, _ context: Context) throws(Refusal) -> (UUID, [Change]) {
     let installed = apps[app]
     let scope = deviceScope(of: app, installed)
     if case .some = installed, let device = self[scope]?.value { return (device, []) }
@@ -102,7 +143,7 @@ extension Registry {
     return (device, plan.changes)
   }
 
-  private func requireRoomForToken(of app: Text) throws(Refusal) {
+  fileprivate func requireRoomForToken(of app: Text) throws(Refusal) {
     guard tokens.count < Bound.tokens else {
       throw .limit("all apps together have reached the limit of tokens; delete tokens first")
     }
@@ -118,6 +159,19 @@ extension Token {
     let isSame =
       isValid && value == registration.value && environment == registration.environment && topic == registration.topic
     return isSame ? .confirmed : .replaced
+  }
+
+  fileprivate func describe(to reply: inout Reply) {
+    reply.word(.text(value))
+    reply.attribute("provider", .text(provider))
+    reply.attribute("app", .text(app))
+    reply.attribute("device", .uuid(device))
+    reply.attribute("environment", environment.map(Reply.Value.text))
+    reply.attribute("topic", topic.map(Reply.Value.text))
+    reply.attribute("state", .string(isValid ? "valid" : "invalid"))
+    reply.attribute("created", .time(created))
+    reply.attribute("changed", .time(changed))
+    reply.attribute("confirmed", .time(confirmed))
   }
 }
 

@@ -69,27 +69,6 @@ extension Registry {
     return candidates.filter { !owners.contains($0) }.sorted()
   }
 
-  /// `app forget unused=DAYS app=PATTERN`: uninstalls or lists apps, and counts those left for the next request.
-  ///
-  /// - Throws: `denied` without admin rights.
-  func forget(_ condition: AppCondition, dryRun: Bool, for peer: Peer, _ context: Context?) throws(Refusal)
-    -> Decision?
-  {
-    guard peer.isAdmin else {
-      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to forget apps by unused= and app=")
-    }
-    guard let context else { return nil }
-    let found = forgettable(condition)
-    let now = found.prefix(Bound.forgottenTogether)
-    var reply = Reply.rows(Array(now)) { id, reply in
-      reply.word(.text(id))
-      reply.attribute("installed", (apps[id]?.installed).map(Reply.Value.time))
-      reply.attribute("used", use(of: id)?.date.start.map(Reply.Value.time))
-    }
-    reply.attribute("left", .number(Int64(found.count - now.count)))
-    return Decision(changes: dryRun ? [] : removal(of: now, context), reply: reply)
-  }
-
   /// `ForgetUnused=`: returns the changes that uninstall apps after so many days without use, for one batch of apps.
   package func removalOfUnused(days: Int, _ context: Context) -> [Change] {
     guard !isSealed else { return [] }
@@ -97,7 +76,7 @@ extension Registry {
       of: forgettable(AppCondition(unused: days, pattern: nil)).prefix(Bound.forgottenTogether), context)
   }
 
-  private func removal(of ids: some Sequence<Text>, _ context: Context) -> [Change] {
+  fileprivate func removal(of ids: some Sequence<Text>, _ context: Context) -> [Change] {
     var plan = Plan(self)
     var holders: Set<Holder> = []
     for id in ids {
@@ -106,6 +85,38 @@ extension Registry {
     }
     for holder in holders { plan.trimHistory(of: holder, context.limits) }
     return plan.changes
+  }
+}
+
+extension RegistryCommand {
+  package static func forgetMatching(_ condition: AppCondition, dryRun: Bool) -> Self {
+    Self(ForgetMatchingRule(condition: condition, dryRun: dryRun))
+  }
+}
+
+/// `app forget unused=DAYS app=PATTERN`: uninstalls or lists apps without a manifest and without items, and counts those
+/// left for the next request.
+///
+/// - Throws: `denied` without admin rights.
+struct ForgetMatchingRule: ChangeRule {
+  let condition: AppCondition
+  let dryRun: Bool
+  var basis: Basis { Basis(whole: [.apps, .uses]) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard peer.isAdmin else {
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to forget apps by unused= and app=")
+    }
+    guard let context else { return nil }
+    let found = registry.forgettable(condition)
+    let now = found.prefix(Bound.forgottenTogether)
+    var reply = Reply.rows(Array(now)) { id, reply in
+      reply.word(.text(id))
+      reply.attribute("installed", (registry.apps[id]?.installed).map(Reply.Value.time))
+      reply.attribute("used", registry.use(of: id)?.date.start.map(Reply.Value.time))
+    }
+    reply.attribute("left", .number(Int64(found.count - now.count)))
+    return Decision(changes: dryRun ? [] : registry.removal(of: now, context), reply: reply)
   }
 }
 

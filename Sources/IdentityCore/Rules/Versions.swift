@@ -14,7 +14,105 @@ extension VersionOrder {
   }
 }
 
+extension RegistryCommand {
+  package static func reportVersion(_ release: Release, app: Text?) -> Self {
+    Self(ReportVersionRule(release: release, namedApp: app))
+  }
+  package static func previewVersion(_ release: Release, app: Text?) -> Self {
+    Self(PreviewVersionRule(release: release, namedApp: app))
+  }
+  package static func versionState(_ question: VersionQuestion) -> Self { Self(VersionStateRule(question: question)) }
+  package static func versionHistory(_ question: VersionQuestion) -> Self {
+    Self(VersionHistoryRule(question: question))
+  }
+  package static func claim(name: Text, app: Text?) -> Self { Self(ClaimRule(name: name, namedApp: app)) }
+}
+
 // MARK: - Rules
+
+/// `version report`: reports the release that the app runs. The release is compared with that of the session before.
+struct ReportVersionRule: RegistryRule {
+  let release: Release
+  let namedApp: Text?
+  var basis: Basis { Basis(whole: .versions) }
+
+  func decide(in registry: Registry, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
+    throws(Refusal) -> Decision?
+  {
+    let subject = VersionSubject.app(try registry.app(named: namedApp, by: peer))
+    let session = try surroundings.session(peer)
+    if let report = registry.versions[subject].report(of: session), report.release == release {
+      return Decision(reply: registry.describe(report, of: subject))
+    }
+    guard let context else { return nil }
+    return try registry.report(release, of: subject, session: session, context)
+  }
+}
+
+/// `version report dry-run=yes`: returns the answer to a report without reporting.
+struct PreviewVersionRule: QueryRule {
+  let release: Release
+  let namedApp: Text?
+  var basis: Basis { Basis(whole: .versions) }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    let subject = VersionSubject.app(try registry.app(named: namedApp, by: peer))
+    let report = registry.report(of: release, by: try surroundings.session(peer), of: subject)
+    return registry.describe(report, of: subject)
+  }
+}
+
+/// `version state`: returns the last report, that of this session if there is one.
+struct VersionStateRule: QueryRule {
+  let question: VersionQuestion
+  var basis: Basis { Basis(whole: .versions) }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    let subject = try registry.subject(of: question, for: peer)
+    return registry.describe(try registry.report(of: subject, for: peer, in: surroundings), of: subject)
+  }
+}
+
+/// `version history`: lists all releases.
+struct VersionHistoryRule: QueryRule {
+  let question: VersionQuestion
+  var basis: Basis { Basis(whole: .versions) }
+  var answerKind: AnswerKind { .list }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    .rows(registry.versions[try registry.subject(of: question, for: peer)].inOrder) { installed, reply in
+      reply.word(.text(installed.release.version))
+      reply.attributes(installed.release.particulars)
+      reply.attribute("installed", .time(installed.installed))
+      reply.attribute("last", .time(installed.last))
+    }
+  }
+}
+
+/// `version claim`: claims run-once work of the version. Only the first caller for a name gets `first`.
+struct ClaimRule: RegistryRule {
+  let name: Text
+  let namedApp: Text?
+  var basis: Basis { Basis(whole: .versions) }
+
+  func decide(in registry: Registry, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
+    throws(Refusal) -> Decision?
+  {
+    let subject = VersionSubject.app(try registry.app(named: namedApp, by: peer))
+    let version = try registry.report(of: subject, for: peer, in: surroundings).release.version
+    guard !registry.isClaimed(name, for: version, of: subject) else {
+      return Decision(reply: .done(.string("again")))
+    }
+    guard context != nil else { return nil }
+    var plan = Plan(registry)
+    try plan.makeRoomForClaim(of: subject, version: version)
+    let claim = VersionClaim(number: registry.versions.lastClaim + 1, version: version, name: name)
+    plan.add(.version(.claimed(subject, claim)))
+    return Decision(changes: plan.changes, reply: .done(.string("first")))
+  }
+}
+
+// MARK: - Reports
 
 extension Registry {
   /// Returns the order of versions for an app or for the system.
@@ -23,49 +121,7 @@ extension Registry {
     return apps[app]?.manifest?.versionOrder ?? .numeric
   }
 
-  /// Applies the rule of `version …`.
-  func rule(_ command: VersionCommand, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
-    throws(Refusal) -> Decision?
-  {
-    switch command {
-    case .report(let release, let named):
-      let subject = VersionSubject.app(try app(named: named, by: peer))
-      let session = try surroundings.session(peer)
-      if let report = versions[subject].report(of: session), report.release == release {
-        return Decision(reply: describe(report, of: subject))
-      }
-      guard let context else { return nil }
-      return try report(release, of: subject, session: session, context)
-    case .preview(let release, let named):
-      let subject = VersionSubject.app(try app(named: named, by: peer))
-      let report = report(of: release, by: try surroundings.session(peer), of: subject)
-      return Decision(reply: describe(report, of: subject))
-    case .state(let question):
-      let subject = try subject(of: question, for: peer)
-      guard let report = report(of: subject, for: peer, in: surroundings) else { throw noReport(of: subject) }
-      return Decision(reply: describe(report, of: subject))
-    case .history(let question):
-      return .rows(versions[try subject(of: question, for: peer)].inOrder) { installed, reply in
-        reply.word(.text(installed.release.version))
-        reply.attributes(installed.release.particulars)
-        reply.attribute("installed", .time(installed.installed))
-        reply.attribute("last", .time(installed.last))
-      }
-    case .claim(let name, let named):
-      let subject = VersionSubject.app(try app(named: named, by: peer))
-      guard let report = report(of: subject, for: peer, in: surroundings) else { throw noReport(of: subject) }
-      let version = report.release.version
-      guard !isClaimed(name, for: version, of: subject) else { return Decision(reply: .done(.string("again"))) }
-      guard context != nil else { return nil }
-      var plan = Plan(self)
-      try plan.makeRoomForClaim(of: subject, version: version)
-      let claim = VersionClaim(number: versions.lastClaim + 1, version: version, name: name)
-      plan.add(.version(.claimed(subject, claim)))
-      return Decision(changes: plan.changes, reply: .done(.string("first")))
-    }
-  }
-
-  private func subject(of question: VersionQuestion, for peer: Peer) throws(Refusal) -> VersionSubject {
+  fileprivate func subject(of question: VersionQuestion, for peer: Peer) throws(Refusal) -> VersionSubject {
     switch question {
     case .app(let named): return .app(try app(named: named, by: peer))
     case .system:
@@ -77,16 +133,17 @@ extension Registry {
   }
 
   /// Returns the report of the peer's session, or else the last report.
-  private func report(of subject: VersionSubject, for peer: Peer, in surroundings: Surroundings) -> VersionReport? {
+  fileprivate func report(of subject: VersionSubject, for peer: Peer, in surroundings: Surroundings) throws(Refusal)
+    -> VersionReport
+  {
     let history = versions[subject]
     // A peer whose session cannot be determined has not reported.
-    guard subject != .system, let session = try? surroundings.session(peer) else { return history.current }
-    return history.report(of: session) ?? history.current
-  }
-
-  private func noReport(of subject: VersionSubject) -> Refusal {
-    .notFound(
-      subject.app.map { "\($0) has not reported a version" } ?? "the version of the system is unknown; see the journal")
+    let session = subject == .system ? nil : try? surroundings.session(peer)
+    guard let report = session.flatMap({ history.report(of: $0) }) ?? history.current else {
+      let reason = subject.app.map { "\($0) has not reported a version" }
+      throw .notFound(reason ?? "the version of the system is unknown; see the journal")
+    }
+    return report
   }
 
   /// Returns whether a name is claimed for a version, or for an equal version in another spelling.
@@ -95,7 +152,7 @@ extension Registry {
     return versions[subject].claims.contains { $0.name == name && order.compare($0.version, version) == .equal }
   }
 
-  private func describe(_ report: VersionReport, of subject: VersionSubject) -> Reply {
+  fileprivate func describe(_ report: VersionReport, of subject: VersionSubject) -> Reply {
     var reply = Reply()
     reply.ok()
     reply.word(.string(report.state.rawValue))
@@ -157,7 +214,7 @@ extension Registry {
   }
 
   /// Decides a report. The release is compared with the release of the session before.
-  private func report(_ release: Release, of subject: VersionSubject, session: UUID, _ context: Context)
+  fileprivate func report(_ release: Release, of subject: VersionSubject, session: UUID, _ context: Context)
     throws(Refusal) -> Decision
   {
     var plan = Plan(self)
@@ -173,7 +230,7 @@ extension Registry {
   }
 
   /// Returns the report for a release, which determines the answer to the session.
-  private func report(of release: Release, by session: UUID, of subject: VersionSubject) -> VersionReport {
+  fileprivate func report(of release: Release, by session: UUID, of subject: VersionSubject) -> VersionReport {
     let history = versions[subject]
     let own = history.report(of: session)
     if let own, own.release == release { return own }

@@ -110,8 +110,9 @@ extension Command {
   /// Whether the answer stays the same until something changes: it contains no time, no random value and no secret.
   var hasStandingAnswer: Bool {
     switch self {
-    case .local(.ping), .local(.hello), .local(.whoami), .local(.derived), .registry(.get): true
-    case .local, .registry, .store: false
+    case .local(.ping), .local(.hello), .local(.whoami), .local(.derived): true
+    case .registry(let command): command.rule.answerKind == .standing
+    case .local, .store: false
     }
   }
 }

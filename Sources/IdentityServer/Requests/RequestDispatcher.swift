@@ -65,7 +65,7 @@ final class RequestDispatcher {
         try answer(command, connection)
       case .registry(let command):
         // A list that waits behind a change would be held in memory as a whole.
-        if command.isListing, connection.session.isAtWriter || !mayList(connection) { return false }
+        if command.rule.answerKind == .list, connection.session.isAtWriter || !mayList(connection) { return false }
         if !connection.session.isAtWriter, state.isStarted,
           let reply = try state.registry.answer(command, for: connection.peer, in: surroundings),
           try encoder.append(reply, to: connection)
@@ -188,9 +188,9 @@ extension Job.Work {
   /// The answer after which no other request is carried out, if the answer is one.
   fileprivate var exclusiveAnswer: SessionState.ExclusiveAnswer? {
     switch self {
-    case .registry(.item(.read)): .secret
+    case .registry(let command): command.rule.answerKind == .secret ? .secret : nil
     case .store(.backup): .backup
-    case .registry, .store, .restore: nil
+    case .store, .restore: nil
     }
   }
 }

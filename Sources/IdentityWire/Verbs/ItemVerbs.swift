@@ -17,7 +17,7 @@ extension Verb {
       examples: [
         .init("item read service=mail account=alice", "OK data=aHVudGVyMg== service=mail account=alice group=<word> …")
       ]
-    ) { (arguments) throws(Refusal) in .registry(.item(.read(try arguments.itemName()))) },
+    ) { (arguments) throws(Refusal) in .registry(.readItem(try arguments.itemName())) },
 
     Verb(
       words: "item find",
@@ -29,7 +29,7 @@ extension Verb {
       ]
     ) { (arguments) throws(Refusal) in
       let condition = try arguments.condition(inAnyGroup: true)
-      return .registry(.item(.find(condition, limit: try arguments.limit())))
+      return .registry(.findItems(condition, limit: try arguments.limit()))
     },
 
     Verb(
@@ -40,7 +40,7 @@ extension Verb {
       let update = ItemUpdate(
         secret: arguments.secret("data"), label: try arguments.label(), attributes: try arguments.named(attributePrefix)
       )
-      return .registry(.item(.update(try arguments.itemName(), update)))
+      return .registry(.updateItem(try arguments.itemName(), update))
     },
 
     Verb(
@@ -54,7 +54,7 @@ extension Verb {
         throw arguments.combination(
           "give at least one condition: service=, account=, group=, label= or attr.NAME=")
       }
-      return .registry(.item(.delete(condition)))
+      return .registry(.deleteItems(condition))
     },
   ]
 
@@ -81,9 +81,7 @@ extension Verb {
         isThisDeviceOnly: try arguments.flag("this-device-only"),
         endsWithInstallation: try arguments.endsWithInstallation())
       return .registry(
-        .item(
-          .store(
-            try arguments.itemName(), try arguments.requiredSecret("data"), description, replaces: replaces)))
+        .storeItem(try arguments.itemName(), try arguments.requiredSecret("data"), description, replaces: replaces))
     }
   }
 }

@@ -12,7 +12,7 @@ extension Verb {
       let registration = TokenRegistration(
         provider: try arguments.provider(), value: try arguments.token(),
         environment: try arguments.optional("environment"), topic: try arguments.optional("topic"))
-      return .registry(.token(.put(registration, app: arguments["app"])))
+      return .registry(.putToken(registration, app: arguments["app"]))
     },
 
     Verb(
@@ -23,7 +23,7 @@ extension Verb {
         .init("token get apns", "ERR not-found …"),
       ]
     ) { (arguments) throws(Refusal) in
-      .registry(.token(.get(provider: try arguments.provider(), app: arguments["app"])))
+      .registry(.getToken(provider: try arguments.provider(), app: arguments["app"]))
     },
 
     Verb(
@@ -36,7 +36,7 @@ extension Verb {
     ) { (arguments) throws(Refusal) in
       let stale = try arguments.number("stale", in: 0...longestTime).map(Int64.init)
       let owners: TokenOwners = arguments["app"] == "*" ? .all : .app(named: arguments["app"])
-      return .registry(.token(.list(owners, stale: stale)))
+      return .registry(.listTokens(owners, stale: stale))
     },
 
     Verb(
@@ -45,8 +45,7 @@ extension Verb {
       examples: [.init("token invalidate fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK invalidated")]
     ) { (arguments) throws(Refusal) in
       .registry(
-        .token(
-          .invalidate(provider: try arguments.provider(), value: try arguments.token(), app: arguments["app"])))
+        .invalidateToken(provider: try arguments.provider(), value: try arguments.token(), app: arguments["app"]))
     },
 
     Verb(
@@ -54,7 +53,7 @@ extension Verb {
       summary: "Delete the app's push token of a provider.",
       examples: [.init("token delete fcm", "OK")]
     ) { (arguments) throws(Refusal) in
-      .registry(.token(.delete(provider: try arguments.provider(), app: arguments["app"])))
+      .registry(.deleteToken(provider: try arguments.provider(), app: arguments["app"]))
     },
   ]
 

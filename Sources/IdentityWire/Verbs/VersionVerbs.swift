@@ -16,7 +16,7 @@ extension Verb {
         version: try arguments.name(arguments.operands[0], named: "VERSION"), build: try arguments.optional("build"))
       let app = arguments["app"]
       let isDry = try arguments.flag("dry-run")
-      return .registry(.version(isDry ? .preview(release, app: app) : .report(release, app: app)))
+      return .registry(isDry ? .previewVersion(release, app: app) : .reportVersion(release, app: app))
     },
 
     Verb(
@@ -26,7 +26,7 @@ extension Verb {
         .init("version state", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
         .init("version state of=os", "OK installed <word> …"),
       ]
-    ) { (arguments) throws(Refusal) in .registry(.version(.state(try arguments.versionQuestion()))) },
+    ) { (arguments) throws(Refusal) in .registry(.versionState(try arguments.versionQuestion())) },
 
     Verb(
       words: "version history", attributes: whose,
@@ -34,7 +34,7 @@ extension Verb {
       examples: [
         .init("version history", "* 1.4.2 build=9f3c2a1 installed=<time> last=<time>", "OK 1")
       ]
-    ) { (arguments) throws(Refusal) in .registry(.version(.history(try arguments.versionQuestion()))) },
+    ) { (arguments) throws(Refusal) in .registry(.versionHistory(try arguments.versionQuestion())) },
 
     Verb(
       words: "version compare", operands: [.required("A"), .required("B")],
@@ -60,7 +60,7 @@ extension Verb {
       ]
     ) { (arguments) throws(Refusal) in
       let name = try arguments.name(arguments.operands[0], named: "NAME")
-      return .registry(.version(.claim(name: name, app: arguments["app"])))
+      return .registry(.claim(name: name, app: arguments["app"]))
     },
   ]
 
