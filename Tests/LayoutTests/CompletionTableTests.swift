@@ -85,12 +85,12 @@ import identityctl
     let file = try Tree.text(shell.path)
     let start = try #require(file.range(of: "# BEGIN COMMANDS\n"))
     let finish = try #require(file.range(of: "# END COMMANDS\n"))
-    if ProcessInfo.processInfo.environment["IDENTITYD_UPDATE_COMPLETIONS"] != nil {
+    if ProcessInfo.processInfo.environment["IDENTITYD_UPDATE_MANUAL"] != nil {
       let new = file[..<start.upperBound] + Self.tables(shell) + file[finish.lowerBound...]
       try Data(new.utf8).write(to: Tree.root.appending(path: shell.path))
     } else {
       let current = String(file[start.upperBound..<finish.lowerBound])
-      #expect(current == Self.tables(shell), "run the tests once with IDENTITYD_UPDATE_COMPLETIONS=1")
+      #expect(current == Self.tables(shell), "run the tests once with IDENTITYD_UPDATE_MANUAL=1")
     }
   }
 

@@ -38,7 +38,7 @@ package struct AccessScene: Sendable {
   static func actor(_ app: String?) -> Actor? { actors.first { $0.app == app } }
 }
 
-/// The access rights that the protocol gives for one request. Each verb has at least one rule.
+/// The access rights that the protocol gives for one request.
 package struct AccessRule: Sendable, CustomStringConvertible {
   /// The peers that a request is granted to.
   package enum Grant: Sendable {
@@ -68,7 +68,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
   package let granted: String?
   package var description: String { line }
 
-  private init(_ line: String, _ grant: Grant, _ granted: String? = "OK") {
+  package init(_ line: String, _ grant: Grant, _ granted: String? = "OK") {
     self.line = line
     self.grant = grant
     self.granted = granted
@@ -120,7 +120,8 @@ package struct AccessRule: Sendable, CustomStringConvertible {
   private static let value = "55555555-5555-4555-8555-000000000001"
   private static let key = "key=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
-  package static let all: [AccessRule] =
+  /// The table of access. A verb without a line has the rights that its row states.
+  package static let table: [AccessRule] =
     [
       "ping", "hello", "help", "whoami", "status", "stats", "check x", "get uuid", "get key a", "get session",
       "version compare 1 2", "app list", "subscribe", "subscribe snapshot=yes", "unsubscribe", "quit",
