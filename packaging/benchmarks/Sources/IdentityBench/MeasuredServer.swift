@@ -71,13 +71,21 @@ final class MeasuredServer {
   }
 
   /// Stops the server as the service manager does, and waits for its exit.
-  func stop() throws {
+  func stop() throws { _ = try timedStop() }
+
+  /// Stops the server as ``stop()`` does.
+  ///
+  /// - Returns: the time from the signal to the exit, in milliseconds.
+  func timedStop() throws -> Double {
     var status: Int32 = 0
+    let began = ContinuousClock.now
     try succeed("ending \(name)") { unsafe bench_stop(process, SIGTERM, &status) }
+    let time = (ContinuousClock.now - began).microseconds / 1e3
     // The status as from wait(2): the signal, or the exit status one byte higher.
     guard status == 0 || status == SIGTERM else { throw Failure("\(name) ended with \(status): \(lastWords)") }
     process = 0
     processes = []
+    return time
   }
 
   /// Returns the children of a process. In proc(5) the parent is the second field after the name, which

@@ -27,8 +27,6 @@ struct ScaleBenchmark {
   private static let readLimit = 1.2
   /// The longest allowed start with the highest number of items, in milliseconds.
   private static let startLimit = 100.0
-  /// The number of lines that are sent together while a daemon is filled.
-  private static let window = 500
 
   let options: Options
   let guardian: Guardian
@@ -41,7 +39,7 @@ struct ScaleBenchmark {
     guard geteuid() == 0 else { throw Failure("apps of many users, and that many descriptors, take root") }
     try LimitBenchmark.allowDescriptors()
     defer { try? Placement.anywhere.apply(to: []) }
-    let rows = try Kind.allCases.flatMap(measure)
+    let rows = try Kind.allCases.flatMap(measure) + ManyItems(options: options, guardian: guardian).run()
     return Comparison(benchmark: "scale", style: .growth, rounds: rounds, servers: [], rows: rows)
   }
 
@@ -69,16 +67,23 @@ struct ScaleBenchmark {
     return rows(kind, reads, changes, memory, times)
   }
 
-  /// Measures the time from exec to the answer, with the stored data.
-  private func restarts(_ sides: [Side]) throws -> [[[Double]]] {
-    try inTurn(sides, rounds: starts) { side in
-      try side.server.stop()
-      return [try side.server.start(asking: side.read)]
+  /// The times of starts and stops, in milliseconds.
+  private struct Restarts {
+    let starts: [[[Double]]]
+    let stops: [[[Double]]]
+  }
+
+  /// Measures the time from SIGTERM to the exit, and from exec to the answer, with the stored data.
+  private func restarts(_ sides: [Side]) throws -> Restarts {
+    let times = try inTurn(sides, rounds: starts) { side in
+      let stop = try side.server.timedStop()
+      return [stop, try side.server.start(asking: side.read)]
     }
+    return Restarts(starts: times.map { $0.map { [$0[1]] } }, stops: times)
   }
 
   private func rows(
-    _ kind: Kind, _ reads: [[[Double]]], _ changes: [[[Double]]], _ memory: [[[Double]]], _ starts: [[[Double]]]?
+    _ kind: Kind, _ reads: [[[Double]]], _ changes: [[[Double]]], _ memory: [[[Double]]], _ restarts: Restarts?
   ) -> [Row] {
     let sizes = sizes(kind)
     let names = sizes.map(\.grouped)
@@ -97,14 +102,15 @@ struct ScaleBenchmark {
       row("change p50", .microseconds, changes),
       row("memory, PSS", .megabytes, memory),
     ]
-    if let starts {
+    if let restarts {
       rows.append(
         row(
-          "start", .milliseconds, starts, base: names[1],
+          "start", .milliseconds, restarts.starts, base: names[1],
           target: .atMost(Double(sizes[2] / sizes[1]), names[2]), remark: "at most as many times as there are more"))
-      let most = Measurement(names[2], starts[2].map { $0[0] })
+      let most = Measurement(names[2], restarts.starts[2].map { $0[0] })
       let limit = kind == .items ? Target.atMost(Self.startLimit, names[2]) : nil
       rows.append(Row("start with \(names[2]) \(kind.rawValue)", .milliseconds, [most], target: limit))
+      rows.append(row("stop", .milliseconds, restarts.stops, remark: "from SIGTERM to the exit"))
     }
     return rows
   }
@@ -126,9 +132,9 @@ struct ScaleBenchmark {
     try server.start()
     var idle: Generator?
     switch kind {
-    case .items: try fill(server, size) { String(decoding: SampleItem(number: $0).put, as: UTF8.self) }
+    case .items: try server.fill(size) { String(decoding: SampleItem(number: $0).put, as: UTF8.self) }
     case .apps: try server.install(apps: size)
-    case .history: try fill(server, size) { _ in "renew device\n" }
+    case .history: try server.fill(size) { _ in "renew device\n" }
     case .connections:
       idle = try Generator(Question("get device\n", asking: server), of: server, connections: size)
     }
@@ -137,23 +143,5 @@ struct ScaleBenchmark {
     return Side(
       server: server, reading: try Generator(read, of: server, connections: 1),
       changing: try Generator(change, of: server, connections: 1), idle: idle, read: read)
-  }
-
-  /// Sends many requests. The next ones are sent before the last are answered.
-  private func fill(_ server: MeasuredServer, _ count: Int, _ line: (Int) -> String) throws {
-    let connection = try server.connect()
-    var underWay = 0
-    for first in stride(from: 0, to: count, by: Self.window) {
-      let numbers = first..<min(first + Self.window, count)
-      try connection.send(Array(numbers.map(line).joined().utf8))
-      try take(underWay, connection)
-      underWay = numbers.count
-    }
-    try take(underWay, connection)
-  }
-
-  private func take(_ count: Int, _ connection: Connection) throws {
-    try connection.receive(replies: count)
-    try connection.check(Array(repeating: Array("OK".utf8), count: count))
   }
 }
