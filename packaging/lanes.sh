@@ -160,6 +160,18 @@ if [ "${CI:-}" = true ]; then
 fi
 readonly debug_options
 
+# Copies the tree, applies a patch to the copy, and changes to it. Preserves modification times, so that only patched
+# files are built again.
+enter_patched_copy() {
+  local copy=$PWD/.build/planted
+  mkdir -p "$copy"
+  find "$copy" -mindepth 1 -maxdepth 1 ! -name .build -exec rm -rf {} +
+  git ls-files -z --cached --others --exclude-standard |
+    xargs -0 cp --parents --no-dereference --preserve=timestamps -t "$copy"
+  patch --quiet --strip=1 --no-backup-if-mismatch --directory="$copy" <"$1"
+  cd "$copy" || exit
+}
+
 # Builds the tests: build_tests [OPTION]...
 build_tests() {
   swift build --build-tests --explicit-target-dependency-import-check error "${debug_options[@]}" "$@" >&2

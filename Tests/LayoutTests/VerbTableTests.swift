@@ -23,6 +23,19 @@ import Testing
     }
   }
 
+  @Test func `a verb is added by its row, its rule and its test, as the article shows`() throws {
+    let article = try Tree.text("Sources/identityd/identityd.docc/Architecture.md")
+    let files = try Tree.text("Tests/AddedVerb/verb.patch").components(separatedBy: "\n+++ b/").dropFirst()
+    let paths = ["Sources/IdentityCore/Rules/", "Sources/IdentityWire/Verbs/", "Tests/IdentityCoreTests/"]
+    #expect(files.count == paths.count)
+    for (file, path) in zip(files, paths) {
+      let lines = file.split(separator: "\n", omittingEmptySubsequences: false)
+      #expect(lines[0].hasPrefix(path) && article.contains("`\(lines[0])`"), "\(lines[0])")
+      for line in lines where line.hasPrefix("+") { #expect(article.contains("\n\(line.dropFirst())\n"), "\(line)") }
+      #expect(!lines.contains { $0.hasPrefix("-") && !$0.hasPrefix("--- ") }, "\(lines[0])")
+    }
+  }
+
   /// Words of the fuzz dictionary that are not in the table: values, names of the fuzzed peers, and words of files.
   private static let otherWords = [
     "%h", "%l", "%m", "%n", "%r", ".service", "557e5958-d390-4cbf-b928-2a2b19a1399a", "AccessGroups=",
