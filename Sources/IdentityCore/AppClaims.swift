@@ -69,7 +69,7 @@ package struct AppClaims: Equatable, Sendable {
   /// Adds the claims of manifests. If two manifests make the same claim, all claims of both are dropped.
   ///
   /// - Returns: the apps that are not served because of a conflict, and a fault with both files for each pair.
-  package mutating func take(_ entries: [Text: ManifestSurvey.Entry]) -> (refused: Set<Text>, faults: [String]) {
+  package mutating func insert(_ entries: [Text: ManifestSurvey.Entry]) -> (refused: Set<Text>, faults: [String]) {
     var refused: Set<Text> = []
     var faults: [String] = []
     var owners: [Claim: (app: Text, file: String)] = [:]

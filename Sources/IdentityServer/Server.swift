@@ -151,6 +151,7 @@ package final class Server {
     lifeCycle.announceReady()
     let status = try loop.run { waits in turn(waits: waits) }
     writer.join()
+    ProcessMemory.keepUntilExit(state.registry)
     log(.stopped)
     return status
   }

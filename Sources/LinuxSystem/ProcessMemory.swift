@@ -1,7 +1,13 @@
 import CLinux
 
-/// Ways to return unused memory of this process to the kernel.
+/// Ways in which memory of this process returns to the kernel.
 package enum ProcessMemory {
+  private static let kept = Locked<[any Sendable]>([])
+
+  /// Keeps a value until the process exits. The kernel frees the memory of a process at once, while releasing a million
+  /// small objects one by one takes seconds.
+  package static func keepUntilExit(_ value: some Sendable) { kept.withLock { $0.append(value) } }
+
   /// Returns memory that only the start needed.
   ///
   /// Code and tables that are still in use come back page by page, and a serving daemon uses only a fraction of them.

@@ -93,7 +93,7 @@ import Testing
     let entries = life.registry.manifests(after: .unreadable("/etc: I/O error"))
     #expect(entries.mapValues(\.manifest) == ["org.a": Manifest("org.v", unit: "a.service")])
     var claims = AppClaims()
-    _ = claims.take(entries)
+    _ = claims.insert(entries)
     #expect(claims.app(unit: "a.service", userID: 1, UserRanges()) == "org.a")
   }
 

@@ -111,7 +111,7 @@ struct Life {
     now += 1
     let entries = registry.manifests(after: survey)
     var claims = AppClaims()
-    let refused = claims.take(entries).refused
+    let refused = claims.insert(entries).refused
     let changes = registry.reconciliation(
       with: survey, entries, refused: refused, at: Timestamp(milliseconds: now))
     take(changes)

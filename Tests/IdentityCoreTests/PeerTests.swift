@@ -24,7 +24,7 @@ import Testing
       return .init(file: "f", manifest: manifest, userIDs: ids)
     }
     var claims = AppClaims()
-    let (refused, faults) = claims.take([
+    let (refused, faults) = claims.insert([
       "org.unit": entry(unit: "unit.service"),
       "org.named": entry(unit: "named.service", .named(["alice", "daemon"]), [1_000, 101]),
       "org.unknown": entry(unit: "unknown.service", .named(["gone"])),
@@ -212,7 +212,7 @@ import Testing
 
   @Test func `two manifests for one unit are reported with both files, and neither applies`() {
     var claims = AppClaims()
-    let (refused, faults) = claims.take([
+    let (refused, faults) = claims.insert([
       "a": entry("/etc/a.app", unit: "p.service"), "b": entry("/usr/b.app", unit: "p.service"),
       "c": entry("/usr/c.app", unit: "q.service"),
     ])
@@ -236,7 +236,7 @@ import Testing
       (entry("/a", container: "box"), entry("/b", container: "box"), "Container=box"),
     ] as [(ManifestSurvey.Entry, ManifestSurvey.Entry, String?)] {
       var claims = AppClaims()
-      let (refused, faults) = claims.take(["a": first, "b": second])
+      let (refused, faults) = claims.insert(["a": first, "b": second])
       #expect(refused == ["a", "b"])
       #expect(faults.count == 1)
       if let said {
@@ -254,7 +254,7 @@ import Testing
         "c": entry("/c", unit: "p.service", users: [1_001, 33]), "d": entry("/d", unit: "p.service", all: true),
         "e": entry("/e", users: [1_000]),
       ] as [Text: ManifestSurvey.Entry]
-    #expect(claims.take(entries) == ([], []))
+    #expect(claims.insert(entries) == ([], []))
     for (user, app) in [(0, "a"), (1_000, "b"), (1_001, "c"), (33, "c"), (34, "a"), (1_002, "d")] as [(UInt32, Text)] {
       #expect(claims.app(unit: "p.service", userID: user, ranges) == app)
     }
@@ -262,7 +262,7 @@ import Testing
 
   @Test func `of three manifests for one unit none applies`() {
     var claims = AppClaims()
-    let (refused, faults) = claims.take([
+    let (refused, faults) = claims.insert([
       "a": entry("/a", unit: "p.service"), "b": entry("/b", unit: "p.service"), "c": entry("/c", unit: "p.service"),
     ])
     #expect(refused == ["a", "b", "c"])
@@ -271,19 +271,19 @@ import Testing
 
   @Test func `an app that is refused for one user has no claim on its other users`() {
     var claims = AppClaims()
-    _ = claims.take(["a": entry("/a", users: [7, 8]), "b": entry("/b", users: [7])])
+    _ = claims.insert(["a": entry("/a", users: [7, 8]), "b": entry("/b", users: [7])])
     #expect(claims.app(userID: 8) == nil)
   }
 
   @Test func `a manifest that lists a user twice is no conflict`() {
     var claims = AppClaims()
-    #expect(claims.take(["a": entry("/a", users: [7, 7])]) == ([], []))
+    #expect(claims.insert(["a": entry("/a", users: [7, 7])]) == ([], []))
     #expect(claims.app(userID: 7) == "a")
   }
 
   @Test func `a manifest without a unit, container or known user claims nothing`() {
     var claims = AppClaims()
-    #expect(claims.take(["a": entry("/a"), "b": entry("/b")]) == ([], []))
+    #expect(claims.insert(["a": entry("/a"), "b": entry("/b")]) == ([], []))
     #expect(claims == AppClaims())
   }
 }

@@ -18,7 +18,7 @@ extension Writer {
     faults += readSubordinates(&report)
     let before = registry
     var claims = AppClaims()
-    let (refused, conflicts) = claims.take(entries)
+    let (refused, conflicts) = claims.insert(entries)
     faults += conflicts
     do throws(Refusal) {
       let now = Self.now
@@ -34,7 +34,7 @@ extension Writer {
       // An app that is not installed must not be served as installed, so the claims of the manifests in force
       // before apply.
       claims = AppClaims()
-      _ = claims.take(lookUp(before.manifests(after: .unreadable(""))).entries)
+      _ = claims.insert(lookUp(before.manifests(after: .unreadable(""))).entries)
     }
     report.survey = .init(claims: claims, faults: faults.sorted())
   }

@@ -113,6 +113,7 @@ final class Writer {
         if let failure = store.close() { report.notices.append(.closing(failure)) }
         activity.leaveStorage()
         report.hasStopped = true
+        ProcessMemory.keepUntilExit(registry)
       }
       outbox.send(report)
       if isLast { return }
