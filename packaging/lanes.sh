@@ -190,11 +190,7 @@ build_benchmarks() {
 build_sanitized() {
   local sanitizer=$1 targets
   case $sanitizer in address) targets=${ADDRESS_TESTS[*]} ;; thread) targets=${THREAD_TESTS[*]} ;; esac
-  (
-    unset IDENTITYD_OPTIMIZED
-    export IDENTITYD_TESTS=$targets
-    build_tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer"
-  )
+  IDENTITYD_OPTIMIZED=0 IDENTITYD_TESTS=$targets build_tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer"
   # Without instrumentation, every test would pass and nothing would be checked.
   nm ".build/$sanitizer/debug/identityd" | grep "${sanitizer:0:1}san.module_ctor" >/dev/null ||
     fail "the daemon was built without --sanitize=$sanitizer"

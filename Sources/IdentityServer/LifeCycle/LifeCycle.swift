@@ -89,8 +89,8 @@ final class LifeCycle {
     // The service manager waits for READY=1 after a successful and after a failed reload (sd_notify(3)).
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
     if let new = reload() {
-      appFolders?.use(new.appDirectories)
       apply(new)
+      appFolders?.use(new.appDirectories)
       log(.configurationLoaded)
       announceReady()
     } else {
