@@ -1,7 +1,7 @@
 /// A request to the registry: the rule of its verb, with the arguments of the request.
 ///
-/// Each file in `Rules/` has the rules of some verbs, and the functions that make commands of them. Without an app, the
-/// peer's own app is meant.
+/// Each file in `Rules/` has the rules of some verbs, and the functions that make commands of them. A nil app
+/// means the peer's own app.
 package struct RegistryCommand: Equatable, Sendable {
   /// The rule, which also declares the properties of its answer.
   package let rule: any RegistryRule
@@ -32,7 +32,7 @@ package protocol RegistryRule: Equatable, Sendable {
 
 /// A kind of answer that the server treats in its own way.
 package enum AnswerKind: Sendable {
-  /// Any other answer.
+  /// An answer of none of the following kinds.
   case plain
   /// A row for each existing element, so that the answer may be long.
   case list
@@ -49,7 +49,7 @@ extension RegistryRule {
   fileprivate func isEqual(to other: any RegistryRule) -> Bool { other as? Self == self }
 }
 
-/// A rule that may decide changes, and needs neither the clock nor the session of the peer for an answer without one.
+/// A rule that may decide changes. Its answers without a change depend neither on the clock nor on the peer's session.
 package protocol ChangeRule: RegistryRule {
   /// Applies the rule, as ``RegistryRule/decide(in:for:in:_:)`` does.
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision?

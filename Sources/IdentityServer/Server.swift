@@ -29,7 +29,7 @@ package final class Server {
   private let scheduler: TurnScheduler
   private let publisher: Publisher
   private let encoder: AnswerEncoder
-  private let status: StatusReports
+  private let status: StatusAnswers
   private let closer: ConnectionCloser
   private let service: ConnectionService
   private let lifeCycle: LifeCycle
@@ -86,9 +86,9 @@ package final class Server {
     scheduler = TurnScheduler(connections, writer)
     publisher = Publisher(state, connections, scheduler)
     encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover)
-    status = StatusReports(
+    status = StatusAnswers(
       state, connections, boot: lifetimes.boot, socketPath: socketPath, stateDirectory: store.folderPath, settings)
-    let statistics = StatisticsReports(
+    let statistics = StatisticsAnswers(
       state, connections, writer, known, measurements, status, logBacklog: logBacklog)
     let dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
@@ -138,7 +138,10 @@ package final class Server {
     // Edge-triggered: each ring is reported once, so the bell need not be reset, which would take another system call.
     try readiness.add(writer.reportDescriptor, [.read, .once], token: LoopToken.reports)
     try readiness.add(loop.descriptor, .read, token: LoopToken.sources)
-    try new.start(loop) { [unowned self] in service.establish($0) }
+    try new.start(loop) { [unowned self] in
+      service.establish($0)
+      lifeCycle.closeStoreIfDone()
+    }
     try uses.start(loop)
     try lifeCycle.start(apply: { [unowned self] in apply($0) }, serveLast: { [unowned self] in serveLast() })
   }
@@ -149,11 +152,11 @@ package final class Server {
   package func run() throws -> Int32 {
     log(.started(socket: socketPath))
     lifeCycle.announceReady()
-    let status = try loop.run { waits in turn(waits: waits) }
+    let exitStatus = try loop.run { waits in turn(waits: waits) }
     writer.join()
     ProcessMemory.keepUntilExit(state.registry)
     log(.stopped)
-    return status
+    return exitStatus
   }
 
   /// Applies the settings of a reloaded configuration.
@@ -177,8 +180,8 @@ package final class Server {
     if scheduler.waiting > 0 { scheduler.giveTurns(behind: waiting, service) }
     measurements.endTurn()
     // After their connections were served: most connections have ended together with their process.
-    if processes.hasEnded { for token in processes.takeOrphans() { closer.orphan(token) } }
-    if closer.stage != .running { lifeCycle.finishStop() }
+    if processes.hasOrphans { for token in processes.takeOrphans() { closer.orphan(token) } }
+    if closer.stage != .running { lifeCycle.closeStoreIfDone() }
   }
 
   /// Takes in events from the kernel.
@@ -205,7 +208,7 @@ package final class Server {
 
   /// Waits for events. Busy-polls for `PollMicroseconds` before it sleeps.
   ///
-  /// To be put to sleep and woken can take longer than an answer, above all in a virtual machine.
+  /// Going to sleep and waking up can take longer than an answer, above all in a virtual machine.
   private func waitForNews() throws(SystemError) -> Int {
     if pollMicroseconds > 0 {
       let started = Clock.monotonicMicroseconds
@@ -279,7 +282,7 @@ package final class Server {
     for report in reports {
       apply(report)
       for outcome in report.outcomes {
-        connections.finishChange(of: outcome.principal)
+        connections.finishJob(of: outcome.principal)
         measurements.record(outcome, at: now)
         // The client may have gone. Its changes are made all the same.
         guard let connection = connections[outcome.connection] else { continue }

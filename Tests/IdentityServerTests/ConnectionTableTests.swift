@@ -178,11 +178,11 @@ extension ConnectionTable {
     #expect(first.share === second.share && !table.isShared)
     _ = try table.insert(descriptor(), peer: peer(2))
     #expect(table.isShared)
-    first.share.changes = 1
+    first.share.jobs = 1
     table.remove(first)
     table.remove(second)
     #expect(table.user(1) === first.share)
-    table.finishChange(of: .user(1))
+    table.finishJob(of: .user(1))
     #expect(table.user(1) == nil && !table.isShared)
     // A user who returns gets a new share.
     #expect(try table.insert(descriptor(), peer: peer(1)).share !== first.share)
@@ -194,12 +194,12 @@ extension ConnectionTable {
     limits.outputPerUser = 100
     for (user, isBounded) in [(1, true), (0, false)] as [(UInt32, Bool)] {
       let share = PrincipalShare(.user(user), limits)
-      share.changes = 1
+      share.jobs = 1
       share.output = 99
       #expect(share.hasRoom)
-      share.changes = 2
+      share.jobs = 2
       #expect(share.hasRoom != isBounded)
-      share.changes = 0
+      share.jobs = 0
       share.output = 100
       #expect(share.hasRoom != isBounded)
     }

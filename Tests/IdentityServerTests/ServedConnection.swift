@@ -37,8 +37,8 @@ final class ServedConnection {
     scheduler = TurnScheduler(connections, writer)
     let publisher = Publisher(state, connections, scheduler)
     let encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover)
-    let status = StatusReports(state, connections, boot: nil, socketPath: "", stateDirectory: "", settings)
-    let statistics = StatisticsReports(
+    let status = StatusAnswers(state, connections, boot: nil, socketPath: "", stateDirectory: "", settings)
+    let statistics = StatisticsAnswers(
       state, connections, writer, known, measurements, status, logBacklog: { LogBacklog(waiting: 0, lost: 0) })
     let dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,

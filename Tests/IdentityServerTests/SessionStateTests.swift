@@ -89,10 +89,10 @@ import Testing
     ("a list for a client that has hung up", [(.hangUp, .rest), (.beginRows, .rest), (.receive(0), .end)]),
     ("the end of the input within a list", [(.beginRows, .rest), (.receive(0), .rest), (.finishAnswer, .end)]),
     ("discarding after the last answer", [(.close, .end), (.drain, .rest), (.receive(9), .rest)]),
-    ("a stop without a handover", [(.stop(.finishing), .end)]),
+    ("a stop without a handover", [(.stop(.closingConnections), .end)]),
     (
       "a stop without a handover while the writer works",
-      [(.sendJob(nil), .rest), (.stop(.finishing), .rest), (.finishJob, .end)]
+      [(.sendJob(nil), .rest), (.stop(.closingConnections), .rest), (.finishJob, .end)]
     ),
     ("a handover", [(.stop(.handingOver), .park)]),
     (

@@ -117,6 +117,16 @@ private final class RecordedTurns: TurnService {
     #expect(turns.round() == (2...Bound.longAnswersAtOnce).map { "list \($0)" })
   }
 
+  @Test func `a connection that waits for its turn begins no list before`() throws {
+    let turns = try RecordedTurns()
+    let connection = try turns.open("waiting", user: 1)
+    #expect(turns.scheduler.hasPlaceForList(of: connection))
+    turns.scheduler.enqueue(connection)
+    #expect(!turns.scheduler.hasPlaceForList(of: connection))
+    _ = turns.round()
+    #expect(turns.scheduler.hasPlaceForList(of: connection))
+  }
+
   @Test func `another user's lists take no place`() throws {
     let turns = try RecordedTurns()
     _ = try turns.openLists(Bound.longAnswersAtOnce, user: 1)

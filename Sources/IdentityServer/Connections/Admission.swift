@@ -47,16 +47,16 @@ final class Admission {
 
   // MARK: Rules
 
-  /// Applies other settings, to later connections.
+  /// Applies new settings to later connections.
   func use(_ settings: ServerSettings) {
     limits = settings.limits
     rules.use(settings)
   }
 
-  /// Applies the claims of other manifests, to later connections.
+  /// Applies the claims of new manifests to later connections.
   func use(_ claims: AppClaims) { rules.claims = claims }
 
-  /// Applies other ranges of subordinate users, to later connections.
+  /// Applies new ranges of subordinate users to later connections.
   func use(_ subordinates: SubordinateUsers) { rules.subordinates = subordinates }
 
   // MARK: Accepting
@@ -121,8 +121,8 @@ final class Admission {
 
   /// Asks the writer for the subordinate users of the user whose slice the peer is in, once per user.
   ///
-  /// The answer applies to later connections. The peer's own user is not looked up: a user with 65,536 subordinate
-  /// users would cause as many queries to the name service.
+  /// The answer applies to later connections. The owner of the slice is looked up, not the peer's own user: that may be
+  /// any of 65,536 subordinate users, and each would cause a query to the name service.
   private func askForRanges(of peer: AttestedPeer) {
     guard rules.subordinates.isByOwner, let user = peer.sliceUser, rules.isRegular(user),
       rangeOwners.count < Bound.rangeOwners, rangeOwners.insert(user).inserted
@@ -156,7 +156,7 @@ final class Admission {
 
   /// Pauses accepting when descriptors or memory run out. Existing connections go on.
   ///
-  /// Accepting resumes after a moment instead of spinning.
+  /// Accepting resumes after a moment. An immediate attempt would fail again and spin.
   private func pause(_ error: SystemError) {
     log(.acceptPaused("\(error)"))
     watchListener(false)

@@ -53,7 +53,7 @@ final class ConnectionCloser {
     do {
       try connection.descriptor.shutdownWriting()
       connection.session.beginDraining()
-      handover.rest(connection)
+      handover.markAtRest(connection)
       try draining.append(connection.token)
       // Events are edge-triggered: the kernel does not report this input again.
       if connection.mayHaveInput { scheduler.enqueue(connection) }

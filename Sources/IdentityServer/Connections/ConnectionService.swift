@@ -68,10 +68,10 @@ final class ConnectionService: TurnService {
       connection.process = try PeerCredentials.processDescriptor(
         of: connection.descriptor, number: connection.peer.processID)
     } catch {
-      // The process has ended meanwhile.
+      // The process has ended meanwhile, or cannot be watched. Its end must not go unnoticed.
       closer.markOrphan(connection)
     }
-    handover.rest(connection)
+    handover.markAtRest(connection)
     beginToWatch(connection)
   }
 
@@ -139,7 +139,7 @@ final class ConnectionService: TurnService {
   ///
   /// - Parameter isAtRest: the value of ``Connection/isAtRest``.
   private func receive(_ connection: Connection, isAtRest: Bool) {
-    handover.hold(connection)
+    handover.markBusy(connection)
     do {
       // After a hang-up nothing more can arrive, so the absence of input is the end of the stream.
       let arrived =
@@ -154,7 +154,7 @@ final class ConnectionService: TurnService {
       if isAtRest, !connection.mayHaveInput {
         answered = received.withBytes(first: arrived) { bytes in answerKnown(bytes, connection) }
         // Requests with cached answers contain no secret, so the buffer need not be wiped.
-        if answered == arrived, !connection.hasOutput { return handover.rest(connection) }
+        if answered == arrived, !connection.hasOutput { return handover.markAtRest(connection) }
       }
       let count = connection.session.receive(arrived)
       if count > 0, !connection.hasInput {
@@ -171,7 +171,7 @@ final class ConnectionService: TurnService {
       return closer.drop(connection, error)
     }
     if connection.isAtRest, !connection.mayHaveInput, closer.stage == .running {
-      handover.rest(connection)
+      handover.markAtRest(connection)
     } else {
       advance(connection)
     }
@@ -241,7 +241,7 @@ final class ConnectionService: TurnService {
   /// Advances a connection as far as possible: its pending requests, its output, its end.
   func advance(_ connection: Connection) {
     guard !connection.session.isParked else { return }
-    handover.hold(connection)
+    handover.markBusy(connection)
     if connection.hasInput {
       var bytes: [UInt8] = []
       swap(&bytes, &connection.input)
@@ -293,10 +293,10 @@ final class ConnectionService: TurnService {
     case .park:
       closer.park(connection)
       // Events from here on are for the next run.
-      try? watch(connection)
+      try? updateInterest(of: connection)
     case .rest:
-      try watch(connection)
-      handover.rest(connection)
+      try updateInterest(of: connection)
+      handover.markAtRest(connection)
     }
   }
 
@@ -343,16 +343,16 @@ final class ConnectionService: TurnService {
     spareOutput = bytes
   }
 
-  /// Asks the kernel for room events only while output is pending. Otherwise each read by the client would cause
-  /// an event.
-  private func watch(_ connection: Connection) throws(SystemError) {
+  /// Tells the kernel which events to report. Room in the socket is reported only while output is pending: otherwise each
+  /// read by the client would cause an event.
+  private func updateInterest(of connection: Connection) throws(SystemError) {
     let interest = connection.wantedInterest
     guard connection.interest != nil, interest != connection.interest else { return }
     try readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
     connection.interest = interest
   }
 
-  /// Whether the daemon does not stop.
+  /// Whether no stop of the daemon has begun.
   var isRunning: Bool { closer.stage == .running }
 
   /// Sends new events to some of a principal's subscribers.
@@ -362,11 +362,11 @@ final class ConnectionService: TurnService {
   ///
   /// Sends the line directly from the log, because this is the most frequent case.
   func send(_ newest: EventLog.Line, isVisible: Bool, to connection: Connection) {
-    handover.hold(connection)
-    guard connection.pass(newest), isVisible else { return handover.rest(connection) }
+    handover.markBusy(connection)
+    guard connection.pass(newest), isVisible else { return handover.markAtRest(connection) }
     // An error is ignored here, because it recurs when the rest is sent.
     let sent = (try? connection.descriptor.send(newest.bytes)) ?? 0
-    guard sent < newest.bytes.count else { return handover.rest(connection) }
+    guard sent < newest.bytes.count else { return handover.markAtRest(connection) }
     connection.output += newest.bytes[sent...]
     advance(connection)
   }

@@ -12,8 +12,8 @@ final class PrincipalShare {
 
   fileprivate(set) var connections = 0
   var subscribers = SubscriberList()
-  /// The number of the principal's changes at the writer.
-  var changes = 0
+  /// The number of the principal's requests that the writer has not answered.
+  var jobs = 0
   /// The size of the principal's pending output, in bytes.
   var output = 0
   /// Connections with a long answer that is being written.
@@ -35,8 +35,8 @@ final class PrincipalShare {
     self.limits = limits
   }
 
-  /// Whether the principal has a connection, or a change at the writer from a connection that has closed.
-  fileprivate var isPresent: Bool { connections > 0 || changes > 0 }
+  /// Whether the principal has a connection, or a request at the writer from a connection that has closed.
+  fileprivate var isPresent: Bool { connections > 0 || jobs > 0 }
 
   /// Whether the principal has pending work.
   var isDue: Bool { !writing.isEmpty || !listing.isEmpty || !waiting.isEmpty || subscribers.isInRound }
@@ -44,7 +44,7 @@ final class PrincipalShare {
   /// Whether the principal's connections may have more than one request in progress each.
   ///
   /// Root is trusted, and unrelated services run as root.
-  var hasRoom: Bool { principal.isTrusted || (changes < limits.changesPerUser && output < limits.outputPerUser) }
+  var hasRoom: Bool { principal.isTrusted || (jobs < limits.changesPerUser && output < limits.outputPerUser) }
 }
 
 /// A queue of connections in the order of their turns.
@@ -132,7 +132,8 @@ final class ConnectionTable {
 
   /// Returns the reason why a peer gets no further connection; nil if there is room.
   ///
-  /// The reserve is for system users, and for principals without a connection.
+  /// The last ``Limits/reservedConnections`` are for root. ``Limits/reservePercent`` of the others are for system users
+  /// and for principals without a connection.
   func refusal(of peer: HeldPeer, _ limits: Limits) -> Refusal? {
     let principal = peer.principal
     let open = principal.isTrusted ? limits.connections : limits.connections - limits.reservedConnections
@@ -149,7 +150,7 @@ final class ConnectionTable {
   func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
     let user = share(of: held.principal) ?? PrincipalShare(held.principal, limits)
     become(latest: user)
-    let slot = takePlace()
+    let slot = takeSlot()
     let connection = Connection(
       descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, share: user)
     slots[slot] = connection
@@ -177,12 +178,15 @@ final class ConnectionTable {
     connection.counted = output
   }
 
-  /// Notes that the writer has finished a change of a principal.
-  func finishChange(of principal: Principal) {
-    if let user = share(of: principal) { change(user) { $0.changes -= 1 } }
+  /// Notes that a request of a connection goes to the writer.
+  func beginJob(of connection: Connection) { connection.share.jobs += 1 }
+
+  /// Notes that the writer has answered a request of a principal.
+  func finishJob(of principal: Principal) {
+    if let user = share(of: principal) { change(user) { $0.jobs -= 1 } }
   }
 
-  private func takePlace() -> Int {
+  private func takeSlot() -> Int {
     if freeCount > 0 {
       freeCount -= 1
       return free[freeCount]

@@ -2,7 +2,7 @@
 enum StopStage: Sendable {
   case running
   /// No request is read any more. Each connection closes after its last answer.
-  case finishing
+  case closingConnections
   /// No request is read any more. Each connection is left to the next run of the daemon after its last answer.
   case handingOver
   /// Like ``handingOver``, but connections are left to the next run even if the client has not read its answers.
@@ -270,7 +270,7 @@ extension SessionState {
     let isIdle = hasAnswered && !hasUnsentOutput
     if isIdle, isClosing || !hasMoreWork {
       if case .serving = phase, case .remaining(0) = reading { return .refuseOrphan }
-      if isClosing || hasEnded || stop == .finishing { return .end }
+      if isClosing || hasEnded || stop == .closingConnections { return .end }
     }
     guard stop == .handingOver || stop == .handoverDue else { return .rest }
     // A handover record does not contain the position in a long answer.

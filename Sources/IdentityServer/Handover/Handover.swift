@@ -16,7 +16,7 @@ package enum Kept {
   package static func isName(_ name: String) -> Bool { [connection, memory, handover].contains(name) }
 }
 
-/// A restart without closing connections: the service manager holds the connections meanwhile, and their state.
+/// A restart that keeps connections open: meanwhile the service manager holds them and their state.
 final class Handover {
   private let connections: ConnectionTable
   private let uuids: FreshUUIDs
@@ -36,7 +36,7 @@ final class Handover {
   // MARK: Taking over
 
   /// A connection of the last run: the socket and its record.
-  struct Legacy: ~Copyable {
+  struct LegacyConnection: ~Copyable {
     let socket: Descriptor
     let record: HandoverRecord
   }
@@ -48,16 +48,16 @@ final class Handover {
   ///   - lastEvent: the last event, which no subscription may be ahead of.
   ///   - adopt: adopts a connection. Connections without a usable record are closed instead.
   func begin(
-    _ descriptors: [(number: Int32, name: String)], lastEvent: Int64, adopt: (consuming Legacy) -> Void
+    _ descriptors: [(number: Int32, name: String)], lastEvent: Int64, adopt: (consuming LegacyConnection) -> Void
   ) throws(SystemError) {
     let memory = try HandoverMemory()
     self.memory = memory
-    let legacy = legacy(among: descriptors)
+    let legacy = readLegacy(among: descriptors)
     uuids.resume(after: legacy.lastUUID)
     memory.set(lastUUID: legacy.lastUUID)
     let sockets = descriptors.filter { $0.name == Kept.connection }
     for socket in sockets {
-      if let legacy = usable(socket.number, legacy, lastEvent: lastEvent) { adopt(legacy) }
+      if let connection = usable(socket.number, legacy, lastEvent: lastEvent) { adopt(connection) }
     }
     ServiceManager.removeStored(name: Kept.memory)
     ServiceManager.store([memory.descriptor], name: Kept.memory)
@@ -68,7 +68,7 @@ final class Handover {
   }
 
   /// Returns the state that the last run left: the sealed state after an orderly stop, else the state last reached.
-  private func legacy(among descriptors: [(number: Int32, name: String)]) -> HandoverMemory.Legacy {
+  private func readLegacy(among descriptors: [(number: Int32, name: String)]) -> HandoverMemory.Legacy {
     var legacy: HandoverMemory.Legacy?
     for name in [Kept.handover, Kept.memory] {
       for descriptor in descriptors where descriptor.name == name {
@@ -87,7 +87,7 @@ final class Handover {
   /// Returns a socket with its record, or shuts the socket down if there is no usable record: the connection is unknown,
   /// the progress of its request is unknown, or its subscription is ahead of the event log. The client must not wait
   /// forever.
-  private func usable(_ number: Int32, _ legacy: HandoverMemory.Legacy, lastEvent: Int64) -> Legacy? {
+  private func usable(_ number: Int32, _ legacy: HandoverMemory.Legacy, lastEvent: Int64) -> LegacyConnection? {
     do {
       let socket = Descriptor(adopting: number)
       let inode = try socket.inode()
@@ -97,7 +97,7 @@ final class Handover {
         try socket.shutdownBoth()
         return nil
       }
-      return Legacy(socket: socket, record: record)
+      return LegacyConnection(socket: socket, record: record)
     } catch {
       log(.handoverUnreadable("\(error)"))
       return nil
@@ -106,11 +106,11 @@ final class Handover {
 
   // MARK: Keeping
 
-  /// Marks a connection as busy, because the progress at a kill would be unknown from here on.
-  func hold(_ connection: Connection) { if connection.isStored { memory?.set(.busy, connection.token.slot) } }
+  /// Marks a connection as busy: if the daemon is killed from here on, the progress of the request is unknown.
+  func markBusy(_ connection: Connection) { if connection.isStored { memory?.set(.busy, connection.token.slot) } }
 
   /// Marks a connection as at rest, and saves its record if the saved one is out of date.
-  func rest(_ connection: Connection) {
+  func markAtRest(_ connection: Connection) {
     guard connection.isStored, let memory, !connection.session.isAtWriter, !connection.session.hasLongAnswer,
       connections[connection.token] === connection
     else { return }
@@ -131,7 +131,7 @@ final class Handover {
     guard isEnabled, !new.isEmpty else { return }
     for connection in new {
       connection.isStored = true
-      rest(connection)
+      markAtRest(connection)
     }
     ServiceManager.store(new.map { $0.descriptor.number }, name: Kept.connection)
   }

@@ -91,6 +91,8 @@ final class LifeCycle {
     if let new = reload() {
       apply(new)
       appFolders?.use(new.appDirectories)
+      // Behind the survey, so that no app is uninstalled as unused that a new manifest claims.
+      uses.reportFurther()
       log(.configurationLoaded)
       announceReady()
     } else {
@@ -103,17 +105,18 @@ final class LifeCycle {
 
   // MARK: Stop
 
-  /// Stops accepting, answers the requests that have arrived, closes the store, and ends the loop.
+  /// Begins the stop: answers the requests that have arrived, and has each connection closed or parked.
+  /// ``closeStoreIfDone()`` continues.
   private func beginStop(_ serveLast: () -> Void) {
     guard closer.stage == .running else { return }
     ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
     log(.stopping)
     serveLast()
-    closer.enter(handover.isEnabled ? .handingOver : .finishing)
+    closer.enter(handover.isEnabled ? .handingOver : .closingConnections)
     do {
       stopTimer = try loop.timer(after: UInt64(Bound.stopMilliseconds) * 1_000) { [unowned self] in
         closer.closeRest()
-        finishStop()
+        closeStoreIfDone()
       }
       if closer.stage == .handingOver {
         let pause = UInt64(Bound.handoverMilliseconds) * 1_000
@@ -121,7 +124,7 @@ final class LifeCycle {
           guard closer.stage == .handingOver else { return }
           closer.enter(.handoverDue)
           for connection in connections.all { service.advance(connection) }
-          finishStop()
+          closeStoreIfDone()
         }
       }
     } catch {
@@ -130,15 +133,15 @@ final class LifeCycle {
     for connection in connections.all {
       if connection.session.isDraining { closer.close(connection) } else { service.advance(connection) }
     }
-    finishStop()
+    closeStoreIfDone()
   }
 
   /// Tells the writer to close the store once the daemon stops and each connection is closed or parked. The writer's
   /// last report ends the loop.
-  func finishStop() {
+  func closeStoreIfDone() {
     guard closer.stage != .running, closer.stage != .closingStore, closer.isDone else { return }
     closer.enter(.closingStore)
-    uses.reportAgain()
+    uses.reportFurther()
     writer.send(.stop)
   }
 

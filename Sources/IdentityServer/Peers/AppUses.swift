@@ -30,11 +30,8 @@ final class AppUses {
     }
   }
 
-  /// Applies other settings.
-  func use(_ settings: ServerSettings) {
-    forgetUnusedDays = settings.forgetUnusedDays
-    reportAgain()
-  }
+  /// Applies new settings.
+  func use(_ settings: ServerSettings) { forgetUnusedDays = settings.forgetUnusedDays }
 
   /// Notes that a peer's app was used. Only the use of installed apps without a manifest is noted.
   func note(_ peer: Peer) {
@@ -42,9 +39,9 @@ final class AppUses {
     apps.insert(peer.app)
   }
 
-  /// Tells the writer of further uses, unless this is the first report of the run: a short run counts neither as a day
+  /// Tells the writer of further uses. Does nothing before the timer's first report: a short run counts neither as a day
   /// of operation nor as a use of apps.
-  func reportAgain() { if hasReported { report() } }
+  func reportFurther() { if hasReported { report() } }
 
   /// Tells the writer which apps were used since the last call. An app with an open connection counts as used.
   private func report() {

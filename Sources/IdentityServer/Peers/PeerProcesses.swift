@@ -76,7 +76,7 @@ final class PeerProcesses {
   /// Processes that have ended while they still had connections.
   private var ended: [PeerProcessTable.Key] = []
   /// Whether processes have ended. Stored, because a look into the array would cost more.
-  private(set) var hasEnded = false
+  private(set) var hasOrphans = false
 
   init(_ readiness: ReadinessSet) { self.readiness = readiness }
 
@@ -104,14 +104,14 @@ final class PeerProcesses {
   /// Notes that a watched process has ended.
   func noteEnd(of key: PeerProcessTable.Key) {
     ended.append(key)
-    hasEnded = true
+    hasOrphans = true
   }
 
   /// Removes the processes that have ended, and returns their connections.
   func takeOrphans() -> [ConnectionToken] {
     let orphans = ended.flatMap { table.end($0) }
     ended.removeAll(keepingCapacity: true)
-    hasEnded = false
+    hasOrphans = false
     return orphans
   }
 

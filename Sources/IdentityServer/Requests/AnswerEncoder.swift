@@ -135,7 +135,7 @@ final class AnswerEncoder {
     return nil
   }
 
-  /// Returns a new UUID. The next run of the daemon continues behind one of version 7.
+  /// Returns a new UUID. A UUID of version 7 is saved for the handover, so that the next run continues behind it.
   func nextUUID(_ version: UUIDVersion) throws(Refusal) -> UUID {
     let next = try uuids.next(version)
     if version == .timeOrdered { handover.keep(lastUUID: next) }

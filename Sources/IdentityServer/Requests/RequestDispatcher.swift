@@ -11,8 +11,8 @@ final class RequestDispatcher {
   private let writer: WriterChannel
   private let publisher: Publisher
   private let encoder: AnswerEncoder
-  private let status: StatusReports
-  private let statistics: StatisticsReports
+  private let status: StatusAnswers
+  private let statistics: StatisticsAnswers
   private let known: KnownAnswers
   private let measurements: Measurements
   private let lifetimes: Lifetimes
@@ -25,7 +25,7 @@ final class RequestDispatcher {
 
   init(
     _ state: CommittedState, _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ writer: WriterChannel,
-    _ publisher: Publisher, _ encoder: AnswerEncoder, _ status: StatusReports, _ statistics: StatisticsReports,
+    _ publisher: Publisher, _ encoder: AnswerEncoder, _ status: StatusAnswers, _ statistics: StatisticsAnswers,
     _ known: KnownAnswers, _ measurements: Measurements, _ lifetimes: Lifetimes, _ secretMemory: SecretMemory
   ) {
     self.state = state
@@ -74,11 +74,11 @@ final class RequestDispatcher {
         }
         try submit(.registry(command), verb, of: connection)
       case .store(let command):
-        // Earlier requests are answered first.
         guard case .restore(let dryRun, let adoptsDevice) = command else {
           try submit(.store(command), verb, of: connection)
           break
         }
+        // The upload is taken only after the connection's earlier requests are answered.
         guard !connection.session.isAtWriter else { return false }
         let upload = try upload.take(by: connection.token)
         try submit(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), verb, of: connection)
@@ -89,6 +89,7 @@ final class RequestDispatcher {
       // A request at the writer is counted when its answer arrives.
       if connection.session.jobs == jobs { measurements.countAnswer(to: verb, nil) }
     } catch {
+      // A refusal keeps the order too: the line is dispatched again after the earlier answers.
       guard !connection.session.isAtWriter else { return false }
       let isHTTP = HTTPRequest.hasLine(line)
       let refusal = isHTTP ? Refusal.syntax(.http) : error
@@ -138,7 +139,7 @@ final class RequestDispatcher {
       }
     }
     connection.session.sendJob(last: work.exclusiveAnswer)
-    connection.share.changes += 1
+    connections.beginJob(of: connection)
     writer.submit(
       Job(
         connection: connection.token, work: work, verb: verb, started: Clock.monotonicMicroseconds,
@@ -185,7 +186,7 @@ final class RequestDispatcher {
 }
 
 extension Job.Work {
-  /// The answer after which no other request is carried out, if the answer is one.
+  /// The exclusive answer that this work leads to; nil if its answer is not exclusive.
   fileprivate var exclusiveAnswer: SessionState.ExclusiveAnswer? {
     switch self {
     case .registry(let command): command.rule.answerKind == .secret ? .secret : nil

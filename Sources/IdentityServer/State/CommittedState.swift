@@ -3,7 +3,7 @@ import IdentityStore
 import IdentityWire
 import LinuxSystem
 
-/// The loop's copy of the daemon's state, as of the last commit. Every answer comes from this copy.
+/// The loop's copy of the daemon's state, as of the last commit. The loop answers requests from this copy.
 ///
 /// Only the writer's reports change the copy, so a client never sees a value that a power cut could take back.
 final class CommittedState {
@@ -11,7 +11,8 @@ final class CommittedState {
   private(set) var condition: StoreCondition
   /// The newest events, as the lines to send.
   private(set) var events: EventLog
-  /// Whether startup has finished, so that the loop answers from the registry. Before that, the writer answers.
+  /// Whether startup has finished, so that the loop answers from the registry. Before that, requests go to the writer,
+  /// which tries to finish startup, and refuses them if it cannot.
   private(set) var isStarted = false
   /// The reader of secrets; nil if the writer has to be asked for each secret, as before its first report.
   private(set) var itemReader: ItemReader?

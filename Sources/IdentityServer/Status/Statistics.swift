@@ -3,18 +3,18 @@ import IdentityWire
 import LinuxSystem
 
 /// The answers to `stats`.
-final class StatisticsReports {
+final class StatisticsAnswers {
   private let state: CommittedState
   private let connections: ConnectionTable
   private let writer: WriterChannel
   private let known: KnownAnswers
   private let measurements: Measurements
-  private let status: StatusReports
+  private let status: StatusAnswers
   private let logBacklog: () -> LogBacklog
 
   init(
     _ state: CommittedState, _ connections: ConnectionTable, _ writer: WriterChannel, _ known: KnownAnswers,
-    _ measurements: Measurements, _ status: StatusReports, logBacklog: @escaping () -> LogBacklog
+    _ measurements: Measurements, _ status: StatusAnswers, logBacklog: @escaping () -> LogBacklog
   ) {
     self.state = state
     self.connections = connections
@@ -51,7 +51,7 @@ final class StatisticsReports {
       samples.append(MetricSample(.jobs, jobs, family.name))
     }
     samples += [
-      MetricSample(.jobsUnderWay, connections.allUsers.reduce(0) { $0 + $1.changes }),
+      MetricSample(.jobsUnderWay, connections.allUsers.reduce(0) { $0 + $1.jobs }),
       MetricSample(.writerQueue, writer.queueLength),
       MetricSample(.commits, measurements.commits.done, "ok"),
       MetricSample(.commits, measurements.commits.failed, "failed"),

@@ -5,7 +5,7 @@ import LinuxSystem
 import Systemd
 
 /// The answers to `status`.
-final class StatusReports {
+final class StatusAnswers {
   private let state: CommittedState
   private let connections: ConnectionTable
   /// The kernel's ID of this boot; nil if unknown.
@@ -29,7 +29,7 @@ final class StatusReports {
     manifestFolders = settings.appDirectories
   }
 
-  /// Applies other settings.
+  /// Applies new settings.
   func use(_ settings: ServerSettings) { manifestFolders = settings.appDirectories }
 
   /// The time since the start, in milliseconds.

@@ -17,8 +17,9 @@ final class TurnScheduler {
   private var queue: [PrincipalShare] = []
   /// The number of principals that wait for a turn. Stored, because a look into the array would cost more.
   private(set) var waiting = 0
-  /// Whether no turn follows the present ones, so that nothing may be put off.
-  private var isLast = false
+  /// Whether the daemon stops, so that no request is read after the present turns. A list then begins without waiting
+  /// for a place.
+  private var readsLast = false
 
   init(_ connections: ConnectionTable, _ writer: WriterChannel) {
     self.connections = connections
@@ -52,8 +53,10 @@ final class TurnScheduler {
 
   /// Returns whether a connection may begin a list now. Otherwise the connection has to wait for the end of another list
   /// of its principal.
+  ///
+  /// A queued connection begins a list only in its turn. Events may advance it before, and then its list would not count.
   func hasPlaceForList(of connection: Connection) -> Bool {
-    isLast || connection.share.writing.count < Bound.longAnswersAtOnce
+    readsLast || (!connection.isWaitingForTurn && connection.share.writing.count < Bound.longAnswersAtOnce)
   }
 
   // MARK: Turns
@@ -96,9 +99,10 @@ final class TurnScheduler {
     principal.overdraft = taken > time ? taken - time : 0
   }
 
-  /// Serves every waiting connection, without a time limit, because no turn follows.
+  /// Serves every connection that waits with a request, without a time limit, because no request is read afterwards.
+  /// Long answers go on in later turns.
   func giveLastTurns(_ service: some TurnService) {
-    isLast = true
+    readsLast = true
     for principal in connections.allUsers {
       serve(principal.listing, .max, service) { false }
       serve(principal.waiting, .max, service) { false }
