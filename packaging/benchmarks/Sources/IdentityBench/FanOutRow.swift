@@ -114,15 +114,18 @@ private final class Subscribers {
     let first = 1_001
     let connection = try server.connect()
     func put(_ number: Int) -> [UInt8] { Array("token put fcm token-number-\(String(format: "%09d", number))\n".utf8) }
-    func position() throws -> Int {
+    /// Returns the number in the reply to a subscription, and the text behind it, such as ` epoch=…` and the line feed.
+    func position() throws -> (number: Int, rest: ArraySlice<UInt8>) {
       let reply = try Question.answer(to: Array("subscribe\n".utf8), from: server)
-      let digits = String(decoding: reply, as: UTF8.self).filter(\.isNumber)
-      guard let number = Int(digits) else { throw Failure("a subscription tells no number") }
-      return number
+      let digits = reply.dropFirst("OK ".utf8.count).prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+      guard let number = Int(String(decoding: digits, as: UTF8.self)) else {
+        throw Failure("a subscription tells no number")
+      }
+      return (number, reply[digits.endIndex...])
     }
-    let begun = try position()
+    let begun = try position().number
     if begun < first { try connection.ask((begun..<first).flatMap(put), replies: first - begun) }
-    let last = try position()
+    let (last, rest) = try position()
     // A number other than that of the stored token.
     let sample = try Question(String(decoding: put(last + 1_000_000), as: UTF8.self), asking: server)
     let spy = try Question.answer(to: Array("subscribe token since=\(last)\n".utf8), from: server)
@@ -133,7 +136,7 @@ private final class Subscribers {
     var number = reached
     let bytes = Array(event) + [UInt8(ascii: "\n")]
     return (
-      Exchange(Array("subscribe token\n".utf8), Array("OK \(reached)\n".utf8)),
+      Exchange(Array("subscribe token\n".utf8), Array("OK \(reached)".utf8) + rest),
       {
         number += 1
         var change = Exchange(put(number), sample.reply)
