@@ -1,4 +1,3 @@
-import Glibc
 import IdentityCore
 import IdentityWire
 import LinuxSystem

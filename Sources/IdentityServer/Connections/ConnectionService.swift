@@ -2,7 +2,6 @@ import Glibc
 import IdentityCore
 import IdentityWire
 import LinuxSystem
-import Systemd
 
 /// Serves connections: receives bytes, splits them into lines, sends answers and events, and ends connections.
 ///

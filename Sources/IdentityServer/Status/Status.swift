@@ -2,7 +2,6 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 import LinuxSystem
-import Systemd
 
 /// The answers to `status`.
 final class StatusAnswers {
