@@ -1,5 +1,14 @@
 /// The operations that the store can perform now.
 package enum StoreCondition: Equatable, Sendable {
+  /// A condition without its reason. The raw values appear in `status` and in `stats`.
+  package enum Kind: String, CaseIterable, Sendable {
+    case ok
+    case noSpace = "no-space"
+    case readOnly = "read-only"
+    case readError = "read-error"
+    case damaged
+  }
+
   /// Reads and changes are possible.
   case writable
   /// The disk is full. Reads continue, and changes resume once there is room.
@@ -22,16 +31,19 @@ package enum StoreCondition: Equatable, Sendable {
     }
   }
 
-  /// The value of the `store` row in `status`.
-  package var name: String {
+  /// The condition without its reason.
+  package var kind: Kind {
     switch self {
-    case .writable: "ok"
-    case .full: "no-space"
-    case .unwritable: "read-only"
-    case .damaged: "damaged"
-    case .unreadable: "read-error"
+    case .writable: .ok
+    case .full: .noSpace
+    case .unwritable: .readOnly
+    case .damaged: .damaged
+    case .unreadable: .readError
     }
   }
+
+  /// The value of the `store` row in `status`.
+  package var name: String { kind.rawValue }
 }
 
 extension Refusal {

@@ -74,17 +74,38 @@ extension Metric {
     "store-bytes", .gauge, unit: .bytes, "Size of the store including its write-ahead log, as of the last commit.")
   package static let storeWritable = Metric(
     "store-writable", .gauge, audience: .everybody, "1 if changes are possible, otherwise 0.")
+  package static let storeCondition = Metric(
+    "store-condition", .gauge, labels: ["condition"], audience: .everybody,
+    "1 for the condition that the store is in, and 0 for each other one; the conditions are those of the row 'store' of status."
+  )
+  package static let keyAvailable = Metric(
+    "key-available", .gauge, audience: .everybody,
+    "1 if the items' master key is available, so that items can be used, otherwise 0.")
+  package static let manifestFaults = Metric(
+    "manifest-faults", .gauge, audience: .everybody, "Faults in the manifests.")
+  package static let machineSuspect = Metric(
+    "machine-suspect", .gauge,
+    "1 if this may be another machine and the identifiers were kept, otherwise 0.")
   package static let connections = Metric(
     "connections", .gauge, labels: ["state"],
     "Connections by state: 'idle', 'working' (on a request), 'sending' (output that the client has not read), 'ending'."
   )
   package static let accepted = Metric("connections-accepted", .counter, "Accepted connections.")
   package static let refused = Metric(
-    "connections-refused", .counter, "Connections that were refused with an error and closed.")
+    "connections-refused", .counter, labels: ["reason"],
+    "Connections that were refused with an error and closed, by reason: 'connections' (all are in use), 'principal' (it has as many as it may have), 'resources' (the daemon is out of descriptors or memory), 'denied' (a container that is not served), 'unattested' (the daemon cannot tell who the peer is)."
+  )
+  package static let principalsAtBound = Metric(
+    "principals-at-bound", .gauge, labels: ["bound"],
+    "Principals that have as much as they may have, by bound: 'connections', 'changes' (requests that the writer has not answered), 'output' (bytes that clients have not read)."
+  )
   package static let subscribers = Metric("subscribers", .gauge, "Connections that are subscribed to events.")
   package static let subscriberLag = Metric(
     "subscriber-lag", .gauge, "Number of events by which the slowest subscriber is behind.")
   package static let events = Metric("events", .counter, "Recorded events.")
+  package static let lastEvent = Metric(
+    "last-event-time-seconds", .gauge, unit: .seconds,
+    "Time of the last event, in seconds since 1970-01-01 UTC: that of the last change that subscribers are told of.")
   package static let logQueue = Metric("log-queue", .gauge, "Log entries that wait to be written.")
   package static let logDropped = Metric(
     "log-dropped", .counter, "Log entries that were dropped because the queue was full or the log could not be written."
@@ -93,7 +114,8 @@ extension Metric {
   /// All metrics, in the order of the answer.
   package static let all = [
     build, start, uptime, requests, turns, jobs, jobsUnderWay, writerQueue, commits, commitSeconds, commitChanges,
-    storeBytes, storeWritable, connections, accepted, refused, subscribers, subscriberLag, events, logQueue, logDropped,
+    storeBytes, storeWritable, storeCondition, keyAvailable, manifestFaults, machineSuspect, connections, accepted,
+    refused, principalsAtBound, subscribers, subscriberLag, events, lastEvent, logQueue, logDropped,
   ]
 }
 

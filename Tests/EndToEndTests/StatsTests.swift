@@ -87,7 +87,9 @@ import Testing
     // The connection that waited for the start may still be counted.
     #expect(number(samples, .connections, "idle") ?? 0 >= 4)
     #expect(number(samples, .accepted) ?? 0 >= 5)
-    #expect(number(samples, .refused) == 0)
+    for reason in ["connections", "principal", "resources", "denied", "unattested"] {
+      #expect(number(samples, .refused, reason) == 0)
+    }
     #expect(number(samples, .subscribers) == 1)
     #expect(number(samples, .subscriberLag) == 0)
     #expect(number(samples, .logDropped) == 0)

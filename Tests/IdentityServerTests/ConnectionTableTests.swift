@@ -15,7 +15,7 @@ extension ConnectionTable {
 
   /// Returns the refusal of another connection of a user, or nil.
   fileprivate func refusal(of user: UInt32, usesReserve: Bool = false, _ limits: Limits) -> Refusal? {
-    refusal(of: HeldPeer(peer(user), .user(user), usesReserve: usesReserve), limits)
+    refusal(of: HeldPeer(peer(user), .user(user), usesReserve: usesReserve), limits)?.refusal
   }
 
   /// Adds a connection, with the default limits for a new user.
@@ -203,6 +203,26 @@ extension ConnectionTable {
       share.output = 100
       #expect(share.hasRoom != isBounded)
     }
+  }
+
+  @Test func `the principals at each bound are counted, without root`() throws {
+    let table = ConnectionTable()
+    var limits = Limits()
+    limits.connectionsPerUser = 2
+    limits.changesPerUser = 2
+    limits.outputPerUser = 100
+    let connections = try [0, 0, 1, 1, 2].map { try table.insert(descriptor(), peer: peer($0)) }
+    table.use(limits)
+    func counts() -> [Int] { PrincipalBound.allCases.map { table.principals(at: $0) } }
+    #expect(counts() == [1, 0, 0])
+    for number in [0, 1] {
+      let share = try #require(table.user(UInt32(number)))
+      share.jobs = 2
+      share.output = 100
+    }
+    #expect(counts() == [1, 1, 1])
+    table.remove(connections[2])
+    #expect(counts() == [0, 1, 1])
   }
 
   @Test func `a place that is given back can be taken again`() throws {

@@ -15,8 +15,10 @@ import Testing
     }
   }
 
-  @Test func `everybody sees the release and whether changes are possible, and only monitors more`() {
-    #expect(Metric.all.filter { $0.audience == .everybody } == [.build, .storeWritable])
+  @Test func `everybody sees the release and the health, and only monitors more`() {
+    #expect(
+      Metric.all.filter { $0.audience == .everybody }
+        == [.build, .storeWritable, .storeCondition, .keyAvailable, .manifestFaults])
     #expect(Metric.all.filter { $0.audience == .sharingMonitors }.isEmpty)
   }
 

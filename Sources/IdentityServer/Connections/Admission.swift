@@ -97,7 +97,7 @@ final class Admission {
     do {
       attested = try attest(socket)
     } catch {
-      refuse(error, socket)
+      refuse(error.refusal, for: error.reason, socket)
       return nil
     }
     let connection = connections.insert(socket, peer: attested.peer.held, limits)
@@ -106,8 +106,13 @@ final class Admission {
     return connection
   }
 
-  private func attest(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
-    var attested = try PeerAttestation(of: socket, by: rules, latest: latest)
+  private func attest(_ socket: borrowing Descriptor) throws(ConnectionRefusal) -> PeerAttestation {
+    var attested: PeerAttestation
+    do {
+      attested = try PeerAttestation(of: socket, by: rules, latest: latest)
+    } catch {
+      throw ConnectionRefusal(failedAttestation: error)
+    }
     if let refusal = connections.refusal(of: attested.peer.held, limits) { throw refusal }
     if attested.peer.held !== latest?.held {
       attested.peer.held = processes.held(attested.peer.held)
@@ -137,8 +142,10 @@ final class Admission {
   // MARK: Refusing
 
   /// Sends the refusal before the connection closes. A new socket has room for one line.
-  private func refuse(_ refusal: Refusal, _ socket: consuming Descriptor) {
-    measurements.refused += 1
+  private func refuse(
+    _ refusal: Refusal, for reason: ConnectionRefusal.Reason, _ socket: consuming Descriptor
+  ) {
+    measurements.countRefusal(reason)
     logRefusal(refusal)
     var line: [UInt8] = []
     refusal.append(to: &line)

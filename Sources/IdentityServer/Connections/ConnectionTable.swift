@@ -7,6 +7,8 @@ import LinuxSystem
 /// a turn like a principal with a single connection.
 final class PrincipalShare {
   let principal: Principal
+  /// Whether the principal may use the reserve; see ``Limits/reservePercent``.
+  let usesReserve: Bool
   /// The bounds in force.
   var limits: Limits
 
@@ -30,8 +32,9 @@ final class PrincipalShare {
   /// The time by which the principal has overrun its turn and that it still has to give up, in microseconds.
   var overdraft: UInt64 = 0
 
-  init(_ principal: Principal, _ limits: Limits) {
+  init(_ principal: Principal, usesReserve: Bool = false, _ limits: Limits) {
     self.principal = principal
+    self.usesReserve = usesReserve
     self.limits = limits
   }
 
@@ -44,7 +47,23 @@ final class PrincipalShare {
   /// Whether the principal's connections may have more than one request in progress each.
   ///
   /// Root is trusted, and unrelated services run as root.
-  var hasRoom: Bool { principal.isTrusted || (jobs < limits.changesPerUser && output < limits.outputPerUser) }
+  var hasRoom: Bool { principal.isTrusted || !(hasMostChanges || hasMostOutput) }
+
+  /// Whether as many requests as are allowed wait for the writer.
+  fileprivate var hasMostChanges: Bool { jobs >= limits.changesPerUser }
+
+  /// Whether as much output as is allowed waits for the clients.
+  fileprivate var hasMostOutput: Bool { output >= limits.outputPerUser }
+}
+
+/// A bound of each principal's share, except that of a trusted principal. The raw values appear in `stats`.
+enum PrincipalBound: String, CaseIterable {
+  /// The connections that the principal may have now.
+  case connections
+  /// ``Limits/changesPerUser``.
+  case changes
+  /// ``Limits/outputPerUser``.
+  case output
 }
 
 /// A queue of connections in the order of their turns.
@@ -127,6 +146,18 @@ final class ConnectionTable {
   /// The shares of all present principals.
   var allUsers: [PrincipalShare] { shares.values.filter(\.isPresent) }
 
+  /// Returns the number of principals whose share is at a bound.
+  func principals(at bound: PrincipalBound) -> Int {
+    allUsers.count { user in
+      guard !user.principal.isTrusted else { return false }
+      return switch bound {
+      case .connections: hasMostConnections(user, usesReserve: user.usesReserve, user.limits)
+      case .changes: user.hasMostChanges
+      case .output: user.hasMostOutput
+      }
+    }
+  }
+
   /// Applies other bounds.
   func use(_ limits: Limits) { for user in shares.values { user.limits = limits } }
 
@@ -134,21 +165,33 @@ final class ConnectionTable {
   ///
   /// The last ``Limits/reservedConnections`` are for root. ``Limits/reservePercent`` of the others are for system users
   /// and for principals without a connection.
-  func refusal(of peer: HeldPeer, _ limits: Limits) -> Refusal? {
+  func refusal(of peer: HeldPeer, _ limits: Limits) -> ConnectionRefusal? {
     let principal = peer.principal
     let open = principal.isTrusted ? limits.connections : limits.connections - limits.reservedConnections
-    guard count < open else { return .busy("there are \(count) connections, which is the limit; try again later") }
-    guard !principal.isTrusted, let own = share(of: principal)?.connections, own > 0 else { return nil }
-    let most = limits.share(
-      of: open, atMost: limits.connectionsPerUser, used: count, own: own, principals: present,
-      usesReserve: peer.usesReserve)
-    guard own >= most else { return nil }
-    return .busy("\(principal) has \(own) connections and may have no more now")
+    guard count < open else {
+      return ConnectionRefusal(
+        .connections, .busy("there are \(count) connections, which is the limit; try again later"))
+    }
+    guard !principal.isTrusted, let user = share(of: principal),
+      hasMostConnections(user, usesReserve: peer.usesReserve, limits)
+    else { return nil }
+    return ConnectionRefusal(
+      .principal, .busy("\(principal) has \(user.connections) connections and may have no more now"))
+  }
+
+  /// Returns whether a principal that is not trusted has as many connections as it may have now.
+  private func hasMostConnections(_ user: PrincipalShare, usesReserve: Bool, _ limits: Limits) -> Bool {
+    let own = user.connections
+    guard own > 0 else { return false }
+    return own
+      >= limits.share(
+        of: limits.connections - limits.reservedConnections, atMost: limits.connectionsPerUser, used: count, own: own,
+        principals: present, usesReserve: usesReserve)
   }
 
   /// Adds a connection.
   func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
-    let user = share(of: held.principal) ?? PrincipalShare(held.principal, limits)
+    let user = share(of: held.principal) ?? PrincipalShare(held.principal, usesReserve: held.usesReserve, limits)
     become(latest: user)
     let slot = takeSlot()
     let connection = Connection(

@@ -21,6 +21,8 @@ struct EventLog {
   private var size = 0
   /// The sequence number of the last event ever, kept or not.
   private(set) var last: Int64
+  /// The time of the newest event in the log; nil if there is none.
+  private(set) var lastTime: Timestamp?
   /// The epoch of all sequence numbers, as text.
   private(set) var epoch: Text
 
@@ -48,6 +50,7 @@ struct EventLog {
     count += 1
     size += bytes.count
     last = event.sequence
+    lastTime = event.time
     guard count > Bound.keptEvents + Bound.spareEvents, size > Bound.eventLogLength else { return }
     size -= blocks.removeFirst().reduce(0) { $0 + $1.bytes.count }
     count -= Bound.spareEvents

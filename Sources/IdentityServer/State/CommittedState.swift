@@ -16,7 +16,9 @@ final class CommittedState {
   private(set) var isStarted = false
   /// The reader of secrets; nil if the writer has to be asked for each secret, as before its first report.
   private(set) var itemReader: ItemReader?
-  private(set) var keySource: KeySource?
+  private var keySource: KeySource?
+  /// The source of the items' master key; nil if items cannot be used.
+  var usableKeySource: KeySource? { registry.itemFault == nil ? keySource : nil }
   private(set) var manifestFaults: [String] = []
   /// The source from which the start read the store: the disk or the page cache.
   let storeSource: DiskReading.Source

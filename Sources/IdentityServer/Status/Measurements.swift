@@ -23,7 +23,8 @@ final class Measurements {
   private(set) var storeSize: Int64 = 0
   private(set) var events = 0
   var accepted = 0
-  var refused = 0
+  /// The number of refused connections, by reason.
+  private(set) var refused: [ConnectionRefusal.Reason: Int] = [:]
   private var countedRequests: [Text: UInt64] = [:]
   /// The peer whose connection ended last, and its requests that are not counted for its app yet. The next connection
   /// that ends often has the same peer.
@@ -33,6 +34,9 @@ final class Measurements {
   private var untilMeasurement = Bound.turnsBetweenMeasurements
   /// The start of the measured turn, in microseconds of the monotonic clock; 0 if no turn is being measured.
   private var turnStarted: UInt64 = 0
+
+  /// Counts a refused connection.
+  func countRefusal(_ reason: ConnectionRefusal.Reason) { refused[reason, default: 0] += 1 }
 
   // MARK: Requests
 

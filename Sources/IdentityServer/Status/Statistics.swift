@@ -60,13 +60,29 @@ final class StatisticsAnswers {
       MetricSample(.storeBytes, measurements.storeSize),
       MetricSample(.storeWritable, state.condition == .writable ? 1 : 0),
     ]
-    samples += ConnectionState.allCases.map { MetricSample(.connections, states[$0] ?? 0, $0.rawValue) }
+    samples += StoreCondition.Kind.allCases.map {
+      MetricSample(.storeCondition, state.condition.kind == $0 ? 1 : 0, $0.rawValue)
+    }
     samples += [
-      MetricSample(.accepted, measurements.accepted),
-      MetricSample(.refused, measurements.refused),
+      MetricSample(.keyAvailable, state.usableKeySource == nil ? 0 : 1),
+      MetricSample(.manifestFaults, state.manifestFaults.count),
+      MetricSample(.machineSuspect, state.registry.machine?.suspicion == nil ? 0 : 1),
+    ]
+    samples += ConnectionState.allCases.map { MetricSample(.connections, states[$0] ?? 0, $0.rawValue) }
+    samples.append(MetricSample(.accepted, measurements.accepted))
+    samples += ConnectionRefusal.Reason.allCases.map {
+      MetricSample(.refused, measurements.refused[$0] ?? 0, $0.rawValue)
+    }
+    samples += PrincipalBound.allCases.map {
+      MetricSample(.principalsAtBound, connections.principals(at: $0), $0.rawValue)
+    }
+    samples += [
       MetricSample(.subscribers, connections.subscribers),
       MetricSample(.subscriberLag, greatestLag),
       MetricSample(.events, measurements.events),
+    ]
+    if let time = state.events.lastTime { samples.append(MetricSample(.lastEvent, milliseconds: time.milliseconds)) }
+    samples += [
       MetricSample(.logQueue, log.waiting),
       MetricSample(.logDropped, log.lost),
     ]

@@ -66,7 +66,7 @@ final class StatusAnswers {
     rows.add(.items, .number(Int64(registry.items.total.items)))
     rows.add(.itemBytes, .number(Int64(registry.items.total.bytes)))
     rows.add(.tokens, .number(Int64(registry.tokens.count)))
-    rows.add(.key, .string(registry.itemFault == nil ? state.keySource?.rawValue ?? "unavailable" : "unavailable"))
+    rows.add(.key, .string(state.usableKeySource?.rawValue ?? "unavailable"))
     rows.add(.fleet, .string("none"))
     rows.add(.suspect, (registry.machine?.suspicion).map { .string("\($0.cause.rawValue) \($0.since)") })
     rows.add(.keyReason, registry.itemFault.map { .string($0) })
