@@ -19,10 +19,11 @@ package struct MetricText {
   /// Creates a formatter for a text format.
   package init(_ format: Format) { self.format = format }
 
-  /// Returns the text. Metrics are in the order of ``Metric/all``, and metrics without samples are left out.
+  /// Returns the text. Metrics are in the order of ``Metric/all``, followed by that of the client. Metrics without samples
+  /// are left out.
   package func text(_ samples: [MetricSample]) -> String {
     var text = ""
-    for metric in Metric.all {
+    for metric in Metric.all + [.checkFindings] {
       let own = samples.filter { $0.metric == metric }
       guard !own.isEmpty else { continue }
       text += head(of: metric)

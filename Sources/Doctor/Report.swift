@@ -15,6 +15,9 @@ package struct Report: Sendable {
   /// Whether no check failed. Warnings do not count.
   package var isGood: Bool { !findings.contains { $0.finding.result == .failed } }
 
+  /// Returns the number of checks with a result.
+  package func count(of result: Finding.Result) -> Int { findings.count { $0.finding.result == result } }
+
   // MARK: Text
 
   /// The report as text: a line per check, then each fault with its cause and the commands that repair it.

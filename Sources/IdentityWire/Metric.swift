@@ -2,7 +2,8 @@ package import IdentityCore
 
 /// A row of the table of metrics: everything about a metric but its value.
 ///
-/// The answer to `stats`, the text that other programs read, the manual and the tests all use the table.
+/// The answer to `stats`, the text that other programs read, the manual and the tests all use the table. The client has
+/// one metric of its own, ``checkFindings``.
 package struct Metric: Equatable, Sendable {
   /// The type of a metric, which tells how to read its value.
   package enum Kind: String, Sendable {
@@ -111,7 +112,11 @@ extension Metric {
     "log-dropped", .counter, "Log entries that were dropped because the queue was full or the log could not be written."
   )
 
-  /// All metrics, in the order of the answer.
+  /// The metric of `identityctl check`. No answer of the daemon has it.
+  package static let checkFindings = Metric(
+    "check-findings", .gauge, labels: ["severity"], "Checks that found a fault, by severity: 'failed' or 'warning'.")
+
+  /// All metrics of the daemon, in the order of the answer.
   package static let all = [
     build, start, uptime, requests, turns, jobs, jobsUnderWay, writerQueue, commits, commitSeconds, commitChanges,
     storeBytes, storeWritable, storeCondition, keyAvailable, manifestFaults, machineSuspect, connections, accepted,

@@ -48,7 +48,7 @@ package enum Options {
         .init("token-file", value: "PATH", "Read TOKEN from this file, without its line feed; - is standard input.")
       ]),
     Group(
-      commands: ["stats"],
+      commands: ["stats", "check"],
       options: [
         .init("openmetrics", "Write the metrics in the OpenMetrics 1.0 format."),
         .init("prometheus", "Write the metrics in the Prometheus text format, for node_exporter's textfile collector."),

@@ -52,7 +52,7 @@ enum Program {
       case "wait": try follow(line, untilFirst: true)
       case "backup": try backUp(line)
       case "restore": try restore(line)
-      case "check" where line.words.count == 1: examine(line)
+      case "check": try check(line)
       case "stats": try showStatistics(line)
       case "top": try top(line)
       default: try ask(line)

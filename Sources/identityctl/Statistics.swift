@@ -3,10 +3,10 @@ import IdentityClient
 import IdentityWire
 import LinuxSystem
 
-// `stats` with `--openmetrics` or `--prometheus`: metrics for monitoring, on standard output or in a file.
+// `stats` and `check` with `--openmetrics` or `--prometheus`: metrics for monitoring, on standard output or in a file.
 extension Program {
-  /// The requested metric format. Nil for the rows of a plain `stats`.
-  private static func metricFormat(_ line: CommandLine) throws(CommandLine.UsageError) -> MetricText.Format? {
+  /// The requested metric format; nil for the usual output of the command.
+  static func metricFormat(_ line: CommandLine) throws(CommandLine.UsageError) -> MetricText.Format? {
     let isOpen = line.options["openmetrics"] != nil
     let isPrometheus = line.options["prometheus"] != nil
     guard isOpen || isPrometheus else {
@@ -19,7 +19,7 @@ extension Program {
       throw CommandLine.UsageError("'--openmetrics' cannot be combined with '--prometheus'")
     }
     guard line.words.count == 1 else {
-      throw CommandLine.UsageError("'stats' takes no words with '--openmetrics' or '--prometheus'")
+      throw CommandLine.UsageError("'\(line.words[0])' takes no words with '--openmetrics' or '--prometheus'")
     }
     for other in ["json", "format"] where line.options[other] != nil {
       throw CommandLine.UsageError("'--\(other)' cannot be combined with '--openmetrics' or '--prometheus'")
@@ -27,10 +27,35 @@ extension Program {
     return isOpen ? .openMetrics : .prometheus
   }
 
+  /// Opens the folder of the file of `--output`; nil without that option.
+  static func metricFile(_ line: CommandLine) throws -> FileReplacement? {
+    try line.options["output"].map { path in try withFileFailures { try FileReplacement(of: path) } }
+  }
+
+  /// Writes metrics to a file, or without one to standard output.
+  ///
+  /// - Returns: false if standard output takes no more.
+  static func write(
+    _ samples: [MetricSample], as format: MetricText.Format, to file: FileReplacement?, _ line: CommandLine
+  ) throws -> Bool {
+    let text = MetricText(format).text(samples)
+    guard let file else { return line.options["quiet"] != nil || StandardStream.output.write(text) }
+    try withFileFailures {
+      try SignalWatch.run(SignalWatch.ending, leave: { file.discard() }) {
+        // The collector runs as another user.
+        let draft = try file.begin(mode: 0o644)
+        defer { file.discard() }
+        try draft.writeAll(Array(text.utf8))
+        try file.finish(draft)
+      }
+    }
+    return true
+  }
+
   /// Shows the counters and measurements of the daemon.
   static func showStatistics(_ line: CommandLine) throws -> Int32 {
     guard let format = try metricFormat(line) else { return try ask(line) }
-    let file = try line.options["output"].map { path in try withFileFailures { try FileReplacement(of: path) } }
+    let file = try metricFile(line)
     var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
     let answer = try connection.ask(RequestLine(words: ["stats"]))
     if case .error(let code, let text) = answer.final {
@@ -44,20 +69,7 @@ extension Program {
         "this user may see only the metrics of the daemon's health; to see all metrics, join the group of MonitorGroup= in identityd.conf(5)"
       )
     }
-    let text = MetricText(format).text(samples)
-    if let file {
-      try withFileFailures {
-        try SignalWatch.run(SignalWatch.ending, leave: { file.discard() }) {
-          // The collector runs as another user.
-          let draft = try file.begin(mode: 0o644)
-          defer { file.discard() }
-          try draft.writeAll(Array(text.utf8))
-          try file.finish(draft)
-        }
-      }
-    } else if line.options["quiet"] == nil {
-      guard StandardStream.output.write(text) else { return ExitStatus.outputFailed }
-    }
+    guard try write(samples, as: format, to: file, line) else { return ExitStatus.outputFailed }
     return status(of: answer.final)
   }
 }

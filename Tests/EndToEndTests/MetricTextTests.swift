@@ -68,6 +68,30 @@ import Testing
     #expect(!samples.contains { $0.type == "unknown" || $0.type == "untyped" }, "\(samples)")
   }
 
+  @Test(arguments: ["--openmetrics", "--prometheus"])
+  func `check counts its findings as a metric, with the exit status of the report`(format: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    for mode in [0o700, 0o755] {
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: daemon.state.path)
+      let report = try identityctl(daemon, "check", "--json")
+      let found = try JSONDecoder().decode(Diagnosis.self, from: Data(report.output.utf8))
+      let outcome = try identityctl(daemon, "check", format)
+      #expect(outcome.status == report.status)
+      #expect((report.status == 8) == (mode == 0o755), "\(report)")
+      let samples = try parse(outcome.output, format)
+      #expect(samples.map(\.name) == ["identityd_check_findings", "identityd_check_findings"])
+      for sample in samples {
+        let severity = try #require(sample.labels["severity"])
+        #expect(Int(sample.value) == found.checks.count { $0.result == severity }, "\(report)")
+      }
+      #expect(Set(samples.map(\.labels)) == [["severity": "failed"], ["severity": "warning"]])
+      let file = daemon.folder.appending(path: "check.prom")
+      let written = try identityctl(daemon, "check", format, "--output=\(file.path)")
+      #expect((written.status, written.output) == (report.status, ""))
+      #expect(try String(contentsOf: file, encoding: .utf8) == outcome.output)
+    }
+  }
+
   @Test func `the metrics file is replaced as a whole and readable by everybody`() throws {
     let daemon = try DaemonUnderTest().start()
     let file = daemon.folder.appending(path: "identityd.prom")
@@ -97,6 +121,8 @@ import Testing
   @Test(arguments: [
     ["stats", "--output=/nonexistent"], ["stats", "--openmetrics", "--prometheus"],
     ["stats", "--openmetrics", "--json"], ["stats", "apps=yes", "--openmetrics"], ["status", "--openmetrics"],
+    ["check", "--output=/nonexistent"], ["check", "--prometheus", "--json"],
+    ["check", "00000000-0000-4000-8000-000000000000", "--prometheus"],
   ])
   func `contradictory options are a usage error`(words: [String]) throws {
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path

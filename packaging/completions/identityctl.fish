@@ -80,9 +80,9 @@ set -g __identityctl_options \
     '--data-file=@file;item add|item put|item update;Read the secret from this file, unchanged; - is standard input.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \
-    '--openmetrics;stats;Write the metrics in the OpenMetrics 1.0 format.' \
-    '--prometheus;stats;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \
-    '--output=@file;stats;Replace FILE atomically with the metrics, readable by all users.' \
+    '--openmetrics;stats|check;Write the metrics in the OpenMetrics 1.0 format.' \
+    '--prometheus;stats|check;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \
+    '--output=@file;stats|check;Replace FILE atomically with the metrics, readable by all users.' \
     '--interval=-;top;Refresh at this interval; the default is 2.' \
     '--passphrase-fd=-;backup|restore;Read the passphrase from file descriptor N instead of the terminal.' \
     '--dry-run;restore;Change nothing; only list the changes.' \
