@@ -14,6 +14,7 @@ import Testing
     "build": "Tests/SystemTests/RunScriptTests.swift", "client": "Tests/EndToEndTests/DocumentTests.swift",
     "installation": "Tests/SystemTests/DocumentTests.swift", "copy": "Tests/SystemTests/DocumentTests.swift",
     "image": "Tests/SystemTests/DocumentTests.swift", "metrics": "Tests/SystemTests/DocumentTests.swift",
+    "checks": "Tests/SystemTests/CheckTimerTests.swift", "findings": "Tests/SystemTests/CheckTimerTests.swift",
   ]
   /// The files that contain a command as a whole line, keyed by the command.
   private static let runners = ["packaging/test --times": ".ci/run"]

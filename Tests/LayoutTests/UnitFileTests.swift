@@ -42,6 +42,22 @@ import Testing
     #expect(try Tree.text("Sources/identityd/Configuration.swift").contains("\"identityd-monitor\""))
   }
 
+  @Test func `the check unit has one capability and can write nothing`() throws {
+    let check = try settings("systemd/identityd-check.service")
+    for setting in [
+      "ExecStart=/usr/bin/identityctl check --quiet", "CapabilityBoundingSet=CAP_DAC_READ_SEARCH",
+      "AmbientCapabilities=", "NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateNetwork=yes",
+    ] {
+      #expect(check.contains(setting), "\(setting)")
+    }
+    // The unit must fail with the checks, and never because of what they need to see.
+    for name in [
+      "ReadWritePaths=", "SuccessExitStatus=", "ProtectProc=", "ProcSubset=", "PrivateUsers=", "PrivatePIDs=",
+    ] {
+      #expect(!check.contains { $0.hasPrefix(name) }, "\(name)")
+    }
+  }
+
   /// The maximum memory that the default limits allow, in bytes by use, with rows in their most expensive form.
   ///
   /// `identityd(8)` and <doc:0046-hardening> list the uses in the same order.
