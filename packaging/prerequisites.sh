@@ -12,6 +12,8 @@ readonly TEST_PACKAGES=(
   btrfs-progs e2fsprogs fuse3 gdb git libnbd-bin nbdkit netcat-openbsd python3 python3-prometheus-client socat sqlite3 strace
   mmdebstrap systemd systemd-container tmux util-linux valgrind xfsprogs
 )
+# promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.
+readonly MONITORING_PACKAGES=(prometheus)
 
 readonly BENCH_PACKAGES=(binutils util-linux valgrind)
 # The servers that identityd is compared with.
