@@ -8,7 +8,8 @@ readonly BUILD_PACKAGES=(
   libinih-dev libsodium-dev libsqlite3-dev libsystemd-dev
 )
 readonly TEST_PACKAGES=(
-  bash-completion bubblewrap build-essential curl debhelper faketime fish lintian mandoc rpm shellcheck zsh
+  bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc rpm
+  shellcheck zsh
   btrfs-progs e2fsprogs fuse3 gdb git libnbd-bin nbdkit netcat-openbsd python3 python3-prometheus-client socat sqlite3 strace
   mmdebstrap systemd systemd-container tmux util-linux valgrind xfsprogs
 )

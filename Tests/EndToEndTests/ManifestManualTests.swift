@@ -40,10 +40,10 @@ import Testing
 
   @Test func `the manual's table of faults matches the daemon's messages`() throws {
     let text = try String(contentsOf: Self.page, encoding: .utf8)
-    let start = try #require(text.range(of: ".It Sy Manifest"))
+    let start = try #require(text.range(of: "The messages, each after the path of the file:\n"))
     let finish = try #require(text.range(of: ".El", range: start.upperBound..<text.endIndex))
-    let rows = text[start.upperBound..<finish.lowerBound].split(separator: "\n").compactMap {
-      String($0).firstMatch(of: /\.It (?:Ql )?(.+) Ta (.+)/).map { (String($0.1), String($0.2)) }
+    let rows = text[start.upperBound..<finish.lowerBound].matches(of: /\.It (?:Ql )?(.+)\n(.+)/).map {
+      (String($0.1), String($0.2))
     }
     #expect(rows.count == 8)
     let (daemon, folder) = try daemon { folder in

@@ -42,7 +42,7 @@ set -g __identityctl_commands \
     'item delete;;service=@service account=@account group=@group label=- attr.;Delete the items that match every condition; at least one condition is required.' \
     'version report;-;build=- app=@app dry-run=yes;Report the running version, and compare it with the version of the last session.' \
     'version state;;of=app|os app=@app;Show the version report of this session, or else the last report.' \
-    'version history;;of=app|os app=@app;List all reported versions, in the order of their installation.' \
+    'version history;;of=app|os app=@app;List all reported versions, in the order of their first reports.' \
     'version compare;- -;order=numeric|linux;Compare version A with version B.' \
     'version claim;-;app=@app;Claim work that is done once per version; only the first caller gets the answer \'first\'.' \
     'token put;- -;environment=- topic=- app=@app;Set the app\'s push token of a provider, in place of the previous token.' \

@@ -30,7 +30,7 @@ extension Verb {
 
     Verb(
       words: "version history", attributes: whose,
-      summary: "List all reported versions, in the order of their installation.",
+      summary: "List all reported versions, in the order of their first reports.",
       examples: [
         .init("version history", "* 1.4.2 build=9f3c2a1 installed=<time> last=<time>", "OK 1")
       ]
