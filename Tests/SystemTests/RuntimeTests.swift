@@ -5,7 +5,7 @@ import Testing
 /// Containers of podman and docker, with an image made from the system that they run on.
 extension SystemTests {
   /// The release with the container runtimes. See `packaging/container`.
-  private static let runtimeSuites = Container.suites.filter { $0 == "trixie" }
+  static let runtimeSuites = Container.suites.filter { $0 == "trixie" }
   private static let person = "carl"
 
   /// A command that starts a container, and the user of the container's process outside of it.
@@ -39,7 +39,8 @@ extension SystemTests {
   /// Creates an image of `identityctl` and a shell for each runtime, and a user who may run containers.
   ///
   /// - Returns: the ID of this user.
-  private func prepareImage(_ system: Container) async throws -> String {
+  @discardableResult
+  func prepareImage(_ system: Container) async throws -> String {
     // No cgroup has a controller here, and overlayfs cannot be mounted on top of another.
     try await system.write("[containers]\npids_limit=0\nnetns=\"none\"", to: "/etc/containers/containers.conf")
     try await system.write(
@@ -54,6 +55,10 @@ extension SystemTests {
       to: "/etc/docker/daemon.json")
     return try await system.shell(
       """
+      # After a reboot, these are gone. The kernel permits a new /proc in a user namespace only if a complete /proc is
+      # visible.
+      mountpoint --quiet /run/whole-proc || { mkdir /run/whole-proc; mount -t proc proc /run/whole-proc; }
+      systemctl start docker.service
       if ! [ -e /image.tar ]; then
         cd "$(mktemp --directory)"
         chmod 755 .
@@ -67,11 +72,7 @@ extension SystemTests {
         done
         mv usr/bin/dash usr/bin/sh
         tar --create --file=/image.tar .
-        # The kernel permits a new /proc in a user namespace only if a complete /proc is visible.
-        mkdir /run/whole-proc
-        mount -t proc proc /run/whole-proc
         podman import --quiet /image.tar local/probe
-        systemctl start docker.service
         docker import /image.tar local/probe
         useradd --create-home --shell=/bin/sh \(Self.person)
         loginctl enable-linger \(Self.person)
@@ -122,14 +123,14 @@ extension SystemTests {
       [Service]
       Type=oneshot
       """
-    try await system.write(quadlet, to: "/etc/containers/systemd/web.container")
-    try await system.write(quadlet, to: "/etc/containers/systemd/users/\(person)/web.container")
+    try await system.write(quadlet, to: "/etc/containers/systemd/probe.container")
+    try await system.write(quadlet, to: "/etc/containers/systemd/users/\(person)/probe.container")
     try await system.write(
-      "[App]\nUnit=web.service\nUser=root", to: "\(Container.manifests)/org.example.web.app")
+      "[App]\nUnit=probe.service\nUser=root", to: "\(Container.manifests)/org.example.probe.app")
     let services = [
-      (options: "", unit: "_SYSTEMD_UNIT", app: "org.example.web", uid: "0"),
+      (options: "", unit: "_SYSTEMD_UNIT", app: "org.example.probe", uid: "0"),
       (
-        options: "--user --machine=\(Self.person)@", unit: "_SYSTEMD_USER_UNIT", app: "unit:web.service@\(person)",
+        options: "--user --machine=\(Self.person)@", unit: "_SYSTEMD_USER_UNIT", app: "unit:probe.service@\(person)",
         uid: person
       ),
     ]
@@ -137,10 +138,10 @@ extension SystemTests {
       let text = try await system.shell(
         """
         systemctl \(options) daemon-reload
-        systemctl \(options) start web.service
+        systemctl \(options) start probe.service
         journalctl --sync
         # The log driver of podman writes the line a second time.
-        journalctl --quiet --output=cat \(unit)=web.service | grep '^{' | uniq
+        journalctl --quiet --output=cat \(unit)=probe.service | grep '^{' | uniq
         """)
       let peer = try system.answer(text)
       #expect(peer.words == [app], "\(text)")
