@@ -7,6 +7,8 @@ readonly BUILD_PACKAGES=(
   binutils gcc libc6-dev libcurl4 libedit2 libncurses6 libstdc++-12-dev libxml2 pkg-config tzdata zlib1g
   libinih-dev libsodium-dev libsqlite3-dev libsystemd-dev
 )
+# dpkg-buildpackage needs these, too.
+readonly DEB_PACKAGES=(build-essential debhelper)
 readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc rpm
   shellcheck zsh
@@ -50,10 +52,9 @@ missing_packages() {
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
-# Requires Swift and Debian packages, and installs missing packages.
-require() {
+# Requires Debian packages, and installs missing packages.
+require_packages() {
   local missing
-  require_swift may-lack-libraries
   command -v apt-get >/dev/null || fail "apt-get is missing: on this system, build with 'swift build' as README.md describes"
   mapfile -t missing < <(missing_packages "$@")
   if [ ${#missing[@]} -gt 0 ]; then
@@ -64,6 +65,12 @@ require() {
     as_root env DEBIAN_FRONTEND=noninteractive \
       apt-get install --yes --quiet=2 --no-install-recommends "${missing[@]}" >&2 || fail "the packages could not be installed"
   fi
+}
+
+# Requires Swift and Debian packages, and installs missing packages.
+require() {
+  require_swift may-lack-libraries
+  require_packages "$@"
   require_swift
 }
 

@@ -162,6 +162,24 @@ struct PackageBuildTests {
     try await bash("rpm --query --package --queryformat \"$FORMAT\" '\(rpm)'", ["FORMAT": format])
   }
 
+  // MARK: The build
+
+  @Test func `the packages that build-deb installs are those that the source package needs`() async throws {
+    try await bash(
+      """
+      cd "$TREE"
+      source packaging/prerequisites.sh
+      installed=" ${BUILD_PACKAGES[*]} ${DEB_PACKAGES[*]} "
+      needed=$(sed -n '/^Build-Depends:/,/^[A-Z]/s/^ \\([a-z0-9-]*\\).*/\\1/p' packaging/debian/control)
+      [ $(wc -w <<<"$needed") -gt 5 ]
+      for package in build-essential $needed; do
+        # debhelper provides its add-ons and its levels.
+        case $package in dh-sequence-* | debhelper-compat) package=debhelper ;; esac
+        [[ $installed == *" $package "* ]] || { echo "$package is not installed" >&2 && exit 1; }
+      done
+      """)
+  }
+
   // MARK: The example
 
   @Test func `lintian finds no fault in the package of the example app`() async throws {
