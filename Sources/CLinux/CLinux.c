@@ -348,7 +348,7 @@ int clinux_next_option(int count, char **arguments, const char *const *names, co
     if (options > most) return -2;
     for (int i = 0; i < options; i++) {
         table[i].name = names[i];
-        table[i].has_arg = takes[i] ? required_argument : no_argument;
+        table[i].has_arg = takes[i];
         table[i].val = 256 + i;
     }
     opterr = 0;

@@ -8,8 +8,7 @@ package struct EventOutput {
   package enum Style: Equatable, Sendable {
     /// `TIME  SEQUENCE  TOPIC NAME  name=value …`, optionally in colour.
     case text(isColoured: Bool)
-    /// `{"sequence":44,"epoch":"…","topic":"token","event":"replaced","attributes":{…}}`. All values but the sequence
-    /// number are strings.
+    /// A document of ``JSONOutput``: `{"sequence":44,"epoch":"…","time":"…","topic":"token","action":"replaced",…}`.
     case json
   }
 
@@ -29,19 +28,9 @@ package struct EventOutput {
   /// - Parameter epoch: the epoch of the sequence number, which only JSON contains; nil if unknown.
   package func line(_ event: ReceivedEvent, epoch: Text? = nil) -> String {
     switch style {
-    case .json: document(event, epoch)
+    case .json: json.document(event, epoch: epoch)
     case .text(let isColoured): line(event, isColoured: isColoured)
     }
-  }
-
-  private func document(_ event: ReceivedEvent, _ epoch: Text?) -> String {
-    // In no other form than the daemon's: the epoch is sent back to it.
-    let epoch = epoch.map { "\"epoch\":\(WordEncoder.quoted("\($0)"))," } ?? ""
-    let topic = json.string(event.words.first ?? "")
-    let name = json.string(event.words.dropFirst().first ?? "")
-    let attributes = json.object(event.attributes)
-    let number = "\"sequence\":\(event.sequence),\(epoch)"
-    return "{\(number)\"topic\":\(topic),\"event\":\(name),\"attributes\":\(attributes)}\n"
   }
 
   private func line(_ event: ReceivedEvent, isColoured: Bool) -> String {

@@ -4,13 +4,22 @@
 package struct StatusRow: Equatable, Sendable {
   /// The name of the row: words in lower case, joined by hyphens.
   package let name: String
+  /// The kind of the value.
+  package let kind: Verb.Field.Kind
+  /// Whether an answer may have the row any number of times.
+  package let repeats: Bool
   /// The peers that may see the row.
   package let audience: RowAudience
   /// The meaning of the row, in sentences for the manual.
   package let summary: String
 
-  private init(_ name: String, audience: RowAudience = .monitors, _ summary: String) {
+  private init(
+    _ name: String, kind: Verb.Field.Kind = .word, repeats: Bool = false, audience: RowAudience = .monitors,
+    _ summary: String
+  ) {
     self.name = name
+    self.kind = kind
+    self.repeats = repeats
     self.audience = audience
     self.summary = summary
   }
@@ -18,38 +27,42 @@ package struct StatusRow: Equatable, Sendable {
 
 extension StatusRow {
   package static let version = StatusRow("version", audience: .everybody, "The release of the daemon.")
-  package static let lineProtocol = StatusRow("protocol", audience: .everybody, "The version of this protocol.")
-  package static let process = StatusRow("pid", "The process ID of the daemon.")
-  package static let started = StatusRow("started", "The time when the daemon started.")
-  package static let uptime = StatusRow("uptime", "The number of seconds since the daemon started.")
-  package static let boot = StatusRow("boot", audience: .sharingMonitors, "The kernel's boot ID.")
+  package static let lineProtocol = StatusRow(
+    "protocol", kind: .number, audience: .everybody, "The version of this protocol.")
+  package static let process = StatusRow("pid", kind: .number, "The process ID of the daemon.")
+  package static let started = StatusRow("started", kind: .time, "The time when the daemon started.")
+  package static let uptime = StatusRow("uptime", kind: .number, "The number of seconds since the daemon started.")
+  package static let boot = StatusRow("boot", kind: .uuid, audience: .sharingMonitors, "The kernel's boot ID.")
   package static let socket = StatusRow("socket", "The path of the socket that the daemon listens on.")
   package static let store = StatusRow(
     "store", audience: .everybody,
     "The condition of the store: 'ok', 'no-space', 'read-only', 'read-error' or 'damaged', as described in identityd(8). Changes are possible only if it is 'ok'."
   )
-  package static let connections = StatusRow("connections", "The number of connections, including this one.")
-  package static let subscribers = StatusRow("subscribers", "The number of connections that are subscribed to events.")
-  package static let lastEvent = StatusRow("last-event", "The sequence number of the last event.")
+  package static let connections = StatusRow(
+    "connections", kind: .number, "The number of connections, including this one.")
+  package static let subscribers = StatusRow(
+    "subscribers", kind: .number, "The number of connections that are subscribed to events.")
+  package static let lastEvent = StatusRow("last-event", kind: .number, "The sequence number of the last event.")
   package static let epoch = StatusRow(
     "epoch",
     "A random word that identifies the numbering of events. It changes at the first start, at a restore, and when an older copy of the store is accepted."
   )
-  package static let keptEvents = StatusRow("kept-events", "The number of events that are kept.")
-  package static let apps = StatusRow("apps", "The number of installed apps.")
-  package static let manifests = StatusRow("manifests", "The number of apps that are installed by a manifest.")
+  package static let keptEvents = StatusRow("kept-events", kind: .number, "The number of events that are kept.")
+  package static let apps = StatusRow("apps", kind: .number, "The number of installed apps.")
+  package static let manifests = StatusRow(
+    "manifests", kind: .number, "The number of apps that are installed by a manifest.")
   package static let installations = StatusRow(
-    "installations", "The number of installation identifiers in force.")
-  package static let vendors = StatusRow("vendors", "The number of vendor identifiers in force.")
-  package static let devices = StatusRow("devices", "The number of listed devices.")
+    "installations", kind: .number, "The number of installation identifiers in force.")
+  package static let vendors = StatusRow("vendors", kind: .number, "The number of vendor identifiers in force.")
+  package static let devices = StatusRow("devices", kind: .number, "The number of listed devices.")
   package static let deviceOrigin = StatusRow(
     "device-origin",
     "The origin of the device identifier that apps share: 'machine', 'random', 'migrated' or 'restored'; 'none' if there is no such identifier, 'unknown' if a damaged store does not prove it."
   )
-  package static let items = StatusRow("items", "The number of items.")
+  package static let items = StatusRow("items", kind: .number, "The number of items.")
   package static let itemBytes = StatusRow(
-    "item-bytes", "The number of bytes of all items, as counted in the quotas of their apps.")
-  package static let tokens = StatusRow("tokens", "The number of push tokens.")
+    "item-bytes", kind: .number, "The number of bytes of all items, as counted in the quotas of their apps.")
+  package static let tokens = StatusRow("tokens", kind: .number, "The number of push tokens.")
   package static let key = StatusRow(
     "key", audience: .everybody,
     "The source of the items' master key: 'file' in the state directory, or 'credential' from the service manager. If it is 'unavailable', items cannot be used; see identityd(8)."
@@ -60,7 +73,8 @@ extension StatusRow {
     "Only if this may be another machine and the identifiers were kept: the cause, and the time when it was noticed.")
   package static let keyReason = StatusRow(
     "key-reason", audience: .everybody, "Only with 'key=unavailable': the reason.")
-  package static let sealed = StatusRow("sealed", audience: .everybody, "Only if the store is sealed: 'yes'.")
+  package static let sealed = StatusRow(
+    "sealed", kind: .boolean, audience: .everybody, "Only if the store is sealed: 'yes'.")
   package static let storeReason = StatusRow(
     "store-reason", audience: .everybody, "Only if 'store' is not 'ok': the reason, as in the error that a change gets."
   )
@@ -73,12 +87,12 @@ extension StatusRow {
     "Only if the start could not read the store from the disk, because the file system does not drop it from the page cache: 'cache'. After a failed write the page cache can hold data that the disk lacks."
   )
   package static let manifestFault = StatusRow(
-    "manifest-fault", "A fault in a manifest. There is one row for each of the first 16 faults.")
+    "manifest-fault", repeats: true, "A fault in a manifest. There is one row for each of the first 16 faults.")
   package static let manifestFaults = StatusRow(
-    "manifest-faults", audience: .everybody, "Only if manifests have faults: the number of faults.")
+    "manifest-faults", kind: .number, audience: .everybody, "Only if manifests have faults: the number of faults.")
   package static let stateDirectory = StatusRow("state-directory", "The path of the state directory.")
   package static let manifestFolder = StatusRow(
-    "manifest-folder",
+    "manifest-folder", repeats: true,
     "A directory that is searched for manifests. There is one row for each directory, in the order of precedence.")
 
   /// All rows, in the order of the answer.

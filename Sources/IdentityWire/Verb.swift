@@ -122,6 +122,8 @@ package final class Verb: Sendable {
   package let access: Access
   /// The effect of the verb, in one sentence.
   package let summary: String
+  /// The content of the answer.
+  package let answer: Answer
   /// Requests with their answers.
   package let examples: [Example]
   /// Whether error texts must not repeat any word of the request.
@@ -132,13 +134,15 @@ package final class Verb: Sendable {
   /// Declares a verb.
   package init(
     words: String, operands: [Operand] = [], attributes: [Attribute] = [], access: Access = .app,
-    summary: String, examples: [Example], command: @escaping @Sendable (Arguments) throws(Refusal) -> Command
+    summary: String, answer: Answer, examples: [Example],
+    command: @escaping @Sendable (Arguments) throws(Refusal) -> Command
   ) {
     self.words = words
     self.operands = operands
     self.attributes = attributes
     self.access = access
     self.summary = summary
+    self.answer = answer
     self.examples = examples
     self.command = command
     isPrivate = operands.contains(where: \.isPrivate)

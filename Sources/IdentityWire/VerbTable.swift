@@ -154,6 +154,12 @@ extension VerbTable {
     }
   }
 
+  /// Returns the verb of a request from its words, or nil if there is no such verb.
+  package static func verb(of words: [String]) -> Verb? {
+    let heads = words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }.prefix(2).map { $0.lowercased() }
+    return verbs.first { $0.words == heads.joined(separator: " ") } ?? verbs.first { $0.words == heads.first }
+  }
+
   /// Answers `help [VERB]` with a row for each verb.
   ///
   /// - Throws: `unknownVerb` if no verb begins with the words.

@@ -12,13 +12,16 @@ package struct CommandLine: Equatable, Sendable {
     package let name: String
     /// The placeholder for the value in `--help`; nil if the option takes no value.
     package let value: String?
+    /// Whether the value may be left out. If it is given, it follows `=`.
+    package let isValueOptional: Bool
     /// The effect of the option, in one line.
     package let summary: String
 
     /// Declares an option.
-    package init(_ name: String, value: String? = nil, _ summary: String) {
+    package init(_ name: String, value: String? = nil, isValueOptional: Bool = false, _ summary: String) {
       self.name = name
       self.value = value
+      self.isValueOptional = isValueOptional
       self.summary = summary
     }
   }
@@ -33,13 +36,23 @@ package struct CommandLine: Equatable, Sendable {
   }
 
   /// The given options with their values. The last use of an option counts. The value of an option
-  /// that takes none is empty.
+  /// without a value is empty.
   package private(set) var options: [String: String] = [:]
   /// The words that are not options, in order.
   package private(set) var words: [String] = []
 
+  /// Creates a command line without arguments.
+  package init() {}
+
   /// Parses arguments, which do not include the program's own name.
-  package init(_ arguments: [String], _ known: [Option]) throws(UsageError) {
+  package init(_ arguments: [String], _ known: [Option]) throws(UsageError) { try parse(arguments, known) }
+
+  /// Parses arguments, which do not include the program's own name.
+  ///
+  /// After a wrong option, parsing goes on, so that ``options`` has all other options when this throws.
+  ///
+  /// - Throws: the first error.
+  package mutating func parse(_ arguments: [String], _ known: [Option]) throws(UsageError) {
     var failure: UsageError?
     unsafe withCStrings(["program"] + arguments) { vector in
       unsafe withCStrings(known.map(\.name)) { names in
@@ -53,7 +66,8 @@ package struct CommandLine: Equatable, Sendable {
     _ vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, count: Int32,
     _ names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ known: [Option]
   ) -> UsageError? {
-    let takes = known.map { Int32($0.value == nil ? 0 : 1) }
+    let takes = known.map { Int32($0.value == nil ? 0 : $0.isValueOptional ? 2 : 1) }
+    var failure: UsageError?
     var next: Int32 = 0
     while true {
       var value: UnsafePointer<CChar>?
@@ -65,13 +79,15 @@ package struct CommandLine: Equatable, Sendable {
         let before = unsafe Self.text(vector[Int(max(next, 2)) - 1])
         let here = unsafe next < count ? Self.text(vector[Int(next)]) : ""
         let argument = before.utf8.first == UInt8(ascii: "-") && before != "-" ? before : here
-        return UsageError(
-          found == -2 ? "unknown option '\(argument)'" : "option '\(argument)' has a missing or an unexpected value")
+        let description =
+          found == -2 ? "unknown option '\(argument)'" : "option '\(argument)' has a missing or an unexpected value"
+        failure = failure ?? UsageError(description)
+        continue
       }
       options[known[Int(found)].name] = unsafe value.map { unsafe String(cString: $0) } ?? ""
     }
     words = (Int(next)..<Int(count)).map { unsafe Self.text(vector[$0]) }
-    return nil
+    return failure
   }
 
   private static func text(_ pointer: UnsafeMutablePointer<CChar>?) -> String {
@@ -80,7 +96,10 @@ package struct CommandLine: Equatable, Sendable {
 
   /// Returns the lines of `--help` that list the options.
   package static func help(_ known: [Option]) -> String {
-    let heads = known.map { "--\($0.name)" + ($0.value.map { "=\($0)" } ?? "") }
+    let heads = known.map { option in
+      let value = option.value.map { "=\($0)" } ?? ""
+      return "--\(option.name)" + (option.isValueOptional ? "[\(value)]" : value)
+    }
     let width = heads.map(\.count).max() ?? 0
     return zip(heads, known).map { head, option in
       "  \(head)\(String(repeating: " ", count: width - head.count))  \(option.summary)\n"

@@ -42,7 +42,7 @@ extension Program {
         return answer
       }
     }
-    return try show(answer, to: line, format)
+    return try show(answer, to: ["backup"], line, format)
   }
 
   /// Checks that the file can be created or replaced, before the user is asked for a passphrase.

@@ -19,6 +19,7 @@ extension Program {
 
 /// One run of `monitor` or `wait`.
 private struct Following {
+  private let line: CommandLine
   private let untilFirst: Bool
   private let isQuiet: Bool
   private let daemon: DaemonSocket
@@ -29,6 +30,7 @@ private struct Following {
   private let output: EventOutput
 
   init(_ line: CommandLine, untilFirst: Bool) throws {
+    self.line = line
     self.untilFirst = untilFirst
     isQuiet = line.options["quiet"] != nil
     daemon = DaemonSocket(line.options["socket"])
@@ -54,8 +56,8 @@ private struct Following {
       do throws(DaemonConnection.Failure) {
         step = try follower.next(patience)
       } catch .timeUp {
-        note("no event happened within the time of --timeout")
-        return Program.ExitStatus.timedOut
+        let status = Program.ExitStatus.timedOut
+        return isQuiet ? status : Program.fail("no event happened within the time of --timeout", status, line)
       } catch .outputClosed {
         return hasMissed ? ErrorCode.gone.exitStatus : Program.ExitStatus.outputFailed
       }
@@ -70,14 +72,12 @@ private struct Following {
       case .found: note("the daemon is back")
       case .missed(let why):
         if untilFirst {
-          Program.complain("events may have been missed: \(why)")
-          return ErrorCode.gone.exitStatus
+          return Program.fail("events may have been missed: \(why)", ErrorCode.gone.exitStatus, line)
         }
         hasMissed = true
         Program.complain("events may have been missed: \(why); continuing with new events")
       case .refused(let code, let text):
-        Program.complain("\(text) (\(code))")
-        return Program.status(of: code)
+        return Program.fail(code, text, line)
       }
     }
   }

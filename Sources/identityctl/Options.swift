@@ -1,3 +1,4 @@
+import ClientFormats
 package import LinuxSystem
 
 /// The options of `identityctl` and the commands they apply to. Parsing, checking and `--help` use this table.
@@ -16,7 +17,9 @@ package enum Options {
       commands: [],
       options: [
         .init("socket", value: "PATH", "Connect to the daemon at this socket."),
-        .init("json", "Write the answer, or each event, as a JSON document."),
+        .init(
+          "json", value: JSONForm.wireName, isValueOptional: true,
+          "Write the answer, each event or an error as JSON, or as words and attributes."),
         .init("quiet", "Write only errors and events; the exit status is the answer."),
         .init("format", value: "FORM", "Write UUIDs as hyphen (default), plain, urn or upper."),
         .init("version", "Show the version and exit."),

@@ -39,14 +39,16 @@ enum Program {
   ///
   /// - Returns: the exit status of the process.
   static func main() -> Int32 {
+    var line = CommandLine()
     do {
       // If a standard stream were closed, the socket could take its number, and output would go to the daemon.
       try StandardStream.reserve()
-      let line = try CommandLine(Array(Swift.CommandLine.arguments.dropFirst()), Options.known)
+      try line.parse(Array(Swift.CommandLine.arguments.dropFirst()), Options.known)
       if line.options["help"] != nil { return write(try Help.text(about: line.words)) }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
       guard let first = line.words.first?.lowercased() else { throw CommandLine.UsageError("the verb is missing") }
       try Options.check(line)
+      _ = try JSONForm(line)
       return switch first {
       case "monitor": try follow(line, untilFirst: false)
       case "wait": try follow(line, untilFirst: true)
@@ -58,20 +60,18 @@ enum Program {
       default: try ask(line)
       }
     } catch let failure as DaemonConnection.Failure {
-      complain("\(failure)")
-      return switch failure {
-      case .unreachable, .untrusted: ExitStatus.unreachable
-      case .busy, .closed, .malformed, .timeUp, .outputClosed, .interrupted: ExitStatus.brokenAnswer
-      }
+      let status =
+        switch failure {
+        case .unreachable, .untrusted: ExitStatus.unreachable
+        case .busy, .closed, .malformed, .timeUp, .outputClosed, .interrupted: ExitStatus.brokenAnswer
+        }
+      return fail("\(failure)", status, line)
     } catch let ending as Ending {
-      complain(ending.text)
-      return ending.status
+      return fail(ending.text, ending.status, line)
     } catch let error as SystemError {
-      complain("\(error)")
-      return ExitStatus.fileFailed
+      return fail("\(error)", ExitStatus.fileFailed, line)
     } catch {
-      complain("\(error); see 'identityctl --help'")
-      return ExitStatus.usage
+      return fail("\(error); see 'identityctl --help'", ExitStatus.usage, line)
     }
   }
 
@@ -83,7 +83,7 @@ enum Program {
     let request = try request(words, line)
     var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
     if line.options["raw"] != nil { return try showSecret(try connection.exchange(request.takingSecret()), to: line) }
-    return try show(try connection.ask(request), to: line, format, predicate)
+    return try show(try connection.ask(request), to: words, line, format, predicate)
   }
 
   /// Returns the indices of the operands after a verb of two words: all words that are not attributes.
@@ -91,17 +91,23 @@ enum Program {
     words.indices.dropFirst(2).filter { !WordEncoder.looksLikeAttribute(Array(words[$0].utf8)) }
   }
 
-  /// Writes an answer in the form that the options ask for.
+  /// Writes an answer to the words of a request in the form that the options ask for.
   ///
   /// - Returns: the exit status for the answer.
   static func show(
-    _ answer: DaemonConnection.Answer, to line: CommandLine, _ format: UUIDFormat, _ predicate: Predicate? = nil
+    _ answer: DaemonConnection.Answer, to request: [String], _ line: CommandLine, _ format: UUIDFormat,
+    _ predicate: Predicate? = nil
   ) throws -> Int32 {
     let isQuiet = line.options["quiet"] != nil
-    if line.options["json"] != nil, !isQuiet {
-      guard StandardStream.output.write(JSONOutput(format).document(answer)) else { return ExitStatus.outputFailed }
+    if let form = try JSONForm(line), !isQuiet {
+      let document =
+        switch form {
+        case .document: JSONOutput(format).document(answer, to: request)
+        case .wire: WireOutput(format).document(answer)
+        }
+      guard StandardStream.output.write(document) else { return ExitStatus.outputFailed }
     } else if case .error(let code, let text) = answer.final {
-      complain("\(text) (\(code))")
+      return fail(code, text, line)
     } else if !isQuiet, predicate?.isSilent != true {
       // Bare output drops attributes, and the rows of `restore` mean nothing without them.
       let isForPeople = StandardStream.output.isTerminal || line.words.first == "restore"

@@ -30,7 +30,7 @@ extension Program {
       let request = RequestLine(words: ["restore", "add"]).secret(Secret(piece.span.extracting(..<count)))
       answer = try connection.ask(request)
     }
-    return try show(answer, to: line, format)
+    return try show(answer, to: end(line), line, format)
   }
 
   /// Announces a backup to the daemon and sends the key that opens it.

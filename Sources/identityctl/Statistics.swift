@@ -59,8 +59,7 @@ extension Program {
     var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
     let answer = try connection.ask(RequestLine(words: ["stats"]))
     if case .error(let code, let text) = answer.final {
-      complain("\(text) (\(code))")
-      return status(of: answer.final)
+      return fail(code, text, line)
     }
     // Skips metrics of a later daemon that this client does not know.
     let samples = answer.rows.compactMap { MetricSample($0) }

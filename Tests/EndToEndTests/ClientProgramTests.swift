@@ -1,4 +1,5 @@
 import Foundation
+import IdentityCore
 import IdentityWire
 import TestSupport
 import Testing
@@ -26,14 +27,47 @@ import Testing
     #expect(answer.output == "valid \(expected)\n")
   }
 
-  @Test func `--json prints one valid JSON document`() throws {
+  @Test func `--json prints one JSON document with names and types`() throws {
     let daemon = try DaemonUnderTest().start()
-    for words in [["get", "device"], ["status"], ["get", "uuid", "count=2"], ["help"], ["frob"]] {
-      let text = try run([program, "--json"] + words, environment: ["IDENTITYD_SOCKET": daemon.socket]).output
-      let document = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
-      #expect(document["ok"] as? Bool == (words != ["frob"]))
-      if words == ["frob"] { #expect(document["code"] as? String == "unknown-verb") }
-      if words == ["get", "device"] { #expect((document["attributes"] as? [String: String])?["level"] == "device") }
+    let device = try daemon.uuid("get device")
+    let document = try identityctl(daemon, "--json", "get", "device").output
+    let form = #/{"uuid":"([-0-9a-f]{36})","level":"device","created":"[^"]{24}","origin":"(?:machine|random)"}\n/#
+    #expect(document.wholeMatch(of: form).map { String($0.1) } == device, "\(document)")
+    let listed = try identityctl(daemon, "get", "uuid", "count=2", "--json").output
+    #expect((try JSONSerialization.jsonObject(with: Data(listed.utf8)) as? [[String: String]])?.count == 2)
+    #expect(try identityctl(daemon, "--json", "ping").output == "{}\n")
+    #expect(
+      try identityctl(daemon, "--json", "--format=plain", "get", "device").output.contains(
+        device.replacing("-", with: "")))
+  }
+
+  @Test func `--json=wire prints the words and attributes of the answer`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let version = Version.program
+    #expect(
+      try identityctl(daemon, "--json=wire", "hello").output
+        == "{\"ok\":true,\"words\":[\"identityd\",\"\(version)\"],\"attributes\":{\"protocol\":\"1\"},\"rows\":[]}\n")
+    let refused = try identityctl(daemon, "--json=wire", "frob").output
+    #expect(refused.hasPrefix("{\"ok\":false,\"code\":\"unknown-verb\",\"text\":"), "\(refused)")
+  }
+
+  @Test(
+    arguments: [
+      (["frob"], "unknown-verb", 12), (["get", "uuid", "count=0"], "bad-argument", 13), ([], "usage", 2),
+      (["--frob", "get"], "usage", 2), (["--format=round", "ping"], "usage", 2), (["--json=x", "ping"], "usage", 2),
+      (["--quiet", "frob"], "unknown-verb", 12), (["monitor", "frob"], "bad-argument", 13),
+      (["wait", "account", "--timeout=0"], "timeout", 6), (["ping", "--socket=/nonexistent"], "unreachable", 3),
+      (["monitor", "--socket=/nonexistent"], "unreachable", 3),
+      (["migrate", "device", "--file=/nonexistent"], "file", 7),
+      (["item", "add", "service=s", "account=a", "--data-file=/nonexistent"], "file", 7),
+    ] as [([String], String, Int32)])
+  func `with --json every error is a document on standard output`(words: [String], code: String, status: Int32) throws {
+    let daemon = try DaemonUnderTest().start()
+    // The option has its effect wherever it stands.
+    for command in words.contains("--json=x") ? [words] : [words + ["--json"], ["--json"] + words] {
+      let result = try run([program] + command, environment: ["IDENTITYD_SOCKET": daemon.socket])
+      #expect((result.status, result.errors) == (status, ""), "\(result)")
+      #expect(result.output.hasPrefix("{\"error\":{\"code\":\"\(code)\",\"message\":\""), "\(result)")
     }
   }
 

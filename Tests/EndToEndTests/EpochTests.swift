@@ -38,8 +38,9 @@ import Testing
   private func expectGone(_ daemon: DaemonUnderTest, _ epoch: String, began next: String) throws {
     let earlier = ["account", "--since=0", "--epoch=\(epoch)", "--json"]
     let wait = try identityctl(at: daemon.socket, ["wait", "--timeout=\(patience)"] + earlier)
-    #expect((wait.status, wait.output) == (20, ""))
-    #expect(wait.errors.contains("the sequence numbers began anew with epoch \(next)"), "\(wait)")
+    #expect((wait.status, wait.errors) == (20, ""))
+    #expect(wait.output.hasPrefix("{\"error\":{\"code\":\"gone\","), "\(wait)")
+    #expect(wait.output.contains("the sequence numbers began anew with epoch \(next)"), "\(wait)")
 
     let monitor = Process()
     let (output, errors) = (Pipe(), Pipe())
@@ -51,7 +52,7 @@ import Testing
     try daemon.waitForStatus("subscribers", "1")
     try #require(try daemon.ask("account set \(UUID())") == "OK")
     let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-    #expect(line.contains(",\"epoch\":\"\(next)\",\"topic\":\"account\","), "\(line)")
+    #expect(line.contains(",\"epoch\":\"\(next)\",\"time\":") && line.contains(",\"topic\":\"account\","), "\(line)")
     monitor.terminate()
     monitor.waitUntilExit()
     let complaint = String(decoding: try errors.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)

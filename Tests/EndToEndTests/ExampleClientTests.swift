@@ -70,8 +70,8 @@ import Testing
     let found = try run(
       [DaemonUnderTest.binaries.appending(path: "identityctl").path, "--json", "item", "find"],
       environment: ["IDENTITYD_SOCKET": daemon.socket])
-    let document = try #require(try JSONSerialization.jsonObject(with: Data(found.output.utf8)) as? [String: Any])
-    let rows = try #require(document["rows"] as? [[String: Any]]).compactMap { $0["attributes"] as? [String: String] }
+    let rows = try #require(try JSONSerialization.jsonObject(with: Data(found.output.utf8)) as? [[String: Any]])
+      .map { $0.compactMapValues { $0 as? String } }
     #expect(rows.count == 12)
     for row in rows { #expect(row["service"] == "none" || row["service"] == row["label"], "\(row)") }
     // Operands arrive unchanged too. The clients send an operand that looks like an attribute as an attribute, as the

@@ -22,8 +22,8 @@ import Testing
     #expect(!device.contains("time="))
     let event = try #require(try devices.waitForEvents(1).first)
     #expect((event.topic, event.name) == ("device", "created"))
-    #expect(event.attributes["value"] == uuid.uppercased())
-    #expect(event.attributes["time"]?.count == 24)
+    #expect(event.value == uuid.uppercased())
+    #expect(event.time.count == 24)
     #expect(try devices.lines().count == 1, "the installation is another topic")
     #expect(monitor.end() == 128 + SIGTERM)
     #expect(monitor.errors == "")
@@ -119,7 +119,7 @@ import Testing
     let last = try #require(Int(try daemon.client().statusValue("last-event") ?? ""))
     let events = try monitor.waitForEvents(last)
     #expect(events.map(\.sequence) == Array(1...Int64(last)))
-    let told = Set(events.map { Change(name: $0.name, value: $0.attributes["value"] ?? "") })
+    let told = Set(events.map { Change(name: $0.name, value: $0.value ?? "") })
     #expect(changes.count > kills)
     #expect(changes.filter { !told.contains($0) } == [])
     let lines = monitor.errors.split(separator: "\n")
@@ -158,7 +158,7 @@ import Testing
     #expect(lines.count == 1 && lines[0].contains("  device created  value="), "\(lines)")
     let again = try identityctl(daemon, "wait", "device", "--since=0", "--json")
     #expect(again.status == 0)
-    #expect(again.output.contains("\"topic\":\"device\",\"event\":\"created\""))
+    #expect(again.output.contains("\"topic\":\"device\",\"action\":\"created\""))
     let quiet = try identityctl(daemon, "--quiet", "wait", "device", "--since=0")
     #expect((quiet.status, quiet.output) == (0, ""))
   }
@@ -244,11 +244,12 @@ private final class FollowingClient {
     let sequence: Int64
     let topic: String
     let name: String
-    let attributes: [String: String]
+    let time: String
+    let value: String?
 
     enum CodingKeys: String, CodingKey {
-      case sequence, topic, attributes
-      case name = "event"
+      case sequence, topic, time, value
+      case name = "action"
     }
   }
 

@@ -1,3 +1,4 @@
+import Foundation
 import IdentityWire
 import TestSupport
 import Testing
@@ -60,6 +61,28 @@ import Testing
       try client.endWriting()
       _ = try client.rest()
     }
+  }
+
+  /// Runs the examples of a family with `identityctl --json`, in order against one daemon.
+  @Test(.enabled(if: isRoot, "some examples are for admins"), arguments: VerbTable.families.map(\.name))
+  func `the JSON of every example has the names and types of the schema`(name: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    let family = try #require(VerbTable.families.first { $0.name == name })
+    var documents: [(definition: String, document: String)] = []
+    for verb in family.verbs {
+      // Of these, identityctl makes commands with a file.
+      guard !["backup", "restore"].contains(verb.words.split(separator: " ").first) else { continue }
+      for example in verb.examples {
+        let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+        let result = try run(
+          ["sh", "-c", "'\(program)' --json \(example.request)"], environment: ["IDENTITYD_SOCKET": daemon.socket])
+        let isRefused = example.reply[0].hasPrefix("ERR ")
+        #expect(
+          result.output.hasPrefix("{\"error\":") == isRefused && result.errors == "", "\(example.request) \(result)")
+        documents.append((isRefused ? "error" : verb.words, result.output))
+      }
+    }
+    #expect(try JSONSchema.faults(in: documents) == "")
   }
 
   @Test func `every verb has an example`() {

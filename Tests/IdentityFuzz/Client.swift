@@ -37,7 +37,11 @@ final class ClientTarget: FuzzTarget {
   }
 
   private func show(_ answer: DaemonConnection.Answer) throws(Finding) {
-    try requirePlain(JSONOutput(.upper).document(answer), lines: 1)
+    try requirePlain(WireOutput(.upper).document(answer), lines: 1)
+    for request in ["get device", "devices", "status", "stats", "subscribe snapshot=yes", "item read", "unknown"] {
+      let words = request.split(separator: " ").map(String.init)
+      try requirePlain(JSONOutput(.upper).document(answer, to: words), lines: 1)
+    }
     for isForPeople in [false, true] {
       try requirePlain(TextOutput(.upper, isForPeople: isForPeople).text(answer, to: ["get", "device"]), lines: nil)
     }

@@ -56,8 +56,20 @@ extension SystemTests {
       """)
     struct Event: Decodable {
       let topic: String
-      let event: String
+      let action: String
       let attributes: [String: String]
+
+      init(from decoder: any Decoder) throws {
+        // The numbers are not attributes of the event.
+        let members = try decoder.singleValueContainer().decode([String: Member].self)
+        attributes = members.compactMapValues(\.text)
+        topic = attributes["topic"] ?? ""
+        action = attributes["action"] ?? ""
+      }
+    }
+    struct Member: Decodable {
+      let text: String?
+      init(from decoder: any Decoder) throws { text = try? decoder.singleValueContainer().decode(String.self) }
     }
     let particulars = [
       "installation": ["cause"], "item": ["account"], "version": ["version", "previous"],
@@ -66,7 +78,7 @@ extension SystemTests {
       let event = try JSONDecoder().decode(Event.self, from: Data(line.utf8))
       guard event.attributes["app"] == Self.app || event.attributes["group"] == Self.app else { return nil }
       let said = (particulars[event.topic] ?? []).compactMap { event.attributes[$0] }
-      return ([event.topic, event.event] + said).joined(separator: " ")
+      return ([event.topic, event.action] + said).joined(separator: " ")
     }
   }
 

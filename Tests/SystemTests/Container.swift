@@ -122,10 +122,10 @@ struct Container: Sendable {
 
   /// Returns the daemon's `whoami` for a client that `systemd-run` starts with these options.
   func whoami(_ options: String) async throws -> Answer {
-    try answer(await shell("systemd-run --quiet --wait --pipe --collect \(options) identityctl --json whoami"))
+    try answer(await shell("systemd-run --quiet --wait --pipe --collect \(options) identityctl --json=wire whoami"))
   }
 
-  /// Parses the output of `identityctl --json`.
+  /// Parses the output of `identityctl --json=wire`.
   func answer(_ json: String) throws -> Answer { try JSONDecoder().decode(Answer.self, from: Data(json.utf8)) }
 
   // MARK: The journal
@@ -152,7 +152,7 @@ struct Identifiers: Equatable {
   let installation: String
 }
 
-/// An answer in the form of `identityctl --json`.
+/// An answer in the form of `identityctl --json=wire`.
 struct Answer: Decodable {
   let ok: Bool
   let words: [String]

@@ -114,7 +114,7 @@ extension SystemTests {
     let after = try await system.identifiers()
     #expect(after.device == before.device)
     #expect(after.installation != before.installation)
-    let device = try system.answer(await system.shell("identityctl --json get device"))
+    let device = try system.answer(await system.shell("identityctl --json=wire get device"))
     #expect(device.attributes["origin"] == "machine")
   }
 

@@ -34,7 +34,7 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `a client outside of services is identified by its user`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    let json = try await system.shell("systemd-run --quiet --scope --uid=nobody identityctl --json whoami")
+    let json = try await system.shell("systemd-run --quiet --scope --uid=nobody identityctl --json=wire whoami")
     let answer = try system.answer(json)
     #expect(answer.words == ["user:65534"])
     #expect(answer.attributes["unit"] == nil)
@@ -51,7 +51,7 @@ extension SystemTests {
       loginctl enable-linger listener
       systemctl start "user@$user.service"
       systemd-run --quiet --wait --pipe --collect --uid=listener --setenv=XDG_RUNTIME_DIR="/run/user/$user" \
-        systemd-run --user --quiet --wait --pipe --collect --unit=player identityctl --json whoami
+        systemd-run --user --quiet --wait --pipe --collect --unit=player identityctl --json=wire whoami
       """)
     let user = try await system.shell("id --user listener")
     let answer = try system.answer(json)

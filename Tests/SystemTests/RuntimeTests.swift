@@ -91,10 +91,10 @@ extension SystemTests {
       let answers = try await system.shell(
         """
         \(wrapper) \(start.command) --rm --network=none --volume=/run/identityd:/run/identityd local/probe /bin/sh -c '
-          identityctl --json whoami
+          identityctl --json=wire whoami
           identityctl item put service=s account=a data=eA==
-          identityctl --json item find group=user:0 service=s || true
-          identityctl --json renew device || true'
+          identityctl --json=wire item find group=user:0 service=s || true
+          identityctl --json=wire renew device || true'
         """
       ).split(separator: "\n").map(String.init)
       try #require(answers.count == 4, "\(start): \(answers)")
@@ -119,7 +119,7 @@ extension SystemTests {
       [Container]
       Image=localhost/local/probe
       Volume=/run/identityd:/run/identityd
-      Exec=identityctl --json whoami
+      Exec=identityctl --json=wire whoami
       [Service]
       Type=oneshot
       """
@@ -204,7 +204,7 @@ extension SystemTests {
     try await eventually("the owner is known") {
       let text = try await system.shell(
         """
-        \(user) podman run --rm --user=33 --volume=/run/identityd:/run/identityd local/probe identityctl --json whoami
+        \(user) podman run --rm --user=33 --volume=/run/identityd:/run/identityd local/probe identityctl --json=wire whoami
         """)
       let peer = try system.answer(text)
       #expect(peer.attributes["uid"] == "3000032", "\(text)")

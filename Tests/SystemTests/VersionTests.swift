@@ -109,7 +109,7 @@ extension SystemTests {
     let system = try await Container.ready(suite)
     let shipped = try await system.shell("cat /usr/lib/os-release")
     func state() async throws -> [String] {
-      let answer = try system.answer(await system.shell("identityctl --json version state of=os"))
+      let answer = try system.answer(await system.shell("identityctl --json=wire version state of=os"))
       let attributes = ["build", "id", "previous", "previous-build", "previous-id"].compactMap { name in
         answer.attributes[name].map { "\(name)=\($0)" }
       }

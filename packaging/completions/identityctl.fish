@@ -67,7 +67,7 @@ set -g __identityctl_commands \
     'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.'
 set -g __identityctl_options \
     '--socket=@file;;Connect to the daemon at this socket.' \
-    '--json;;Write the answer, or each event, as a JSON document.' \
+    '--json;;Write the answer, each event or an error as JSON, or as words and attributes.' \
     '--quiet;;Write only errors and events; the exit status is the answer.' \
     '--format=hyphen|plain|urn|upper;;Write UUIDs as hyphen (default), plain, urn or upper.' \
     '--version;;Show the version and exit.' \
@@ -144,7 +144,7 @@ function __identityctl_ask --no-scope-shadowing -a name
     if test -z "$name"
         timeout 1 identityctl $socket $argv[2..-1] 2>/dev/null </dev/null | string match -rv '^"'
     else
-        timeout 1 identityctl $socket --json $argv[2..-1] 2>/dev/null </dev/null |
+        timeout 1 identityctl $socket --json=wire $argv[2..-1] 2>/dev/null </dev/null |
             LC_ALL=C grep -aoE "\"$name\":\"([^\"\\\\]|\\\\[\"\\\\])*\"" |
             LC_ALL=C sed -e "s/^\"$name\":\"//" -e 's/"$//' -e 's/\\\\\\(["\\\\]\\)/\\1/g' | LC_ALL=C sort -u
     end

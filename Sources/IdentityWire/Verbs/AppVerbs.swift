@@ -6,6 +6,7 @@ extension Verb {
     Verb(
       words: "app list",
       summary: "List the installed apps: all apps for an admin, otherwise the apps of the peer's vendor.",
+      answer: .list(Line([.word("app")], [.word("vendor"), .time("installed"), .boolean("manifest")])),
       examples: [.init("app list", "OK 0")]
     ) { (_) throws(Refusal) in .registry(.apps) },
 
@@ -13,6 +14,12 @@ extension Verb {
       words: "app forget", operands: [.optional("ID")],
       attributes: [.init("unused", "DAYS"), .init("app", "PATTERN"), .init("dry-run", "yes")],
       summary: "Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items.",
+      answer: .either(
+        ifGiven: ["unused", "app"],
+        .report(
+          Line([.number("count")], [.number("left")]), rows: "apps",
+          Line([.word("app")], [.time("installed").optional, .time("used").optional])),
+        otherwise: .nothing),
       examples: [
         .init("app forget user:4294967294", "ERR …"),
         .init("app forget unused=90 app=container:* dry-run=yes", "OK 0 left=0"),

@@ -5,17 +5,20 @@ extension Verb {
   static let daemon: [Verb] = [
     Verb(
       words: "ping", summary: "Answer, and do nothing else.",
+      answer: .nothing,
       examples: [.init("ping", "OK")]
     ) { (_) throws(Refusal) in .local(.ping) },
 
     Verb(
       words: "hello", summary: "Show the version of the daemon and of its protocol.",
+      answer: .object(Line([.word("program"), .word("version")], [.number("protocol")])),
       examples: [.init("hello", "OK identityd \(Version.program) protocol=1")]
     ) { (_) throws(Refusal) in .local(.hello) },
 
     Verb(
       words: "help", operands: [.any("VERB")],
       summary: "List all verbs, or the verbs that begin with VERB.",
+      answer: .list(Line([.word("verb")], [.word("usage"), .word("access"), .word("summary")])),
       examples: [
         .init("help ping", "* ping usage=ping access=app summary=\"Answer, and do nothing else.\"", "OK 1")
       ]
@@ -23,6 +26,13 @@ extension Verb {
 
     Verb(
       words: "whoami", summary: "Show the app, the user and the rights that the daemon attributes to the peer.",
+      answer: .object(
+        Line(
+          [.word("app")],
+          [
+            .number("uid"), .number("gid"), .number("pid"), .word("unit").optional, .word("container").optional,
+            .word("vendor"), .list("groups").optional, .boolean("admin"),
+          ])),
       examples: [.init("whoami", "OK <word> uid=<number> gid=<number> pid=<number> …")]
     ) { (_) throws(Refusal) in .local(.whoami) },
 
@@ -30,12 +40,17 @@ extension Verb {
       words: "status",
       summary:
         "Show the daemon's state; most rows are only for admins and members of MonitorGroup=.",
+      answer: .status,
       examples: [.init("status", "* version=\(Version.program)", "…", "OK")]
     ) { (_) throws(Refusal) in .local(.status) },
 
     Verb(
       words: "stats", attributes: [.init("apps", "yes")],
       summary: "Show metrics, or counts by app; most are only for admins and members of MonitorGroup=.",
+      answer: .either(
+        ifGiven: ["apps"],
+        .list(Line([.word("app")], [.number("connections"), .number("subscribers"), .number("requests")])),
+        otherwise: .metrics),
       examples: [
         .init("stats", "* build-info=1 version=\(Version.program)", "…", "* log-dropped=0", "OK"),
         .init("stats apps=yes", "* <word> connections=1 subscribers=0 requests=<number>", "OK 1"),
@@ -45,11 +60,13 @@ extension Verb {
     Verb(
       words: "seal", access: .admin,
       summary: "Prepare a golden image: end every identifier, and begin a new store at the next start.",
+      answer: .nothing,
       examples: [.init("seal", "OK")]
     ) { (_) throws(Refusal) in .registry(.seal) },
 
     Verb(
       words: "quit", summary: "Answer, then close the connection.",
+      answer: .nothing,
       examples: [.init("quit", "OK")]
     ) { (_) throws(Refusal) in .local(.quit) },
   ]

@@ -5,12 +5,14 @@ extension Verb {
   static let devices: [Verb] = [
     Verb(
       words: "account", summary: "Show the name of the account that this device belongs to, or \"\" for none.",
+      answer: .object(Line([.word("account").nullable])),
       examples: [.init("account", "OK \"\"")]
     ) { (_) throws(Refusal) in .registry(.account) },
 
     Verb(
       words: "account set", operands: [.required("NAME")], access: .admin,
       summary: "Set the name of the account; replacing an earlier name removes all other devices.",
+      answer: .nothing,
       examples: [.init("account set alice@example.org", "OK")]
     ) { (arguments) throws(Refusal) in
       .registry(.setAccount(try arguments.name(arguments.operands[0], named: "NAME")))
@@ -19,11 +21,16 @@ extension Verb {
     Verb(
       words: "account clear", access: .admin,
       summary: "Leave the account; only this device stays in the list of devices.",
+      answer: .nothing,
       examples: [.init("account clear", "OK")]
     ) { (_) throws(Refusal) in .registry(.setAccount(nil)) },
 
     Verb(
       words: "devices", summary: "List the devices of the account, including this device.",
+      answer: .list(
+        Line(
+          [.uuid("uuid")],
+          [.boolean("self"), .word("name").optional, .time("seen").optional, .time("added").optional])),
       examples: [.init("devices", "* <uuid> self=yes added=<time>", "OK 1")]
     ) { (_) throws(Refusal) in .registry(.devices) },
 
@@ -31,6 +38,7 @@ extension Verb {
       words: "devices put", operands: [.required("UUID")],
       attributes: [.init("name", "NAME"), .init("seen", "TIME")], access: .admin,
       summary: "Add a device to the list, or update the name and the time of a listed device.",
+      answer: .nothing,
       examples: [.init("devices put 557e5958-d390-4cbf-b928-2a2b19a1399a name=laptop", "OK")]
     ) { (arguments) throws(Refusal) in
       var name: Text?
@@ -44,7 +52,7 @@ extension Verb {
 
   private static func removal(_ words: String, _ summary: String, _ reply: String) -> Verb {
     Verb(
-      words: words, operands: [.required("UUID")], access: .admin, summary: summary,
+      words: words, operands: [.required("UUID")], access: .admin, summary: summary, answer: .nothing,
       examples: [.init("\(words) 557e5958-d390-4cbf-b928-2a2b19a1399a", reply)]
     ) { (arguments) throws(Refusal) in .registry(.removeDevice(try arguments.uuid(0))) }
   }

@@ -7,6 +7,9 @@ extension Verb {
       words: "subscribe", operands: [.any("TOPIC")],
       attributes: [.init("since", "SEQ"), .init("epoch", "WORD"), .init("snapshot", "yes")],
       summary: "Send the events of these topics, or of all topics; with since=, first the events after SEQ.",
+      answer: .either(
+        ifGiven: ["snapshot"], .report(position, rows: "snapshot", Line([.word("topic")], isOpen: true)),
+        otherwise: .object(position)),
       examples: [
         .init("subscribe", "OK <number> epoch=<uuid>"),
         .init("subscribe account snapshot=yes", "* account value=\"\"", "OK <number> epoch=<uuid>"),
@@ -26,9 +29,13 @@ extension Verb {
     Verb(
       words: "unsubscribe", operands: [.any("TOPIC")],
       summary: "Stop sending the events of these topics, or of all topics.",
+      answer: .nothing,
       examples: [.init("unsubscribe", "OK")]
     ) { (arguments) throws(Refusal) in .local(.unsubscribe(try topics(arguments))) },
   ]
+
+  /// The position of the subscription: the events after this number follow.
+  private static let position = Line([.number("sequence")], [.word("epoch")])
 
   /// Returns the topics that the operands name, or all topics if there are no operands.
   private static func topics(_ arguments: Arguments) throws(Refusal) -> Set<Topic> {

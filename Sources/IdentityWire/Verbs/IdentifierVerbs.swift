@@ -6,6 +6,7 @@ extension Verb {
     Verb(
       words: "get uuid", attributes: [.init("count", "N"), .init("version", "4|7")],
       summary: "Make UUIDs: random (version 4), or strictly ascending across all callers (version 7).",
+      answer: .either(ifGiven: ["count"], .list(Line([.uuid("uuid")])), otherwise: .object(Line([.uuid("uuid")]))),
       examples: [
         .init("get uuid", "OK <uuid>"),
         .init("get uuid count=2 version=7", "* <uuid>", "* <uuid>", "OK 2"),
@@ -23,6 +24,7 @@ extension Verb {
     Verb(
       words: "get key", operands: [.required("NAME")],
       summary: "Show the identifier of NAME in the peer's session.",
+      answer: .object(derived),
       examples: [.init("get key player-1", "OK <uuid> level=key app=<word>")]
     ) { (arguments) throws(Refusal) in
       .local(.derived(.key(try arguments.name(arguments.operands[0], named: "NAME"))))
@@ -31,36 +33,42 @@ extension Verb {
     Verb(
       words: "get session",
       summary: "Show the session's identifier, which lasts until the app is launched again.",
+      answer: .object(derived),
       examples: [.init("get session", "OK <uuid> level=session app=<word>")]
     ) { (_) throws(Refusal) in .local(.derived(.session)) },
 
     Verb(
       words: "get boot", attributes: [.init("app", "ID")],
       summary: "Show the app's identifier of this boot, which lasts until the next boot.",
+      answer: .object(derived),
       examples: [.init("get boot", "OK <uuid> level=boot app=<word>")]
     ) { (arguments) throws(Refusal) in .local(.derived(.boot(app: arguments["app"]))) },
 
     Verb(
       words: "get installation", attributes: [.init("app", "ID")],
       summary: "Show the app's installation identifier, which lasts until the app is uninstalled.",
+      answer: .object(stored([.word("app"), .word("vendor")])),
       examples: [.init("get installation", "OK <uuid> level=installation app=<word> vendor=<word> created=<time>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.installation, app: arguments["app"])) },
 
     Verb(
       words: "get vendor", attributes: [.init("app", "ID")],
       summary: "Show the vendor's identifier, which lasts until the vendor's last app is uninstalled.",
+      answer: .object(stored([.word("vendor")])),
       examples: [.init("get vendor", "OK <uuid> level=vendor vendor=<word> created=<time>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.vendor, app: arguments["app"])) },
 
     Verb(
       words: "get device", attributes: [.init("app", "ID")],
       summary: "Show the device identifier, which lasts until the system is reset.",
+      answer: .object(stored([.word("app").optional, .word("vendor").optional])),
       examples: [.init("get device", "OK <uuid> level=device created=<time> origin=<word>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.device, app: arguments["app"])) },
 
     Verb(
       words: "check", operands: [.required("VALUE")],
       summary: "Check whether VALUE is a UUID, and show its canonical form.",
+      answer: .object(Line([.word("result"), .uuid("uuid").optional])),
       examples: [
         .init("check 557E5958D3904CBFB9282A2B19A1399A", "OK valid 557e5958-d390-4cbf-b928-2a2b19a1399a"),
         .init("check {557e5958-d390-4cbf-b928-2a2b19a1399a}", "OK invalid"),
@@ -70,12 +78,23 @@ extension Verb {
     Verb(
       words: "resolve", operands: [.required("UUID")],
       summary: "Show the level and the owner of a present or past identifier.",
+      answer: .object(
+        Line(
+          [.word("level")],
+          [.boolean("current"), .uuid("now").optional, .word("app").optional, .word("vendor").optional])),
       examples: [.init("resolve 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in .registry(.resolve(try arguments.uuid(0))) },
 
     Verb(
       words: "history", operands: [.required("LEVEL")], attributes: [.init("app", "ID")],
       summary: "List the identifiers of a level, oldest first, with their times, causes and authors.",
+      answer: .list(
+        Line(
+          [.uuid("uuid")],
+          [
+            .time("from"), .time("until").optional, .word("cause"), .word("ended").optional, .word("origin"),
+            .word("by").optional,
+          ])),
       examples: [
         .init("history device", "* <uuid> from=<time> cause=first-use origin=<word> by=uid:<number>", "OK 1")
       ]
@@ -87,6 +106,10 @@ extension Verb {
       words: "renew", operands: [.required("LEVEL")],
       attributes: [.init("app", "ID"), .init("dry-run", "yes")], access: .admin,
       summary: "Replace the identifier of a level with a random one, or list the identifiers to replace.",
+      answer: .either(
+        ifGiven: ["dry-run"],
+        .list(Line([.word("level"), .uuid("uuid")], [.word("app").optional, .word("vendor").optional])),
+        otherwise: .object(Line([.uuid("uuid")], [.uuid("previous").nullable]))),
       examples: [
         .init("renew device dry-run=yes", "* device <uuid>", "OK 1"),
         .init("renew device", "OK <uuid> previous=<uuid>"),
@@ -111,6 +134,14 @@ extension Verb {
         "OK 557e5958-d390-4cbf-b928-2a2b19a1399a changed=yes committed=yes previous=<uuid>")),
   ]
 
+  /// An identifier that the daemon computes.
+  private static let derived = Line([.uuid("uuid")], [.word("level"), .word("app")])
+
+  /// Returns the content of an identifier in the store, with the attributes of its owner.
+  private static func stored(_ owner: [Field]) -> Line {
+    Line([.uuid("uuid")], [.word("level")] + owner + [.time("created"), .word("origin").optional])
+  }
+
   private static func migration(of level: Level, _ summary: String, _ examples: Example...) -> Verb {
     Verb(
       words: "migrate \(level.rawValue)", operands: [.optional("VALUE")],
@@ -118,6 +149,8 @@ extension Verb {
         .init("item", "ACCOUNT"), .init("service", "S"), .init("group", "G"), .init("app", "ID"),
         .init("commit", "yes"), .init("force", "yes"),
       ], summary: summary,
+      answer: .object(
+        Line([.uuid("uuid")], [.boolean("changed"), .boolean("committed"), .uuid("previous").nullable])),
       examples: examples + [.init("migrate \(level.rawValue) item=alice service=legacy", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in
       let app = arguments["app"]

@@ -14,6 +14,7 @@ extension Verb {
     Verb(
       words: "item read", attributes: itemName,
       summary: "Show the secret and the attributes of an item.",
+      answer: .object(Line([], [.base64("data")] + shown)),
       examples: [
         .init("item read service=mail account=alice", "OK data=aHVudGVyMg== service=mail account=alice group=<word> …")
       ]
@@ -23,6 +24,7 @@ extension Verb {
       words: "item find",
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G|*")] + described
         + [.init("limit", "one|all|N")], summary: "List the items that match every condition, without their secrets.",
+      answer: .list(Line([], shown)),
       examples: [
         .init("item find service=mail limit=one", "* service=mail account=alice group=<word> …", "OK 1"),
         .init("item find service=news", "ERR not-found …"),
@@ -35,6 +37,7 @@ extension Verb {
     Verb(
       words: "item update", attributes: itemName + [.secret("data", isRequired: false)] + described,
       summary: "Change the given properties of an item; an empty label or attribute is removed.",
+      answer: .nothing,
       examples: [.init("item update service=mail account=alice label=\"\"", "OK")]
     ) { (arguments) throws(Refusal) in
       let update = ItemUpdate(
@@ -47,6 +50,7 @@ extension Verb {
       words: "item delete",
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G")] + described,
       summary: "Delete the items that match every condition; at least one condition is required.",
+      answer: .object(Line([.number("deleted")])),
       examples: [.init("item delete service=mail account=alice", "OK 1")]
     ) { (arguments) throws(Refusal) in
       let condition = try arguments.condition(inAnyGroup: false)
@@ -56,6 +60,13 @@ extension Verb {
       }
       return .registry(.deleteItems(condition))
     },
+  ]
+
+  /// The properties of an item in an answer.
+  private static let shown: [Field] = [
+    .word("service"), .word("account"), .word("group"), .word("label").optional,
+    .prefixed(attributePrefix, named: "attributes"), .time("created"), .time("modified"),
+    .boolean("this-device-only").optional, .word("lifetime").optional,
   ]
 
   /// The prefix of the names of an item's own attributes.
@@ -74,7 +85,8 @@ extension Verb {
     Verb(
       words: words,
       attributes: itemName + [.secret("data")] + described
-        + [.init("this-device-only", "yes"), .init("lifetime", "installation")], summary: summary, examples: [example]
+        + [.init("this-device-only", "yes"), .init("lifetime", "installation")], summary: summary,
+      answer: replaces ? .object(Line([.word("result")])) : .nothing, examples: [example]
     ) { (arguments) throws(Refusal) in
       let description = ItemDescription(
         label: try arguments.label(), attributes: try arguments.named(attributePrefix),

@@ -7,18 +7,21 @@ extension Verb {
     Verb(
       words: "key rotate", access: .admin,
       summary: "Wrap the store's data key in a new master key.",
+      answer: .object(Line([.word("source")])),
       examples: [.init("key rotate", "OK <word>")]
     ) { (_) throws(Refusal) in .store(.rotateKey) },
 
     Verb(
       words: "backup", attributes: [.secret("key")], access: .admin,
       summary: "Send a backup without this-device-only items, encrypted with a key of 32 bytes.",
+      answer: .object(Line([.number("bytes")])),
       examples: [.init("backup key=\(exampleKey)", "* data=<word>", "OK <number>")]
     ) { (arguments) throws(Refusal) in .store(.backup(key: try arguments.requiredSecret("key"))) },
 
     Verb(
       words: "restore begin", attributes: [.secret("key")], access: .admin,
       summary: "Begin to upload a backup that is encrypted with this key.",
+      answer: .nothing,
       examples: [.init("restore begin key=\(exampleKey)", "OK")]
     ) { (arguments) throws(Refusal) in .local(.beginRestore(key: try arguments.requiredSecret("key"))) },
 
@@ -26,12 +29,14 @@ extension Verb {
       // A backup is encrypted, so a piece of a backup is not a secret.
       words: "restore add", attributes: [.required("data", "BASE64")], access: .admin,
       summary: "Upload the next piece of the backup: the data= of one row of 'backup'.",
+      answer: .object(Line([.number("bytes")])),
       examples: [.init("restore add data=AAAA", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in .local(.addToRestore(try arguments.required("data"))) },
 
     Verb(
       words: "restore end", attributes: [.init("dry-run", "yes"), .init("adopt-device", "yes")], access: .admin,
       summary: "Restore the uploaded backup, or list what that would change.",
+      answer: .list(Line([.word("record"), .word("outcome")], isOpen: true)),
       examples: [.init("restore end", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in
       .store(

@@ -7,6 +7,7 @@ extension Verb {
       words: "token put", operands: [provider, token],
       attributes: [.init("environment", "E"), .init("topic", "T"), .init("app", "ID")],
       summary: "Set the app's push token of a provider, in place of the previous token.",
+      answer: .object(Line([.word("result")], [.uuid("device"), .word("previous").optional])),
       examples: [.init("token put fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK created device=<uuid>")]
     ) { (arguments) throws(Refusal) in
       let registration = TokenRegistration(
@@ -18,6 +19,7 @@ extension Verb {
     Verb(
       words: "token get", operands: [provider], attributes: [.init("app", "ID")],
       summary: "Show the app's push token of a provider, with its state and its times.",
+      answer: .object(shownToken),
       examples: [
         .init("token get fcm", "OK bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …"),
         .init("token get apns", "ERR not-found …"),
@@ -29,6 +31,7 @@ extension Verb {
     Verb(
       words: "token list", attributes: [.init("stale", "SECONDS"), .init("app", "ID|*")],
       summary: "List the app's push tokens, or only those not confirmed for SECONDS; app=* is for admins.",
+      answer: .list(shownToken),
       examples: [
         .init("token list", "* bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …", "OK 1"),
         .init("token list stale=2592000 app=*", "OK 0"),
@@ -42,6 +45,7 @@ extension Verb {
     Verb(
       words: "token invalidate", operands: [provider, token], attributes: [.init("app", "ID")],
       summary: "Mark a push token as invalid if it is still the app's token of the provider.",
+      answer: .object(Line([.word("result")])),
       examples: [.init("token invalidate fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK invalidated")]
     ) { (arguments) throws(Refusal) in
       .registry(
@@ -51,11 +55,20 @@ extension Verb {
     Verb(
       words: "token delete", operands: [provider], attributes: [.init("app", "ID")],
       summary: "Delete the app's push token of a provider.",
+      answer: .nothing,
       examples: [.init("token delete fcm", "OK")]
     ) { (arguments) throws(Refusal) in
       .registry(.deleteToken(provider: try arguments.provider(), app: arguments["app"]))
     },
   ]
+
+  /// A token in an answer.
+  private static let shownToken = Line(
+    [.word("token")],
+    [
+      .word("provider"), .word("app"), .uuid("device"), .word("environment").optional, .word("topic").optional,
+      .word("state"), .time("created"), .time("changed"), .time("confirmed"),
+    ])
 
   /// A client may confuse provider and token, so error texts repeat neither of them.
   private static let provider = Operand.private("PROVIDER")

@@ -7,6 +7,7 @@ extension Verb {
       words: "version report", operands: [.required("VERSION")],
       attributes: [.init("build", "B"), .init("app", "ID"), .init("dry-run", "yes")],
       summary: "Report the running version, and compare it with the version of the last session.",
+      answer: .object(report),
       examples: [
         .init("version report 1.4.2 dry-run=yes", "OK installed 1.4.2"),
         .init("version report 1.4.2 build=9f3c2a1", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
@@ -22,6 +23,7 @@ extension Verb {
     Verb(
       words: "version state", attributes: whose,
       summary: "Show the version report of this session, or else the last report.",
+      answer: .object(report),
       examples: [
         .init("version state", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
         .init("version state of=os", "OK installed <word> …"),
@@ -31,6 +33,10 @@ extension Verb {
     Verb(
       words: "version history", attributes: whose,
       summary: "List all reported versions, in the order of their first reports.",
+      answer: .list(
+        Line(
+          [.word("version")],
+          [.word("build").optional, .word("id").optional, .time("installed"), .time("last")])),
       examples: [
         .init("version history", "* 1.4.2 build=9f3c2a1 installed=<time> last=<time>", "OK 1")
       ]
@@ -40,6 +46,7 @@ extension Verb {
       words: "version compare", operands: [.required("A"), .required("B")],
       attributes: [.init("order", "numeric|linux")],
       summary: "Compare version A with version B.",
+      answer: .object(Line([.word("order")])),
       examples: [
         .init("version compare 1.2 1.10", "OK less"), .init("version compare 2.0 2.00.0", "OK equal"),
         .init("version compare 1.2 1.2~rc1 order=linux", "OK greater"),
@@ -55,6 +62,7 @@ extension Verb {
     Verb(
       words: "version claim", operands: [.required("NAME")], attributes: [.init("app", "ID")],
       summary: "Claim work that is done once per version; only the first caller gets the answer 'first'.",
+      answer: .object(Line([.word("result")])),
       examples: [
         .init("version claim migrate-database", "OK first"), .init("version claim migrate-database", "OK again"),
       ]
@@ -63,6 +71,14 @@ extension Verb {
       return .registry(.claim(name: name, app: arguments["app"]))
     },
   ]
+
+  /// A version report in an answer.
+  private static let report = Line(
+    [.word("state"), .word("version")],
+    [
+      .word("build").optional, .word("id").optional, .word("previous").optional, .word("previous-build").optional,
+      .word("previous-id").optional, .time("installed").optional,
+    ])
 
   /// The attributes that select the versions of an app or of the system.
   private static let whose: [Attribute] = [.init("of", "app|os"), .init("app", "ID")]
