@@ -341,24 +341,32 @@ int clinux_subordinate_ranges(const char *owner, struct clinux_user_range *range
     return count < 0 ? 0 : count;
 }
 
-int clinux_next_option(int count, char **arguments, const char *const *names, const int *takes, int options, int *next,
-                       const char **value) {
+int clinux_next_option(int count, char **arguments, const char *const *names, const char *letters, const int *takes,
+                       int options, int *next, const char **value) {
     enum { most = 32 };
     struct option table[most + 1] = {0};
+    char list[2 * most + 2] = ":";
+    size_t length = 1;
     if (options > most) return -2;
     for (int i = 0; i < options; i++) {
         table[i].name = names[i];
         table[i].has_arg = takes[i];
         table[i].val = 256 + i;
+        if (letters[i] == 0) continue;
+        list[length++] = letters[i];
+        // A letter takes no optional value, so that it can precede others.
+        if (takes[i] == 1) list[length++] = ':';
     }
     opterr = 0;
     if (*next == 0) optind = 0;  // glibc: 0 restarts the scan
-    int found = getopt_long(count, arguments, ":", table, NULL);
+    int found = getopt_long(count, arguments, list, table, NULL);
     *next = optind;
     *value = optarg;
     if (found == -1) return -1;
     if (found == '?' && optopt < 256) return -2;
     if (found == ':' || found == '?') return -3;
+    for (int i = 0; i < options && found < 256; i++)
+        if (letters[i] == found) return i;
     return found - 256;
 }
 

@@ -124,6 +124,9 @@ package final class Verb: Sendable {
   package let summary: String
   /// The content of the answer.
   package let answer: Answer
+  /// The loss that the verb causes for good, in one sentence. The client shows it before it asks whether to go on.
+  /// Nil for a verb that destroys nothing.
+  package let consequence: String?
   /// Requests with their answers.
   package let examples: [Example]
   /// Whether error texts must not repeat any word of the request.
@@ -134,7 +137,7 @@ package final class Verb: Sendable {
   /// Declares a verb.
   package init(
     words: String, operands: [Operand] = [], attributes: [Attribute] = [], access: Access = .app,
-    summary: String, answer: Answer, examples: [Example],
+    summary: String, answer: Answer, consequence: String? = nil, examples: [Example],
     command: @escaping @Sendable (Arguments) throws(Refusal) -> Command
   ) {
     self.words = words
@@ -143,6 +146,7 @@ package final class Verb: Sendable {
     self.access = access
     self.summary = summary
     self.answer = answer
+    self.consequence = consequence
     self.examples = examples
     self.command = command
     isPrivate = operands.contains(where: \.isPrivate)

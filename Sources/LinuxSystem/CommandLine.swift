@@ -4,12 +4,14 @@ import Glibc
 /// The arguments of a program, parsed by getopt_long(3).
 ///
 /// Long options may be abbreviated if the abbreviation is unambiguous, and may stand anywhere among the
-/// words. `--` ends the options.
+/// words. Short options that take no value may be combined. `--` ends the options.
 package struct CommandLine: Equatable, Sendable {
-  /// A long option of a program.
+  /// An option of a program.
   package struct Option: Equatable, Sendable {
     /// The name, without its dashes.
     package let name: String
+    /// The letter of the short option; nil if there is none.
+    package let letter: Unicode.Scalar?
     /// The placeholder for the value in `--help`; nil if the option takes no value.
     package let value: String?
     /// Whether the value may be left out. If it is given, it follows `=`.
@@ -18,8 +20,12 @@ package struct CommandLine: Equatable, Sendable {
     package let summary: String
 
     /// Declares an option.
-    package init(_ name: String, value: String? = nil, isValueOptional: Bool = false, _ summary: String) {
+    package init(
+      _ name: String, letter: Unicode.Scalar? = nil, value: String? = nil, isValueOptional: Bool = false,
+      _ summary: String
+    ) {
       self.name = name
+      self.letter = letter
       self.value = value
       self.isValueOptional = isValueOptional
       self.summary = summary
@@ -67,12 +73,14 @@ package struct CommandLine: Equatable, Sendable {
     _ names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ known: [Option]
   ) -> UsageError? {
     let takes = known.map { Int32($0.value == nil ? 0 : $0.isValueOptional ? 2 : 1) }
+    let letters = known.map { CChar(truncatingIfNeeded: $0.letter?.value ?? 0) }
     var failure: UsageError?
     var next: Int32 = 0
     while true {
       var value: UnsafePointer<CChar>?
       let constant = unsafe UnsafeRawPointer(names).assumingMemoryBound(to: UnsafePointer<CChar>?.self)
-      let found = unsafe clinux_next_option(count, vector, constant, takes, Int32(known.count), &next, &value)
+      let found = unsafe clinux_next_option(
+        count, vector, constant, letters, takes, Int32(known.count), &next, &value)
       if found == -1 { break }
       guard found >= 0 else {
         // Within a cluster of short options, getopt has not advanced to the next argument yet.
@@ -96,9 +104,11 @@ package struct CommandLine: Equatable, Sendable {
 
   /// Returns the lines of `--help` that list the options.
   package static func help(_ known: [Option]) -> String {
+    let hasLetters = known.contains { $0.letter != nil }
     let heads = known.map { option in
+      let letter = option.letter.map { "-\($0), " } ?? (hasLetters ? "    " : "")
       let value = option.value.map { "=\($0)" } ?? ""
-      return "--\(option.name)" + (option.isValueOptional ? "[\(value)]" : value)
+      return "\(letter)--\(option.name)" + (option.isValueOptional ? "[\(value)]" : value)
     }
     let width = heads.map(\.count).max() ?? 0
     return zip(heads, known).map { head, option in

@@ -12,14 +12,18 @@ package struct ClientCommand: Sendable {
   package let attributes: [Verb.Attribute]
   /// The effect of the command, in one sentence.
   package let summary: String
+  /// The loss that the command causes for good, as in ``Verb/consequence``.
+  package let consequence: String?
 
   private init(
-    _ words: String, _ operands: [Verb.Operand] = [], _ attributes: [Verb.Attribute] = [], summary: String
+    _ words: String, _ operands: [Verb.Operand] = [], _ attributes: [Verb.Attribute] = [], summary: String,
+    consequence: String? = nil
   ) {
     self.words = words
     self.operands = operands
     self.attributes = attributes
     self.summary = summary
+    self.consequence = consequence
   }
 
   /// The command with its operands and attributes, as the manual writes it: `monitor [TOPIC…]`.
@@ -46,7 +50,9 @@ package struct ClientCommand: Sendable {
     ClientCommand("top", summary: "Show the activity of the daemon on the whole terminal until q is typed."),
     ClientCommand(
       "backup", [.required("FILE")], summary: "Write a backup to FILE, encrypted with a passphrase."),
-    ClientCommand("restore", [.required("FILE")], summary: "Restore the backup in FILE."),
+    ClientCommand(
+      "restore", [.required("FILE")], summary: "Restore the backup in FILE.",
+      consequence: "The backup changes the store in these ways."),
     ClientCommand(
       "check", summary: "Without a VALUE: examine the daemon and the system, and show commands that repair faults."),
   ]

@@ -7,8 +7,9 @@ import LinuxSystem
 extension Program {
   /// The error codes of the client itself, by exit status. identityctl(1) lists them.
   private static let codes = [
-    ExitStatus.usage: "usage", ExitStatus.unreachable: "unreachable", ExitStatus.brokenAnswer: "broken-answer",
-    ExitStatus.outputFailed: "output", ExitStatus.timedOut: "timeout", ExitStatus.fileFailed: "file",
+    ExitStatus.no: "declined", ExitStatus.usage: "usage", ExitStatus.unreachable: "unreachable",
+    ExitStatus.brokenAnswer: "broken-answer", ExitStatus.outputFailed: "output", ExitStatus.timedOut: "timeout",
+    ExitStatus.fileFailed: "file",
   ]
 
   /// Reports an error that the client found.

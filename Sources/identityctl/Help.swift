@@ -8,12 +8,13 @@ enum Help {
   private struct Line {
     let usage: String
     let summary: String
+    let isDestructive: Bool
   }
 
   /// Returns the help for all commands, or for the commands that begin with `words`.
   static func text(about words: [String]) throws(CommandLine.UsageError) -> String {
     let verbs = VerbTable.verbs(beginningWith: words.map { Text($0) }).map {
-      Line(usage: $0.usage, summary: $0.summary)
+      Line(usage: $0.usage, summary: $0.summary, isDestructive: $0.consequence != nil)
     }
     guard words.isEmpty else {
       let found = verbs + own(ClientCommand.all.filter { $0.begins(with: words) })
@@ -22,15 +23,18 @@ enum Help {
       }
       return list(found)
     }
+    let commands = own(ClientCommand.all)
     return """
       identityctl [OPTION…] VERB…
 
       Sends a request to identityd and shows the answer.
 
       Verbs:
-      \(list(verbs))
+      \(list(verbs.filter { !$0.isDestructive }))
       Commands of the client:
-      \(list(own(ClientCommand.all)))
+      \(list(commands.filter { !$0.isDestructive }))
+      Verbs that cannot be undone, which ask first or need --yes:
+      \(list((verbs + commands).filter(\.isDestructive)))
       \(Options.help)
       See identityctl(1) and identityd-protocol(7).
 
@@ -38,7 +42,7 @@ enum Help {
   }
 
   private static func own(_ commands: [ClientCommand]) -> [Line] {
-    commands.map { Line(usage: $0.usage, summary: $0.summary) }
+    commands.map { Line(usage: $0.usage, summary: $0.summary, isDestructive: $0.consequence != nil) }
   }
 
   private static func list(_ lines: [Line]) -> String {

@@ -18,12 +18,13 @@ package enum Options {
       options: [
         .init("socket", value: "PATH", "Connect to the daemon at this socket."),
         .init(
-          "json", value: JSONForm.wireName, isValueOptional: true,
+          "json", letter: "j", value: JSONForm.wireName, isValueOptional: true,
           "Write the answer, each event or an error as JSON, or as words and attributes."),
-        .init("quiet", "Write only errors and events; the exit status is the answer."),
+        .init("quiet", letter: "q", "Write only errors and events; the exit status is the answer."),
         .init("format", value: "FORM", "Write UUIDs as hyphen (default), plain, urn or upper."),
-        .init("version", "Show the version and exit."),
-        .init("help", "Show this help and exit."),
+        .init("yes", letter: "y", "Do not ask before a verb that cannot be undone."),
+        .init("version", letter: "V", "Show the version and exit."),
+        .init("help", letter: "h", "Show this help and exit."),
       ]),
     Group(
       commands: ["monitor", "wait"],

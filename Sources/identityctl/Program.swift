@@ -79,9 +79,11 @@ enum Program {
   static func ask(_ line: CommandLine) throws -> Int32 {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     let predicate = try Predicate(line.words)
+    let consent = try Consent(to: line)
     let words = try wordsWithToken(try wordsWithFile(predicate?.words ?? line.words, line), line)
     let request = try request(words, line)
     var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
+    try consent?.obtain(over: &connection, format)
     if line.options["raw"] != nil { return try showSecret(try connection.exchange(request.takingSecret()), to: line) }
     return try show(try connection.ask(request), to: words, line, format, predicate)
   }

@@ -14,30 +14,43 @@ extension Program {
   static func restore(_ line: CommandLine) throws -> Int32 {
     let path = try fileOperand(line, dash: "standard input")
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
+    let consent = try Consent(to: line)
     try ProcessGuard.forbidDumps()
     let source = try passphraseSource(line)
     let file = try withFileFailures { try InputFile(path: path) }
     let header = try readHeader(of: file)
     var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
-    var answer = try begin(key(source, header, for: .open), over: &connection)
-    var piece = [UInt8](repeating: 0, count: pieceLength)
-    while case .ok = answer.final {
+    let key = try key(source, header, for: .open)
+    // The daemon drops an upload when it answers its end, and the file may be a pipe. The pieces are kept for the
+    // second upload, behind the question.
+    var kept: [[UInt8]] = []
+    let end = end(line)
+    var answer = try upload(key, end: consent == nil ? end : end + ["dry-run=yes"], over: &connection) {
+      var piece = [UInt8](repeating: 0, count: pieceLength)
       let count = try withFileFailures { try file.fill(&piece) }
-      guard count > 0 else {
-        answer = try connection.ask(RequestLine(words: end(line)))
-        break
-      }
-      let request = RequestLine(words: ["restore", "add"]).secret(Secret(piece.span.extracting(..<count)))
-      answer = try connection.ask(request)
+      guard count > 0 else { return nil }
+      piece.removeSubrange(count...)
+      if consent != nil { kept.append(piece) }
+      return piece
     }
-    return try show(answer, to: end(line), line, format)
+    if let consent {
+      try consent.obtain(showing: answer, format)
+      var pieces = kept.makeIterator()
+      answer = try upload(key, end: end, over: &connection) { pieces.next() }
+    }
+    return try show(answer, to: end, line, format)
   }
 
-  /// Announces a backup to the daemon and sends the key that opens it.
-  private static func begin(_ key: borrowing BackupKey, over connection: inout DaemonConnection) throws
-    -> DaemonConnection.Answer
-  {
-    try connection.ask(request(["restore", "begin"], key))
+  /// Sends the key that opens a backup, the pieces of the backup until `next` returns nil, and the words of the end.
+  private static func upload(
+    _ key: borrowing BackupKey, end: [String], over connection: inout DaemonConnection, _ next: () throws -> [UInt8]?
+  ) throws -> DaemonConnection.Answer {
+    var answer = try connection.ask(request(["restore", "begin"], key))
+    while case .ok = answer.final {
+      guard let piece = try next() else { return try connection.ask(RequestLine(words: end)) }
+      answer = try connection.ask(RequestLine(words: ["restore", "add"]).secret(Secret(piece.span)))
+    }
+    return answer
   }
 
   /// Returns the words of the request that applies the uploaded backup.

@@ -43,7 +43,7 @@ import Testing
     #expect(try first.ask("item delete service=s account=a3") == "OK 1")
     #expect(try first.ask("account set bob@example.org") == "OK")
     for daemon in [first, try DaemonUnderTest().start()] {
-      let result = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3"])
+      let result = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3", "--yes"])
       #expect(result.status == 0, "\(result)")
       #expect(try daemon.ask("account") == "OK alice@example.org")
       #expect(try daemon.uuid("get installation") == installation)
@@ -72,7 +72,7 @@ import Testing
     let command = """
       set -o pipefail
       '\(program)' backup - --passphrase-fd=3 3<<< secret --socket='\(first.socket)' |
-        '\(program)' restore - --passphrase-fd=3 3<<< secret --socket='\(second.socket)' --json
+        '\(program)' restore - --passphrase-fd=3 3<<< secret --socket='\(second.socket)' --json --yes
       """
     let result = try run(["bash", "-c", command])
     #expect(result.status == 0, "\(result)")
@@ -85,7 +85,7 @@ import Testing
     let file = try backup(daemon)
     let before = try state(daemon)
     let wrong = try identityctl(
-      at: daemon.socket, passphrase: "wrong horse", ["restore", file.path, "--passphrase-fd=3"])
+      at: daemon.socket, passphrase: "wrong horse", ["restore", file.path, "--passphrase-fd=3", "--yes"])
     #expect(wrong.status >= 10, "\(wrong)")
     let content = try Data(contentsOf: file)
     let begin = (content.firstIndex(of: 10) ?? 0) + 1
@@ -102,7 +102,7 @@ import Testing
     damaged[damaged.count - 1] = content[..<(begin - 33)] + damaged[damaged.count - 1]
     for content in damaged {
       try content.write(to: file)
-      let result = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3"])
+      let result = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3", "--yes"])
       #expect(result.status >= 10, "\(result)")
       #expect(try state(daemon) == before)
     }
@@ -128,7 +128,9 @@ import Testing
     let folder = daemon.folder.appending(path: "theirs")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
     try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
-    for words in [["backup", "\(folder.path)/file"], ["restore", file.path], ["restore", file.path, "--dry-run"]] {
+    for words in [
+      ["backup", "\(folder.path)/file"], ["restore", file.path, "--yes"], ["restore", file.path, "--dry-run"],
+    ] {
       let result = try identityctl(at: daemon.socket, words + ["--passphrase-fd=3"], asUser: 65_534)
       #expect((result.status, result.output) == (15, ""), "\(result)")
     }

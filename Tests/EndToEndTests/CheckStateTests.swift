@@ -61,7 +61,8 @@ import Testing
     #expect(machine.mend == "identityctl renew device")
     let folder = DaemonUnderTest.binaries.path
     let mended = try run(
-      ["bash", "-c", try #require(machine.mend)],
+      // At a terminal, the command asks.
+      ["bash", "-c", "\(try #require(machine.mend)) --yes"],
       environment: ["IDENTITYD_SOCKET": daemon.socket, "PATH": "\(folder):/usr/bin:/bin"])
     #expect(mended.status == 0, "\(mended)")
     #expect(try daemon.diagnosis()["machine-id"].result == "ok")

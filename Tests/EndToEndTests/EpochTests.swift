@@ -71,7 +71,7 @@ import Testing
     let backup = daemon.folder.appending(path: "backup").path
     #expect(try identityctl(at: daemon.socket, ["backup", backup, "--passphrase-fd=3"]).status == 0)
     try #require(try daemon.ask("account set b") == "OK")
-    #expect(try identityctl(at: daemon.socket, ["restore", backup, "--passphrase-fd=3"]).status == 0)
+    #expect(try identityctl(at: daemon.socket, ["restore", backup, "--passphrase-fd=3", "--yes"]).status == 0)
     let second = try epoch(daemon)
     #expect(second != first)
     let unaware = try identityctl(at: daemon.socket, ["wait", "account", "--since=0"])
@@ -91,7 +91,7 @@ import Testing
 
     let backup = daemon.folder.appending(path: "backup")
     func control(_ words: String...) throws {
-      #expect(try identityctl(at: daemon.socket, words + ["--passphrase-fd=3"]).status == 0)
+      #expect(try identityctl(at: daemon.socket, words + ["--passphrase-fd=3", "--yes"]).status == 0)
     }
     try control("backup", backup.path)
     try #require(try daemon.ask("account set b") == "OK")

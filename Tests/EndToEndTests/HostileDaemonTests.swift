@@ -51,7 +51,7 @@ import Testing
 
   private func run(_ words: [String], _ daemon: PlayedDaemon) throws -> (status: Int32, output: String, errors: String)
   {
-    try TestSupport.run([Self.program, "--socket=\(daemon.socket)"] + words)
+    try TestSupport.run([Self.program, "--socket=\(daemon.socket)", "--yes"] + words)
   }
 
   @Test(arguments: answers.keys.sorted(), [[], ["--json"], ["--json=wire"]])
@@ -163,7 +163,7 @@ import Testing
     let file = daemon.folder.appending(path: "backup")
     let salt = String(repeating: "0", count: 32)
     try Data("identityd-backup 1 argon2id ops=1 memory=8192 salt=\(salt)\n".utf8).write(to: file)
-    let restore = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3"])
+    let restore = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3", "--yes"])
     #expect((restore.output + restore.errors).contains("u202e"), "\(restore)")
     expectVisible(restore, ["restore"])
   }

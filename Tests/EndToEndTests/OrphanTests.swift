@@ -66,7 +66,7 @@ import Testing
       sleep 20;
       """
     // Puts this device itself on the list.
-    _ = try daemon.client().ask("devices")
+    _ = try daemon.uuid("get device")
     for how in ["alone", "inherited"] {
       let process = Process()
       process.executableURL = URL(filePath: "/usr/bin/perl")

@@ -17,7 +17,7 @@ import Testing
 
   @Test func `a new passphrase is asked for twice and never shown`() throws {
     let daemon = try daemon()
-    let terminal = try Terminal(daemon, "\(Self.program) backup \(daemon.folder.path)/new")
+    let terminal = try ClientTerminal(daemon.socket, "\(Self.program) backup \(daemon.folder.path)/new")
     try terminal.type("hunter2 is no good\n", after: "Passphrase for the backup: ")
     try terminal.type("hunter2 is no good\n", after: "Once more: ")
     let shown = try terminal.end()
@@ -30,7 +30,7 @@ import Testing
 
   @Test func `two different passphrases make no backup`() throws {
     let daemon = try daemon()
-    let terminal = try Terminal(daemon, "\(Self.program) backup \(daemon.folder.path)/new")
+    let terminal = try ClientTerminal(daemon.socket, "\(Self.program) backup \(daemon.folder.path)/new")
     try terminal.type("hunter2\n", after: "Passphrase for the backup: ")
     try terminal.type("hunter3\n", after: "Once more: ")
     let shown = try terminal.end()
@@ -44,7 +44,8 @@ import Testing
   @Test func `restore asks for the passphrase once, even if input and output are redirected`() throws {
     let daemon = try daemon()
     let old = "\(daemon.folder.path)/old"
-    let terminal = try Terminal(daemon, "\(Self.program) restore - < \(old) > /dev/null 2> /dev/null")
+    let terminal = try ClientTerminal(
+      daemon.socket, "\(Self.program) restore --yes - < \(old) > /dev/null 2> /dev/null")
     try terminal.type("correct horse battery staple\n", after: "Passphrase of the backup: ")
     let shown = try terminal.end()
     #expect(shown.contains("status 0"), "\(shown)")
@@ -58,7 +59,7 @@ import Testing
   ])
   func `an empty or too long passphrase is refused`(typed: String, said: String) throws {
     let daemon = try daemon()
-    let terminal = try Terminal(daemon, "\(Self.program) restore \(daemon.folder.path)/old")
+    let terminal = try ClientTerminal(daemon.socket, "\(Self.program) restore --yes \(daemon.folder.path)/old")
     try terminal.type(typed, after: "Passphrase of the backup: ")
     let shown = try terminal.end()
     #expect(shown.contains(said), "\(shown)")
@@ -71,7 +72,7 @@ import Testing
   @Test(arguments: [("hunter\u{3}", 130), ("hunter\u{1c}", 131)])
   func `a key that ends the prompt leaves the terminal with echo on`(typed: String, status: Int) throws {
     let daemon = try daemon()
-    let terminal = try Terminal(daemon, "\(Self.program) backup \(daemon.folder.path)/new")
+    let terminal = try ClientTerminal(daemon.socket, "\(Self.program) backup \(daemon.folder.path)/new")
     try terminal.type(typed, after: "Passphrase for the backup: ")
     let shown = try terminal.end()
     #expect(shown.contains("status \(status)"), "\(shown)")
@@ -83,7 +84,7 @@ import Testing
   @Test(arguments: [(SIGTERM, 143), (SIGHUP, 129), (SIGINT, 130)])
   func `a signal that ends the prompt leaves the terminal with echo on`(signal: Int32, status: Int) throws {
     let daemon = try daemon()
-    let terminal = try Terminal(daemon, "\(Self.program) restore \(daemon.folder.path)/old")
+    let terminal = try ClientTerminal(daemon.socket, "\(Self.program) restore --yes \(daemon.folder.path)/old")
     try terminal.type("", after: "Passphrase of the backup: ")
     try terminal.kill(signal)
     let shown = try terminal.end()
@@ -94,8 +95,9 @@ import Testing
   @Test func `stopping the prompt turns echo on, and continuing it asks again`() throws {
     let daemon = try daemon()
     // Only job control can continue a stopped process.
-    let terminal = try Terminal(
-      daemon, script: "set -m; \(Self.program) restore \(daemon.folder.path)/old; stty -a; fg; echo status $?; stty -a")
+    let terminal = try ClientTerminal(
+      daemon.socket,
+      script: "set -m; \(Self.program) restore -y \(daemon.folder.path)/old; stty -a; fg; echo status $?; stty -a")
     try terminal.type("hunter\u{1a}", after: "Passphrase of the backup: ")
     try terminal.type("", after: " echo ")
     try terminal.type("correct horse battery staple\n", after: "Passphrase of the backup: ")
@@ -103,64 +105,5 @@ import Testing
     #expect(shown.contains("status 0"), "\(shown)")
     #expect(!shown.contains("horse") && !shown.contains("hunter"), "\(shown)")
     #expect(daemon.requests.first == "restore begin key=0X6mNBypPaYHnqL2TcSqMd0ar5yqZ/tCrEr9BxRwbyY=")
-  }
-}
-
-/// A command on its own terminal, which script(1) creates.
-private final class Terminal {
-  private let process = Process()
-  private let input = Pipe()
-  private let output = Pipe()
-  private var shown = ""
-  /// The output after the text that was last waited for.
-  private var unseen = ""
-
-  /// Runs the client, then shows its exit status and the settings of the terminal.
-  convenience init(_ daemon: PlayedDaemon, _ command: String) throws {
-    try self.init(daemon, script: "trap : INT QUIT; (echo pid $BASHPID; exec \(command)); echo status $?; stty -a")
-  }
-
-  init(_ daemon: PlayedDaemon, script: String) throws {
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    // A command that hangs fails the test.
-    process.arguments = ["timeout", "60", "script", "--quiet", "--command", script, "/dev/null"]
-    process.environment = ProcessInfo.processInfo.environment.merging([
-      "IDENTITYD_SOCKET": daemon.socket, "SHELL": "/bin/bash",
-    ]) { $1 }
-    process.standardInput = input
-    process.standardOutput = output
-    try process.runUnmasked()
-  }
-
-  deinit { if process.isRunning { process.terminate() } }
-
-  /// Waits until the terminal shows `prompt`, then types `text`.
-  func type(_ text: String, after prompt: String) throws {
-    while true {
-      if let place = unseen.range(of: prompt) {
-        unseen = String(unseen[place.upperBound...])
-        break
-      }
-      let data = output.fileHandleForReading.availableData
-      guard !data.isEmpty else { throw Failure("'\(prompt)' did not come: \(shown)") }
-      shown += String(decoding: data, as: UTF8.self)
-      unseen += String(decoding: data, as: UTF8.self)
-    }
-    try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
-  }
-
-  /// Sends a signal to the client.
-  func kill(_ signal: Int32) throws {
-    let number = try #require(shown.firstMatch(of: /pid (\d+)/).flatMap { Int32($0.1) })
-    Glibc.kill(number, signal)
-  }
-
-  /// Waits for the command to end.
-  ///
-  /// - Returns: all text that the terminal showed.
-  func end() throws -> String {
-    shown += String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-    process.waitUntilExit()
-    return shown
   }
 }

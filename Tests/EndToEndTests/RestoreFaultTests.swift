@@ -24,7 +24,7 @@ import Testing
     try content.write(to: file)
     return try identityctl(
       at: daemon.socket, passphrase: "correct horse battery staple",
-      ["restore", file.path, "--passphrase-fd=3"] + options)
+      ["restore", file.path, "--passphrase-fd=3", "--yes"] + options)
   }
 
   @Test(arguments: [0, 1, 44_999, 45_000, 45_001, 90_000, 100_000])
@@ -49,7 +49,7 @@ import Testing
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     // Standard input has the passphrase first, then the backup.
     let result = try run(
-      ["sh", "-c", "dd if='\(file.path)' bs=1000 status=none | \(program) restore - --passphrase-fd=0"],
+      ["sh", "-c", "dd if='\(file.path)' bs=1000 status=none | \(program) restore - --passphrase-fd=0 --yes"],
       environment: ["IDENTITYD_SOCKET": daemon.socket])
     #expect(result.status == 0, "\(result)")
     let sizes = daemon.requests.dropFirst().dropLast().map { Data(base64Encoded: String($0.dropFirst(17)))?.count ?? 0 }
@@ -100,7 +100,7 @@ import Testing
   @Test func `a missing file or a directory is reported`() throws {
     let daemon = try daemon()
     for (path, said) in [("/nonexistent/file", "No such file"), ("/", "Is a directory")] {
-      let result = try identityctl(at: daemon.socket, ["restore", path, "--passphrase-fd=3"])
+      let result = try identityctl(at: daemon.socket, ["restore", path, "--passphrase-fd=3", "--yes"])
       #expect((result.status, result.output) == (7, ""))
       #expect(result.errors.contains(said), "\(result)")
     }
@@ -133,7 +133,7 @@ import Testing
     arguments: [
       ("", 3, "is empty"), (String(repeating: "x", count: 1_025), 3, "longer than 1024 bytes"),
       ("secret", 9, "descriptor 9: Bad file descriptor"),
-    ] as [(String, Int, String)], [["backup", "FOLDER/new"], ["restore", "FOLDER/file"]])
+    ] as [(String, Int, String)], [["backup", "FOLDER/new"], ["restore", "FOLDER/file", "--yes"]])
   func `an invalid passphrase is reported and nothing is done`(passphrase: (String, Int, String), words: [String])
     throws
   {
@@ -148,7 +148,7 @@ import Testing
     #expect(try daemon.files() == ["file"])
   }
 
-  @Test(arguments: [["backup", "/nonexistent/new"], ["restore", "/nonexistent/file"]])
+  @Test(arguments: [["backup", "/nonexistent/new"], ["restore", "/nonexistent/file", "--yes"]])
   func `without a terminal and a descriptor no passphrase can be asked for`(words: [String]) throws {
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let result = try run(["setsid", "--wait", program] + words, environment: ["IDENTITYD_SOCKET": "/nonexistent"])

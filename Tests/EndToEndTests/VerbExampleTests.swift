@@ -75,7 +75,8 @@ import Testing
       for example in verb.examples {
         let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
         let result = try run(
-          ["sh", "-c", "'\(program)' --json \(example.request)"], environment: ["IDENTITYD_SOCKET": daemon.socket])
+          ["sh", "-c", "'\(program)' --json --yes \(example.request)"], environment: ["IDENTITYD_SOCKET": daemon.socket]
+        )
         let isRefused = example.reply[0].hasPrefix("ERR ")
         #expect(
           result.output.hasPrefix("{\"error\":") == isRefused && result.errors == "", "\(example.request) \(result)")

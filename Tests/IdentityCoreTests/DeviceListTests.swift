@@ -2,9 +2,13 @@ import IdentityCore
 import Testing
 
 @Suite struct DeviceListTests {
-  @Test func `the list has only this device at first`() throws {
+  @Test func `listing makes no identifier, and this device is listed once it has one`() throws {
     var life = Life()
-    #expect(try life.registry.answer(.devices, for: alice) == nil)
+    let empty = life.registry
+    #expect(try life.ask(.devices, as: alice) == ["OK 0"])
+    #expect(life.registry == empty)
+    life.now = 0
+    try life.ask(.get(.device, app: nil), as: alice)
     #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes added=t1", "OK 1"])
     #expect(
       life.told() == [
@@ -60,6 +64,7 @@ import Testing
     var life = Life()
     let coming = try #require(try life.context(root).machine(.device))
     try life.ask(.putDevice(coming, name: "desk", seen: nil), as: root)
+    try life.ask(.get(.device, app: nil), as: alice)
     #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes name=desk added=t1", "OK 1"])
   }
 

@@ -55,7 +55,7 @@ private let why = "the key of the items is not there"
 
   @Test func `a seal deletes all items even without the key`() throws {
     var life = try life()
-    try life.ask(.seal, as: root)
+    try life.ask(.seal(dryRun: false), as: root)
     #expect(life.itemKeys == [])
   }
 
@@ -74,10 +74,10 @@ private let why = "the key of the items is not there"
     try life.ask(.add("s", "a", onlyHere: true, whileInstalled: true), as: orgB)
     try life.ask(.get(.device, app: nil), as: alice)
     let last = life.registry.lastEvent
-    let decision = try life.registry.decide(.seal, life.context(root))
+    let decision = try life.registry.decide(.seal(dryRun: false), life.context(root))
     #expect(decision.changes.last == .sealed)
     #expect(decision.changes.count == 5)
-    try life.ask(.seal, as: root)
+    try life.ask(.seal(dryRun: false), as: root)
     #expect(life.itemKeys == [])
     #expect(life.registry.items.total.items == 0 && life.registry.items.total.bytes == 0)
     #expect(
@@ -92,7 +92,7 @@ private let why = "the key of the items is not there"
   func `a sealed store takes no item`(command: RegistryCommand) throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s"), as: root)
-    try life.ask(.seal, as: root)
+    try life.ask(.seal(dryRun: false), as: root)
     #expect(
       life.refusal(of: command, as: root)
         == .unavailable("the store is sealed for a golden image; the next start of identityd begins a new store"))
@@ -107,7 +107,7 @@ private let why = "the key of the items is not there"
   func `a sealed store has no items`(command: RegistryCommand) throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s"), as: root)
-    try life.ask(.seal, as: root)
+    try life.ask(.seal(dryRun: false), as: root)
     #expect(life.refusal(of: command, as: root)?.isNotFound == true)
   }
 }

@@ -81,7 +81,7 @@ private enum Happening: CaseIterable {
   @Test(arguments: [false, true])
   func `a registry that is read back row by row equals the original`(seals: Bool) throws {
     var life = try life()
-    if seals { try life.ask(.seal, as: root) }
+    if seals { try life.ask(.seal(dryRun: false), as: root) }
     let written = life.registry
     var read = Registry()
     read.restore(written.apps.map { ($0.key, $0.value) })

@@ -151,7 +151,7 @@ import Testing
     life.registry.itemFault = "no key"
     #expect(throws: Refusal.unavailable("no key")) { try life.restoration(old.backup()) }
     life.registry.itemFault = nil
-    try life.ask(.seal, as: root)
+    try life.ask(.seal(dryRun: false), as: root)
     #expect(throws: Refusal.self) { try life.restoration(old.backup()) }
     #expect(life.registry.items.total.items == 0)
   }

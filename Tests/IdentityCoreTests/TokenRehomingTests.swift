@@ -210,7 +210,7 @@ import Testing
   @Test func `a sealed store has no tokens and takes none`() throws {
     var life = try life()
     let last = life.registry.lastEvent
-    try life.ask(.seal, as: root)
+    try life.ask(.seal(dryRun: false), as: root)
     let told = life.told(of: .token, from: last + 1)
     #expect(told.count == 5)
     #expect(told.allSatisfy { $0.hasPrefix("deleted ") })

@@ -138,7 +138,7 @@ import Testing
     try life.ask(.report("1"), as: alice.session(1))
     try life.ask(.claim("n"), as: alice.session(1))
     let last = life.registry.lastEvent
-    try life.ask(.seal, as: root)
+    try life.ask(.seal(dryRun: false), as: root)
     #expect(life.registry.versions.all == [])
     #expect(life.told(of: .version, from: last + 1) == [])
     let sealed = Refusal.unavailable(

@@ -6,7 +6,7 @@ import Testing
   @Test(
     arguments: [
       ("ping", .local(.ping)), ("PING", .local(.ping)), ("\"ping\"", .local(.ping)), ("hello", .local(.hello)),
-      ("Get Device", .registry(.get(.device, app: nil))), ("seal", .registry(.seal)),
+      ("Get Device", .registry(.get(.device, app: nil))), ("seal", .registry(.seal(dryRun: false))),
       ("get uuid", .local(.uuids(count: nil, version: .random))),
       ("get uuid version=7 count=10000", .local(.uuids(count: 10_000, version: .timeOrdered))),
       ("check x", .local(.check("x"))), ("help", .local(.help([]))), ("help get uuid", .local(.help(["get", "uuid"]))),

@@ -75,6 +75,39 @@ private let known = [
     }
   }
 
+  private static let short = [
+    CommandLine.Option("help", letter: "h", "Show this."),
+    CommandLine.Option("quiet", letter: "q", "Say less."),
+    CommandLine.Option("socket", letter: "s", value: "PATH", "Listen there."),
+    CommandLine.Option("version", "Show the version."),
+  ]
+
+  @Test(
+    arguments: [
+      (["-h"], ["help": ""], []), (["-hq", "a"], ["help": "", "quiet": ""], ["a"]),
+      (["a", "-q", "b"], ["quiet": ""], ["a", "b"]), (["-qs", "/x"], ["quiet": "", "socket": "/x"], []),
+      (["-s/x", "--quiet"], ["socket": "/x", "quiet": ""], []), (["--", "-q"], [:], ["-q"]),
+    ] as [([String], [String: String], [String])])
+  func `short options can be combined`(arguments: [String], options: [String: String], words: [String]) throws {
+    let line = try CommandLine(arguments, Self.short)
+    #expect(line.options == options)
+    #expect(line.words == words)
+  }
+
+  @Test(arguments: [(["-x"], "unknown option '-x'"), (["-s"], "option '-s' has a missing or an unexpected value")])
+  func `an error names a wrong short option`(arguments: [String], message: String) {
+    #expect(throws: CommandLine.UsageError(message)) { try CommandLine(arguments, Self.short) }
+  }
+
+  @Test func `help lists short options before the long ones`() {
+    #expect(
+      CommandLine.help([Self.short[0], Self.short[3]]) == """
+          -h, --help     Show this.
+              --version  Show the version.
+
+        """)
+  }
+
   @Test func `help lists the options in a column`() {
     #expect(
       CommandLine.help([known[0], known[2]]) == """

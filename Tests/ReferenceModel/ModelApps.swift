@@ -141,7 +141,8 @@ extension ReferenceModel {
   }
 
   /// Ends every identifier and deletes all data stored for apps.
-  mutating func seal() -> [String] {
+  mutating func seal(dryRun: Bool) -> [String] {
+    if dryRun { return rows(current.map(describe)) }
     guard !isSealed else { return ["OK"] }
     for identifier in current { end(identifier.scope, "sealed") }
     removeItems { _ in true }

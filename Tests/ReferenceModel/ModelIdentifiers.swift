@@ -130,10 +130,7 @@ extension ReferenceModel {
     // Renewing the shared device identifier renews the others too: an old one would link it to its successor.
     let others = scope == Scope("device") ? current.map(\.scope).filter { $0.level == "device" && $0 != scope } : []
     guard request["dry-run"] != "yes" else {
-      return rows(
-        ([scope] + others).compactMap { current($0) }.map {
-          "\($0.scope.level) \($0.value)\(said("app", $0.scope.app))\(said("vendor", $0.scope.vendor))"
-        })
+      return rows(([scope] + others).compactMap { current($0) }.map(describe))
     }
     try requireOpen()
     let previous = current(scope)?.value ?? ""
@@ -220,19 +217,22 @@ extension ReferenceModel {
     return ["OK"]
   }
 
-  mutating func listDevices() throws(Fault) -> [String] {
+  /// Returns a row of the dry runs of `renew` and `seal`.
+  func describe(_ identifier: Identifier) -> String {
+    "\(identifier.scope.level) \(identifier.value)\(said("app", identifier.scope.app))"
+      + said("vendor", identifier.scope.vendor)
+  }
+
+  func listDevices() throws(Fault) -> [String] {
     _ = try app(nil)
     let scope = deviceScope(of: peer.app)
-    if current(scope) == nil {
-      try requireOpen()
-      make(scope)
-    }
-    guard let own = current(scope) else { throw .notFound }
+    let own = current(scope)
     // An app with its own device identifier sees no other device.
-    let listed = scope == Scope("device") ? devices : [Device(value: own.value, added: own.from)]
+    let single = own.map { [Device(value: $0.value, added: $0.from)] } ?? []
+    let listed = scope == Scope("device") ? devices : single
     return rows(
       listed.map {
-        "\($0.value) self=\($0.value == own.value ? "yes" : "no")\(said("name", $0.name))\(said("seen", $0.seen))"
+        "\($0.value) self=\($0.value == own?.value ? "yes" : "no")\(said("name", $0.name))\(said("seen", $0.seen))"
           + " added=\($0.added)"
       })
   }

@@ -122,7 +122,7 @@ package struct ReferenceModel: Sendable {
     case "token list": return try listTokens(request)
     case "token invalidate": return try invalidateToken(request)
     case "token delete": return try deleteToken(request)
-    case "seal": return seal()
+    case "seal": return seal(dryRun: request["dry-run"] == "yes")
     default: throw .badArgument
     }
   }

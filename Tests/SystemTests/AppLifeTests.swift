@@ -121,7 +121,7 @@ extension SystemTests {
     #expect(downgraded.token == first.token)
 
     // A new device identifier leaves the token valid and rehomes it.
-    let renewed = try await events(of: "identityctl renew device", on: system)
+    let renewed = try await events(of: "identityctl renew device --yes", on: system)
     #expect(renewed == ["token rehomed"])
     #expect(try await life(on: system).token == first.token)
 

@@ -40,7 +40,7 @@ extension SystemTests {
     #expect(copy.count == 3)
     try await system.shell("rm -rf /root/identityd.copy\n" + copy.joined(separator: "\n"))
     #expect(try await system.identifiers() == identifiers)
-    try await system.shell("systemd-run --quiet --scope identityctl renew installation")
+    try await system.shell("systemd-run --quiet --scope identityctl renew installation --yes")
     #expect(try await system.identifiers() != identifiers)
 
     // The instructions of the manual: stop both, move the directory away, copy the copy back, start both.
@@ -101,6 +101,8 @@ extension SystemTests {
       if line.contains("FILE") {
         line = line.replacing("FILE", with: "/root/identityd.backup") + " \(Self.withPassphrase)"
       }
+      // There is no terminal to ask at.
+      if line.hasPrefix("identityctl ") { line = "identityctl --yes" + line.dropFirst("identityctl".count) }
       // `monitor` does not end by itself.
       if line.contains("monitor") { line = "timeout 2 \(line) || [ $? = 124 ]" }
       let outcome = try await system.attempt(line)

@@ -84,7 +84,7 @@ extension SystemTests {
       #expect(try await keyInUse(on: system) == "unavailable")
       #expect(try await system.attempt(Self.readItem).status == 24)
       #expect(try await system.attempt("\(Self.client) item put service=s account=a data=b3RoZXI=").status == 24)
-      #expect(try await system.attempt("identityctl key rotate").status == 24)
+      #expect(try await system.attempt("identityctl key rotate --yes").status == 24)
       #expect(try await system.attempt("identityd-setup-key").status == 1)
       #expect(try await system.attempt("identityd-setup-key --rotate").status == 1)
       #expect(try await system.shell("sha256sum \(Self.key)") == key)

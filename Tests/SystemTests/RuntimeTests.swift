@@ -94,7 +94,7 @@ extension SystemTests {
           identityctl --json=wire whoami
           identityctl item put service=s account=a data=eA==
           identityctl --json=wire item find group=user:0 service=s || true
-          identityctl --json=wire renew device || true'
+          identityctl --json=wire --yes renew device || true'
         """
       ).split(separator: "\n").map(String.init)
       try #require(answers.count == 4, "\(start): \(answers)")

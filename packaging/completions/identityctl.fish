@@ -10,7 +10,7 @@ set -g __identityctl_commands \
     'whoami;;;Show the app, the user and the rights that the daemon attributes to the peer.' \
     'status;;;Show the daemon\'s state; most rows are only for admins and members of MonitorGroup=.' \
     'stats;;apps=yes;Show metrics, or counts by app; most are only for admins and members of MonitorGroup=.' \
-    'seal;;;Prepare a golden image: end every identifier, and begin a new store at the next start.' \
+    'seal;;dry-run=yes;Prepare a golden image: end every identifier, and begin a new store at the next start.' \
     'quit;;;Answer, then close the connection.' \
     'get uuid;;count=- version=4|7;Make UUIDs: random (version 4), or strictly ascending across all callers (version 7).' \
     'get key;-;;Show the identifier of NAME in the peer\'s session.' \
@@ -30,7 +30,7 @@ set -g __identityctl_commands \
     'account;;;Show the name of the account that this device belongs to, or "" for none.' \
     'account set;-;;Set the name of the account; replacing an earlier name removes all other devices.' \
     'account clear;;;Leave the account; only this device stays in the list of devices.' \
-    'devices;;;List the devices of the account, including this device.' \
+    'devices;;;List the devices of the account, among them this device once it has an identifier.' \
     'devices put;-;name=- seen=-;Add a device to the list, or update the name and the time of a listed device.' \
     'devices remove;-;;Remove a device from the list because it has left the account elsewhere.' \
     'devices forget;-;;Remove a device from the list.' \
@@ -70,6 +70,7 @@ set -g __identityctl_options \
     '--json;;Write the answer, each event or an error as JSON, or as words and attributes.' \
     '--quiet;;Write only errors and events; the exit status is the answer.' \
     '--format=hyphen|plain|urn|upper;;Write UUIDs as hyphen (default), plain, urn or upper.' \
+    '--yes;;Do not ask before a verb that cannot be undone.' \
     '--version;;Show the version and exit.' \
     '--help;;Show this help and exit.' \
     '--since=-;monitor|wait;Begin after event SEQ instead of with new events.' \

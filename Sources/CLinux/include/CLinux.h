@@ -125,9 +125,9 @@ struct clinux_user_range {
 int clinux_subordinate_ranges(const char *owner, struct clinux_user_range *ranges, int room);
 /// Returns the next option that getopt_long() finds. Only this function touches the global state of getopt_long().
 ///
-/// `names` are the long options, and `takes` says whether each takes a value. Returns the index of the option, -1 at
+/// `names` are the long options, `letters` are their short forms or 0, and `takes` says whether each takes a value. Returns the index of the option, -1 at
 /// the end, -2 for an unknown or ambiguous option, or -3 for an option with a missing or an unexpected value. Words
 /// that are not options are moved behind the options. `*next` has to be 0 at the start. During the scan `*next` is the
 /// index of the next argument, and at the end the index of the first word that is not an option.
-int clinux_next_option(int count, char **arguments, const char *const *names, const int *takes, int options, int *next,
-                       const char **value);
+int clinux_next_option(int count, char **arguments, const char *const *names, const char *letters, const int *takes,
+                       int options, int *next, const char **value);

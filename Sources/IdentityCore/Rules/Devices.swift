@@ -48,30 +48,22 @@ extension Registry {
 
 // MARK: - Devices
 
-/// `devices`: lists the devices. If this device, which is always listed, has no identifier yet, makes one.
-struct DevicesRule: ChangeRule {
+/// `devices`: lists the devices. Makes no identifier: this device is in the list once it has one.
+struct DevicesRule: QueryRule {
   var basis: Basis { Basis(whole: .devices) }
   var answerKind: AnswerKind { .list }
 
-  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
     _ = try registry.app(named: nil, by: peer)
     let scope = registry.deviceScope(of: peer.app)
-    if let own = registry[scope] { return Decision(reply: registry.deviceRows(of: scope, own: own)) }
-    guard let context else { return nil }
-    let own = try registry.fresh(scope, cause: .firstUse, context)
-    var plan = Plan(registry)
-    plan.put(own)
-    return Decision(changes: plan.changes, reply: plan.registry.deviceRows(of: scope, own: own))
-  }
-}
-
-extension Registry {
-  /// Lists the devices. An app with a device identifier of its own sees only this device, by that identifier.
-  fileprivate func deviceRows(of scope: Scope, own: Identifier) -> Reply {
-    let visible = scope == .device ? devices : [ListedDevice(value: own.value, added: own.created)]
-    return .rows(visible) { device, reply in
+    let own = registry[scope]
+    // Without its identifier, this device would look like another one.
+    if own == nil { try registry.requireProof(of: .identifiers) }
+    // An app with a device identifier of its own sees only this device, by that identifier.
+    let single = own.map { [ListedDevice(value: $0.value, added: $0.created)] } ?? []
+    return .rows(scope == .device ? registry.devices : single) { device, reply in
       reply.word(.uuid(device.value))
-      reply.attribute("self", .yesOrNo(device.value == own.value))
+      reply.attribute("self", .yesOrNo(device.value == own?.value))
       reply.attribute("name", device.name.map(Reply.Value.text))
       reply.attribute("seen", device.seen.map(Reply.Value.time))
       reply.attribute("added", .time(device.added))

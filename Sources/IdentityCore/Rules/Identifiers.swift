@@ -42,7 +42,7 @@ package struct RenewRule: ChangeRule {
     let id = try registry.app(named: namedApp, by: peer)
     guard level == .device || registry.apps[id] != nil else { throw .notFound("\(id) is not installed") }
     let scope = registry.scope(level, app: id)
-    if dryRun { return Decision(reply: registry.renewalRows(of: scope)) }
+    if dryRun { return Decision(reply: registry.rows(of: registry.renewed(with: scope))) }
     guard let context else { return nil }
     var plan = Plan(registry)
     let previous = registry[scope]?.value
@@ -115,8 +115,9 @@ extension Registry {
     return [.device] + scopes.filter { $0 != .device && $0.level == .device }
   }
 
-  fileprivate func renewalRows(of scope: Scope) -> Reply {
-    .rows(renewed(with: scope).compactMap { self[$0] }) { identifier, reply in
+  /// Returns a row for the identifier of each scope, as the dry runs of `renew` and `seal` do.
+  func rows(of scopes: [Scope]) -> Reply {
+    .rows(scopes.compactMap { self[$0] }) { identifier, reply in
       reply.word(.string(identifier.scope.level.rawValue))
       reply.word(.uuid(identifier.value))
       reply.attribute("app", identifier.scope.app.map(Reply.Value.text))

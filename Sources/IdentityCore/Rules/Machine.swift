@@ -52,16 +52,19 @@ extension Registry {
 }
 
 extension RegistryCommand {
-  package static var seal: Self { Self(SealRule()) }
+  package static func seal(dryRun: Bool) -> Self { Self(SealRule(dryRun: dryRun)) }
 }
 
 /// `seal`: prepares a golden image. Ends every identifier and deletes everything stored for apps.
 ///
-/// The sealed store takes no further change.
+/// The sealed store takes no further change. A dry run lists the identifiers to end.
 struct SealRule: ChangeRule {
-  var basis: Basis { Basis(whole: .settings) }
+  let dryRun: Bool
+  var basis: Basis { Basis(whole: dryRun ? [.settings, .apps, .identifiers] : .settings) }
+  var answerKind: AnswerKind { dryRun ? .list : .plain }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    if dryRun { return Decision(reply: registry.rows(of: registry.scopes)) }
     guard !registry.isSealed else { return Decision(reply: .done) }
     guard let context else { return nil }
     var plan = Plan(registry)

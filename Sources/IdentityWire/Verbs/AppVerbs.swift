@@ -20,6 +20,7 @@ extension Verb {
           Line([.number("count")], [.number("left")]), rows: "apps",
           Line([.word("app")], [.time("installed").optional, .time("used").optional])),
         otherwise: .nothing),
+      consequence: "These apps are uninstalled: their installation identifiers, versions and push tokens end.",
       examples: [
         .init("app forget user:4294967294", "ERR …"),
         .init("app forget unused=90 app=container:* dry-run=yes", "OK 0 left=0"),

@@ -58,11 +58,15 @@ extension Verb {
     ) { (arguments) throws(Refusal) in .local(.stats(ofApps: try arguments.flag("apps"))) },
 
     Verb(
-      words: "seal", access: .admin,
+      words: "seal", attributes: [.init("dry-run", "yes")], access: .admin,
       summary: "Prepare a golden image: end every identifier, and begin a new store at the next start.",
-      answer: .nothing,
-      examples: [.init("seal", "OK")]
-    ) { (_) throws(Refusal) in .registry(.seal) },
+      answer: .either(
+        ifGiven: ["dry-run"],
+        .list(Line([.word("level"), .uuid("uuid")], [.word("app").optional, .word("vendor").optional])),
+        otherwise: .nothing),
+      consequence: "These identifiers end, and all items, push tokens and versions are deleted.",
+      examples: [.init("seal dry-run=yes", "OK 0"), .init("seal", "OK")]
+    ) { (arguments) throws(Refusal) in .registry(.seal(dryRun: try arguments.flag("dry-run"))) },
 
     Verb(
       words: "quit", summary: "Answer, then close the connection.",

@@ -22,16 +22,17 @@ extension Verb {
       words: "account clear", access: .admin,
       summary: "Leave the account; only this device stays in the list of devices.",
       answer: .nothing,
+      consequence: "This device leaves its account, and these devices leave the list.",
       examples: [.init("account clear", "OK")]
     ) { (_) throws(Refusal) in .registry(.setAccount(nil)) },
 
     Verb(
-      words: "devices", summary: "List the devices of the account, including this device.",
+      words: "devices", summary: "List the devices of the account, among them this device once it has an identifier.",
       answer: .list(
         Line(
           [.uuid("uuid")],
           [.boolean("self"), .word("name").optional, .time("seen").optional, .time("added").optional])),
-      examples: [.init("devices", "* <uuid> self=yes added=<time>", "OK 1")]
+      examples: [.init("devices", "OK 0")]
     ) { (_) throws(Refusal) in .registry(.devices) },
 
     Verb(
@@ -53,6 +54,7 @@ extension Verb {
   private static func removal(_ words: String, _ summary: String, _ reply: String) -> Verb {
     Verb(
       words: words, operands: [.required("UUID")], access: .admin, summary: summary, answer: .nothing,
+      consequence: "This device leaves the list.",
       examples: [.init("\(words) 557e5958-d390-4cbf-b928-2a2b19a1399a", reply)]
     ) { (arguments) throws(Refusal) in .registry(.removeDevice(try arguments.uuid(0))) }
   }

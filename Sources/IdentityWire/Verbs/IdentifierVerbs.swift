@@ -110,6 +110,7 @@ extension Verb {
         ifGiven: ["dry-run"],
         .list(Line([.word("level"), .uuid("uuid")], [.word("app").optional, .word("vendor").optional])),
         otherwise: .object(Line([.uuid("uuid")], [.uuid("previous").nullable]))),
+      consequence: "These identifiers end, and random ones replace them.",
       examples: [
         .init("renew device dry-run=yes", "* device <uuid>", "OK 1"),
         .init("renew device", "OK <uuid> previous=<uuid>"),

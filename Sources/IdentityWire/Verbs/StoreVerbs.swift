@@ -8,6 +8,7 @@ extension Verb {
       words: "key rotate", access: .admin,
       summary: "Wrap the store's data key in a new master key.",
       answer: .object(Line([.word("source")])),
+      consequence: "A new master key replaces the present one, which does not open the store any more.",
       examples: [.init("key rotate", "OK <word>")]
     ) { (_) throws(Refusal) in .store(.rotateKey) },
 
@@ -37,6 +38,7 @@ extension Verb {
       words: "restore end", attributes: [.init("dry-run", "yes"), .init("adopt-device", "yes")], access: .admin,
       summary: "Restore the uploaded backup, or list what that would change.",
       answer: .list(Line([.word("record"), .word("outcome")], isOpen: true)),
+      consequence: "The backup changes the store in these ways.",
       examples: [.init("restore end", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in
       .store(
