@@ -18,10 +18,9 @@ extension Program {
     else { throw CommandLine.UsageError("'top' requires a terminal; 'stats' writes the same metrics anywhere") }
     var top = Top(
       daemon: DaemonSocket(line.options["socket"]),
-      format: try UUIDFormat(named: line.options["format"] ?? "hyphen"),
-      patience: min(interval, 1_000_000))
-    // Fails at once if there is no daemon at the start.
-    try top.look()
+      format: try UUIDFormat(named: line.options["format"] ?? "hyphen"))
+    // Fails at once if there is no daemon at the start. A busy daemon has ten seconds for its first answers.
+    try top.look(within: 10_000_000)
     return try screen.run { try watch(&top, on: screen, interval) }
   }
 
@@ -37,7 +36,7 @@ extension Program {
       case .timeUp:
         next = Clock.monotonicMicroseconds + interval
         do throws(DaemonConnection.Failure) {
-          try top.look()
+          try top.look(within: min(interval, 1_000_000))
         } catch {
           top.lose(error)
         }
@@ -53,22 +52,22 @@ private struct Top: ~Copyable {
 
   private let daemon: DaemonSocket
   private let output: EventOutput
-  private let patience: UInt64
   private var connection: DaemonConnection?
   private var before: TopSample?
   private var now: TopSample?
   private var events: [String] = []
   private var notice: String?
 
-  init(daemon: DaemonSocket, format: UUIDFormat, patience: UInt64) {
+  init(daemon: DaemonSocket, format: UUIDFormat) {
     self.daemon = daemon
     output = EventOutput(format, .text(isColoured: false))
-    self.patience = patience
   }
 
   /// Takes a new sample from the daemon, and connects first if there is no connection.
-  mutating func look() throws(DaemonConnection.Failure) {
-    let limit = Patience(until: Clock.monotonicMicroseconds + patience, needsOutput: false)
+  ///
+  /// - Parameter time: the time limit of all answers together, in microseconds.
+  mutating func look(within time: UInt64) throws(DaemonConnection.Failure) {
+    let limit = Patience(until: Clock.monotonicMicroseconds + time, needsOutput: false)
     var daemon: DaemonConnection
     if let held = connection.take() { daemon = held } else { daemon = try connect(limit) }
     let figures = try Self.ask(["stats"], &daemon, limit)
