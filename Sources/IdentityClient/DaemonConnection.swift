@@ -77,8 +77,8 @@ package struct DaemonConnection: ~Copyable {
 
   /// Connects, and tries again while the daemon's accept queue is full, until the patience ends.
   ///
-  /// The socket does not block, so the connection is for ``exchange(_:_:)`` only.
-  init(to daemon: DaemonSocket, _ patience: Patience) throws(Failure) {
+  /// - Throws: `unreachable`, `untrusted`, or `timeUp` at the deadline of `patience`.
+  package init(to daemon: DaemonSocket, _ patience: Patience) throws(Failure) {
     var pause = ReconnectPause()
     var generator = SystemRandomNumberGenerator()
     while true {

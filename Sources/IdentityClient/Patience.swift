@@ -12,12 +12,19 @@ package struct Patience: Equatable, Sendable {
   /// up the caller.
   package let endsOnTime: Bool
 
+  /// The longest time without any data, in microseconds; nil for no limit. It begins anew whenever data arrive.
+  package let silence: UInt64?
+
   /// A wait without limits.
   package static let endless = Patience(until: nil)
 
   /// Creates limits; see the properties.
-  package init(until deadline: UInt64?, needsOutput: Bool = false, bell: Int32? = nil, endsOnTime: Bool = false) {
+  package init(
+    until deadline: UInt64?, needsOutput: Bool = false, bell: Int32? = nil, endsOnTime: Bool = false,
+    silence: UInt64? = nil
+  ) {
     self.deadline = deadline
+    self.silence = silence
     self.endsOnTime = endsOnTime
     self.needsOutput = needsOutput
     self.bell = bell
@@ -28,10 +35,12 @@ package struct Patience: Equatable, Sendable {
   /// - Throws: `timeUp`, `outputClosed` or `interrupted` if a limit ends the wait, `closed` if poll(2) fails.
   func wait(for socket: borrowing Descriptor, wantsRoom: Bool = false) throws(DaemonConnection.Failure) {
     if endsOnTime, let deadline, Clock.monotonicMicroseconds >= deadline { throw .timeUp }
+    let silenceEnd = silence.map { Clock.monotonicMicroseconds + $0 }
+    let end = [deadline, silenceEnd].compactMap(\.self).min()
     do {
       try check(
         try TimedWait.wait(
-          for: socket.number, wantsRoom: wantsRoom, watchesOutput: needsOutput, bell: bell, until: deadline))
+          for: socket.number, wantsRoom: wantsRoom, watchesOutput: needsOutput, bell: bell, until: end))
     } catch let failure as DaemonConnection.Failure {
       throw failure
     } catch {

@@ -20,12 +20,13 @@ extension Program {
     ProcessGuard.ignoreFatalWriteSignals()
     let source = try passphraseSource(line)
     let file = try path == "-" ? nil : replacement(of: path)
-    var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
+    let patience = try patience(line)
+    var connection = try connect(line)
     let header = try BackupHeader()
     let key = try key(source, header, for: .make)
     guard let file else {
       // Standard output carries the backup, so no reply is shown there.
-      let answer = try fetch(header, key, from: &connection) { piece in
+      let answer = try fetch(header, key, from: &connection, patience) { piece in
         guard StandardStream.output.write(piece, waits: true) else {
           throw Ending(status: ExitStatus.outputFailed, text: "standard output could not be written")
         }
@@ -37,7 +38,7 @@ extension Program {
       try SignalWatch.run(SignalWatch.ending, leave: { file.discard() }) {
         let draft = try file.begin()
         defer { file.discard() }
-        let answer = try fetch(header, key, from: &connection) { try draft.writeAll($0) }
+        let answer = try fetch(header, key, from: &connection, patience) { try draft.writeAll($0) }
         if case .ok = answer.final { try file.finish(draft) }
         return answer
       }
@@ -64,11 +65,11 @@ extension Program {
   /// Requests the backup and passes it to `write`, with the header first.
   private static func fetch(
     _ header: BackupHeader, _ key: borrowing BackupKey, from connection: inout DaemonConnection,
-    _ write: ([UInt8]) throws -> Void
+    _ patience: Patience, _ write: ([UInt8]) throws -> Void
   ) throws -> DaemonConnection.Answer {
     var total = 0
     var isBegun = false
-    let final = try connection.ask(request(["backup"], key)) { row in
+    let final = try connection.ask(request(["backup"], key), patience) { row in
       guard let data = row["data"], let piece = Base64Text.decode(data.bytes.span) else {
         throw Ending(status: ExitStatus.brokenAnswer, text: "the daemon sent a piece of a backup without data")
       }

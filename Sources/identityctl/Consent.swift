@@ -46,12 +46,12 @@ struct Consent {
   /// Shows what the request would change, and asks.
   ///
   /// - Throws: an ``Program/Ending`` if the user does not agree, or if the daemon refuses to show the changes.
-  func obtain(over connection: inout DaemonConnection, _ format: UUIDFormat) throws {
-    let answer = try preview.map { (words) throws in try connection.ask(RequestLine(words: words)) }
+  func obtain(over connection: inout DaemonConnection, _ format: UUIDFormat, _ patience: Patience) throws {
+    let answer = try preview.map { (words) throws in try connection.ask(RequestLine(words: words), patience) }
     try obtain(showing: answer, format)
   }
 
-  /// Shows the answer to a dry run, and asks. Errors are those of ``obtain(over:_:)``.
+  /// Shows the answer to a dry run, and asks. Errors are those of ``obtain(over:_:_:)``.
   func obtain(showing answer: DaemonConnection.Answer?, _ format: UUIDFormat) throws {
     if case .error(let code, let text)? = answer?.final {
       throw Program.Ending(status: Program.status(of: code), text: "\(text) (\(code))")

@@ -22,6 +22,9 @@ package enum Options {
           "Write the answer, each event or an error as JSON, or as words and attributes."),
         .init("quiet", letter: "q", "Write only errors and events; the exit status is the answer."),
         .init("format", value: "FORM", "Write UUIDs as hyphen (default), plain, urn or upper."),
+        .init(
+          "timeout", value: "SECONDS",
+          "Exit with status 6 if the daemon sends nothing for this time (25 by default), or 'wait' sees no event."),
         .init("yes", letter: "y", "Do not ask before a verb that cannot be undone."),
         .init("version", letter: "V", "Show the version and exit."),
         .init("help", letter: "h", "Show this help and exit."),
@@ -32,9 +35,6 @@ package enum Options {
         .init("since", value: "SEQ", "Begin after event SEQ instead of with new events."),
         .init("epoch", value: "WORD", "The epoch of SEQ; if another has begun, events may have been missed."),
       ]),
-    Group(
-      commands: ["wait"],
-      options: [.init("timeout", value: "SECONDS", "Exit with status 6 if no event happens within this time.")]),
     Group(
       commands: ["migrate device", "migrate installation"],
       options: [
@@ -80,6 +80,9 @@ package enum Options {
   /// Refuses options that do not apply to the command.
   static func check(_ line: CommandLine) throws(CommandLine.UsageError) {
     let words = line.words.prefix(2).map { $0.lowercased() }
+    if line.options["timeout"] != nil, let first = words.first, ["monitor", "top"].contains(first) {
+      throw CommandLine.UsageError("option '--timeout' is not for '\(first)', which only the user ends")
+    }
     for group in groups where !group.commands.isEmpty {
       let belongs = group.commands.contains { command in
         words.starts(with: command.split(separator: " ").map(String.init))

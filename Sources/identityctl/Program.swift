@@ -19,7 +19,7 @@ enum Program {
     static let brokenAnswer: Int32 = 4
     /// Standard output could not be written.
     static let outputFailed: Int32 = 5
-    /// `wait` saw no event before its timeout.
+    /// The time of `--timeout` has passed: `wait` saw no event, or the daemon sent no answer.
     static let timedOut: Int32 = 6
     /// A file cannot be read or written or has the wrong content, or there is no passphrase.
     static let fileFailed: Int32 = 7
@@ -63,9 +63,10 @@ enum Program {
       let status =
         switch failure {
         case .unreachable, .untrusted: ExitStatus.unreachable
-        case .busy, .closed, .malformed, .timeUp, .outputClosed, .interrupted: ExitStatus.brokenAnswer
+        case .timeUp: ExitStatus.timedOut
+        case .busy, .closed, .malformed, .outputClosed, .interrupted: ExitStatus.brokenAnswer
         }
-      return fail("\(failure)", status, line)
+      return fail(failure == .timeUp ? unanswered : "\(failure)", status, line)
     } catch let ending as Ending {
       return fail(ending.text, ending.status, line)
     } catch let error as SystemError {
@@ -75,6 +76,24 @@ enum Program {
     }
   }
 
+  /// The error about a daemon that sends nothing for the time of `--timeout`.
+  private static let unanswered =
+    "identityd did not answer in time, and a change may have been made all the same; see 'systemctl status identityd.service', or allow more time with --timeout"
+
+  /// Returns how long to wait for the daemon: 25 seconds without any data, as D-Bus does, or the time of `--timeout`.
+  static func patience(_ line: CommandLine) throws(CommandLine.UsageError) -> Patience {
+    let time = try line.options["timeout"].map { (text) throws(CommandLine.UsageError) in
+      try Options.microseconds(text, of: "timeout")
+    }
+    return Patience(until: nil, silence: time ?? 25_000_000)
+  }
+
+  /// Connects to the daemon, for at most the time that a request may take.
+  static func connect(_ line: CommandLine) throws -> DaemonConnection {
+    let limit = try patience(line).silence.map { Clock.monotonicMicroseconds + $0 }
+    return try DaemonConnection(to: DaemonSocket(line.options["socket"]), Patience(until: limit))
+  }
+
   /// Sends one request and shows the answer.
   static func ask(_ line: CommandLine) throws -> Int32 {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
@@ -82,10 +101,13 @@ enum Program {
     let consent = try Consent(to: line)
     let words = try wordsWithToken(try wordsWithFile(predicate?.words ?? line.words, line), line)
     let request = try request(words, line)
-    var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
-    try consent?.obtain(over: &connection, format)
-    if line.options["raw"] != nil { return try showSecret(try connection.exchange(request.takingSecret()), to: line) }
-    return try show(try connection.ask(request), to: words, line, format, predicate)
+    let patience = try patience(line)
+    var connection = try connect(line)
+    try consent?.obtain(over: &connection, format, patience)
+    if line.options["raw"] != nil {
+      return try showSecret(try connection.exchange(request.takingSecret(), patience), to: line)
+    }
+    return try show(try connection.ask(request, patience), to: words, line, format, predicate)
   }
 
   /// Returns the indices of the operands after a verb of two words: all words that are not attributes.

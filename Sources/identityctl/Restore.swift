@@ -19,13 +19,14 @@ extension Program {
     let source = try passphraseSource(line)
     let file = try withFileFailures { try InputFile(path: path) }
     let header = try readHeader(of: file)
-    var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
+    let patience = try patience(line)
+    var connection = try connect(line)
     let key = try key(source, header, for: .open)
     // The daemon drops an upload when it answers its end, and the file may be a pipe. The pieces are kept for the
     // second upload, behind the question.
     var kept: [[UInt8]] = []
     let end = end(line)
-    var answer = try upload(key, end: consent == nil ? end : end + ["dry-run=yes"], over: &connection) {
+    var answer = try upload(key, end: consent == nil ? end : end + ["dry-run=yes"], over: &connection, patience) {
       var piece = [UInt8](repeating: 0, count: pieceLength)
       let count = try withFileFailures { try file.fill(&piece) }
       guard count > 0 else { return nil }
@@ -36,19 +37,20 @@ extension Program {
     if let consent {
       try consent.obtain(showing: answer, format)
       var pieces = kept.makeIterator()
-      answer = try upload(key, end: end, over: &connection) { pieces.next() }
+      answer = try upload(key, end: end, over: &connection, patience) { pieces.next() }
     }
     return try show(answer, to: end, line, format)
   }
 
   /// Sends the key that opens a backup, the pieces of the backup until `next` returns nil, and the words of the end.
   private static func upload(
-    _ key: borrowing BackupKey, end: [String], over connection: inout DaemonConnection, _ next: () throws -> [UInt8]?
+    _ key: borrowing BackupKey, end: [String], over connection: inout DaemonConnection,
+    _ patience: Patience, _ next: () throws -> [UInt8]?
   ) throws -> DaemonConnection.Answer {
-    var answer = try connection.ask(request(["restore", "begin"], key))
+    var answer = try connection.ask(request(["restore", "begin"], key), patience)
     while case .ok = answer.final {
-      guard let piece = try next() else { return try connection.ask(RequestLine(words: end)) }
-      answer = try connection.ask(RequestLine(words: ["restore", "add"]).secret(Secret(piece.span)))
+      guard let piece = try next() else { return try connection.ask(RequestLine(words: end), patience) }
+      answer = try connection.ask(RequestLine(words: ["restore", "add"]).secret(Secret(piece.span)), patience)
     }
     return answer
   }

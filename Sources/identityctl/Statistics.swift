@@ -56,8 +56,8 @@ extension Program {
   static func showStatistics(_ line: CommandLine) throws -> Int32 {
     guard let format = try metricFormat(line) else { return try ask(line) }
     let file = try metricFile(line)
-    var connection = try DaemonConnection(to: DaemonSocket(line.options["socket"]))
-    let answer = try connection.ask(RequestLine(words: ["stats"]))
+    var connection = try connect(line)
+    let answer = try connection.ask(RequestLine(words: ["stats"]), patience(line))
     if case .error(let code, let text) = answer.final {
       return fail(code, text, line)
     }

@@ -70,12 +70,12 @@ set -g __identityctl_options \
     '--json;;Write the answer, each event or an error as JSON, or as words and attributes.' \
     '--quiet;;Write only errors and events; the exit status is the answer.' \
     '--format=hyphen|plain|urn|upper;;Write UUIDs as hyphen (default), plain, urn or upper.' \
+    '--timeout=-;;Exit with status 6 if the daemon sends nothing for this time (25 by default), or \'wait\' sees no event.' \
     '--yes;;Do not ask before a verb that cannot be undone.' \
     '--version;;Show the version and exit.' \
     '--help;;Show this help and exit.' \
     '--since=-;monitor|wait;Begin after event SEQ instead of with new events.' \
     '--epoch=-;monitor|wait;The epoch of SEQ; if another has begun, events may have been missed.' \
-    '--timeout=-;wait;Exit with status 6 if no event happens within this time.' \
     '--file=@file;migrate device|migrate installation;Read VALUE from this file; - is standard input.' \
     '--field=-;migrate device|migrate installation;Read VALUE from the line NAME=value or NAME: value of the file.' \
     '--data-file=@file;item add|item put|item update;Read the secret from this file, unchanged; - is standard input.' \
