@@ -21,7 +21,7 @@ extension Program {
     let source = try passphraseSource(line)
     let file = try path == "-" ? nil : replacement(of: path)
     let patience = try patience(line)
-    var connection = try connect(line)
+    var connection = try connect(line, patience)
     let header = try BackupHeader()
     let key = try key(source, header, for: .make)
     guard let file else {

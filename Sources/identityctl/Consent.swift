@@ -20,9 +20,8 @@ struct Consent {
   ///
   /// - Throws: a usage error if consent is needed and there is no terminal to ask at.
   init?(to line: CommandLine) throws(CommandLine.UsageError) {
-    let words = line.words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }
     let isDry = line.options["dry-run"] != nil || line.words.contains { $0.lowercased() == "dry-run=yes" }
-    guard line.options["yes"] == nil, !isDry, let verb = Self.destructiveVerb(words.map { $0.lowercased() }) else {
+    guard line.options["yes"] == nil, !isDry, let verb = Self.destructiveVerb(line.words) else {
       return nil
     }
     guard Confirmation.isPossible else {
@@ -30,14 +29,16 @@ struct Consent {
         "'\(verb.name)' cannot be undone, and there is no terminal to ask at; to go on without a question, add --yes")
     }
     (name, consequence) = (verb.name, verb.consequence)
-    let operand = words.dropFirst(verb.name.split(separator: " ").count).first
+    let words = line.words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }
+    let operand = words.dropFirst(verb.name.split(separator: " ").count).first.map { Text($0) }
     switch verb.name {
     case "account clear":
       (preview, concerns) = (["devices"], { $0["self"] == "no" })
     case "devices remove", "devices forget":
-      (preview, concerns) = (["devices"], { Self.plain($0.words.first) == Self.plain(operand.map { Text($0) }) })
+      let device = operand.flatMap { UUID($0) }
+      (preview, concerns) = (["devices"], { $0.words.first.flatMap { UUID($0) } == device })
     case "app forget" where operand != nil:
-      (preview, concerns) = (["app", "list"], { $0.words.first == operand.map { Text($0) } })
+      (preview, concerns) = (["app", "list"], { $0.words.first == operand })
     default:
       (preview, concerns) = (verb.hasDryRun ? line.words + ["dry-run=yes"] : nil, { _ in true })
     }
@@ -67,17 +68,12 @@ struct Consent {
     }
   }
 
-  /// Returns the destructive verb or command at the beginning of words in lower case.
+  /// Returns the destructive verb or command at the beginning of words.
   private static func destructiveVerb(_ words: [String]) -> (name: String, consequence: String, hasDryRun: Bool)? {
-    if let command = ClientCommand.all.first(where: { $0.words == words.first }) {
+    if let command = ClientCommand.all.first(where: { $0.words == words.first?.lowercased() }) {
       return command.consequence.map { (command.words, $0, false) }
     }
-    let names = [words.prefix(2).joined(separator: " "), words.first ?? ""]
-    let verb = names.lazy.compactMap { name in VerbTable.verbs.first { $0.words == name } }.first
-    guard let verb, let consequence = verb.consequence else { return nil }
+    guard let verb = VerbTable.verb(of: words), let consequence = verb.consequence else { return nil }
     return (verb.words, consequence, verb.attributes.contains { $0.name == "dry-run" })
   }
-
-  /// Returns a UUID in one form for all its spellings.
-  private static func plain(_ value: Text?) -> String? { value.map { "\($0)".lowercased().filter { $0 != "-" } } }
 }

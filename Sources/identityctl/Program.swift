@@ -89,8 +89,8 @@ enum Program {
   }
 
   /// Connects to the daemon, for at most the time that a request may take.
-  static func connect(_ line: CommandLine) throws -> DaemonConnection {
-    let limit = try patience(line).silence.map { Clock.monotonicMicroseconds + $0 }
+  static func connect(_ line: CommandLine, _ patience: Patience) throws -> DaemonConnection {
+    let limit = patience.silence.map { Clock.monotonicMicroseconds + $0 }
     return try DaemonConnection(to: DaemonSocket(line.options["socket"]), Patience(until: limit))
   }
 
@@ -102,7 +102,7 @@ enum Program {
     let words = try wordsWithToken(try wordsWithFile(predicate?.words ?? line.words, line), line)
     let request = try request(words, line)
     let patience = try patience(line)
-    var connection = try connect(line)
+    var connection = try connect(line, patience)
     try consent?.obtain(over: &connection, format, patience)
     if line.options["raw"] != nil {
       return try showSecret(try connection.exchange(request.takingSecret(), patience), to: line)

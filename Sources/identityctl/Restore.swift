@@ -20,7 +20,7 @@ extension Program {
     let file = try withFileFailures { try InputFile(path: path) }
     let header = try readHeader(of: file)
     let patience = try patience(line)
-    var connection = try connect(line)
+    var connection = try connect(line, patience)
     let key = try key(source, header, for: .open)
     // The daemon drops an upload when it answers its end, and the file may be a pipe. The pieces are kept for the
     // second upload, behind the question.

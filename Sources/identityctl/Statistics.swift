@@ -56,8 +56,9 @@ extension Program {
   static func showStatistics(_ line: CommandLine) throws -> Int32 {
     guard let format = try metricFormat(line) else { return try ask(line) }
     let file = try metricFile(line)
-    var connection = try connect(line)
-    let answer = try connection.ask(RequestLine(words: ["stats"]), patience(line))
+    let patience = try patience(line)
+    var connection = try connect(line, patience)
+    let answer = try connection.ask(RequestLine(words: ["stats"]), patience)
     if case .error(let code, let text) = answer.final {
       return fail(code, text, line)
     }
