@@ -40,6 +40,7 @@ import Testing
     arguments: [
       .get(.device, app: nil), .get(.installation, app: nil), .get(.vendor, app: nil),
       .renew(.device, app: nil, dryRun: false), .migrate(.device, given(1), app: nil, commits: true, forces: true),
+      .migrate(.device, given(1), app: nil, commits: false, forces: true),
       .setAccount("bob"), .putDevice(given(3), name: nil, seen: nil), .removeDevice(given(2)),
       .forget(app: "user:0"),
     ] as [RegistryCommand])

@@ -174,8 +174,8 @@ extension ReferenceModel {
     if value != previous {
       guard previous == nil || forces else { throw .conflict }
       guard scope != Scope("device") || !devices.contains(where: { $0.value == value }) else { throw .conflict }
+      try requireOpen()
       if request["commit"] == "yes" {
-        try requireOpen()
         if scope.level != "device" { use(app) }
         put(scope, value, "migrated", "migrated")
       }

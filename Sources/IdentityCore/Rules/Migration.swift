@@ -27,8 +27,10 @@ package struct MigrateRule: ChangeRule {
     let id = try registry.app(named: namedApp, by: peer)
     let migration = try registry.migration(level, to: value, app: id, peer, forces: forces)
     guard migration.changes else { return Decision(reply: migration.reply(commits: commits)) }
-    // Only the context has the limits, and so tells whether there is room for a new app.
-    guard commits || migration.installs(in: registry) else { return Decision(reply: migration.reply(commits: false)) }
+    // Only the context has the limits, and so tells whether there is room for a new app. A sealed store gives none.
+    guard commits || registry.isSealed || migration.installs(in: registry) else {
+      return Decision(reply: migration.reply(commits: false))
+    }
     guard let context else { return nil }
     var plan = Plan(registry)
     if level != .device, let change = try registry.firstUse(of: id, context) { plan.add(change) }
