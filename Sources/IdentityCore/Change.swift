@@ -27,6 +27,12 @@ package indirect enum Change: Equatable, Sendable {
   case deviceSuspected(Scope, Cause)
   /// The record of the machine changed.
   case machineRecorded(MachineRecord)
+  /// The daemon began to run on another machine, and remembers the previous one.
+  case machineLeft(FormerMachine)
+  /// An admin acknowledged that the daemon does not run on this former machine any more.
+  case machineAcknowledged(FormerMachine)
+  /// The record of a former machine was removed, by its number.
+  case machineForgotten(Int64)
   /// The name of the account was set or removed.
   case accountSet(Text?)
   /// A device was added at the end of the account's device list.

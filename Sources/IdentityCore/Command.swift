@@ -56,6 +56,8 @@ package enum DerivedIdentifier: Equatable, Sendable {
 package enum StoreCommand: Equatable, Sendable {
   /// `key rotate`: wraps the data key in another master key.
   case rotateKey
+  /// `machine compare`: compares a machine-id with those that the store knows.
+  case compareMachine(UUID)
   /// `backup`: returns a backup, encrypted with this key.
   case backup(key: SealedSecret)
   /// `restore end`: restores the uploaded backup, or reports the changes that a restore would make.

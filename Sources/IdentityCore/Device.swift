@@ -68,6 +68,37 @@ package struct MachineRecord: Equatable, Sendable {
   }
 }
 
+/// A machine that the daemon ran on before.
+///
+/// Its identifiers come back into force if the daemon runs on it again.
+package struct FormerMachine: Equatable, Sendable {
+  /// The number of the record, greater than those of the earlier ones that are remembered.
+  package let number: Int64
+  /// The fingerprint of the machine.
+  package let fingerprint: MachineFingerprint
+  /// The number of the newest identifier in the history when the daemon was last known to run on the machine.
+  package let lastIdentifier: Int64
+  /// The kind of change that ended the use of the machine.
+  package let cause: Cause
+  /// The time the change was noticed.
+  package let left: Timestamp
+  /// Whether an admin knows about the change.
+  package var isAcknowledged: Bool
+
+  /// Creates a record.
+  package init(
+    number: Int64, fingerprint: MachineFingerprint, lastIdentifier: Int64, cause: Cause, left: Timestamp,
+    isAcknowledged: Bool
+  ) {
+    self.number = number
+    self.fingerprint = fingerprint
+    self.lastIdentifier = lastIdentifier
+    self.cause = cause
+    self.left = left
+    self.isAcknowledged = isAcknowledged
+  }
+}
+
 /// The policy for the stored identifiers after a change of the machine.
 package enum MachinePolicy: String, CaseIterable, Sendable {
   /// Replaces the identifiers with new ones.

@@ -89,6 +89,7 @@ package enum Cause: String, CaseIterable, Sendable {
   case restored
   case machineChanged = "machine-changed"
   case hardwareChanged = "hardware-changed"
+  case machineReturned = "machine-returned"
   case uninstalled
   case sealed
 }

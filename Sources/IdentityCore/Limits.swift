@@ -6,6 +6,8 @@ package enum Bound {
   package static let wordsPerLine = 256
   /// The maximum number of UUIDs in one `get uuid` (identityd-protocol(7), section "IDENTIFIERS"). The reply is 390 kB.
   package static let uuidsPerRequest = 10_000
+  /// The maximum number of former machines whose identifiers can come back.
+  package static let formerMachines = 8
   /// The number of bytes of a client's word that an error text repeats, so that clients cannot inflate a reply line.
   package static let quotedBytes = 64
   /// The maximum length of a word that an error text repeats in place of a verb, in bytes. No verb is that long.

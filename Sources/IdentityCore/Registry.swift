@@ -17,6 +17,8 @@ package struct Registry: Equatable, Sendable {
   package private(set) var account: Text?
   /// The record of the machine; nil before the first start is recorded.
   package private(set) var machine: MachineRecord?
+  /// The machines that the daemon ran on before, oldest first.
+  package private(set) var formerMachines: [FormerMachine] = []
   /// Whether the store is sealed. A sealed store takes no further change, and the next start is a first start.
   package private(set) var isSealed = false
   /// The items without their secrets.
@@ -99,6 +101,12 @@ extension Registry {
     case .identifierForgotten(let forgotten): history.remove(forgotten.number)
     case .deviceSuspected: break
     case .machineRecorded(let record): machine = record
+    case .machineLeft(let former): formerMachines.append(former)
+    case .machineAcknowledged(let former):
+      for place in formerMachines.indices where formerMachines[place].number == former.number {
+        formerMachines[place] = former
+      }
+    case .machineForgotten(let number): formerMachines.removeAll { $0.number == number }
     case .accountSet(let name): account = name
     case .deviceListed(let device): devices.append(device)
     case .deviceDescribed(let device): replace(device.value, with: device)
@@ -123,7 +131,7 @@ extension Registry {
     unproven = kinds.union(incomplete)
     unprovenRefusal = .broken("the store is damaged")
     if kinds.contains(.events) { lastEvent = 0 }
-    if kinds.contains(.settings) { (account, machine, isSealed) = (nil, nil, false) }
+    if kinds.contains(.settings) { (account, machine, formerMachines, isSealed) = (nil, nil, [], false) }
     if kinds.contains(.apps) { apps = AppTable() }
     if kinds.contains(.uses) { (uses, day) = (DividedDictionary(), nil) }
     if kinds.contains(.identifiers) { history = History() }

@@ -86,7 +86,7 @@ extension Metric {
     "manifest-faults", .gauge, audience: .everybody, "Faults in the manifests.")
   package static let machineSuspect = Metric(
     "machine-suspect", .gauge,
-    "1 if this may be another machine and the identifiers were kept, otherwise 0.")
+    "1 if the machine changed and no admin has acknowledged that, otherwise 0.")
   package static let connections = Metric(
     "connections", .gauge, labels: ["state"],
     "Connections by state: 'idle', 'working' (on a request), 'sending' (output that the client has not read), 'ending'."

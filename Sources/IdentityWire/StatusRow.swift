@@ -71,6 +71,10 @@ extension StatusRow {
   package static let suspect = StatusRow(
     "suspect",
     "Only if this may be another machine and the identifiers were kept: the cause, and the time when it was noticed.")
+  package static let machineChange = StatusRow(
+    "machine-change",
+    "Only if the identifiers were renewed on another machine and no admin has acknowledged that: the cause, and the time when it was noticed."
+  )
   package static let keyReason = StatusRow(
     "key-reason", audience: .everybody, "Only with 'key=unavailable': the reason.")
   package static let sealed = StatusRow(
@@ -99,7 +103,7 @@ extension StatusRow {
   package static let all = [
     version, lineProtocol, process, started, uptime, boot, socket, store, connections, subscribers, lastEvent,
     epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens, key,
-    fleet, suspect,
+    fleet, suspect, machineChange,
     keyReason, sealed, storeReason, unproven, storeSource, manifestFault, manifestFaults, stateDirectory,
     manifestFolder,
   ]

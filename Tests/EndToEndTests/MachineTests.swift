@@ -83,11 +83,12 @@ import Testing
     daemon.end()
     try start(machine: 2, hardware: 1)
     #expect(try identifiers() == after)
-    // The identifier of the old machine never comes back.
+    // The identifiers of the former machine come back with it.
     daemon.end()
     try start(machine: 1, hardware: 1)
-    #expect(try daemon.uuid("get device") != before.device)
-    #expect(try daemon.ask("get device").hasSuffix("origin=random"))
+    #expect(try identifiers() == before)
+    #expect(try daemon.ask("get device").hasSuffix("origin=machine"))
+    #expect(try causes("device") == ["first-use", "machine-changed", "machine-returned"])
   }
 
   @Test func `row 41b: until the renewal is on disk no stored identifier is given out`() throws {

@@ -36,9 +36,7 @@ import Testing
     life.install(["org.a": Manifest("org.v", device: .app)])
     try life.ask(.get(.device, app: nil), as: peer("org.a"))
     try life.ask(.migrate(.device, given(1), app: "org.a", commits: true, forces: true), as: root)
-    try life.start("m", "h")
-    try life.start("n", "h")
-    try life.start("m", "h")
+    try life.ask(.renew(.device, app: "org.a", dryRun: false), as: root)
     #expect(life.registry.identifiers(valued: try #require(life.registry.history.all.first?.value)).count == 1)
     #expect(life.spoken(.deviceOfApp("org.a")) == "r1")
   }

@@ -70,6 +70,7 @@ extension Life {
     for device in registry.devices { read.apply(.deviceListed(device)) }
     if let account = registry.account { read.apply(.accountSet(account)) }
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
+    for former in registry.formerMachines { read.apply(.machineLeft(former)) }
     if registry.isSealed { read.apply(.sealed) }
     read.restore(Array(registry.items.all))
     for token in registry.tokens.all { read.apply(.tokenStored(token, .confirmed)) }

@@ -142,15 +142,6 @@ import Testing
     #expect(life.registry.machine?.suspicion == nil)
   }
 
-  @Test func `a former machine-id does not bring back its identifiers`() throws {
-    var life = try life()
-    try life.start("n", "h")
-    try life.start("m", "h")
-    let device = try #require(life.registry[.device])
-    #expect(life.registry.identifiers(valued: device.value).count == 1)
-    #expect(device.origin == .random)
-  }
-
   @Test(arguments: [true, false])
   func `row 41c: copies of one image on other hardware never share an identifier`(wasHandedOut: Bool) throws {
     // All copies have one machine-id. A device identifier that was handed out is not derived from it.

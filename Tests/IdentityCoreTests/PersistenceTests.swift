@@ -75,6 +75,7 @@ private enum Happening: CaseIterable {
     try life.ask(.get(.installation, app: nil), as: alice)
     life.install(["org.b": Manifest("org.w")])
     try life.start("m", "i")
+    try life.start("n", "i")
     return life
   }
 
@@ -89,6 +90,7 @@ private enum Happening: CaseIterable {
     for device in written.devices { read.apply(.deviceListed(device)) }
     if let account = written.account { read.apply(.accountSet(account)) }
     if let machine = written.machine { read.apply(.machineRecorded(machine)) }
+    for former in written.formerMachines { read.apply(.machineLeft(former)) }
     if written.isSealed { read.apply(.sealed) }
     read.resume(after: written.lastEvent)
     #expect(read == written)

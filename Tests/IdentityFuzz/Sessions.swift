@@ -316,6 +316,7 @@ struct World {
     for token in registry.tokens.all { read.apply(.tokenStored(token, .confirmed)) }
     if let account = registry.account { read.apply(.accountSet(account)) }
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
+    for former in registry.formerMachines { read.apply(.machineLeft(former)) }
     if registry.isSealed { read.apply(.sealed) }
     read.resume(after: registry.lastEvent)
     // Deleted rows are not read back, and their numbers may be used again. All else must be equal.

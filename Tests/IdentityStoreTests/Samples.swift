@@ -83,6 +83,14 @@ let fullMachine = MachineRecord(
   fingerprint: MachineFingerprint(machine: "0a0a", hardware: "0b0b"),
   suspicion: .init(cause: .hardwareChanged, since: later(40)), spentMachine: "0c0c")
 
+/// Returns the record of a former machine whose hardware has no UUID.
+private func formerMachine(_ number: Int64, isAcknowledged: Bool) -> FormerMachine {
+  FormerMachine(
+    number: number, fingerprint: MachineFingerprint(machine: Text("0d0\(number)"), hardware: nil),
+    lastIdentifier: number * 5,
+    cause: .machineChanged, left: later(number), isAcknowledged: isAcknowledged)
+}
+
 /// Every kind of change except the seal, for a store whose device already has its identifier.
 let life = deviceLife + versionLife
 
@@ -124,6 +132,11 @@ private let deviceLife: [[Change]] = [
   ],
   [.accountSet(nil)], [.accountSet("é")],
   [.machineRecorded(fullMachine), .deviceSuspected(.device, .hardwareChanged)],
+  [
+    .machineLeft(formerMachine(1, isAcknowledged: false)), .machineLeft(formerMachine(2, isAcknowledged: true)),
+    .machineLeft(formerMachine(3, isAcknowledged: false)),
+  ],
+  [.machineAcknowledged(formerMachine(1, isAcknowledged: true)), .machineForgotten(2)],
 ]
 
 /// Returns the changes that seal a store, as before a golden image is made of it.

@@ -5,21 +5,33 @@ import Testing
 
 @testable import IdentityStore
 
-/// A made-up earlier schema, which lacks the table `app_use`, and its migration: the harness for the first real one.
+/// The migration of a store of schema version 1, which lacks the table `former_machine`.
 @Suite struct SchemaMigrationTests {
-  /// Version 0 was never released, so a store of it exists only in these tests.
-  private let options: Store.Options = {
-    var options = Store.Options()
-    let creation = Schema.creation.split(separator: ";").filter { $0.contains("CREATE TABLE app_use") }
-    options.migrations = [Migration(version: 0, missing: ["app_use"], creation: creation.joined() + ";")]
-    return options
-  }()
-  private let registry = Registry(applying: sample(apps: 4) + life)
+  private let options = Store.Options()
+  private let changes = (sample(apps: 4) + life).filter { !$0.contains { $0.isAboutFormerMachine } }
+  private var registry: Registry { Registry(applying: changes) }
 
-  /// Makes a store of the earlier version.
+  /// Makes a store of version 1: without the table, and without its digest in the row of `store`.
   private func makeEarlier(_ workspace: Workspace) throws {
-    try workspace.commit(sample(apps: 4) + life)
-    try workspace.sql("DROP TABLE app_use; PRAGMA user_version = 0")
+    try workspace.commit(changes)
+    try forgetDigest(workspace)
+    try workspace.sql("DROP TABLE former_machine; PRAGMA user_version = 1")
+  }
+
+  private func forgetDigest(_ workspace: Workspace) throws {
+    let directory = try workspace.openState()
+    let key = try StoreKey.read(in: directory.folder)
+    var credentials = KeyCredentials()
+    let keys = try StoreKeys(KeyRing(&credentials), in: directory.folder)
+    let database = try Store.connect(workspace.path(Store.fileName), options, readOnly: false)
+    let reading = try Reading(database, key.authenticator, keys, options.migrations)
+    try database.transaction { () throws(DatabaseError) in
+      var next = reading.ledger
+      next.digests.forgetLastTable()
+      var edit = Edit(try Tables(database), next, nil)
+      try edit.finish(
+        identity: reading.store, created: reading.created, after: reading.ledger, key.authenticator)
+    }
   }
 
   private func expectMigrated(_ workspace: Workspace, at place: SourceLocation = #_sourceLocation) throws {
@@ -34,7 +46,7 @@ import Testing
     try makeEarlier(workspace)
     let revision = try workspace.sql("SELECT revision + 1 FROM store")
     try workspace.withStore(options: options) { _, content in
-      #expect(content.notices == [.migrated(from: 0)])
+      #expect(content.notices == [.migrated(from: 1)])
       #expect(content.registry == registry && content.condition == .writable)
     }
     #expect(try workspace.sql("SELECT revision FROM store") == revision)
@@ -47,14 +59,14 @@ import Testing
     let files = try migrationInLog(of: workspace)
     let log = try #require(files[Store.logName])
     var migrations = 0
-    let lengths = Array(stride(from: 0, to: log.count, by: 512)) + [log.count]
+    let lengths = Array(stride(from: 1, to: log.count, by: 512)) + [log.count]
     for length in lengths {
       var cut = files
       cut[Store.logName] = Array(log.prefix(length))
       try workspace.restore(cut)
       try workspace.withStore(options: options) { _, content in
         #expect(content.registry == registry && content.condition == .writable, "\(length) of \(log.count) bytes")
-        migrations += content.notices == [.migrated(from: 0)] ? 1 : 0
+        migrations += content.notices == [.migrated(from: 1)] ? 1 : 0
       }
       try expectMigrated(workspace)
     }
@@ -110,5 +122,24 @@ import Testing
       try store.mustClose()
     }
     try expectMigrated(workspace)
+  }
+}
+
+extension Change {
+  fileprivate var isAboutFormerMachine: Bool {
+    switch self {
+    case .machineLeft, .machineAcknowledged, .machineForgotten: true
+    default: false
+    }
+  }
+}
+
+extension TableDigests {
+  /// Encodes one digest less, as before the last table was added.
+  fileprivate mutating func forgetLastTable() {
+    var row = RowBytes()
+    append(to: &row)
+    guard case .blob(let bytes)? = row.values.last else { return }
+    self = TableDigests(Array(bytes.dropLast(8 + Authenticator.length))) ?? self
   }
 }

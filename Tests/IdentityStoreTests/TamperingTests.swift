@@ -219,7 +219,7 @@ import Testing
       #expect(store.commit([deviceMade]) == content.condition)
     }
     #expect(try workspace.files()["identityd.db"] == before)
-    try workspace.sql("PRAGMA user_version = 1")
+    try workspace.sql("PRAGMA user_version = 2")
     #expect(try workspace.found().registry == Registry(applying: sample(apps: 4) + life))
   }
 }

@@ -12,6 +12,8 @@ _identityctl_commands=(
   'status;;'
   'stats;;apps=yes'
   'seal;;dry-run=yes'
+  'machine compare;-;'
+  'machine acknowledge;;'
   'quit;;'
   'get uuid;;count=- version=4|7'
   'get key;-;'

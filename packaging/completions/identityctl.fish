@@ -11,6 +11,8 @@ set -g __identityctl_commands \
     'status;;;Show the daemon\'s state; most rows are only for admins and members of MonitorGroup=.' \
     'stats;;apps=yes;Show metrics, or counts by app; most are only for admins and members of MonitorGroup=.' \
     'seal;;dry-run=yes;Prepare a golden image: end every identifier, and begin a new store at the next start.' \
+    'machine compare;-;;Tell whether a machine-id is the one of this store, one that it had before, or unknown.' \
+    'machine acknowledge;;;End the warnings about a change of the machine; the identifiers in force stay.' \
     'quit;;;Answer, then close the connection.' \
     'get uuid;;count=- version=4|7;Make UUIDs: random (version 4), or strictly ascending across all callers (version 7).' \
     'get key;-;;Show the identifier of NAME in the peer\'s session.' \

@@ -26,33 +26,140 @@ extension Registry {
     guard let (cause, policy) = doubt, !scopes.isEmpty else {
       return record == known ? [] : [.machineRecorded(record)]
     }
+    let former = formerMachines.last {
+      $0.fingerprint.machine == record.fingerprint.machine && !Self.differ($0.fingerprint.hardware, found.hardware)
+    }
+    let returned = former.map { identifiers(on: $0) } ?? [:]
     var plan = Plan(self)
+    record.suspicion = nil
     switch policy {
+    case .keep where former != nil && !scopes.contains { $0.level == .device && returned[$0]?.end != nil }:
+      plan.add(.machineRecorded(record))
+      plan.forget(former)
     case .keep:
       record.suspicion = .init(cause: cause, since: context.now)
       plan.add(.machineRecorded(record))
       for scope in scopes where scope.level == .device { plan.add(.deviceSuspected(scope, cause)) }
+      // The suspicion is what an admin acknowledges. A machine that is suspect itself is none to return to.
+      if known.suspicion == nil { plan.leave(known.fingerprint, cause, context.now, isAcknowledged: true) }
     case .renew:
-      record.suspicion = nil
       plan.add(.machineRecorded(record))
-      for scope in scopes { plan.put(try plan.registry.fresh(scope, cause: cause, context)) }
+      plan.forget(former)
+      plan.leave(known.fingerprint, cause, context.now, isAcknowledged: former != nil)
+      for scope in scopes { try plan.bringBack(returned[scope], of: scope, cause, context) }
     }
     return plan.changes
+  }
+
+  /// Returns the last identifier of each scope on a former machine, unless its app was uninstalled since.
+  private func identifiers(on former: FormerMachine) -> [Scope: Identifier] {
+    var found: [Scope: Identifier] = [:]
+    for entry in history.numbered {
+      let scope = entry.identifier.scope
+      if entry.number <= former.lastIdentifier { found[scope] = entry.identifier }
+      if entry.identifier.end?.cause == .uninstalled { found[scope] = nil }
+    }
+    return found
+  }
+
+  /// Compares a machine-id with those that this store knows.
+  ///
+  /// - Parameter digest: the digest of the machine-id.
+  /// - Returns: `OK current`, `OK former left=TIME device=UUID` or `OK unknown`. `device` is the shared device identifier
+  ///   that comes back with the machine-id.
+  package func comparison(of digest: Text?) throws(Refusal) -> Reply {
+    try requireProof(of: [.settings, .identifiers])
+    var reply = Reply()
+    reply.ok()
+    if let digest, machine?.fingerprint.machine == digest {
+      reply.word(.string("current"))
+    } else if let digest, let former = formerMachines.last(where: { $0.fingerprint.machine == digest }) {
+      reply.word(.string("former"))
+      reply.attribute("left", .time(former.left))
+      reply.attribute("device", identifiers(on: former)[.device].map { .uuid($0.value) })
+    } else {
+      reply.word(.string("unknown"))
+    }
+    return reply
   }
 
   private func doubt(
     on found: MachineFingerprint, _ known: MachineFingerprint, _ onMachineChange: MachinePolicy,
     _ onHardwareChange: MachinePolicy
   ) -> (Cause, MachinePolicy)? {
-    func differ(_ left: Text?, _ right: Text?) -> Bool { left != nil && right != nil && left != right }
-    if differ(found.machine, known.machine) { return (.machineChanged, onMachineChange) }
-    if differ(found.hardware, known.hardware) { return (.hardwareChanged, onHardwareChange) }
+    if Self.differ(found.machine, known.machine) { return (.machineChanged, onMachineChange) }
+    if Self.differ(found.hardware, known.hardware) { return (.hardwareChanged, onHardwareChange) }
     return nil
+  }
+
+  /// Returns whether two values that are both known differ.
+  private static func differ(_ left: Text?, _ right: Text?) -> Bool { left != nil && right != nil && left != right }
+
+  /// The last change of the machine that no admin has acknowledged: its cause and its time. Nil if there is none.
+  package var unacknowledged: MachineRecord.Suspicion? {
+    formerMachines.last { !$0.isAcknowledged }.map { .init(cause: $0.cause, since: $0.left) }
+  }
+}
+
+extension Plan {
+  /// Records the machine that the daemon ran on until now as a former one.
+  fileprivate mutating func leave(
+    _ fingerprint: MachineFingerprint, _ cause: Cause, _ now: Timestamp, isAcknowledged: Bool
+  ) {
+    let formers = registry.formerMachines
+    // The newest record of a machine replaces older ones, which would never be found.
+    for former in formers where former.fingerprint == fingerprint { forget(former) }
+    for former in registry.formerMachines.dropLast(Bound.formerMachines - 1) { forget(former) }
+    add(
+      .machineLeft(
+        FormerMachine(
+          number: (formers.last?.number ?? 0) + 1, fingerprint: fingerprint, lastIdentifier: registry.history.last,
+          cause: cause, left: now, isAcknowledged: isAcknowledged)))
+  }
+
+  fileprivate mutating func forget(_ former: FormerMachine?) {
+    if let former { add(.machineForgotten(former.number)) }
+  }
+
+  /// Brings the identifier that a scope had on the present machine back into force, or else a new one.
+  ///
+  /// An identifier that was replaced for another reason than a change of the machine does not come back.
+  fileprivate mutating func bringBack(
+    _ former: Identifier?, of scope: Scope, _ cause: Cause, _ context: Context
+  ) throws(Refusal) {
+    switch (former, former?.end?.cause) {
+    case (_?, nil): break
+    case (let former?, .machineChanged), (let former?, .hardwareChanged), (let former?, .machineReturned):
+      put(
+        Identifier(
+          scope: scope, value: former.value, created: context.now, origin: former.origin, cause: .machineReturned,
+          author: nil))
+    default: put(try registry.fresh(scope, cause: cause, context))
+    }
   }
 }
 
 extension RegistryCommand {
+  package static var acknowledgeMachine: Self { Self(AcknowledgeMachineRule()) }
   package static func seal(dryRun: Bool) -> Self { Self(SealRule(dryRun: dryRun)) }
+}
+
+/// `machine acknowledge`: ends the warnings about a change of the machine. The identifiers in force stay.
+struct AcknowledgeMachineRule: ChangeRule {
+  var basis: Basis { Basis(whole: .settings) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    let unacknowledged = registry.formerMachines.filter { !$0.isAcknowledged }
+    guard !unacknowledged.isEmpty || registry.machine?.suspicion != nil else { return Decision(reply: .done) }
+    guard context != nil else { return nil }
+    var plan = Plan(registry)
+    plan.endSuspicion()
+    for var former in unacknowledged {
+      former.isAcknowledged = true
+      plan.add(.machineAcknowledged(former))
+    }
+    return Decision(changes: plan.changes, reply: .done)
+  }
 }
 
 /// `seal`: prepares a golden image. Ends every identifier and deletes everything stored for apps.

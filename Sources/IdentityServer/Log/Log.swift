@@ -59,6 +59,7 @@ package enum LogEvent: Sendable {
   case appUninstalled(Text)
   case identifierChanged(Scope, Cause)
   case deviceSuspected(Cause)
+  case machineChanged(Cause)
   case systemChanged(VersionReport)
   case systemUnknown(String)
   case sealed
@@ -119,7 +120,12 @@ package enum LogEvent: Sendable {
     case .deviceSuspected(let cause):
       make(
         .warning, "2a561078c34e443abbb2a1560fb8d1c2",
-        "This may be another machine (\(cause.rawValue)); the identifiers were kept. To replace the device identifier, run 'identityctl renew device'.",
+        "This may be another machine (\(cause.rawValue)); the identifiers were kept. To replace the device identifier, run 'identityctl renew device'; if it is the same machine, run 'identityctl machine acknowledge'.",
+        [("IDENTITYD_CAUSE", cause.rawValue)])
+    case .machineChanged(let cause):
+      make(
+        .warning, "8671cdb7210643ae93a3bafbf2cc5afb",
+        "This is another machine than before (\(cause.rawValue)), and its identifiers were renewed. The former ones come back with the former machine. If the change is intended, run 'identityctl machine acknowledge'.",
         [("IDENTITYD_CAUSE", cause.rawValue)])
     case .systemChanged(let report):
       make(

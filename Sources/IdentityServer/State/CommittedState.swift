@@ -37,6 +37,7 @@ final class CommittedState {
 
   /// Applies a report, whose changes are durable, and logs what people should know of it.
   func apply(_ report: WriterReport) {
+    let standing = isStarted ? (nil, nil) : (registry.machine?.suspicion, registry.unacknowledged)
     if let replacement = report.registry {
       let fault = registry.itemFault
       registry = replacement
@@ -54,7 +55,10 @@ final class CommittedState {
       if let event = LogEvent(recorded.change) { log(event) }
     }
     for notice in report.notices { log(notice) }
-    if let started = report.isStarted { isStarted = started }
+    if let started = report.isStarted {
+      isStarted = started
+      if started { logStanding(standing) }
+    }
     if let subordinates = report.subordinates { registry.use(subordinates) }
     if let survey = report.survey { apply(survey) }
     if let new = report.condition { condition = new }
@@ -83,6 +87,14 @@ final class CommittedState {
     if loggedFaults.insert(item.edition).inserted { log(.secretDamaged(refusal.text)) }
   }
 
+  /// Logs a change of the machine that was noticed at an earlier start and that no admin has acknowledged.
+  private func logStanding(_ changes: (suspicion: MachineRecord.Suspicion?, renewal: MachineRecord.Suspicion?)) {
+    if let suspicion = changes.suspicion, suspicion == registry.machine?.suspicion {
+      log(.deviceSuspected(suspicion.cause))
+    }
+    if let renewal = changes.renewal, renewal == registry.unacknowledged { log(.machineChanged(renewal.cause)) }
+  }
+
   /// Logs whether items are served, after a change.
   private func logItemFault() {
     if let fault = registry.itemFault { log(.itemsLocked(fault)) } else { log(.itemsOpened) }
@@ -100,13 +112,17 @@ extension LogEvent {
     case .machineRecorded(let record):
       guard let suspicion = record.suspicion else { return nil }
       self = .deviceSuspected(suspicion.cause)
+    case .machineLeft(let former):
+      guard !former.isAcknowledged else { return nil }
+      self = .machineChanged(former.cause)
     case .appInstalled(let app, _): self = .appInstalled(app)
     case .appUninstalled(let app): self = .appUninstalled(app)
     case .sealed: self = .sealed
     case .version(.reported(.system, let report)) where report.state != .unchanged: self = .systemChanged(report)
     case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUpdated, .appUsed,
       .appUseForgotten, .dayBegan, .deviceSuspected, .accountSet, .deviceListed, .deviceDescribed, .deviceReplaced,
-      .deviceUnlisted, .itemStored, .itemDeleted, .version, .tokenStored, .tokenDeleted, .epochBegan:
+      .deviceUnlisted, .machineAcknowledged, .machineForgotten, .itemStored, .itemDeleted, .version, .tokenStored,
+      .tokenDeleted, .epochBegan:
       return nil
     }
   }

@@ -66,7 +66,8 @@ final class StatisticsAnswers {
     samples += [
       MetricSample(.keyAvailable, state.usableKeySource == nil ? 0 : 1),
       MetricSample(.manifestFaults, state.manifestFaults.count),
-      MetricSample(.machineSuspect, state.registry.machine?.suspicion == nil ? 0 : 1),
+      MetricSample(
+        .machineSuspect, state.registry.machine?.suspicion == nil && state.registry.unacknowledged == nil ? 0 : 1),
     ]
     samples += ConnectionState.allCases.map { MetricSample(.connections, states[$0] ?? 0, $0.rawValue) }
     samples.append(MetricSample(.accepted, measurements.accepted))

@@ -69,6 +69,7 @@ final class StatusAnswers {
     rows.add(.key, .string(state.usableKeySource?.rawValue ?? "unavailable"))
     rows.add(.fleet, .string("none"))
     rows.add(.suspect, (registry.machine?.suspicion).map { .string("\($0.cause.rawValue) \($0.since)") })
+    rows.add(.machineChange, registry.unacknowledged.map { .string("\($0.cause.rawValue) \($0.since)") })
     rows.add(.keyReason, registry.itemFault.map { .string($0) })
     rows.add(.sealed, registry.isSealed ? .yesOrNo(true) : nil)
     rows.add(.storeReason, (condition.refusal?.text).map { .string($0) })

@@ -8,6 +8,8 @@ extension Writer {
     do throws(Refusal) {
       switch command {
       case .rotateKey: return .success(.init(reply: try rotateKey(&report)))
+      case .compareMachine(let id):
+        return .success(.init(reply: try registry.comparison(of: store.digest(ofMachineID: id))))
       case .backup(let key): return .success(try backup(key))
       // A restore arrives as another kind of work, together with the upload.
       case .restore: throw .broken("there is nothing to restore")

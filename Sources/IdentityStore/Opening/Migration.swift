@@ -46,6 +46,7 @@ extension Database {
         "\(migration.creation) PRAGMA user_version = \(Schema.version);", as: "create the tables of this version")
       var next = reading.ledger
       next.revision += 1
+      next.digests.includeAllTables()
       var edit = Edit(try Tables(self), next, nil)
       try edit.finish(
         identity: reading.store, created: reading.created, after: reading.ledger, authenticator)

@@ -45,6 +45,11 @@ struct Reading {
     var thread: ReaderThread?
     if let path { thread = try ReaderThread(path: path, database, authenticator, cipher) }
     try read(.setting, database, authenticator, &found) { $0.apply(setting: $1) }
+    try read(.formerMachine, database, authenticator, &found) { reading, row in
+      guard let former = FormerMachine(columns: row.values) else { return false }
+      reading.registry.apply(.machineLeft(former))
+      return true
+    }
     try readApps(database, authenticator, &found)
     try readIdentifiers(database, authenticator, &found)
     try read(.device, database, authenticator, &found) { $0.apply(device: $1) }

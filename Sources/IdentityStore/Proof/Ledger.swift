@@ -74,31 +74,37 @@ extension UUID {
 
 /// A digest for each table, so that damage to one table leaves the others trustworthy.
 struct TableDigests: Sendable {
-  private var digests = InlineArray<12, Digest>(repeating: Digest())
+  private var digests = InlineArray<13, Digest>(repeating: Digest())
+  /// The number of digests to encode. A store of an earlier schema version has fewer tables.
+  private var count = Table.proven.count
 
   /// Creates the digests of empty tables.
   init() {}
 
-  /// The encoded length in bytes: for each table, the number of its rows and the exclusive or of their proofs.
-  private static let length = 12 * (8 + Authenticator.length)
+  /// The encoded length of a digest in bytes: the number of rows of its table and the exclusive or of their proofs.
+  private static let length = 8 + Authenticator.length
 
   /// Decodes digests; nil if the number of bytes is wrong.
   init?(_ bytes: [UInt8]) {
-    guard bytes.count == Self.length else { return nil }
-    for place in digests.indices {
-      let start = place * (8 + Authenticator.length)
+    count = bytes.count / Self.length
+    guard bytes.count == count * Self.length, count <= digests.count else { return nil }
+    for place in 0..<count {
+      let start = place * Self.length
       guard
         let digest = Digest(
           count: Int64(bitPattern: RowBytes.number(at: start, in: bytes)),
-          bytes: Array(bytes[(start + 8)..<(start + 8 + Authenticator.length)]))
+          bytes: Array(bytes[(start + 8)..<(start + Self.length)]))
       else { return nil }
       digests[place] = digest
     }
   }
 
+  /// Encodes the digests of all tables from now on.
+  mutating func includeAllTables() { count = digests.count }
+
   func append(to row: inout RowBytes) {
-    row.append(.blob, count: Self.length) { bytes in
-      for place in digests.indices { digests[place].append(to: &bytes) }
+    row.append(.blob, count: count * Self.length) { bytes in
+      for place in 0..<count { digests[place].append(to: &bytes) }
     }
   }
 

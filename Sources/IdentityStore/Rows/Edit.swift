@@ -85,6 +85,9 @@ struct Edit {
     case .machineRecorded(let record):
       ledger.settings.machine = record
       try replace(ledger.settings.columns, tables.setting, authenticator)
+    case .machineLeft(let former): try insert(former.columns, tables.formerMachine, authenticator)
+    case .machineAcknowledged(let former): try replace(former.columns, tables.formerMachine, authenticator)
+    case .machineForgotten(let number): try remove(.integer(number), tables.formerMachine, authenticator)
     case .accountSet(let name):
       ledger.settings.account = name
       try replace(ledger.settings.columns, tables.setting, authenticator)

@@ -161,6 +161,25 @@ extension Settings {
   }
 }
 
+extension FormerMachine {
+  /// The columns of the row of `former_machine`.
+  var columns: [Value] {
+    [
+      .integer(number), Value(fingerprint.machine), Value(fingerprint.hardware), .integer(lastIdentifier),
+      .text(cause.rawValue), .text("\(left)"), .integer(isAcknowledged ? 1 : 0),
+    ]
+  }
+
+  init?(columns: [Value]) {
+    guard let number = columns[0].number, let lastIdentifier = columns[3].number,
+      let cause = columns[4].named(Cause.self), let left = columns[5].time
+    else { return nil }
+    self.init(
+      number: number, fingerprint: MachineFingerprint(machine: columns[1].asText, hardware: columns[2].asText),
+      lastIdentifier: lastIdentifier, cause: cause, left: left, isAcknowledged: columns[6] != .integer(0))
+  }
+}
+
 extension WrappedKey {
   /// The columns of the row of `data_key`.
   var columns: [Value] {

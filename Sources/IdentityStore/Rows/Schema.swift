@@ -3,7 +3,7 @@ import IdentityCore
 /// The tables of a store.
 enum Schema {
   /// The `user_version` that this program writes.
-  static let version: Int64 = 1
+  static let version: Int64 = 2
 
   /// The application ID that marks the file as a store of identityd (sqlite.org/fileformat.html): "idnt" in ASCII.
   static let applicationID: Int64 = 0x6964_6e74
@@ -11,7 +11,9 @@ enum Schema {
   static let unreleasedID: Int64 = 0x4964_4401
 
   /// The migrations from earlier versions.
-  static let migrations: [Migration] = []
+  static let migrations = [
+    Migration(version: 1, missing: ["former_machine"], creation: formerMachineCreation)
+  ]
 
   /// The SQL that creates the tables, which must not exist yet.
   ///
@@ -26,6 +28,8 @@ enum Schema {
   /// - `app` of a version table is NULL for the system itself. Only the system has a distribution.
   /// - `token.token` is stored as the app gave it: a reader of the file can send with the token only if the provider
   ///   allows it.
+  /// - `former_machine` records the machines that the daemon ran on before. `last_identifier` is the number of the newest
+  ///   identifier from that time.
   /// - `app_use` records when each app without a manifest was last used: on which day of the daemon, and on which
   ///   calendar day. An empty `id` is the daemon itself.
   static let creation = """
@@ -187,10 +191,24 @@ enum Schema {
       revision INTEGER NOT NULL,
       proof BLOB NOT NULL
     ) STRICT, WITHOUT ROWID;
+    \(formerMachineCreation)
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
     """
 
+  private static let formerMachineCreation = """
+    CREATE TABLE former_machine (
+      n INTEGER PRIMARY KEY,
+      machine TEXT,
+      hardware TEXT,
+      last_identifier INTEGER NOT NULL,
+      cause TEXT NOT NULL,
+      left TEXT NOT NULL,
+      acknowledged INTEGER NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    """
 }
 
 /// A table whose first column is the key of a row, and whose last column is the proof of the row.
@@ -217,7 +235,7 @@ struct Table: Sendable {
   }
 
   /// An index beyond the last digest, which traps if it is used.
-  static let noPlace = 12
+  static let noPlace = 13
 
   static let setting = Table(
     name: "setting",
@@ -271,6 +289,11 @@ struct Table: Sendable {
 
   static let use = Table(name: "app_use", columns: ["id", "day", "date", "revision"], place: 11, of: .uses)
 
+  static let formerMachine = Table(
+    name: "former_machine",
+    columns: ["n", "machine", "hardware", "last_identifier", "cause", "left", "acknowledged", "revision"], lasting: 6,
+    place: 12, of: .settings)
+
   /// The table `store`. Its only row contains the digests of all other tables.
   static let store = Table(
     name: "store", columns: ["only", "id", "created", "revision", "digest", "last_event", "epoch"],
@@ -279,6 +302,7 @@ struct Table: Sendable {
   /// All tables except `store`, each at the index that is its ``place``.
   static let proven = [
     setting, app, identifier, device, event, dataKey, item, release, report, claim, token, use,
+    formerMachine,
   ]
 
   /// The SQL that inserts a row: its columns and its proof.

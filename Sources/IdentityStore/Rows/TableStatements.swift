@@ -80,6 +80,7 @@ final class Tables: Sendable {
   let claim: TableStatements
   let token: TableStatements
   let use: TableStatements
+  let formerMachine: TableStatements
 
   init(_ database: borrowing Database) throws(DatabaseError) {
     store = TableStatements(.store, database)
@@ -97,5 +98,6 @@ final class Tables: Sendable {
     claim = TableStatements(.claim, database)
     token = TableStatements(.token, database)
     use = TableStatements(.use, database)
+    formerMachine = TableStatements(.formerMachine, database)
   }
 }

@@ -1,4 +1,4 @@
-import IdentityCore
+package import IdentityCore
 
 /// The marks that distinguish one machine from another. Only their hashes are stored, as a ``MachineFingerprint``.
 package struct MachineMarks: Sendable {
@@ -11,6 +11,16 @@ package struct MachineMarks: Sendable {
   package init(machineID: [UInt8]? = nil, hardware: [UInt8]? = nil) {
     self.machineID = machineID
     self.hardware = hardware
+  }
+}
+
+extension Store {
+  /// Returns the digest of a machine-id, to compare with those of a ``MachineFingerprint``. Nil without the store's key.
+  package func digest(ofMachineID id: UUID) -> Text? {
+    let bytes = [id.high, id.low].flatMap { half in
+      stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: half >> UInt64($0)) }
+    }
+    return authenticator.fingerprint(of: MachineMarks(machineID: bytes)).machine
   }
 }
 

@@ -69,6 +69,20 @@ extension Verb {
     ) { (arguments) throws(Refusal) in .registry(.seal(dryRun: try arguments.flag("dry-run"))) },
 
     Verb(
+      words: "machine compare", operands: [.required("MACHINE-ID")], access: .admin,
+      summary: "Tell whether a machine-id is the one of this store, one that it had before, or unknown.",
+      answer: .object(Line([.word("machine")], [.time("left").optional, .uuid("device").optional])),
+      examples: [.init("machine compare b08dfa6083e7567a1921a715000001fb", "OK unknown")]
+    ) { (arguments) throws(Refusal) in .store(.compareMachine(try arguments.uuid(0))) },
+
+    Verb(
+      words: "machine acknowledge", access: .admin,
+      summary: "End the warnings about a change of the machine; the identifiers in force stay.",
+      answer: .nothing,
+      examples: [.init("machine acknowledge", "OK")]
+    ) { (_) throws(Refusal) in .registry(.acknowledgeMachine) },
+
+    Verb(
       words: "quit", summary: "Answer, then close the connection.",
       answer: .nothing,
       examples: [.init("quit", "OK")]
