@@ -21,14 +21,17 @@ package struct Examination: Sendable {
     case broken(String)
   }
 
-  /// The path of the daemon's socket.
-  let socketPath: String
+  /// The address of the daemon.
+  let socket: DaemonSocket
   /// The user who runs the checks.
   let userID: UInt32
   /// The outcome of contacting the daemon.
   let contact: Contact
   /// The daemon's answers; nil if the daemon was not reached.
   let answers: DaemonAnswers?
+
+  /// The path of the daemon's socket.
+  var socketPath: String { socket.path }
 
   /// Whether the socket is that of the system's daemon, which systemd starts. Any other daemon was started by hand.
   var isSystem: Bool { socketPath == DaemonSocket.systemPath }
@@ -62,7 +65,7 @@ package struct Examination: Sendable {
 
   /// Contacts the daemon and reads its answers.
   init(of socket: DaemonSocket) {
-    socketPath = socket.path
+    self.socket = socket
     userID = Accounts.ownUserID
     do throws(DaemonConnection.Failure) {
       answers = try DaemonAnswers(from: socket)
@@ -82,7 +85,7 @@ package struct Examination: Sendable {
 
   /// Creates facts for a test.
   init(socketPath: String, userID: UInt32, contact: Contact, answers: DaemonAnswers?) {
-    self.socketPath = socketPath
+    socket = DaemonSocket(socketPath)
     self.userID = userID
     self.contact = contact
     self.answers = answers

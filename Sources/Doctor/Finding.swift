@@ -21,14 +21,16 @@ package struct Finding: Equatable, Sendable {
     package let mend: [Remedy]
 
     /// Creates a fault that fails the check.
-    static func failure(_ cause: String, _ mend: Remedy...) -> Fault {
-      Fault(isWarning: false, cause: cause, mend: mend)
-    }
+    static func failure(_ cause: String, _ mend: Remedy...) -> Fault { failure(cause, mend: mend) }
+
+    /// Creates a fault that fails the check.
+    static func failure(_ cause: String, mend: [Remedy]) -> Fault { Fault(isWarning: false, cause: cause, mend: mend) }
 
     /// Creates a fault that is only a warning.
-    static func warning(_ cause: String, _ mend: Remedy...) -> Fault {
-      Fault(isWarning: true, cause: cause, mend: mend)
-    }
+    static func warning(_ cause: String, _ mend: Remedy...) -> Fault { warning(cause, mend: mend) }
+
+    /// Creates a fault that is only a warning.
+    static func warning(_ cause: String, mend: [Remedy]) -> Fault { Fault(isWarning: true, cause: cause, mend: mend) }
   }
 
   /// A fact that a check gathered, for programs.

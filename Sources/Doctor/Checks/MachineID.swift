@@ -1,3 +1,4 @@
+import IdentityClient
 import LinuxSystem
 
 /// The state of /etc/machine-id, without the machine-id itself.
@@ -14,37 +15,49 @@ struct MachineIDFacts: Sendable {
   let content: Content
   /// The remedy that restarts the daemon.
   let restart: Remedy
-  /// The rows `device-origin` and `suspect` of `status`.
+  /// The rows `device-origin`, `suspect` and `machine-change` of `status`.
   var origin: String?
   var suspicion: String?
+  var change: String?
   /// Whether the daemon was reached and hides these rows from this user.
   var isUntold = false
+  /// The daemon's comparison of the file with its machine; nil if the file is bad or the daemon was not asked.
+  var comparison: MachineIDCandidate.Comparison?
+  /// A copy of a machine-id that the daemon knows. Searched for only if the daemon does not know the file's.
+  var copy: (candidate: MachineIDCandidate, comparison: MachineIDCandidate.Comparison)?
 }
 
 extension MachineIDFacts {
-  private static let path = "/etc/machine-id"
+  static let path = "/etc/machine-id"
 
   /// Machine-ids that were shipped in system images: one of Linux Mint, reported there as bug 361.
   private static let known: Set<String> = ["b76cc7b1bbdc489e93909d2043031de8"]
 
   /// Gathers the facts.
   init(_ examination: Examination) {
-    content = Self.content
+    let (content, bytes) = Self.content
+    self.content = content
     restart = examination.restart
     origin = examination.answers?["device-origin"]
     suspicion = examination.answers?["suspect"]
+    change = examination.answers?["machine-change"]
     isUntold = examination.answers?.hasAllRows == false
+    // Only an admin may ask the daemon about a machine-id.
+    guard examination.answers?.peer["admin"] == "yes" else { return }
+    let compare = examination.compareMachine
+    if content == .good { comparison = compare(String(decoding: bytes.prefix(32), as: UTF8.self)) }
+    if content == .good ? comparison == .unknown : true { copy = MachineIDCandidate.known(compare) }
   }
 
-  private static var content: Content {
+  private static var content: (Content, [UInt8]) {
     do {
       switch try ConfigurationAccess.read(path: path, limit: 4_096) {
-      case .missing: return .missing
-      case .masked: return .empty
-      case .bytes(let bytes): return judge(bytes)
+      case .missing: return (.missing, [])
+      case .masked: return (.empty, [])
+      case .bytes(let bytes): return (judge(bytes), bytes)
       }
     } catch {
-      return .unreadable(SystemError.text(of: error.code))
+      return (.unreadable(SystemError.text(of: error.code)), [])
     }
   }
 
@@ -63,9 +76,11 @@ extension MachineIDFacts {
   /// The judgement of the facts.
   var finding: Finding {
     Finding(
-      [fault, doubt].compactMap { $0 },
+      [fault, replacement, doubt, renewal].compactMap { $0 },
       skipped: isUntold ? Examination.untold("whether this may be a copy of another machine") : nil,
-      facts: facts(("file", Self.path), ("state", state), ("device-origin", origin), ("suspect", suspicion)))
+      facts: facts(
+        ("file", Self.path), ("state", state), ("device-origin", origin), ("suspect", suspicion),
+        ("machine-change", change)))
   }
 
   private var state: String {
@@ -81,32 +96,78 @@ extension MachineIDFacts {
   }
 
   private var fault: Finding.Fault? {
-    let setUp = Remedy.root("systemd-machine-id-setup")
     // systemd-machine-id-setup keeps a file that looks like that of a first boot, so the file must be removed first.
     let remove = Remedy.root("rm", Self.path)
     switch content {
     case .good: return nil
-    case .missing: return .failure("\(Self.path) is missing", setUp, restart)
-    case .empty: return .failure("\(Self.path) is empty or all zero", setUp, restart)
+    case .missing: return bad("\(Self.path) is missing")
+    case .empty: return bad("\(Self.path) is empty or all zero")
     case .uninitialized:
-      return .failure("\(Self.path) says 'uninitialized': the first boot was not completed", remove, setUp, restart)
+      return bad("\(Self.path) says 'uninitialized': the first boot was not completed", remove)
     case .malformed:
-      return .failure("\(Self.path) is not 32 hexadecimal digits", remove, setUp, restart)
+      return bad("\(Self.path) is not 32 hexadecimal digits", remove)
     case .shared:
       // On some systems D-Bus has a copy, from which the new machine-id would be taken.
-      return .failure(
+      return bad(
         "\(Self.path) came with a system image, so other machines have the same machine-id",
-        .root("rm", "-f", Self.path, "/var/lib/dbus/machine-id"), setUp, restart)
+        .root("rm", "-f", Self.path, "/var/lib/dbus/machine-id"))
     case .unreadable(let why):
       return .failure("\(Self.path) cannot be read: \(why)", .root("chmod", "0444", Self.path))
     }
   }
 
+  /// Returns the fault of a bad file. The remedy restores a machine-id that the daemon knows, or else makes a new one.
+  private func bad(_ cause: String, _ removal: Remedy...) -> Finding.Fault {
+    switch copy {
+    case (let candidate, .current)?:
+      return .failure("\(cause); \(candidate.place) has a copy of the machine-id", mend: [candidate.remedy])
+    case (let candidate, _)?:
+      return .failure(
+        "\(cause); \(candidate.place) has a machine-id of before, whose identifiers come back with it",
+        mend: [candidate.remedy, restart])
+    case nil:
+      return .failure(
+        "\(cause). Restore it from a backup if there is one; 'identityctl machine compare' tests a machine-id. "
+          + "With a new machine-id, identityd renews every identifier at its next start",
+        mend: removal + renew(.root("systemd-machine-id-setup")))
+    }
+  }
+
+  /// The warning for a valid file that the running daemon does not know. Its next start would renew every identifier.
+  private var replacement: Finding.Fault? {
+    guard comparison == .unknown else { return nil }
+    let cause = "\(Self.path) changed since identityd started, and identityd does not know the new machine-id"
+    guard let (candidate, comparison) = copy else {
+      return .warning(
+        "\(cause). Restore the former one from a backup if there is one; 'identityctl machine compare' tests a "
+          + "machine-id. At its next start identityd renews every identifier (OnMachineChange=)",
+        mend: renew())
+    }
+    return .warning(
+      "\(cause); \(candidate.place) has one that it knows",
+      mend: [candidate.remedy] + (comparison == .current ? [] : [restart]))
+  }
+
+  /// Returns the commands that let the daemon renew every identifier, and that acknowledge the change.
+  private func renew(_ first: Remedy...) -> [Remedy] { first + [restart, acknowledge] }
+
+  private var acknowledge: Remedy { .root("identityctl", "machine", "acknowledge") }
+
   /// The warning for the row `suspect` (identityd(8), THE MACHINE).
   private var doubt: Finding.Fault? {
     guard let suspicion else { return nil }
     return .warning(
-      "this may be a copy of another machine, and its identifiers were kept: \(suspicion)",
-      .root("identityctl", "renew", "device"))
+      "this may be a copy of another machine, and its identifiers were kept: \(suspicion). If it is the same machine, "
+        + "acknowledge that; if it is a copy, 'identityctl renew device' gives it an identifier of its own",
+      mend: [acknowledge])
+  }
+
+  /// The warning for the row `machine-change` (identityd(8), THE MACHINE).
+  private var renewal: Finding.Fault? {
+    guard let change else { return nil }
+    return .warning(
+      "identityd found another machine and renewed every identifier: \(change). The former ones come back if the daemon "
+        + "starts with the former machine-id and hardware. If the change is intended, acknowledge it",
+      mend: [acknowledge])
   }
 }
