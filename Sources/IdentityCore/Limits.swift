@@ -48,9 +48,9 @@ package enum Bound {
   /// Events that a slow subscriber has not read then remain available while other subscribers go on.
   package static let eventLogLength = 4_194_304
   /// The size of unread events at which a subscriber lags, in bytes (identityd-protocol(7), section "Lag").
-  package static let eventsPerSubscriber = 1_048_576
+  package static let eventBytesPerSubscriber = 1_048_576
   /// The size of the events that a subscriber gets at a time, in bytes. More follows once the subscriber has read them.
-  package static let eventsPerTurn = 16_384
+  package static let eventBytesPerTurn = 16_384
   /// The number of kept events that are examined for a subscriber at a time. Visibility checks take time too.
   package static let eventsLookedAt = 256
   /// The number of subscribers that get events in one turn of their principal. Later requests wait for all of them.

@@ -170,10 +170,10 @@ import Testing
       try life.ask(.token(Text("p\(number)"), "t"), as: number < 10 ? two : one)
       try life.ask(.token(Text("p\(number)"), "t"), as: bob)
     }
-    for peer in [one, two, bob] {
+    for (peer, holder) in [(one, "uid 1000"), (two, "uid 1000"), (bob, "uid 1001")] {
       #expect(
         life.refusal(of: .token("x", "t"), as: peer)
-          == .limit("\(peer.app) has tokens of 256 providers, which is the limit; delete a token first"))
+          == .limit("\(holder) has 256 tokens, which is the limit; delete a token first"))
     }
     #expect(life.refusal(of: .token("x", "t"), as: service("three", of: 1_000)).map(\.isLimit) == true)
     // A present token may be replaced, and a deleted one makes room.

@@ -11,7 +11,7 @@ private func descriptor() throws -> Descriptor { try Folder(path: "/").open("pro
 
 extension ConnectionTable {
   /// Returns the share of a user, if the user has one.
-  fileprivate func user(_ userID: UInt32) -> PrincipalShare? { allUsers.first { $0.principal == .user(userID) } }
+  fileprivate func user(_ userID: UInt32) -> PrincipalShare? { allShares.first { $0.principal == .user(userID) } }
 
   /// Returns the refusal of another connection of a user, or nil.
   fileprivate func refusal(of user: UInt32, usesReserve: Bool = false, _ limits: Limits) -> Refusal? {

@@ -114,7 +114,7 @@ import Testing
         guard read.place <= log.last else { continue }
         let reader = Reader(read)
         reader.turn(log)
-        reader.reply(Bound.eventsPerTurn)
+        reader.reply(Bound.eventBytesPerTurn)
         log.append(1)
         reader.turn(log)
         _ = reader.readAll(log)

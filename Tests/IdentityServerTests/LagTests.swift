@@ -31,7 +31,7 @@ import Testing
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
     let waiting = try fill(reader, &log)
-    #expect(waiting <= Bound.eventsPerSubscriber && waiting > Bound.eventsPerSubscriber - 2 * length)
+    #expect(waiting <= Bound.eventBytesPerSubscriber && waiting > Bound.eventBytesPerSubscriber - 2 * length)
     let lag = try #require(reader.subscription.lag)
     #expect(lag == Subscription.Lag(after: log.last - 1, missed: 1, last: log.last))
     reader.append(7, to: &log)
@@ -103,7 +103,7 @@ import Testing
     _ = reader.readAll(log)
     reader.read()
     let waiting = try fill(reader, &log)
-    #expect(waiting > Bound.eventsPerSubscriber - 2 * length)
+    #expect(waiting > Bound.eventBytesPerSubscriber - 2 * length)
   }
 
   // MARK: Bytes that count as waiting
@@ -120,7 +120,7 @@ import Testing
     }
     let waitingNow = 500 * (try #require(log[after: 900]).bytes.count) - reader.unsent
     let more = try fill(reader, &log) - reader.unsent
-    #expect(abs(waitingNow + more + reader.unsent - Bound.eventsPerSubscriber) < 2 * Bound.eventsPerTurn)
+    #expect(abs(waitingNow + more + reader.unsent - Bound.eventBytesPerSubscriber) < 2 * Bound.eventBytesPerTurn)
   }
 
   @Test func `going back turns all waiting events into a replay`() throws {
@@ -130,7 +130,7 @@ import Testing
     #expect(reader.subscription.lag == nil)
     reader.subscription.add(Set(Topic.allCases), after: 0, now: log.last)
     let waiting = try fill(reader, &log)
-    #expect(waiting > Bound.eventsPerSubscriber - 2 * length)
+    #expect(waiting > Bound.eventBytesPerSubscriber - 2 * length)
   }
 
   @Test func `events that are skipped at the end do not count as waiting`() throws {
@@ -141,7 +141,7 @@ import Testing
     #expect(reader.readAll(log).allSatisfy { $0 != .event(900) })
     reader.read()
     let waiting = try fill(reader, &log)
-    #expect(waiting > Bound.eventsPerSubscriber - 2 * length)
+    #expect(waiting > Bound.eventBytesPerSubscriber - 2 * length)
   }
 
   // MARK: Events that the log drops
@@ -172,7 +172,7 @@ import Testing
     // The log drops the missed events. Then the output fills up, so that events are only counted.
     reader.append(14_000, length: 600, to: &log)
     try #require(log.oldest > lag.last)
-    reader.reply(Bound.eventsPerTurn)
+    reader.reply(Bound.eventBytesPerTurn)
     reader.append(1, to: &log)
     let last = log.last
     reader.append(3, .account, to: &log)

@@ -56,7 +56,7 @@ final class Reader {
   func turn(_ log: EventLog) {
     let before = output.count
     if !subscription.isCurrent(log) {
-      if unsent < Bound.eventsPerTurn {
+      if unsent < Bound.eventBytesPerTurn {
         subscription.fill(&output, from: sent, log, isVisible: isVisible)
       } else {
         subscription.count(unsent, log, isVisible: isVisible)

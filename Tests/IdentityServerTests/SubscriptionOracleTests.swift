@@ -166,10 +166,10 @@ private struct Oracle {
 
   private mutating func turn() throws {
     let unsent = reader.unsent
-    if unsent + dueBytes > Bound.eventsPerSubscriber || !left.isEmpty { wasMuch = true }
+    if unsent + dueBytes > Bound.eventBytesPerSubscriber || !left.isEmpty { wasMuch = true }
     reader.turn(log)
     var rest = reader.added
-    try #require(rest.isEmpty || rest.count < Bound.eventsPerTurn + 3_000, "\(rest.count) bytes at once")
+    try #require(rest.isEmpty || rest.count < Bound.eventBytesPerTurn + 3_000, "\(rest.count) bytes at once")
     while !rest.isEmpty {
       if let next = waiting.first, rest.starts(with: event(next).bytes) {
         rest = rest.dropFirst(event(next).bytes.count)

@@ -30,7 +30,7 @@ import Testing
     let reader = Reader(after: 0, log)
     for _ in 0..<100 {
       reader.turn(log)
-      #expect(reader.unsent < Bound.eventsPerTurn + 600)
+      #expect(reader.unsent < Bound.eventBytesPerTurn + 600)
       reader.read(5_000)
     }
     #expect(reader.subscription.place > 500)
@@ -53,7 +53,7 @@ import Testing
   @Test func `row 40d: a lost right also applies to events that wait`() {
     var log = EventLog(count: 0)
     let reader = Reader(after: 0, log)
-    reader.reply(Bound.eventsPerTurn)
+    reader.reply(Bound.eventBytesPerTurn)
     reader.append(10, to: &log)
     reader.isVisible = { _ in false }
     #expect(reader.readAll(log) == [])
@@ -82,7 +82,7 @@ import Testing
   @Test func `going back for one topic keeps the waiting events of others`() {
     var log = EventLog(count: 0)
     let reader = Reader([.devices], after: 0, log)
-    reader.reply(Bound.eventsPerTurn)
+    reader.reply(Bound.eventBytesPerTurn)
     reader.append(10, .account, to: &log)
     reader.append(10, .devices, to: &log)
     reader.subscription.add([.account], after: 3, now: log.last)
@@ -104,7 +104,7 @@ import Testing
   @Test func `another subscribe without since= drops no waiting event`() {
     var log = EventLog(count: 0)
     let reader = Reader([.devices], after: 0, log)
-    reader.reply(Bound.eventsPerTurn)
+    reader.reply(Bound.eventBytesPerTurn)
     reader.append(10, .devices, to: &log)
     reader.append(10, .account, to: &log)
     reader.subscription.add([.devices, .account], after: log.last, now: log.last)
@@ -115,7 +115,7 @@ import Testing
   @Test func `a topic that was dropped sends nothing until it is added again`() {
     var log = EventLog(count: 0)
     let reader = Reader([.devices, .account], after: 0, log)
-    reader.reply(Bound.eventsPerTurn)
+    reader.reply(Bound.eventBytesPerTurn)
     reader.append(10, .devices, to: &log)
     reader.append(10, .account, to: &log)
     reader.subscription.remove([.devices])

@@ -39,7 +39,7 @@ private final class RecordedTurns: TurnService {
     work(connection)
   }
 
-  func publish(to principal: PrincipalShare) {}
+  func publish(to share: PrincipalShare) {}
 
   /// Gives a turn to each waiting principal, and returns the connections served.
   func round(behind early: Int = 0) -> [String] {

@@ -148,7 +148,7 @@ extension Registry {
       throw .limit("all apps together have reached the limit of tokens; delete tokens first")
     }
     guard sharers(of: app).reduce(0, { $0 + tokens.count(of: $1) }) < Bound.tokensPerApp else {
-      throw .limit("\(app) has tokens of \(Bound.tokensPerApp) providers, which is the limit; delete a token first")
+      throw .limit("\(holder(of: app)) has \(Bound.tokensPerApp) tokens, which is the limit; delete a token first")
     }
   }
 }

@@ -355,7 +355,7 @@ final class ConnectionService: TurnService {
   var isRunning: Bool { closer.stage == .running }
 
   /// Sends new events to some of a principal's subscribers.
-  func publish(to principal: PrincipalShare) { publisher.continueRound(of: principal, through: self) }
+  func publish(to share: PrincipalShare) { publisher.continueRound(of: share, through: self) }
 
   /// Sends the newest event to a subscriber that has received all earlier ones and has nothing in progress or pending.
   ///

@@ -138,28 +138,30 @@ final class ConnectionTable {
   var subscribers: Int { shares.values.reduce(0) { $0 + $1.subscribers.count } }
 
   /// Calls `body` for each present principal. `body` must not add or remove connections.
-  func forEachUser(_ body: (PrincipalShare) -> Void) { for user in shares.values where user.isPresent { body(user) } }
+  func forEachShare(_ body: (PrincipalShare) -> Void) {
+    for share in shares.values where share.isPresent { body(share) }
+  }
 
   /// The number of principals with a subscriber.
   var subscribedPrincipals: Int { shares.values.count { $0.subscribers.count > 0 } }
 
   /// The shares of all present principals.
-  var allUsers: [PrincipalShare] { shares.values.filter(\.isPresent) }
+  var allShares: [PrincipalShare] { shares.values.filter(\.isPresent) }
 
   /// Returns the number of principals whose share is at a bound.
   func principals(at bound: PrincipalBound) -> Int {
-    allUsers.count { user in
-      guard !user.principal.isTrusted else { return false }
+    allShares.count { share in
+      guard !share.principal.isTrusted else { return false }
       return switch bound {
-      case .connections: hasMostConnections(user, usesReserve: user.usesReserve, user.limits)
-      case .changes: user.hasMostChanges
-      case .output: user.hasMostOutput
+      case .connections: hasMostConnections(share, usesReserve: share.usesReserve, share.limits)
+      case .changes: share.hasMostChanges
+      case .output: share.hasMostOutput
       }
     }
   }
 
   /// Applies other bounds.
-  func use(_ limits: Limits) { for user in shares.values { user.limits = limits } }
+  func use(_ limits: Limits) { for share in shares.values { share.limits = limits } }
 
   /// Returns the reason why a peer gets no further connection; nil if there is room.
   ///
@@ -172,16 +174,16 @@ final class ConnectionTable {
       return ConnectionRefusal(
         .connections, .busy("there are \(count) connections, which is the limit; try again later"))
     }
-    guard !principal.isTrusted, let user = share(of: principal),
-      hasMostConnections(user, usesReserve: peer.usesReserve, limits)
+    guard !principal.isTrusted, let share = existingShare(of: principal),
+      hasMostConnections(share, usesReserve: peer.usesReserve, limits)
     else { return nil }
     return ConnectionRefusal(
-      .principal, .busy("\(principal) has \(user.connections) connections and may have no more now"))
+      .principal, .busy("\(principal) has \(share.connections) connections and may have no more now"))
   }
 
   /// Returns whether a principal that is not trusted has as many connections as it may have now.
-  private func hasMostConnections(_ user: PrincipalShare, usesReserve: Bool, _ limits: Limits) -> Bool {
-    let own = user.connections
+  private func hasMostConnections(_ share: PrincipalShare, usesReserve: Bool, _ limits: Limits) -> Bool {
+    let own = share.connections
     guard own > 0 else { return false }
     return own
       >= limits.share(
@@ -191,13 +193,14 @@ final class ConnectionTable {
 
   /// Adds a connection.
   func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
-    let user = share(of: held.principal) ?? PrincipalShare(held.principal, usesReserve: held.usesReserve, limits)
-    become(latest: user)
+    let share =
+      existingShare(of: held.principal) ?? PrincipalShare(held.principal, usesReserve: held.usesReserve, limits)
+    become(latest: share)
     let slot = takeSlot()
     let connection = Connection(
-      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, share: user)
+      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, share: share)
     slots[slot] = connection
-    change(user) { $0.connections += 1 }
+    change(share) { $0.connections += 1 }
     count += 1
     return connection
   }
@@ -226,7 +229,7 @@ final class ConnectionTable {
 
   /// Notes that the writer has answered a request of a principal.
   func finishJob(of principal: Principal) {
-    if let user = share(of: principal) { change(user) { $0.jobs -= 1 } }
+    if let share = existingShare(of: principal) { change(share) { $0.jobs -= 1 } }
   }
 
   private func takeSlot() -> Int {
@@ -243,28 +246,28 @@ final class ConnectionTable {
     return used - 1
   }
 
-  private func share(of principal: Principal) -> PrincipalShare? {
+  private func existingShare(of principal: Principal) -> PrincipalShare? {
     if let latest, latest.principal == principal { return latest }
     return shares[principal]
   }
 
-  private func become(latest user: PrincipalShare) {
-    guard user !== latest else { return }
+  private func become(latest share: PrincipalShare) {
+    guard share !== latest else { return }
     if let latest, !latest.isPresent { shares[latest.principal] = nil }
-    shares[user.principal] = user
-    latest = user
+    shares[share.principal] = share
+    latest = share
   }
 
   /// Changes the amounts held for a principal. The share is kept until the last change at the writer is finished, even
   /// if all connections of the principal are closed.
-  private func change(_ user: PrincipalShare, _ body: (PrincipalShare) -> Void) {
-    let wasPresent = user.isPresent
-    body(user)
-    guard user.isPresent != wasPresent else { return }
+  private func change(_ share: PrincipalShare, _ body: (PrincipalShare) -> Void) {
+    let wasPresent = share.isPresent
+    body(share)
+    guard share.isPresent != wasPresent else { return }
     present += wasPresent ? -1 : 1
     // An overdraft was at the expense of the principals that were present then, so it ends with the
     // principal's presence.
-    user.overdraft = 0
-    if wasPresent, user !== latest { shares[user.principal] = nil }
+    share.overdraft = 0
+    if wasPresent, share !== latest { shares[share.principal] = nil }
   }
 }

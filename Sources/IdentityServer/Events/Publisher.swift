@@ -92,7 +92,7 @@ final class Publisher {
   ///
   /// So a request waits only for those few, however many subscribers there are, and no subscriber is left out.
   func startRound() {
-    connections.forEachUser { share in if share.subscribers.startRound() { scheduler.enqueue(share) } }
+    connections.forEachShare { share in if share.subscribers.startRound() { scheduler.enqueue(share) } }
   }
 
   /// Continues the round over a principal's subscribers.
@@ -130,7 +130,7 @@ final class Publisher {
     guard hasEvents(for: connection) else { return }
     let peer = connection.peer
     let unsent = connection.output.count - connection.sent
-    if unsent < Bound.eventsPerTurn {
+    if unsent < Bound.eventBytesPerTurn {
       connection.subscription?.fill(&connection.output, from: connection.sent, state.events) {
         state.registry.may(peer, see: $0)
       }

@@ -110,7 +110,7 @@ struct Subscription: Equatable {
     noticeLoss(log)
     let limit = lag?.after ?? log.last
     var left = Bound.eventsLookedAt
-    while place < limit, left > 0, output.count - sent < Bound.eventsPerTurn, let line = log[after: place] {
+    while place < limit, left > 0, output.count - sent < Bound.eventBytesPerTurn, let line = log[after: place] {
       left -= 1
       place = line.sequence
       guard wants(line), isVisible(line.audience) else { continue }
@@ -148,7 +148,7 @@ struct Subscription: Equatable {
         counted = line.sequence
         continue
       }
-      if lag == nil, waiting + unsent + line.bytes.count > Bound.eventsPerSubscriber {
+      if lag == nil, waiting + unsent + line.bytes.count > Bound.eventBytesPerSubscriber {
         lag = Lag(after: counted, missed: 0, last: counted)
       }
       counted = line.sequence

@@ -51,7 +51,7 @@ final class StatisticsAnswers {
       samples.append(MetricSample(.jobs, jobs, family.name))
     }
     samples += [
-      MetricSample(.jobsUnderWay, connections.allUsers.reduce(0) { $0 + $1.jobs }),
+      MetricSample(.jobsUnderWay, connections.allShares.reduce(0) { $0 + $1.jobs }),
       MetricSample(.writerQueue, writer.queueLength),
       MetricSample(.commits, measurements.commits.done, "ok"),
       MetricSample(.commits, measurements.commits.failed, "failed"),

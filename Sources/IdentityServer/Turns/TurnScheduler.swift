@@ -6,7 +6,7 @@ protocol TurnService {
   /// Serves a connection as far as it goes within a turn.
   func serve(_ connection: Connection)
   /// Sends new events to some of a principal's subscribers.
-  func publish(to principal: PrincipalShare)
+  func publish(to share: PrincipalShare)
 }
 
 /// The order of service: principals take turns, and within the turn of a principal its connections take turns.
@@ -32,22 +32,22 @@ final class TurnScheduler {
   func enqueue(_ connection: Connection) {
     guard !connection.isWaitingForTurn else { return }
     connection.isWaitingForTurn = true
-    let principal = connection.share
+    let share = connection.share
     if case .rows = connection.session.answer {
-      principal.writing.append(connection.token)
+      share.writing.append(connection.token)
     } else if connection.awaitsPlaceForList {
-      principal.listing.append(connection.token)
+      share.listing.append(connection.token)
     } else {
-      principal.waiting.append(connection.token)
+      share.waiting.append(connection.token)
     }
-    enqueue(principal)
+    enqueue(share)
   }
 
   /// Queues a principal for a turn if it has pending work.
-  func enqueue(_ principal: PrincipalShare) {
-    guard principal.isDue, !principal.isWaiting else { return }
-    principal.isWaiting = true
-    queue.append(principal)
+  func enqueue(_ share: PrincipalShare) {
+    guard share.isDue, !share.isWaiting else { return }
+    share.isWaiting = true
+    queue.append(share)
     waiting += 1
   }
 
@@ -67,45 +67,45 @@ final class TurnScheduler {
   ///   already, so the principals that became ready since go first.
   func giveTurns(behind early: Int, _ service: some TurnService) {
     let round = queue
-    for principal in round[early...] { writer.inTurn { giveTurn(principal, service) } }
-    for principal in round[..<early] { writer.inTurn { giveTurn(principal, service) } }
+    for share in round[early...] { writer.inTurn { giveTurn(share, service) } }
+    for share in round[..<early] { writer.inTurn { giveTurn(share, service) } }
     queue.removeFirst(round.count)
     waiting = queue.count
   }
 
   /// Serves one principal: first its long answers, then connections that wait to begin one, then its other waiting
   /// connections, then its subscribers.
-  private func giveTurn(_ principal: PrincipalShare, _ service: some TurnService) {
-    principal.isWaiting = false
-    defer { enqueue(principal) }
+  private func giveTurn(_ share: PrincipalShare, _ service: some TurnService) {
+    share.isWaiting = false
+    defer { enqueue(share) }
     let turn = connections.turn
     let isShared = connections.isShared
     // A principal that overran its time gives up as much time in its next turns.
-    if !isShared { principal.overdraft = 0 }
-    guard principal.overdraft < turn.microseconds else {
-      principal.overdraft -= turn.microseconds
+    if !isShared { share.overdraft = 0 }
+    guard share.overdraft < turn.microseconds else {
+      share.overdraft -= turn.microseconds
       return
     }
-    let time = turn.microseconds - principal.overdraft
+    let time = turn.microseconds - share.overdraft
     let started = Clock.monotonicMicroseconds
     func isOver() -> Bool { Clock.monotonicMicroseconds - started >= time }
     // At least one connection of each queue is served, however long those of the queue before it took.
-    serve(principal.writing, principal.writing.count, service, isOver)
-    serve(principal.listing, Bound.longAnswersAtOnce - principal.writing.count, service, isOver)
-    serve(principal.waiting, turn.connections, service, isOver)
-    service.publish(to: principal)
+    serve(share.writing, share.writing.count, service, isOver)
+    serve(share.listing, Bound.longAnswersAtOnce - share.writing.count, service, isOver)
+    serve(share.waiting, turn.connections, service, isOver)
+    service.publish(to: share)
     guard isShared else { return }
     let taken = Clock.monotonicMicroseconds - started
-    principal.overdraft = taken > time ? taken - time : 0
+    share.overdraft = taken > time ? taken - time : 0
   }
 
   /// Serves every connection that waits with a request, without a time limit, because no request is read afterwards.
   /// Long answers go on in later turns.
   func giveLastTurns(_ service: some TurnService) {
     readsLast = true
-    for principal in connections.allUsers {
-      serve(principal.listing, .max, service) { false }
-      serve(principal.waiting, .max, service) { false }
+    for share in connections.allShares {
+      serve(share.listing, .max, service) { false }
+      serve(share.waiting, .max, service) { false }
     }
   }
 
