@@ -60,7 +60,7 @@ package enum Bound {
   /// The interval at which the store learns which apps were used, in milliseconds. Each app is recorded once a day.
   package static let useMilliseconds = 900_000
   /// The maximum number of devices of an account.
-  package static let devices = 4_096
+  package static let devices = 16_384
   /// The maximum length of a stored name, such as that of an account, a device or an app, in bytes.
   package static let nameLength = 255
   /// The maximum length of an item's secret, in bytes (identityd-protocol(7), section "ITEMS").

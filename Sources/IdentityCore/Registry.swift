@@ -12,7 +12,7 @@ package struct Registry: Equatable, Sendable {
   /// The ranges of subordinate users and their owners.
   package private(set) var subordinates = SubordinateUsers()
   /// The devices of the account, in the order in which they were added.
-  package private(set) var devices: [ListedDevice] = []
+  package private(set) var devices = DeviceList()
   /// The name of the account, if any.
   package private(set) var account: Text?
   /// The record of the machine; nil before the first start is recorded.
@@ -109,9 +109,9 @@ extension Registry {
     case .machineForgotten(let number): formerMachines.removeAll { $0.number == number }
     case .accountSet(let name): account = name
     case .deviceListed(let device): devices.append(device)
-    case .deviceDescribed(let device): replace(device.value, with: device)
-    case .deviceReplaced(let previous, let device): replace(previous, with: device)
-    case .deviceUnlisted(let value): if let place = place(ofListed: value) { devices.remove(at: place) }
+    case .deviceDescribed(let device): devices.replace(device.value, with: device)
+    case .deviceReplaced(let previous, let device): devices.replace(previous, with: device)
+    case .deviceUnlisted(let value): devices.remove(value)
     case .itemStored(let item, _, _): items.store(item)
     case .itemDeleted(let item): items.remove(item.key)
     case .version(let change): versions.apply(change)
@@ -135,7 +135,7 @@ extension Registry {
     if kinds.contains(.apps) { apps = AppTable() }
     if kinds.contains(.uses) { (uses, day) = (DividedDictionary(), nil) }
     if kinds.contains(.identifiers) { history = History() }
-    if kinds.contains(.devices) { devices = [] }
+    if kinds.contains(.devices) { devices = DeviceList() }
     if kinds.contains(.items) { items = ItemTable() }
     if kinds.contains(.versions) { versions = VersionTable() }
     if kinds.contains(.tokens) { tokens = TokenTable() }
@@ -153,15 +153,6 @@ extension Registry {
 
   /// Replaces the items with those read back from the store.
   package mutating func restore(_ items: [Item]) { self.items = ItemTable(items) }
-
-  private mutating func replace(_ value: UUID, with device: ListedDevice) {
-    guard let place = place(ofListed: value) else { return }
-    devices[place] = device
-  }
-
-  /// Each device is listed once. Searches from the end, because a change of the account removes the other devices one
-  /// by one, last first.
-  private func place(ofListed value: UUID) -> Int? { devices.lastIndex { $0.value == value } }
 }
 
 /// A sequence of dependent changes. Each change is decided with the earlier ones already applied.

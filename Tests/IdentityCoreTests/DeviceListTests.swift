@@ -37,10 +37,10 @@ import Testing
     try life.ask(.putDevice(given(1), name: nil, seen: Timestamp(milliseconds: 5)), as: root)
     try life.ask(.putDevice(given(1), name: "b", seen: nil), as: root)
     #expect(
-      life.registry.devices.first
+      life.registry.devices[given(1)]
         == ListedDevice(
           value: given(1), name: "b", seen: Timestamp(milliseconds: 5), added: Timestamp(milliseconds: 1)))
-    #expect(life.registry.lastEvent == last)
+    #expect(life.told(from: last + 1) == ["\(last + 1) devices changed value=g1 name=b > sharing"])
   }
 
   @Test(
@@ -68,6 +68,19 @@ import Testing
     #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes name=desk added=t1", "OK 1"])
   }
 
+  @Test func `devices name names this device and makes its identifier`() throws {
+    var life = Life()
+    #expect(try life.ask(.nameDevice("desk"), as: root) == ["OK"])
+    #expect(try life.ask(.devices, as: alice) == ["* m.device self=yes name=desk added=t1", "OK 1"])
+    #expect(life.told().last == "3 devices changed value=m.device name=desk > sharing")
+    let last = life.registry.lastEvent
+    #expect(try life.ask(.nameDevice("desk"), as: root) == ["OK"])
+    #expect(life.registry.lastEvent == last)
+    #expect(try life.ask(.nameDevice("lap"), as: root) == ["OK"])
+    try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
+    #expect(try life.ask(.devices, as: alice).first?.contains("name=lap") == true)
+  }
+
   @Test(arguments: [UUID.zero, .ones])
   func `the nil and max UUIDs are refused as devices`(value: UUID) {
     let refusal = Refusal.invalidUUID(Text("\(value)"))
@@ -77,7 +90,7 @@ import Testing
   @Test func `the number of devices is limited, but this device is always listed`() throws {
     var life = Life()
     for number in 1...UInt64(Bound.devices) { try life.ask(.putDevice(given(number), name: nil, seen: nil), as: root) }
-    let refusal = Refusal.limit("an account has at most 4096 devices; forget a device first")
+    let refusal = Refusal.limit("an account has at most 16384 devices; forget a device first")
     #expect(life.refusal(of: .putDevice(given(60_000), name: nil, seen: nil), as: root) == refusal)
     #expect(life.refusal(of: .putDevice(given(1), name: "known", seen: nil), as: root) == nil)
     try life.ask(.get(.device, app: nil), as: alice)

@@ -80,7 +80,8 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
 
   @Test(
     arguments: [
-      .appUpdated("org.a", app), .deviceDescribed(phone), .machineRecorded(machine), .sealed, ended(.device),
+      .appUpdated("org.a", app), .deviceDescribed(ListedDevice(value: phone.value, added: phone.added)),
+      .machineRecorded(machine), .sealed, ended(.device),
       .deviceSuspected(.device, .machineChanged),
     ] as [Change])
   func `changes without an audience or without an effect cause no event`(change: Change) {

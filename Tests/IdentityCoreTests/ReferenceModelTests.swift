@@ -198,7 +198,7 @@ private struct Difference: Error, CustomStringConvertible {
       "migrate device: ERR invalid-uuid", "migrate device: ERR denied", "migrate device: ERR not-found",
       "migrate installation: OK", "app list: *", "app forget: OK", "app forget: ERR denied", "app forget: ERR conflict",
       "app forget: ERR not-found", "account: OK", "account: ERR denied", "account set: OK", "account clear: ERR denied",
-      "devices: *", "devices put: OK", "devices put: ERR denied", "devices remove: ERR not-found",
+      "devices: *", "devices name: OK", "devices put: OK", "devices put: ERR denied", "devices remove: ERR not-found",
       "devices forget: ERR conflict", "renew device: OK", "renew device: *", "renew vendor: ERR not-found",
       "item add: OK", "item add: ERR exists", "item add: ERR denied", "item add: ERR limit", "item put: OK",
       "item put: ERR limit", "item read: OK", "item read: ERR denied", "item read: ERR not-found", "item find: *",
@@ -211,7 +211,8 @@ private struct Difference: Error, CustomStringConvertible {
 
   private static let events = [
     "device created", "device changed", "installation created", "installation changed", "installation ended",
-    "vendor created", "vendor ended", "app installed", "app uninstalled", "devices added", "devices removed",
+    "vendor created", "vendor ended", "app installed", "app uninstalled", "devices added", "devices changed",
+    "devices removed",
     "devices replaced", "account changed", "item added", "item replaced", "item updated", "item deleted",
     "version installed", "version updated", "version upgraded", "version downgraded", "token created",
     "token replaced", "token invalidated", "token deleted", "token rehomed", "device ended",

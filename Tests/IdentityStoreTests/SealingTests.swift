@@ -42,7 +42,8 @@ import struct Foundation.Data
       #expect(content.isSealedHere == isHere, "\(what)")
       #expect(content.events == [], "\(what)")
       #expect(
-        content.registry.history.count == 0 && content.registry.devices == [] && !content.registry.isSealed, "\(what)")
+        content.registry.history.count == 0 && content.registry.devices.count == 0 && !content.registry.isSealed,
+        "\(what)")
       #expect(content.registry.account == nil && content.registry.items == Registry().items, "\(what)")
       #expect(content.registry.versions.all == [] && content.registry.tokens.all == [], "\(what)")
       #expect(content.registry.itemFault == nil && store.keySource == .file, "\(what)")

@@ -25,9 +25,9 @@ import Testing
     var bytes: [UInt8] = []
     try VerbTable.help(["devices"]).append(to: &bytes)
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-    #expect(lines.count == 5)
+    #expect(lines.count == 6)
     #expect(lines[0].hasPrefix("* devices usage=devices access=app "))
     #expect(
-      lines[1].hasPrefix("* \"devices put\" usage=\"devices put UUID [name=NAME] [seen=TIME]\" access=admin "))
+      lines[2].hasPrefix("* \"devices put\" usage=\"devices put UUID [name=NAME] [seen=TIME]\" access=admin "))
   }
 }

@@ -133,6 +133,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("seal", .admins), AccessRule("renew device", .admins), AccessRule("renew installation", .admins),
       AccessRule("renew vendor dry-run=yes", .admins), AccessRule("account set bob", .admins),
       AccessRule("account clear", .admins), AccessRule("devices put \(value)", .admins),
+      AccessRule("devices name desk", .admins), AccessRule("machine acknowledge", .admins),
       AccessRule("devices remove \(value)", .admins, "not-found"),
       AccessRule("devices forget \(value)", .admins, "not-found"), AccessRule("token list app=*", .admins),
       AccessRule("migrate device \(value) force=yes", .adminsOfApp),

@@ -244,7 +244,7 @@ extension ReferenceModel {
       let (name, seen) = (request["name"] ?? devices[place].name, request["seen"] ?? devices[place].seen)
       guard name != devices[place].name || seen != devices[place].seen else { return ["OK"] }
       try requireOpen()
-      devices[place].name = name
+      rename(place, name)
       devices[place].seen = seen
     } else {
       try requireOpen()
@@ -252,6 +252,26 @@ extension ReferenceModel {
       tell("devices", "added", " value=\(value)", to: .sharing)
     }
     return ["OK"]
+  }
+
+  mutating func nameDevice(_ name: String) throws(Fault) -> [String] {
+    let own = current(Scope("device"))?.value
+    if let own, let place = devices.firstIndex(where: { $0.value == own }), devices[place].name == name {
+      return ["OK"]
+    }
+    try requireOpen()
+    if own == nil { make(Scope("device")) }
+    guard let place = devices.firstIndex(where: { $0.value == current(Scope("device"))?.value }) else {
+      throw .notFound
+    }
+    rename(place, name)
+    return ["OK"]
+  }
+
+  private mutating func rename(_ place: Int, _ name: String?) {
+    guard let name, devices[place].name != name else { return }
+    devices[place].name = name
+    tell("devices", "changed", " value=\(devices[place].value) name=\(word(name))", to: .sharing)
   }
 
   mutating func removeDevice(_ value: String) throws(Fault) -> [String] {

@@ -30,7 +30,7 @@ extension ReferenceModel {
     case 26..<29: return "app forget \(random.one(of: apps))"
     case 29: return random.one(of: ["account", "account set alice", "account set bob", "account clear"])
     case 30: return random.one(of: ["devices", "devices", "seal dry-run=yes"])
-    case 31, 32: return device(&random)
+    case 31, 32: return random.once(in: 8) ? "devices name \(random.one(of: ["desk", "lap"]))" : device(&random)
     case 33, 34:
       let isDry = random.once(in: 2) ? " dry-run=yes" : ""
       return "renew \(random.one(of: ["device", "installation", "vendor"]))\(app)\(isDry)"

@@ -90,7 +90,8 @@ package struct ReferenceModel: Sendable {
 
   private mutating func reply(to request: Request) throws(Fault) -> [String] {
     let admins: Set = [
-      "renew", "account set", "account clear", "devices put", "devices remove", "devices forget", "seal",
+      "renew", "account set", "account clear", "devices name", "devices put", "devices remove",
+      "devices forget", "seal",
     ]
     guard !admins.contains(request.verb) || peer.isAdmin else { throw .denied }
     switch request.verb {
@@ -105,6 +106,7 @@ package struct ReferenceModel: Sendable {
     case "account set": return try setAccount(request.word(0))
     case "account clear": return try setAccount("")
     case "devices": return try listDevices()
+    case "devices name": return try nameDevice(request.word(0))
     case "devices put": return try putDevice(request)
     case "devices remove", "devices forget": return try removeDevice(request.word(0))
     case "item add": return try store(request, replaces: false)

@@ -34,6 +34,7 @@ _identityctl_commands=(
   'account set;-;'
   'account clear;;'
   'devices;;'
+  'devices name;-;'
   'devices put;-;name=- seen=-'
   'devices remove;-;'
   'devices forget;-;'

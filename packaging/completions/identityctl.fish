@@ -33,6 +33,7 @@ set -g __identityctl_commands \
     'account set;-;;Set the name of the account; replacing an earlier name removes all other devices.' \
     'account clear;;;Leave the account; only this device stays in the list of devices.' \
     'devices;;;List the devices of the account, among them this device once it has an identifier.' \
+    'devices name;-;;Name this device in the list of devices.' \
     'devices put;-;name=- seen=-;Add a device to the list, or update the name and the time of a listed device.' \
     'devices remove;-;;Remove a device from the list because it has left the account elsewhere.' \
     'devices forget;-;;Remove a device from the list.' \

@@ -6,6 +6,7 @@ extension RegistryCommand {
   package static func putDevice(_ value: UUID, name: Text?, seen: Timestamp?) -> Self {
     Self(PutDeviceRule(value: value, name: name, seen: seen))
   }
+  package static func nameDevice(_ name: Text) -> Self { Self(NameDeviceRule(name: name)) }
   package static func removeDevice(_ value: UUID) -> Self { Self(RemoveDeviceRule(value: value)) }
 }
 
@@ -40,8 +41,8 @@ extension Registry {
   /// the list.
   func accountChanges(to name: Text?) -> [Change] {
     let keepsThem = name != nil && (account == nil || account == name)
-    let others = keepsThem ? [] : devices.map(\.value).filter { $0 != self[.device]?.value }
-    // Last device first, so that the remaining ones need not move up.
+    let own = self[.device]?.value
+    let others = keepsThem ? [] : devices.map(\.value).filter { $0 != own }
     return (name == account ? [] : [.accountSet(name)]) + others.reversed().map { .deviceUnlisted($0) }
   }
 }
@@ -61,7 +62,7 @@ struct DevicesRule: QueryRule {
     if own == nil { try registry.requireProof(of: .identifiers) }
     // An app with a device identifier of its own sees only this device, by that identifier.
     let single = own.map { [ListedDevice(value: $0.value, added: $0.created)] } ?? []
-    return .rows(scope == .device ? registry.devices : single) { device, reply in
+    return .rows(scope == .device ? Array(registry.devices) : single) { device, reply in
       reply.word(.uuid(device.value))
       reply.attribute("self", .yesOrNo(device.value == own?.value))
       reply.attribute("name", device.name.map(Reply.Value.text))
@@ -82,7 +83,7 @@ struct PutDeviceRule: ChangeRule {
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
-    guard var device = registry.devices.first(where: { $0.value == value }) else {
+    guard var device = registry.devices[value] else {
       guard registry.devices.count < Bound.devices else {
         throw .limit("an account has at most \(Bound.devices) devices; forget a device first")
       }
@@ -100,6 +101,27 @@ struct PutDeviceRule: ChangeRule {
   }
 }
 
+/// `devices name`: names this device. Makes its identifier if there is none.
+struct NameDeviceRule: ChangeRule {
+  let name: Text
+  var basis: Basis { Basis(whole: [.devices, .identifiers]) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard registry[.device].flatMap({ registry.devices[$0.value] })?.name != name else {
+      return Decision(reply: .done)
+    }
+    guard let context else { return nil }
+    var plan = Plan(registry)
+    if registry[.device] == nil { plan.put(try registry.fresh(.device, cause: .firstUse, context)) }
+    guard let own = plan.registry[.device]?.value, var device = plan.registry.devices[own] else {
+      throw .broken("this device is not in the list")
+    }
+    device.name = name
+    plan.add(.deviceDescribed(device))
+    return Decision(changes: plan.changes, reply: .done)
+  }
+}
+
 /// `devices remove`, `devices forget`: removes a device from the list.
 ///
 /// - Throws: `notFound` if the device is not listed; `conflict` if it is this device.
@@ -108,7 +130,7 @@ struct RemoveDeviceRule: ChangeRule {
   var basis: Basis { Basis(whole: .devices) }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
-    guard registry.devices.contains(where: { $0.value == value }) else {
+    guard registry.devices[value] != nil else {
       throw .notFound("the device is not in the list")
     }
     guard value != registry[.device]?.value else {

@@ -31,6 +31,9 @@ extension Registry {
     case .accountSet(let name):
       News(topic: .account, name: "changed", attributes: [.init("value", name ?? "")], audience: .sharing)
     case .deviceListed(let device): news(ofListed: "added", device.value)
+    // The time of its last contact changes too often to tell.
+    case .deviceDescribed(let device) where device.name != devices[device.value]?.name:
+      news(ofListed: "changed", device.value, name: device.name)
     case .deviceReplaced(let previous, let device): news(ofListed: "replaced", device.value, previous: previous)
     case .deviceUnlisted(let value): news(ofListed: "removed", value)
     case .itemStored(let item, _, let change): news(of: item.key, Text(change.rawValue))
@@ -55,10 +58,13 @@ extension Registry {
       audience: scope.audience)
   }
 
-  private func news(ofListed name: Text, _ value: UUID, previous: UUID? = nil) -> News {
+  private func news(
+    ofListed event: Text, _ value: UUID, previous: UUID? = nil, name: Text? = nil
+  ) -> News {
     var attributes = [Event.Attribute("value", Text("\(value)"))]
     if let previous { attributes.append(.init("previous", Text("\(previous)"))) }
-    return News(topic: .devices, name: name, attributes: attributes, audience: .sharing)
+    if let name { attributes.append(.init("name", name)) }
+    return News(topic: .devices, name: event, attributes: attributes, audience: .sharing)
   }
 
   private func news(of item: ItemKey, _ name: Text) -> News {

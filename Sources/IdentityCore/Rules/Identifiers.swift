@@ -175,8 +175,8 @@ extension Plan {
     add(.identifierMade(identifier))
     if identifier.scope.level == .device { rehomeTokens(of: identifier.scope) }
     guard identifier.scope == .device else { return }
-    let listed = registry.devices.first { $0.value == previous }
-    if registry.devices.contains(where: { $0.value == identifier.value }) {
+    let listed = previous.flatMap { registry.devices[$0] }
+    if registry.devices[identifier.value] != nil {
       // A program that connects the account's devices may have listed this device by the identifier, as after a purge.
       if let listed { add(.deviceUnlisted(listed.value)) }
     } else if var device = listed {

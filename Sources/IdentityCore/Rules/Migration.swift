@@ -77,7 +77,7 @@ extension Registry {
     guard migration.previous == nil || forces else {
       throw .conflict("the \(level.rawValue) identifier was already issued; an admin can replace it with force=yes")
     }
-    guard scope != .device || !devices.contains(where: { $0.value == value }) else {
+    guard scope != .device || devices[value] == nil else {
       throw .conflict("another device of the account has this identifier")
     }
     guard level == .device || isInstalledOrUnclaimed(app) else { throw .notFound("\(app) is not installed") }

@@ -161,7 +161,7 @@ private struct Restoration {
     describeOwnDevice()
     // Devices of two different accounts must not be mixed.
     guard backup.account == plan.registry.account else { return }
-    for device in backup.devices where !plan.registry.devices.contains(where: { $0.value == device.value }) {
+    for device in backup.devices where plan.registry.devices[device.value] == nil {
       guard plan.registry.devices.count < Bound.devices else { return }
       plan.add(.deviceListed(device))
       tell("devices", "added", ("value", .uuid(device.value)))
@@ -172,7 +172,7 @@ private struct Restoration {
   private mutating func describeOwnDevice() {
     guard let own = plan.registry[.device]?.value, own == theirs, follows,
       let said = backup.devices.first(where: { $0.value == own }),
-      let listed = plan.registry.devices.first(where: { $0.value == own }), listed.name == nil, listed.seen == nil,
+      let listed = plan.registry.devices[own], listed.name == nil, listed.seen == nil,
       listed != said
     else { return }
     plan.add(.deviceDescribed(said))

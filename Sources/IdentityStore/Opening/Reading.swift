@@ -233,10 +233,10 @@ extension Reading {
 
   private mutating func apply(device row: borrowing RowBytes) -> Bool {
     let columns = row.values
-    guard let number = columns[0].number, number > ledger.devices.last?.number ?? 0,
+    guard let number = columns[0].number, number > ledger.lastDevice,
       let device = ListedDevice(columns: columns)
     else { return false }
-    ledger.devices.append(.init(number: number, value: device.value))
+    (ledger.lastDevice, ledger.devices[device.value]) = (number, number)
     registry.apply(.deviceListed(device))
     return true
   }

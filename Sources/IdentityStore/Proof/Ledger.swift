@@ -5,12 +5,6 @@ import LinuxSystem
 ///
 /// Rows are not looked up by an index: a damaged index could hide a row, and that would not be noticed.
 struct Ledger: Sendable {
-  /// A device of the account: its row number and its identifier.
-  struct Device: Equatable, Sendable {
-    let number: Int64
-    var value: UUID
-  }
-
   /// The number of the last transaction; 0 in a new store.
   var revision: Int64 = 0
   /// The digests of all tables except `store`.
@@ -27,8 +21,10 @@ struct Ledger: Sendable {
   var identifiers: Int64 = 0
   /// The row number of each identifier in force.
   var inForce = ScopeNumbers()
-  /// The devices in the order in which they were added.
-  var devices: [Device] = []
+  /// The row number of each device of the account.
+  var devices: [UUID: Int64] = [:]
+  /// The highest row number of a device.
+  var lastDevice: Int64 = 0
   /// The sequence number of the oldest event that is kept.
   var firstEvent: Int64 = 1
   /// The sequence number of the last event; 0 before the first.

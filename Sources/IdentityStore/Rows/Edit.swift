@@ -92,9 +92,9 @@ struct Edit {
       ledger.settings.account = name
       try replace(ledger.settings.columns, tables.setting, authenticator)
     case .deviceListed(let device):
-      let number = (ledger.devices.last?.number ?? 0) + 1
-      try insert(device.columns(number: number), tables.device, authenticator)
-      ledger.devices.append(.init(number: number, value: device.value))
+      ledger.lastDevice += 1
+      try insert(device.columns(number: ledger.lastDevice), tables.device, authenticator)
+      ledger.devices[device.value] = ledger.lastDevice
     case .deviceDescribed(let device): try replace(device.value, with: device, authenticator)
     case .deviceReplaced(let previous, let device): try replace(previous, with: device, authenticator)
     case .deviceUnlisted(let value): try unlist(value, authenticator)
@@ -159,19 +159,18 @@ struct Edit {
   private mutating func replace(_ value: UUID, with device: ListedDevice, _ authenticator: borrowing Authenticator)
     throws(DatabaseError)
   {
-    guard let place = ledger.devices.lastIndex(where: { $0.value == value }) else {
-      throw .impossible("replace a device that is not listed")
-    }
-    try replace(device.columns(number: ledger.devices[place].number), tables.device, authenticator)
-    ledger.devices[place].value = device.value
+    guard let number = ledger.devices[value] else { throw .impossible("replace a device that is not listed") }
+    try replace(device.columns(number: number), tables.device, authenticator)
+    guard device.value != value else { return }
+    ledger.devices[value] = nil
+    ledger.devices[device.value] = number
   }
 
   private mutating func unlist(_ value: UUID, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    guard let place = ledger.devices.lastIndex(where: { $0.value == value }) else {
+    guard let number = ledger.devices.removeValue(forKey: value) else {
       throw .impossible("remove a device that is not listed")
     }
-    try remove(.integer(ledger.devices[place].number), tables.device, authenticator)
-    ledger.devices.remove(at: place)
+    try remove(.integer(number), tables.device, authenticator)
   }
 
   // MARK: Items

@@ -36,6 +36,15 @@ extension Verb {
     ) { (_) throws(Refusal) in .registry(.devices) },
 
     Verb(
+      words: "devices name", operands: [.required("NAME")], access: .admin,
+      summary: "Name this device in the list of devices.",
+      answer: .nothing,
+      examples: [.init("devices name laptop", "OK")]
+    ) { (arguments) throws(Refusal) in
+      .registry(.nameDevice(try arguments.name(arguments.operands[0], named: "NAME")))
+    },
+
+    Verb(
       words: "devices put", operands: [.required("UUID")],
       attributes: [.init("name", "NAME"), .init("seen", "TIME")], access: .admin,
       summary: "Add a device to the list, or update the name and the time of a listed device.",
