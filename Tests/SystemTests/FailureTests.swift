@@ -32,6 +32,32 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
+  func `row 50: however often starts fail, the socket stays, and clients are served after the repair`(
+    suite: String
+  ) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    // More failures than any limit of systemd allows by default, in little time.
+    try await system.write("[Service]\nRestartSec=10ms", to: "\(Container.dropIns)/restart.conf")
+    let bad = "\(Container.configurations)/bad.conf"
+    try await system.write("[Log]\nLevel=loud", to: bad)
+    #expect(try await system.attempt("systemctl daemon-reload; systemctl restart identityd.service").status != 0)
+    // A client that waits makes systemd start the service each time.
+    try await system.shell(
+      "systemd-run --quiet --unit=waiting-client sh -euc 'identityctl --timeout=300 get device >/tmp/waiting-client'")
+    try await eventually("forty starts have failed") {
+      try await Int(system.property("NRestarts")) ?? 0 >= 40
+    }
+    #expect(try await system.property("ActiveState", of: "identityd.socket") == "active")
+    try await system.shell("test -S /run/identityd/identityd.sock")
+    try await system.shell("rm \(bad)")
+    try await eventually("the client that waited is answered") {
+      try await system.shell("cat /tmp/waiting-client") == identifiers.device
+    }
+    #expect(try await system.identifiers() == identifiers)
+  }
+
+  @Test(arguments: Container.suites)
   func `row 48: the watchdog ends a daemon that hangs`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()

@@ -13,7 +13,7 @@ struct UnitFacts: Sendable {
 
 extension UnitFacts {
   private static let program = "/usr/bin/systemctl"
-  private static let properties = "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NeedDaemonReload"
+  private static let properties = "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NeedDaemonReload,NRestarts"
 
   /// Gathers the facts.
   init(_ examination: Examination) {
@@ -68,6 +68,12 @@ extension UnitFacts {
         ("service", service["ActiveState"]), ("service-enabled", service["UnitFileState"])))
   }
 
+  /// Returns whether a unit has failed, or waits for the next of many starts.
+  private static func isFailing(_ unit: [String: String]) -> Bool {
+    if unit["SubState"]?.hasPrefix("auto-restart") == true { return true }
+    return unit["ActiveState"] == "failed" || unit["ActiveState"] == "activating" && unit["NRestarts"] != "0"
+  }
+
   private static func faults(_ socket: [String: String], _ service: [String: String]) -> [Finding.Fault] {
     let both = [(Self.socket, socket), (Self.service, service)]
     for (name, unit) in both where unit["LoadState"] != "loaded" {
@@ -85,7 +91,7 @@ extension UnitFacts {
         .failure("\(name) is not loaded: \(state)", .root("apt-get", "install", "--reinstall", "identityd"))
       ]
     }
-    if let (name, unit) = both.first(where: { $0.1["ActiveState"] == "failed" }) {
+    if let (name, unit) = both.first(where: { isFailing($0.1) }) {
       return [
         .failure(
           "\(name) has failed (\(unit["Result"] ?? "")); see 'journalctl --unit=\(Self.service)'",
