@@ -131,6 +131,8 @@ package enum Bound {
   package static let restlessMilliseconds = 2_000
   /// The time until manifest folders with faults are read again, in milliseconds.
   package static let surveyAgainMilliseconds = 5_000
+  /// The time between two looks at a store that cannot be written.
+  package static let lookAgainMilliseconds = 5_000
   /// The maximum number of polls of the kernel before turns are given: enough for 16,384 connections.
   package static let looksAtOnce = 64
   /// The number of connections of a sole principal that are served between two reads of the clock.

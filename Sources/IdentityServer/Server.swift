@@ -59,12 +59,14 @@ package final class Server {
   ///   - kept: the descriptors that the service manager has kept from the last run, each with its name; nil if the
   ///     service manager keeps none.
   ///   - sources: the writer's sources of facts about the system.
+  ///   - restartStatus: the exit status on which the service manager starts the daemon again; nil if it would not.
   ///   - logBacklog: returns the numbers of log entries that wait and that were lost.
   ///   - reload: reads the configuration again. If the configuration is refused, logs the reason and returns nil.
   package init(
     store: consuming Store, listener: consuming Descriptor, socketPath: String,
     kept: [(number: Int32, name: String)]?, sources: WriterSources, loop: EventLoop, settings: ServerSettings,
-    log: @escaping Log, logBacklog: @escaping () -> LogBacklog, reload: @escaping () -> ServerSettings?
+    restartStatus: Int32?, log: @escaping Log, logBacklog: @escaping () -> LogBacklog,
+    reload: @escaping () -> ServerSettings?
   ) throws {
     self.loop = loop
     self.log = LogSink(log)
@@ -98,7 +100,8 @@ package final class Server {
     service = ConnectionService(
       connections, scheduler, dispatcher, encoder, publisher, handover, processes, closer, known, readiness)
     lifeCycle = LifeCycle(
-      state, connections, service, closer, handover, writer, uses, loop, log, reload: reload)
+      state, connections, service, closer, handover, writer, uses, loop, log, restartStatus: restartStatus,
+      reload: reload)
     let facts = StartFacts(
       fingerprint: content.fingerprint, isSealedHere: content.isSealedHere,
       onMachineChange: settings.onMachineChange, onHardwareChange: settings.onHardwareChange, limits: settings.limits)
@@ -296,7 +299,7 @@ package final class Server {
       if report.hasStopped {
         service.establish(new.takeAll())
         handover.finish()
-        return loop.exit(status: 0)
+        return loop.exit(status: lifeCycle.exitStatus)
       }
     }
     // A connection may be in the list more than once, which is harmless.

@@ -11,7 +11,8 @@ extension Store {
 
   /// Rewrites the store after a failed commit, so that changes are possible again.
   ///
-  /// The registry of the writer may be ahead of the disk after a failure. The returned registry replaces it.
+  /// Also makes a store writable whose file system was read-only at the start. The registry of the writer may be ahead
+  /// of the disk after a failure. The returned registry replaces it.
   ///
   /// - Returns: the committed registry, or nil if the store still cannot be written. ``condition`` then has the reason.
   package mutating func heal() -> Registry? {
@@ -20,11 +21,12 @@ extension Store {
     case .writable, .full, .unwritable: break
     }
     do {
-      // Writes would not last in a directory that was moved away, or under a lock that other readers share.
-      guard !directory.isReadOnly else { throw Self.readOnly }
+      // Writes would not last under a lock that other readers share, or in a directory that was moved away.
+      guard try takeDirectory() else { return nil }
       guard try directory.folder.isInPlace() else { throw moved }
       let registry = try rewrite()
       try restoreKeys()
+      try openLatest()
       return registry
     } catch {
       condition = StoreCondition(after: error)
@@ -32,9 +34,33 @@ extension Store {
     }
   }
 
-  static let readOnly = SystemError(
-    call: "write to the file system of the store, which is mounted read-only: remount it, then restart identityd",
-    code: EROFS)
+  /// Takes a directory for writing whose file system was read-only at the start.
+  ///
+  /// - Returns: false if the file system is still read-only, or if a new start is necessary.
+  private mutating func takeDirectory() throws -> Bool {
+    if directory.isReadOnly {
+      guard try directory.becomeWritable() else {
+        isStartDue = directory.needsNewMount
+        return false
+      }
+      // Another daemon may have written to the store through another mount, and have ended since.
+      let found = try Found(in: directory)
+      let reached = [
+        found.latest.flatMap { LatestWitness.newest(in: $0, authenticator) },
+        found.witness.flatMap { Witness($0, authenticator) },
+      ]
+      needsStart = needsStart || reached.contains { $0?.revision ?? 0 > ledger.revision }
+    }
+    isStartDue = needsStart
+    return !needsStart
+  }
+
+  /// Opens `witness.latest` after a start that could write nothing.
+  private mutating func openLatest() throws(SystemError) {
+    guard latest == nil else { return }
+    latest = try LatestWitness(
+      Witness(store: identity, revision: ledger.revision), authenticator, in: directory.folder)
+  }
 
   /// Replaces key files that were removed or changed: the store key from memory, the master key by a rotation.
   ///

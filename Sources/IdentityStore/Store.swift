@@ -8,7 +8,7 @@ import LinuxSystem
 /// the whole store was rewritten (see ``heal()``): on ext4 a block whose write failed once can read back as zeros after
 /// a power cut, although later writes to it succeeded.
 package struct Store: ~Copyable, Sendable {
-  let directory: StateDirectory
+  var directory: StateDirectory
   let authenticator: Authenticator
   let identity: UUID
   let created: Timestamp
@@ -26,14 +26,18 @@ package struct Store: ~Copyable, Sendable {
   ///
   /// Nil if the store's key is unknown, because nothing may be derived then.
   package let derivation: IdentifierDerivation?
-  /// The witness of the last commit; nil if nothing can be written.
-  let latest: LatestWitness?
+  /// The witness of the last commit; nil if nothing could be written so far.
+  var latest: LatestWitness?
   /// The files of the keys, as they were when they were last read or written.
   var keyFiles: KeyFiles
   /// The content found at start, until it is taken.
   var found: StoreContent?
   /// The current condition of the store.
   package internal(set) var condition: StoreCondition
+  /// Whether only a new start can do what the start on a read-only file system left undone, such as creating the store.
+  var needsStart: Bool
+  /// Whether the state directory can be written again, but only by a new start of the daemon.
+  package internal(set) var isStartDue = false
   /// Whether the last commit failed and the next start could still find it on disk; see ``UncertainCommit``.
   package private(set) var isLastCommitUncertain = false
   /// The lengths of the database and its WAL in bytes, when they were last examined.
@@ -120,6 +124,22 @@ extension Store {
 
   /// The number of transactions between two updates of the witness: an update costs two syncs of its own.
   private static var witnessInterval: Int64 { 1_024 }
+
+  /// Checks whether another program took a file of the store away, as the next commit would. The ``condition`` tells.
+  package mutating func examine() {
+    guard condition == .writable else { return }
+    do {
+      try requireOwnKeys()
+      try requireOwnFiles(behind: lengths)
+    } catch {
+      condition = StoreCondition(after: error)
+    }
+  }
+
+  /// Whether changes are refused because the file system was read-only at the start.
+  package var awaitsRemount: Bool {
+    if case .unwritable = condition { directory.isReadOnly } else { false }
+  }
 
   /// Fails if a file was deleted, replaced or truncated under the daemon: the next start would not find its commits.
   ///

@@ -6,6 +6,8 @@ package struct Folder: ~Copyable, Sendable {
   /// The path that the folder was opened with, for messages.
   package let path: String
   private let descriptor: Descriptor
+  /// The number of the folder's descriptor.
+  var number: Int32 { descriptor.number }
 
   /// Opens a folder. Refuses a symbolic link in its place.
   package init(path given: String) throws(SystemError) {

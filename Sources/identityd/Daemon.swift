@@ -96,9 +96,10 @@ enum Daemon {
     let kept = ServiceManager.hasDescriptorStore == false ? nil : handed.filter { Kept.isName($0.name) }
     let server = try Server(
       store: store, listener: socket.descriptor, socketPath: socket.path, kept: kept, sources: MachineSources.writer,
-      loop: try EventLoop(),
-      settings: settings, log: { output.write($0) }, logBacklog: { output.backlog },
-      reload: { reload(options, locations, output) })
+      loop: try EventLoop(), settings: settings,
+      // A service manager that owns the socket starts the daemon at the latest for the next client.
+      restartStatus: socket.made == nil ? ExitStatus.restart.rawValue : nil,
+      log: { output.write($0) }, logBacklog: { output.backlog }, reload: { reload(options, locations, output) })
     try server.start()
     let status = try server.run()
     UnixSocket.remove(socket.path, ifStill: socket.made)

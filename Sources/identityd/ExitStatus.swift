@@ -3,6 +3,8 @@ enum ExitStatus: Int32 {
   case success = 0
   /// Any failure not listed below. The log has the reason.
   case failure = 1
+  /// The daemon has to be started again, because the state directory became writable.
+  case restart = 3
   /// The command line is wrong (EX_USAGE of sysexits.h).
   case usage = 64
   /// Another process listens on the socket's path, or the file there is not a socket (EX_UNAVAILABLE).

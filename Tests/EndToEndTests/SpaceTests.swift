@@ -93,15 +93,86 @@ import Testing
     #expect(try daemon.client().statusValue("store") == "ok")
   }
 
-  @Test func `row 20: a first start on a read-only file system is refused with the reason`() throws {
-    let daemon = try DaemonUnderTest()
-    let folder = daemon.state.path
-    try FileManager.default.createDirectory(
-      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+  /// Starts a daemon whose state directory is read-only until ``remount(_:)``, in a mount namespace of its own.
+  private func startReadOnly(_ daemon: DaemonUnderTest) throws {
     let mount = #"mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@""#
-    try daemon.launch(through: ["unshare", "--mount", "sh", "-c", mount, folder])
-    #expect(daemon.exitStatus() == 73)
-    #expect(daemon.log.contains("\(folder)/lock: Read-only file system"), "\(daemon.log)")
+    try daemon.start(through: ["unshare", "--mount", "sh", "-c", mount, daemon.state.path])
+  }
+
+  private func remount(_ daemon: DaemonUnderTest) throws {
+    try beside(daemon, "mount", "-o", "remount,bind,rw", daemon.state.path)
+  }
+
+  @Test func `row 20: a first start on a read-only file system serves, makes nothing up and names the reason`() throws {
+    let daemon = try DaemonUnderTest()
+    try FileManager.default.createDirectory(
+      at: daemon.state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    try startReadOnly(daemon)
+    let client = try daemon.client()
+    let reason = "there is no store yet, and \(daemon.state.path) is on a read-only file system: mount it read-write"
+    for request in ["get device", "get installation", "devices", "item find", "account", "account set a"] {
+      let answer = try client.ask(request).last ?? ""
+      #expect(answer.hasPrefix("ERR read-only ") && answer.contains(reason), "\(request): \(answer)")
+    }
+    #expect(try client.ask("ping") == ["OK"])
+    #expect(try client.statusValue("store") == "read-only")
+    #expect(try client.statusValue("store-reason")?.contains(reason) == true)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: daemon.state.path) == [])
+    // Nothing is left over in memory either: the next start is a first start.
+    daemon.end()
+    try daemon.start()
+    #expect(try daemon.ask("get device").hasPrefix("OK "))
+  }
+
+  @Test(arguments: [[], ["lock"]])
+  func `row 20: a store that was read-only at the start is written once its file system can be`(
+    missing: [String]
+  ) throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
+    daemon.end(with: SIGKILL)
+    for name in missing { try FileManager.default.removeItem(at: daemon.state.appending(path: name)) }
+    try startReadOnly(daemon)
+    #expect(try daemon.uuid("get device") == device)
+    #expect(try daemon.ask("get installation").hasPrefix("ERR read-only "))
+    #expect(try daemon.client().statusValue("store-reason")?.contains("mount it read-write") == true)
+    try remount(daemon)
+    // Without a request for a change.
+    try daemon.waitForStatus("store", "ok")
+    #expect(daemon.log.contains("changes are possible again"))
+    let installation = try daemon.uuid("get installation")
+    #expect(try daemon.client().ask("item read service=s account=a")[0].hasPrefix("OK data=eA=="))
+    let second = try DaemonUnderTest()
+    try second.launch(["--state-directory", daemon.state.path])
+    #expect(second.exitStatus() == 75, "the lock is exclusive: \(second.log)")
+    daemon.end(with: SIGKILL)
+    try daemon.start()
+    #expect(try daemon.client().statusValue("store") == "ok")
+    #expect(try daemon.uuid("get installation") == installation)
+    #expect(try daemon.uuid("get device") == device)
+  }
+
+  @Test func `row 20: a read-only store without a witness needs a new start, which begins an epoch`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    let epoch = try daemon.client().statusValue("epoch")
+    daemon.end()
+    for name in ["witness", "witness.latest"] {
+      try FileManager.default.removeItem(at: daemon.state.appending(path: name))
+    }
+    try startReadOnly(daemon)
+    #expect(try daemon.uuid("get device") == device)
+    try remount(daemon)
+    for _ in 0..<2 {
+      let answer = try daemon.ask("get installation")
+      #expect(answer.hasPrefix("ERR read-only ") && answer.contains("then restart identityd"), "\(answer)")
+    }
+    daemon.end()
+    try daemon.start()
+    #expect(try daemon.uuid("get device") == device)
+    #expect(try daemon.ask("get installation").hasPrefix("OK "))
+    #expect(try daemon.client().statusValue("epoch") != epoch)
   }
 
   @Test(arguments: [SIGTERM, SIGKILL])
@@ -110,8 +181,7 @@ import Testing
     let (device, installation) = (try daemon.uuid("get device"), try daemon.uuid("get installation"))
     #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
     daemon.end(with: signal)
-    let mount = #"mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@""#
-    try daemon.start(through: ["unshare", "--mount", "sh", "-c", mount, daemon.state.path])
+    try startReadOnly(daemon)
     #expect(try daemon.client().statusValue("store") == "read-only")
     #expect(try daemon.uuid("get device") == device)
     #expect(try daemon.uuid("get installation") == installation)

@@ -58,6 +58,54 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
+  func `row 20: a state directory that is mounted read-write again is written without a command`(
+    suite: String
+  ) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    let state = "/var/lib/identityd"
+    for isEmpty in [false, true] {
+      // A separate file system, with the store or without.
+      try await system.shell(
+        """
+        systemctl stop identityd.service
+        mkdir -p /tmp/kept; cp -a \(state)/. /tmp/kept/
+        mount -t tmpfs -o mode=0700 tmpfs \(state); chown identityd: \(state)
+        \(isEmpty ? "" : "cp -a /tmp/kept/. \(state)/")
+        mount -o remount,ro \(state)
+        systemctl start identityd.service
+        """)
+      let daemon = try await system.property("MainPID")
+      // This client stays connected. Without a store there are no events to follow.
+      if !isEmpty { try await system.shell("systemd-run --quiet --collect --unit=following identityctl monitor") }
+      let device = try await system.attempt("identityctl get device")
+      if isEmpty {
+        #expect(device.status != 0 && device.errors.contains("mount it read-write"), "\(device)")
+      } else {
+        #expect(device.output == identifiers.device + "\n")
+      }
+      #expect(try await system.attempt("identityctl account set somebody").status != 0)
+      let before = try await system.now()
+      try await system.shell("mount -o remount,rw \(state)")
+      try await eventually("the store is in order") {
+        try await system.attempt("identityctl status").output.contains("\nstore=ok\n")
+      }
+      #expect(try await system.property("MainPID") != daemon, "the copy of the mount stays read-only")
+      #expect(try await system.journal(since: before).contains { $0.contains("can be written again") })
+      #expect(try await system.property("Result") == "success")
+      try await system.shell("identityctl account set somebody")
+      if !isEmpty {
+        #expect(try await system.property("ActiveState", of: "following.service") == "active")
+        #expect(try await system.identifiers() == identifiers)
+        try await system.shell("systemctl stop following.service")
+      }
+      try await system.shell(
+        "systemctl stop identityd.service; umount \(state); systemctl start identityd.service")
+    }
+    #expect(try await system.identifiers() == identifiers)
+  }
+
+  @Test(arguments: Container.suites)
   func `row 48: the watchdog ends a daemon that hangs`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()

@@ -1,5 +1,6 @@
 import Glibc
 import IdentityCore
+import IdentityStore
 import LinuxSystem
 import Systemd
 
@@ -16,12 +17,19 @@ final class LifeCycle {
   private let log: LogSink
   /// Reads the configuration again. If the configuration is refused, logs the reason and returns nil.
   private let reload: () -> ServerSettings?
+  /// The exit status on which the service manager starts the daemon again; nil if it would not.
+  private let restartStatus: Int32?
+  /// Accepts the connections and serves the requests that are pending when a stop begins.
+  private var serveLast: () -> Void = {}
+  /// The exit status of the process after the stop.
+  private(set) var exitStatus: Int32 = 0
 
   // Sources of the loop. A source ends with the last reference to it.
   private var sources: [EventSource] = []
   private var stopTimer: EventSource?
   private var handoverTimer: EventSource?
   private var appFolders: AppFolders?
+  private var stateWatch: StateWatch?
   private var watchdog: Watchdog?
   /// The status that the service manager shows; nil if it has to be sent again.
   private var publishedStatus: PublishedStatus?
@@ -29,7 +37,7 @@ final class LifeCycle {
   init(
     _ state: CommittedState, _ connections: ConnectionTable, _ service: ConnectionService, _ closer: ConnectionCloser,
     _ handover: Handover, _ writer: WriterChannel, _ uses: AppUses, _ loop: EventLoop, _ log: LogSink,
-    reload: @escaping () -> ServerSettings?
+    restartStatus: Int32?, reload: @escaping () -> ServerSettings?
   ) {
     self.state = state
     self.connections = connections
@@ -40,6 +48,7 @@ final class LifeCycle {
     self.uses = uses
     self.loop = loop
     self.log = log
+    self.restartStatus = restartStatus
     self.reload = reload
   }
 
@@ -53,7 +62,7 @@ final class LifeCycle {
       survey: { [unowned self] in writer.send(.survey($0)) }, warn: { [unowned self] in log(.manifestFault($0)) })
   }
 
-  /// Adds the loop's signals, timers and watchdog.
+  /// Adds the loop's signals, timers and watches.
   ///
   /// - Parameters:
   ///   - apply: applies the settings of a reloaded configuration to the other parts of the loop.
@@ -64,10 +73,13 @@ final class LifeCycle {
         writer.send(.release)
         ProcessMemory.releaseStack()
       })
+    self.serveLast = serveLast
     for signal in [SIGTERM, SIGINT] {
-      sources.append(try loop.watch(signal: signal) { [unowned self] in beginStop(serveLast) })
+      sources.append(try loop.watch(signal: signal) { [unowned self] in beginStop() })
     }
     sources.append(try loop.watch(signal: SIGHUP) { [unowned self] in reloadConfiguration(apply) })
+    stateWatch = try StateWatch(loop: loop) { [unowned self] in writer.send(.examine) }
+    stateWatch?.note(state.condition)
     if let interval = ServiceManager.watchdogMicroseconds() {
       watchdog = try Watchdog(interval: interval, loop: loop, inbox: writer.inbox, activity: writer.activity)
     }
@@ -79,6 +91,8 @@ final class LifeCycle {
   func note(_ report: WriterReport) {
     if let heartbeat = report.heartbeat { watchdog?.noteAnswer(to: heartbeat) }
     if let survey = report.survey { appFolders?.noteSurvey(isInOrder: survey.faults.isEmpty) }
+    if let condition = report.condition { stateWatch?.note(condition) }
+    if report.isStartDue { restart() }
     if report.condition != nil || report.changes.contains(where: \.change.isShown) { publishStatus() }
   }
 
@@ -107,7 +121,7 @@ final class LifeCycle {
 
   /// Begins the stop: answers the requests that have arrived, and has each connection closed or parked.
   /// ``closeStoreIfDone()`` continues.
-  private func beginStop(_ serveLast: () -> Void) {
+  private func beginStop() {
     guard closer.stage == .running else { return }
     ServiceManager.notify(["STOPPING=1", "STATUS=Stopping."])
     log(.stopping)
@@ -134,6 +148,14 @@ final class LifeCycle {
       if connection.session.isDraining { closer.close(connection) } else { service.advance(connection) }
     }
     closeStoreIfDone()
+  }
+
+  /// Stops, so that the service manager starts the daemon again and hands the connections over.
+  private func restart() {
+    guard let restartStatus, closer.stage == .running else { return }
+    log(.store(.restarting))
+    exitStatus = restartStatus
+    beginStop()
   }
 
   /// Tells the writer to close the store once the daemon stops and each connection is closed or parked. The writer's

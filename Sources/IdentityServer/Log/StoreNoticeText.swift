@@ -12,6 +12,7 @@ extension LogEvent {
     case .witnessRenewed(let reason): say(.warning, "Wrote a new witness file for the store: \(reason).")
     case .setAside(let path): say(.error, "A file was set aside: \(path).")
     case .healed: say(.notice, "The store was rewritten; changes are possible again.")
+    case .restarting: say(.notice, "The state directory can be written again: starting anew to write to it.")
     case .condition(.writable): say(.notice, "The store is writable again.")
     case .condition(.full): say(.error, "The disk is full: changes are refused until space is free.")
     case .condition(.unwritable(let why)): say(.error, "Changes are refused until the store is rewritten: \(why).")

@@ -74,6 +74,7 @@ final class Writer {
       var report = WriterReport()
       var folders: [String]?
       var uses: (apps: Set<Text>, forgetUnusedDays: Int?)?
+      var examines = false
       let knownOwners = rangeOwners.count
       let messages = inbox.takeAll(waits: queue.isEmpty)
       // A spurious wake-up: the messages of this ring were taken already.
@@ -85,6 +86,7 @@ final class Writer {
         case .rangeOwner(let user): rangeOwners.insert(user)
         case .limits(let new): limits = new
         case .used(let apps, let days): uses = (apps.union(uses?.apps ?? []), days)
+        case .examine: examines = true
         case .heartbeat(let number): report.heartbeat = number
         case .release:
           store.releaseMemory()
@@ -95,8 +97,10 @@ final class Writer {
       }
       let jobs = queue.take(
         queue.isShared ? min(limits.changesPerCommit, Bound.changesPerSharedCommit) : limits.changesPerCommit)
-      if !jobs.isEmpty || folders != nil || uses != nil {
-        healIfDue(&report)
+      let hasWork = !jobs.isEmpty || folders != nil || uses != nil
+      if examines { examine(&report) }
+      if hasWork { healIfDue(&report) }
+      if hasWork || examines {
         compareMachine(&report)
         reportSystem(&report)
       }
@@ -310,6 +314,20 @@ final class Writer {
 
   // MARK: Healing
 
+  /// Checks the files of the store without a change to commit. Restores files that were just taken away, and writes to
+  /// a file system that is no longer read-only.
+  ///
+  /// After any other failure, the next change tries to heal the store: each attempt writes all of it.
+  private func examine(_ report: inout WriterReport) {
+    let before = store.condition
+    activity.enterStorage()
+    store.examine()
+    activity.leaveStorage()
+    noteCondition(before, &report)
+    report.condition = store.condition
+    if store.condition != before || store.awaitsRemount { heal(&report) }
+  }
+
   private func healIfDue(_ report: inout WriterReport) {
     switch store.condition {
     case .writable, .damaged, .unreadable: return
@@ -317,11 +335,16 @@ final class Writer {
     }
     let now = Clock.monotonicMicroseconds
     if let lastHealing, now - lastHealing < UInt64(Bound.healPauseMilliseconds) * 1_000 { return }
-    lastHealing = now
+    heal(&report)
+  }
+
+  private func heal(_ report: inout WriterReport) {
+    lastHealing = Clock.monotonicMicroseconds
     activity.enterStorage()
     let healed = store.heal()
     activity.leaveStorage()
     report.condition = store.condition
+    report.isStartDue = store.isStartDue
     if var healed {
       healed.use(registry.subordinates)
       registry = healed

@@ -51,6 +51,8 @@ enum WriterMessage: Sendable {
   case limits(Limits)
   /// Records the use of these apps, and uninstalls apps without use for the given number of days. Nil uninstalls none.
   case used(Set<Text>, forgetUnusedDays: Int?)
+  /// Checks whether the files of the store are in their places, and whether a read-only file system is writable now.
+  case examine
   /// A heartbeat of the watchdog, to be returned in the next report.
   case heartbeat(UInt64)
   /// Releases memory that only the start needed.
@@ -135,6 +137,8 @@ struct WriterReport: Sendable {
   var keySource: KeySource?
   /// The condition of the store; nil if unchanged.
   var condition: StoreCondition?
+  /// Whether only a new start of the daemon can make the store writable, and would do so.
+  var isStartDue = false
   /// The result of a survey; nil if there was none.
   var survey: Survey?
   /// The ranges of subordinate users; nil if they were not read.

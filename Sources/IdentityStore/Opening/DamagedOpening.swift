@@ -17,6 +17,26 @@ extension Opening {
     notices.append(.condition(condition))
   }
 
+  /// Serves a verified store on a read-only file system.
+  mutating func onlyRead(in directory: borrowing StateDirectory) throws {
+    // A start on a writable file system would remove a sealed store, finish a rewrite, or begin an epoch.
+    needsStart =
+      try !isWitnessed || reading.registry.isSealed || directory.folder.status(of: Store.rewrittenName) != nil
+    cannotWrite(remountReason(in: directory))
+  }
+
+  /// Serves nothing and creates nothing: a first start on a read-only file system.
+  mutating func cannotCreate(in directory: borrowing StateDirectory) {
+    needsStart = true
+    reading.registry.doubt(.all, incomplete: [])
+    cannotWrite("there is no store yet, and \(remountReason(in: directory))")
+  }
+
+  private func remountReason(in directory: borrowing StateDirectory) -> String {
+    "\(directory.folder.path) is on a read-only file system: mount it read-write"
+      + (needsStart || directory.hasReadOnlyMount ? ", then restart identityd" : "")
+  }
+
   mutating func damaged(_ reason: String) {
     condition = .damaged("\(path): \(reason)")
     notices.append(.condition(condition))

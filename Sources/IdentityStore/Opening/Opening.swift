@@ -42,6 +42,10 @@ extension Store {
         path: path, options: options, now: now, machine: machine, key: key, keys: keys, disk: disk,
         notices: notices)
       if found.isFirstStart {
+        guard !directory.isReadOnly else {
+          opening.cannotCreate(in: directory)
+          return try opening.opened(directory)
+        }
         notices += try setMasterKeysAside(in: directory, now)
       } else {
         try opening.load(found, in: directory)
@@ -161,7 +165,9 @@ struct Opening: ~Copyable {
   ///
   /// Identifiers are derived only if the key verified a witness or the row of `store`, because the key may belong to
   /// another store.
-  private var isWitnessed = false
+  private(set) var isWitnessed = false
+  /// See ``Store/needsStart``.
+  var needsStart = false
   var files: OpenFiles?
   var reading = Reading()
   var condition = StoreCondition.writable
@@ -201,7 +207,8 @@ struct Opening: ~Copyable {
     return Store(
       directory: directory, authenticator: key.authenticator, identity: reading.store, created: reading.created,
       options: options, marks: marks, keys: keys, dataKey: reading.unwrapped?.key, files: files, ledger: reading.ledger,
-      derivation: derivation, latest: latest, keyFiles: keyFiles, found: content, condition: condition)
+      derivation: derivation, latest: latest, keyFiles: keyFiles, found: content,
+      condition: condition, needsStart: needsStart)
   }
 
   /// Opens `witness.latest`; nil if nothing can be written, because there are no commits to record then.
@@ -255,7 +262,7 @@ struct Opening: ~Copyable {
     try compare(with: found, witness, latest, in: directory)
     if condition == .writable {
       if directory.isReadOnly {
-        cannotWrite("\(Store.readOnly)")
+        try onlyRead(in: directory)
       } else if let lost = disk.lostWrite {
         cannotWrite("data that was written before this start is not on the disk (\(lost))")
       }

@@ -23,9 +23,12 @@ package enum StateDirectoryFailure: Error, CustomStringConvertible {
 /// The folder that holds all state, locked for one daemon.
 package struct StateDirectory: ~Copyable, Sendable {
   let folder: Folder
-  /// Whether the file system is mounted read-only. The lock is then shared with other readers.
-  let isReadOnly: Bool
-  private let lock: FileLock
+  /// Whether the file system is mounted read-only. The lock is then shared with other readers, or missing if it has no
+  /// file.
+  private(set) var isReadOnly: Bool
+  private var lock: FileLock?
+  /// The access of the mount when the directory was opened; nil if the kernel does not report it.
+  private let access: MountAccess?
 
   private static let lockName = "lock"
 
@@ -49,12 +52,10 @@ package struct StateDirectory: ~Copyable, Sendable {
         throw StateDirectoryFailure.unsafe(
           path: path, reason: "other users can access it (mode \(String(mode, radix: 8))); run 'chmod 0700 \(path)'")
       }
-      let lock = try lock(known, in: folder)
-      if !isReadOnly {
-        try lock.file.truncate(name: lockName)
-        _ = try lock.file.write(Array("pid \(ProcessGuard.processID)\n".utf8))
-      }
-      return StateDirectory(folder: folder, isReadOnly: isReadOnly, lock: lock)
+      let lock = isReadOnly ? known : try lock(known, in: folder, &isReadOnly)
+      if !isReadOnly { try lock?.nameHolder() }
+      let access = isReadOnly ? folder.mountAccess() : nil
+      return StateDirectory(folder: folder, isReadOnly: isReadOnly, lock: lock, access: access)
     } catch let failure as StateDirectoryFailure {
       throw failure
     } catch let error as SystemError {
@@ -79,9 +80,19 @@ package struct StateDirectory: ~Copyable, Sendable {
     }
   }
 
-  private static func lock(_ known: consuming FileLock?, in folder: borrowing Folder) throws -> FileLock {
+  /// Creates the file of the lock if it is missing.
+  ///
+  /// - Returns: nil if the file system is read-only, so that nobody can hold a lock either.
+  private static func lock(
+    _ known: consuming FileLock?, in folder: borrowing Folder, _ isReadOnly: inout Bool
+  ) throws -> FileLock? {
     if let known { return known }
-    return try acquireLock(on: try folder.open(lockName, flags: O_RDWR | O_CREAT, mode: 0o600), in: folder)
+    do {
+      return try acquireLock(on: try folder.open(lockName, flags: O_RDWR | O_CREAT, mode: 0o600), in: folder)
+    } catch let error as SystemError where error.code == EROFS {
+      isReadOnly = true
+      return nil
+    }
   }
 
   private static func acquireLock(
@@ -92,9 +103,53 @@ package struct StateDirectory: ~Copyable, Sendable {
     return lock
   }
 
+  /// Takes the directory for writing, and its lock for this daemon alone, if the file system is writable now.
+  ///
+  /// - Returns: false if the file system is still read-only.
+  /// - Throws: EBUSY if another daemon reads or holds the directory, or the error of the file of the lock.
+  mutating func becomeWritable() throws(SystemError) -> Bool {
+    guard isReadOnly else { return true }
+    let file: Descriptor
+    do {
+      file = try folder.open(Self.lockName, flags: O_RDWR | O_CREAT, mode: 0o600)
+    } catch  where error.code == EROFS {
+      return false
+    }
+    // A lock for writing needs a descriptor for writing, and the shared lock on the other one would exclude it.
+    lock = nil
+    guard let own = try FileLock(of: file, name: "\(folder.path)/\(Self.lockName)") else {
+      lock = try? Self.acquireLock(on: folder.open(Self.lockName, flags: O_RDONLY), in: folder, isShared: true)
+      throw SystemError(call: "lock \(folder.path), which another identityd uses", code: EBUSY)
+    }
+    // The name of the holder is for messages only.
+    try? own.nameHolder()
+    lock = consume own
+    isReadOnly = false
+    return true
+  }
+
+  /// Whether the file system has become writable but the mount has not, in the mount namespace of this process.
+  ///
+  /// The next process of the service gets a new copy of the mount, which is writable.
+  var needsNewMount: Bool {
+    guard isReadOnly, access?.isFileSystemReadOnly == true, let now = folder.mountAccess() else { return false }
+    return now.isMountReadOnly && !now.isFileSystemReadOnly
+  }
+
+  /// Whether only the mount is read-only, so that no change of the file system tells when it becomes writable.
+  var hasReadOnlyMount: Bool { access?.isMountReadOnly == true && access?.isFileSystemReadOnly == false }
+
   private static func held(_ folder: borrowing Folder) -> StateDirectoryFailure {
     let text = (try? folder.read(lockName, limit: 64)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) } ?? ""
     let holder = text.split(separator: "\n").first.map(String.init) ?? "pid unknown"
     return .held(path: folder.path, by: holder)
+  }
+}
+
+extension FileLock {
+  /// Writes the process ID of this process, the holder, into the file.
+  fileprivate func nameHolder() throws(SystemError) {
+    try file.truncate(name: "lock")
+    _ = try file.write(Array("pid \(ProcessGuard.processID)\n".utf8))
   }
 }

@@ -46,6 +46,8 @@ package enum StoreNotice: Equatable, Sendable {
   case condition(StoreCondition)
   /// The store was rewritten after a failure, and changes are possible again.
   case healed
+  /// The state directory can be written again, and the daemon starts anew to do so.
+  case restarting
 }
 
 /// The content of the store at start.
