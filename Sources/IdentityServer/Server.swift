@@ -121,6 +121,7 @@ package final class Server {
     uuids.resume(notBefore: content.events.last?.time ?? Timestamp(milliseconds: 0))
     let (folders, kept) = (beginning.folders, beginning.kept)
     try lifeCycle.watchFolders(folders, files: beginning.sources.files)
+    try lifeCycle.watchState(beginning.store.folderPath)
     let writer = Writer(
       store: beginning.store, content: content, start: beginning.facts, lifetimes: beginning.lifetimes,
       sources: beginning.sources, inbox: self.writer.inbox, outbox: self.writer.outbox,

@@ -62,6 +62,14 @@ final class LifeCycle {
       survey: { [unowned self] in writer.send(.survey($0)) }, warn: { [unowned self] in log(.manifestFault($0)) })
   }
 
+  /// Watches the state directory for other programs that remove or replace files in it.
+  func watchState(_ folder: String) throws {
+    stateWatch = try StateWatch(
+      folder, loop: loop, examine: { [unowned self] in writer.send(.examine) },
+      warn: { log(.store(.unwatched("\($0)"))) })
+    stateWatch?.note(state.condition)
+  }
+
   /// Adds the loop's signals, timers and watches.
   ///
   /// - Parameters:
@@ -78,8 +86,6 @@ final class LifeCycle {
       sources.append(try loop.watch(signal: signal) { [unowned self] in beginStop() })
     }
     sources.append(try loop.watch(signal: SIGHUP) { [unowned self] in reloadConfiguration(apply) })
-    stateWatch = try StateWatch(loop: loop) { [unowned self] in writer.send(.examine) }
-    stateWatch?.note(state.condition)
     if let interval = ServiceManager.watchdogMicroseconds() {
       watchdog = try Watchdog(interval: interval, loop: loop, inbox: writer.inbox, activity: writer.activity)
     }

@@ -13,6 +13,8 @@ extension LogEvent {
     case .setAside(let path): say(.error, "A file was set aside: \(path).")
     case .healed: say(.notice, "The store was rewritten; changes are possible again.")
     case .restarting: say(.notice, "The state directory can be written again: starting anew to write to it.")
+    case .unwatched(let reason):
+      say(.warning, "Files that others remove are noticed only at the next change of the store: \(reason).")
     case .condition(.writable): say(.notice, "The store is writable again.")
     case .condition(.full): say(.error, "The disk is full: changes are refused until space is free.")
     case .condition(.unwritable(let why)): say(.error, "Changes are refused until the store is rewritten: \(why).")

@@ -48,6 +48,8 @@ package enum StoreNotice: Equatable, Sendable {
   case healed
   /// The state directory can be written again, and the daemon starts anew to do so.
   case restarting
+  /// The state directory is not watched, for the given reason.
+  case unwatched(String)
 }
 
 /// The content of the store at start.
