@@ -61,12 +61,12 @@ package final class Server {
   ///   - sources: the writer's sources of facts about the system.
   ///   - restartStatus: the exit status on which the service manager starts the daemon again; nil if it would not.
   ///   - logBacklog: returns the numbers of log entries that wait and that were lost.
-  ///   - reload: reads the configuration again. If the configuration is refused, logs the reason and returns nil.
+  ///   - reload: reads the configuration again.
   package init(
     store: consuming Store, listener: consuming Descriptor, socketPath: String,
     kept: [(number: Int32, name: String)]?, sources: WriterSources, loop: EventLoop, settings: ServerSettings,
     restartStatus: Int32?, log: @escaping Log, logBacklog: @escaping () -> LogBacklog,
-    reload: @escaping () -> ServerSettings?
+    reload: @escaping () throws(ConfigurationRefusal) -> ServerSettings
   ) throws {
     self.loop = loop
     self.log = LogSink(log)
@@ -163,8 +163,13 @@ package final class Server {
     return exitStatus
   }
 
-  /// Applies the settings of a reloaded configuration.
-  private func apply(_ settings: ServerSettings) {
+  /// Applies the settings of a reloaded configuration. After a refusal, only `status` changes.
+  private func apply(_ reloaded: Result<ServerSettings, ConfigurationRefusal>) {
+    let settings: ServerSettings
+    switch reloaded {
+    case .success(let new): settings = new
+    case .failure(let refusal): return status.note(refusal)
+    }
     pollMicroseconds = settings.pollMicroseconds
     admission.use(settings)
     connections.use(settings.limits)

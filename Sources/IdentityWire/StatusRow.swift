@@ -94,6 +94,10 @@ extension StatusRow {
     "manifest-fault", repeats: true, "A fault in a manifest. There is one row for each of the first 16 faults.")
   package static let manifestFaults = StatusRow(
     "manifest-faults", kind: .number, audience: .everybody, "Only if manifests have faults: the number of faults.")
+  package static let configurationReason = StatusRow(
+    "configuration-reason",
+    "Only if the last reload refused the configuration: the reason, with file and line. The previous configuration is in force, and the next start fails unless the fault is corrected."
+  )
   package static let stateDirectory = StatusRow("state-directory", "The path of the state directory.")
   package static let manifestFolder = StatusRow(
     "manifest-folder", repeats: true,
@@ -103,8 +107,7 @@ extension StatusRow {
   package static let all = [
     version, lineProtocol, process, started, uptime, boot, socket, store, connections, subscribers, lastEvent,
     epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens, key,
-    fleet, suspect, machineChange,
-    keyReason, sealed, storeReason, unproven, storeSource, manifestFault, manifestFaults, stateDirectory,
-    manifestFolder,
+    fleet, suspect, machineChange, keyReason, sealed, storeReason, unproven, storeSource, manifestFault, manifestFaults,
+    configurationReason, stateDirectory, manifestFolder,
   ]
 }

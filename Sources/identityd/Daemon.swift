@@ -99,7 +99,8 @@ enum Daemon {
       loop: try EventLoop(), settings: settings,
       // A service manager that owns the socket starts the daemon at the latest for the next client.
       restartStatus: socket.made == nil ? ExitStatus.restart.rawValue : nil,
-      log: { output.write($0) }, logBacklog: { output.backlog }, reload: { reload(options, locations, output) })
+      log: { output.write($0) }, logBacklog: { output.backlog },
+      reload: { () throws(ConfigurationRefusal) in try reload(options, locations, output) })
     try server.start()
     let status = try server.run()
     UnixSocket.remove(socket.path, ifStill: socket.made)
@@ -153,15 +154,16 @@ enum Daemon {
     }
   }
 
-  private static func reload(_ options: Options, _ locations: Locations, _ output: LogOutput) -> ServerSettings? {
+  private static func reload(
+    _ options: Options, _ locations: Locations, _ output: LogOutput
+  ) throws(ConfigurationRefusal) -> ServerSettings {
     do {
       let (loaded, settings) = try configuration(options, locations)
       for warning in loaded.warnings { output.write(LogEvent.configurationWarning(warning).entry) }
       output.level = options.logLevel ?? loaded.configuration.logLevel
       return settings
     } catch {
-      output.write(LogEvent.configurationRefused("\(error)").entry)
-      return nil
+      throw ConfigurationRefusal(reason: "\(error)")
     }
   }
 }

@@ -43,7 +43,9 @@ import Testing
   /// Returns the names of the `status` rows that the table has for these audiences, without the rows that appear only
   /// in other states of the daemon.
   private func rows(_ audiences: Set<RowAudience>) -> [String] {
-    let absent = ["suspect", "key-reason", "sealed", "store-reason", "store-unproven", "store-source"]
+    let absent = [
+      "suspect", "key-reason", "sealed", "store-reason", "store-unproven", "store-source", "configuration-reason",
+    ]
     return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)
   }
 

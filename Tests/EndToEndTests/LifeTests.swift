@@ -171,8 +171,13 @@ import Testing
     try daemon.waitForLog("The configuration was loaded.")
     try daemon.configure("[Limits]\n\nConnections=many\n")
     kill(daemon.process.processIdentifier, SIGHUP)
-    try daemon.waitForLog("identityd.conf:3: [Limits] Connections= cannot be 'many'; allowed: 32 to 1000000")
-    #expect(try daemon.ask("ping") == "OK")
+    let reason = "identityd.conf:3: [Limits] Connections= cannot be 'many'; allowed: 32 to 1000000"
+    try daemon.waitForLog(reason)
+    #expect(try daemon.client().statusValue("configuration-reason")?.contains(reason) == true)
+    try daemon.configure("[Limits]\nConnections=41\nReservedConnections=39\n")
+    kill(daemon.process.processIdentifier, SIGHUP)
+    try daemon.waitForLog("The configuration was loaded.", times: 2)
+    #expect(try daemon.client().statusValue("configuration-reason") == nil)
     #expect(daemon.end() == 0)
   }
 

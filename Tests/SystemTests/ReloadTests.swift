@@ -52,19 +52,22 @@ extension SystemTests {
 
     let bad = "\(Container.configurations)/bad.conf"
     try await system.write("[Access]\nAdminGroup=\n[Limits]\nConnections=many", to: bad)
-    #expect(try await system.attempt("systemctl reload identityd.service").status != 0)
-    // Not by unit: journald cannot attribute an entry whose process ends before journald reads its cgroup, and
-    // `--check-config` ends at once.
+    let reload = try await system.attempt("systemctl reload identityd.service")
+    #expect(reload.status != 0 && reload.errors.contains("journalctl"), "\(reload)")
     try await eventually("the journal has it") {
-      let journal = try await system.shell("journalctl --sync; journalctl --quiet --since=\(before) --output=cat")
-      return journal.contains("\(bad):4: ")
+      try await system.journal(since: before, "--priority=err").contains { $0.contains("\(bad):4: ") }
     }
+    #expect(try await system.shell("identityctl status").contains("configuration-reason=\(bad):4: "))
+    #expect(try await system.property("StatusText").hasPrefix("Configuration refused"))
     #expect(try await isAdmin(system) == "yes")
     #expect(try await system.property("MainPID") == daemon)
     #expect(try await system.property("ActiveState") == "active")
 
     try await system.shell("rm \(bad); systemctl reload identityd.service")
     #expect(try await isAdmin(system) == "yes")
+    try await eventually("the status takes it back") {
+      try await !system.shell("identityctl status").contains("configuration-reason=")
+    }
   }
 
   @Test(arguments: Container.suites)

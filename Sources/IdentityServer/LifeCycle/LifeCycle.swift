@@ -15,8 +15,8 @@ final class LifeCycle {
   private let uses: AppUses
   private let loop: EventLoop
   private let log: LogSink
-  /// Reads the configuration again. If the configuration is refused, logs the reason and returns nil.
-  private let reload: () -> ServerSettings?
+  /// Reads the configuration again.
+  private let reload: () throws(ConfigurationRefusal) -> ServerSettings
   /// The exit status on which the service manager starts the daemon again; nil if it would not.
   private let restartStatus: Int32?
   /// Accepts the connections and serves the requests that are pending when a stop begins.
@@ -31,13 +31,15 @@ final class LifeCycle {
   private var appFolders: AppFolders?
   private var stateWatch: StateWatch?
   private var watchdog: Watchdog?
-  /// The status that the service manager shows; nil if it has to be sent again.
+  /// Whether the last reload refused the configuration.
+  private var isConfigurationRefused = false
+  /// The status that the service manager shows; nil before the first one.
   private var publishedStatus: PublishedStatus?
 
   init(
     _ state: CommittedState, _ connections: ConnectionTable, _ service: ConnectionService, _ closer: ConnectionCloser,
     _ handover: Handover, _ writer: WriterChannel, _ uses: AppUses, _ loop: EventLoop, _ log: LogSink,
-    restartStatus: Int32?, reload: @escaping () -> ServerSettings?
+    restartStatus: Int32?, reload: @escaping () throws(ConfigurationRefusal) -> ServerSettings
   ) {
     self.state = state
     self.connections = connections
@@ -73,9 +75,11 @@ final class LifeCycle {
   /// Adds the loop's signals, timers and watches.
   ///
   /// - Parameters:
-  ///   - apply: applies the settings of a reloaded configuration to the other parts of the loop.
+  ///   - apply: applies the settings of a reloaded configuration to the other parts of the loop, or notes its refusal.
   ///   - serveLast: accepts the connections and serves the requests that are pending when a stop begins.
-  func start(apply: @escaping (ServerSettings) -> Void, serveLast: @escaping () -> Void) throws {
+  func start(apply: @escaping (Result<ServerSettings, ConfigurationRefusal>) -> Void, serveLast: @escaping () -> Void)
+    throws
+  {
     sources.append(
       try loop.timer(after: UInt64(Bound.releaseMemoryMilliseconds) * 1_000) { [unowned self] in
         writer.send(.release)
@@ -104,23 +108,24 @@ final class LifeCycle {
 
   // MARK: Reload
 
-  private func reloadConfiguration(_ apply: (ServerSettings) -> Void) {
+  private func reloadConfiguration(_ apply: (Result<ServerSettings, ConfigurationRefusal>) -> Void) {
     guard closer.stage == .running else { return }
     // The service manager waits for READY=1 after a successful and after a failed reload (sd_notify(3)).
     ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
-    if let new = reload() {
-      apply(new)
+    do throws(ConfigurationRefusal) {
+      let new = try reload()
+      isConfigurationRefused = false
+      apply(.success(new))
       appFolders?.use(new.appDirectories)
       // Behind the survey, so that no app is uninstalled as unused that a new manifest claims.
       uses.reportFurther()
       log(.configurationLoaded)
-      announceReady()
-    } else {
-      publishedStatus = nil
-      ServiceManager.notify([
-        "READY=1", "STATUS=Configuration refused, the previous one stays in force; see the journal.",
-      ])
+    } catch {
+      isConfigurationRefused = true
+      apply(.failure(error))
+      log(.configurationRefused(error.reason))
     }
+    announceReady()
   }
 
   // MARK: Stop
@@ -193,12 +198,14 @@ final class LifeCycle {
 
   private var currentStatus: PublishedStatus {
     PublishedStatus(
-      apps: state.registry.apps.count, device: state.registry[.device]?.origin, store: state.condition)
+      isConfigurationRefused: isConfigurationRefused, apps: state.registry.apps.count,
+      device: state.registry[.device]?.origin, store: state.condition)
   }
 }
 
 /// The status line in `systemctl status`.
 struct PublishedStatus: Equatable {
+  let isConfigurationRefused: Bool
   let apps: Int
   let device: Origin?
   let store: StoreCondition
@@ -206,7 +213,9 @@ struct PublishedStatus: Equatable {
   /// The assignment for sd_notify(3).
   var notification: String {
     let device = device?.rawValue ?? "not made yet"
-    return "STATUS=Serving; apps: \(apps); device identifier: \(device); store: \(store.name)."
+    let refused =
+      isConfigurationRefused ? "Configuration refused, the previous one stays in force; see the journal. " : ""
+    return "STATUS=\(refused)Serving; apps: \(apps); device identifier: \(device); store: \(store.name)."
   }
 }
 

@@ -27,3 +27,12 @@ package struct ServerSettings: Equatable, Sendable {
   /// Creates the settings as shipped.
   package init() {}
 }
+
+/// The reason why a configuration was refused.
+package struct ConfigurationRefusal: Error {
+  /// The file and line or the setting, and the allowed values.
+  package let reason: String
+
+  /// Takes the reason.
+  package init(reason: String) { self.reason = reason }
+}

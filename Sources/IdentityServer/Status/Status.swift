@@ -12,6 +12,8 @@ final class StatusAnswers {
   private let socketPath: String
   private let stateDirectory: String
   private var manifestFolders: [String]
+  /// The refusal of the last reload; nil if it succeeded.
+  private var configurationRefusal: ConfigurationRefusal?
   /// The start of the daemon.
   let started = Timestamp(milliseconds: Clock.realtimeMilliseconds)
   private let startedMonotonic = Clock.monotonicMicroseconds
@@ -29,7 +31,13 @@ final class StatusAnswers {
   }
 
   /// Applies new settings.
-  func use(_ settings: ServerSettings) { manifestFolders = settings.appDirectories }
+  func use(_ settings: ServerSettings) {
+    manifestFolders = settings.appDirectories
+    configurationRefusal = nil
+  }
+
+  /// Notes that a reload refused the configuration.
+  func note(_ refusal: ConfigurationRefusal) { configurationRefusal = refusal }
 
   /// The time since the start, in milliseconds.
   var uptime: Int64 { Int64(clamping: (Clock.monotonicMicroseconds - startedMonotonic) / 1_000) }
@@ -77,6 +85,7 @@ final class StatusAnswers {
     rows.add(.storeSource, state.storeSource == .cache ? .string("cache") : nil)
     for fault in state.manifestFaults.prefix(Self.shownFaults) { rows.add(.manifestFault, .string(fault)) }
     rows.add(.manifestFaults, state.manifestFaults.isEmpty ? nil : .number(Int64(state.manifestFaults.count)))
+    rows.add(.configurationReason, (configurationRefusal?.reason).map { .string($0) })
     rows.add(.stateDirectory, .string(stateDirectory))
     for folder in manifestFolders { rows.add(.manifestFolder, .string(folder)) }
     rows.reply.ok()
