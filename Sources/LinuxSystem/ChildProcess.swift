@@ -7,7 +7,7 @@ package enum ChildProcess {
   package struct Outcome: Equatable, Sendable {
     /// The exit status, or 128 plus the number of the signal that ended the program.
     package let status: Int32
-    /// The bytes that the program wrote to standard output.
+    /// The bytes that the program wrote to standard output, or to standard error if that was asked for.
     package let output: [UInt8]
 
     /// Creates an outcome.
@@ -40,17 +40,24 @@ package enum ChildProcess {
   /// the language of its output.
   private static let environment = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"]
 
-  /// Runs a program without a shell and without input. Discards standard error.
+  /// A stream of the program, whose bytes are its output. The other one is discarded.
+  package enum Stream: Int32, Sendable {
+    case standardOutput = 1
+    case standardError = 2
+  }
+
+  /// Runs a program without a shell and without input.
   ///
   /// - Parameters:
   ///   - command: the absolute path of the program, followed by its arguments.
+  ///   - stream: the stream to read.
   ///   - deadline: a time of ``Clock/monotonicMicroseconds``.
   ///   - limit: the longest output that is accepted, in bytes.
   package static func run(
-    _ command: [String], until deadline: UInt64, limit: Int = 65_536
+    _ command: [String], reading stream: Stream = .standardOutput, until deadline: UInt64, limit: Int = 65_536
   ) throws(Failure) -> Outcome {
     do {
-      let running = try start(command)
+      let running = try start(command, reading: stream)
       do {
         let bytes = try read(running.output, until: deadline, limit: limit)
         return Outcome(status: try wait(for: running.process, until: deadline), output: bytes)
@@ -73,7 +80,7 @@ package enum ChildProcess {
     let output: Descriptor
   }
 
-  private static func start(_ command: [String]) throws(SystemError) -> Running {
+  private static func start(_ command: [String], reading stream: Stream) throws(SystemError) -> Running {
     var (reading, writing) = (Int32(-1), Int32(-1))
     try system("pipe") { unsafe clinux_pipe(&reading, &writing) }
     let output = Descriptor(adopting: reading)
@@ -82,8 +89,10 @@ package enum ChildProcess {
     unsafe posix_spawn_file_actions_init(&actions)
     defer { unsafe posix_spawn_file_actions_destroy(&actions) }
     unsafe posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-    unsafe posix_spawn_file_actions_adddup2(&actions, input.number, STDOUT_FILENO)
-    unsafe posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+    unsafe posix_spawn_file_actions_adddup2(&actions, input.number, stream.rawValue)
+    // After the copy, because the pipe has the number of the other stream if this process has closed it.
+    let other = stream == .standardOutput ? STDERR_FILENO : STDOUT_FILENO
+    unsafe posix_spawn_file_actions_addopen(&actions, other, "/dev/null", O_WRONLY, 0)
     // This process may have inherited descriptors that the child must not get.
     unsafe clinux_close_from_in_child(&actions, STDERR_FILENO + 1)
     var attributes = posix_spawnattr_t()

@@ -13,6 +13,13 @@ import Testing
     #expect(try run(["/bin/sh", "-c", "kill -TERM $$"]).status == 128 + SIGTERM)
   }
 
+  @Test func `either output stream of a program can be read`() throws {
+    let command = ["/bin/sh", "-c", "echo out; echo error >&2; exit 3"]
+    let outcome = try ChildProcess.run(
+      command, reading: .standardError, until: Clock.monotonicMicroseconds + 600_000_000)
+    #expect(outcome == .init(status: 3, output: Array("error\n".utf8)))
+  }
+
   @Test func `arguments are passed without a shell`() throws {
     let word = "a b; $(id) '*'\n"
     #expect(try run(["/usr/bin/printf", "%s|%s", word, ""]).output == Array("\(word)|".utf8))
