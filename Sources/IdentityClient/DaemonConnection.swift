@@ -26,6 +26,8 @@ package struct DaemonConnection: ~Copyable {
     /// The cause, and the command that starts the daemon if it is unreachable.
     package var description: String {
       switch self {
+      case .unreachable(let path, SystemError.accessDenied):
+        "this user may not use \(path); run 'identityctl check', which names the file mode that forbids it"
       case .unreachable(let path, let code):
         "no identityd at \(path) (\(SystemError.text(of: code))); run 'systemctl start identityd.socket', or name another socket with --socket"
       case .untrusted(let path, let fault): "nothing was sent to \(path): \(fault); \(fault.remedy)"

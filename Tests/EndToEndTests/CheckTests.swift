@@ -125,11 +125,15 @@ import Testing
 
   @Test func `check names the mode of the socket or folder that keeps a user out`() throws {
     let daemon = try DaemonUnderTest().start()
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    let asOther = ["setpriv", "--reuid=\(other)", "--regid=\(other)", "--clear-groups"]
     for (mode, path, cause) in [
       (0o000, daemon.socket, "uid \(other) may not use \(daemon.socket), which has mode 0000 and belongs to uid 0"),
       (0o700, daemon.folder.path, "uid \(other) may not enter \(daemon.folder.path), which has mode 0700"),
     ] {
       try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+      let denied = try run(asOther + [program, "--socket=\(daemon.socket)", "ping"])
+      #expect(denied.status == 3 && denied.errors.contains("may not use \(daemon.socket); run 'identityctl check'"))
       let socket = try daemon.diagnosis(asUser: other)["socket"]
       #expect(socket.result == "failed")
       #expect(socket.cause == cause)
