@@ -345,6 +345,33 @@ import Testing
     #expect(mends(finding(released, false)) == ["sudo timedatectl set-ntp true"])
   }
 
+  @Test(
+    arguments: [
+      (.installed, "the clock is not synchronized", ["sudo timedatectl set-ntp true"]),
+      (
+        .masked(unit: "ntp.service"), "the clock is not synchronized, and ntp.service is masked",
+        ["sudo systemctl unmask ntp.service", "sudo timedatectl set-ntp true"]
+      ),
+      (
+        .missing(install: ["apt-get", "install", "systemd-timesyncd"]),
+        "the clock is not synchronized, and no time service is installed; install one, such as systemd-timesyncd or chrony",
+        ["sudo apt-get install systemd-timesyncd"]
+      ),
+      (
+        .missing(install: nil),
+        "the clock is not synchronized, and no time service is installed; install one, such as systemd-timesyncd or chrony",
+        []
+      ),
+    ] as [(TimeService, String, [String])])
+  func `the remedy for an unsynchronised clock is one that this machine has`(
+    service: TimeService, cause: String, mend: [String]
+  ) throws {
+    let now = try #require(Timestamp(parsing: Text("2126-01-01T00:00:00.000Z")))
+    let finding = ClockFacts(now: now, isSynchronized: false, lastEvent: nil, service: service).finding
+    #expect(finding.faults.map(\.cause) == [cause])
+    #expect(mends(finding) == mend)
+  }
+
   // MARK: permissions, peer and versions
 
   @Test func `each wrong owner and mode of the state is reported with its remedy`() {

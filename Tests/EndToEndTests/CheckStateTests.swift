@@ -262,24 +262,59 @@ import Testing
     #expect(try daemon.diagnosis()["store"].result == "ok")
   }
 
-  @Test func `check fails on a clock behind the last event, and tells if it is behind the release too`() throws {
-    let daemon = try DaemonUnderTest().start()
+  /// Returns a command that runs another one with a clock behind the true one, and with a time service as given.
+  ///
+  /// - Parameters:
+  ///   - seconds: the lag of the clock.
+  ///   - unit: a shell command that makes the file `unit` of the only time service; nil for no time service.
+  private func lag(_ seconds: Int, timeService unit: String?, _ daemon: DaemonUnderTest) throws -> [String] {
     let library = daemon.folder.appending(path: "clock.so").path
     let file = daemon.folder.appending(path: "clock")
-    try #require(
-      try run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input: ClockTests.clock).status == 0)
-    func clock(_ seconds: Int) throws -> Diagnosis.Entry {
-      try Data("\(seconds)\n".utf8).write(to: file, options: .atomic)
-      let wrapper = ["env", "LD_PRELOAD=\(library)", "CLOCK_FILE=\(file.path)"]
-      return try Diagnosis(of: daemon.socket, through: wrapper)["clock"]
+    if !FileManager.default.fileExists(atPath: library) {
+      try #require(
+        try run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input: ClockTests.clock).status == 0)
     }
-    let late = try clock(-3_600)
+    try Data("\(-seconds)\n".utf8).write(to: file, options: .atomic)
+    // Hides the time services of the test machine.
+    let services = """
+      mount -t tmpfs tmpfs /run
+      if [ -d /usr/lib/systemd/ntp-units.d ]; then mount -t tmpfs tmpfs /usr/lib/systemd/ntp-units.d; fi
+      mkdir -p /run/systemd/ntp-units.d /run/systemd/system
+      unit=/run/systemd/system/identityd-test-time.service
+      \(unit.map { "\($0); echo ${unit##*/} >/run/systemd/ntp-units.d/test.list" } ?? "")
+      exec "$@"
+      """
+    let clock = ["env", "LD_PRELOAD=\(library)", "CLOCK_FILE=\(file.path)"]
+    return ["unshare", "--mount", "sh", "-euc", services, "-"] + clock
+  }
+
+  @Test func `check fails on a clock behind the last event, and tells if it is behind the release too`() throws {
+    let daemon = try DaemonUnderTest().start()
+    func clock(_ seconds: Int) throws -> Diagnosis.Entry {
+      try Diagnosis(of: daemon.socket, through: try lag(seconds, timeService: ": >$unit", daemon))["clock"]
+    }
+    let late = try clock(3_600)
     #expect(late.result == "failed", "\(late)")
     #expect(late.cause?.contains("the last event happened at \(late.facts["last-event"] ?? "-")") == true)
     #expect(late.mend == "timedatectl set-ntp true")
-    let early = try clock(86_400 - Int(Date().timeIntervalSince1970))
+    let early = try clock(Int(Date().timeIntervalSince1970) - 86_400)
     #expect(early.result == "failed", "\(early)")
     #expect(early.cause?.contains("this release is from \(Version.released)") == true)
     #expect(try clock(0).result != "failed")
+  }
+
+  @Test func `check names a time service that is masked, or says to install one`() throws {
+    let daemon = try DaemonUnderTest().start()
+    func clock(_ unit: String?) throws -> Diagnosis.Entry {
+      try Diagnosis(of: daemon.socket, through: try lag(3_600, timeService: unit, daemon))["clock"]
+    }
+    let masked = try clock("ln -s /dev/null $unit")
+    #expect(masked.cause?.hasSuffix(", and identityd-test-time.service is masked") == true, "\(masked)")
+    #expect(masked.mend == "systemctl unmask identityd-test-time.service && timedatectl set-ntp true")
+    let missing = try clock(nil)
+    #expect(missing.cause?.contains("no time service is installed; install one, such as") == true, "\(missing)")
+    if FileManager.default.fileExists(atPath: "/usr/bin/apt-get") {
+      #expect(missing.mend == "apt-get install systemd-timesyncd")
+    }
   }
 }

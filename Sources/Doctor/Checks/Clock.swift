@@ -9,42 +9,48 @@ struct ClockFacts: Sendable {
   let isSynchronized: Bool?
   /// The time of the last event; nil if there is none, or if this user is not an admin.
   let lastEvent: Timestamp?
+  /// The service that can keep the clock synchronized.
+  let service: TimeService
 
   /// The tolerated lag of the clock behind the last event, in milliseconds. A time server may set the clock
   /// back a little.
   static let toleranceMilliseconds: Int64 = 60_000
 
   /// Creates facts for a test.
-  init(now: Timestamp, isSynchronized: Bool?, lastEvent: Timestamp?) {
+  init(now: Timestamp, isSynchronized: Bool?, lastEvent: Timestamp?, service: TimeService = .installed) {
     self.now = now
     self.isSynchronized = isSynchronized
     self.lastEvent = lastEvent
+    self.service = service
   }
 
   /// Gathers the facts.
   init(_ examination: Examination) {
     self.init(
       now: Timestamp(milliseconds: Clock.realtimeMilliseconds), isSynchronized: Clock.isSynchronized,
-      lastEvent: examination.answers?.lastEvent)
+      lastEvent: examination.answers?.lastEvent, service: .present)
   }
 
   /// The judgement of the facts.
   var finding: Finding {
     var found: [Finding.Fault] = []
-    let keep = Remedy.root("timedatectl", "set-ntp", "true")
     if let lastEvent, now.milliseconds + Self.toleranceMilliseconds < lastEvent.milliseconds {
-      found.append(.failure("the clock shows \(now), but the last event happened at \(lastEvent)", keep))
+      found.append(fault(false, "the clock shows \(now), but the last event happened at \(lastEvent)"))
     }
     if let released = Timestamp(parsing: Text("\(Version.released)T00:00:00.000Z")), now < released {
-      found.append(.warning("the clock shows \(now), but this release is from \(Version.released)", keep))
+      found.append(fault(true, "the clock shows \(now), but this release is from \(Version.released)"))
     }
     if found.isEmpty, isSynchronized == false {
-      found.append(.warning("the clock is not synchronized", keep))
+      found.append(fault(true, "the clock is not synchronized"))
     }
     return Finding(
       found,
       facts: facts(
         ("now", "\(now)"), ("released", Version.released), ("last-event", lastEvent.map { "\($0)" }),
         ("synchronized", isSynchronized.map { $0 ? "yes" : "no" })))
+  }
+
+  private func fault(_ isWarning: Bool, _ cause: String) -> Finding.Fault {
+    Finding.Fault(isWarning: isWarning, cause: cause + service.lack, mend: service.mend)
   }
 }
