@@ -17,11 +17,16 @@ package struct Check: Sendable {
 
   /// All checks in the order of the report. A check precedes the checks that depend on it.
   package static let all: [Check] = [
-    Check("socket", "The socket belongs to root, identityd or the caller, can be used, and a daemon answers on it.") {
-      SocketFacts($0).finding
-    },
-    Check("unit", "systemd has loaded the units, runs or can start the daemon, and starts it at boot.") {
-      UnitFacts($0).finding
+    Check(
+      "socket",
+      "The socket belongs to root, identityd or the caller, every user can use it, and a daemon answers on it."
+    ) { SocketFacts($0).finding },
+    Check(
+      "unit",
+      "systemd has loaded the units, runs or can start the daemon as its user, does not restart it again and again, and starts it at boot."
+    ) { UnitFacts($0).finding },
+    Check("configuration", "The daemon accepts the configuration files, and knows each setting in them.") {
+      ConfigurationFacts($0).finding
     },
     Check("peer", "The daemon identifies the caller correctly; the facts name the app, the user and the rights.") {
       PeerFacts($0).finding
@@ -38,10 +43,13 @@ package struct Check: Sendable {
     Check("key", "The master key of the items is available, and is not a file in the state directory.") {
       KeyFacts($0).finding
     },
-    Check("store", "The store is in order and writable, and no file that was set aside is left.") {
+    Check("store", "The store is in order and writable, no file of it is missing, and none that was set aside is left.")
+    {
       StoreFacts($0).finding
     },
-    Check("space", "The file system of the state directory has free space and free inodes.") { SpaceFacts($0).finding },
+    Check("space", "The file system of the state directory can be written, and has free space and free inodes.") {
+      SpaceFacts($0).finding
+    },
     Check("clock", "The clock is not behind this release or the last event, and is synchronized.") {
       ClockFacts($0).finding
     },

@@ -9,6 +9,8 @@ package struct Examination: Sendable {
   /// The outcome of contacting the daemon.
   enum Contact: Equatable, Sendable {
     case answered
+    /// The daemon was not contacted: systemd cannot keep it running, and a connection would only start it once more.
+    case avoided
     /// The kernel refused the connection with this value of errno.
     case refused(Int32)
     /// The daemon may belong to an untrusted user. Nothing was sent.
@@ -19,12 +21,22 @@ package struct Examination: Sendable {
     case silent
     /// The connection ended early, or the daemon violated the protocol.
     case broken(String)
+
+    /// Whether the daemon may have ended during the contact.
+    var isDoubtful: Bool {
+      switch self {
+      case .silent, .broken: true
+      case .answered, .avoided, .refused, .untrusted, .busy: false
+      }
+    }
   }
 
   /// The address of the daemon.
   let socket: DaemonSocket
   /// The user who runs the checks.
   let userID: UInt32
+  /// The states of the units.
+  let units: UnitStates
   /// The outcome of contacting the daemon.
   let contact: Contact
   /// The daemon's answers; nil if the daemon was not reached.
@@ -45,7 +57,7 @@ package struct Examination: Sendable {
 
   static let systemStateDirectory = "/var/lib/identityd"
   /// The reason for skipping a check that needs the daemon's answers.
-  static let unreached = "the daemon was not reached, see socket"
+  static let unreached = "the daemon was not reached"
 
   /// Returns the reason for skipping a check that needs a row of `status` which this user does not get.
   ///
@@ -54,25 +66,39 @@ package struct Examination: Sendable {
     "\(what) is shown only to admins and members of MonitorGroup=; run the check as root"
   }
 
-  /// The time limit of one answer, or of one child process, in seconds.
+  /// The time limit of all answers together, or of one child process, in seconds.
   static let patienceSeconds: UInt64 = 10
+  /// The time without all answers after which systemd is asked whether the daemon has failed meanwhile, in seconds.
+  private static let doubtSeconds: UInt64 = 1
 
-  /// The deadline of an answer or a child process that begins now.
-  static var deadline: UInt64 { Clock.monotonicMicroseconds + patienceSeconds * 1_000_000 }
+  /// The deadline of a child process that begins now.
+  static var deadline: UInt64 { deadline(after: patienceSeconds) }
 
-  /// The limits of the wait for an answer that begins now.
-  static var patience: Patience { Patience(until: deadline, needsOutput: false, endsOnTime: true) }
+  private static func deadline(after seconds: UInt64) -> UInt64 { Clock.monotonicMicroseconds + seconds * 1_000_000 }
 
-  /// Contacts the daemon and reads its answers.
+  /// Asks systemd for the units, then contacts the daemon and reads its answers.
   init(of socket: DaemonSocket) {
     self.socket = socket
     userID = Accounts.ownUserID
+    let isSystem = socket.path == DaemonSocket.systemPath
+    var units = UnitStates(ofSystem: isSystem)
+    var found: (contact: Contact, answers: DaemonAnswers?) = (.avoided, nil)
+    if !units.isFailing {
+      found = Self.contact(socket, until: Self.deadline(after: isSystem ? Self.doubtSeconds : Self.patienceSeconds))
+    }
+    if isSystem, found.contact.isDoubtful {
+      units = UnitStates(ofSystem: true)
+      found = units.isFailing ? (.avoided, nil) : Self.contact(socket, until: Self.deadline)
+    }
+    self.units = units
+    (contact, answers) = found
+  }
+
+  private static func contact(_ socket: DaemonSocket, until deadline: UInt64) -> (Contact, DaemonAnswers?) {
     do throws(DaemonConnection.Failure) {
-      answers = try DaemonAnswers(from: socket)
-      contact = .answered
+      return (.answered, try DaemonAnswers(from: socket, until: deadline))
     } catch {
-      answers = nil
-      contact =
+      let contact: Contact =
         switch error {
         case .unreachable(_, let code): .refused(code)
         case .untrusted(_, let fault): .untrusted(fault)
@@ -80,15 +106,20 @@ package struct Examination: Sendable {
         case .timeUp: .silent
         case .closed, .malformed, .outputClosed, .interrupted: .broken("\(error)")
         }
+      return (contact, nil)
     }
   }
 
   /// Creates facts for a test.
-  init(socketPath: String, userID: UInt32, contact: Contact, answers: DaemonAnswers?) {
+  init(
+    socketPath: String, userID: UInt32, contact: Contact, answers: DaemonAnswers?,
+    units: UnitStates = UnitStates(ofSystem: false)
+  ) {
     socket = DaemonSocket(socketPath)
     self.userID = userID
     self.contact = contact
     self.answers = answers
+    self.units = units
   }
 
   /// The remedy that restarts the daemon.
@@ -100,6 +131,16 @@ package struct Examination: Sendable {
     guard let process = answers?["pid"] else { return .anybody("ss", "-x", "-l", "-p", "src", socketPath) }
     return .anybody("kill", process)
   }
+
+  /// The remedy that lets the running daemon read its configuration and the manifests again.
+  var reload: Remedy {
+    if isSystem { return .root("systemctl", "reload", UnitStates.service) }
+    guard let process = answers?["pid"] else { return restart }
+    return .anybody("kill", "-HUP", process)
+  }
+
+  /// The remedy that starts the system's daemon after a repair, or lets a running one read its files again.
+  var resume: [Remedy] { answers == nil && isSystem ? [.resetUnits, .startUnits] : [reload] }
 }
 
 /// The daemon's answers on one connection.
@@ -128,12 +169,15 @@ struct DaemonAnswers: Equatable, Sendable {
   init(status: [(String, String)] = []) { self.status = status.map { Finding.Fact($0, $1) } }
 
   /// Connects, and requests all answers.
-  init(from socket: DaemonSocket) throws(DaemonConnection.Failure) {
+  ///
+  /// - Parameter deadline: the deadline of the last answer, a time of ``Clock/monotonicMicroseconds``.
+  init(from socket: DaemonSocket, until deadline: UInt64) throws(DaemonConnection.Failure) {
+    let patience = Patience(until: deadline, needsOutput: false, endsOnTime: true)
     var connection = try DaemonConnection(atOnce: socket)
     func ask(_ request: String...) throws(DaemonConnection.Failure) -> DaemonConnection.Answer {
       var rows: [ReplyLine.Content] = []
       do {
-        let final = try connection.ask(RequestLine(words: request), Examination.patience) { row in
+        let final = try connection.ask(RequestLine(words: request), patience) { row in
           guard rows.count < Self.mostRows else { throw DaemonConnection.Failure.malformed("too many rows") }
           rows.append(row)
         }
@@ -165,7 +209,7 @@ struct DaemonAnswers: Equatable, Sendable {
     guard peer["admin"] == "yes", let last = self["last-event"].flatMap({ Int64($0) }), last > 0,
       case .ok = try ask("subscribe", "since=\(last - 1)").final
     else { return }
-    let event = try? connection.nextEvent(Examination.patience)
+    let event = try? connection.nextEvent(patience)
     lastEvent = event?.attributes.first { $0.name == "time" }.flatMap { Timestamp(parsing: $0.value) }
   }
 

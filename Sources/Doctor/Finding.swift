@@ -19,6 +19,13 @@ package struct Finding: Equatable, Sendable {
     package let cause: String
     /// The commands that repair the fault, in order. If only people can repair it, the commands show more about it.
     package let mend: [Remedy]
+    /// The effect that the fault consists of; nil if no other fault can bring it about.
+    package private(set) var effect: Effect?
+    /// The effects that the fault brings about.
+    package private(set) var consequences: Set<Effect> = []
+
+    /// The severity of the fault alone.
+    package var result: Result { isWarning ? .warning : .failed }
 
     /// Creates a fault that fails the check.
     static func failure(_ cause: String, _ mend: Remedy...) -> Fault { failure(cause, mend: mend) }
@@ -31,6 +38,39 @@ package struct Finding: Equatable, Sendable {
 
     /// Creates a fault that is only a warning.
     static func warning(_ cause: String, mend: [Remedy]) -> Fault { Fault(isWarning: true, cause: cause, mend: mend) }
+
+    /// Returns the fault with the effect that it consists of.
+    func being(_ effect: Effect) -> Fault {
+      var fault = self
+      fault.effect = effect
+      return fault
+    }
+
+    /// Returns the fault with the effects that it brings about.
+    func causing(_ consequences: Effect...) -> Fault {
+      var fault = self
+      fault.consequences.formUnion(consequences)
+      return fault
+    }
+  }
+
+  /// An effect of a fault that another check finds as a fault, too. In the order from cause to consequence: an effect
+  /// brings about only effects after it.
+  package enum Effect: Int, Comparable, Sendable {
+    /// systemd cannot keep the daemon running.
+    case serviceFails
+    /// No daemon can be reached at the socket.
+    case unreachable
+    /// The store cannot be read or written, or a part of it is not proven.
+    case storeFails
+    /// The items cannot be used.
+    case itemsUnavailable
+    /// The daemon does not identify its peers.
+    case peersUnknown
+    /// The manifests are not in force.
+    case manifestsIgnored
+
+    package static func < (one: Effect, other: Effect) -> Bool { one.rawValue < other.rawValue }
   }
 
   /// A fact that a check gathered, for programs.

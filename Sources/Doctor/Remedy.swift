@@ -23,6 +23,11 @@ package struct Remedy: Equatable, Sendable {
     Remedy(needsRoot: needsRoot, line: "${EDITOR:-vi} \(joined(files))")
   }
 
+  /// Creates a command from a line for the shell, which any user may run.
+  ///
+  /// - Parameter line: the line, in which every word from elsewhere is ``quoted(_:)``.
+  static func shell(_ line: String) -> Remedy { Remedy(needsRoot: false, line: line) }
+
   /// Returns the command line for a user, with `sudo` if the command needs root and the user is not root.
   package func text(for userID: UInt32) -> String { needsRoot && userID != 0 ? "sudo \(line)" : line }
 

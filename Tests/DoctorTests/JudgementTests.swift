@@ -25,8 +25,8 @@ import Testing
 
   @Test(
     arguments: [
-      (.refused(ENOENT), nil, "is not there", "sudo systemctl start identityd.socket"),
-      (.refused(ENOTDIR), nil, "is not there", "sudo systemctl start identityd.socket"),
+      (.refused(ENOENT), nil, "is not there", "sudo systemctl restart identityd.socket"),
+      (.refused(ENOTDIR), nil, "is not there", "sudo systemctl restart identityd.socket"),
       (.refused(ECONNREFUSED), .socket, "was left behind", "sudo systemctl restart identityd.socket"),
       (.refused(EACCES), .socket, "uid 1000 may not use", "sudo chmod 0666 \(system)"),
       (.busy("too many"), .socket, "is busy: too many", "sudo ss -x -p src \(system)"),
@@ -36,7 +36,7 @@ import Testing
   func `each failure of the socket has its own cause and remedy`(
     contact: Examination.Contact, kind: PathStatus.Kind?, cause: String, mend: String
   ) {
-    let place = kind.map { PathStatus($0, owner: 0, group: 0, mode: 0o600) }
+    let place = kind.map { PathStatus($0, owner: 0, group: 0, mode: 0o666) }
     let finding = SocketFacts(examination: examination(contact), place: place).finding
     #expect(finding.result == .failed)
     #expect(finding.faults.first?.cause.contains(cause) == true, "\(finding)")
@@ -71,71 +71,31 @@ import Testing
   }
 
   @Test func `a folder without access is named instead of the socket`() {
-    let facts = SocketFacts(
-      examination: examination(.refused(EACCES)), place: nil, closedFolder: ("/run/identityd", 0o700))
-    #expect(facts.finding.faults.first?.cause == "uid 1000 may not enter /run/identityd, which has mode 0700")
-    #expect(mends(facts.finding) == ["sudo chmod a+x /run/identityd"])
+    let folders: [SocketFacts.Folder] = [.init(path: "/run", mode: 0o755), .init(path: "/run/identityd", mode: 0o700)]
+    let socket = PathStatus(.socket, owner: 0, group: 0, mode: 0o666)
+    // Root is not denied, and is told all the same.
+    for (contact, place, user) in [
+      (Examination.Contact.refused(EACCES), nil, "uid 1000"), (.answered, socket, "users other than root"),
+    ] {
+      let finding = SocketFacts(examination: examination(contact), place: place, folders: folders).finding
+      #expect(finding.faults.map(\.cause) == ["\(user) may not enter /run/identityd, which has mode 0700"])
+      #expect(mends(finding) == ["sudo chmod a+x /run/identityd"])
+    }
+    // A daemon of a user may be in a folder of that user alone.
+    let own = SocketFacts(examination: examination(.answered, at: "/own"), place: socket, folders: folders)
+    #expect(own.finding.result == .ok)
+  }
+
+  @Test func `a socket that not every user may use is a failure for root too`() {
+    let socket = PathStatus(.socket, owner: 0, group: 0, mode: 0o660)
+    let finding = SocketFacts(examination: examination(), place: socket).finding
+    #expect(finding.faults.map(\.cause) == ["not every user may use \(Self.system), which has mode 0660"])
+    #expect(mends(finding) == ["sudo chmod 0666 \(Self.system)"])
   }
 
   @Test func `the remedy for a daemon outside of systemd starts it by hand`() {
     let finding = SocketFacts(examination: examination(.refused(ENOENT), at: "/home/me/a b"), place: nil).finding
     #expect(mends(finding) == ["identityd '--socket=/home/me/a b'"])
-  }
-
-  // MARK: unit
-
-  private func units(
-    _ socket: [String: String] = [:], _ service: [String: String] = [:]
-  ) -> UnitFacts {
-    let usual = ["LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled"]
-    return UnitFacts(units: [
-      UnitFacts.socket: usual.merging(socket) { $1 }, UnitFacts.service: usual.merging(service) { $1 },
-    ])
-  }
-
-  @Test func `a service that was not needed yet is in order`() {
-    #expect(units().finding.result == .ok)
-    #expect(units([:], ["ActiveState": "inactive"]).finding.result == .ok)
-  }
-
-  @Test func `each state of the units has its own remedy`() {
-    let expected: [(UnitFacts, Finding.Result, [String])] = [
-      (units(["ActiveState": "inactive"]), .failed, ["sudo systemctl start identityd.socket"]),
-      (
-        units([:], ["ActiveState": "failed", "Result": "start-limit-hit"]), .failed,
-        [
-          "sudo systemctl reset-failed identityd.socket identityd.service",
-          "sudo systemctl start identityd.socket identityd.service",
-        ]
-      ),
-      (
-        units(["LoadState": "masked"]), .failed,
-        ["sudo systemctl unmask identityd.socket identityd.service", "sudo systemctl start identityd.socket"]
-      ),
-      (
-        units(["LoadState": "masked", "UnitFileState": "masked-runtime"]), .failed,
-        ["sudo systemctl unmask --runtime identityd.socket identityd.service", "sudo systemctl start identityd.socket"]
-      ),
-      (units([:], ["LoadState": "not-found"]), .failed, ["sudo apt-get install --reinstall identityd"]),
-      (UnitFacts(), .failed, ["sudo apt-get install --reinstall identityd"]),
-      (units(["UnitFileState": "disabled"]), .warning, ["sudo systemctl enable identityd.socket"]),
-      (units([:], ["NeedDaemonReload": "yes"]), .warning, ["sudo systemctl daemon-reload"]),
-      (UnitFacts(reason: "systemd does not run here"), .skipped, []),
-    ]
-    for (facts, result, mend) in expected {
-      #expect(facts.finding.result == result, "\(facts)")
-      #expect(mends(facts.finding) == mend)
-    }
-  }
-
-  @Test func `the output of systemctl is parsed unit by unit, whatever the values`() {
-    let text = "Id=a.socket\nResult=x=y\n\nId=b.service\nLoadState=loaded\n"
-    #expect(
-      UnitFacts.parse(text) == [
-        "a.socket": ["Id": "a.socket", "Result": "x=y"], "b.service": ["Id": "b.service", "LoadState": "loaded"],
-      ])
-    #expect(UnitFacts.parse("").isEmpty)
-    #expect(UnitFacts.parse("nonsense\n\n=\n").isEmpty)
   }
 
   // MARK: machine-id
@@ -251,6 +211,32 @@ import Testing
     #expect(ManifestFacts.files(in: fault) == files)
   }
 
+  @Test func `each kind of fault text has its own remedy, and no text becomes a command`() {
+    let folder = ManifestFacts.Place(path: "/etc/apps.d", status: nil)
+    func finding(_ fault: String) -> Finding {
+      ManifestFacts(faults: [fault], places: [folder], isSystem: true).finding
+    }
+    let expected: [(String, Finding.Result, [String])] = [
+      ("/x/a.app:3: unknown setting [App] Usr=; it is ignored", .warning, ["sudo ${EDITOR:-vi} /x/a.app"]),
+      ("/x/a.app:3: [App] User= cannot be 'a b'", .failed, ["sudo ${EDITOR:-vi} /x/a.app"]),
+      ("/etc/subuid:2: the line is not OWNER:FIRST:COUNT; it is ignored", .warning, ["sudo ${EDITOR:-vi} /etc/subuid"]),
+      (
+        "/etc/apps.d: Permission denied: the installed apps stay as they are", .failed,
+        ["sudo chmod u=rwx,go=rx /etc/apps.d"]
+      ),
+      ("/etc/apps.d: this is not a directory: the installed apps stay", .failed, ["sudo ls -ld /etc/apps.d"]),
+      (
+        "the manifests could not be applied: the store is damaged", .failed,
+        ["sudo systemctl reload identityd.service"]
+      ),
+      ("/other; rm -rf /: Permission denied", .failed, ["sudo systemctl reload identityd.service"]),
+    ]
+    for (fault, result, mend) in expected {
+      #expect(finding(fault).result == result, "\(fault)")
+      #expect(mends(finding(fault)) == mend, "\(fault)")
+    }
+  }
+
   @Test func `a manifest that others can change is a failure`() {
     func finding(_ status: PathStatus) -> Finding {
       ManifestFacts(faults: [], places: [.init(path: "/d", status: status)], isSystem: true).finding
@@ -291,6 +277,10 @@ import Testing
     #expect(finding("ok").result == .ok)
     #expect(mends(finding("no-space")) == ["df -h /var/lib/identityd"])
     #expect(mends(finding("read-only")) == ["sudo journalctl --dmesg --priority=warning"])
+    #expect(
+      mends(finding("read-error")) == [
+        "sudo journalctl --dmesg --priority=warning", "sudo systemctl restart identityd.service",
+      ])
     let (stop, start) = ("stop identityd.socket identityd.service", "start identityd.socket identityd.service")
     #expect(
       mends(finding("damaged")) == [
@@ -326,6 +316,17 @@ import Testing
     #expect(result(1 << 30, 1_023) == .warning)
     #expect(result(1 << 30, 31) == .failed)
     #expect(SpaceFacts(folder: nil).finding.result == .skipped)
+  }
+
+  @Test func `a file system that is mounted read-only is a failure, and is mounted writable`() {
+    let space = FileSystemSpace(freeBytes: 1 << 30, freeFiles: nil)
+    let facts = SpaceFacts(folder: "/var/lib/s", space: space, readOnlyMount: "/var", resume: [.startUnits])
+    #expect(
+      facts.finding.faults.map(\.cause) == ["/var/lib/s is on a file system that is mounted read-only at /var"])
+    #expect(
+      mends(facts.finding) == [
+        "sudo mount -o remount,rw /var", "sudo systemctl start identityd.socket identityd.service",
+      ])
   }
 
   @Test func `a clock behind the last event fails, and one behind the release or unsynchronised warns`() throws {

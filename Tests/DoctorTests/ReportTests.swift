@@ -11,22 +11,25 @@ import Testing
     (
       "bad",
       Finding([
-        .failure("line\nfeed", .root("rm", "/a b"), .anybody("true")), .warning("a \"word\" \u{9b}", .root("id")),
+        .failure("line\nfeed", .root("rm", "/a b"), .anybody("true")).causing(.unreachable),
+        .warning("a \"word\" \u{9b}", .root("id")),
       ])
-    ),
+    ), ("late", Finding([.failure("no\twhere", .root("ls")).being(.unreachable)])),
   ]
 
-  @Test func `checks are listed first, then each fault with its remedy`() {
+  @Test func `checks are listed first, then each cause with its remedy and its symptoms`() {
     let text = Report(findings, for: 1_000).text
     #expect(
       text == """
         good         ok
         passed-over  skipped  nobody\\u001b[2J\\u202elooks
         bad          failed
+        late         failed  symptom of bad
 
         bad failed: line\\u000afeed
             sudo rm '/a b'
             true
+        symptom of bad: late failed: no\\u0009where
 
         bad warning: a "word" \\u009b
             sudo id
@@ -44,13 +47,21 @@ import Testing
     let document = try #require(try JSONSerialization.jsonObject(with: Data(report.json.utf8)) as? [String: Any])
     #expect(document["ok"] as? Bool == false)
     let checks = try #require(document["checks"] as? [[String: Any]])
-    #expect(checks.map { $0["name"] as? String } == ["good", "passed-over", "bad"])
-    #expect(checks.map { $0["result"] as? String } == ["ok", "skipped", "failed"])
+    #expect(checks.map { $0["name"] as? String } == ["good", "passed-over", "bad", "late"])
+    #expect(checks.map { $0["result"] as? String } == ["ok", "skipped", "failed", "failed"])
     #expect(checks[0]["cause"] is NSNull && checks[0]["mend"] is NSNull)
     #expect(checks[0]["facts"] as? [String: String] == ["a": "b"])
     #expect(checks[1]["cause"] as? String == "nobody\u{1b}[2J\u{202e}looks")
     #expect(checks[2]["cause"] as? String == "line\nfeed; a \"word\" \u{9b}")
     #expect(checks[2]["mend"] as? String == "rm '/a b' && true && id")
+    #expect(checks.map { $0["symptom-of"] as? String } == [nil, nil, nil, "bad"])
+    #expect(checks[3]["mend"] is NSNull)
+    let found = try #require(document["findings"] as? [[String: Any]])
+    #expect(found.map { $0["check"] as? String } == ["bad", "late", "bad"])
+    #expect(found.map { $0["result"] as? String } == ["failed", "failed", "warning"])
+    #expect(found.map { $0["cause"] as? String } == ["line\nfeed", "no\twhere", "a \"word\" \u{9b}"])
+    #expect(found.map { $0["mend"] as? String } == ["rm '/a b' && true", nil, "id"])
+    #expect(found.map { $0["symptom-of"] as? String } == [nil, "bad", nil])
     #expect(report.json.unicodeScalars.filter(WordEncoder.isHidden) == ["\n"])
   }
 

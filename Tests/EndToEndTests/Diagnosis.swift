@@ -31,6 +31,12 @@ extension Diagnosis {
         #expect(lines.contains("    \(command)"), "\(text.output)")
       }
     }
+    // The faults are in the order of the document.
+    let heads = findings.map { found in
+      (found.symptomOf.map { "symptom of \($0): " } ?? "") + "\(found.check) \(found.result): "
+    }
+    let shown = lines.drop { $0 != "" }.filter { $0 != "" && !$0.hasPrefix("    ") }
+    #expect(shown.count == heads.count && zip(shown, heads).allSatisfy { $0.hasPrefix($1) }, "\(text.output)")
   }
 
   private static func run(_ command: [String]) throws -> (status: Int32, output: String, errors: String) {
@@ -43,7 +49,7 @@ extension DaemonUnderTest {
   func diagnosis(asUser user: Int? = nil) throws -> Diagnosis { try Diagnosis(of: socket, asUser: user) }
 
   /// Runs the repair command of a check.
-  func mend(_ entry: Diagnosis.Entry, copy: String = "", editor: String = "false") throws {
+  func mend(_ entry: some Repairable, copy: String = "", editor: String = "false") throws {
     let command = try #require(entry.command(copy: copy))
     let result = try run(["bash", "-c", command], environment: ["EDITOR": editor])
     try #require(result.status == 0, "\(command): \(result)")

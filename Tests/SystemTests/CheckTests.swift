@@ -5,7 +5,7 @@ import Testing
 /// `identityctl check` on the system's daemon: it must name each fault, and its commands must repair the fault.
 extension SystemTests {
   /// Runs the checks. The exit status must agree with the report.
-  private func check(_ system: Container, asUser user: Int? = nil) async throws -> Diagnosis {
+  func check(_ system: Container, asUser user: Int? = nil) async throws -> Diagnosis {
     let identity = user.map { "setpriv --reuid=\($0) --regid=\($0) --clear-groups " } ?? ""
     let outcome = try await system.attempt("\(identity)identityctl check --json")
     let found = try JSONDecoder().decode(Diagnosis.self, from: Data(outcome.output.utf8))
@@ -37,7 +37,7 @@ extension SystemTests {
     #expect(try after[name].result == "ok", "\(script): \(after)")
   }
 
-  private func reinstalled(_ suite: String) async throws -> Container {
+  func reinstalled(_ suite: String) async throws -> Container {
     let system = try await Container.ready(suite)
     try await system.shell("\(Container.purge) && \(Container.install)")
     return system
@@ -48,30 +48,29 @@ extension SystemTests {
     let system = try await reinstalled(suite)
     let found = try await check(system)
     #expect(found.ok, "\(found)")
-    for name in ["socket", "unit", "peer", "machine-id", "manifests", "store", "space", "permissions", "versions"] {
+    for name in [
+      "socket", "unit", "configuration", "peer", "machine-id", "manifests", "store", "space", "permissions", "versions",
+    ] {
       #expect(try found[name].result == "ok", "\(found)")
     }
     #expect(try found["unit"].facts["socket-enabled"] == "enabled")
     let other = try await check(system, asUser: 1)
     #expect(other.ok, "\(other)")
     #expect(try other["permissions"].result == "skipped")
-    #expect(try other["space"].result == "ok")
+    for name in ["space", "configuration"] { #expect(try other[name].result == "ok") }
   }
 
   @Test(arguments: Container.suites)
   func `check's commands repair a socket that is stopped, stale, closed or disabled`(suite: String) async throws {
     let system = try await reinstalled(suite)
     let stop = "systemctl stop identityd.socket identityd.service"
-    for name in ["socket", "unit"] {
-      try await expect(system, after: stop, name, mend: "systemctl start identityd.socket")
-    }
+    try await expect(system, after: stop, "unit", mend: "systemctl start identityd.socket")
     #expect(
       try await system.attempt(stop + "; identityctl check").output.contains("    systemctl start identityd.socket\n"))
     let leave =
       "mkdir -p /run/identityd; perl -MIO::Socket::UNIX -e "
       + "'IO::Socket::UNIX->new(Local => \"/run/identityd/identityd.sock\", Listen => 1) or die'"
-    try await expect(
-      system, after: "\(stop); \(leave)", "socket", mend: "systemctl restart identityd.socket")
+    try await expect(system, after: "\(stop); \(leave)", "unit", mend: "systemctl start identityd.socket")
     try await expect(
       system, after: "chmod 0000 /run/identityd/identityd.sock", "socket",
       mend: "sudo chmod 0666 /run/identityd/identityd.sock", asUser: 1)
@@ -83,20 +82,6 @@ extension SystemTests {
         system, after: "\(stop); systemctl mask\(option) identityd.socket", "unit",
         mend: "systemctl unmask\(option) identityd.socket identityd.service && systemctl start identityd.socket")
     }
-  }
-
-  @Test(arguments: Container.suites)
-  func `check reports a daemon that cannot start, and its command starts a corrected one`(suite: String) async throws {
-    let system = try await reinstalled(suite)
-    let file = "\(Container.configurations)/refused.conf"
-    try await system.write("[Log]\nLevel=round", to: file)
-    try await system.shell("! systemctl restart identityd.service")
-    let unit = try await check(system)["unit"]
-    #expect(unit.result == "failed", "\(unit)")
-    #expect(unit.cause?.contains("journalctl --unit=identityd.service") == true)
-    try await system.shell("rm \(file)")
-    try await mend(system, unit)
-    #expect(try await check(system).ok)
   }
 
   @Test(arguments: Container.suites)

@@ -7,7 +7,28 @@ package struct Diagnosis: Decodable, Sendable {
     package let result: String
     package let cause: String?
     package let mend: String?
+    package let symptomOf: String?
     package let facts: [String: String]
+
+    private enum CodingKeys: String, CodingKey {
+      case name, result, cause, mend, facts
+      case symptomOf = "symptom-of"
+    }
+  }
+
+  /// One fault, or several that a check reports together.
+  package struct Finding: Decodable, Sendable {
+    /// See `identityctl(1)`, also for the other fields.
+    package let check: String
+    package let result: String
+    package let cause: String?
+    package let mend: String?
+    package let symptomOf: String?
+
+    private enum CodingKeys: String, CodingKey {
+      case check, result, cause, mend
+      case symptomOf = "symptom-of"
+    }
   }
 
   /// There is no check with this name.
@@ -21,6 +42,8 @@ package struct Diagnosis: Decodable, Sendable {
   package let ok: Bool
   /// The checks in the order of their table.
   package let checks: [Entry]
+  /// The faults in the order of reading: each cause, then its symptoms.
+  package let findings: [Finding]
 
   /// Returns the check with a name.
   package subscript(name: String) -> Entry {
@@ -33,7 +56,16 @@ package struct Diagnosis: Decodable, Sendable {
   }
 }
 
-extension Diagnosis.Entry {
+/// A part of the output that may name commands for a repair.
+package protocol Repairable {
+  /// The commands, joined by `&&`; nil if there are none.
+  var mend: String? { get }
+}
+
+extension Diagnosis.Entry: Repairable {}
+extension Diagnosis.Finding: Repairable {}
+
+extension Repairable {
   /// Returns the repair command in the form for root: without `sudo`, and with the value for `COPY` filled in.
   ///
   /// - Returns: nil if the check names no repair.

@@ -24,21 +24,21 @@ struct KeyFacts: Sendable {
     case "file":
       let cause = "the key of the items is a file in the state directory: a copy of the directory reveals the items"
       return Finding([.warning(cause, .root("identityd-setup-key"))], facts: facts)
-    default: return Finding([unavailable], facts: facts)
+    default: return Finding([unavailable.being(.itemsUnavailable)], facts: facts)
     }
   }
 
   private var unavailable: Finding.Fault {
     let cause = reason ?? "the key of the items is missing"
-    guard cause.hasSuffix("from master.key"), let folder = examination.stateDirectory else {
-      guard examination.isSystem else { return .failure(cause, examination.restart) }
+    if cause.hasSuffix("from master.key"), let folder = examination.stateDirectory {
       return .failure(
-        "\(cause); see 'systemctl status identityd-key.service'",
-        .root("systemctl", "restart", "identityd-key.service", "identityd.service"))
+        cause,
+        .command(asRoot: examination.isSystem, ["cp", "-a", "COPY/master.key", "\(folder)/master.key"]),
+        examination.restart)
     }
+    guard examination.isSystem, cause.contains("credential") else { return .failure(cause, examination.restart) }
     return .failure(
-      cause,
-      .command(asRoot: examination.isSystem, ["cp", "-a", "COPY/master.key", "\(folder)/master.key"]),
-      examination.restart)
+      "\(cause); see 'systemctl status identityd-key.service'",
+      .root("systemctl", "restart", "identityd-key.service", "identityd.service"))
   }
 }

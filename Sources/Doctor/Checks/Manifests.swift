@@ -1,3 +1,4 @@
+import Glibc
 import LinuxSystem
 
 /// The manifests and their folders.
@@ -15,6 +16,8 @@ struct ManifestFacts: Sendable {
   var faultCount: String?
   /// The command that shows the individual faults.
   var ask = Remedy.root("identityctl", "check")
+  /// The command that makes the daemon read the manifests again.
+  var reload = Remedy.root("systemctl", "reload", UnitStates.service)
   /// The examined folders, and the manifests in them.
   var places: [Place] = []
   /// Manifests that name a service without a user, and whose service runs as several users. Each entry also names the
@@ -33,6 +36,7 @@ extension ManifestFacts {
   /// Gathers the facts.
   init(_ examination: Examination) {
     isSystem = examination.isSystem
+    reload = examination.reload
     if !isSystem { ask = .root("identityctl", "--socket=\(examination.socketPath)", "check") }
     faults = examination.answers?.all("manifest-fault")
     faultCount = examination.answers?["manifest-faults"]
@@ -85,10 +89,17 @@ extension ManifestFacts {
 
   private func fault(_ text: String) -> Finding.Fault {
     let files = Self.files(in: text)
-    if !files.isEmpty { return .failure(text, .edit(asRoot: true, files)) }
-    // The fault is about a folder, whose path is the beginning of the text.
-    let folder = Self.front(of: text, before: ": ") ?? "/etc/identityd/apps.d"
-    return .failure(text, .root("chmod", "u=rwx,go=rx", folder))
+    if !files.isEmpty {
+      let edit = Remedy.edit(asRoot: true, files)
+      // An unknown setting: the rest of the file is in force.
+      return text.hasSuffix("; it is ignored") ? .warning(text, edit) : .failure(text, edit)
+    }
+    // A fault of a folder begins with its path. Any other text names no path, and must not become part of a command.
+    if let folder = places.map(\.path).first(where: { text.hasPrefix("\($0): ") }) {
+      return text.contains(SystemError.text(of: EACCES))
+        ? .failure(text, .root("chmod", "u=rwx,go=rx", folder)) : .failure(text, .root("ls", "-ld", folder))
+    }
+    return Finding.Fault.failure(text, reload).being(.manifestsIgnored)
   }
 
   /// Returns the warning for a manifest that leaves open which of several users of its service is the app.
@@ -104,18 +115,12 @@ extension ManifestFacts {
     if let both = front(of: text, before: " both claim "), let first = front(of: both, before: ".app and /") {
       return ["\(first).app", String(both.dropFirst(first.count + ".app and ".count))]
     }
-    guard text.hasPrefix("/"), let file = front(of: text, before: ".app:") else { return [] }
-    return ["\(file).app"]
+    if let manifest = file(in: text, endingWith: ".app") { return [manifest] }
+    return subordinateFiles.filter { text.hasPrefix("\($0):") }
   }
 
-  private static func front(of text: String, before mark: String) -> String? {
-    var rest = text[...]
-    while !rest.isEmpty {
-      if rest.hasPrefix(mark) { return String(text[..<rest.startIndex]) }
-      rest.removeFirst()
-    }
-    return nil
-  }
+  /// The files with the ranges of subordinate users (subuid(5)), whose faults the daemon reports with those of manifests.
+  private static let subordinateFiles = ["/etc/subuid"]
 
   /// Returns the faults of owner and mode. A user who can write a manifest can impersonate any app.
   private func rightsFaults(_ place: Place) -> [Finding.Fault] {

@@ -23,8 +23,10 @@ struct PeerFacts: Sendable {
       ("admin", answers.peer["admin"]), ("manifest", app.flatMap { answers.hasManifest == true ? "\($0).app" : nil }))
     guard app != nil, let seen = answers.peer["uid"] else {
       return Finding(
-        [.failure("the daemon did not identify the caller: \(answers.refusal ?? "the answer names no user")", restart)],
-        facts: facts)
+        [
+          .failure("the daemon did not identify the caller: \(answers.refusal ?? "the answer names no user")", restart)
+            .being(.peersUnknown)
+        ], facts: facts)
     }
     guard seen != "\(userID)" else { return Finding(facts: facts) }
     let cause = "the caller is uid \(userID) here and uid \(seen) to the daemon, which runs in another user namespace"

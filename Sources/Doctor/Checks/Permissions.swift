@@ -63,12 +63,6 @@ extension PermissionFacts {
     var found: [Finding.Fault] = []
     if let state { found += stateFaults(state) }
     for file in files ?? [] { found += fileFaults(file) }
-    if let socket, isSystem, socket.status.kind == .socket, socket.status.mode & 0o666 != 0o666 {
-      found.append(
-        .failure(
-          "\(socket.path) has mode \(octal(socket.status.mode)): not every user can connect",
-          .root("chmod", "0666", socket.path)))
-    }
     for place in configuration where isSystem && place.status.owner != 0 {
       found.append(
         .failure(
@@ -117,7 +111,8 @@ extension PermissionFacts {
       let name = isSystem ? "identityd:identityd" : "\(owner)"
       found.append(
         .failure(
-          "\(place.path) belongs to uid \(place.status.owner), not to uid \(owner)", .root("chown", name, place.path)))
+          "\(place.path) belongs to uid \(place.status.owner), not to uid \(owner)", .root("chown", name, place.path)
+        ).causing(.serviceFails, .storeFails))
     }
     if place.status.mode & others != 0 {
       found.append(

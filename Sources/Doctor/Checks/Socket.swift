@@ -4,12 +4,18 @@ import LinuxSystem
 
 /// The socket, and the outcome of connecting to it.
 struct SocketFacts: Sendable {
+  /// A folder on the path of the socket.
+  struct Folder: Equatable, Sendable {
+    let path: String
+    let mode: UInt32
+  }
+
   /// The path of the socket, the user, and the outcome of the contact.
   let examination: Examination
   /// The status of the path; nil if the path is missing or may not be examined.
   var place: PathStatus?
-  /// The first folder of the path that this user may not enter, with its mode.
-  var closedFolder: (path: String, mode: UInt32)?
+  /// The folders on the path, from the root, as far as this user may examine them.
+  var folders: [Folder] = []
 }
 
 extension SocketFacts {
@@ -18,11 +24,10 @@ extension SocketFacts {
     self.examination = examination
     let path = examination.socketPath
     place = (try? PathStatus.of(path)) ?? nil
-    guard case .refused(EACCES) = examination.contact, place == nil else { return }
     var passed = path.hasPrefix("/") ? "/" : "."
     for part in path.split(separator: "/") {
-      guard let folder = (try? PathStatus.of(passed)) ?? nil else { return }
-      closedFolder = (passed, folder.mode)
+      guard let folder = (try? PathStatus.of(passed)) ?? nil, folder.kind == .folder else { return }
+      folders.append(Folder(path: passed, mode: folder.mode))
       passed += passed.hasSuffix("/") ? "\(part)" : "/\(part)"
     }
   }
@@ -32,58 +37,76 @@ extension SocketFacts {
     let facts = facts(
       ("path", examination.socketPath), ("uid", "\(examination.userID)"),
       ("mode", place.map { octal($0.mode) }), ("owner", place.map { "\($0.owner)" }))
-    return Finding(fault.map { [$0] } ?? [], facts: facts)
+    let reason = examination.contact == .avoided ? Examination.unreached : nil
+    return Finding([closed, fault].compactMap { $0 }, skipped: reason, facts: facts)
   }
 
   private var fault: Finding.Fault? {
     let path = examination.socketPath
     switch examination.contact {
-    case .answered: return nil
+    case .answered, .avoided, .refused(EACCES): return nil
     case .busy(let why): return .failure("\(path) is busy: \(why)", .root("ss", "-x", "-p", "src", path))
     case .silent:
       let limit = Examination.patienceSeconds
       return .failure(
         "\(path) accepted the connection, but nothing was answered in \(limit) seconds", examination.restart)
     case .broken(let why): return .failure("\(path): \(why)", examination.restart)
-    case .refused(ENOENT), .refused(ENOTDIR): return .failure("\(path) is not there", start("start"))
+    // Not `systemctl start`, which does nothing while systemd listens on a socket whose file was deleted.
+    case .refused(ENOENT), .refused(ENOTDIR):
+      return .failure("\(path) is not there", listen).being(.unreachable)
     case .refused(ECONNREFUSED):
       guard let place, place.kind != .socket else {
-        return .failure("\(path) was left behind: no process listens on it", start("restart"))
+        return .failure("\(path) was left behind: no process listens on it", listen).being(.unreachable)
       }
       let remove = Remedy.command(asRoot: examination.isSystem, ["rm", "-r", path])
-      return .failure("\(path) is not a socket", remove, start("restart"))
-    case .refused(EACCES): return denial
-    case .untrusted(let fault): return .failure("nothing was sent to \(path): \(fault)", mend(fault))
+      return .failure("\(path) is not a socket", remove, listen)
+    case .untrusted(let fault):
+      let failure = Finding.Fault.failure("nothing was sent to \(path): \(fault)", mend(fault))
+      switch fault {
+      case .openFolder, .folderOwner: return failure
+      case .owner, .listener: return failure.being(.unreachable)
+      }
     case .refused(let code):
       return .failure("\(path): \(SystemError.text(of: code))", .anybody("identityctl", "--socket=PATH", "check"))
     }
   }
 
-  private func start(_ verb: String) -> Remedy {
+  /// The remedy that lets a daemon, or systemd for it, listen on the socket.
+  private var listen: Remedy {
     examination.isSystem
-      ? .root("systemctl", verb, "identityd.socket") : .anybody("identityd", "--socket=\(examination.socketPath)")
+      ? .root("systemctl", "restart", UnitStates.socket) : .anybody("identityd", "--socket=\(examination.socketPath)")
   }
 
   private func mend(_ fault: SocketFault) -> Remedy {
     switch fault {
     case .openFolder(let folder): .root("chmod", "+t", folder)
     case .folderOwner(let folder, _) where examination.isSystem: .root("chown", "root:", folder)
-    case .owner where examination.isSystem, .listener where examination.isSystem: start("restart")
+    case .owner where examination.isSystem, .listener where examination.isSystem: listen
     // Only people know whether the owner is meant to run a daemon there.
     case .owner, .listener, .folderOwner: .anybody("ss", "-x", "-l", "-p", "src", examination.socketPath)
     }
   }
 
-  private var denial: Finding.Fault {
+  /// The fault of modes that keep users out: for the system's socket any user, whoever runs the checks.
+  private var closed: Finding.Fault? {
     let path = examination.socketPath
-    let user = "uid \(examination.userID)"
-    if let closedFolder {
+    let isDenied = examination.contact == .refused(EACCES)
+    guard examination.isSystem || isDenied else { return nil }
+    let user = isDenied ? "uid \(examination.userID)" : "users other than root"
+    // The user who was denied could not examine anything below the folder that denied it.
+    let denying = place == nil ? folders.last : nil
+    if let folder = isDenied ? denying : folders.first(where: { $0.mode & 0o001 == 0 }) {
       return .failure(
-        "\(user) may not enter \(closedFolder.path), which has mode \(octal(closedFolder.mode))",
-        .root("chmod", "a+x", closedFolder.path))
+        "\(user) may not enter \(folder.path), which has mode \(octal(folder.mode))",
+        .root("chmod", "a+x", folder.path))
     }
-    let mode = place.map { ", which has mode \(octal($0.mode)) and belongs to uid \($0.owner)" } ?? ""
-    return .failure("\(user) may not use \(path)\(mode)", .root("chmod", "0666", path))
+    if isDenied {
+      let mode = place.map { ", which has mode \(octal($0.mode)) and belongs to uid \($0.owner)" } ?? ""
+      return .failure("\(user) may not use \(path)\(mode)", .root("chmod", "0666", path))
+    }
+    guard let place, place.kind == .socket, place.mode & 0o666 != 0o666 else { return nil }
+    return .failure(
+      "not every user may use \(path), which has mode \(octal(place.mode))", .root("chmod", "0666", path))
   }
 }
 

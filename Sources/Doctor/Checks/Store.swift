@@ -7,6 +7,8 @@ struct StoreFacts: Sendable {
   var size: Int64?
   /// The names of the files that the daemon set aside.
   var setAside: [String] = []
+  /// The names of the files that a running daemon needs, and that are missing.
+  var missing: [String] = []
 }
 
 extension StoreFacts {
@@ -17,7 +19,13 @@ extension StoreFacts {
     size = ((try? PathStatus.of("\(folder)/identityd.db")) ?? nil)?.size
     let names = (try? ConfigurationAccess.names(in: folder)) ?? nil
     setAside = (names ?? []).filter { name in Self.isSetAside(name) }
+    guard let names else { return }
+    let needed = Self.needed + (examination.answers?["key"] == "file" ? ["master.key"] : [])
+    missing = needed.filter { !names.contains($0) }
   }
+
+  /// The files that exist as long as the store is in order (identityd(8), THE STATE DIRECTORY).
+  private static let needed = ["identityd.db", "identityd.db-wal", "store.key"]
 
   /// Returns whether a name is that of a file that the daemon set aside (identityd(8), THE STATE DIRECTORY).
   static func isSetAside(_ name: String) -> Bool {
@@ -32,10 +40,13 @@ extension StoreFacts {
     }
     var found: [Finding.Fault] = []
     if state != "ok" { found.append(fault(state, answers["store-reason"] ?? "the store is not in order")) }
+    if state == "ok", !missing.isEmpty { found.append(missingFault) }
     if answers["sealed"] == "yes" {
       found.append(
         .warning(
-          "the store is sealed for a golden image; the next start begins a new store", examination.restart))
+          "the store is sealed for a golden image: every identifier has ended, and the next start begins a new store",
+          examination.restart
+        ).causing(.manifestsIgnored))
     }
     if !setAside.isEmpty, state == "ok", let folder = examination.stateDirectory {
       let paths = setAside.map { "\(folder)/\($0)" }
@@ -55,14 +66,34 @@ extension StoreFacts {
 
   private func fault(_ state: String, _ reason: String) -> Finding.Fault {
     let folder = examination.stateDirectory ?? Examination.systemStateDirectory
+    let fault: Finding.Fault
     switch state {
     case "no-space":
-      return .failure("\(reason); the next change then rewrites the store", .anybody("df", "-h", folder))
-    case "read-only", "read-error": return .failure(reason, .root("journalctl", "--dmesg", "--priority=warning"))
+      fault = .failure("\(reason); the next change then rewrites the store", .anybody("df", "-h", folder))
+    case "read-only": fault = .failure(reason, .root("journalctl", "--dmesg", "--priority=warning"))
+    case "read-error":
+      fault = .failure(reason, .root("journalctl", "--dmesg", "--priority=warning"), examination.restart)
+        .causing(.itemsUnavailable, .peersUnknown)
     default:
-      if reason.contains("store.key") { return restore("store.key", reason, folder) }
-      return restore(nil, reason, folder)
+      let isKey = reason.contains("store.key")
+      fault = restore(isKey ? "store.key" : nil, reason, folder).causing(.itemsUnavailable, .peersUnknown)
     }
+    return fault.being(.storeFails).causing(.manifestsIgnored)
+  }
+
+  /// The fault of files that were deleted under the daemon, which still has their content.
+  private var missingFault: Finding.Fault {
+    let folder = examination.stateDirectory ?? Examination.systemStateDirectory
+    let program =
+      examination.isSystem
+      ? "identityctl" : "identityctl \(Remedy.quoted("--socket=\(examination.socketPath)"))"
+    return .failure(
+      "deleted from \(folder) while the daemon runs: \(list(missing)); do not restart the daemon, which still has the "
+        + "content and writes it anew: it refuses the next change, and carries out the one after it",
+      // The change is harmless: it records when this device was seen last.
+      .shell(
+        "for turn in 1 2; do \(program) devices put \"$(\(program) get device)\" \"seen=$(date -u +%FT%T.000Z)\"; done")
+    )
   }
 
   /// Returns the fault with the commands that restore a copy (identityd(8), Backup and restore).
@@ -73,13 +104,15 @@ extension StoreFacts {
     let stop: Remedy =
       isSystem ? .root("systemctl", "stop", "identityd.socket", "identityd.service") : examination.restart
     var mend = [stop]
+    var loss = ""
     if let file {
       mend.append(.command(asRoot: isSystem, ["cp", "-a", "COPY/\(file)", "\(folder)/\(file)"]))
     } else {
+      loss = "; a copy of the directory brings back its identifiers and items, but those made since are lost"
       mend.append(.command(asRoot: isSystem, ["mv", folder, "\(folder).damaged"]))
       mend.append(.command(asRoot: isSystem, ["cp", "-a", "COPY", folder]))
     }
-    if isSystem { mend.append(.root("systemctl", "start", "identityd.socket", "identityd.service")) }
-    return Finding.Fault(isWarning: false, cause: reason, mend: mend)
+    if isSystem { mend.append(.startUnits) }
+    return Finding.Fault(isWarning: false, cause: reason + loss, mend: mend)
   }
 }

@@ -1,118 +1,103 @@
 import LinuxSystem
 
-/// The state of the units, as systemd reports it.
+/// The states of the units, and the user that they need.
 struct UnitFacts: Sendable {
-  /// The properties of each unit, by the name of the unit.
-  var units: [String: [String: String]] = [:]
-  /// The reason why systemd was not asked, or did not answer.
-  var reason: String?
-
-  static let socket = "identityd.socket"
-  static let service = "identityd.service"
+  /// The states of the units.
+  let states: UnitStates
+  /// Whether the user that the service runs as exists.
+  var hasUser = true
 }
 
 extension UnitFacts {
-  private static let program = "/usr/bin/systemctl"
-  private static let properties = "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NeedDaemonReload,NRestarts"
+  private static let socket = UnitStates.socket
+  private static let service = UnitStates.service
+  /// The user that the service runs as.
+  private static let user = "identityd"
 
   /// Gathers the facts.
   init(_ examination: Examination) {
-    guard examination.isSystem else {
-      reason = "the socket is not that of identityd.socket"
-      return
-    }
-    // The test of sd_booted(3).
-    guard ((try? PathStatus.of("/run/systemd/system")) ?? nil)?.kind == .folder else {
-      reason = "systemd does not run here"
-      return
-    }
-    do throws(ChildProcess.Failure) {
-      let outcome = try ChildProcess.run(
-        [Self.program, "show", "--property=\(Self.properties)", Self.socket, Self.service],
-        until: Examination.deadline)
-      let text = String(decoding: outcome.output, as: UTF8.self)
-      if outcome.status == 0 {
-        units = Self.parse(text)
-      } else {
-        reason = "systemctl failed with status \(outcome.status)"
-      }
-    } catch {
-      reason = "\(Self.program): \(error)"
-    }
-  }
-
-  /// Parses the output of `systemctl show`: a line per property, and an empty line between units.
-  static func parse(_ text: String) -> [String: [String: String]] {
-    var units: [String: [String: String]] = [:]
-    var unit: [String: String] = [:]
-    for line in (text + "\n").split(separator: "\n", omittingEmptySubsequences: false) {
-      if let mark = line.firstIndex(of: "=") {
-        unit[String(line[..<mark])] = String(line[line.index(after: mark)...])
-      } else {
-        if let name = unit["Id"] { units[name] = unit }
-        unit = [:]
-      }
-    }
-    return units
+    states = examination.units
+    // A name service that cannot answer is no proof that the user is missing.
+    do { hasUser = try Accounts.userID(named: Self.user) != nil } catch {}
   }
 
   /// The judgement of the facts.
   var finding: Finding {
-    if let reason { return Finding(skipped: reason) }
-    let socket = units[Self.socket] ?? [:]
-    let service = units[Self.service] ?? [:]
+    if let reason = states.reason { return Finding(skipped: reason) }
     return Finding(
-      Self.faults(socket, service),
+      faults,
       facts: facts(
-        ("socket", socket["ActiveState"]), ("socket-enabled", socket["UnitFileState"]),
-        ("service", service["ActiveState"]), ("service-enabled", service["UnitFileState"])))
+        ("socket", states.socket["ActiveState"]), ("socket-enabled", states.socket["UnitFileState"]),
+        ("service", states.service["ActiveState"]), ("service-enabled", states.service["UnitFileState"]),
+        ("restarts", states.service["NRestarts"]), ("last-end", states.lastEnd)))
   }
 
-  /// Returns whether a unit has failed, or waits for the next of many starts.
-  private static func isFailing(_ unit: [String: String]) -> Bool {
-    if unit["SubState"]?.hasPrefix("auto-restart") == true { return true }
-    return unit["ActiveState"] == "failed" || unit["ActiveState"] == "activating" && unit["NRestarts"] != "0"
-  }
-
-  private static func faults(_ socket: [String: String], _ service: [String: String]) -> [Finding.Fault] {
-    let both = [(Self.socket, socket), (Self.service, service)]
+  private var faults: [Finding.Fault] {
+    let both = [(Self.socket, states.socket), (Self.service, states.service)]
     for (name, unit) in both where unit["LoadState"] != "loaded" {
-      if unit["LoadState"] == "masked" {
-        // A mask that lasts until the next boot is in another folder, which `unmask` ignores without `--runtime`.
-        let unmask = ["systemctl", "unmask"] + (unit["UnitFileState"] == "masked-runtime" ? ["--runtime"] : [])
-        return [
-          .failure(
-            "\(name) is masked", .command(asRoot: true, unmask + [Self.socket, Self.service]),
-            .root("systemctl", "start", Self.socket))
-        ]
-      }
+      return [unloaded(name, unit).causing(.unreachable)]
+    }
+    return missingUser + stopped(both).map { $0.causing(.unreachable) } + warnings(both)
+  }
+
+  private func unloaded(_ name: String, _ unit: [String: String]) -> Finding.Fault {
+    guard unit["LoadState"] == "masked" else {
       let state = unit["LoadState"] ?? "unknown"
-      return [
-        .failure("\(name) is not loaded: \(state)", .root("apt-get", "install", "--reinstall", "identityd"))
-      ]
+      return .failure("\(name) is not loaded: \(state)", .root("apt-get", "install", "--reinstall", "identityd"))
     }
-    if let (name, unit) = both.first(where: { isFailing($0.1) }) {
-      return [
-        .failure(
-          "\(name) has failed (\(unit["Result"] ?? "")); see 'journalctl --unit=\(Self.service)'",
-          .root("systemctl", "reset-failed", Self.socket, Self.service),
-          .root("systemctl", "start", Self.socket, Self.service))
-      ]
+    // A mask that lasts until the next boot is in another folder, which `unmask` ignores without `--runtime`.
+    let unmask = ["systemctl", "unmask"] + (unit["UnitFileState"] == "masked-runtime" ? ["--runtime"] : [])
+    return .failure(
+      "\(name) is masked", .command(asRoot: true, unmask + [Self.socket, Self.service]),
+      .root("systemctl", "start", Self.socket))
+  }
+
+  private var missingUser: [Finding.Fault] {
+    if hasUser { return [] }
+    let fault = Finding.Fault.failure(
+      "the user \(Self.user), which \(Self.service) runs as, does not exist", .root("systemd-sysusers"), .resetUnits,
+      .root("systemctl", "restart", Self.socket, Self.service))
+    return [fault.causing(.serviceFails, .unreachable)]
+  }
+
+  /// Returns the fault of a unit that does not run as it should; none if both do.
+  private func stopped(_ both: [(name: String, unit: [String: String])]) -> [Finding.Fault] {
+    let end = states.lastEnd.map { ": \($0)" } ?? ""
+    let log = "see 'journalctl --unit=\(Self.service)'"
+    if states.isLooping {
+      let fault = Finding.Fault.failure(
+        "\(Self.service) ends and is restarted again and again, \(states.restarts) times so far\(end); \(log)",
+        .resetUnits, .startUnits)
+      return [fault.being(.serviceFails)]
     }
-    if socket["ActiveState"] != "active" {
-      let state = socket["ActiveState"] ?? "unknown"
-      return [.failure("\(Self.socket) is \(state)", .root("systemctl", "start", Self.socket))]
+    if let (name, unit) = both.first(where: { $0.unit["ActiveState"] == "failed" }) {
+      let fault = Finding.Fault.failure(
+        "\(name) has failed (\(unit["Result"] ?? ""))\(end); \(log)", .resetUnits, .startUnits)
+      return [fault.being(.serviceFails)]
     }
+    guard states.socket["ActiveState"] != "active" else { return [] }
+    let state = states.socket["ActiveState"] ?? "unknown"
+    return [.failure("\(Self.socket) is \(state)", .root("systemctl", "start", Self.socket))]
+  }
+
+  private func warnings(_ both: [(name: String, unit: [String: String])]) -> [Finding.Fault] {
     var warnings: [Finding.Fault] = []
     for (name, unit) in both where !["enabled", "enabled-runtime"].contains(unit["UnitFileState"]) {
       let state = unit["UnitFileState"] ?? "unknown"
       warnings.append(
         .warning("\(name) is not started at boot: \(state)", .root("systemctl", "enable", name)))
     }
-    if both.contains(where: { $0.1["NeedDaemonReload"] == "yes" }) {
+    if both.contains(where: { $0.unit["NeedDaemonReload"] == "yes" }) {
       warnings.append(
         .warning("a unit file was changed, but systemd has not reloaded it", .root("systemctl", "daemon-reload")))
     }
     return warnings
   }
+}
+
+extension Remedy {
+  /// The command that lets systemd start the units again after too many failed starts.
+  static let resetUnits = root("systemctl", "reset-failed", UnitStates.socket, UnitStates.service)
+  /// The command that starts the units.
+  static let startUnits = root("systemctl", "start", UnitStates.socket, UnitStates.service)
 }
