@@ -44,7 +44,8 @@ import Testing
   /// in other states of the daemon.
   private func rows(_ audiences: Set<RowAudience>) -> [String] {
     let absent = [
-      "suspect", "key-reason", "sealed", "store-reason", "store-unproven", "store-source", "configuration-reason",
+      "suspect", "machine-change", "key-reason", "sealed", "store-reason", "store-unproven", "store-source",
+      "configuration-reason",
     ]
     return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)
   }

@@ -65,7 +65,7 @@ extension SystemTests {
     Breakage(
       script: """
         \(loop)
-        printf '[Unit]\\nStartLimitBurst=3\\n' >>\(Container.dropIns)/loop.conf; systemctl daemon-reload
+        printf '[Unit]\\nStartLimitIntervalSec=1h\\nStartLimitBurst=3\\n' >>\(Container.dropIns)/loop.conf; systemctl daemon-reload
         tries=0
         until systemctl --quiet is-failed identityd.service; do
           tries=$((tries + 1)); [ $tries -lt 600 ]; sleep 0.1

@@ -119,7 +119,7 @@ extension SystemTests {
         "machine-id", "warning", mend: "identityctl machine acknowledge")
       try await system.shell("cp -a /root/machine-id /etc/machine-id && systemctl restart identityd.service")
       #expect(try await system.shell("identityctl get device") == device)
-      #expect(try await system.shell("identityctl history device").contains("machine-returned"))
+      #expect(try await system.shell("identityctl --json history device").contains("machine-returned"))
     } catch {
       try await system.shell(restore)
       throw error
