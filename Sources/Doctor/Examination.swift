@@ -140,7 +140,7 @@ package struct Examination: Sendable {
   }
 
   /// The remedy that starts the system's daemon after a repair, or lets a running one read its files again.
-  var resume: [Remedy] { answers == nil && isSystem ? [.resetUnits, .startUnits] : [reload] }
+  var resume: [Remedy] { answers == nil && isSystem ? [.resetUnits, .restartUnits] : [reload] }
 }
 
 /// The daemon's answers on one connection.

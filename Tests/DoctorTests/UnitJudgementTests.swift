@@ -5,7 +5,7 @@ import Testing
 /// The findings of the check `unit` for given states.
 @Suite struct UnitJudgementTests {
   private static let reset = "sudo systemctl reset-failed identityd.socket identityd.service"
-  private static let start = "sudo systemctl start identityd.socket identityd.service"
+  private static let start = "sudo systemctl restart identityd.socket identityd.service"
 
   private func states(_ socket: [String: String] = [:], _ service: [String: String] = [:]) -> UnitStates {
     let usual = ["LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled"]

@@ -27,7 +27,7 @@ extension SystemTests {
   }
 
   private static let units = "identityd.socket identityd.service"
-  private static let restart = "systemctl reset-failed \(units) && systemctl start \(units)"
+  private static let restart = "systemctl reset-failed \(units) && systemctl restart \(units)"
   private static let state = "/var/lib/identityd"
   private static let file = "\(Container.configurations)/broken.conf"
   /// Makes every start fail.

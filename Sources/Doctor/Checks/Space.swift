@@ -31,7 +31,7 @@ extension SpaceFacts {
     if let state = examination.answers?["store"] {
       resume = state == "ok" ? [] : [examination.restart]
     } else if examination.isSystem {
-      resume = [.resetUnits, .startUnits]
+      resume = [.resetUnits, .restartUnits]
     }
     do throws(SystemError) {
       space = try FileSystemSpace(of: folder)

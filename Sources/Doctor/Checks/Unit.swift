@@ -67,12 +67,12 @@ extension UnitFacts {
     if states.isLooping {
       let fault = Finding.Fault.failure(
         "\(Self.service) ends and is restarted again and again, \(states.restarts) times so far\(end); \(log)",
-        .resetUnits, .startUnits)
+        .resetUnits, .restartUnits)
       return [fault.being(.serviceFails)]
     }
     if let (name, unit) = both.first(where: { $0.unit["ActiveState"] == "failed" }) {
       let fault = Finding.Fault.failure(
-        "\(name) has failed (\(unit["Result"] ?? ""))\(end); \(log)", .resetUnits, .startUnits)
+        "\(name) has failed (\(unit["Result"] ?? ""))\(end); \(log)", .resetUnits, .restartUnits)
       return [fault.being(.serviceFails)]
     }
     guard states.socket["ActiveState"] != "active" else { return [] }
@@ -98,6 +98,8 @@ extension UnitFacts {
 extension Remedy {
   /// The command that lets systemd start the units again after too many failed starts.
   static let resetUnits = root("systemctl", "reset-failed", UnitStates.socket, UnitStates.service)
-  /// The command that starts the units.
+  /// The command that starts the units anew. Not a start, which would join one that is under way and fails.
+  static let restartUnits = root("systemctl", "restart", UnitStates.socket, UnitStates.service)
+  /// The command that starts stopped units.
   static let startUnits = root("systemctl", "start", UnitStates.socket, UnitStates.service)
 }
