@@ -14,8 +14,7 @@ struct UnitStates: Equatable, Sendable {
 
   /// The number of restarts in a row that count as a loop. One or two may follow from a single fault, such as a kill.
   static let restartsOfLoop = 3
-  /// The time after which a daemon that was restarted counts as stable, in microseconds: the period in which
-  /// identityd.service limits its starts.
+  /// The time after which a daemon that was restarted counts as stable, in microseconds.
   static let stableMicroseconds: UInt64 = 60_000_000
 
   /// The properties of `identityd.service`; none if they are unknown.

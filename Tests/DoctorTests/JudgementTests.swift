@@ -10,17 +10,6 @@ import Testing
 @Suite struct JudgementTests {
   private static let system = "/run/identityd/identityd.sock"
 
-  private func examination(
-    _ contact: Examination.Contact = .answered, at path: String = system, _ status: [(String, String)] = []
-  ) -> Examination {
-    Examination(
-      socketPath: path, userID: 1_000, contact: contact,
-      answers: contact == .answered ? DaemonAnswers(status: status) : nil)
-  }
-
-  /// Returns the repair commands of all faults, as shown to user 1000.
-  private func mends(_ finding: Finding) -> [String] { finding.faults.flatMap(\.mend).map { $0.text(for: 1_000) } }
-
   // MARK: socket
 
   @Test(

@@ -1,23 +1,9 @@
-import IdentityClient
 import Testing
 
 @testable import Doctor
 
 /// The finding about the machine-id for given facts.
 @Suite struct MachineIDJudgementTests {
-  private static let system = "/run/identityd/identityd.sock"
-
-  private func examination(
-    _ contact: Examination.Contact = .answered, at path: String = system, _ status: [(String, String)] = []
-  ) -> Examination {
-    Examination(
-      socketPath: path, userID: 1_000, contact: contact,
-      answers: contact == .answered ? DaemonAnswers(status: status) : nil)
-  }
-
-  /// Returns the repair commands of all faults, as shown to user 1000.
-  private func mends(_ finding: Finding) -> [String] { finding.faults.flatMap(\.mend).map { $0.text(for: 1_000) } }
-
   @Test(
     arguments: [
       ("0123456789abcdef0123456789abcdef\n", .good), ("0123456789ABCDEF0123456789abcdef", .good), ("", .empty),

@@ -19,9 +19,6 @@ import Testing
     UnitFacts(states: states(socket, service))
   }
 
-  /// Returns the repair commands of all faults, as shown to user 1000.
-  private func mends(_ finding: Finding) -> [String] { finding.faults.flatMap(\.mend).map { $0.text(for: 1_000) } }
-
   @Test func `a service that was not needed yet is in order`() {
     #expect(units().finding.result == .ok)
     #expect(units([:], ["ActiveState": "inactive"]).finding.result == .ok)

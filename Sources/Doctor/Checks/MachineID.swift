@@ -46,7 +46,7 @@ extension MachineIDFacts {
     guard examination.answers?.peer["admin"] == "yes" else { return }
     let compare = examination.compareMachine
     if content == .good { comparison = compare(String(decoding: bytes.prefix(32), as: UTF8.self)) }
-    if content == .good ? comparison == .unknown : true { copy = MachineIDCandidate.known(compare) }
+    if content != .good || comparison == .unknown { copy = MachineIDCandidate.known(compare) }
   }
 
   private static var content: (Content, [UInt8]) {

@@ -1,0 +1,16 @@
+import IdentityClient
+
+@testable import Doctor
+
+/// Returns the facts of a contact for user 1000, with the rows of `status` if the daemon answered.
+func examination(
+  _ contact: Examination.Contact = .answered, at path: String = DaemonSocket.systemPath,
+  _ status: [(String, String)] = []
+) -> Examination {
+  Examination(
+    socketPath: path, userID: 1_000, contact: contact,
+    answers: contact == .answered ? DaemonAnswers(status: status) : nil)
+}
+
+/// Returns the repair commands of all faults, as shown to user 1000.
+func mends(_ finding: Finding) -> [String] { finding.faults.flatMap(\.mend).map { $0.text(for: 1_000) } }
