@@ -150,7 +150,7 @@ import Testing
       ("another app's token deleted", [.tokenDeleted(token(3))]),
       ("another provider's token in its place", [.tokenStored(otherProvider, .replaced)]),
     ].map { ($0.0, $0.1.map { RecordedChange($0, event: nil) }) } + [
-      ("an event with a number too high", [event(49)]), ("an event with a repeated number", [event(47)]),
+      ("an event with a number too high", [event(50)]), ("an event with a repeated number", [event(48)]),
     ]
 
   /// The second token with the provider of the third one.
@@ -170,7 +170,7 @@ import Testing
     let workspace = try Workspace()
     let batch = try #require(Self.impossible.first { $0.0 == what }?.1)
     var registry = try workspace.commit(sample(apps: 4) + life, withEvents: true)
-    try #require(registry.lastEvent == 47)
+    try #require(registry.lastEvent == 48)
     try workspace.withStore { store, content in
       // Valid edits of several tables come before the impossible change.
       var ahead = registry

@@ -100,9 +100,9 @@ import Testing
       named: "events 5 to 7 are missing, and 1 more", lost: .doubt(.events)),
     Edit(
       "the last event deleted", "DELETE FROM event WHERE sequence = (SELECT last_event FROM store)",
-      named: "event 47 is missing, and 1 more", lost: .doubt(.events)),
+      named: "event 48 is missing, and 1 more", lost: .doubt(.events)),
     Edit(
-      "all events deleted", "DELETE FROM event", named: "events 1 to 47 are missing, and 1 more", lost: .doubt(.events)),
+      "all events deleted", "DELETE FROM event", named: "events 1 to 48 are missing, and 1 more", lost: .doubt(.events)),
     Edit("a deleted identifier", "DELETE FROM identifier WHERE \(row)", named: count, lost: .doubt(.identifiers)),
     Edit("a deleted device", "DELETE FROM device WHERE n = 4", named: count, lost: .doubt(.devices)),
     Edit(
