@@ -191,7 +191,7 @@ import Testing
     let content = try workspace.found()
     #expect(content.condition == .writable)
     #expect(content.registry == registry)
-    #expect(content.events.count == 49)
+    #expect(content.events.count == 50)
   }
 
   @Test func `a row that changed on the disk fails the commit that would replace it`() throws {
