@@ -159,19 +159,24 @@ package struct JSONOutput {
     field.isNullable && text.isEmpty ? "null" : value(text, field.kind)
   }
 
-  /// Returns a value in JSON. A text that does not have the form of its kind is a string.
+  /// Returns a value in JSON, in which a UUID has the chosen format.
   private func value(_ text: Text, _ kind: Verb.Field.Kind) -> String {
-    let plain = "\(text)"
-    switch kind {
-    case .number where JSONObject.isNumber(plain): return plain
-    case .boolean where plain == "yes": return "true"
-    case .boolean where plain == "no": return "false"
-    case .list: return JSONObject.array(plain.split(separator: ",").map { WordEncoder.quoted(String($0)) })
-    case .uuid: return string(text)
-    case .number, .boolean, .word, .time, .base64: return WordEncoder.quoted(plain)
-    }
+    kind == .uuid ? string(text) : kind.json(of: text)
   }
 
   /// Returns a string in which hidden characters are escaped, and in which a UUID has the chosen format.
   private func string(_ text: Text) -> String { WordEncoder.quoted(format.apply(to: text)) }
+}
+
+/// Values by name, with the names in the order in which they came first.
+struct NamedValues {
+  private(set) var names: [String] = []
+  private var values: [String: [String]] = [:]
+
+  mutating func add(_ name: String, _ value: String) {
+    if values[name] == nil { names.append(name) }
+    values[name, default: []].append(value)
+  }
+
+  subscript(name: String) -> [String] { values[name] ?? [] }
 }

@@ -157,8 +157,14 @@ struct DaemonAnswers: Equatable, Sendable {
   var peer: [String: String] = [:]
   /// Whether the app has a manifest; nil if the app is not installed.
   var hasManifest: Bool?
+  /// A row of `status`.
+  struct Row: Equatable {
+    let name: String
+    let value: String
+  }
+
   /// The rows of `status`, in order.
-  var status: [Finding.Fact] = []
+  var status: [Row] = []
   /// The time of the last event; nil if there is none, or if this user is not an admin.
   var lastEvent: Timestamp?
 
@@ -166,7 +172,7 @@ struct DaemonAnswers: Equatable, Sendable {
   private static let mostRows = 40_000
 
   /// Creates answers for a test.
-  init(status: [(String, String)] = []) { self.status = status.map { Finding.Fact($0, $1) } }
+  init(status: [(String, String)] = []) { self.status = status.map(Row.init) }
 
   /// Connects, and requests all answers.
   ///
@@ -202,7 +208,7 @@ struct DaemonAnswers: Equatable, Sendable {
     case .error(let code, let text): refusal = "\(text) (\(code))"
     case .row, .event: refusal = "the answer is invalid"
     }
-    status = try ask("status").rows.flatMap(\.attributes).map { Finding.Fact("\($0.name)", "\($0.value)") }
+    status = try ask("status").rows.flatMap(\.attributes).map { Row(name: "\($0.name)", value: "\($0.value)") }
     let row = try ask("app", "list").rows.first { row in row.words.first.map { "\($0)" } == app }
     hasManifest = row?["manifest"].map { $0 == "yes" }
     // Only an admin sees every event. Any other user could wait for an event in vain.

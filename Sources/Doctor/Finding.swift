@@ -77,12 +77,25 @@ package struct Finding: Equatable, Sendable {
   package struct Fact: Equatable, Sendable {
     /// The name, in lower case with hyphens.
     package let name: String
-    /// The value, unchanged from its source.
-    package let value: String
+    /// The value.
+    package let value: Value
+
+    /// The value of a fact, unchanged from its source.
+    package enum Value: Equatable, Sendable {
+      /// One text.
+      case text(String)
+      /// Any number of texts.
+      case list([String])
+    }
 
     init(_ name: String, _ value: String) {
       self.name = name
-      self.value = value
+      self.value = .text(value)
+    }
+
+    init(_ name: String, list: [String]) {
+      self.name = name
+      value = .list(list)
     }
   }
 

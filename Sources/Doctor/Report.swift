@@ -1,16 +1,17 @@
+import IdentityCore
 import IdentityWire
 
 /// The findings of all checks, in the order of the table, and their faults in the order of reading.
 package struct Report: Sendable {
-  private let findings: [(name: String, finding: Finding)]
+  private let findings: [(check: Check, finding: Finding)]
   private let faults: [ReportedFault]
   /// The user who reads the report; root needs no `sudo`.
   private let userID: UInt32
 
   /// Creates a report for a user.
-  package init(_ findings: [(name: String, finding: Finding)], for userID: UInt32) {
+  package init(_ findings: [(check: Check, finding: Finding)], for userID: UInt32) {
     self.findings = findings
-    faults = ReportedFault.ordered(findings)
+    faults = ReportedFault.ordered(findings.map { ($0.check.name, $0.finding) })
     self.userID = userID
   }
 
@@ -30,8 +31,9 @@ package struct Report: Sendable {
 
   /// The report as text: a line per check, then each cause with the commands that repair it, and its symptoms.
   package var text: String {
-    let width = findings.map(\.name.count).max() ?? 0
-    let lines = findings.map { name, finding in
+    let width = findings.map(\.check.name.count).max() ?? 0
+    let lines = findings.map { check, finding in
+      let name = check.name
       let note = finding.result == .skipped ? finding.reason : origin(of: name).map { "symptom of \($0)" }
       let end = note.map { "  \(WordEncoder.visible($0))" } ?? ""
       return "\(name)\(String(repeating: " ", count: width - name.count))  \(finding.result.rawValue)\(end)\n"
@@ -47,36 +49,43 @@ package struct Report: Sendable {
 
   // MARK: JSON
 
-  /// The report as one JSON document (RFC 8259) and a line feed.
+  /// The report as one JSON document (RFC 8259) and a line feed. The JSON Schema of identityctl declares its names and types.
   ///
-  /// The document is `{"ok":true,"checks":[{"name":…,"result":…,"cause":…,"mend":…,"symptom-of":…,"facts":{…}}],
-  /// "findings":[{"check":…,"result":…,"cause":…,"mend":…,"symptom-of":…}]}`. The findings are the faults in the order of
-  /// the text. A check has all its faults together: their causes joined by semicolons, and their commands by `&&`. The
-  /// cause of a skipped check is the reason. A value that does not exist is null.
+  /// A check has the reason why it was skipped. The findings are the faults in the order of the text, each with the
+  /// commands that repair it. A symptom has no commands. A value that does not exist is null.
   package var json: String {
-    let checks = findings.map { name, finding in
-      let own = faults.filter { $0.check == name }
-      let causes = finding.result == .skipped ? [finding.reason ?? ""] : finding.faults.map(\.cause)
-      let facts = finding.facts.map { "\(quoted($0.name)):\(quoted($0.value))" }.joined(separator: ",")
-      return "{\"name\":\(quoted(name)),"
-        + members(finding.result, causes, own.flatMap(\.mend), origin(of: name)) + ",\"facts\":{\(facts)}}"
+    let checks = findings.map { check, finding in
+      var facts = JSONObject()
+      for fact in finding.facts { facts.add(fact.name, json(of: fact.value, check.kind(of: fact.name))) }
+      var object = JSONObject()
+      object.add("name", quoted(check.name))
+      object.add("result", quoted(finding.result.rawValue))
+      object.add("reason", quoted(finding.result == .skipped ? finding.reason : nil))
+      object.add("facts", facts.text)
+      return object.text
     }
-    let reported = faults.map { fault in
-      "{\"check\":\(quoted(fault.check)),"
-        + members(fault.fault.result, [fault.fault.cause], fault.mend, fault.symptomOf) + "}"
+    let reported = faults.map { reported in
+      var object = JSONObject()
+      object.add("check", quoted(reported.check))
+      object.add("result", quoted(reported.fault.result.rawValue))
+      object.add("cause", quoted(reported.fault.cause))
+      object.add("symptom-of", quoted(reported.symptomOf))
+      object.add("mend", JSONObject.array(reported.mend.map { quoted($0.text(for: userID)) }))
+      return object.text
     }
-    return "{\"ok\":\(isGood),\"checks\":[\(checks.joined(separator: ","))],"
-      + "\"findings\":[\(reported.joined(separator: ","))]}\n"
+    var document = JSONObject()
+    document.add("ok", isGood ? "true" : "false")
+    document.add("checks", JSONObject.array(checks))
+    document.add("findings", JSONObject.array(reported))
+    return document.text + "\n"
   }
 
-  private func members(_ result: Finding.Result, _ causes: [String], _ mend: [Remedy], _ origin: String?) -> String {
-    "\"result\":\(quoted(result.rawValue)),\"cause\":\(joined(causes, "; ")),"
-      + "\"mend\":\(joined(mend.map { $0.text(for: userID) }, " && ")),\"symptom-of\":\(origin.map(quoted) ?? "null")"
+  private func json(of value: Finding.Fact.Value, _ kind: Verb.Field.Kind) -> String {
+    switch value {
+    case .text(let text): kind.json(of: Text(text))
+    case .list(let texts): JSONObject.array(texts.map { quoted($0) })
+    }
   }
 
-  private func quoted(_ text: String) -> String { WordEncoder.quoted(text) }
-
-  private func joined(_ texts: [String], _ separator: String) -> String {
-    texts.isEmpty ? "null" : quoted(texts.joined(separator: separator))
-  }
+  private func quoted(_ text: String?) -> String { text.map { WordEncoder.quoted($0) } ?? "null" }
 }

@@ -36,13 +36,20 @@ extension Verb {
       self.kind = kind
     }
 
-    static func word(_ name: String) -> Field { Field(name, .word) }
-    static func uuid(_ name: String) -> Field { Field(name, .uuid) }
-    static func time(_ name: String) -> Field { Field(name, .time) }
-    static func number(_ name: String) -> Field { Field(name, .number) }
-    static func boolean(_ name: String) -> Field { Field(name, .boolean) }
-    static func list(_ name: String) -> Field { Field(name, .list) }
-    static func base64(_ name: String) -> Field { Field(name, .base64) }
+    /// Declares a field of this kind.
+    package static func word(_ name: String) -> Field { Field(name, .word) }
+    /// Declares a field of this kind.
+    package static func uuid(_ name: String) -> Field { Field(name, .uuid) }
+    /// Declares a field of this kind.
+    package static func time(_ name: String) -> Field { Field(name, .time) }
+    /// Declares a field of this kind.
+    package static func number(_ name: String) -> Field { Field(name, .number) }
+    /// Declares a field of this kind.
+    package static func boolean(_ name: String) -> Field { Field(name, .boolean) }
+    /// Declares a field of this kind.
+    package static func list(_ name: String) -> Field { Field(name, .list) }
+    /// Declares a field of this kind.
+    package static func base64(_ name: String) -> Field { Field(name, .base64) }
 
     /// Declares attributes whose names begin with a prefix, such as `attr.NAME=V`. Their field is an object with the
     /// rests of the names.

@@ -63,8 +63,8 @@ extension StatusRow {
   package static let itemBytes = StatusRow(
     "item-bytes", kind: .number, "The number of bytes of all items, as counted in the quotas of their apps.")
   package static let tokens = StatusRow("tokens", kind: .number, "The number of push tokens.")
-  package static let key = StatusRow(
-    "key", audience: .everybody,
+  package static let masterKey = StatusRow(
+    "master-key", audience: .everybody,
     "The source of the items' master key: 'file' in the state directory, or 'credential' from the service manager. If it is 'unavailable', items cannot be used; see identityd(8)."
   )
   package static let fleet = StatusRow("fleet", "Reserved for a later release: always 'none'.")
@@ -75,8 +75,8 @@ extension StatusRow {
     "machine-change",
     "Only if the identifiers were renewed on another machine and no admin has acknowledged that: the cause, and the time when it was noticed."
   )
-  package static let keyReason = StatusRow(
-    "key-reason", audience: .everybody, "Only with 'key=unavailable': the reason.")
+  package static let masterKeyReason = StatusRow(
+    "master-key-reason", audience: .everybody, "Only with 'master-key=unavailable': the reason.")
   package static let sealed = StatusRow(
     "sealed", kind: .boolean, audience: .everybody, "Only if the store is sealed: 'yes'.")
   package static let storeReason = StatusRow(
@@ -106,8 +106,9 @@ extension StatusRow {
   /// All rows, in the order of the answer.
   package static let all = [
     version, lineProtocol, process, started, uptime, boot, socket, store, connections, subscribers, lastEvent,
-    epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens, key,
-    fleet, suspect, machineChange, keyReason, sealed, storeReason, unproven, storeSource, manifestFault, manifestFaults,
+    epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens,
+    masterKey, fleet, suspect, machineChange, masterKeyReason, sealed, storeReason, unproven, storeSource,
+    manifestFault, manifestFaults,
     configurationReason, stateDirectory, manifestFolder,
   ]
 }

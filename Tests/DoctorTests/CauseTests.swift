@@ -71,7 +71,7 @@ import Testing
         "manifests",
         ManifestFacts(faults: answers.all("manifest-fault"), faultCount: answers["manifest-faults"], isSystem: true)
           .finding
-      ), ("key", KeyFacts(examination).finding), ("store", StoreFacts(examination: examination).finding),
+      ), ("master-key", MasterKeyFacts(examination).finding), ("store", StoreFacts(examination: examination).finding),
     ]).map { fault in "\(fault.check)\(fault.symptomOf.map { " < \($0)" } ?? "")" }
   }
 
@@ -79,14 +79,14 @@ import Testing
     let applied = "the manifests could not be applied: the store is damaged"
     #expect(
       faults([
-        ("store", "damaged"), ("store-reason", "why"), ("key", "unavailable"), ("manifest-fault", applied),
+        ("store", "damaged"), ("store-reason", "why"), ("master-key", "unavailable"), ("manifest-fault", applied),
         ("manifest-fault", "/a/b.app:1: wrong"), ("manifest-faults", "2"),
-      ]) == ["manifests", "store", "peer < store", "manifests < store", "key < store"])
+      ]) == ["manifests", "store", "peer < store", "manifests < store", "master-key < store"])
   }
 
   @Test func `a missing key and a refused peer are causes as long as the store is in order`() {
-    #expect(faults([("store", "ok"), ("key", "unavailable")]) == ["peer", "key"])
-    #expect(faults([("store", "no-space"), ("key", "unavailable")]) == ["peer", "key", "store"])
+    #expect(faults([("store", "ok"), ("master-key", "unavailable")]) == ["peer", "master-key"])
+    #expect(faults([("store", "no-space"), ("master-key", "unavailable")]) == ["peer", "master-key", "store"])
   }
 
   @Test func `a full or read-only file system explains the store`() {

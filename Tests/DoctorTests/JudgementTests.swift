@@ -155,20 +155,22 @@ import Testing
 
   @Test func `the source of the key decides the result`() {
     func finding(_ status: [(String, String)], at path: String = Self.system) -> Finding {
-      KeyFacts(examination(.answered, at: path, status)).finding
+      MasterKeyFacts(examination(.answered, at: path, status)).finding
     }
-    #expect(finding([("key", "credential")]).result == .ok)
-    #expect(finding([("key", "file")], at: "/home/me/socket").result == .ok)
-    #expect(finding([("key", "file")]).result == .warning)
-    #expect(mends(finding([("key", "file")])) == ["sudo identityd-setup-key"])
-    let lost = finding([("key", "unavailable"), ("key-reason", "items: from the credential identityd.key")])
+    #expect(finding([("master-key", "credential")]).result == .ok)
+    #expect(finding([("master-key", "file")], at: "/home/me/socket").result == .ok)
+    #expect(finding([("master-key", "file")]).result == .warning)
+    #expect(mends(finding([("master-key", "file")])) == ["sudo identityd-setup-key"])
+    let lost = finding([
+      ("master-key", "unavailable"), ("master-key-reason", "items: from the credential identityd.key"),
+    ])
     #expect(lost.result == .failed)
     #expect(mends(lost) == ["sudo systemctl restart identityd-key.service identityd.service"])
     #expect(
-      mends(finding([("key", "unavailable"), ("key-reason", "items: from master.key")])) == [
+      mends(finding([("master-key", "unavailable"), ("master-key-reason", "items: from master.key")])) == [
         "sudo cp -a COPY/master.key /var/lib/identityd/master.key", "sudo systemctl restart identityd.service",
       ])
-    #expect(KeyFacts(examination(.silent)).finding.result == .skipped)
+    #expect(MasterKeyFacts(examination(.silent)).finding.result == .skipped)
   }
 
   @Test func `each condition of the store has its own remedy`() {

@@ -5,8 +5,16 @@ import Testing
 @testable import Doctor
 
 @Suite struct ReportTests {
-  private let findings: [(name: String, finding: Finding)] = [
-    ("good", Finding(facts: [Finding.Fact("a", "b")])),
+  private static let facts: [Verb.Field] = [.word("a"), .number("n"), .boolean("f"), .list("l"), .number("odd")]
+
+  private let findings: [(check: Check, finding: Finding)] = named([
+    (
+      "good",
+      Finding(facts: [
+        Finding.Fact("a", "b"), Finding.Fact("n", "7"), Finding.Fact("f", "no"), Finding.Fact("l", list: ["x y", "z"]),
+        Finding.Fact("odd", "seven"), Finding.Fact("undeclared", "1"),
+      ])
+    ),
     ("passed-over", Finding(skipped: "nobody\u{1b}[2J\u{202e}looks")),
     (
       "bad",
@@ -15,7 +23,11 @@ import Testing
         .warning("a \"word\" \u{9b}", .root("id")),
       ])
     ), ("late", Finding([.failure("no\twhere", .root("ls")).being(.unreachable)])),
-  ]
+  ])
+
+  private static func named(_ findings: [(String, Finding)]) -> [(check: Check, finding: Finding)] {
+    findings.map { name, finding in (Check(name, "", facts: facts) { _ in finding }, finding) }
+  }
 
   @Test func `checks are listed first, then each cause with its remedy and its symptoms`() {
     let text = Report(findings, for: 1_000).text
@@ -49,25 +61,21 @@ import Testing
     let checks = try #require(document["checks"] as? [[String: Any]])
     #expect(checks.map { $0["name"] as? String } == ["good", "passed-over", "bad", "late"])
     #expect(checks.map { $0["result"] as? String } == ["ok", "skipped", "failed", "failed"])
-    #expect(checks[0]["cause"] is NSNull && checks[0]["mend"] is NSNull)
-    #expect(checks[0]["facts"] as? [String: String] == ["a": "b"])
-    #expect(checks[1]["cause"] as? String == "nobody\u{1b}[2J\u{202e}looks")
-    #expect(checks[2]["cause"] as? String == "line\nfeed; a \"word\" \u{9b}")
-    #expect(checks[2]["mend"] as? String == "rm '/a b' && true && id")
-    #expect(checks.map { $0["symptom-of"] as? String } == [nil, nil, nil, "bad"])
-    #expect(checks[3]["mend"] is NSNull)
+    #expect(checks.map { $0["reason"] as? String } == [nil, "nobody\u{1b}[2J\u{202e}looks", nil, nil])
+    let facts: NSDictionary = ["a": "b", "n": 7, "f": false, "l": ["x y", "z"], "odd": "seven", "undeclared": "1"]
+    #expect(checks[0]["facts"] as? NSDictionary == facts)
     let found = try #require(document["findings"] as? [[String: Any]])
     #expect(found.map { $0["check"] as? String } == ["bad", "late", "bad"])
     #expect(found.map { $0["result"] as? String } == ["failed", "failed", "warning"])
     #expect(found.map { $0["cause"] as? String } == ["line\nfeed", "no\twhere", "a \"word\" \u{9b}"])
-    #expect(found.map { $0["mend"] as? String } == ["rm '/a b' && true", nil, "id"])
+    #expect(found.map { $0["mend"] as? [String] } == [["rm '/a b'", "true"], [], ["id"]])
     #expect(found.map { $0["symptom-of"] as? String } == [nil, "bad", nil])
     #expect(report.json.unicodeScalars.filter(WordEncoder.isHidden) == ["\n"])
   }
 
   @Test func `warnings and skipped checks are no failure`() {
-    #expect(Report([("a", Finding([.warning("w")])), ("b", Finding(skipped: "s"))], for: 0).isGood)
-    #expect(!Report([("a", Finding([.warning("w"), .failure("f")]))], for: 0).isGood)
+    #expect(Report(Self.named([("a", Finding([.warning("w")])), ("b", Finding(skipped: "s"))]), for: 0).isGood)
+    #expect(!Report(Self.named([("a", Finding([.warning("w"), .failure("f")]))]), for: 0).isGood)
   }
 
   @Test(arguments: [

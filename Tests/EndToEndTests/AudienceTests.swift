@@ -44,7 +44,7 @@ import Testing
   /// in other states of the daemon.
   private func rows(_ audiences: Set<RowAudience>) -> [String] {
     let absent = [
-      "suspect", "machine-change", "key-reason", "sealed", "store-reason", "store-unproven", "store-source",
+      "suspect", "machine-change", "master-key-reason", "sealed", "store-reason", "store-unproven", "store-source",
       "configuration-reason",
     ]
     return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)
@@ -116,7 +116,8 @@ import Testing
     #expect(try status([]).contains("* state-directory=\(daemon.state.path)\n"))
     let contained = try status(["unshare", "--user", "--map-root-user"])
     #expect(contained.contains("* store=ok\n"), "\(contained)")
-    #expect(try names(contained.split(separator: "\n").map(String.init)) == ["version", "protocol", "store", "key"])
+    #expect(
+      try names(contained.split(separator: "\n").map(String.init)) == ["version", "protocol", "store", "master-key"])
   }
 
   // MARK: MonitorGroup=

@@ -16,15 +16,28 @@ import Testing
     let found = try daemon.diagnosis()
     #expect(found.ok)
     #expect(found.checks.map(\.name) == Check.all.map(\.name))
-    for name in ["socket", "peer", "manifests", "key", "store", "space", "permissions", "versions"] {
+    for name in ["socket", "peer", "manifests", "master-key", "store", "space", "permissions", "versions"] {
       #expect(try found[name].result == "ok", "\(found)")
     }
     for name in ["unit", "configuration"] { #expect(try found[name].result == "skipped") }
-    #expect(try found["store"].facts["directory"] == daemon.state.path)
+    #expect(try found["store"].facts["directory"]?.text == daemon.state.path)
     // The output never contains the machine-id, even if no check fails.
     let machineID = (try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8)) ?? ""
     let text = try identityctl(daemon, "check", "--json").output
     if machineID.count > 30 { #expect(!text.contains(machineID.trimmingCharacters(in: .newlines))) }
+  }
+
+  @Test func `the report matches its JSON Schema, also for a faulty daemon and without a daemon`() throws {
+    let daemon = try DaemonUnderTest()
+    try manifest("org.example.a", "[App]\nVendor=org.example\nUser=daemon\nVersionOrder=round\n", daemon)
+    try daemon.start(configuration: "[Apps]\nDirectories=\(apps(daemon))\n")
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    func report() throws -> (String, String) {
+      ("check-report", try run([program, "--socket=\(daemon.socket)", "check", "--json"]).output)
+    }
+    let whole = try report()
+    daemon.end()
+    #expect(try JSONSchema.faults(in: [whole, try report()]) == "")
   }
 
   @Test func `check VALUE still tests whether VALUE is a UUID`() throws {
@@ -40,14 +53,14 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     let found = try daemon.diagnosis(asUser: other)
     #expect(found.ok)
-    #expect(try found["peer"].facts["admin"] == "no")
+    #expect(try found["peer"].facts["admin"] == false)
     for name in ["space", "permissions", "machine-id"] {
       #expect(try found[name].result == "skipped")
       let cause = try #require(try found[name].cause)
       #expect(
         cause.hasSuffix("is shown only to admins and members of MonitorGroup=; run the check as root"), "\(cause)")
     }
-    for name in ["key", "store", "versions"] { #expect(try found[name].result == "ok") }
+    for name in ["master-key", "store", "versions"] { #expect(try found[name].result == "ok") }
   }
 
   @Test func `check tells a non-admin only that a manifest is faulty, and tells root which one`() throws {
@@ -59,7 +72,7 @@ import Testing
     #expect(!found.ok && manifests.result == "failed")
     #expect(manifests.cause?.hasPrefix("1 fault is in the manifests; the text is shown only to admins") == true)
     #expect(!"\(found)".contains("org.example.a"))
-    #expect(manifests.facts["faults"] == "1")
+    #expect(manifests.facts["faults"] == 1)
     let command = try #require(manifests.mend)
     #expect(command == "sudo identityctl --socket=\(daemon.socket) check")
     let asked = try run(
@@ -102,7 +115,7 @@ import Testing
       #expect(!found.ok && socket.result == "failed")
       #expect(socket.cause?.contains(cause) == true, "\(socket)")
       #expect(socket.mend == "identityd --socket=\(daemon.socket)")
-      for name in ["peer", "key", "store", "versions"] { #expect(try found[name].result == "skipped") }
+      for name in ["peer", "master-key", "store", "versions"] { #expect(try found[name].result == "skipped") }
       let process = try startByHand(socket.mend, daemon)
       #expect(try daemon.diagnosis()["socket"].result == "ok")
       process.terminate()
@@ -223,9 +236,9 @@ import Testing
     let found = try daemon.diagnosis()
     // If the test runs in a system service, its unit may make the peer another app.
     let app = try daemon.ask("whoami").split(separator: " ")[1]
-    #expect(try found["peer"].facts["app"] == String(app))
+    #expect(try found["peer"].facts["app"] == .text(String(app)))
     if app == "org.example.root" { #expect(try found["peer"].facts["manifest"] == "org.example.root.app") }
-    #expect(try found["manifests"].facts["folders"] == apps(daemon))
+    #expect(try found["manifests"].facts["folders"] == .list([apps(daemon)]))
   }
 
   @Test func `check reports another release, another protocol, and a daemon that denies the peer`() throws {

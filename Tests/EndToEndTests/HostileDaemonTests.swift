@@ -128,7 +128,7 @@ import Testing
     let daemon = try PlayedDaemon { request in
       // The rows that the checks read, each with hidden characters.
       let status = [
-        "store", "store-reason", "key", "state-directory", "manifest-fault", "suspect", "clock", "pid",
+        "store", "store-reason", "master-key", "state-directory", "manifest-fault", "suspect", "clock", "pid",
         "manifest-folder",
       ]
       return switch request {

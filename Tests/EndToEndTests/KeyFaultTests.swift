@@ -70,7 +70,7 @@ import Testing
       daemon.end(with: SIGKILL)
       try daemon.startWithCredentials()
       try expectItems(daemon, "\(call) \(number)")
-      let source = try daemon.client().statusValue("key")
+      let source = try daemon.client().statusValue("master-key")
       #expect(daemon.masterKeys == (source == "credential" ? [] : ["master.key"]), "\(call) \(number)")
       #expect(try daemon.ask("key rotate").hasPrefix(source == "credential" ? "ERR conflict " : "OK credential"))
       try expectItems(daemon, "\(call) \(number), rotated")
@@ -94,7 +94,7 @@ import Testing
         #expect(answer.hasPrefix("ERR \(code) ") || isOpen, "\(answer)")
         try expectItems(daemon, "while it is refused")
       }
-      #expect(try daemon.client().statusValue("key") == "file")
+      #expect(try daemon.client().statusValue("master-key") == "file")
     }
     // Only the old key opens the items, so it must still be there.
     daemon.end(with: SIGKILL)

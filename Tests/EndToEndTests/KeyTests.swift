@@ -111,14 +111,14 @@ extension DaemonUnderTest {
   }
 
   private func expectLocked(_ daemon: DaemonUnderTest) throws {
-    #expect(try daemon.client().statusValue("key") == "unavailable")
+    #expect(try daemon.client().statusValue("master-key") == "unavailable")
     #expect(try daemon.ask("item find").hasPrefix("ERR unavailable "))
   }
 
   @Test func `status names the source of the key and counts the items and their bytes`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
-    #expect(try client.ask("status").contains("* key=file"))
+    #expect(try client.ask("status").contains("* master-key=file"))
     #expect(try client.ask("status").contains("* items=0"))
     #expect(try client.ask("status").contains("* item-bytes=0"))
     #expect(try client.ask("item put service=ss account=aaa data=AAAA label=llll attr.nnnnn=vvvvvv") == ["OK created"])
@@ -129,7 +129,7 @@ extension DaemonUnderTest {
     #expect(try client.ask("item delete service=ss") == ["OK 1"])
     #expect(try client.ask("status").contains("* items=0"))
     #expect(try client.ask("status").contains("* item-bytes=0"))
-    #expect(try client.statusValue("key-reason") == nil)
+    #expect(try client.statusValue("master-key-reason") == nil)
   }
 
   // MARK: Missing key
@@ -181,15 +181,16 @@ extension DaemonUnderTest {
       while told.hasPrefix("EVENT "), !told.contains(" account changed ") { told = try client.line() ?? "" }
       #expect(told.contains(" account changed "))
       let status = try daemon.client().ask("status")
-      #expect(status.contains("* key=unavailable") && status.contains("* store=ok") && status.contains("* items=3"))
-      #expect(status.contains { $0.hasPrefix("* key-reason=") && $0.contains("from master.key") }, "\(status)")
+      #expect(
+        status.contains("* master-key=unavailable") && status.contains("* store=ok") && status.contains("* items=3"))
+      #expect(status.contains { $0.hasPrefix("* master-key-reason=") && $0.contains("from master.key") }, "\(status)")
       daemon.end(with: signal)
       #expect((try? Data(contentsOf: daemon.masterKey)) == placed)
     }
     try? FileManager.default.removeItem(at: daemon.masterKey)
     try key.write(to: daemon.masterKey)
     try daemon.start()
-    #expect(try daemon.client().statusValue("key") == "file")
+    #expect(try daemon.client().statusValue("master-key") == "file")
     for number in 1...2 {
       #expect(try readPair(try daemon.ask("item read service=s account=a\(number)")) == pair(number))
     }
@@ -226,7 +227,7 @@ extension DaemonUnderTest {
     try daemon.credential(Self.credential, String(repeating: "k", count: length))
     try daemon.startWithCredentials()
     let isKey = length >= 32
-    #expect(try daemon.client().statusValue("key") == (isKey ? "credential" : "file"))
+    #expect(try daemon.client().statusValue("master-key") == (isKey ? "credential" : "file"))
     try put(1...2, daemon)
     #expect(daemon.masterKeys == (isKey ? [] : ["master.key"]))
     try daemon.restart()
@@ -235,7 +236,7 @@ extension DaemonUnderTest {
     try daemon.restart()
     if !isKey { return try expectItems(1...2, daemon) }
     try expectLocked(daemon)
-    let reason = try daemon.client().statusValue("key-reason") ?? ""
+    let reason = try daemon.client().statusValue("master-key-reason") ?? ""
     #expect(reason.contains("from the credential identityd.key"), "\(reason)")
     #expect(daemon.masterKeys == [])
     try daemon.credential(Self.credential, String(repeating: "k", count: length))
@@ -250,17 +251,17 @@ extension DaemonUnderTest {
     try daemon.credential(Self.credential, String(repeating: "c", count: 40))
     try daemon.restart()
     // Without `key rotate`, the source of the key does not change.
-    #expect(try daemon.client().statusValue("key") == "file")
+    #expect(try daemon.client().statusValue("master-key") == "file")
     try expectItems(1...3, daemon)
     #expect(try daemon.ask("key rotate") == "OK credential")
-    #expect(try daemon.client().statusValue("key") == "credential")
+    #expect(try daemon.client().statusValue("master-key") == "credential")
     #expect(daemon.masterKeys == [])
     try expectItems(1...3, daemon)
     #expect(try daemon.ask("key rotate").hasPrefix("ERR conflict "))
     for signal in [SIGKILL, SIGTERM] {
       daemon.end(with: signal)
       try daemon.startWithCredentials()
-      #expect(try daemon.client().statusValue("key") == "credential")
+      #expect(try daemon.client().statusValue("master-key") == "credential")
       try expectItems(1...3, daemon)
     }
     try daemon.credential(Self.credential, nil)

@@ -203,7 +203,7 @@ import Testing
     #expect(try second.restore(backup).last == "OK 1")
   }
 
-  @Test func `without the key of the items nothing is restored`() throws {
+  @Test func `without the master key of the items nothing is restored`() throws {
     let backup = try started().backup()
     let daemon = try started(items: 1)
     daemon.end()

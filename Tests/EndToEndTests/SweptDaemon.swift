@@ -165,7 +165,7 @@ final class SweptDaemon {
   ]
 
   private static let shown = [
-    "store", "last-event", "apps", "installations", "vendors", "devices", "items", "item-bytes", "tokens", "key",
+    "store", "last-event", "apps", "installations", "vendors", "devices", "items", "item-bytes", "tokens", "master-key",
     "sealed",
   ]
 

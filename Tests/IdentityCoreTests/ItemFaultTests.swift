@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-private let why = "the key of the items is not there"
+private let why = "the master key of the items is not there"
 
 @Suite struct ItemFaultTests {
   /// Returns a `Life` without the items' key. One app has two items, one of which ends with its installation.

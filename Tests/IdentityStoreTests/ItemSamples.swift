@@ -53,7 +53,7 @@ extension Item {
 }
 
 extension Registry {
-  /// Returns the registry as it is served without the key of the items.
+  /// Returns the registry as it is served without the master key of the items.
   func locked(_ fault: String?) -> Registry {
     var registry = self
     registry.restore(items.all.map(\.undescribed))

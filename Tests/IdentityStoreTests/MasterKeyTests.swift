@@ -241,8 +241,9 @@ enum Credential {
         #expect(store.keySource == nil)
         #expect(store.makeItemReader() == nil)
         let item = known[0].item
-        #expect(refusal { _ = try store.secret(of: item) } == .unavailable("the key of the items is missing"))
-        #expect(refusal { _ = try store.rotateKey(at: later(9)) } == .unavailable("the key of the items is missing"))
+        #expect(refusal { _ = try store.secret(of: item) } == .unavailable("the master key of the items is missing"))
+        #expect(
+          refusal { _ = try store.rotateKey(at: later(9)) } == .unavailable("the master key of the items is missing"))
         try store.mustCommit(registry.recorded(installed(10 + round)))
         let healed = store.heal()
         #expect(healed == registry.locked(fault), "it can be written anew")

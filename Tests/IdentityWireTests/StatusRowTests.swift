@@ -16,7 +16,7 @@ import Testing
   @Test func `everybody sees only the health and the protocol`() {
     #expect(
       StatusRow.all.filter { $0.audience == .everybody }.map(\.name) == [
-        "version", "protocol", "store", "key", "key-reason", "sealed", "store-reason", "manifest-faults",
+        "version", "protocol", "store", "master-key", "master-key-reason", "sealed", "store-reason", "manifest-faults",
       ])
     #expect(StatusRow.all.filter { $0.audience == .sharingMonitors } == [.boot])
   }

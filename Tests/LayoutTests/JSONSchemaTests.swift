@@ -1,3 +1,4 @@
+import Doctor
 import Foundation
 import IdentityWire
 import Testing
@@ -93,6 +94,7 @@ import Testing
         ["error": object(["code": schema(of: .word), "message": schema(of: .word)], required: ["code", "message"])],
         required: ["error"]
       ).merging(["description": "An error of any command. The codes are in identityctl(1)."]) { $1 },
+      "check-report": checkReport,
       "event": object(
         Verb.Line(
           [Verb.Field("sequence", .number), Verb.Field("topic", .word), Verb.Field("action", .word)],
@@ -101,13 +103,36 @@ import Testing
     ]
   }
 
+  /// The document of `check` without a VALUE.
+  private static var checkReport: Schema {
+    let (text, texts) = (schema(of: .word), schema(of: .list))
+    let textOrNull: Schema = ["anyOf": [text, ["type": "null"]]]
+    let checks = Check.all.map { check in
+      let facts = object(named(check.facts.map { ($0.name, schema(of: $0)) }))
+      let result: Schema = ["enum": ["ok", "warning", "failed", "skipped"]]
+      let properties = ["name": ["const": check.name], "result": result, "reason": textOrNull, "facts": facts]
+      return object(properties, required: properties.keys.sorted())
+        .merging(["description": check.summary]) { $1 }
+    }
+    let finding: Schema = [
+      "check": ["enum": Check.all.map(\.name)], "result": ["enum": ["warning", "failed"]], "cause": text,
+      "symptom-of": textOrNull, "mend": texts,
+    ]
+    let findings = object(finding, required: finding.keys.sorted())
+    return object(
+      ["ok": schema(of: .boolean), "checks": list(["anyOf": checks]), "findings": list(findings)],
+      required: ["ok", "checks", "findings"]
+    )
+    .merging(["description": "The report of check without a VALUE."]) { $1 }
+  }
+
   private static func document() throws -> String {
     let verbs: [(String, Schema)] = VerbTable.verbs.map { verb in
       let name = verb.words.replacing(" ", with: "-")
       return (name, schema(of: verb.answer).merging(["description": verb.summary, "title": verb.words]) { $1 })
     }
     let definitions = named(verbs).merging(others) { $1 }
-    let roots = verbs.map(\.0) + ["error", "event"]
+    let roots = verbs.map(\.0) + ["error", "event", "check-report"]
     let root: Schema = [
       "$schema": "https://json-schema.org/draft/2020-12/schema",
       "title": "The output of identityctl --json",

@@ -94,7 +94,10 @@ import Testing
 
   @Test func `the manual lists the checks of the table`() throws {
     var list = ".Bl -tag -width Ds\n"
-    for check in Check.all { list += ".It Cm \(check.name.replacing("-", with: "\\-"))\n\(escaped(check.summary))\n" }
+    for check in Check.all {
+      list += ".It Cm \(check.name.replacing("-", with: "\\-"))\n\(escaped(check.summary))\n"
+      list += "Facts: \(escaped(check.facts.map(\.name).joined(separator: ", "))).\n"
+    }
     try compare(list + ".El\n", with: "CHECKS", in: "packaging/man/identityctl.1")
   }
 

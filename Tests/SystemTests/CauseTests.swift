@@ -90,7 +90,8 @@ extension SystemTests {
       script: """
         systemctl stop \(units); rm -rf /root/copy; cp -a \(state) /root/copy
         rm \(state)/identityd.db; systemctl start \(units)
-        """, check: "store", cause: ["the database is gone", "those made since are lost"], symptoms: ["peer", "key"],
+        """, check: "store", cause: ["the database is gone", "those made since are lost"],
+      symptoms: ["peer", "master-key"],
       mend: """
         systemctl stop \(units) && mv \(state) \(state).damaged && cp -a COPY \(state) && systemctl start \(units)
         """, tidy: "rm -rf \(state).damaged /root/copy"),
@@ -109,14 +110,14 @@ extension SystemTests {
     let system = try await reinstalled(suite)
     // A key in a file and the clock of the test machine are warnings of every system here.
     let usual = try await check(system).findings.map(\.check)
-    #expect(Set(usual).isSubset(of: ["key", "clock"]))
+    #expect(Set(usual).isSubset(of: ["master-key", "clock"]))
     for breakage in Self.breakages {
       try await system.shell("systemctl reset-failed \(Self.units) || true; \(breakage.script)")
       let found = try await check(system)
       let first = try #require(found.findings.first, "\(breakage.script)")
       #expect(first.check == breakage.check, "\(breakage.script): \(found)")
       #expect(first.result == (breakage.isWarning ? "warning" : "failed") && first.symptomOf == nil)
-      for part in breakage.cause { #expect(first.cause?.contains(part) == true, "\(first)") }
+      for part in breakage.cause { #expect(first.cause.contains(part) == true, "\(first)") }
       #expect(first.mend?.hasPrefix(breakage.mend) == true, "\(first)")
       let symptoms = found.findings.filter { $0.symptomOf != nil }
       for name in breakage.symptoms {

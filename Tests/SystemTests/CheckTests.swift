@@ -137,18 +137,18 @@ extension SystemTests {
     try await expect(
       system, after: "chown root: \(state)/witness", "permissions",
       mend: "chown identityd:identityd \(state)/witness")
-    try await expect(system, after: "true", "key", "warning", mend: "identityd-setup-key")
+    try await expect(system, after: "true", "master-key", "warning", mend: "identityd-setup-key")
     let key = "/etc/credstore.encrypted/identityd.key"
     let restart = "systemctl restart identityd-key.service identityd.service"
     try await system.shell("identityctl item put service=s account=a data=eA==")
     try await system.shell(
       "mv \(key) /root/hidden.key; systemctl restart identityd-key.service identityd.service || true")
     let found = try await check(system)
-    #expect(try found["key"].result == "failed")
-    #expect(try found["key"].mend == restart)
+    #expect(try found["master-key"].result == "failed")
+    #expect(try found["master-key"].mend == restart)
     try await system.shell("mv /root/hidden.key \(key)")
-    try await mend(system, found["key"])
-    #expect(try await check(system)["key"].result == "ok")
+    try await mend(system, found["master-key"])
+    #expect(try await check(system)["master-key"].result == "ok")
     let both = "identityd.socket identityd.service"
     try await expect(
       system,

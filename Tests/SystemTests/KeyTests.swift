@@ -143,7 +143,7 @@ extension SystemTests {
           check kill
           identityd-setup-key $options 2>errors || [ $? = 73 ] || { cat killed errors; exit 1; }
           check again
-          identityctl status | grep -qx key=credential
+          identityctl status | grep -qx master-key=credential
           ! cmp --silent before \(Self.key) || { echo "still the same key after: $(cat killed)"; exit 1; }
           [ -z "$options" ] || continue
           systemctl stop identityd.socket identityd.service

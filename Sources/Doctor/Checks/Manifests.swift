@@ -77,7 +77,7 @@ extension ManifestFacts {
     return Finding(
       found, skipped: faults == nil ? Examination.unreached : nil,
       facts: facts(
-        ("folders", folders.joined(separator: " ")), ("faults", faults.map { faultCount ?? "\($0.count)" })))
+        ("faults", faults.map { faultCount ?? "\($0.count)" })) + [Finding.Fact("folders", list: folders)])
   }
 
   /// The fault for faults of manifests that the daemon counts but does not describe to this user.

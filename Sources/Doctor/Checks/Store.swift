@@ -20,7 +20,7 @@ extension StoreFacts {
     let names = (try? ConfigurationAccess.names(in: folder)) ?? nil
     setAside = (names ?? []).filter { name in Self.isSetAside(name) }
     guard let names else { return }
-    let needed = Self.needed + (examination.answers?["key"] == "file" ? ["master.key"] : [])
+    let needed = Self.needed + (examination.answers?["master-key"] == "file" ? ["master.key"] : [])
     missing = needed.filter { !names.contains($0) }
   }
 
@@ -59,7 +59,7 @@ extension StoreFacts {
       found,
       facts: facts(
         ("state", state), ("reason", answers["store-reason"]), ("directory", examination.stateDirectory),
-        ("size", size.map { "\($0)" }), ("set-aside", setAside.isEmpty ? nil : list(setAside))))
+        ("size", size.map { "\($0)" })) + [Finding.Fact("set-aside", list: setAside)])
   }
 
   private func list(_ names: [String]) -> String { names.joined(separator: " ") }

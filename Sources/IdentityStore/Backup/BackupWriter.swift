@@ -10,12 +10,12 @@ extension Store {
   /// - Parameters:
   ///   - registry: the committed registry.
   ///   - key: the key that encrypts the backup, 32 bytes.
-  /// - Throws: `unavailable` if the key of the items is missing, `broken` if a secret is damaged, naming its item, or
+  /// - Throws: `unavailable` if the master key of the items is missing, `broken` if a secret is damaged, naming its item, or
   ///   `limit` if the backup is longer than ``Bound/backupLength``.
   package func backup(of registry: Registry, key: SealedSecret, at now: Timestamp) throws(Refusal) -> [UInt8] {
     if case .damaged = condition, let refusal = condition.refusal { throw refusal }
     guard registry.itemFault == nil, cipher != nil else {
-      throw .unavailable(registry.itemFault ?? "the key of the items is missing")
+      throw .unavailable(registry.itemFault ?? "the master key of the items is missing")
     }
     guard let cipherKey = keys.memory.cipherKey(in: key) else { throw .badBackupKey(verb: "backup") }
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {

@@ -17,7 +17,7 @@ struct Edit {
   ///
   /// - Parameters:
   ///   - ledger: the committed state, with the revision that the new rows get.
-  ///   - cipher: nil if the key of the items is missing. Items can then be deleted, but not stored.
+  ///   - cipher: nil if the master key of the items is missing. Items can then be deleted, but not stored.
   init(_ tables: Tables, _ ledger: consuming Ledger, _ cipher: ItemCipher?) {
     self.tables = tables
     self.ledger = ledger

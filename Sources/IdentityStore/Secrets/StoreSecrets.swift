@@ -32,10 +32,10 @@ extension Store {
 
   /// Returns the committed secret of an item.
   ///
-  /// - Throws: `unavailable` if the key of the items is missing, or during a rewrite of the store, and `broken` if the
+  /// - Throws: `unavailable` if the master key of the items is missing, or during a rewrite of the store, and `broken` if the
   ///   secret is damaged or cannot be read.
   package func secret(of item: Item) throws(Refusal) -> SealedSecret {
-    guard let cipher else { throw .unavailable("the key of the items is missing") }
+    guard let cipher else { throw .unavailable("the master key of the items is missing") }
     do {
       guard files != nil else { throw Refusal.unavailable("the store is being rewritten; try again later") }
       guard let stored = try files?.secret(of: item), stored.edition == item.edition,
@@ -79,13 +79,13 @@ extension Store {
   /// new one wraps the data key.
   ///
   /// - Returns: the source of the new master key.
-  /// - Throws: `conflict` if the credential wraps the data key already, `unavailable` if the key of the items is
+  /// - Throws: `conflict` if the credential wraps the data key already, `unavailable` if the master key of the items is
   ///   missing or there is no key to change to, `unknown` if the outcome of the commit is unknown, or the refusal of
   ///   the ``condition``.
   package mutating func rotateKey(at now: Timestamp) throws(Refusal) -> KeySource {
     if let refusal = condition.refusal { throw refusal }
     guard let dataKey, let wrapped = ledger.wrappedKey, let (_, current) = keys.ring.unwrap(wrapped, of: identity)
-    else { throw .unavailable("the key of the items is missing") }
+    else { throw .unavailable("the master key of the items is missing") }
     do {
       let next = try nextMaster(after: current)
       // Includes the file of a key that was just made.

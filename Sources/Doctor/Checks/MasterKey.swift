@@ -1,16 +1,16 @@
 /// The location of the master key of the items.
-struct KeyFacts: Sendable {
-  /// The row `key` of `status`; nil if the daemon was not reached.
+struct MasterKeyFacts: Sendable {
+  /// The row `master-key` of `status`; nil if the daemon was not reached.
   var source: String?
-  /// The row `key-reason` of `status`, which exists only if the key is unavailable.
+  /// The row `master-key-reason` of `status`, which exists only if the key is unavailable.
   var reason: String?
   let examination: Examination
 
   /// Gathers the facts from the daemon's answers.
   init(_ examination: Examination) {
     self.examination = examination
-    source = examination.answers?["key"]
-    reason = examination.answers?["key-reason"]
+    source = examination.answers?["master-key"]
+    reason = examination.answers?["master-key-reason"]
   }
 
   /// The judgement of the facts.
@@ -22,14 +22,15 @@ struct KeyFacts: Sendable {
     // A daemon that was started by hand has no service manager to hand over a credential.
     case "file" where !examination.isSystem: return Finding(facts: facts)
     case "file":
-      let cause = "the key of the items is a file in the state directory: a copy of the directory reveals the items"
+      let cause =
+        "the master key of the items is a file in the state directory: a copy of the directory reveals the items"
       return Finding([.warning(cause, .root("identityd-setup-key"))], facts: facts)
     default: return Finding([unavailable.being(.itemsUnavailable)], facts: facts)
     }
   }
 
   private var unavailable: Finding.Fault {
-    let cause = reason ?? "the key of the items is missing"
+    let cause = reason ?? "the master key of the items is missing"
     if cause.hasSuffix("from master.key"), let folder = examination.stateDirectory {
       return .failure(
         cause,
