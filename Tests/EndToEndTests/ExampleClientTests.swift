@@ -124,6 +124,47 @@ import Testing
   }
 
   @Test(arguments: names)
+  func `the example client notices another store, and continues from its current values`(name: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    for account in ["a", "b", "c"] { _ = try daemon.ask("item put service=s account=\(account) data=eA==") }
+    let epoch = try #require(try daemon.client().statusValue("epoch"))
+    daemon.end()
+    try FileManager.default.removeItem(at: daemon.state)
+    try daemon.start()
+    let device = try daemon.uuid("get device")
+    let (output, errors) = (daemon.folder.appending(path: "output"), daemon.folder.appending(path: "errors"))
+    for file in [output, errors] { try Data().write(to: file) }
+    let follower = Process()
+    let command = try command(name, daemon)
+    follower.executableURL = URL(filePath: command[0])
+    // The new store has reached this number, too.
+    follower.arguments = ["follow", "1", epoch]
+    follower.environment = ProcessInfo.processInfo.environment.merging(["IDENTITYD_SOCKET": daemon.socket]) { $1 }
+    follower.standardOutput = try FileHandle(forWritingTo: output)
+    follower.standardError = try FileHandle(forWritingTo: errors)
+    try follower.runUnmasked()
+    defer {
+      follower.terminate()
+      follower.waitUntilExit()
+    }
+    func waitFor(_ text: String) throws -> String {
+      let deadline = Date(timeIntervalSinceNow: patience)
+      var read = ""
+      while Date() < deadline {
+        read = try String(contentsOf: output, encoding: .utf8)
+        if read.contains(text) { return read }
+        usleep(20_000)
+      }
+      throw Failure("'\(text)' did not come: \(read)")
+    }
+    let values = try waitFor(device)
+    #expect(!values.contains("EVENT "), "\(values)")
+    #expect(try String(contentsOf: errors, encoding: .utf8).contains(": gone "))
+    _ = try daemon.ask("item put service=later account=a data=eA==")
+    #expect(try waitFor("service=later").contains("\nEVENT "))
+  }
+
+  @Test(arguments: names)
   func `following from a sequence number that was never reached is refused at once`(name: String) throws {
     let daemon = try DaemonUnderTest().start()
     let refused = try client(name, daemon, "follow", "1000000")

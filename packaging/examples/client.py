@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A client of identityd that uses only Python's standard library; see identityd-protocol(7).
 client.py WORD...        sends one request, and prints its rows and the words after OK
-client.py follow [SEQ]   prints events as they happen, first those after SEQ, and continues after a restart
+client.py follow [SEQ [EPOCH]]   prints events as they happen, first those after SEQ, and continues after a restart.
+    If the daemon no longer has them, prints the current values, and then the events that follow.
 Exit status: 0 for OK, 1 for ERR, 3 for no daemon or an incomplete answer."""
 import json, os, re, socket, sys, time
 
@@ -16,20 +17,27 @@ def converse(request):
         daemon.sendall(request.encode() + b"\n")
         for line in daemon.makefile(encoding="utf-8", newline="\n"):
             kind, _, content = line.rstrip("\n").partition(" ")
-            if kind == "ERR": sys.exit(f"client.py: {content}")
+            if kind == "ERR": print("client.py:", content, file=sys.stderr)
+            if kind == "ERR" and not (content.startswith("gone ") and follows): sys.exit(1)
             yield kind, content
 
-follows, last, epoch = sys.argv[1:2] == ["follow"], "".join(sys.argv[2:3]), ""
+follows, last, epoch = sys.argv[1:2] == ["follow"], "".join(sys.argv[2:3]), "".join(sys.argv[3:4])
+if epoch: epoch = f"epoch={epoch}"
+start = "subscribe"
 request = " ".join(map(quoted, sys.argv[1:]))
 while True:
     try:
-        if follows: request = f"subscribe since={last} {epoch}".rstrip() if last else "subscribe"
+        if follows: request = f"subscribe since={last} {epoch}".rstrip() if last else start
         for kind, content in converse(request):
             if kind == "EVENT" and content.split(" ")[1] == "lag":
                 last = content.rpartition("from=")[2]
                 break  # A new connection gets the omitted events.
-            if content and (kind == "EVENT" or not follows):
-                print("EVENT " * follows + content, flush=True)
+            if kind == "ERR":
+                last, epoch, start = "", "", "subscribe snapshot=yes"
+                break  # A new connection gets the current values.
+            if content and (kind != "OK" or not follows):
+                print("EVENT " * (kind == "EVENT") + content, flush=True)
+            if kind == "*": continue
             if kind == "OK" and not follows: sys.exit(0)
             if kind == "OK": epoch = content.partition(" ")[2]
             last = content.split(" ")[0]

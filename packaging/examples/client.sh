@@ -1,7 +1,8 @@
 #!/bin/bash
 # A client of identityd that uses nc of netcat-openbsd; see identityd-protocol(7).
 #   client.sh WORD...        sends one request, and prints its rows and the words after OK
-#   client.sh follow [SEQ]   prints events as they happen, first those after SEQ, and continues after a restart
+#   client.sh follow [SEQ [EPOCH]]   prints events as they happen, first those after SEQ, and continues after a
+#       restart. If the daemon no longer has them, prints the current values, and then the events that follow.
 # Exit status: 0 for OK, 1 for ERR, 2 for a word that cannot be sent, 3 for no daemon or an incomplete answer.
 trap '' PIPE
 socket=${IDENTITYD_SOCKET:-/run/identityd/identityd.sock} request='' last='' epoch=''
@@ -16,7 +17,9 @@ converse() {
     '* '*) printf '%s\n' "${line#\* }" ;;
     'EVENT '*' lag '*) last=${line##*from=} && printf 'subscribe since=%s%s\n' "$last" "$epoch" >&4 ;;
     'EVENT '*) printf '%s\n' "$line" && line=${line#EVENT } last=${line%% *} ;;
-    'ERR '*) say "${line#ERR }" && return 1 ;;
+    'ERR '*) say "${line#ERR }"
+      [[ $1$line == subscribe*'ERR gone '* ]] || return 1
+      last='' epoch='' && printf 'subscribe snapshot=yes\n' >&4 ;;
     OK*) line=${line#OK} status=0
       [[ $1 == subscribe* ]] || { printf '%s' "${line:+${line# }$'\n'}" && return 0; }
       last=${line# } epoch=${last#"${last%% *}"} last=${last%% *} ;;
@@ -25,7 +28,7 @@ converse() {
   return "$status"
 }
 if [ "${1:-}" = follow ]; then
-  last=${2:-}
+  last=${2:-} epoch=${3:+ epoch=$3}
   while converse "subscribe${last:+ since=$last$epoch}" || { status=$? && [[ $status$last = 3?* ]]; }; do sleep 1; done
 else
   for word; do
