@@ -80,6 +80,7 @@ let package = Package(
     // PURE: rules and bytes. No I/O, no clock, no randomness, no unsafe code.
     .target(name: "IdentityCore", swiftSettings: fast),
     .target(name: "IdentityWire", dependencies: ["IdentityCore"], swiftSettings: fast),
+    .target(name: "FleetWire", dependencies: ["IdentityCore"], swiftSettings: fast),
 
     // EDGE: the kernel, systemd, files, SQLite. They may import LinuxSystem and, in AppManifests, ConfigurationFiles.
     .target(name: "LinuxSystem", dependencies: ["CLinux"], swiftSettings: fast),
@@ -89,6 +90,9 @@ let package = Package(
       name: "AppManifests", dependencies: ["IdentityCore", "ConfigurationFiles", "LinuxSystem"], swiftSettings: strict),
     .target(
       name: "IdentityStore", dependencies: ["IdentityCore", "LinuxSystem", "CSQLite", "CSodium"], swiftSettings: fast),
+
+    // The fleet's keys and seals.
+    .target(name: "FleetSeal", dependencies: ["FleetWire", "IdentityCore", "CSodium"], swiftSettings: fast),
 
     // Secrets in identityctl. Not part of the library, so that other programs need not link libsodium.
     .target(name: "ClientSecrets", dependencies: ["LinuxSystem", "CSodium"], swiftSettings: strict),
@@ -136,6 +140,10 @@ let package = Package(
       name: "IdentityCoreTests", dependencies: ["IdentityCore", "IdentityWire", "ReferenceModel", "TestSupport"],
       swiftSettings: strict),
     .testTarget(name: "IdentityWireTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
+    .testTarget(name: "FleetWireTests", dependencies: ["FleetWire", "IdentityCore"], swiftSettings: strict),
+    .testTarget(
+      name: "FleetSealTests", dependencies: ["FleetSeal", "FleetWire", "IdentityCore", "TestSupport"],
+      exclude: ["fleet_twin.py"], swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LinuxSystem", "TestSupport"], swiftSettings: strict),

@@ -125,13 +125,13 @@ leftovers() {
 #
 # Tests of pure code, of the programs as processes, and of the source tree.
 readonly PLAIN_TESTS=(
-  IdentityCoreTests IdentityWireTests ClientFormatsTests DoctorTests LayoutTests IdentityStoreTests LibraryTests
+  IdentityCoreTests IdentityWireTests FleetWireTests ClientFormatsTests DoctorTests LayoutTests IdentityStoreTests LibraryTests
   EndToEndTests SystemTests
 )
 # Tests that run unsafe code in their own process.
 readonly ADDRESS_TESTS=(
   LinuxSystemTests SystemdTests ConfigurationFilesTests AppManifestsTests ClientSecretsTests IdentityStoreTests
-  IdentityFuzzTests
+  FleetSealTests IdentityFuzzTests
 )
 # Tests that run code with threads in their own process.
 readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests)
@@ -148,7 +148,7 @@ readonly THREADED_SUITES=(
 )
 
 # Tests of pure code and of the source tree.
-readonly PURE_TESTS='^(Identity(Core|Wire|Client)|ClientFormats|Doctor|Layout)Tests\.'
+readonly PURE_TESTS='^(Identity(Core|Wire|Client)|FleetWire|ClientFormats|Doctor|Layout)Tests\.'
 
 # Options of every debug build. Line tables are left out: they take a fifth of the time, and reports name functions
 # anyway. CI builds each tree once, so it builds whole modules, which takes a sixth less time than an incremental build,

@@ -13,7 +13,7 @@ readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc rpm
   shellcheck zsh
   btrfs-progs e2fsprogs fuse3 gdb git jq libnbd-bin nbdkit netcat-openbsd python3 python3-jsonschema
-  python3-prometheus-client socat sqlite3 strace
+  python3-nacl python3-prometheus-client socat sqlite3 strace
   mmdebstrap systemd systemd-container tmux util-linux valgrind xfsprogs
 )
 # promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.

@@ -7,11 +7,13 @@ import Testing
   static let allowed: [String: Set<String>] = [
     "IdentityCore": [],
     "IdentityWire": ["IdentityCore"],
+    "FleetWire": ["IdentityCore"],
     "LinuxSystem": ["CLinux", "Glibc"],
     "Systemd": ["CSystemd", "Glibc"],
     "ConfigurationFiles": ["CInih", "Glibc", "LinuxSystem"],
     "AppManifests": ["ConfigurationFiles", "IdentityCore", "LinuxSystem", "Glibc"],
     "IdentityStore": ["IdentityCore", "LinuxSystem", "CSQLite", "CSodium", "Glibc", "Synchronization"],
+    "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [
       "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",
     ],
@@ -50,8 +52,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "IdentityCore", "IdentityWire", "IdentityServer", "IdentityClient", "ClientFormats", "Doctor", "identityd",
-    "identityctl",
+    "IdentityCore", "IdentityWire", "FleetWire", "IdentityServer", "IdentityClient", "ClientFormats", "Doctor",
+    "identityd", "identityctl",
   ])
   func `unsafe code is only in the edge targets`(target: String) throws {
     for file in try Tree.files(below: "Sources/\(target)", "swift") {

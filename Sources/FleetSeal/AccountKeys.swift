@@ -1,0 +1,62 @@
+import CSodium
+package import FleetWire
+package import IdentityCore
+
+/// The keys of an account that follow from its root. A device that has the root is a member.
+package struct AccountKeys: Sendable {
+  /// The root.
+  package let root: SecretKey
+  /// The name of the account at a broker.
+  package let id: AccountID
+  /// The key of the first epoch.
+  package let firstEpoch: EpochKey
+  private let topicKey: SecretKey
+
+  /// Derives the keys; nil if there is not enough memory.
+  package init?(root: SecretKey) {
+    guard let topicKey = root.derived(1, "IDfleet1"), let first = root.derived(2, "IDfleet1"),
+      let id = AccountID(bytes: topicKey.hash(Array("account".utf8)))
+    else { return nil }
+    self.root = root
+    self.topicKey = topicKey
+    self.id = id
+    firstEpoch = EpochKey(number: 1, key: first)
+  }
+
+  /// Returns the name of a device at a broker.
+  package func tag(of device: UUID) -> Tag {
+    let hash = topicKey.hash(device.bytes)
+    return Tag(high: UInt64(bigEndian: hash.prefix(8)), low: UInt64(bigEndian: hash.suffix(8)))
+  }
+
+  /// The password of the account at a broker whose users are accounts: 32 letters of base64url.
+  package var brokerPassword: String {
+    var secret = [UInt8](repeating: 0, count: 24)
+    defer { unsafe sodium_memzero(&secret, secret.count) }
+    unsafe root.withBytes { root in
+      // Fails only for lengths out of range.
+      _ = unsafe crypto_kdf_derive_from_key(&secret, secret.count, 3, "IDfleet1", root)
+    }
+    // The 33rd byte is the zero that ends the text.
+    var text = [CChar](repeating: 0, count: 33)
+    unsafe sodium_bin2base64(&text, text.count, secret, secret.count, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
+    return String(decoding: text.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+/// The key of an epoch, or that of a join code, which belongs to epoch 0.
+package struct EpochKey: Sendable {
+  /// The number of the epoch.
+  package let number: UInt32
+  /// The key.
+  package let key: SecretKey
+
+  /// Creates the key of an epoch.
+  package init(number: UInt32, key: SecretKey) {
+    self.number = number
+    self.key = key
+  }
+
+  /// Returns the key that seals messages of one kind; nil if there is not enough memory.
+  func sealKey(of kind: MessageKind) -> SecretKey? { key.derived(UInt64(kind.rawValue), "IDflkind") }
+}

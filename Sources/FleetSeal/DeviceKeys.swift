@@ -1,0 +1,62 @@
+import CSodium
+package import FleetWire
+
+/// The keys of one device, which never leave the device.
+package struct DeviceKeys: Sendable {
+  /// The Ed25519 key that checks the device's signatures.
+  package let signingKey: PublicKey
+  /// The X25519 key, to which messages for the device are sealed.
+  package let boxKey: PublicKey
+  private let signingSeed: SecretKey
+
+  /// Derives the keys from the seed of the device; nil if there is not enough memory.
+  package init?(seed: SecretKey) {
+    guard let signingSeed = seed.derived(1, "IDfldev1"), let boxSeed = seed.derived(2, "IDfldev1") else { return nil }
+    var boxKey = [UInt8](repeating: 0, count: PublicKey.length)
+    var secret = [UInt8](repeating: 0, count: PublicKey.length)
+    defer { unsafe sodium_memzero(&secret, secret.count) }
+    unsafe boxSeed.withBytes { seed in
+      // Always returns 0.
+      _ = unsafe crypto_box_seed_keypair(&boxKey, &secret, seed)
+    }
+    guard let boxKey = PublicKey(boxKey) else { return nil }
+    self.init(signingSeed: signingSeed, boxKey: boxKey)
+  }
+
+  /// Creates the keys from the seed of the signing key itself.
+  init?(signingSeed: SecretKey, boxKey: PublicKey) {
+    self.signingSeed = signingSeed
+    self.boxKey = boxKey
+    var pair = Self.signingPair(from: signingSeed)
+    defer { unsafe sodium_memzero(&pair.secret, pair.secret.count) }
+    guard let key = PublicKey(pair.key) else { return nil }
+    signingKey = key
+  }
+
+  /// Signs bytes: Ed25519, 64 bytes.
+  func sign(_ bytes: [UInt8]) -> [UInt8] {
+    var pair = Self.signingPair(from: signingSeed)
+    defer { unsafe sodium_memzero(&pair.secret, pair.secret.count) }
+    var signature = [UInt8](repeating: 0, count: Body.signatureLength)
+    // Always returns 0.
+    _ = unsafe crypto_sign_detached(&signature, nil, bytes, UInt64(bytes.count), pair.secret)
+    return signature
+  }
+
+  /// Returns the key pair of a seed. The caller wipes the secret.
+  private static func signingPair(from seed: SecretKey) -> (key: [UInt8], secret: [UInt8]) {
+    var key = [UInt8](repeating: 0, count: PublicKey.length)
+    var secret = [UInt8](repeating: 0, count: Int(crypto_sign_SECRETKEYBYTES))
+    unsafe seed.withBytes { seed in
+      // Always returns 0.
+      _ = unsafe crypto_sign_seed_keypair(&key, &secret, seed)
+    }
+    return (key, secret)
+  }
+}
+
+/// Returns whether a signature of bytes is valid under an Ed25519 key.
+func isValid(_ signature: [UInt8], of bytes: [UInt8], under key: PublicKey) -> Bool {
+  guard signature.count == Body.signatureLength else { return false }
+  return unsafe crypto_sign_verify_detached(signature, bytes, UInt64(bytes.count), key.bytes) == 0
+}

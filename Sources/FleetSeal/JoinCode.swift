@@ -1,0 +1,108 @@
+import CSodium
+package import FleetWire
+
+/// A code that a person types to join an account: fifteen random letters (75 bits) and one that checks them.
+///
+/// The letters are Crockford's base32, <https://www.crockford.com/base32.html>.
+package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
+  /// The reason why a text is no code.
+  package enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The text does not have sixteen letters and digits.
+    case length
+    /// The text has a character that no code has.
+    case character
+    /// The last letter does not match the others.
+    case mistyped
+
+    /// The cause and the remedy.
+    package var description: String {
+      switch self {
+      case .length: "a code has 16 letters and digits, like 7KQ2-M4XD-9TRW-A3ZF; enter it again"
+      case .character: "a code has only letters and digits, and no U; enter it again"
+      case .mistyped: "the code is mistyped; compare it with the one at the other device, and enter it again"
+      }
+    }
+  }
+
+  private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+  private static let randomLetters = 15
+
+  /// The letters, without hyphens.
+  let letters: [UInt8]
+
+  /// Creates the code of fifteen numbers from 0 to 31.
+  private init(_ numbers: [UInt8]) {
+    let letters = numbers.map { Self.alphabet[Int($0)] }
+    self.letters = letters + [Self.checkLetter(of: letters)]
+  }
+
+  /// Draws a code.
+  package static func random() -> JoinCode {
+    var numbers = [UInt8](repeating: 0, count: randomLetters)
+    unsafe randombytes_buf(&numbers, numbers.count)
+    return JoinCode(numbers.map { $0 & 31 })
+  }
+
+  /// Parses a code in either case, with hyphens or spaces anywhere. `I` and `L` are read as 1, and `O` as 0.
+  package init(parsing text: String) throws(Fault) {
+    var numbers: [UInt8] = []
+    for byte in text.utf8 where byte != UInt8(ascii: "-") && byte != UInt8(ascii: " ") {
+      let upper = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) ? byte - 32 : byte
+      let read =
+        switch upper {
+        case UInt8(ascii: "I"), UInt8(ascii: "L"): UInt8(ascii: "1")
+        case UInt8(ascii: "O"): UInt8(ascii: "0")
+        default: upper
+        }
+      guard let number = Self.alphabet.firstIndex(of: read) else { throw .character }
+      numbers.append(UInt8(number))
+    }
+    guard numbers.count == Self.randomLetters + 1 else { throw .length }
+    let code = JoinCode(numbers.dropLast())
+    guard code.letters.last == Self.alphabet[Int(numbers[Self.randomLetters])] else { throw .mistyped }
+    self = code
+  }
+
+  /// The code as it is shown: four groups of four letters.
+  package var description: String {
+    stride(from: 0, to: letters.count, by: 4).map { String(decoding: letters[$0..<$0 + 4], as: UTF8.self) }
+      .joined(separator: "-")
+  }
+
+  /// The topics and the key of an invitation.
+  package struct Meeting: Sendable {
+    /// The name of the topics.
+    package let rendezvous: Rendezvous
+    /// The key, which belongs to epoch 0.
+    package let key: EpochKey
+  }
+
+  /// Derives the topics and the key with Argon2id, which takes about a second and 256 MiB.
+  ///
+  /// - Returns: nil if there is not enough memory.
+  package func meeting() -> Meeting? {
+    var secret = [UInt8](repeating: 0, count: 16 + SecretKey.length)
+    defer { unsafe sodium_memzero(&secret, secret.count) }
+    let password = letters.map { CChar(bitPattern: $0) }
+    // Lack of memory is the only possible failure.
+    guard
+      unsafe crypto_pwhash(
+        &secret, UInt64(secret.count), password, UInt64(password.count), Array("identity-fleet/1".utf8),
+        UInt64(crypto_pwhash_argon2id_OPSLIMIT_MODERATE), Int(crypto_pwhash_argon2id_MEMLIMIT_MODERATE),
+        crypto_pwhash_ALG_ARGON2ID13) == 0
+    else { return nil }
+    var key = Array(secret.dropFirst(16))
+    guard let rendezvous = Rendezvous(bytes: secret.prefix(16)), let key = SecretKey(consuming: &key) else {
+      return nil
+    }
+    return Meeting(rendezvous: rendezvous, key: EpochKey(number: 0, key: key))
+  }
+
+  /// Returns the letter that checks the others: the first five bits of their hash.
+  private static func checkLetter(of letters: [UInt8]) -> UInt8 {
+    var hash = [UInt8](repeating: 0, count: 16)
+    // Fails only for lengths out of range.
+    _ = unsafe crypto_generichash(&hash, hash.count, letters, UInt64(letters.count), nil, 0)
+    return alphabet[Int(hash[0] >> 3)]
+  }
+}

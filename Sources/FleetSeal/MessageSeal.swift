@@ -1,0 +1,100 @@
+import CSodium
+package import FleetWire
+
+/// The seal of an account's messages: its keys, and those of the epochs that the device knows.
+package struct MessageSeal: Sendable {
+  /// The keys of the account.
+  package let account: AccountKeys
+  private let epochs: [UInt32: EpochKey]
+
+  /// Creates the seal of an account. The first epoch needs no mention.
+  package init(_ account: AccountKeys, epochs: [EpochKey] = []) {
+    self.account = account
+    self.epochs = Dictionary(([account.firstEpoch] + epochs).map { ($0.number, $0) }) { $1 }
+  }
+
+  /// Signs and seals a message under the key of a known epoch.
+  ///
+  /// - Returns: nil for an unknown epoch, for fields that are too long, and without memory for the key.
+  package func seal(
+    _ kind: MessageKind, _ body: Body, epoch: UInt32, on topic: MessageTopic, by author: DeviceKeys
+  ) -> SignedMessage? {
+    guard let key = epochs[epoch] else { return nil }
+    return key.seal(kind, body, on: topic, by: author)
+  }
+
+  /// Opens a message on a topic of the account, and checks everything that needs no knowledge of the roster.
+  package func open(_ bytes: [UInt8], on topic: MessageTopic) throws(Rejection) -> SignedMessage {
+    let envelope = try Envelope(parsing: bytes)
+    guard topic.admits(envelope.kind) else { throw .kind }
+    guard let key = epochs[envelope.epoch] else { throw .epoch }
+    let message = try key.open(envelope, bytes, on: topic)
+    if let tag = topic.tag {
+      guard account.tag(of: message.body.subject) == tag else { throw .subject }
+    }
+    return message
+  }
+}
+
+extension EpochKey {
+  /// Signs and seals a message; nil for fields that are too long, and without memory for the key.
+  package func seal(_ kind: MessageKind, _ body: Body, on topic: MessageTopic, by author: DeviceKeys) -> SignedMessage?
+  {
+    var nonce = [UInt8](repeating: 0, count: Envelope.nonceLength)
+    unsafe randombytes_buf(&nonce, nonce.count)
+    return seal(kind, body, on: topic, by: author, nonce: nonce)
+  }
+
+  /// Seals a message with a nonce, which must not be used twice.
+  func seal(
+    _ kind: MessageKind, _ body: Body, on topic: MessageTopic, by author: DeviceKeys, nonce: [UInt8]
+  ) -> SignedMessage? {
+    let outline = Envelope(kind: kind, epoch: number, nonce: nonce, ciphertext: [])
+    guard let unsigned = body.unsignedBytes, let key = sealKey(of: kind) else { return nil }
+    let plaintext = unsigned + author.sign(outline.signedBytes(on: topic, plaintext: unsigned))
+    let associated = outline.associatedData(on: topic)
+    var ciphertext = [UInt8](repeating: 0, count: plaintext.count + Envelope.sealLength)
+    unsafe key.withBytes { key in
+      // Always returns 0.
+      _ = unsafe crypto_aead_xchacha20poly1305_ietf_encrypt(
+        &ciphertext, nil, plaintext, UInt64(plaintext.count), associated, UInt64(associated.count), nil, nonce, key)
+    }
+    let envelope = Envelope(kind: kind, epoch: number, nonce: nonce, ciphertext: ciphertext)
+    return SignedMessage(
+      kind: kind, epoch: number, body: body, signer: author.signingKey, digest: sha256(envelope.bytes),
+      bytes: envelope.bytes)
+  }
+
+  /// Opens a message that this key sealed for a topic, and checks its form and its signature.
+  ///
+  /// - Parameter bytes: the message that the envelope was parsed from.
+  package func open(_ envelope: Envelope, _ bytes: [UInt8], on topic: MessageTopic) throws(Rejection) -> SignedMessage {
+    guard envelope.epoch == number else { throw .epoch }
+    let associated = envelope.associatedData(on: topic)
+    var plaintext = [UInt8](repeating: 0, count: envelope.ciphertext.count - Envelope.sealLength)
+    guard let key = sealKey(of: envelope.kind) else { throw .seal }
+    let code = unsafe key.withBytes { key in
+      unsafe crypto_aead_xchacha20poly1305_ietf_decrypt(
+        &plaintext, nil, nil, envelope.ciphertext, UInt64(envelope.ciphertext.count), associated,
+        UInt64(associated.count), envelope.nonce, key)
+    }
+    guard code == 0 else { throw .seal }
+    let body = try Body(parsing: plaintext, kind: envelope.kind)
+    guard let signer = body.fields[.signingKey].flatMap({ PublicKey($0) }) else { throw .fields }
+    let unsigned = plaintext.dropLast(Body.signatureLength)
+    guard
+      isValid(
+        Array(plaintext.suffix(Body.signatureLength)), of: envelope.signedBytes(on: topic, plaintext: unsigned),
+        under: signer)
+    else { throw .signature }
+    return SignedMessage(
+      kind: envelope.kind, epoch: number, body: body, signer: signer, digest: sha256(bytes), bytes: bytes)
+  }
+}
+
+private func sha256(_ bytes: [UInt8]) -> [UInt8] {
+  var digest = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
+  // Always returns 0.
+  _ = unsafe crypto_hash_sha256(&digest, bytes, UInt64(bytes.count))
+  return digest
+}

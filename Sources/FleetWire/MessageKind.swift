@@ -1,0 +1,40 @@
+/// The kinds of message that devices of an account exchange.
+package enum MessageKind: UInt8, Sendable, CaseIterable {
+  /// A device describes itself.
+  case record = 1
+  /// A device is removed from the account.
+  case tombstone = 2
+  /// A device tells that it is connected, or no longer.
+  case presence = 3
+  /// A device asks which others are connected.
+  case who = 4
+  /// A member hands the keys to a newcomer.
+  case invitation = 16
+  /// A newcomer answers an invitation.
+  case answer = 17
+  /// A member hands the key of a new epoch to another one.
+  case grant = 18
+
+  /// Whether the key comes from a join code, so that the message belongs to no epoch.
+  package var isOutsideEpochs: Bool {
+    switch self {
+    case .invitation, .answer: true
+    case .record, .tombstone, .presence, .who, .grant: false
+    }
+  }
+
+  /// The fields without which a message of this kind is malformed.
+  ///
+  /// Each message has the key of its author, so that its signature can be checked before the author is known.
+  var requiredFields: [FieldType] {
+    switch self {
+    case .record: [.name, .signingKey, .boxKey, .joined, .home]
+    case .tombstone: [.signingKey, .reason]
+    case .presence: [.signingKey, .state]
+    case .who: [.signingKey]
+    case .invitation: [.name, .signingKey, .root, .epoch, .epochKey, .rosterSize, .expiry]
+    case .answer: [.name, .signingKey, .boxKey]
+    case .grant: [.signingKey, .epoch, .sealedBox]
+    }
+  }
+}

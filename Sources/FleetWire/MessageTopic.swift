@@ -1,0 +1,101 @@
+/// A topic at the broker on which messages of one kind, or of two, are published.
+package enum MessageTopic: Hashable, Sendable {
+  /// The record of a device, or its tombstone. Retained.
+  case device(AccountID, Tag)
+  /// The key of a new epoch for a device. Retained.
+  case grant(AccountID, Tag)
+  /// The presence of a device. Not retained.
+  case presence(AccountID, Tag)
+  /// The question which devices are connected. Not retained.
+  case who(AccountID)
+  /// An invitation. Retained until its code expires.
+  case invitation(Rendezvous)
+  /// The answer to an invitation. Retained until its code expires.
+  case answer(Rendezvous)
+
+  private static let root = "identityd/v1"
+
+  /// The text of the topic.
+  package var text: String {
+    switch self {
+    case .device(let account, let tag): Self.text(account, "d", tag)
+    case .grant(let account, let tag): Self.text(account, "k", tag)
+    case .presence(let account, let tag): Self.text(account, "p", tag)
+    case .who(let account): "\(Self.root)/\(account)/w"
+    case .invitation(let rendezvous): "\(Self.root)/join/\(rendezvous)/i"
+    case .answer(let rendezvous): "\(Self.root)/join/\(rendezvous)/a"
+    }
+  }
+
+  private static func text(_ account: AccountID, _ letter: String, _ tag: Tag) -> String {
+    "\(root)/\(account)/\(letter)/\(String(tag.bucket, radix: 16))/\(tag)"
+  }
+
+  /// Parses the text of a topic; nil for any other text.
+  package init?(parsing text: String) {
+    let words = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard words.count >= 4, words[0] == "identityd", words[1] == "v1" else { return nil }
+    switch (words.count, words[3]) {
+    case (4, "w"):
+      guard let account = AccountID(hexadecimal: words[2]) else { return nil }
+      self = .who(account)
+    case (5, _):
+      guard words[2] == "join", let rendezvous = Rendezvous(hexadecimal: words[3]) else { return nil }
+      switch words[4] {
+      case "i": self = .invitation(rendezvous)
+      case "a": self = .answer(rendezvous)
+      default: return nil
+      }
+    case (6, let letter):
+      guard let account = AccountID(hexadecimal: words[2]), let tag = Tag(hexadecimal: words[5]) else { return nil }
+      switch letter {
+      case "d": self = .device(account, tag)
+      case "k": self = .grant(account, tag)
+      case "p": self = .presence(account, tag)
+      default: return nil
+      }
+    default: return nil
+    }
+    guard self.text == text else { return nil }
+  }
+
+  /// The tag of the device that the messages on this topic are about; nil if the topic belongs to no device.
+  package var tag: Tag? {
+    switch self {
+    case .device(_, let tag), .grant(_, let tag), .presence(_, let tag): tag
+    case .who, .invitation, .answer: nil
+    }
+  }
+
+  /// Returns whether messages of a kind belong on this topic.
+  package func admits(_ kind: MessageKind) -> Bool {
+    switch (self, kind) {
+    case (.device, .record), (.device, .tombstone), (.grant, .grant), (.presence, .presence), (.who, .who),
+      (.invitation, .invitation), (.answer, .answer):
+      true
+    default: false
+    }
+  }
+}
+
+/// A subscription at the broker. None uses `#`, which some brokers refuse.
+package enum TopicFilter: Hashable, Sendable {
+  /// The records of all devices of an account.
+  case roster(AccountID)
+  /// The records of the devices whose tags begin with a hexadecimal digit.
+  case bucket(AccountID, UInt8)
+  /// The presences of all devices of an account.
+  case presences(AccountID)
+  /// One topic.
+  case only(MessageTopic)
+
+  /// The text of the filter.
+  package var text: String {
+    switch self {
+    case .roster(let account): "identityd/v1/\(account)/d/+/+"
+    case .bucket(let account, let bucket): "identityd/v1/\(account)/d/\(String(bucket, radix: 16))/+"
+    case .presences(let account): "identityd/v1/\(account)/p/+/+"
+    case .only(let topic): topic.text
+    }
+  }
+}

@@ -1,0 +1,123 @@
+package import IdentityCore
+
+/// A value of sixteen bytes, written as 32 hexadecimal digits in lower case.
+package protocol SixteenBytes: Hashable, Sendable, CustomStringConvertible {
+  /// The first eight bytes, most significant first.
+  var high: UInt64 { get }
+  /// The last eight bytes, most significant first.
+  var low: UInt64 { get }
+
+  /// Creates a value from its bits.
+  init(high: UInt64, low: UInt64)
+}
+
+extension SixteenBytes {
+  /// Creates a value from its bytes; nil unless there are sixteen.
+  package init?(bytes: some Collection<UInt8>) {
+    guard bytes.count == 16 else { return nil }
+    self.init(high: UInt64(bigEndian: bytes.prefix(8)), low: UInt64(bigEndian: bytes.dropFirst(8)))
+  }
+
+  /// Parses 32 hexadecimal digits in lower case; nil for any other text.
+  package init?(hexadecimal text: some StringProtocol) {
+    guard text.utf8.count == 32, !text.utf8.contains(where: { (UInt8(ascii: "A")...UInt8(ascii: "F")).contains($0) })
+    else { return nil }
+    var halves: (high: UInt64, low: UInt64) = (0, 0)
+    for byte in text.utf8 {
+      guard let digit = hexadecimalDigit(byte) else { return nil }
+      halves.high = halves.high << 4 | halves.low >> 60
+      halves.low = halves.low << 4 | UInt64(digit)
+    }
+    self.init(high: halves.high, low: halves.low)
+  }
+
+  /// The sixteen bytes.
+  package var bytes: [UInt8] { UUID(high: high, low: low).bytes }
+
+  /// The 32 hexadecimal digits.
+  package var description: String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}
+
+extension UUID: SixteenBytes {}
+
+/// The name of an account at a broker, derived from the root key. It reveals nothing about the account.
+package struct AccountID: SixteenBytes {
+  /// The first eight bytes, most significant first.
+  package let high: UInt64
+  /// The last eight bytes, most significant first.
+  package let low: UInt64
+
+  /// Creates an account's name from its bits.
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+}
+
+/// The name of a device at a broker: a keyed hash of its UUID, so that the broker does not learn the UUID.
+package struct Tag: SixteenBytes, Comparable {
+  /// The first eight bytes, most significant first.
+  package let high: UInt64
+  /// The last eight bytes, most significant first.
+  package let low: UInt64
+
+  /// Creates a tag from its bits.
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  /// The first hexadecimal digit. It divides a large roster into sixteen parts of about the same size.
+  package var bucket: UInt8 { UInt8(truncatingIfNeeded: high >> 60) }
+
+  /// Orders by bytes.
+  package static func < (left: Tag, right: Tag) -> Bool { (left.high, left.low) < (right.high, right.low) }
+}
+
+/// Random bytes that a process draws when it starts. They tell a restarted device from a copied one.
+package struct Run: SixteenBytes, Comparable {
+  /// The first eight bytes, most significant first.
+  package let high: UInt64
+  /// The last eight bytes, most significant first.
+  package let low: UInt64
+
+  /// Creates a run from its bits.
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  /// Orders by bytes.
+  package static func < (left: Run, right: Run) -> Bool { (left.high, left.low) < (right.high, right.low) }
+}
+
+/// A fingerprint of the machine that a device runs on, from which a copied device notices that it has moved.
+package struct Home: SixteenBytes {
+  /// The first eight bytes, most significant first.
+  package let high: UInt64
+  /// The last eight bytes, most significant first.
+  package let low: UInt64
+
+  /// Creates a home from its bits.
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+}
+
+/// The name of the two topics on which an inviter and a newcomer meet, derived from the join code.
+package struct Rendezvous: SixteenBytes {
+  /// The first eight bytes, most significant first.
+  package let high: UInt64
+  /// The last eight bytes, most significant first.
+  package let low: UInt64
+
+  /// Creates a name from its bits.
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+}

@@ -1,0 +1,90 @@
+import FleetWire
+import Foundation
+import IdentityCore
+import TestSupport
+import Testing
+
+@testable import FleetSeal
+
+/// Compares the messages with those of a second implementation, in Python.
+@Suite struct TwinTests {
+  private static let root = hexadecimal(0..<32)
+
+  /// Returns the answer of the other implementation to a command.
+  private func ask(_ command: [String: Any]) throws -> [String: Any] {
+    let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "fleet_twin.py").path
+    let line = String(decoding: try JSONSerialization.data(withJSONObject: command), as: UTF8.self)
+    let outcome = try run(["/usr/bin/python3", script], input: line + "\n")
+    try #require(outcome.status == 0, "\(outcome.errors)")
+    return try #require(JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [String: Any])
+  }
+
+  @Test func `both derive the same names and the same password`() throws {
+    let account = try Sample.account()
+    let answer = try ask(["do": "account", "root": Self.root, "device": hexadecimal(Sample.device.bytes)])
+    #expect(answer["id"] as? String == "\(account.id)")
+    #expect(answer["topic"] as? String == MessageTopic.device(account.id, account.tag(of: Sample.device)).text)
+    let password = try #require(answer["password"] as? String)
+    let base64 = Data(bytes(password)).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+    #expect(account.brokerPassword == base64)
+  }
+
+  @Test func `it reads a record`() throws {
+    let account = try Sample.account()
+    let keys = try Sample.keys()
+    let topic = MessageTopic.device(account.id, account.tag(of: Sample.device))
+    let body = try Sample.record(by: keys, name: "Küche")
+    let message = try #require(MessageSeal(account).seal(.record, body, epoch: 1, on: topic, by: keys))
+    let answer = try ask([
+      "do": "open", "root": Self.root, "topic": topic.text, "message": hexadecimal(message.bytes),
+    ])
+    #expect(answer["kind"] as? Int == 1)
+    #expect(answer["epoch"] as? Int == 1)
+    let read = try #require(answer["body"] as? [String: Any])
+    #expect(read["subject"] as? String == hexadecimal(Sample.device.bytes))
+    #expect(read["counter"] as? Int == 7)
+    #expect(read["run"] as? String == "\(Sample.run)")
+    #expect(read["time"] as? Int == 1_790_000_000_000)
+    let fields = try #require(read["fields"] as? [[Any]])
+    #expect(fields.map { $0[0] as? Int } == [1, 2, 3, 4, 5])
+    #expect(fields[0][1] as? String == hexadecimal("Küche".utf8))
+  }
+
+  @Test func `its record is read, with fields that this release does not know`() throws {
+    let account = try Sample.account()
+    let answer = try ask([
+      "do": "seal", "root": Self.root, "kind": 1, "seed": hexadecimal(0x20..<0x40),
+      "body": [
+        "subject": hexadecimal(Sample.device.bytes), "generation": 2, "counter": 9, "run": "\(Sample.run)",
+        "time": -1, "author": hexadecimal(Sample.device.bytes),
+        "fields": [
+          [1, hexadecimal("phone".utf8)], [2, "signing"], [3, "box"], [4, "0000000000000001"],
+          [5, hexadecimal(0..<16)], [200, "aa"], [200, ""],
+        ],
+      ] as [String: Any],
+    ])
+    let message = bytes(try #require(answer["message"] as? String))
+    let topicText = try #require(answer["topic"] as? String)
+    let topic = try #require(MessageTopic(parsing: topicText))
+    let opened = try MessageSeal(account).open(message, on: topic)
+    #expect(hexadecimal(opened.digest) == answer["sha256"] as? String)
+    #expect(opened.body.generation == 2 && opened.body.counter == 9 && opened.body.time.milliseconds == -1)
+    #expect(opened.body.fields.all.suffix(2).map(\.type) == [200, 200])
+    #expect(opened.body.fields.all.suffix(2).map(\.value) == [[0xaa], []])
+    let description = try #require(DeviceDescription(opened.body.fields))
+    let keys = try Sample.keys()
+    #expect(description.name == "phone")
+    #expect(description.signingKey == keys.signingKey && description.boxKey == keys.boxKey)
+    #expect(description.home.bytes == Array(0..<16))
+  }
+
+  @Test func `both derive the same meeting from a join code`() throws {
+    let code = JoinCode.random()
+    let letters = String(decoding: code.letters, as: UTF8.self)
+    let answer = try ask(["do": "code", "root": Self.root, "code": letters])
+    let meeting = try #require(code.meeting())
+    #expect(answer["check"] as? String == String(letters.suffix(1)))
+    #expect(answer["rendezvous"] as? String == "\(meeting.rendezvous)")
+    #expect(answer["key"] as? String == hexadecimal(meeting.key.key.copy()))
+  }
+}

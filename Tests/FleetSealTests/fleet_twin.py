@@ -1,0 +1,122 @@
+"""A second implementation of the fleet's messages, written from their description. Needs python3-nacl.
+
+Commands on standard input, one a line, in JSON; an answer a line, in JSON. Bytes are hexadecimal.
+"""
+
+import hashlib
+import json
+import struct
+import sys
+
+import nacl.bindings as sodium
+import nacl.pwhash.argon2id
+from nacl.hash import blake2b
+from nacl.encoding import RawEncoder
+
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def derive(length, number, context, key):
+    """crypto_kdf_derive_from_key, which PyNaCl lacks: BLAKE2b with the number as salt and the context as person."""
+    return blake2b(
+        b"", digest_size=length, key=key, salt=struct.pack("<Q", number).ljust(16, b"\0"),
+        person=context.ljust(16, b"\0"), encoder=RawEncoder)
+
+
+def keyed(message, key):
+    return blake2b(message, digest_size=16, key=key, encoder=RawEncoder)
+
+
+class Account:
+    def __init__(self, root):
+        self.topic_key = derive(32, 1, b"IDfleet1", root)
+        self.first_epoch = derive(32, 2, b"IDfleet1", root)
+        self.password = derive(24, 3, b"IDfleet1", root)
+        self.id = keyed(b"account", self.topic_key).hex()
+
+    def topic(self, device, letter="d"):
+        tag = keyed(device, self.topic_key).hex()
+        return f"identityd/v1/{self.id}/{letter}/{tag[0]}/{tag}"
+
+
+def header(kind, epoch):
+    return b"iF\x01" + bytes([kind]) + struct.pack(">I", epoch)
+
+
+def encode(body):
+    plain = bytes.fromhex(body["subject"]) + struct.pack(">IQ", body["generation"], body["counter"])
+    plain += bytes.fromhex(body["run"]) + struct.pack(">q", body["time"]) + bytes.fromhex(body["author"])
+    for kind, value in body["fields"]:
+        value = bytes.fromhex(value)
+        plain += struct.pack(">BH", kind, len(value)) + value
+    plain += b"\0"
+    return plain + bytes(-(len(plain) + 64) % 128)
+
+
+def decode(plain):
+    generation, counter = struct.unpack(">IQ", plain[16:28])
+    body = {
+        "subject": plain[:16].hex(), "generation": generation, "counter": counter, "run": plain[28:44].hex(),
+        "time": struct.unpack(">q", plain[44:52])[0], "author": plain[52:68].hex(), "fields": [],
+    }
+    place = 68
+    while plain[place]:
+        kind, length = struct.unpack(">BH", plain[place:place + 3])
+        body["fields"].append([kind, plain[place + 3:place + 3 + length].hex()])
+        place += 3 + length
+    assert encode(body) == plain, "the plaintext has another form"
+    return body
+
+
+def seal(kind, epoch, key, topic, body, signing_seed, nonce):
+    associated = header(kind, epoch) + topic.encode()
+    plain = encode(body)
+    _, secret = sodium.crypto_sign_seed_keypair(signing_seed)
+    plain += sodium.crypto_sign(b"identity-fleet/1" + associated + plain, secret)[:64]
+    key = derive(32, kind, b"IDflkind", key)
+    return header(kind, epoch) + nonce + sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(
+        plain, associated, nonce, key)
+
+
+def unseal(message, key, topic):
+    assert message[:3] == b"iF\x01"
+    kind, epoch = message[3], struct.unpack(">I", message[4:8])[0]
+    associated = message[:8] + topic.encode()
+    key = derive(32, kind, b"IDflkind", key)
+    plain = sodium.crypto_aead_xchacha20poly1305_ietf_decrypt(message[32:], associated, message[8:32], key)
+    body = decode(plain[:-64])
+    signer = bytes.fromhex(dict(body["fields"])[2])
+    sodium.crypto_sign_open(plain[-64:] + b"identity-fleet/1" + associated + plain[:-64], signer)
+    return kind, epoch, body
+
+
+def answer(command):
+    account = Account(bytes.fromhex(command["root"]))
+    if command["do"] == "account":
+        device = bytes.fromhex(command["device"])
+        return {"id": account.id, "topic": account.topic(device), "password": account.password.hex()}
+    if command["do"] == "seal":
+        body, seed = command["body"], derive(32, 1, b"IDfldev1", bytes.fromhex(command["seed"]))
+        public, _ = sodium.crypto_sign_seed_keypair(seed)
+        box, _ = sodium.crypto_box_seed_keypair(derive(32, 2, b"IDfldev1", bytes.fromhex(command["seed"])))
+        for field in body["fields"]:
+            field[1] = {"signing": public.hex(), "box": box.hex()}.get(field[1], field[1])
+        topic = account.topic(bytes.fromhex(body["subject"]))
+        message = seal(
+            command["kind"], 1, account.first_epoch, topic, body, seed, sodium.randombytes(24))
+        return {"message": message.hex(), "topic": topic, "sha256": hashlib.sha256(message).hexdigest()}
+    if command["do"] == "open":
+        kind, epoch, body = unseal(bytes.fromhex(command["message"]), account.first_epoch, command["topic"])
+        return {"kind": kind, "epoch": epoch, "body": body}
+    if command["do"] == "code":
+        letters = command["code"].encode()
+        check = blake2b(letters[:15], digest_size=16, encoder=RawEncoder)[0] >> 3
+        secret = nacl.pwhash.argon2id.kdf(
+            48, letters, b"identity-fleet/1", opslimit=nacl.pwhash.argon2id.OPSLIMIT_MODERATE,
+            memlimit=nacl.pwhash.argon2id.MEMLIMIT_MODERATE)
+        return {"check": CROCKFORD[check], "rendezvous": secret[:16].hex(), "key": secret[16:].hex()}
+    raise ValueError(command["do"])
+
+
+for line in sys.stdin:
+    print(json.dumps(answer(json.loads(line))), flush=True)
