@@ -81,6 +81,7 @@ let package = Package(
     .target(name: "IdentityCore", swiftSettings: fast),
     .target(name: "IdentityWire", dependencies: ["IdentityCore"], swiftSettings: fast),
     .target(name: "FleetWire", dependencies: ["IdentityCore"], swiftSettings: fast),
+    .target(name: "FleetCore", dependencies: ["FleetWire", "IdentityCore"], swiftSettings: fast),
 
     // EDGE: the kernel, systemd, files, SQLite. They may import LinuxSystem and, in AppManifests, ConfigurationFiles.
     .target(name: "LinuxSystem", dependencies: ["CLinux"], swiftSettings: fast),
@@ -144,6 +145,9 @@ let package = Package(
     .testTarget(
       name: "FleetSealTests", dependencies: ["FleetSeal", "FleetWire", "IdentityCore", "TestSupport"],
       exclude: ["fleet_twin.py"], swiftSettings: strict),
+    .testTarget(
+      name: "FleetCoreTests", dependencies: ["FleetCore", "FleetSeal", "FleetWire", "IdentityCore", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
     .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LinuxSystem", "TestSupport"], swiftSettings: strict),

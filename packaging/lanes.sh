@@ -125,8 +125,8 @@ leftovers() {
 #
 # Tests of pure code, of the programs as processes, and of the source tree.
 readonly PLAIN_TESTS=(
-  IdentityCoreTests IdentityWireTests FleetWireTests ClientFormatsTests DoctorTests LayoutTests IdentityStoreTests LibraryTests
-  EndToEndTests SystemTests
+  IdentityCoreTests IdentityWireTests FleetWireTests FleetCoreTests ClientFormatsTests DoctorTests LayoutTests
+  IdentityStoreTests LibraryTests EndToEndTests SystemTests
 )
 # Tests that run unsafe code in their own process.
 readonly ADDRESS_TESTS=(
@@ -148,7 +148,7 @@ readonly THREADED_SUITES=(
 )
 
 # Tests of pure code and of the source tree.
-readonly PURE_TESTS='^(Identity(Core|Wire|Client)|FleetWire|ClientFormats|Doctor|Layout)Tests\.'
+readonly PURE_TESTS='^(Identity(Core|Wire|Client)|Fleet(Wire|Core)|ClientFormats|Doctor|Layout)Tests\.'
 
 # Options of every debug build. Line tables are left out: they take a fifth of the time, and reports name functions
 # anyway. CI builds each tree once, so it builds whole modules, which takes a sixth less time than an incremental build,
@@ -226,7 +226,7 @@ sanitizer_reports() {
 readonly TRIALS=(
   SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
   ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests LinuxOrderTests LibrarySecrecyTests
-  LogExaminationTests DamageModelTests
+  LogExaminationTests DamageModelTests AgreementTests TwinTrialTests
 )
 
 # Runs tests of a scratch path. Does not use `swift test`, because parallel runs of it read files that another run is

@@ -24,9 +24,9 @@ package struct AccountKeys: Sendable {
   }
 
   /// Returns the name of a device at a broker.
-  package func tag(of device: UUID) -> Tag {
+  package func tag(of device: UUID) -> DeviceTag {
     let hash = topicKey.hash(device.bytes)
-    return Tag(high: UInt64(bigEndian: hash.prefix(8)), low: UInt64(bigEndian: hash.suffix(8)))
+    return DeviceTag(high: UInt64(bigEndian: hash.prefix(8)), low: UInt64(bigEndian: hash.suffix(8)))
   }
 
   /// The password of the account at a broker whose users are accounts: 32 letters of base64url.

@@ -1,11 +1,11 @@
 /// A topic at the broker on which messages of one kind, or of two, are published.
 package enum MessageTopic: Hashable, Sendable {
   /// The record of a device, or its tombstone. Retained.
-  case device(AccountID, Tag)
+  case device(AccountID, DeviceTag)
   /// The key of a new epoch for a device. Retained.
-  case grant(AccountID, Tag)
+  case grant(AccountID, DeviceTag)
   /// The presence of a device. Not retained.
-  case presence(AccountID, Tag)
+  case presence(AccountID, DeviceTag)
   /// The question which devices are connected. Not retained.
   case who(AccountID)
   /// An invitation. Retained until its code expires.
@@ -27,7 +27,7 @@ package enum MessageTopic: Hashable, Sendable {
     }
   }
 
-  private static func text(_ account: AccountID, _ letter: String, _ tag: Tag) -> String {
+  private static func text(_ account: AccountID, _ letter: String, _ tag: DeviceTag) -> String {
     "\(root)/\(account)/\(letter)/\(String(tag.bucket, radix: 16))/\(tag)"
   }
 
@@ -47,7 +47,9 @@ package enum MessageTopic: Hashable, Sendable {
       default: return nil
       }
     case (6, let letter):
-      guard let account = AccountID(hexadecimal: words[2]), let tag = Tag(hexadecimal: words[5]) else { return nil }
+      guard let account = AccountID(hexadecimal: words[2]), let tag = DeviceTag(hexadecimal: words[5]) else {
+        return nil
+      }
       switch letter {
       case "d": self = .device(account, tag)
       case "k": self = .grant(account, tag)
@@ -60,7 +62,7 @@ package enum MessageTopic: Hashable, Sendable {
   }
 
   /// The tag of the device that the messages on this topic are about; nil if the topic belongs to no device.
-  package var tag: Tag? {
+  package var tag: DeviceTag? {
     switch self {
     case .device(_, let tag), .grant(_, let tag), .presence(_, let tag): tag
     case .who, .invitation, .answer: nil

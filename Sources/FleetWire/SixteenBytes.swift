@@ -58,7 +58,7 @@ package struct AccountID: SixteenBytes {
 }
 
 /// The name of a device at a broker: a keyed hash of its UUID, so that the broker does not learn the UUID.
-package struct Tag: SixteenBytes, Comparable {
+package struct DeviceTag: SixteenBytes, Comparable {
   /// The first eight bytes, most significant first.
   package let high: UInt64
   /// The last eight bytes, most significant first.
@@ -74,7 +74,7 @@ package struct Tag: SixteenBytes, Comparable {
   package var bucket: UInt8 { UInt8(truncatingIfNeeded: high >> 60) }
 
   /// Orders by bytes.
-  package static func < (left: Tag, right: Tag) -> Bool { (left.high, left.low) < (right.high, right.low) }
+  package static func < (left: DeviceTag, right: DeviceTag) -> Bool { (left.high, left.low) < (right.high, right.low) }
 }
 
 /// Random bytes that a process draws when it starts. They tell a restarted device from a copied one.

@@ -8,6 +8,7 @@ import Testing
     "IdentityCore": [],
     "IdentityWire": ["IdentityCore"],
     "FleetWire": ["IdentityCore"],
+    "FleetCore": ["FleetWire", "IdentityCore"],
     "LinuxSystem": ["CLinux", "Glibc"],
     "Systemd": ["CSystemd", "Glibc"],
     "ConfigurationFiles": ["CInih", "Glibc", "LinuxSystem"],
@@ -52,8 +53,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "IdentityCore", "IdentityWire", "FleetWire", "IdentityServer", "IdentityClient", "ClientFormats", "Doctor",
-    "identityd", "identityctl",
+    "IdentityCore", "IdentityWire", "FleetWire", "FleetCore", "IdentityServer", "IdentityClient", "ClientFormats",
+    "Doctor", "identityd", "identityctl",
   ])
   func `unsafe code is only in the edge targets`(target: String) throws {
     for file in try Tree.files(below: "Sources/\(target)", "swift") {

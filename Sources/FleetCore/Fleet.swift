@@ -1,0 +1,154 @@
+import FleetWire
+
+/// The rules of the fleet, as a value: inputs go in, actions come out.
+///
+/// Perform the actions in order. The rules read no clock and draw no random numbers: the caller draws durations from the
+/// ranges that `wake` gives, and reports deadlines as inputs.
+package struct Fleet: Sendable {
+  /// The phases of the service.
+  package enum Phase: Equatable, Sendable {
+    /// This device is in no account.
+    case noAccount
+    /// The keys cannot be read at present.
+    case noKeys
+    /// A pause before an attempt to connect, the attempt-th since the last success, from 0.
+    case waiting(attempt: Int)
+    /// A connection is being made.
+    case connecting(attempt: Int)
+    /// The roster is read for the first time in a connection, and nothing is published.
+    case reading
+    /// Everything is in use.
+    case live
+    /// The broker refuses the credentials.
+    case refused
+    /// This device is no longer in the account.
+    case ended
+  }
+
+  private let settings: Settings
+  /// The phase.
+  package private(set) var phase: Phase = .noAccount
+  private var member: Member?
+
+  /// Creates the rules before anything is known.
+  package init(_ settings: Settings = Settings()) { self.settings = settings }
+
+  /// The greatest known message about each device.
+  package var roster: Roster { member?.roster ?? Roster() }
+
+  /// The findings about another machine that speaks for this device.
+  package var twin: TwinWatch.State { member?.twins.state ?? .alone }
+
+  /// Whether the broker has all messages that this device knows, as far as the device can tell.
+  package var isSettled: Bool { member?.isSettled ?? true }
+
+  /// Takes an input and returns the actions that follow.
+  package mutating func take(_ input: Input) -> [Action] {
+    var actions: [Action] = []
+    switch input {
+    case .started(let start): begin(start, &actions)
+    case .connected: connected(&actions)
+    case .refused: fail(next: .refused, &actions)
+    case .disconnected: disconnected(&actions)
+    case .reconsider: reconsider(&actions)
+    case .woke(let timer): woke(timer, &actions)
+    case .subscribed, .heard, .wrote, .notWritten, .described, .forgotten, .renewed, .leave:
+      guard phase != .ended, var member else { return [] }
+      self.member = nil
+      if let ending = member.take(input, isLive: phase == .live, &actions) { end(ending, &member, &actions) }
+      self.member = member
+    }
+    return actions
+  }
+
+  // MARK: Start and end
+
+  private mutating func begin(_ start: Start, _ actions: inout [Action]) {
+    switch start {
+    case .noAccount: phase = .noAccount
+    case .noKeys:
+      phase = .noKeys
+      actions.append(.wake(.keys, after: Pace.keys))
+    case .member(let membership, let roster):
+      member = Member(membership, roster, settings)
+      wait(attempt: 0, &actions)
+    }
+  }
+
+  private mutating func end(_ ending: Ending, _ member: inout Member, _ actions: inout [Action]) {
+    let wasConnected = phase == .live || phase == .reading
+    member.disconnected(&actions)
+    phase = .ended
+    actions += [.cancel(.heartbeat), .cancel(.twinSilence), .cancel(.connect), .cancel(.leaving)]
+    if wasConnected { actions.append(.disconnect) }
+    actions.append(.ended(ending))
+  }
+
+  // MARK: Connections
+
+  private mutating func wait(attempt: Int, _ actions: inout [Action]) {
+    phase = .waiting(attempt: attempt)
+    // With full jitter, so that the devices of a site do not come back at once.
+    let longest = min(Pace.longestPause, max(settings.spread, 1_000) << min(attempt, 10))
+    actions.append(.wake(.connect, after: 0...(attempt == 0 ? settings.spread : longest)))
+  }
+
+  private mutating func connected(_ actions: inout [Action]) {
+    guard case .connecting = phase, member != nil else { return }
+    phase = .reading
+    member?.connected(&actions)
+  }
+
+  private mutating func disconnected(_ actions: inout [Action]) {
+    switch phase {
+    case .connecting(let attempt): wait(attempt: attempt + 1, &actions)
+    case .reading, .live:
+      member?.disconnected(&actions)
+      wait(attempt: 0, &actions)
+    case .noAccount, .noKeys, .waiting, .refused, .ended: break
+    }
+  }
+
+  private mutating func fail(next: Phase, _ actions: inout [Action]) {
+    guard case .connecting = phase else { return }
+    phase = next
+    actions.append(.wake(.connect, after: Pace.refusal))
+  }
+
+  private mutating func reconsider(_ actions: inout [Action]) {
+    switch phase {
+    case .waiting, .refused: wait(attempt: 0, &actions)
+    case .noAccount, .noKeys, .connecting, .reading, .live, .ended: break
+    }
+  }
+
+  // MARK: Deadlines
+
+  private mutating func woke(_ timer: Deadline, _ actions: inout [Action]) {
+    switch (timer, phase) {
+    case (.keys, .noKeys): actions.append(.readKeys)
+    case (.connect, .waiting(let attempt)):
+      phase = .connecting(attempt: attempt)
+      actions.append(.connect)
+    case (.connect, .refused):
+      phase = .connecting(attempt: 0)
+      actions.append(.connect)
+    case (.acknowledgement, .reading), (.acknowledgement, .live):
+      actions.append(.disconnect)
+      member?.disconnected(&actions)
+      wait(attempt: 1, &actions)
+    case (.quiet, .reading), (.quiet, .live), (.longestReading, .reading), (.longestReading, .live):
+      guard member?.fellQuiet(isFirst: phase == .reading, &actions) == .complete else { return }
+      if phase == .reading {
+        phase = .live
+        member?.becameLive(&actions)
+      }
+    case (.keys, _), (.connect, _), (.acknowledgement, _), (.quiet, _), (.longestReading, _), (_, .ended): break
+    default:
+      guard var member else { return }
+      self.member = nil
+      if let ending = member.woke(timer, isLive: phase == .live, &actions) { end(ending, &member, &actions) }
+      self.member = member
+    }
+  }
+}

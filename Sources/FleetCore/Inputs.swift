@@ -1,0 +1,178 @@
+package import FleetWire
+package import IdentityCore
+
+/// The membership of this device in an account, as it is stored.
+package struct Membership: Sendable {
+  /// The account.
+  package let account: AccountID
+  /// This device.
+  package let device: UUID
+  /// The tag of this device.
+  package let tag: DeviceTag
+  /// The number of times that this device has joined the account.
+  package let generation: UInt32
+  /// The run of this process.
+  package let run: Run
+  /// The runs of earlier processes of this device.
+  package let pastRuns: [Run]
+  /// The content of this device's record.
+  package let description: DeviceDescription
+
+  /// Creates a membership.
+  package init(
+    account: AccountID, device: UUID, tag: DeviceTag, generation: UInt32, run: Run, pastRuns: [Run],
+    description: DeviceDescription
+  ) {
+    self.account = account
+    self.device = device
+    self.tag = tag
+    self.generation = generation
+    self.run = run
+    self.pastRuns = pastRuns
+    self.description = description
+  }
+}
+
+/// A message to be written: given its counter, signed, sealed and stored, before it is published.
+package struct Draft: Equatable, Sendable {
+  /// The counter of a message.
+  package enum Counter: Equatable, Sendable {
+    /// The device's next counter, which is greater than this one and on disk before it is used.
+    case next(above: UInt64)
+    /// This counter.
+    case exactly(UInt64)
+  }
+
+  /// The kind: record or tombstone.
+  package let kind: MessageKind
+  /// The device that the message is about.
+  package let subject: UUID
+  /// The tag of that device.
+  package let tag: DeviceTag
+  /// The generation of that device.
+  package let generation: UInt32
+  /// The counter.
+  package let counter: Counter
+  /// The fields.
+  package let fields: Fields
+}
+
+/// A deadline. Each has one at most: a new one replaces it.
+package enum Deadline: Hashable, Sendable {
+  /// The keys are looked for again.
+  case keys
+  /// The pause before an attempt to connect ends.
+  case connect
+  /// A subscription has to be acknowledged.
+  case acknowledgement
+  /// The retained messages of a subscription are complete.
+  case quiet
+  /// A reading has taken long enough.
+  case longestReading
+  /// The roster is read again.
+  case reread
+  /// A change of the own record is written.
+  case change
+  /// The own record is due without a change.
+  case heartbeat
+  /// The next step of getting a message to the broker.
+  case posting(DeviceTag)
+  /// A tombstone that could not be stored is written again.
+  case removal(DeviceTag)
+  /// Another run has been silent.
+  case twinSilence
+  /// A device that leaves has waited for its tombstone.
+  case leaving
+  /// An allowance is refilled.
+  case refill(Allowances.Purpose)
+}
+
+/// The content that a broker shows on a topic.
+package enum Shown: Sendable {
+  /// A message that was opened.
+  case message(SignedMessage)
+  /// The topic was emptied.
+  case nothing
+  /// A message that is dropped.
+  case rejected(Rejection)
+}
+
+/// Something that happened.
+package enum Input: Sendable {
+  /// The service knows whether this device is in an account.
+  case started(Start)
+  /// The connection to a broker is ready for use.
+  case connected
+  /// The broker refused the credentials.
+  case refused
+  /// The connection ended, or the attempt failed.
+  case disconnected
+  /// The network or the configuration changed, so that an attempt to connect may succeed now.
+  case reconsider
+  /// The broker acknowledged a subscription.
+  case subscribed(TopicFilter)
+  /// The broker sent a message on the topic of a device: one that it had retained, or a live one.
+  case heard(DeviceTag, Shown, isRetained: Bool)
+  /// A draft was signed, sealed and stored.
+  case wrote(DeviceTag, SignedMessage)
+  /// A draft could not be stored.
+  case notWritten(Draft)
+  /// The content of this device's record changed.
+  case described(DeviceDescription)
+  /// A device was removed from the list at this device.
+  case forgotten(DeviceTag)
+  /// This device has another identifier.
+  case renewed(Membership)
+  /// This device leaves the account.
+  case leave
+  /// A deadline passed.
+  case woke(Deadline)
+}
+
+/// The state in which the service starts.
+package enum Start: Sendable {
+  /// This device is in no account.
+  case noAccount
+  /// The keys cannot be read at present.
+  case noKeys
+  /// This device is in an account. The roster contains the stored messages.
+  case member(Membership, Roster)
+}
+
+/// The way in which a membership ends.
+package enum Ending: Equatable, Sendable {
+  /// A tombstone of this device tells so.
+  case removed(RemovalReason, by: UUID)
+  /// Another machine has joined the account again in the name of this device.
+  case superseded
+}
+
+/// Something to be done.
+package enum Action: Equatable, Sendable {
+  /// Look for the keys, and start again.
+  case readKeys
+  /// Connect to a broker.
+  case connect
+  /// Close the connection. No `disconnected` follows.
+  case disconnect
+  /// Subscribe to topics, also if the subscription exists: the broker then sends the retained messages again.
+  case subscribe(TopicFilter)
+  /// Publish a retained message.
+  case publish(MessageTopic, SignedMessage)
+  /// Write a draft, and report.
+  case write(Draft)
+  /// Store a message about a device, and its change of the list.
+  case store(DeviceTag, SignedMessage)
+  /// Report a deadline after a duration.
+  case wake(Deadline, after: Delay)
+  /// Forget a deadline.
+  case cancel(Deadline)
+  /// Another machine speaks for this device, or did so before this one was set back.
+  case suspected(TwinWatch.State)
+  /// Count a dropped message.
+  case dropped(Rejection)
+  /// Count a device that the roster has no room for.
+  case beyondBound
+  /// Forget keys and list: this device is no longer in the account.
+  case ended(Ending)
+}

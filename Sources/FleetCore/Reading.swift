@@ -1,0 +1,99 @@
+import FleetWire
+
+/// A reading of the whole roster from the broker's retained messages.
+///
+/// Absence from a reading proves nothing. A large roster is read in sixteen parts, because some brokers leave out
+/// messages of large subscriptions.
+struct Reading: Sendable {
+  /// The part of the reading in progress.
+  enum Step: Equatable, Sendable {
+    /// The own topic, before anything else: a removed device has to learn of its removal first.
+    case own
+    /// The roster by one subscription.
+    case whole
+    /// A sixteenth of the roster. Counted from the own bucket, so that devices begin at different places.
+    case part(Int)
+  }
+
+  /// The outcome of a step.
+  enum Progress: Equatable, Sendable {
+    /// The reading goes on.
+    case unfinished
+    /// All retained messages have been shown.
+    case complete
+  }
+
+  /// The greatest number of known devices for which one subscription reads the roster.
+  static let mostInOnePart = 512
+
+  private let account: AccountID
+  private let ownTag: DeviceTag
+  private let isParted: Bool
+  private var step: Step
+  private var isAcknowledged = false
+  /// The topics on which the broker has shown a retained message.
+  private(set) var seen: Set<DeviceTag> = []
+
+  /// Starts a reading.
+  ///
+  /// - Parameters:
+  ///   - devices: the number of known messages.
+  ///   - isFirst: whether this is the first reading of a connection.
+  init(
+    account: AccountID, ownTag: DeviceTag, devices: Int, isFirst: Bool, _ actions: inout [Action]
+  ) {
+    self.account = account
+    self.ownTag = ownTag
+    isParted = devices > Self.mostInOnePart
+    step = isFirst ? .own : isParted ? .part(0) : .whole
+    subscribe(&actions)
+  }
+
+  private var filter: TopicFilter {
+    switch step {
+    case .own: .only(.device(account, ownTag))
+    case .whole: .roster(account)
+    case .part(let number): .bucket(account, (ownTag.bucket + UInt8(number)) & 15)
+    }
+  }
+
+  private mutating func subscribe(_ actions: inout [Action]) {
+    isAcknowledged = false
+    actions += [.subscribe(filter), .wake(.acknowledgement, after: Pace.acknowledgement)]
+  }
+
+  private func awaitQuiet(_ actions: inout [Action]) {
+    actions.append(.wake(.quiet, after: isLast ? Pace.quiet : Pace.partQuiet))
+  }
+
+  private var isLast: Bool { step == .whole || step == .part(15) }
+
+  /// Notes that the broker showed a retained message.
+  mutating func saw(_ tag: DeviceTag, _ actions: inout [Action]) {
+    seen.insert(tag)
+    if isAcknowledged { awaitQuiet(&actions) }
+  }
+
+  /// Notes that the known message about a device is newer than the reading.
+  mutating func forget(_ tag: DeviceTag) { seen.remove(tag) }
+
+  /// Notes an acknowledged subscription.
+  mutating func acknowledged(_ filter: TopicFilter, _ actions: inout [Action]) {
+    guard filter == self.filter, !isAcknowledged else { return }
+    isAcknowledged = true
+    actions.append(.cancel(.acknowledgement))
+    awaitQuiet(&actions)
+    if isLast { actions.append(.wake(.longestReading, after: Pace.longestReading)) }
+  }
+
+  /// Goes on after the silence that follows the retained messages of a step.
+  mutating func fellQuiet(_ actions: inout [Action]) -> Progress {
+    switch step {
+    case .whole, .part(15...): return .complete
+    case .own: step = isParted ? .part(0) : .whole
+    case .part(let number): step = .part(number + 1)
+    }
+    subscribe(&actions)
+    return .unfinished
+  }
+}

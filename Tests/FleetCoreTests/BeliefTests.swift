@@ -1,0 +1,156 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+import Testing
+
+/// Transcripts of messages that are believed or not, and of removals.
+@Suite struct BeliefTests {
+  @Test func `the order is generation, removal, counter`() throws {
+    let talk = try Conversation()
+    let ordered = [
+      try talk.record(1, 1), try talk.record(1, 9), try talk.tombstone(1, 2, by: 2), try talk.tombstone(1, 3, by: 2),
+      try talk.record(1, 1, generation: 2), try talk.tombstone(1, 1, generation: 2, by: 1),
+    ].map(Precedence.init)
+    #expect(ordered == ordered.sorted())
+    let first = Precedence(try talk.record(1, 1, run: 1))
+    let second = Precedence(try talk.record(1, 1, run: 2))
+    #expect((first < second) != (second < first))
+  }
+
+  @Test func `a record is stored if it outranks the known one`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle([talk.record(1, 2)])
+    #expect(try talk.hear(talk.record(1, 3)) == ["store 1 record 3"])
+    #expect(try talk.hear(talk.record(1, 3)).isEmpty)
+    #expect(try talk.hear(talk.record(2, 1)) == ["store 2 record 1"])
+  }
+
+  @Test func `no device speaks for another one`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle([talk.record(1, 2)])
+    #expect(try talk.hear(talk.record(1, 3, by: 2)) == ["dropped author", "wake posting 1 0...5000"])
+    #expect(try talk.hear(talk.record(0, 11, by: 2)) == ["dropped author", "wake posting 0 0...200"])
+  }
+
+  @Test func `a device cannot change its key without joining again`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle([talk.record(1, 2)])
+    var body = try talk.record(1, 3).body
+    body.fields = talk.description(2, "thief").fields
+    let forged = try #require(
+      talk.account.firstEpoch.seal(.record, body, on: talk.topic(1), by: talk.speakers[2].keys))
+    #expect(try talk.hear(forged) == ["dropped author", "wake posting 1 0...5000"])
+    body.generation = 2
+    let joined = try #require(
+      talk.account.firstEpoch.seal(.record, body, on: talk.topic(1), by: talk.speakers[2].keys))
+    #expect(try talk.hear(joined).last == "store 1 record 3")
+  }
+
+  @Test func `a removal at this device becomes a tombstone above the known record`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle([talk.record(1, 7)])
+    #expect(talk.tell(.forgotten(talk.speakers[1].tag)) == ["write 1 tombstone exactly(8)"])
+    #expect(talk.tell(.forgotten(talk.speakers[1].tag)).isEmpty)
+    let tombstone = try talk.tombstone(1, 8, by: 0)
+    #expect(
+      talk.tell(.wrote(talk.speakers[1].tag, tombstone)) == ["publish 1 tombstone 8", "wake posting 1 500...500"])
+    // A record that the device has published meanwhile is replaced.
+    #expect(try talk.show(talk.record(1, 9)) == ["wake posting 1 0...5000"])
+    #expect(talk.tell(.forgotten(talk.speakers[2].tag)).isEmpty)
+  }
+
+  @Test func `a tombstone that could not be stored is written again`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle([talk.record(1, 7)])
+    guard case .write(let draft)? = talk.fleet.take(.forgotten(talk.speakers[1].tag)).last else {
+      Issue.record("nothing is written")
+      return
+    }
+    #expect(talk.tell(.notWritten(draft)) == ["wake removal 1 1000...5000"])
+    #expect(talk.tell(.woke(.removal(talk.speakers[1].tag))) == ["write 1 tombstone exactly(8)"])
+  }
+
+  @Test func `a removed device stops, and stays silent`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    let actions = try talk.hear(talk.tombstone(0, 11, by: 2))
+    #expect(actions.first == "store 0 tombstone 11")
+    #expect(actions.suffix(2) == ["disconnect", "ended removed by 2"])
+    #expect(talk.fleet.phase == .ended)
+    #expect(talk.tell(.woke(.heartbeat)).isEmpty)
+    #expect(talk.tell(.described(talk.description(0, "x"))).isEmpty)
+  }
+
+  @Test func `a device that was away hears of its removal before it publishes`() throws {
+    var talk = try Conversation()
+    talk.tell(.started(.member(talk.membership(), Roster([talk.speakers[0].tag: try talk.record(0, 1)]))))
+    talk.tell(.woke(.connect))
+    talk.tell(.connected)
+    let actions = try talk.show(talk.tombstone(0, 2, by: 1))
+    #expect(actions.last == "ended removed by 1")
+    #expect(!actions.contains { $0.hasPrefix("publish") || $0.hasPrefix("write") })
+  }
+
+  @Test func `a device that has joined again is not removed by an earlier tombstone`() throws {
+    var talk = try Conversation()
+    talk.tell(.started(.member(talk.membership(generation: 2), Roster())))
+    talk.tell(.woke(.connect))
+    talk.tell(.connected)
+    #expect(try talk.show(talk.tombstone(0, 2, by: 1)).last == "store 0 tombstone 2")
+    #expect(try talk.show(talk.tombstone(0, 2, by: 1)).isEmpty)
+    #expect(talk.fleet.phase == .reading)
+  }
+
+  @Test func `a machine in whose name another one has joined again ends`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    #expect(try talk.hear(talk.record(0, 1, generation: 2)).last == "ended(FleetCore.Ending.superseded)")
+  }
+
+  @Test func `a device that leaves waits until the broker shows its tombstone`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    #expect(talk.tell(.leave) == ["write 0 tombstone exactly(11)"])
+    let tombstone = try talk.tombstone(0, 11, by: 0, Removal(.left))
+    #expect(
+      talk.tell(.wrote(talk.speakers[0].tag, tombstone)) == [
+        "wake leaving 75000...75000", "publish 0 tombstone 11", "wake posting 0 500...500",
+      ])
+    #expect(talk.tell(.woke(.heartbeat)) == ["wake change 200...200"])
+    #expect(talk.tell(.woke(.change)).isEmpty)
+    #expect(try talk.hear(tombstone).isEmpty)
+    #expect(try talk.show(tombstone).last == "ended left by 0")
+  }
+
+  @Test func `a device that leaves ends without a broker, too`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    talk.tell(.leave)
+    talk.tell(.wrote(talk.speakers[0].tag, try talk.tombstone(0, 11, by: 0, Removal(.left))))
+    #expect(talk.tell(.woke(.leaving)).last == "ended left by 0")
+  }
+
+  @Test func `a renewed identifier is a new record, and a tombstone that names it`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    let next = talk.membership(1)
+    #expect(talk.tell(.renewed(next)) == ["wake change 200...200", "write 0 tombstone exactly(11)"])
+    #expect(talk.tell(.woke(.change)).last == "write 1 record next(above: 0)")
+    let tombstone = try talk.tombstone(0, 11, by: 1, Removal(.replaced, successor: talk.speakers[1].device))
+    talk.tell(.wrote(talk.speakers[0].tag, tombstone))
+    #expect(try talk.show(tombstone) == ["cancel posting 0"])
+    #expect(talk.fleet.phase == .live)
+  }
+
+  @Test func `the roster has a bound, which never concerns known devices`() throws {
+    let talk = try Conversation(others: 1)
+    let record = try talk.record(1, 1)
+    var full: [DeviceTag: SignedMessage] = [talk.speakers[1].tag: record]
+    for number in 1..<UInt64(Roster.most) { full[DeviceTag(high: 0, low: number)] = record }
+    let roster = Roster(full)
+    #expect(roster.verdict(on: try talk.record(0, 1), at: talk.speakers[0].tag) == .beyondBound)
+    #expect(roster.verdict(on: try talk.record(1, 2), at: talk.speakers[1].tag) == .higher)
+    #expect(roster.verdict(on: try talk.tombstone(0, 2, by: 1), at: talk.speakers[0].tag) == .higher)
+  }
+}
