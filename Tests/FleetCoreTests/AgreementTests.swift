@@ -1,0 +1,84 @@
+import FleetCore
+import FleetWire
+import IdentityCore
+import TestSupport
+import Testing
+
+/// Simulations with a broker that lies. Once it is honest, all devices and the broker agree.
+@Suite struct AgreementTests {
+  private static let seeds = UInt64(Trial.rounds(20, long: 5_000))
+
+  /// The time after which a broker's last lie is put right: the next readings, and the rules for absent messages.
+  private static let peace = 2 * 1_200_000 + 600_000
+
+  /// Lies for tests with tombstones, whose authors may be removed themselves.
+  private static let removingLies = PlayedBroker.Lies(damagesVersions: false)
+
+  @Test func `devices agree after lies, crashes and lost connections`() throws {
+    var wrong = 0
+    for seed in 0..<Self.seeds {
+      var fleet = try PlayedFleet(seed: seed, devices: 2 + Int(seed % 5))
+      fleet.endure(600_000)
+      fleet.run(for: Self.peace)
+      let found = fleet.disagreements()
+      if !found.isEmpty { wrong += 1 }
+      #expect(found.isEmpty, "\(found)\n\(fleet.story(of: seed))")
+      #expect(fleet.devices.allSatisfy { $0.suspicions.isEmpty }, "\(fleet.story(of: seed))")
+    }
+    try Trial("devices of a fleet beside a lying broker").report(tried: Int(Self.seeds), lost: wrong)
+  }
+
+  @Test func `a publication that the broker acknowledged, echoed and lost is repeated long before the next reading`()
+    throws
+  {
+    for seed in 0..<Self.seeds {
+      var fleet = try PlayedFleet(seed: seed, devices: 3)
+      for device in 0..<3 { fleet.start(device) }
+      fleet.run(for: 200_000)
+      fleet.broker.lies = PlayedBroker.Lies(
+        dropped: .max, unretained: 1, omitted: .max, repeated: .max, unacknowledged: .max, delay: 10)
+      fleet.rename(Int(seed % 3), "another")
+      fleet.run(for: Int(seed) * 100 + 300)
+      #expect(!fleet.disagreements().isEmpty, "\(fleet.story(of: seed))")
+      fleet.broker.lies = nil
+      // The longest pause between two attempts so soon, and the time that a question takes.
+      fleet.run(for: 15_000)
+      #expect(fleet.disagreements().isEmpty, "\(fleet.disagreements())\n\(fleet.story(of: seed))")
+    }
+  }
+
+  @Test func `devices that are removed and join again are so at all devices`() throws {
+    for seed in 0..<Self.seeds {
+      var fleet = try PlayedFleet(seed: seed, devices: 3 + Int(seed % 4))
+      fleet.endure(200_000, lies: Self.removingLies)
+      fleet.run(for: Self.peace)
+      let remover = fleet.devices.indices.last ?? 0
+      fleet.remove(0, at: remover)
+      fleet.remove(1, at: remover)
+      fleet.endure(300_000, lies: Self.removingLies)
+      fleet.run(for: Self.peace)
+      #expect(!fleet.devices[0].isMember && !fleet.devices[1].isMember, "\(fleet.story(of: seed))")
+      #expect(fleet.disagreements().isEmpty, "\(fleet.disagreements())\n\(fleet.story(of: seed))")
+      try fleet.rejoin(0)
+      fleet.endure(300_000, lies: Self.removingLies)
+      fleet.run(for: Self.peace)
+      #expect(fleet.devices[0].isMember && !fleet.devices[1].isMember, "\(fleet.story(of: seed))")
+      #expect(fleet.disagreements().isEmpty, "\(fleet.disagreements())\n\(fleet.story(of: seed))")
+    }
+  }
+
+  @Test func `of two devices that remove each other, one or both leave`() throws {
+    for seed in 0..<Self.seeds {
+      var fleet = try PlayedFleet(seed: seed, devices: 4)
+      fleet.endure(100_000, lies: Self.removingLies)
+      fleet.run(for: Self.peace)
+      fleet.remove(0, at: 1)
+      fleet.remove(1, at: 0)
+      fleet.endure(300_000, lies: Self.removingLies)
+      fleet.run(for: Self.peace)
+      let left = fleet.devices.map { !$0.isMember }
+      #expect((left[0] || left[1]) && !left[2] && !left[3], "\(fleet.story(of: seed))")
+      #expect(fleet.disagreements().isEmpty, "\(fleet.disagreements())\n\(fleet.story(of: seed))")
+    }
+  }
+}

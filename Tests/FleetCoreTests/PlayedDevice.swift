@@ -1,0 +1,54 @@
+import FleetCore
+import FleetWire
+import IdentityCore
+import TestSupport
+import Testing
+
+@testable import FleetSeal
+
+/// The stored state of a device, which outlives its process.
+struct PlayedDisk {
+  let device: UUID
+  let tag: DeviceTag
+  var keys: DeviceKeys
+  var generation: UInt32 = 1
+  var name: Text
+  var home: Home
+  var counter: UInt64 = 0
+  var runs: [Run] = []
+  var records: [DeviceTag: SignedMessage] = [:]
+  /// The devices that were removed from the list, and have no tombstone yet.
+  var forgotten: Set<DeviceTag> = []
+
+  var description: DeviceDescription {
+    DeviceDescription(
+      name: name, signingKey: keys.signingKey, boxKey: keys.boxKey, joined: Timestamp(milliseconds: 1), home: home)
+  }
+
+  /// Stores a message if it outranks the stored one, as the daemon does.
+  mutating func store(_ message: SignedMessage, at tag: DeviceTag) {
+    if let known = records[tag], Precedence(message) <= Precedence(known) { return }
+    records[tag] = message
+  }
+}
+
+/// A device whose process may end and start again at any time.
+struct PlayedDevice {
+  var disk: PlayedDisk
+  /// The number of the running process; nil while none runs. Events of other processes are void.
+  var process: Int?
+  /// The number of the connection; nil while there is none.
+  var link: Int?
+  var fleet = Fleet()
+  /// The number of each deadline, so that a replaced one is void.
+  var deadlines: [Deadline: Int] = [:]
+  /// What the rules told about another machine.
+  var suspicions: [TwinWatch.State] = []
+  /// Whether the list contains the device: false after a removal.
+  var isMember = true
+
+  /// The run of the present process.
+  var run: Run { disk.runs.first ?? Run(high: 0, low: 0) }
+
+  init(_ disk: PlayedDisk) { self.disk = disk }
+}
