@@ -45,7 +45,7 @@ let hardened: [CSetting] = [.define("_FORTIFY_SOURCE", to: "3", .when(configurat
 /// the saved corpora.
 let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
 let fuzzDependencies: [Target.Dependency] = [
-  "AppManifests", "ClientFormats", "ClientSecrets", "ConfigurationFiles", "IdentityClient", "IdentityCore",
+  "AppManifests", "ClientFormats", "ClientSecrets", "ConfigurationFiles", "FleetWire", "IdentityClient", "IdentityCore",
   "IdentityStore", "IdentityWire", "LinuxSystem", "TestSupport",
 ]
 let fuzz: Target =

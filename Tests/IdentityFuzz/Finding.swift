@@ -36,6 +36,7 @@ var fuzzTargets: [String: any FuzzTarget.Type] {
     "manifests": ManifestTarget.self,
     "configuration": ConfigurationTarget.self,
     "client": ClientTarget.self,
+    "fleet": FleetMessageTarget.self,
     "releases": ReleaseTarget.self,
   ]
 }
