@@ -15,8 +15,9 @@ package struct Fleet: Sendable {
     case waiting(attempt: Int)
     /// A connection is being made.
     case connecting(attempt: Int)
-    /// The roster is read for the first time in a connection, and nothing is published.
-    case reading
+    /// The roster is read for the first time in a connection, and nothing is published. The attempt counts as failed
+    /// until the roster is read.
+    case reading(attempt: Int)
     /// Everything is in use.
     case live
     /// The broker refuses the credentials.
@@ -76,7 +77,7 @@ package struct Fleet: Sendable {
   }
 
   private mutating func end(_ ending: Ending, _ member: inout Member, _ actions: inout [Action]) {
-    let wasConnected = phase == .live || phase == .reading
+    let wasConnected = isConnected
     member.disconnected(&actions)
     phase = .ended
     actions += [.cancel(.heartbeat), .cancel(.twinSilence), .cancel(.connect), .cancel(.leaving)]
@@ -86,6 +87,13 @@ package struct Fleet: Sendable {
 
   // MARK: Connections
 
+  private var isConnected: Bool {
+    switch phase {
+    case .reading, .live: true
+    case .noAccount, .noKeys, .waiting, .connecting, .refused, .ended: false
+    }
+  }
+
   private mutating func wait(attempt: Int, _ actions: inout [Action]) {
     phase = .waiting(attempt: attempt)
     // With full jitter, so that the devices of a site do not come back at once.
@@ -94,15 +102,18 @@ package struct Fleet: Sendable {
   }
 
   private mutating func connected(_ actions: inout [Action]) {
-    guard case .connecting = phase, member != nil else { return }
-    phase = .reading
+    guard case .connecting(let attempt) = phase, member != nil else { return }
+    phase = .reading(attempt: attempt)
     member?.connected(&actions)
   }
 
   private mutating func disconnected(_ actions: inout [Action]) {
     switch phase {
     case .connecting(let attempt): wait(attempt: attempt + 1, &actions)
-    case .reading, .live:
+    case .reading(let attempt):
+      member?.disconnected(&actions)
+      wait(attempt: attempt + 1, &actions)
+    case .live:
       member?.disconnected(&actions)
       wait(attempt: 0, &actions)
     case .noAccount, .noKeys, .waiting, .refused, .ended: break
@@ -135,14 +146,12 @@ package struct Fleet: Sendable {
       actions.append(.connect)
     case (.acknowledgement, .reading), (.acknowledgement, .live):
       actions.append(.disconnect)
-      member?.disconnected(&actions)
-      wait(attempt: 1, &actions)
-    case (.quiet, .reading), (.quiet, .live), (.longestReading, .reading), (.longestReading, .live):
-      guard member?.fellQuiet(isFirst: phase == .reading, &actions) == .complete else { return }
-      if phase == .reading {
-        phase = .live
-        member?.becameLive(&actions)
-      }
+      disconnected(&actions)
+    case (.quiet, .reading), (.longestReading, .reading):
+      guard member?.fellQuiet(&actions) == .complete else { return }
+      phase = .live
+      member?.becameLive(&actions)
+    case (.quiet, .live), (.longestReading, .live): _ = member?.fellQuiet(&actions)
     case (.keys, _), (.connect, _), (.acknowledgement, _), (.quiet, _), (.longestReading, _), (_, .ended): break
     default:
       guard var member else { return }

@@ -61,7 +61,7 @@ struct Member: Sendable {
   }
 
   mutating func becameLive(_ actions: inout [Action]) {
-    if speaker.state == .due { speaker.request(isLive: true, after: 0...0, &actions) }
+    if speaker.state == .due, !hasLeft { speaker.request(isLive: true, after: 0...0, &actions) }
   }
 
   // MARK: Readings
@@ -77,7 +77,7 @@ struct Member: Sendable {
   }
 
   /// Goes on with a reading after its silence.
-  mutating func fellQuiet(isFirst: Bool, _ actions: inout [Action]) -> Reading.Progress {
+  mutating func fellQuiet(_ actions: inout [Action]) -> Reading.Progress {
     guard var reading else { return .unfinished }
     let progress = reading.fellQuiet(&actions)
     self.reading = reading
@@ -86,7 +86,7 @@ struct Member: Sendable {
     actions += [.cancel(.quiet), .cancel(.longestReading)]
     for tag in roster.tags.sorted() where !reading.seen.contains(tag) {
       // A record that is about to be written takes the place of the absent one.
-      if tag == membership.tag && speaker.state != .current { continue }
+      if tag == membership.tag && speaker.state != .current && !hasLeft { continue }
       postings.missed(tag, isOwn: tag == membership.tag, &actions)
     }
     let delay =

@@ -6,7 +6,7 @@ import Testing
 
 /// Simulations with a broker that lies. Once it is honest, all devices and the broker agree.
 @Suite struct AgreementTests {
-  private static let seeds = UInt64(Trial.rounds(20, long: 5_000))
+  private static let seeds = UInt64(Trial.rounds(20, long: 2_000))
 
   /// The time after which a broker's last lie is put right: the next readings, and the rules for absent messages.
   private static let peace = 2 * 1_200_000 + 600_000

@@ -99,7 +99,16 @@ import Testing
     talk.tell(.connected)
     #expect(try talk.show(talk.tombstone(0, 2, by: 1)).last == "store 0 tombstone 2")
     #expect(try talk.show(talk.tombstone(0, 2, by: 1)).isEmpty)
-    #expect(talk.fleet.phase == .reading)
+    #expect(talk.fleet.phase == .reading(attempt: 0))
+  }
+
+  @Test func `a removed device that was killed before it stopped stops at its next start`() throws {
+    var talk = try Conversation()
+    let tombstone = try talk.tombstone(0, 2, by: 1)
+    #expect(try talk.becomeLive([tombstone]).last == "wake reread 15000...15000")
+    // The broker has lost the tombstone, so the device puts it back first.
+    #expect(talk.tell(talk.posting(0)).contains("publish 0 tombstone 2"))
+    #expect(try talk.show(tombstone).last == "ended removed by 1")
   }
 
   @Test func `a machine in whose name another one has joined again ends`() throws {

@@ -31,7 +31,7 @@ import Testing
         "cancel acknowledgement", "wake quiet 2000...2000", "wake longestReading 10000...10000",
       ])
     #expect(try talk.show(talk.record(1, 1)) == ["wake quiet 2000...2000", "store 1 record 1"])
-    #expect(talk.fleet.phase == .reading)
+    #expect(talk.fleet.phase == .reading(attempt: 0))
     #expect(
       talk.tell(.woke(.quiet)) == [
         "cancel quiet", "cancel longestReading", "wake reread 15000...15000", "wake change 0...0",
@@ -109,6 +109,17 @@ import Testing
     let actions = talk.tell(.woke(.acknowledgement))
     #expect(actions.first == "disconnect")
     #expect(actions.last == "wake connect 0...10000")
+  }
+
+  @Test func `a broker that accepts connections and ends them at once is tried less and less`() throws {
+    var talk = try Conversation()
+    talk.tell(.started(.member(talk.membership(), Roster())))
+    let waits = (0..<3).map { _ in
+      talk.tell(.woke(.connect))
+      talk.tell(.connected)
+      return talk.tell(.disconnected).last
+    }
+    #expect(waits == ["wake connect 0...10000", "wake connect 0...20000", "wake connect 0...40000"])
   }
 
   @Test func `an end of the connection forgets what was planned for it`() throws {
