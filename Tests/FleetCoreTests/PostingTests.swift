@@ -119,6 +119,24 @@ import Testing
     #expect(talk.tell(.woke(.change)).last == "write 0 record next(above: 0)")
   }
 
+  @Test func `a record that was stored during a reading is published after it`() throws {
+    var talk = try Conversation()
+    let own = try talk.settle()
+    talk.tell(.described(talk.description(0, "a")))
+    talk.tell(.woke(.change))
+    talk.tell(.disconnected)
+    talk.tell(.woke(.connect))
+    talk.tell(.connected)
+    try talk.show(own)
+    let actions = talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 11)))
+    #expect(!actions.contains { $0.hasPrefix("publish") })
+    talk.tell(.subscribed(.only(talk.topic(0))))
+    talk.tell(.woke(.quiet))
+    talk.tell(.subscribed(.roster(talk.account.id)))
+    #expect(talk.tell(.woke(.quiet)).contains("wake posting 0 0...200"))
+    #expect(talk.tell(talk.posting(0)).contains("publish 0 record 11"))
+  }
+
   @Test func `several changes become one record, and changes during the writing another one`() throws {
     var talk = try Conversation()
     _ = try talk.settle()
