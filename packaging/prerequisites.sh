@@ -8,7 +8,7 @@ readonly BUILD_PACKAGES=(
   libinih-dev libsodium-dev libsqlite3-dev libsystemd-dev
 )
 # dpkg-buildpackage needs these, too.
-readonly DEB_PACKAGES=(build-essential debhelper)
+readonly DEB_PACKAGES=(build-essential debhelper po-debconf)
 readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc rpm
   shellcheck zsh

@@ -104,18 +104,129 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `a purge removes everything, and afterwards only the device identifier is the same`(suite: String) async throws {
     let system = try await Container.ready(suite)
+    // An earlier test may have renewed the device identifier.
+    try await system.shell("\(Container.purge); \(Container.install)")
     let before = try await system.identifiers()
     try await system.shell(Container.purge)
     try await system.shell("! getent passwd identityd && ! getent group identityd && ! getent group identityd-monitor")
     #expect(
       try await system.shell(
-        "find /etc /usr /var/lib /run -name '*identityd*' -not -name 'identityd-test*'") == "")
+        """
+        find /etc /usr /var/lib /run -name '*identityd*' -not -name 'identityd-test*' \
+          -not -path '/var/lib/identityd.purged-*'
+        """) == "")
     try await system.shell(Container.install)
     let after = try await system.identifiers()
     #expect(after.device == before.device)
     #expect(after.installation != before.installation)
     let device = try system.answer(await system.shell("identityctl --json=wire get device"))
     #expect(device.attributes["origin"] == "machine")
+  }
+
+  /// A shell command that prints the folders in which purges kept the state.
+  private static let keptStates = "find /var/lib -maxdepth 1 -name 'identityd.purged-*' | sort"
+
+  /// Returns the commands in the output of a purge that bring the state back.
+  private func commandsOfReturn(_ output: String) throws -> String {
+    let begin = try #require(output.firstRange(of: "identityd: to bring it back, run these commands"), "\(output)")
+    let end = try #require(output.firstRange(of: "identityd: to delete it"), "\(output)")
+    return output[begin.upperBound..<end.lowerBound].split(whereSeparator: \.isNewline)
+      .filter { $0.hasPrefix("identityd:   ") }.map { $0.dropFirst("identityd:   ".count) }.joined(separator: "\n")
+  }
+
+  @Test(arguments: Container.suites, ["noninteractive", "a refusal", "no debconf"])
+  func `a purge keeps the state and its key, and the printed commands bring them back`(suite: String, answer: String)
+    async throws
+  {
+    let system = try await Container.ready(suite)
+    // Without the key of an earlier test.
+    try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*; \(Container.install)")
+    try await system.shell(
+      "identityd-setup-key; systemd-run --quiet --scope identityctl item put service=s account=a data=c2VjcmV0")
+    let readItem = "systemd-run --quiet --scope identityctl item read service=s account=a"
+    let item = try await system.shell(readItem)
+    let identifiers = try await system.identifiers()
+    let modes = "find . -name credstore.encrypted -prune -o -not -name . -printf '%P %m\\n' | sort"
+    let before = try await system.shell("cd /var/lib/identityd; \(modes)")
+    let purge =
+      switch answer {
+      case "a refusal":
+        "echo no | script --quiet --return --command 'DEBIAN_FRONTEND=teletype \(Container.purge)' /dev/null"
+      case "no debconf":
+        """
+        mv /usr/share/debconf /usr/share/debconf.hidden
+        status=0
+        \(Container.purge) || status=$?
+        mv /usr/share/debconf.hidden /usr/share/debconf
+        exit $status
+        """
+      default: "DEBIAN_FRONTEND=noninteractive \(Container.purge)"
+      }
+    let output = try await system.shell("exec 2>&1\n\(purge)")
+    #expect(output.contains("Delete the identifiers and secrets of identityd?") == (answer == "a refusal"))
+    let kept = try await system.shell(Self.keptStates)
+    #expect(kept.wholeMatch(of: #//var/lib/identityd\.purged-\d{4}-\d\d-\d\d/#) != nil, "\(kept)")
+    #expect(try await system.shell("stat --format='%U %G %a' \(kept)") == "root root 700")
+    #expect(try await system.shell("cd \(kept); \(modes)") == before)
+    #expect(
+      try await system.shell("ls /etc/credstore.encrypted \(kept)/credstore.encrypted") == """
+        /etc/credstore.encrypted:
+
+        \(kept)/credstore.encrypted:
+        identityd.key
+        """)
+
+    // Another purge on the same day takes another name, and needs no command for a key.
+    try await system.shell(Container.install)
+    #expect(try await system.identifiers().installation != identifiers.installation)
+    let second = try commandsOfReturn(try await system.shell("exec 2>&1\n\(Container.purge)"))
+    #expect(second == "mv -T \(kept).2 /var/lib/identityd")
+    #expect(try await system.shell(Self.keptStates) == "\(kept)\n\(kept).2")
+
+    try await system.shell("\(try commandsOfReturn(output)); \(Container.install)")
+    #expect(try await system.identifiers() == identifiers)
+    #expect(try await system.shell("cd /var/lib/identityd; \(modes)") == before)
+    #expect(try await system.shell("find /var/lib/identityd -not -user identityd") == "")
+    #expect(try await system.shell(readItem) == item)
+    #expect(try await system.shell("identityctl status").contains("\nkey=credential\n"))
+    try await system.shell("rm -rf /var/lib/identityd.purged-*")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a purge leaves a state on a mount point there, and a new installation finds it`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    let output = try await system.shell(
+      """
+      systemctl stop identityd.socket identityd.service
+      mount --bind /var/lib/identityd /var/lib/identityd
+      \(Container.purge) 2>&1
+      \(Container.install)
+      """)
+    #expect(output.contains("identityd: kept the state in /var/lib/identityd, which only root can read"), "\(output)")
+    #expect(try await system.identifiers() == identifiers)
+    try await system.shell("systemctl stop identityd.socket identityd.service; umount /var/lib/identityd")
+  }
+
+  @Test(arguments: Container.suites, ["set before", "at the terminal"])
+  func `a purge deletes the state and its key if debconf's answer says so`(suite: String, answer: String)
+    async throws
+  {
+    let system = try await Container.ready(suite)
+    try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*; \(Container.install)")
+    try await system.shell("identityd-setup-key")
+    let purge =
+      answer == "set before"
+      ? "echo identityd identityd/delete-state boolean true | debconf-set-selections; \(Container.purge)"
+      : "echo yes | script --quiet --return --command 'DEBIAN_FRONTEND=teletype \(Container.purge)' /dev/null"
+    let output = try await system.shell("exec 2>&1\n\(purge)")
+    #expect(output.contains("identityd: deleted the state in /var/lib/identityd, and its key"), "\(output)")
+    try await system.shell("[ ! -e /var/lib/identityd ] && [ ! -e /etc/credstore.encrypted/identityd.key ]")
+    #expect(try await system.shell(Self.keptStates) == "")
+    // The answer holds for one purge.
+    try await system.shell("\(Container.install); \(Container.purge)")
+    #expect(try await system.shell(Self.keptStates) != "")
+    try await system.shell("rm -rf /var/lib/identityd.purged-*")
   }
 
   @Test(arguments: Container.suites)
