@@ -94,4 +94,33 @@ extension SystemTests {
     #expect(peer.words == ["org.example.box"], "\(lines)")
     #expect(peer.attributes["admin"] == "no", "\(lines)")
   }
+
+  @Test(arguments: runtimeSuites)
+  func `the container of LXC in the manual is an app, by its name or of its manifest`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await prepareImage(system)
+    let folder = "/var/lib/lxc/box"
+    let configuration = """
+      lxc.rootfs.path = dir:\(folder)/rootfs
+      lxc.uts.name = box
+      lxc.net.0.type = empty
+      lxc.mount.auto = proc:mixed
+      lxc.init.cmd = /probe
+      """
+    try await system.write("\(configuration)\n\(try example("config"))", to: "\(folder)/config")
+    try await system.shell("mkdir \(folder)/rootfs; tar --extract --directory=\(folder)/rootfs --file=/image.tar")
+    try await system.write("#!/bin/sh\nexec >/answer 2>/dev/null\n\(Self.probe)", to: "\(folder)/rootfs/probe")
+    try await system.shell("chmod 755 \(folder)/rootfs/probe")
+    for app in ["container:box", "org.example.box"] {
+      if app == "org.example.box" {
+        try await system.write("[App]\nContainer=box", to: "\(Container.manifests)/\(app).app")
+        try await system.shell("systemctl reload identityd.service")
+      }
+      let text = try await system.shell("lxc-start --name=box --foreground; cat \(folder)/rootfs/answer")
+      let peer = try system.answer(text)
+      #expect(peer.words == [app], "\(text)")
+      #expect(peer.attributes["uid"] == "0" && peer.attributes["admin"] == "no", "\(text)")
+    }
+    try await system.shell("rm -r \(folder)")
+  }
 }
