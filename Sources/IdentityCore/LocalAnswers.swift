@@ -1,9 +1,9 @@
 /// The versions of the program and of the protocol.
 package enum Version {
   /// The version of the daemon, its client and its packages, which are released together.
-  package static let program = "0.1.0"
+  package static let program = "0.2.0"
   /// The date of the release. A clock that is behind the date is wrong.
-  package static let released = "2026-11-21"
+  package static let released = "2026-11-24"
   /// The version of the line protocol, as reported by `hello`.
   package static let lineProtocol: Int64 = 1
 }
