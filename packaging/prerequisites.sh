@@ -7,6 +7,7 @@ readonly BUILD_PACKAGES=(
   binutils gcc libc6-dev libcurl4 libedit2 libncurses6 libstdc++-12-dev libxml2 pkg-config tzdata zlib1g
   libinih-dev libsodium-dev libsqlite3-dev libsystemd-dev
 )
+readonly SOURCE_PACKAGES=(dpkg-dev xz-utils)
 # dpkg-buildpackage needs these, too.
 readonly DEB_PACKAGES=(build-essential debhelper po-debconf)
 readonly TEST_PACKAGES=(

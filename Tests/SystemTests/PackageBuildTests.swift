@@ -51,7 +51,7 @@ struct PackageBuildTests {
 
   // MARK: Reproducible
 
-  @Test(arguments: ["build-deb", "build-rpm"])
+  @Test(arguments: ["build-source", "build-deb", "build-rpm"])
   func `the packages are reproducible bit by bit`(tool: String) async throws {
     // Varies the folder, times and modes of the sources, the time zone, the language, the home, the umask and the year.
     try await bash(
@@ -68,12 +68,44 @@ struct PackageBuildTests {
         "TZ": "Pacific/Chatham", "LC_ALL": "de_DE.UTF-8", "HOME": scratch["home"], "TMPDIR": scratch["temporary"],
         "SOURCE_DATE_EPOCH": "1", "DEB_BUILD_OPTIONS": "noopt nostrip",
       ])
-    let packages = tool == "build-deb" ? debs : rpms
+    let first =
+      switch tool {
+      case "build-source": "\"$TREE/packaging/build-source\" --output \"$SCRATCH/first\""
+      case "build-deb": "cp '\(debs.daemon)' '\(debs.client)' \"$SCRATCH/first\""
+      default: "cp '\(rpms.daemon)' '\(rpms.client)' \"$SCRATCH/first\""
+      }
     try await bash(
       """
       mkdir "$SCRATCH/first"
-      cp '\(packages.daemon)' '\(packages.client)' "$SCRATCH/first"
+      \(first)
       diff --recursive "$SCRATCH/first" "$SCRATCH/second"
+      """)
+  }
+
+  // MARK: The source package
+
+  @Test func `the source package has the files that git has, and the Debian files at its top`() async throws {
+    try await bash(
+      """
+      cd "$TREE"
+      dsc=$(packaging/build-source --output "$SCRATCH/source" | sed -n 1p)
+      mkdir "$SCRATCH/git"
+      git ls-files -z --cached --others --exclude-standard |
+        xargs --null cp --parents --no-dereference --preserve=mode --target-directory="$SCRATCH/git"
+      cd "$SCRATCH"
+      grep --line-regexp 'Format: 3.0 (quilt)' "$dsc"
+      dpkg-source --extract "$dsc" unpacked
+      mv unpacked/debian .
+      # The state of quilt.
+      rm --recursive unpacked/.pc
+      diff --recursive --no-dereference git unpacked
+      diff --recursive git/packaging/debian debian
+      for folder in git unpacked git/packaging/debian debian; do
+        (cd "$folder" && find . -mindepth 1 -type f -executable | sort) >"list-${folder//[!a-z]/-}"
+      done
+      [ -s list-git ]
+      diff list-git list-unpacked
+      diff list-git-packaging-debian list-debian
       """)
   }
 
@@ -163,6 +195,16 @@ struct PackageBuildTests {
   }
 
   // MARK: The build
+
+  @Test func `the translators' file has the text of the question`() async throws {
+    try await bash(
+      """
+      cp --recursive "$TREE/packaging/debian" "$SCRATCH/debian"
+      cd "$SCRATCH/debian"
+      debconf-updatepo --podir=po
+      diff --ignore-matching-lines=POT-Creation-Date po/templates.pot "$TREE/packaging/debian/po/templates.pot"
+      """)
+  }
 
   @Test func `the packages that build-deb installs are those that the source package needs`() async throws {
     try await bash(
