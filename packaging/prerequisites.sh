@@ -11,7 +11,7 @@ readonly SOURCE_PACKAGES=(dpkg-dev xz-utils)
 # dpkg-buildpackage needs these, too.
 readonly DEB_PACKAGES=(build-essential debhelper po-debconf)
 readonly TEST_PACKAGES=(
-  bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc rpm
+  bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc po-debconf rpm
   shellcheck zsh
   btrfs-progs e2fsprogs fuse3 gdb git jq libnbd-bin nbdkit netcat-openbsd python3 python3-jsonschema
   python3-nacl python3-prometheus-client socat sqlite3 strace
