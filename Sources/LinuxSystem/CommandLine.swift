@@ -47,6 +47,15 @@ package struct CommandLine: Equatable, Sendable {
   /// The words that are not options, in order.
   package private(set) var words: [String] = []
 
+  /// The arguments of this process, without the name of the program.
+  ///
+  /// `Swift.CommandLine` reads them from /proc/self/cmdline, and has none in a chroot without /proc.
+  package static var arguments: [String] {
+    var count: Int32 = 0
+    guard let vector = unsafe clinux_arguments(&count) else { return [] }
+    return (1..<max(1, Int(count))).map { unsafe text(vector[$0]) }
+  }
+
   /// Creates a command line without arguments.
   package init() {}
 

@@ -43,7 +43,7 @@ enum Program {
     do {
       // If a standard stream were closed, the socket could take its number, and output would go to the daemon.
       try StandardStream.reserve()
-      try line.parse(Array(Swift.CommandLine.arguments.dropFirst()), Options.known)
+      try line.parse(CommandLine.arguments, Options.known)
       if line.options["help"] != nil { return write(try Help.text(about: line.words)) }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
       guard let first = line.words.first?.lowercased() else { throw CommandLine.UsageError("the verb is missing") }

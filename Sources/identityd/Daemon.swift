@@ -26,7 +26,7 @@ enum Daemon {
       ProcessGuard.ignoreUserSignals()
       ProcessGuard.block([SIGTERM, SIGINT, SIGHUP])
       try ProcessGuard.forbidDumps()
-      return try run(Array(Swift.CommandLine.arguments.dropFirst()), output)
+      return try run(CommandLine.arguments, output)
     } catch let failure as Failure {
       return refuse(failure, output)
     } catch {

@@ -118,6 +118,16 @@ import Testing
     #expect(try run([program, "--help", "wait", "device"]).status == 2)
   }
 
+  @Test func `the client gets its arguments without a /proc`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    let hidden = [
+      "unshare", "--user", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "-",
+    ]
+    let result = try run(hidden + [program, "get", "device", "--socket=\(daemon.socket)"])
+    #expect((result.status, result.output, result.errors) == (0, device + "\n", ""))
+  }
+
   @Test func `a write error on standard output is a failure`() throws {
     let daemon = try DaemonUnderTest().start()
     let result = try run(

@@ -123,6 +123,10 @@ struct clinux_user_range {
 /// of which at most `room` are written. Returns 0 also if the source does not know the owner or does not answer,
 /// because the library does not distinguish these cases. Returns -1 with ENOSYS if the library is not installed.
 int clinux_subordinate_ranges(const char *owner, struct clinux_user_range *ranges, int room);
+/// Returns the arguments of this process, with the name of the program first, and sets `*count` to their number.
+///
+/// glibc passes the arguments of main() to each constructor (ELF gABI, initialization functions; glibc, csu/libc-start.c).
+char *const *clinux_arguments(int *count);
 /// Returns the next option that getopt_long() finds. Only this function touches the global state of getopt_long().
 ///
 /// `names` are the long options, `letters` are their short forms or 0, and `takes` says whether each takes a value. Returns the index of the option, -1 at
