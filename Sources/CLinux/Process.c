@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <unistd.h>
+
 static int argument_count;
 static char **argument_vector;
 
@@ -13,3 +15,5 @@ char *const *clinux_arguments(int *count) {
     *count = argument_count;
     return argument_vector;
 }
+
+char *const *clinux_environment(void) { return environ; }

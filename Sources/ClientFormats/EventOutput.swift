@@ -19,7 +19,7 @@ package struct EventOutput {
   /// Creates a formatter from the format of UUIDs and the style of lines.
   package init(_ format: UUIDFormat, _ style: Style) {
     self.style = style
-    text = TextOutput(format, isForPeople: true)
+    text = TextOutput(format, .lines)
     json = JSONOutput(format)
   }
 
@@ -34,17 +34,13 @@ package struct EventOutput {
   }
 
   private func line(_ event: ReceivedEvent, isColoured: Bool) -> String {
-    /// Wraps a text in codes of ECMA-48, section 8.3.117, which every terminal supports: 1 bold, 2 faint, 36
-    /// cyan, 0 reset.
-    func shown(_ text: String, _ code: Int) -> String {
-      isColoured && !text.isEmpty ? "\u{1b}[\(code)m\(text)\u{1b}[0m" : text
-    }
+    func shown(_ text: String, _ emphasis: Emphasis) -> String { emphasis.applied(to: text, isColoured: isColoured) }
     // The time is the first column, so it is left out of the attributes.
     let time = event.attributes.last { $0.name == "time" }
     let others = event.attributes.filter { $0.name != "time" }
     let words = event.words.map(text.visible).joined(separator: " ")
-    let attributes = others.map { "\(shown("\($0.name)=", 36))\(text.visible($0.value))" }
-    let head = [shown(time.map { text.visible($0.value) } ?? "-", 2), "\(event.sequence)", shown(words, 1)]
+    let attributes = others.map { "\(shown("\($0.name)=", .cyan))\(text.visible($0.value))" }
+    let head = [shown(time.map { text.visible($0.value) } ?? "-", .faint), "\(event.sequence)", shown(words, .bold)]
     return (head + (attributes.isEmpty ? [] : [attributes.joined(separator: " ")])).joined(separator: "  ") + "\n"
   }
 }

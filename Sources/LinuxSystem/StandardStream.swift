@@ -22,6 +22,9 @@ package struct StandardStream: Sendable {
   /// Whether the stream is a terminal, so that a person reads the output.
   package var isTerminal: Bool { isatty(number) == 1 }
 
+  /// The size that the terminal of the stream reports.
+  var terminalSize: WindowSize { WindowSize(ofDescriptor: number) }
+
   /// Writes all of a text.
   ///
   /// - Returns: false if the write fails, because the stream is closed or its disk is full.

@@ -66,10 +66,9 @@ package final class TerminalScreen: Sendable {
 
   /// The numbers of columns and lines; 80 and 24 if the terminal does not report them.
   package var size: (columns: Int, lines: Int) {
-    var size = winsize()
-    let number = terminal.number
-    guard unsafe ioctl(number, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
-    return (Int(size.ws_col), Int(size.ws_row))
+    let size = WindowSize(ofDescriptor: terminal.number)
+    guard let columns = size.columns, let lines = size.lines else { return (WindowSize.usualColumns, 24) }
+    return (columns, lines)
   }
 
   /// Replaces the content of the screen with lines from the top, cut to the size of the screen.

@@ -47,20 +47,25 @@ struct Consent {
   /// Shows what the request would change, and asks.
   ///
   /// - Throws: an ``Program/Ending`` if the user does not agree, or if the daemon refuses to show the changes.
-  func obtain(over connection: inout DaemonConnection, _ format: UUIDFormat, _ patience: Patience) throws {
+  func obtain(
+    over connection: inout DaemonConnection, _ line: CommandLine, _ format: UUIDFormat, _ patience: Patience
+  ) throws {
     let answer = try preview.map { (words) throws in try connection.ask(RequestLine(words: words), patience) }
-    try obtain(showing: answer, format)
+    try obtain(showing: answer, to: preview ?? [], line, format)
   }
 
-  /// Shows the answer to a dry run, and asks. Errors are those of ``obtain(over:_:_:)``.
-  func obtain(showing answer: DaemonConnection.Answer?, _ format: UUIDFormat) throws {
+  /// Shows the answer to the request of a dry run, and asks. Errors are those of ``obtain(over:_:_:_:)``.
+  func obtain(
+    showing answer: DaemonConnection.Answer?, to request: [String], _ line: CommandLine, _ format: UUIDFormat
+  ) throws {
     if case .error(let code, let text)? = answer?.final {
       throw Program.Ending(status: Program.status(of: code), text: "\(text) (\(code))")
     }
     let rows = answer?.rows.filter(concerns) ?? []
     var shown = ""
     if let answer, !rows.isEmpty {
-      shown = TextOutput(format, isForPeople: true).text(.init(rows: rows, final: answer.final), to: [])
+      let output = TextOutput(format, .screen(try Program.screen(line, .error)))
+      shown = output.text(.init(rows: rows, final: answer.final), to: request)
     }
     StandardStream.error.write("\(consequence)\n\(shown)")
     guard Confirmation.ask("'\(name)' cannot be undone. Go on?") else {

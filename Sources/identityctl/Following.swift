@@ -45,7 +45,7 @@ private struct Following {
     let time = try line.options["timeout"].map { try Options.microseconds($0, of: "timeout") }
     patience = Patience(
       until: time.map { Clock.monotonicMicroseconds + $0 }, needsOutput: !(untilFirst && isQuiet))
-    output = EventOutput(try UUIDFormat(named: line.options["format"] ?? "hyphen"), Self.style(line))
+    output = EventOutput(try UUIDFormat(named: line.options["format"] ?? "hyphen"), try Self.style(line))
   }
 
   func run() throws(DaemonConnection.Failure) -> Int32 {
@@ -85,12 +85,8 @@ private struct Following {
   /// Reports a condition that is not an error.
   private func note(_ text: String) { if !isQuiet { Program.complain(text) } }
 
-  private static func style(_ line: CommandLine) -> EventOutput.Style {
-    if line.options["json"] != nil { return .json }
-    // NO_COLOR is the convention of https://no-color.org. A terminal without a name may not support colours.
-    let terminal = Environment["TERM"] ?? "dumb"
-    let isColoured = StandardStream.output.isTerminal && Environment["NO_COLOR"] == nil && terminal != "dumb"
-    return .text(isColoured: isColoured)
+  private static func style(_ line: CommandLine) throws(CommandLine.UsageError) -> EventOutput.Style {
+    line.options["json"] != nil ? .json : .text(isColoured: try Program.isColoured(line, .output))
   }
 
   private static func sequence(_ text: String) throws(CommandLine.UsageError) -> Int64 {

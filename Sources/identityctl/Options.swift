@@ -22,6 +22,9 @@ package enum Options {
           "Write the answer, each event or an error as JSON, or as words and attributes."),
         .init("quiet", letter: "q", "Write only errors and events; the exit status is the answer."),
         .init("format", value: "FORM", "Write UUIDs as hyphen (default), plain, urn or upper."),
+        .init("full", letter: "l", "Write every value of a table in full, and times instead of ages."),
+        .init("color", value: "WHEN", "Write in colour: auto (default; on a terminal), always or never."),
+        .init("no-pager", "Do not show long output with a pager."),
         .init(
           "timeout", value: "SECONDS",
           "Exit with status 6 if the daemon sends nothing for this time (25 by default), or 'wait' sees no event."),

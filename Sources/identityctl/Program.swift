@@ -44,11 +44,14 @@ enum Program {
       // If a standard stream were closed, the socket could take its number, and output would go to the daemon.
       try StandardStream.reserve()
       try line.parse(CommandLine.arguments, Options.known)
-      if line.options["help"] != nil { return write(try Help.text(about: line.words)) }
+      if line.options["help"] != nil {
+        return show(try Help.text(about: line.words), line) ? ExitStatus.success : ExitStatus.outputFailed
+      }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
       guard let first = line.words.first?.lowercased() else { throw CommandLine.UsageError("the verb is missing") }
       try Options.check(line)
       _ = try JSONForm(line)
+      _ = try isColoured(line, .output)
       return switch first {
       case "monitor": try follow(line, untilFirst: false)
       case "wait": try follow(line, untilFirst: true)
@@ -103,7 +106,7 @@ enum Program {
     let request = try request(words, line)
     let patience = try patience(line)
     var connection = try connect(line, patience)
-    try consent?.obtain(over: &connection, format, patience)
+    try consent?.obtain(over: &connection, line, format, patience)
     if line.options["raw"] != nil {
       return try showSecret(try connection.exchange(request.takingSecret(), patience), to: line)
     }
@@ -133,13 +136,16 @@ enum Program {
     } else if case .error(let code, let text) = answer.final {
       return fail(code, text, line)
     } else if !isQuiet, predicate?.isSilent != true {
-      // Bare output drops attributes, and the rows of `restore` mean nothing without them.
-      let isForPeople = StandardStream.output.isTerminal || line.words.first == "restore"
-      let output = TextOutput(format, isForPeople: isForPeople)
-      guard StandardStream.output.write(output.text(answer, to: line.words)) else { return ExitStatus.outputFailed }
+      guard show(try textOutput(format, line).text(answer, to: request), line) else { return ExitStatus.outputFailed }
     }
     if case .ok(let content) = answer.final, let predicate { return predicate.status(content) }
     return status(of: answer.final)
+  }
+
+  private static func textOutput(_ format: UUIDFormat, _ line: CommandLine) throws -> TextOutput {
+    if StandardStream.output.isTerminal { return TextOutput(format, .screen(try screen(line, .output))) }
+    // Bare output drops attributes, and the rows of `restore` mean nothing without them.
+    return TextOutput(format, line.words.first == "restore" ? .lines : .bare)
   }
 
   /// Returns the exit status for an answer.

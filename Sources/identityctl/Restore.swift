@@ -35,7 +35,7 @@ extension Program {
       return piece
     }
     if let consent {
-      try consent.obtain(showing: answer, format)
+      try consent.obtain(showing: answer, to: end, line, format)
       var pieces = kept.makeIterator()
       answer = try upload(key, end: end, over: &connection, patience) { pieces.next() }
     }

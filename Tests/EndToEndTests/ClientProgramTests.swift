@@ -139,7 +139,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     let result = try run(
       ["script", "--quiet", "--return", "--command", "\(program) status", "/dev/null"],
-      environment: ["IDENTITYD_SOCKET": daemon.socket])
+      environment: ["IDENTITYD_SOCKET": daemon.socket, "NO_COLOR": "1"])
     #expect(result.output.contains("     Store: ok"), "\(result)")
   }
 }

@@ -21,7 +21,7 @@ final class ClientTerminal {
     // A command that hangs fails the test.
     process.arguments = ["timeout", "60", "script", "--quiet", "--command", script, "/dev/null"]
     process.environment = ProcessInfo.processInfo.environment.merging([
-      "IDENTITYD_SOCKET": socket, "SHELL": "/bin/bash",
+      "IDENTITYD_SOCKET": socket, "SHELL": "/bin/bash", "NO_COLOR": "1",
     ]) { $1 }
     process.standardInput = input
     process.standardOutput = output

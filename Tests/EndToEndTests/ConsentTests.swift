@@ -28,12 +28,12 @@ import Testing
 
   /// One command for each destructive verb, and the words that the question shows for it.
   private static let commands: [(words: String, shown: [String])] = [
-    ("seal", ["device  ", "installation  ", "vendor  ", "all items"]),
+    ("seal", ["LEVEL", "device  ", "installation  ", "vendor  ", "all items"]),
     ("renew device", ["device  ", "random ones replace"]),
-    ("account clear", ["leaves its account", "\(other)  self=no"]),
-    ("app forget user:0", ["user:0  vendor=user:0", "uninstalled"]),
-    ("devices remove \(other)", ["\(other)  self=no", "leaves the list"]),
-    ("devices forget \(other.uppercased())", ["\(other)  self=no"]),
+    ("account clear", ["leaves its account", "\(other)  no"]),
+    ("app forget user:0", ["user:0  user:0", "uninstalled"]),
+    ("devices remove \(other)", ["\(other)  no", "leaves the list"]),
+    ("devices forget \(other.uppercased())", ["UUID", "\(other)  no"]),
     ("key rotate", ["new master key"]),
   ]
 

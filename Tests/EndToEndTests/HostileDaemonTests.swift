@@ -77,7 +77,8 @@ import Testing
     for words in ["status", "whoami", "item read", "check x", "version compare 1 2"] {
       let command = "\(Self.program) --socket=\(daemon.socket) \(words)"
       let result = try TestSupport.run(
-        ["script", "--quiet", "--return", "--command", command, "/dev/null"], environment: ["TERM": "xterm"])
+        ["script", "--quiet", "--return", "--command", command, "/dev/null"],
+        environment: ["TERM": "xterm", "NO_COLOR": "1"])
       // Removes the carriage returns that the terminal adds.
       expectVisible((result.status, result.output.replacing("\r\n", with: "\n"), result.errors), [words])
       #expect(result.output.contains("u202e"), "\(words) \(result)")

@@ -42,8 +42,12 @@ final class ClientTarget: FuzzTarget {
       let words = request.split(separator: " ").map(String.init)
       try requirePlain(JSONOutput(.upper).document(answer, to: words), lines: 1)
     }
-    for isForPeople in [false, true] {
-      try requirePlain(TextOutput(.upper, isForPeople: isForPeople).text(answer, to: ["get", "device"]), lines: nil)
+    let screen = Screen(columns: 80, isColoured: false, isFull: false, now: Timestamp(milliseconds: 0))
+    for (form, words) in [
+      (TextOutput.Form.bare, ["get", "device"]), (.lines, ["restore"]), (.screen(screen), ["get", "device"]),
+      (.screen(screen), ["item", "find"]),
+    ] {
+      try requirePlain(TextOutput(.upper, form).text(answer, to: words), lines: nil)
     }
   }
 

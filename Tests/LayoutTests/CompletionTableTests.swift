@@ -47,6 +47,7 @@ import identityctl
   ]
   private static let options = [
     "PATH": "@file", "FILE": "@file", "FORM": UUIDFormat.allCases.map(\.rawValue).joined(separator: "|"),
+    "WHEN": ColourChoice.allCases.map(\.rawValue).joined(separator: "|"),
   ]
 
   /// Returns the completions for a value from its usage text, such as `4|7` or `ID|*`.

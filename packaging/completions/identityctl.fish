@@ -73,6 +73,9 @@ set -g __identityctl_options \
     '--json;;Write the answer, each event or an error as JSON, or as words and attributes.' \
     '--quiet;;Write only errors and events; the exit status is the answer.' \
     '--format=hyphen|plain|urn|upper;;Write UUIDs as hyphen (default), plain, urn or upper.' \
+    '--full;;Write every value of a table in full, and times instead of ages.' \
+    '--color=auto|always|never;;Write in colour: auto (default; on a terminal), always or never.' \
+    '--no-pager;;Do not show long output with a pager.' \
     '--timeout=-;;Exit with status 6 if the daemon sends nothing for this time (25 by default), or \'wait\' sees no event.' \
     '--yes;;Do not ask before a verb that cannot be undone.' \
     '--version;;Show the version and exit.' \

@@ -127,6 +127,8 @@ int clinux_subordinate_ranges(const char *owner, struct clinux_user_range *range
 ///
 /// glibc passes the arguments of main() to each constructor (ELF gABI, initialization functions; glibc, csu/libc-start.c).
 char *const *clinux_arguments(int *count);
+/// Returns the environment of this process, which ends with a null pointer.
+char *const *clinux_environment(void);
 /// Returns the next option that getopt_long() finds. Only this function touches the global state of getopt_long().
 ///
 /// `names` are the long options, `letters` are their short forms or 0, and `takes` says whether each takes a value. Returns the index of the option, -1 at
