@@ -1,6 +1,6 @@
 package import IdentityClient
 import IdentityCore
-import IdentityWire
+package import IdentityWire
 
 /// Formats answers as text: with names before the values for people, as bare words for a pipe.
 package struct TextOutput {
@@ -84,6 +84,12 @@ package struct TextOutput {
     let text = "\(name)"
     if ["id", "uid", "gid", "pid", "uuid"].contains(text) { return text.uppercased() }
     return text.prefix(1).uppercased() + String(text.dropFirst().map { $0 == "-" ? " " : $0 })
+  }
+
+  /// Returns whether a value is a fault or a warning, which a person has to notice.
+  package static func needsAttention(_ attribute: ReplyLine.Attribute) -> Bool {
+    let emphasis = Emphasis.of(attribute.name, attribute.value)
+    return emphasis == .red || emphasis == .yellow
   }
 
   private var isColoured: Bool { if case .screen(let screen) = form { screen.isColoured } else { false } }

@@ -111,14 +111,19 @@ package struct CommandLine: Equatable, Sendable {
     unsafe pointer.map { unsafe String(cString: $0) } ?? ""
   }
 
-  /// Returns the lines of `--help` that list the options.
-  package static func help(_ known: [Option]) -> String {
+  /// Returns the options as `--help` shows them, with their letters and values, in the same order.
+  package static func heads(_ known: [Option]) -> [String] {
     let hasLetters = known.contains { $0.letter != nil }
-    let heads = known.map { option in
+    return known.map { option in
       let letter = option.letter.map { "-\($0), " } ?? (hasLetters ? "    " : "")
       let value = option.value.map { "=\($0)" } ?? ""
       return "\(letter)--\(option.name)" + (option.isValueOptional ? "[\(value)]" : value)
     }
+  }
+
+  /// Returns the lines of `--help` that list the options.
+  package static func help(_ known: [Option]) -> String {
+    let heads = heads(known)
     let width = heads.map(\.count).max() ?? 0
     return zip(heads, known).map { head, option in
       "  \(head)\(String(repeating: " ", count: width - head.count))  \(option.summary)\n"

@@ -29,11 +29,6 @@ package struct ClientCommand: Sendable {
   /// The command with its operands and attributes, as the manual writes it: `monitor [TOPIC…]`.
   package var usage: String { Verb.usage(of: words, operands, attributes) }
 
-  /// Whether the command's words begin with `words`, in any case.
-  func begins(with words: [String]) -> Bool {
-    self.words.split(separator: " ").map(String.init).starts(with: words.map { $0.lowercased() })
-  }
-
   /// Every command, in the order of the manual.
   package static let all = [
     ClientCommand(

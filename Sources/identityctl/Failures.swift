@@ -1,4 +1,5 @@
 import ClientFormats
+import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem
@@ -20,11 +21,28 @@ extension Program {
     return report(code ?? ErrorCode.internal.rawValue, message, shown: message, status, line)
   }
 
-  /// Reports an error that the daemon sent.
+  /// Reports an error that the daemon sent, with a correction if a word was probably mistyped.
   ///
   /// - Returns: the exit status.
   static func fail(_ code: Text, _ text: Text, _ line: CommandLine) -> Int32 {
-    report("\(code)", "\(text)", shown: "\(text) (\(code))", status(of: code), line)
+    let mayBeMistyped = [ErrorCode.unknownVerb, .badArgument].contains { $0.rawValue == "\(code)" }
+    let correction = mayBeMistyped ? Correction(of: line.words).map { "; \($0.question)" } : nil
+    let message = "\(text)\(correction ?? "")"
+    return report("\(code)", message, shown: "\(message) (\(code))", status(of: code), line)
+  }
+
+  /// Reports that the daemon could not be asked.
+  ///
+  /// - Returns: the exit status.
+  static func fail(_ failure: DaemonConnection.Failure, _ line: CommandLine) -> Int32 {
+    switch failure {
+    case .unreachable, .untrusted: fail("\(failure)", ExitStatus.unreachable, line)
+    case .timeUp:
+      fail(
+        "identityd did not answer in time, and a change may have been made all the same; see 'systemctl status identityd.service', or allow more time with --timeout",
+        ExitStatus.timedOut, line)
+    case .busy, .closed, .malformed, .outputClosed, .interrupted: fail("\(failure)", ExitStatus.brokenAnswer, line)
+    }
   }
 
   private static func report(

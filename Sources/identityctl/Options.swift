@@ -9,6 +9,8 @@ package enum Options {
     package let commands: [String]
     /// The options in the order of `--help`.
     package let options: [CommandLine.Option]
+    /// The operand or attribute that the options supply from a file, so that it need not be on the command line.
+    var replaced: String?
   }
 
   /// All groups in the order of `--help`.
@@ -46,14 +48,15 @@ package enum Options {
       ]),
     Group(
       commands: ["item add", "item put", "item update"],
-      options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")]),
+      options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")],
+      replaced: "data"),
     Group(
       commands: ["item read"], options: [.init("raw", "Write only the bytes of the secret, unchanged.")]),
     Group(
       commands: ["token put", "token invalidate"],
       options: [
         .init("token-file", value: "PATH", "Read TOKEN from this file, without its line feed; - is standard input.")
-      ]),
+      ], replaced: "TOKEN"),
     Group(
       commands: ["stats", "check"],
       options: [
@@ -96,15 +99,11 @@ package enum Options {
     }
   }
 
-  /// The section of `--help` about options.
-  static var help: String {
-    groups.map { group in
-      (group.commands.isEmpty ? "Options:\n" : "Options of \(list(group.commands)):\n")
-        + CommandLine.help(group.options)
-    }.joined(separator: "\n")
-  }
+  /// Returns the groups of options that only the given command and its like take.
+  static func groups(of command: String) -> [Group] { groups.filter { $0.commands.contains(command) } }
 
-  private static func list(_ commands: [String]) -> String {
+  /// Returns commands as a list in a sentence.
+  static func list(_ commands: [String]) -> String {
     let names = commands.map { "'\($0)'" }
     let last = names.last ?? ""
     return names.count < 2 ? last : names.dropLast().joined(separator: ", ") + " and " + last

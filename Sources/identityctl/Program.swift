@@ -44,15 +44,18 @@ enum Program {
       // If a standard stream were closed, the socket could take its number, and output would go to the daemon.
       try StandardStream.reserve()
       try line.parse(CommandLine.arguments, Options.known)
-      if line.options["help"] != nil {
-        return show(try Help.text(about: line.words), line) ? ExitStatus.success : ExitStatus.outputFailed
-      }
+      if line.options["help"] != nil { return try help(line.words, line) }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
-      guard let first = line.words.first?.lowercased() else { throw CommandLine.UsageError("the verb is missing") }
       try Options.check(line)
       _ = try JSONForm(line)
       _ = try isColoured(line, .output)
+      let isForPeople = line.options["json"] == nil && line.options["quiet"] == nil
+      guard let first = line.words.first?.lowercased() else {
+        guard isForPeople else { throw CommandLine.UsageError("the verb is missing") }
+        return try summarize(line)
+      }
       return switch first {
+      case "help" where isForPeople: try help(Array(line.words.dropFirst()), line)
       case "monitor": try follow(line, untilFirst: false)
       case "wait": try follow(line, untilFirst: true)
       case "backup": try backUp(line)
@@ -63,13 +66,7 @@ enum Program {
       default: try ask(line)
       }
     } catch let failure as DaemonConnection.Failure {
-      let status =
-        switch failure {
-        case .unreachable, .untrusted: ExitStatus.unreachable
-        case .timeUp: ExitStatus.timedOut
-        case .busy, .closed, .malformed, .outputClosed, .interrupted: ExitStatus.brokenAnswer
-        }
-      return fail(failure == .timeUp ? unanswered : "\(failure)", status, line)
+      return fail(failure, line)
     } catch let ending as Ending {
       return fail(ending.text, ending.status, line)
     } catch let error as SystemError {
@@ -79,9 +76,10 @@ enum Program {
     }
   }
 
-  /// The error about a daemon that sends nothing for the time of `--timeout`.
-  private static let unanswered =
-    "identityd did not answer in time, and a change may have been made all the same; see 'systemctl status identityd.service', or allow more time with --timeout"
+  /// Shows the help for the commands that begin with these words. Needs no daemon.
+  private static func help(_ words: [String], _ line: CommandLine) throws -> Int32 {
+    show(try Help(width: width(of: .output)).text(about: words), line) ? ExitStatus.success : ExitStatus.outputFailed
+  }
 
   /// Returns how long to wait for the daemon: 25 seconds without any data, as D-Bus does, or the time of `--timeout`.
   static func patience(_ line: CommandLine) throws(CommandLine.UsageError) -> Patience {

@@ -73,7 +73,7 @@ import Testing
 
   @Test(
     arguments: [
-      (["ping"], 0), (["check", "x"], 1), (["check", "a=b"], 1), ([], 2), (["--frob"], 2),
+      (["ping"], 0), (["check", "x"], 1), (["check", "a=b"], 1), (["--quiet"], 2), (["--frob"], 2),
       (["--format=round", "ping"], 2),
       (["frob"], 12), (["get", "frob"], 13), (["get", "uuid", "count=0"], 13),
       (["get", "installation", "app=user:12345"], 16),
@@ -102,20 +102,6 @@ import Testing
     #expect(result.errors.contains("/nonexistent/socket"))
     #expect(result.errors.contains("systemctl start identityd.socket"))
     #expect(result.output.isEmpty)
-  }
-
-  @Test func `help and version need no daemon`() throws {
-    let help = try run([program, "--help"], environment: ["IDENTITYD_SOCKET": "/nonexistent"])
-    #expect(help.status == 0)
-    for verb in VerbTable.verbs { #expect(help.output.contains(verb.usage)) }
-    #expect(try run([program, "--version"]).output.hasPrefix("identityctl "))
-    #expect(try run([program, "--help", "get", "uuid"]).output.contains("[count=N]"))
-    #expect(try run([program, "--help", "Wait"]).output.hasPrefix("  wait TOPIC [TOPIC…]  "))
-    let version = try run([program, "--help", "version", "compare"]).output
-    #expect(
-      version.contains("compare A B ") && version.contains("compare A lt|le|eq|ne|ge|gt B ")
-        && !version.contains("changed"))
-    #expect(try run([program, "--help", "wait", "device"]).status == 2)
   }
 
   @Test func `the client gets its arguments without a /proc`() throws {
