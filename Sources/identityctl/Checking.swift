@@ -17,7 +17,7 @@ extension Program {
       guard try write(samples, as: format, to: file, line) else { return ExitStatus.outputFailed }
     } else if line.options["quiet"] == nil {
       let text = line.options["json"] == nil ? report.text : report.json
-      guard StandardStream.output.write(text) else { return ExitStatus.outputFailed }
+      guard show(text, line) else { return ExitStatus.outputFailed }
     }
     return report.isGood ? ExitStatus.success : ExitStatus.checkFailed
   }

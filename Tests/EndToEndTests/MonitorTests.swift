@@ -233,7 +233,7 @@ import Testing
     ] {
       #expect(help.contains(text), "\(help)")
     }
-    #expect(try run([program, "--help", "wait"]).output.hasPrefix("  wait TOPIC [TOPIC…]"))
+    #expect(try run([program, "--help", "wait"]).output.hasPrefix("identityctl [OPTION…] wait TOPIC [TOPIC…]\n"))
   }
 }
 

@@ -68,6 +68,13 @@ import Testing
     #expect(try paged("SYSTEMD_PAGERSECURE=0 PAGER='sed s/^/paged:/' TERM=dumb")[0] == "UUID")
   }
 
+  @Test func `the report of check goes through the pager too`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let shown = try lines(
+      daemon, "stty rows 8; SYSTEMD_PAGERSECURE=0 PAGER='sed s/^/paged:/' \(program) check")
+    #expect(shown.count > 8 && shown.allSatisfy { $0.hasPrefix("paged:") }, "\(shown)")
+  }
+
   @Test(arguments: [
     ("IDENTITYCTL_PAGER=", ""), ("PAGER=cat", ""), ("PAGER=false", "--no-pager"), ("PATH=/nonexistent", ""),
   ])
