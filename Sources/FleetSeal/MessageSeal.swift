@@ -51,7 +51,8 @@ extension EpochKey {
   ) -> SignedMessage? {
     let outline = Envelope(kind: kind, epoch: number, nonce: nonce, ciphertext: [])
     guard let unsigned = body.unsignedBytes, let key = sealKey(of: kind) else { return nil }
-    let plaintext = unsigned + author.sign(outline.signedBytes(on: topic, plaintext: unsigned))
+    var plaintext = unsigned + author.sign(outline.signedBytes(on: topic, plaintext: unsigned))
+    defer { unsafe sodium_memzero(&plaintext, plaintext.count) }
     let associated = outline.associatedData(on: topic)
     var ciphertext = [UInt8](repeating: 0, count: plaintext.count + Envelope.sealLength)
     unsafe key.withBytes { key in
@@ -66,12 +67,19 @@ extension EpochKey {
   }
 
   /// Opens a message that this key sealed for a topic, and checks its form and its signature.
-  ///
-  /// - Parameter bytes: the message that the envelope was parsed from.
-  package func open(_ envelope: Envelope, _ bytes: [UInt8], on topic: MessageTopic) throws(Rejection) -> SignedMessage {
+  package func open(_ bytes: [UInt8], on topic: MessageTopic) throws(Rejection) -> SignedMessage {
+    let envelope = try Envelope(parsing: bytes)
+    guard topic.admits(envelope.kind) else { throw .kind }
+    return try open(envelope, bytes, on: topic)
+  }
+
+  /// Opens a message of which the envelope has been parsed.
+  func open(_ envelope: Envelope, _ bytes: [UInt8], on topic: MessageTopic) throws(Rejection) -> SignedMessage {
     guard envelope.epoch == number else { throw .epoch }
     let associated = envelope.associatedData(on: topic)
     var plaintext = [UInt8](repeating: 0, count: envelope.ciphertext.count - Envelope.sealLength)
+    // The plaintext of an invitation contains keys.
+    defer { unsafe sodium_memzero(&plaintext, plaintext.count) }
     guard let key = sealKey(of: envelope.kind) else { throw .seal }
     let code = unsafe key.withBytes { key in
       unsafe crypto_aead_xchacha20poly1305_ietf_decrypt(

@@ -1,0 +1,51 @@
+import FleetWire
+import IdentityCore
+import Testing
+
+@testable import FleetSeal
+
+@Suite struct InvitationTests {
+  private let keys: DeviceKeys
+  private let invitation: Invitation
+
+  init() throws {
+    keys = try Sample.keys()
+    invitation = Invitation(
+      name: "desk", root: try Sample.secret(from: 0), epoch: EpochKey(number: 3, key: try Sample.secret(from: 0x80)),
+      rosterSize: 600, expiry: Sample.time)
+  }
+
+  private func body(_ fields: Fields) -> Body {
+    Body(
+      subject: Sample.device, generation: 1, counter: 1, run: Sample.run, time: Sample.time, author: Sample.device,
+      fields: fields)
+  }
+
+  @Test func `a newcomer with the code gets the keys, and nobody else`() throws {
+    let meeting = try #require(JoinCode.random().meeting())
+    let topic = MessageTopic.invitation(meeting.rendezvous)
+    let message = try #require(
+      meeting.key.seal(.invitation, body(invitation.fields(signingKey: keys.signingKey)), on: topic, by: keys))
+    let opened = try meeting.key.open(message.bytes, on: topic)
+    let read = try #require(Invitation(opened.body.fields))
+    #expect(read.name == "desk" && read.rosterSize == 600 && read.expiry == Sample.time && read.epoch.number == 3)
+    #expect(read.root.copy() == Array(0..<32) && read.epoch.key.copy() == Array(0x80..<0xa0))
+    #expect(opened.signer == keys.signingKey)
+    #expect(throws: Rejection.kind) {
+      try meeting.key.open(message.bytes, on: .answer(meeting.rendezvous))
+    }
+    let other = EpochKey(number: 0, key: try #require(SecretKey.random()))
+    #expect(throws: Rejection.seal) { try other.open(message.bytes, on: topic) }
+  }
+
+  @Test func `an invitation without a key or to epoch 0 is none`() {
+    for field in [FieldType.name, .root, .epoch, .epochKey, .rosterSize, .expiry] {
+      var fields = invitation.fields(signingKey: keys.signingKey)
+      fields[field] = nil
+      #expect(Invitation(fields) == nil, "\(field)")
+    }
+    var fields = invitation.fields(signingKey: keys.signingKey)
+    fields[.epoch] = [0, 0, 0, 0]
+    #expect(Invitation(fields) == nil)
+  }
+}
