@@ -38,7 +38,7 @@ import Testing
       fleet.broker.lies = PlayedBroker.Lies(
         dropped: .max, unretained: 1, omitted: .max, repeated: .max, unacknowledged: .max, delay: 10)
       fleet.rename(Int(seed % 3), "another")
-      fleet.run(for: Int(seed) * 100 + 300)
+      fleet.run(for: Int(seed % 20) * 100 + 300)
       #expect(!fleet.disagreements().isEmpty, "\(fleet.story(of: seed))")
       fleet.broker.lies = nil
       // The longest pause between two attempts so soon, and the time that a question takes.
