@@ -1,22 +1,33 @@
-/// A mounted file system (proc_pid_mountinfo(5)).
+/// A mounted file system, as a mount namespace shows it (proc_pid_mountinfo(5), mount_namespaces(7)).
+///
+/// A mount has a read-only flag of its own beside that of its file system. `mount -o remount,rw` clears the flag of the
+/// file system for every mount, but the flag of the mount only in the namespace of the command. The copy of the mount
+/// in another namespace, such as that of a service, stays read-only.
 package struct Mount: Equatable, Sendable {
   /// The path of the mount point.
   package let path: String
-  /// Whether the mount or its file system is read-only.
-  package let isReadOnly: Bool
+  /// Whether the mount is read-only in this namespace.
+  package let isMountReadOnly: Bool
+  /// Whether the file system is read-only, and thus each of its mounts.
+  package let isFileSystemReadOnly: Bool
+  private let id: Substring
 
-  /// The maximum length of a list of mounts in bytes: enough for thousands of them.
-  private static let longest = 1 << 20
+  /// Whether nothing can be written through the mount.
+  package var isReadOnly: Bool { isMountReadOnly || isFileSystemReadOnly }
+
+  /// The maximum length of a list of mounts in bytes: a line has some 200 bytes, and a machine with many containers
+  /// thousands of lines.
+  private static let longestList = 4_194_304
 
   /// Returns the mount that contains a path, for the mount namespace of a process.
   ///
   /// - Parameter process: The process ID, or `self`.
   /// - Returns: Nil if the path or the mounts cannot be read.
   package static func containing(_ path: String, for process: String) -> Mount? {
-    guard let real = (try? PathStatus.resolved(path)) ?? nil,
-      case .bytes(let bytes)? = try? ConfigurationAccess.read(path: "/proc/\(process)/mountinfo", limit: longest)
-    else { return nil }
-    return containing(real, in: String(decoding: bytes, as: UTF8.self))
+    guard let real = (try? PathStatus.resolved(path)) ?? nil, let list = text(of: "/proc/\(process)/mountinfo") else {
+      return nil
+    }
+    return containing(real, in: list)
   }
 
   /// Returns the mount that contains a path.
@@ -26,7 +37,7 @@ package struct Mount: Equatable, Sendable {
   ///   - list: The content of `/proc/PID/mountinfo`.
   /// - Returns: Nil if no mount contains the path.
   package static func containing(_ path: String, in list: String) -> Mount? {
-    let mounts = list.split(separator: "\n").compactMap(parse).filter { mount in
+    let mounts = mounts(in: list).filter { mount in
       mount.path == "/" || path == mount.path || path.hasPrefix("\(mount.path)/")
     }
     // Of several mounts on one point, the last one hides the others.
@@ -35,13 +46,28 @@ package struct Mount: Equatable, Sendable {
     }
   }
 
-  /// Parses a line: the fifth field is the mount point, the sixth has the options of the mount, and the last one has
-  /// those of the file system.
-  private static func parse(_ line: Substring) -> Mount? {
-    let fields = line.split(separator: " ")
-    guard fields.count >= 10, let last = fields.last else { return nil }
-    let options = fields[5].split(separator: ",") + last.split(separator: ",")
-    return Mount(path: decoded(fields[4]), isReadOnly: options.contains("ro"))
+  /// Returns the mount with an ID.
+  ///
+  /// - Parameter list: The content of `/proc/PID/mountinfo`.
+  static func identified(by id: Substring, in list: String) -> Mount? { mounts(in: list).first { $0.id == id } }
+
+  fileprivate static func text(of path: String) -> String? {
+    guard case .bytes(let bytes)? = try? ConfigurationAccess.read(path: path, limit: longestList) else { return nil }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func mounts(in list: String) -> [Mount] { list.split(separator: "\n").compactMap(Mount.init) }
+
+  /// Parses a line. Returns nil if the line has another form.
+  private init?(_ line: Substring) {
+    func isReadOnly(_ options: Substring) -> Bool { options.split(separator: ",").contains("ro") }
+    let words = line.split(separator: " ", omittingEmptySubsequences: false)
+    // Optional fields end with a hyphen. Behind it are the type, the source and the options of the file system.
+    guard words.count > 6, let end = words[6...].firstIndex(of: "-"), words.count > end + 3 else { return nil }
+    id = words[0]
+    path = Self.decoded(words[4])
+    isMountReadOnly = isReadOnly(words[5])
+    isFileSystemReadOnly = isReadOnly(words[end + 3])
   }
 
   /// Decodes `\NNN`, which stands for a byte of white space or a backslash.
@@ -57,5 +83,16 @@ package struct Mount: Equatable, Sendable {
       }
     }
     return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension Folder {
+  /// Returns the mount that the folder is on; nil if /proc does not show it.
+  package func mount() -> Mount? {
+    guard let facts = Mount.text(of: "/proc/self/fdinfo/\(number)"), let list = Mount.text(of: "/proc/self/mountinfo"),
+      let line = facts.split(separator: "\n").first(where: { $0.hasPrefix("mnt_id:") }),
+      let id = line.split(whereSeparator: { $0 == "\t" || $0 == " " }).last
+    else { return nil }
+    return Mount.identified(by: id, in: list)
   }
 }

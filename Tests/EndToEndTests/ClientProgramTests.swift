@@ -100,7 +100,7 @@ import Testing
     let result = try run([program, "get", "device"], environment: ["IDENTITYD_SOCKET": "/nonexistent/socket"])
     #expect(result.status == 3)
     #expect(result.errors.contains("/nonexistent/socket"))
-    #expect(result.errors.contains("systemctl start identityd.socket"))
+    #expect(result.errors.contains("systemctl restart identityd.socket"))
     #expect(result.output.isEmpty)
   }
 

@@ -133,6 +133,7 @@ import Testing
     #expect(!found.ok && socket.result == "failed")
     #expect(socket.cause?.hasPrefix("nothing was sent to \(daemon.socket): every user can replace the socket") == true)
     #expect(socket.mend == "chmod +t \(daemon.folder.path)")
+    #expect(found.findings.count { $0.cause.contains("world-writable") || $0.cause.contains("every user") } == 1)
     #expect(try found["peer"].cause == "the daemon was not reached")
     try daemon.mend(socket)
     #expect(try daemon.diagnosis()["socket"].result == "ok")

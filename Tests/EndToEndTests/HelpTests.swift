@@ -123,7 +123,7 @@ import Testing
     #expect(result.status == 3)
     #expect(
       result.errors.contains("no identityd at /nonexistent")
-        && result.errors.contains("systemctl start identityd.socket"))
+        && result.errors.contains("systemctl restart identityd.socket"))
     #expect(result.output.hasPrefix("Useful commands:\n  identityctl status "), "\(result)")
   }
 

@@ -1,5 +1,8 @@
-import LinuxSystem
+import Foundation
+import TestSupport
 import Testing
+
+@testable import LinuxSystem
 
 @Suite struct MountTests {
   private static let list = """
@@ -34,5 +37,47 @@ import Testing
     let found = try #require(Mount.containing("/proc", for: "self"))
     #expect(found == Mount.containing("/proc/version", for: "self"))
     #expect(found.path == "/proc")
+  }
+
+  @Test(arguments: [
+    ("10 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro", false, false),
+    ("10 1 8:1 / / ro,nosuid,relatime master:44 shared:3 - tmpfs tmpfs rw,mode=700", true, false),
+    ("10 1 8:1 / / rw - ext4 /dev/sda1 ro", false, true),
+    // Spaces in names are escaped, and an optional source is empty or a hyphen.
+    ("10 1 8:1 / /a\\040b ro,noexec - fuse.x - ro", true, true),
+  ])
+  func `a mount and its file system are read-only independently of each other`(
+    line: String, mount: Bool, fileSystem: Bool
+  ) throws {
+    let other = "100 1 8:1 / /other ro - ext4 /dev/sdb ro\n"
+    let found = try #require(Mount.identified(by: "10", in: other + line + "\n"))
+    #expect(found.isMountReadOnly == mount)
+    #expect(found.isFileSystemReadOnly == fileSystem)
+  }
+
+  @Test(arguments: ["", "10", "10 1 8:1 / / ro", "10 1 8:1 / / ro - ext4", "11 1 8:1 / / ro - ext4 /dev/sda1 ro"])
+  func `a text that lacks the mount yields none`(text: String) {
+    #expect(Mount.identified(by: "10", in: text) == nil)
+  }
+
+  @Test(.enabled(if: isRoot, "mounting needs root"))
+  func `the kernel reports the flags of a folder's mount`() throws {
+    let folder = try TemporaryFolder()
+    func mount(_ arguments: String...) throws {
+      try #require(try run(["mount"] + arguments + [folder.path]).status == 0)
+    }
+    func flags() throws -> [Bool] {
+      let mount = try #require(try Folder(path: folder.path).mount())
+      return [mount.isMountReadOnly, mount.isFileSystemReadOnly]
+    }
+    try mount("-t", "tmpfs", "tmpfs")
+    defer { _ = try? run(["umount", folder.path]) }
+    #expect(try flags() == [false, false])
+    try mount("-o", "remount,bind,ro")
+    #expect(try flags() == [true, false])
+    try mount("-o", "remount,ro")
+    #expect(try flags() == [true, true])
+    try mount("-o", "remount,rw")
+    #expect(try flags() == [false, false])
   }
 }

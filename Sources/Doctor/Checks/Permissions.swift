@@ -1,4 +1,5 @@
 import Glibc
+import IdentityClient
 import LinuxSystem
 
 /// The owners and modes of the daemon's state, socket and configuration.
@@ -35,6 +36,10 @@ extension PermissionFacts {
     socket = Self.place(path)
     socketFolder = Self.place(Folder.path(around: path) + ".").map {
       Place(path: String($0.path.dropLast(2)), status: $0.status)
+    }
+    // The check of the socket names such a folder, and a remedy for it.
+    if let folder = socketFolder?.path, examination.contact == .untrusted(.openFolder(path: folder)) {
+      socketFolder = nil
     }
     configuration =
       [Self.configurationFolder, "\(Self.configurationFolder)/identityd.conf"].compactMap(Self.place)

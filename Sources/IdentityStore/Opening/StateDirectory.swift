@@ -27,8 +27,8 @@ package struct StateDirectory: ~Copyable, Sendable {
   /// file.
   private(set) var isReadOnly: Bool
   private var lock: FileLock?
-  /// The access of the mount when the directory was opened; nil if the kernel does not report it.
-  private let access: MountAccess?
+  /// The mount when the directory was opened; nil if the kernel does not report it.
+  private let mount: Mount?
 
   private static let lockName = "lock"
 
@@ -54,8 +54,8 @@ package struct StateDirectory: ~Copyable, Sendable {
       }
       let lock = isReadOnly ? known : try lock(known, in: folder, &isReadOnly)
       if !isReadOnly { try lock?.nameHolder() }
-      let access = isReadOnly ? folder.mountAccess() : nil
-      return StateDirectory(folder: folder, isReadOnly: isReadOnly, lock: lock, access: access)
+      let mount = isReadOnly ? folder.mount() : nil
+      return StateDirectory(folder: folder, isReadOnly: isReadOnly, lock: lock, mount: mount)
     } catch let failure as StateDirectoryFailure {
       throw failure
     } catch let error as SystemError {
@@ -132,12 +132,12 @@ package struct StateDirectory: ~Copyable, Sendable {
   ///
   /// The next process of the service gets a new copy of the mount, which is writable.
   var needsNewMount: Bool {
-    guard isReadOnly, access?.isFileSystemReadOnly == true, let now = folder.mountAccess() else { return false }
+    guard isReadOnly, mount?.isFileSystemReadOnly == true, let now = folder.mount() else { return false }
     return now.isMountReadOnly && !now.isFileSystemReadOnly
   }
 
   /// Whether only the mount is read-only, so that no change of the file system tells when it becomes writable.
-  var hasReadOnlyMount: Bool { access?.isMountReadOnly == true && access?.isFileSystemReadOnly == false }
+  var hasReadOnlyMount: Bool { mount?.isMountReadOnly == true && mount?.isFileSystemReadOnly == false }
 
   private static func held(_ folder: borrowing Folder) -> StateDirectoryFailure {
     let text = (try? folder.read(lockName, limit: 64)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) } ?? ""
