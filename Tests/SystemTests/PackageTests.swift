@@ -188,8 +188,29 @@ extension SystemTests {
     #expect(try await system.shell("cd /var/lib/identityd; \(modes)") == before)
     #expect(try await system.shell("find /var/lib/identityd -not -user identityd") == "")
     #expect(try await system.shell(readItem) == item)
-    #expect(try await system.shell("identityctl status").contains("\nkey=credential\n"))
+    #expect(try await system.shell("identityctl status").contains("\nmaster-key=credential\n"))
     try await system.shell("rm -rf /var/lib/identityd.purged-*")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a purge keeps the key of a state that is on a file system that is not mounted`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*; \(Container.install)")
+    try await system.shell("identityd-setup-key")
+    let identifiers = try await system.identifiers()
+    let output = try await system.shell(
+      """
+      systemctl stop identityd.socket identityd.service
+      mv /var/lib/identityd /var/lib/elsewhere
+      mkdir /var/lib/identityd
+      \(Container.purge) 2>&1
+      mv -T /var/lib/elsewhere /var/lib/identityd
+      \(Container.install)
+      """)
+    #expect(output.contains("identityd: kept the key in /etc/credstore.encrypted"), "\(output)")
+    #expect(try await system.identifiers() == identifiers)
+    #expect(try await system.shell("identityctl status").contains("\nmaster-key=credential\n"))
+    try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*")
   }
 
   @Test(arguments: Container.suites)
