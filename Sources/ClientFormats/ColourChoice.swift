@@ -4,7 +4,9 @@ package import LinuxSystem
 package enum ColourChoice: String, CaseIterable, Sendable {
   /// Colours on a terminal that has them.
   case auto
+  /// Colours everywhere, also in a file or a pipe.
   case always
+  /// No colours.
   case never
 
   /// Reads the argument of `--color`.

@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 
 /// An emphasis of text on a terminal, with its code of ECMA-48, section 8.3.117 (SGR), which every terminal supports.
 enum Emphasis: Int {
@@ -17,12 +18,13 @@ enum Emphasis: Int {
   /// Returns the emphasis of a value that a person has to notice; nil for every other value.
   static func of(_ name: Text, _ value: Text) -> Emphasis? {
     switch ("\(name)", "\(value)") {
-    case ("store", "ok"), ("state", "valid"): .green
-    case ("store", _), ("state", "invalid"), ("key", "unavailable"), ("store-reason", _), ("key-reason", _),
-      ("store-unproven", _):
+    case (StatusRow.store.name, "ok"), ("state", "valid"): .green
+    case (StatusRow.store.name, _), (StatusRow.storeReason.name, _), (StatusRow.unproven.name, _),
+      (StatusRow.masterKey.name, "unavailable"), (StatusRow.masterKeyReason.name, _), ("state", "invalid"):
       .red
-    case ("suspect", _), ("machine-change", _), ("sealed", "yes"), ("manifest-fault", _), ("manifest-faults", _),
-      ("configuration-reason", _), ("store-source", _):
+    case (StatusRow.suspect.name, _), (StatusRow.machineChange.name, _), (StatusRow.sealed.name, "yes"),
+      (StatusRow.manifestFault.name, _), (StatusRow.manifestFaults.name, _), (StatusRow.configurationReason.name, _),
+      (StatusRow.storeSource.name, _):
       .yellow
     case ("self", "yes"): .bold
     default: nil

@@ -16,7 +16,7 @@ package struct Pager: Equatable, Sendable {
   /// Chooses a pager.
   ///
   /// - Parameters:
-  ///   - own: the variable of the program itself that names a pager. It comes before SYSTEMD_PAGER and PAGER.
+  ///   - own: the program's own variable for a pager, which comes before SYSTEMD_PAGER and PAGER.
   ///   - isOwnUser: whether the process runs as the user who logged in. Other users must not get a way to run commands
   ///     with the rights of the process, so they get less(1) in its secure mode (`LESSSECURE`).
   ///   - environment: returns the value of a variable, or nil if the variable is unset.
@@ -59,15 +59,15 @@ package struct Pager: Equatable, Sendable {
 
   /// Shows a text on standard output, and waits for the user to quit.
   ///
-  /// After a pager was shown, the process goes on to ignore the signals of the keyboard and SIGPIPE.
+  /// Meanwhile, the process ignores the signals of the keyboard and SIGPIPE, which are for the pager.
   ///
   /// - Returns: false if none of the programs can be run, and nothing was shown.
-  package func show(_ text: String) throws(SystemError) -> Bool {
-    // These signals are for the pager. If it cannot be run, they keep their effect on this process.
+  package func show(_ text: String) -> Bool {
     let before = Self.signals.map { ($0, Glibc.signal($0, SIG_IGN)) }
+    defer { for (signal, action) in before { _ = Glibc.signal(signal, action) } }
     for command in commands {
       var (reading, writing) = (Int32(-1), Int32(-1))
-      try system("pipe") { unsafe clinux_pipe(&reading, &writing) }
+      guard (try? system("pipe") { unsafe clinux_pipe(&reading, &writing) }) != nil else { return false }
       let input = Descriptor(adopting: reading)
       let output = Descriptor(adopting: writing)
       guard let process = start(command, reading: input) else { continue }
@@ -78,10 +78,10 @@ package struct Pager: Equatable, Sendable {
       while written < bytes.count, let count = try? output.write(bytes, from: written) { written += count }
       _ = consume output
       var status: Int32 = 0
-      try system("waitpid") { unsafe waitpid(process, &status, 0) }
+      // Fails if the caller of this program ignores SIGCHLD. The pager has ended by then, too.
+      _ = try? system("waitpid") { unsafe waitpid(process, &status, 0) }
       return true
     }
-    for (signal, action) in before { _ = Glibc.signal(signal, action) }
     return false
   }
 

@@ -30,7 +30,7 @@ extension Program {
   /// - Returns: false if standard output takes no more.
   static func show(_ text: String, _ line: CommandLine) -> Bool {
     if needsPager(text, line), let pager = Pager(pagerVariable, isOwnUser: Pager.isOwnUser, Environment.value),
-      (try? pager.show(text)) == true
+      pager.show(text)
     {
       return true
     }

@@ -26,9 +26,6 @@ package struct ClientCommand: Sendable {
     self.consequence = consequence
   }
 
-  /// The command with its operands and attributes, as the manual writes it: `monitor [TOPIC…]`.
-  package var usage: String { Verb.usage(of: words, operands, attributes) }
-
   /// Every command, in the order of the manual.
   package static let all = [
     ClientCommand(

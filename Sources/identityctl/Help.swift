@@ -45,7 +45,9 @@ struct Help {
   /// Returns the help for all commands, or for the commands that begin with `words`.
   ///
   /// Attributes and further operands are ignored, so that `--help` may follow a complete command.
-  func text(about words: [String]) throws(CommandLine.UsageError) -> String {
+  ///
+  /// - Throws: an ending if no command begins with the first of the words.
+  func text(about words: [String]) throws(Program.Ending) -> String {
     let words = words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }.prefix(2).map { $0.lowercased() }
     guard !words.isEmpty else { return everything }
     for count in stride(from: words.count, to: 0, by: -1) {
@@ -54,8 +56,9 @@ struct Help {
       }
       if !found.isEmpty { return text(about: found, named: words.prefix(count).joined(separator: " ")) }
     }
-    throw CommandLine.UsageError(
-      "no verb begins with '\(words[0])'" + (Correction(of: words).map { "; \($0.question)" } ?? ""))
+    let advice = Correction(of: words)?.question ?? "see 'identityctl --help'"
+    throw Program.Ending(
+      status: Program.ExitStatus.usage, text: "no verb begins with '\(words[0])'; \(advice)")
   }
 
   private func text(about commands: [Command], named words: String) -> String {

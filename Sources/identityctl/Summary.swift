@@ -7,7 +7,9 @@ import LinuxSystem
 // `identityctl` without a verb: how the daemon is doing, and the commands to begin with.
 extension Program {
   /// The rows of `status` that are shown. The others are for a closer look.
-  private static let summaryRows = ["version", "started", "store", "key", "devices", "apps", "items"]
+  private static let summaryRows = [
+    StatusRow.version, .started, .store, .masterKey, .devices, .apps, .items,
+  ].map(\.name)
 
   /// The commands to begin with.
   private static let usefulCommands = ["status", "check", "get device", "item find", "monitor"]

@@ -58,7 +58,8 @@ import Testing
   @Test func `help for an unknown verb suggests a known one`() throws {
     let result = try run([program, "--help", "stauts"])
     #expect(
-      result.status == 2 && result.errors.contains("no verb begins with 'stauts'; did you mean 'status'?"), "\(result)")
+      result.status == 2
+        && result.errors == "identityctl: no verb begins with 'stauts'; did you mean 'status'?\n", "\(result)")
   }
 
   @Test(arguments: [40, 60, 80, 120]) func `help fits the width of the terminal`(columns: Int) throws {

@@ -29,7 +29,7 @@ extension SystemTests {
       """)
     let device = try await system.shell("identityctl get device")
     #expect(output.contains(device), "\(output)")
-    #expect(try await system.shell("identityctl status").contains("\nkey=credential\n"))
+    #expect(try await system.shell("identityctl status").contains("\nmaster-key=credential\n"))
   }
 
   @Test(arguments: Container.suites)

@@ -29,7 +29,7 @@ extension SystemTests {
 
   /// Returns the source of the master key, as the daemon reports it.
   private func keyInUse(on system: Container) async throws -> String {
-    try await system.shell("identityctl status | sed -n 's/^key=//p'")
+    try await system.shell("identityctl status | sed -n 's/^master-key=//p'")
   }
 
   /// Returns the names in the folder of encrypted credentials.
