@@ -20,9 +20,10 @@ package struct Roster: Sendable {
     case beyondBound
   }
 
-  /// The greatest number of devices, and that of tombstones.
+  /// The number of devices from which an unknown device has no room. The same number holds for tombstones.
   ///
-  /// A member that has gone bad can add devices, and must not use up the memory of the others.
+  /// A member that has gone bad can add devices, and must not use up the memory of the others. A tombstone of a known
+  /// device makes room for another device, so the number of all messages has a bound, too: twice this number.
   package static let most = 16_384
 
   private var messages: [DeviceTag: SignedMessage]
@@ -57,7 +58,8 @@ package struct Roster: Sendable {
       }
     }
     guard let known else {
-      return (message.kind == .record ? devices : removals) < Self.most ? .higher : .beyondBound
+      let hasRoom = (message.kind == .record ? devices : removals) < Self.most && messages.count < 2 * Self.most
+      return hasRoom ? .higher : .beyondBound
     }
     if message == known { return .same }
     return Precedence(message) > Precedence(known) ? .higher : .lower

@@ -161,5 +161,14 @@ import Testing
     #expect(roster.verdict(on: try talk.record(0, 1), at: talk.speakers[0].tag) == .beyondBound)
     #expect(roster.verdict(on: try talk.record(1, 2), at: talk.speakers[1].tag) == .higher)
     #expect(roster.verdict(on: try talk.tombstone(0, 2, by: 1), at: talk.speakers[0].tag) == .higher)
+
+    // A member that adds and removes devices in turn leaves nothing but tombstones.
+    let tombstone = try talk.tombstone(1, 1, by: 1)
+    for number in 0..<UInt64(2 * Roster.most - 1) { full[DeviceTag(high: 0, low: number)] = tombstone }
+    let removed = Roster(full)
+    #expect(removed.devices == 1)
+    #expect(removed.verdict(on: try talk.record(0, 1), at: talk.speakers[0].tag) == .beyondBound)
+    #expect(removed.verdict(on: try talk.tombstone(0, 2, by: 1), at: talk.speakers[0].tag) == .beyondBound)
+    #expect(removed.verdict(on: try talk.tombstone(1, 2, by: 0), at: talk.speakers[1].tag) == .higher)
   }
 }
