@@ -67,7 +67,7 @@ package enum Deadline: Hashable, Sendable {
   case acknowledgement
   /// The retained messages of a subscription are complete.
   case quiet
-  /// A reading has taken long enough.
+  /// A step of a reading has taken long enough.
   case longestReading
   /// The roster is read again.
   case reread

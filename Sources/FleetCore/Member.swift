@@ -83,7 +83,6 @@ struct Member: Sendable {
     self.reading = reading
     guard progress == .complete else { return progress }
     self.reading = nil
-    actions += [.cancel(.quiet), .cancel(.longestReading)]
     for tag in roster.tags.sorted() where !reading.seen.contains(tag) {
       // A record that is about to be written takes the place of the absent one.
       if tag == membership.tag && speaker.state != .current && !hasLeft { continue }
@@ -101,7 +100,8 @@ struct Member: Sendable {
   private mutating func heard(
     _ tag: DeviceTag, _ shown: Shown, isRetained: Bool, isLive: Bool, _ actions: inout [Action]
   ) -> Ending? {
-    if isRetained { reading?.saw(tag, &actions) }
+    // A broker can invent topics without end, so only those of known devices prolong a reading and use memory.
+    defer { if isRetained, roster[tag] != nil { reading?.saw(tag, &actions) } }
     let isOwn = tag == membership.tag
     var rejection: Rejection?
     switch shown {

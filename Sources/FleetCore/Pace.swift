@@ -15,7 +15,7 @@ package enum Pace {
   static let quiet: Delay = 2_000...2_000
   /// The same between two parts of a large roster: the messages of a part follow each other closely.
   static let partQuiet: Delay = 300...300
-  /// The longest wait for that silence, since live messages may never stop.
+  /// The longest wait for that silence in each step of a reading, since a broker may never stop sending.
   static let longestReading: Delay = 10_000...10_000
   /// Until the roster is read again for the first and the second time. A broker that has just started may show a part.
   static let rereadings: [Delay] = [15_000...15_000, 120_000...120_000]

@@ -31,7 +31,7 @@ struct Reading: Sendable {
   private let isParted: Bool
   private var step: Step
   private var isAcknowledged = false
-  /// The topics on which the broker has shown a retained message.
+  /// The topics of known devices on which the broker has shown a retained message.
   private(set) var seen: Set<DeviceTag> = []
 
   /// Starts a reading.
@@ -68,7 +68,7 @@ struct Reading: Sendable {
 
   private var isLast: Bool { step == .whole || step == .part(15) }
 
-  /// Notes that the broker showed a retained message.
+  /// Notes that the broker showed a retained message on the topic of a known device.
   mutating func saw(_ tag: DeviceTag, _ actions: inout [Action]) {
     seen.insert(tag)
     if isAcknowledged { awaitQuiet(&actions) }
@@ -83,11 +83,12 @@ struct Reading: Sendable {
     isAcknowledged = true
     actions.append(.cancel(.acknowledgement))
     awaitQuiet(&actions)
-    if isLast { actions.append(.wake(.longestReading, after: Pace.longestReading)) }
+    actions.append(.wake(.longestReading, after: Pace.longestReading))
   }
 
-  /// Goes on after the silence that follows the retained messages of a step.
+  /// Goes on after the silence that follows the retained messages of a step, or after the longest wait for it.
   mutating func fellQuiet(_ actions: inout [Action]) -> Progress {
+    actions += [.cancel(.quiet), .cancel(.longestReading)]
     switch step {
     case .whole, .part(15...): return .complete
     case .own: step = isParted ? .part(0) : .whole

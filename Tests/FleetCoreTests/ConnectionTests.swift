@@ -24,13 +24,19 @@ import Testing
     #expect(talk.tell(.started(.member(talk.membership(), Roster()))) == ["wake connect 0...5000"])
     #expect(talk.tell(.woke(.connect)) == ["connect"])
     #expect(talk.tell(.connected) == ["subscribe 0", "wake acknowledgement 10000...10000"])
-    #expect(talk.tell(.subscribed(.only(talk.topic(0)))) == ["cancel acknowledgement", "wake quiet 300...300"])
-    #expect(talk.tell(.woke(.quiet)) == ["subscribe roster", "wake acknowledgement 10000...10000"])
+    #expect(
+      talk.tell(.subscribed(.only(talk.topic(0)))) == [
+        "cancel acknowledgement", "wake quiet 300...300", "wake longestReading 10000...10000",
+      ])
+    #expect(
+      talk.tell(.woke(.quiet)) == [
+        "cancel quiet", "cancel longestReading", "subscribe roster", "wake acknowledgement 10000...10000",
+      ])
     #expect(
       talk.tell(.subscribed(.roster(talk.account.id))) == [
         "cancel acknowledgement", "wake quiet 2000...2000", "wake longestReading 10000...10000",
       ])
-    #expect(try talk.show(talk.record(1, 1)) == ["wake quiet 2000...2000", "store 1 record 1"])
+    #expect(try talk.show(talk.record(1, 1)) == ["store 1 record 1", "wake quiet 2000...2000"])
     #expect(talk.fleet.phase == .reading(attempt: 0))
     #expect(
       talk.tell(.woke(.quiet)) == [
@@ -69,12 +75,43 @@ import Testing
     let first = talk.speakers[0].tag.bucket
     for part in 0..<16 {
       let bucket = (first + UInt8(part)) & 15
-      #expect(talk.tell(.woke(.quiet)).first == "subscribe bucket \(bucket)")
+      #expect(talk.tell(.woke(.quiet)).contains("subscribe bucket \(bucket)"))
       #expect(
         talk.tell(.subscribed(.bucket(talk.account.id, bucket)))[1]
           == (part < 15 ? "wake quiet 300...300" : "wake quiet 2000...2000"))
     }
     talk.tell(.woke(.quiet))
+    #expect(talk.fleet.phase == .live)
+  }
+
+  @Test func `topics that a broker invents do not prolong a reading`() throws {
+    var talk = try Conversation()
+    talk.tell(.started(.member(talk.membership(), Roster())))
+    talk.tell(.woke(.connect))
+    talk.tell(.connected)
+    talk.tell(.subscribed(.only(talk.topic(0))))
+    for number in 1...3 {
+      let invented = DeviceTag(high: 0, low: UInt64(number))
+      #expect(talk.tell(.heard(invented, .rejected(.seal), isRetained: true)) == ["dropped seal"])
+      #expect(talk.tell(.heard(invented, .nothing, isRetained: true)).isEmpty)
+    }
+  }
+
+  @Test func `a broker that never falls quiet does not hold up a reading`() throws {
+    var talk = try Conversation()
+    talk.tell(.started(.member(talk.membership(), Roster([talk.speakers[1].tag: try talk.record(1, 1)]))))
+    talk.tell(.woke(.connect))
+    talk.tell(.connected)
+    talk.tell(.subscribed(.only(talk.topic(0))))
+    #expect(try talk.show(talk.record(1, 1)) == ["wake quiet 300...300"])
+    // The silence of this step would otherwise end the next one.
+    #expect(
+      talk.tell(.woke(.longestReading)) == [
+        "cancel quiet", "cancel longestReading", "subscribe roster", "wake acknowledgement 10000...10000",
+      ])
+    talk.tell(.subscribed(.roster(talk.account.id)))
+    try talk.show(talk.record(1, 1))
+    talk.tell(.woke(.longestReading))
     #expect(talk.fleet.phase == .live)
   }
 
