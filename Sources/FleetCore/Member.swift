@@ -37,7 +37,7 @@ struct Member: Sendable {
     case .notWritten(let draft): notWritten(draft, isLive: isLive, &actions)
     case .described(let description): speaker.describe(description, isLive: isLive, &actions)
     case .forgotten(let tag): remove(tag, Removal(.removed), &actions)
-    case .leave: remove(membership.tag, Removal(.left), &actions)
+    case .leave: return leave(&actions)
     case .renewed(let membership): renew(membership, isLive: isLive, &actions)
     case .started, .connected, .refused, .disconnected, .reconsider, .woke: break
     }
@@ -219,12 +219,23 @@ struct Member: Sendable {
     guard let known = roster[tag], known.kind == .record, removals[tag] == nil else { return }
     let (counter, isTooGreat) = known.body.counter.addingReportingOverflow(1)
     let draft = Draft(
-      kind: .tombstone, subject: known.body.subject, tag: tag, generation: known.body.generation,
+      kind: .tombstone, subject: known.body.subject, tag: tag,
+      // The record of this generation may still be unwritten, and is then never written.
+      generation: tag == membership.tag ? membership.generation : known.body.generation,
       // A tombstone outranks the records of its generation whatever its counter is.
       counter: .exactly(isTooGreat ? .max : counter),
       fields: removal.fields(signingKey: membership.description.signingKey))
     removals[tag] = draft
     actions.append(.write(draft))
+  }
+
+  /// Leaves the account. Returns the end of the membership if this device has no message at the broker.
+  private mutating func leave(_ actions: inout [Action]) -> Ending? {
+    guard let known = roster[membership.tag],
+      known.kind == .record || known.body.generation >= membership.generation
+    else { return .removed(.left, by: membership.device) }
+    remove(membership.tag, Removal(.left), &actions)
+    return nil
   }
 
   private mutating func renew(_ next: Membership, isLive: Bool, _ actions: inout [Action]) {

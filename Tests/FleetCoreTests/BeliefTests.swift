@@ -140,6 +140,35 @@ import Testing
     #expect(talk.tell(.woke(.leaving)).last == "ended left by 0")
   }
 
+  @Test func `a device that has published nothing leaves at once`() throws {
+    var talk = try Conversation()
+    _ = try talk.becomeLive()
+    #expect(talk.tell(.woke(.change)).last == "write 0 record next(above: 0)")
+    #expect(talk.tell(.leave).suffix(2) == ["disconnect", "ended left by 0"])
+    #expect(talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 1))).isEmpty)
+
+    // The tombstone of an earlier membership is no message of this one.
+    var second = try Conversation()
+    second.tell(
+      .started(
+        .member(
+          second.membership(generation: 2), Roster([second.speakers[0].tag: try second.tombstone(0, 2, by: 1)]))))
+    #expect(second.tell(.leave).last == "ended left by 0")
+  }
+
+  @Test func `a device that joined again and leaves before its record is written removes the earlier one`() throws {
+    var talk = try Conversation()
+    talk.tell(
+      .started(.member(talk.membership(generation: 2), Roster([talk.speakers[0].tag: try talk.record(0, 4)]))))
+    let drafts = talk.fleet.take(.leave).compactMap { action -> Draft? in
+      if case .write(let draft) = action { draft } else { nil }
+    }
+    #expect(drafts.map(\.kind) == [.tombstone] && drafts.map(\.generation) == [2])
+    talk.tell(
+      .wrote(talk.speakers[0].tag, try talk.tombstone(0, 5, generation: 2, by: 0, Removal(.left))))
+    #expect(talk.tell(.woke(.leaving)).last == "ended left by 0")
+  }
+
   @Test func `a renewed identifier is a new record, and a tombstone that names it`() throws {
     var talk = try Conversation()
     _ = try talk.settle()
