@@ -65,7 +65,7 @@ struct Postings: Sendable {
     actions.append(.wake(.posting(tag), after: Pace.absence))
   }
 
-  /// Notes that the broker acknowledged the question for a topic. It sends a retained message soon, or has none.
+  /// Notes that the broker acknowledged the question for a topic. A retained message follows soon, or there is none.
   mutating func acknowledged(_ tag: DeviceTag, _ actions: inout [Action]) {
     switch states[tag] {
     case .asking, .readingBack: actions.append(.wake(.posting(tag), after: Pace.quiet))

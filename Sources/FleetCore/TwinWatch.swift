@@ -22,8 +22,11 @@ package struct TwinWatch: Sendable {
 
   /// Whether this machine is the copy.
   package enum Copy: Equatable, Sendable {
+    /// This machine is the copy.
     case yes
+    /// The other machine is the copy.
     case no
+    /// Nothing tells which of the two is the copy.
     case unknown
   }
 

@@ -1,3 +1,4 @@
+import CSodium
 package import FleetWire
 package import IdentityCore
 
@@ -24,10 +25,19 @@ package struct Invitation: Sendable {
   }
 
   /// Reads the fields of an invitation; nil if one is missing, for epoch 0, or without memory for the keys.
-  package init?(_ fields: Fields) {
-    guard let name = fields[.name], var root = fields[.root], let number = fields[.epoch], var key = fields[.epochKey],
-      let size = fields[.rosterSize], let expiry = fields[.expiry], let root = SecretKey(consuming: &root),
-      let key = SecretKey(consuming: &key)
+  ///
+  /// - Parameter fields: the fields, out of which the keys are taken in any case. Unless the fields were copied, no
+  ///   other copy of the keys remains.
+  package init?(taking fields: inout Fields) {
+    var rootBytes = fields.remove(.root) ?? []
+    var keyBytes = fields.remove(.epochKey) ?? []
+    defer {
+      unsafe sodium_memzero(&rootBytes, rootBytes.count)
+      unsafe sodium_memzero(&keyBytes, keyBytes.count)
+    }
+    guard let name = fields[.name], let number = fields[.epoch], let size = fields[.rosterSize],
+      let expiry = fields[.expiry], let root = SecretKey(consuming: &rootBytes),
+      let key = SecretKey(consuming: &keyBytes)
     else { return nil }
     let epoch = EpochKey(number: UInt32(bigEndian: number), key: key)
     guard epoch.number > 0 else { return nil }
@@ -36,10 +46,30 @@ package struct Invitation: Sendable {
       expiry: Timestamp(milliseconds: Int64(bitPattern: UInt64(bigEndian: expiry))))
   }
 
-  /// Returns the fields of an invitation.
+  /// Signs and seals the invitation under the key of a join code.
+  ///
+  /// - Parameters:
+  ///   - body: the body, of which the invitation sets the fields.
+  ///   - meeting: the topics and the key.
+  ///   - author: the keys of the inviting device.
+  /// - Returns: the message without its fields, since they contain keys; nil without memory for the key.
+  package func sealed(_ body: Body, for meeting: JoinCode.Meeting, by author: DeviceKeys) -> SignedMessage? {
+    var body = body
+    body.fields = fields(signingKey: author.signingKey)
+    var message = meeting.key.seal(.invitation, body, on: .invitation(meeting.rendezvous), by: author)
+    // Without the message's share, the values can be wiped in place.
+    message?.body.fields = Fields()
+    for type in [FieldType.root, .epochKey] {
+      guard var value = body.fields.remove(type) else { continue }
+      unsafe sodium_memzero(&value, value.count)
+    }
+    return message
+  }
+
+  /// Returns the fields of the invitation. The caller wipes the keys in them.
   ///
   /// - Parameter signingKey: the key of the inviting device.
-  package func fields(signingKey: PublicKey) -> Fields {
+  func fields(signingKey: PublicKey) -> Fields {
     var fields = Fields()
     fields[.name] = name.bytes
     fields[.signingKey] = signingKey.bytes

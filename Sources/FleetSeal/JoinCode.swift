@@ -36,8 +36,9 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
     self.letters = letters + [Self.checkLetter(of: letters)]
   }
 
-  /// Draws a code.
-  package static func random() -> JoinCode {
+  /// Draws a code; nil if libsodium cannot be initialized.
+  package static func random() -> JoinCode? {
+    guard sodium_init() >= 0 else { return nil }
     var numbers = [UInt8](repeating: 0, count: randomLetters)
     unsafe randombytes_buf(&numbers, numbers.count)
     return JoinCode(numbers.map { $0 & 31 })
@@ -55,6 +56,7 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
         default: upper
         }
       guard let number = Self.alphabet.firstIndex(of: read) else { throw .character }
+      guard numbers.count <= Self.randomLetters else { throw .length }
       numbers.append(UInt8(number))
     }
     guard numbers.count == Self.randomLetters + 1 else { throw .length }
@@ -79,11 +81,13 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
 
   /// Derives the topics and the key with Argon2id, which takes about a second and 256 MiB.
   ///
-  /// - Returns: nil if there is not enough memory.
+  /// - Returns: nil if there is not enough memory, or if libsodium cannot be initialized.
   package func meeting() -> Meeting? {
+    guard sodium_init() >= 0 else { return nil }
     var secret = [UInt8](repeating: 0, count: 16 + SecretKey.length)
     defer { unsafe sodium_memzero(&secret, secret.count) }
-    let password = letters.map { CChar(bitPattern: $0) }
+    var password = letters.map { CChar(bitPattern: $0) }
+    defer { unsafe sodium_memzero(&password, password.count) }
     // Lack of memory is the only possible failure.
     guard
       unsafe crypto_pwhash(
@@ -101,7 +105,7 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
   /// Returns the letter that checks the others: the first five bits of their hash.
   private static func checkLetter(of letters: [UInt8]) -> UInt8 {
     var hash = [UInt8](repeating: 0, count: 16)
-    // Fails only for lengths out of range.
+    // Fails only for lengths out of range. Without `sodium_init`, the hash is the same, only slower.
     _ = unsafe crypto_generichash(&hash, hash.count, letters, UInt64(letters.count), nil, 0)
     return alphabet[Int(hash[0] >> 3)]
   }

@@ -15,7 +15,7 @@ package struct MessageSeal: Sendable {
 
   /// Signs and seals a message under the key of a known epoch.
   ///
-  /// - Returns: nil for an unknown epoch, for fields that are too long, and without memory for the key.
+  /// - Returns: nil for an unknown epoch, for fields that no device would accept, and without memory for the key.
   package func seal(
     _ kind: MessageKind, _ body: Body, epoch: UInt32, on topic: MessageTopic, by author: DeviceKeys
   ) -> SignedMessage? {
@@ -37,7 +37,7 @@ package struct MessageSeal: Sendable {
 }
 
 extension EpochKey {
-  /// Signs and seals a message; nil for fields that are too long, and without memory for the key.
+  /// Signs and seals a message; nil for fields that no device would accept, and without memory for the key.
   package func seal(_ kind: MessageKind, _ body: Body, on topic: MessageTopic, by author: DeviceKeys) -> SignedMessage?
   {
     var nonce = [UInt8](repeating: 0, count: Envelope.nonceLength)
@@ -50,9 +50,12 @@ extension EpochKey {
     _ kind: MessageKind, _ body: Body, on topic: MessageTopic, by author: DeviceKeys, nonce: [UInt8]
   ) -> SignedMessage? {
     let outline = Envelope(kind: kind, epoch: number, nonce: nonce, ciphertext: [])
-    guard let unsigned = body.unsignedBytes, let key = sealKey(of: kind) else { return nil }
-    var plaintext = unsigned + author.sign(outline.signedBytes(on: topic, plaintext: unsigned))
+    guard let key = sealKey(of: kind), var plaintext = body.unsignedBytes else { return nil }
+    // The plaintext of an invitation contains keys. Every copy is wiped in place, so nothing may share its memory then.
     defer { unsafe sodium_memzero(&plaintext, plaintext.count) }
+    var signed = outline.signedBytes(on: topic, plaintext: plaintext)
+    defer { unsafe sodium_memzero(&signed, signed.count) }
+    plaintext += author.sign(signed)
     let associated = outline.associatedData(on: topic)
     var ciphertext = [UInt8](repeating: 0, count: plaintext.count + Envelope.sealLength)
     unsafe key.withBytes { key in
@@ -78,7 +81,7 @@ extension EpochKey {
     guard envelope.epoch == number else { throw .epoch }
     let associated = envelope.associatedData(on: topic)
     var plaintext = [UInt8](repeating: 0, count: envelope.ciphertext.count - Envelope.sealLength)
-    // The plaintext of an invitation contains keys.
+    // The plaintext of an invitation contains keys. Every copy is wiped in place, so nothing may share its memory then.
     defer { unsafe sodium_memzero(&plaintext, plaintext.count) }
     guard let key = sealKey(of: envelope.kind) else { throw .seal }
     let code = unsafe key.withBytes { key in
@@ -89,12 +92,9 @@ extension EpochKey {
     guard code == 0 else { throw .seal }
     let body = try Body(parsing: plaintext, kind: envelope.kind)
     guard let signer = body.fields[.signingKey].flatMap({ PublicKey($0) }) else { throw .fields }
-    let unsigned = plaintext.dropLast(Body.signatureLength)
-    guard
-      isValid(
-        Array(plaintext.suffix(Body.signatureLength)), of: envelope.signedBytes(on: topic, plaintext: unsigned),
-        under: signer)
-    else { throw .signature }
+    var signed = envelope.signedBytes(on: topic, plaintext: plaintext.dropLast(Body.signatureLength))
+    defer { unsafe sodium_memzero(&signed, signed.count) }
+    guard isValid(Array(plaintext.suffix(Body.signatureLength)), of: signed, under: signer) else { throw .signature }
     return SignedMessage(
       kind: envelope.kind, epoch: number, body: body, signer: signer, digest: sha256(bytes), bytes: bytes)
   }

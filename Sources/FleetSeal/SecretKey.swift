@@ -1,6 +1,9 @@
 import CSodium
 
 /// A secret of 32 bytes in guarded memory (libsodium, "secure memory"), which is wiped on release.
+///
+/// The store and the client have types of their own for the same purpose. The store's keys share pages, and its module
+/// brings SQLite along. The client's bytes grow while a person types. This secret is derived in place, and shared.
 @safe
 package final class SecretKey: Sendable {
   /// The number of bytes.

@@ -21,7 +21,7 @@ package struct Body: Equatable, Sendable {
   package var counter: UInt64
   /// The run of the process that wrote the message.
   package var run: Run
-  /// The time of writing. It is shown and never compared.
+  /// The time of writing, which is shown and never compared.
   package var time: Timestamp
   /// The device that wrote the message.
   package var author: UUID
@@ -41,14 +41,21 @@ package struct Body: Equatable, Sendable {
     self.fields = fields
   }
 
-  /// The encoded and padded plaintext up to the signature; nil if the fields are too long for a message.
+  /// The encoded and padded plaintext up to the signature; nil if a field has no permitted length, or if the fields are
+  /// too long for a message.
+  ///
+  /// The array has room for the signature. A growing array would leave copies in memory, and fields can be secret.
   package var unsignedBytes: [UInt8]? {
-    var bytes = subject.bytes + generation.bigEndianBytes + counter.bigEndianBytes + run.bytes
-    bytes += UInt64(bitPattern: time.milliseconds).bigEndianBytes + author.bytes + fields.bytes
-    let blocks = (bytes.count + Self.signatureLength + Self.blockLength - 1) / Self.blockLength
-    guard blocks * Self.blockLength <= Self.longest else { return nil }
+    let length = Self.prefixLength + fields.length
+    let blocks = (length + Self.signatureLength + Self.blockLength - 1) / Self.blockLength
+    guard fields.arePermitted, blocks * Self.blockLength <= Self.longest else { return nil }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(blocks * Self.blockLength)
+    bytes += subject.bytes + generation.bigEndianBytes + counter.bigEndianBytes + run.bytes
+    bytes += UInt64(bitPattern: time.milliseconds).bigEndianBytes + author.bytes
+    fields.append(to: &bytes)
+    bytes += repeatElement(0, count: blocks * Self.blockLength - Self.signatureLength - length)
     return bytes
-      + [UInt8](repeating: 0, count: blocks * Self.blockLength - Self.signatureLength - bytes.count)
   }
 
   /// Parses a plaintext, and checks that it has the fields that its kind requires.

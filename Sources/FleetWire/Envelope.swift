@@ -14,7 +14,7 @@ package struct Envelope: Equatable, Sendable {
   package static let sealLength = 16
   /// The number of bytes of a message beyond its plaintext.
   package static let overhead = headerLength + nonceLength + sealLength
-  /// The greatest number of bytes of a message. It holds a record with its longest fields, and ten others.
+  /// The greatest number of bytes of a message: a record with its longest fields fits, and ten others beside them.
   package static let longest = overhead + Body.longest
 
   /// The kind of the message.
@@ -60,6 +60,12 @@ package struct Envelope: Equatable, Sendable {
   ///
   /// - Parameter plaintext: the plaintext up to the signature.
   package func signedBytes(on topic: MessageTopic, plaintext: some Collection<UInt8>) -> [UInt8] {
-    Array("identity-fleet/1".utf8) + associatedData(on: topic) + plaintext
+    let start = Array("identity-fleet/1".utf8) + associatedData(on: topic)
+    var bytes: [UInt8] = []
+    // A growing array would leave copies in memory, and the plaintext of an invitation contains keys.
+    bytes.reserveCapacity(start.count + plaintext.count)
+    bytes += start
+    bytes += plaintext
+    return bytes
   }
 }

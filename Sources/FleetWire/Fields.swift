@@ -1,20 +1,38 @@
-/// The types of fields in a message that this release knows.
+/// The types of fields in a message that this release knows. Numbers are big-endian.
+///
+/// The numbers 6, 11 and 24 are reserved: no release writes them.
 package enum FieldType: UInt8, Sendable, CaseIterable {
+  /// The display name of the author: UTF-8, 1 to 255 bytes.
   case name = 1
+  /// The Ed25519 key that checks the signature of the message: 32 bytes.
   case signingKey = 2
+  /// The X25519 key to which messages for the author are sealed: 32 bytes.
   case boxKey = 3
+  /// The time at which the device joined the account: milliseconds since 1970, 8 bytes.
   case joined = 4
+  /// The fingerprint of the author's machine: 16 bytes.
   case home = 5
+  /// The presence of a device: one byte, 1 if the device is connected and 0 if not.
   case state = 7
+  /// The operating system of the author: UTF-8, 1 to 64 bytes.
   case system = 8
+  /// The UUID that a removed device has now: 16 bytes.
   case successor = 9
+  /// The reason of a removal: one byte, see ``RemovalReason``.
   case reason = 10
+  /// The author's finding that another device has its keys: one byte, see ``DeviceDescription/TwinMark``.
   case twin = 12
+  /// The root of the account: 32 secret bytes.
   case root = 20
+  /// The number of an epoch: 4 bytes.
   case epoch = 21
+  /// The key of that epoch: 32 secret bytes.
   case epochKey = 22
+  /// The key of that epoch, sealed to the X25519 key of one device: 80 bytes.
   case sealedBox = 23
+  /// The number of devices in the account: 4 bytes.
   case rosterSize = 25
+  /// The time after which an invitation is void: milliseconds since 1970, 8 bytes.
   case expiry = 26
 
   /// The permitted numbers of bytes.
@@ -61,9 +79,28 @@ package struct Fields: Equatable, Sendable {
     }
   }
 
-  /// The encoded fields with the zero that ends them.
-  var bytes: [UInt8] {
-    all.flatMap { [$0.type] + UInt16(truncatingIfNeeded: $0.value.count).bigEndianBytes + $0.value } + [0]
+  /// Takes a value out; nil if there is none. Unless the fields were copied, the caller has the only copy of the value.
+  package mutating func remove(_ type: FieldType) -> [UInt8]? {
+    guard let place = all.firstIndex(where: { $0.type == type.rawValue }) else { return nil }
+    return all.remove(at: place).value
+  }
+
+  /// Whether each value of a known type has a permitted length.
+  var arePermitted: Bool {
+    all.allSatisfy { FieldType(rawValue: $0.type)?.lengths.contains($0.value.count) ?? true }
+  }
+
+  /// The number of encoded bytes.
+  var length: Int { all.reduce(1) { $0 + 3 + $1.value.count } }
+
+  /// Appends the encoded fields with the zero that ends them.
+  func append(to bytes: inout [UInt8]) {
+    for field in all {
+      bytes.append(field.type)
+      bytes += UInt16(truncatingIfNeeded: field.value.count).bigEndianBytes
+      bytes += field.value
+    }
+    bytes.append(0)
   }
 
   /// Parses fields up to the zero that ends them.

@@ -6,8 +6,8 @@ package struct SignedMessage: Equatable, Sendable {
   package let kind: MessageKind
   /// The number of the epoch whose key sealed the message; 0 for a kind outside of epochs.
   package let epoch: UInt32
-  /// The plaintext.
-  package let body: Body
+  /// The plaintext. Secrets can be taken out of its fields.
+  package var body: Body
   /// The key that checks the signature.
   package let signer: PublicKey
   /// The SHA-256 of the message, 32 bytes.

@@ -43,7 +43,7 @@ extension SixteenBytes {
 
 extension UUID: SixteenBytes {}
 
-/// The name of an account at a broker, derived from the root key. It reveals nothing about the account.
+/// The name of an account at a broker, derived from the root key, which reveals nothing about the account.
 package struct AccountID: SixteenBytes {
   /// The first eight bytes, most significant first.
   package let high: UInt64
@@ -70,7 +70,7 @@ package struct DeviceTag: SixteenBytes, Comparable {
     self.low = low
   }
 
-  /// The first hexadecimal digit. It divides a large roster into sixteen parts of about the same size.
+  /// The first hexadecimal digit, which divides a large roster into sixteen parts of about the same size.
   package var bucket: UInt8 { UInt8(truncatingIfNeeded: high >> 60) }
 
   /// Orders by bytes.

@@ -109,6 +109,24 @@ import Testing
     }
   }
 
+  @Test func `a body with a field that no device would accept is not encoded`() {
+    for (field, count) in [(FieldType.name, 0), (.name, 256), (.system, 65), (.home, 15), (.twin, 2)] {
+      var wrong = body
+      wrong.fields[field] = [UInt8](repeating: 0x61, count: count)
+      #expect(wrong.unsignedBytes == nil, "\(field) of \(count) bytes")
+    }
+    var longest = body
+    longest.fields[.name] = [UInt8](repeating: 0x61, count: 255)
+    #expect(longest.unsignedBytes != nil)
+  }
+
+  @Test func `a value that is taken out is no longer a field`() {
+    var fields = body.fields
+    #expect(fields.remove(.name) == Array("desk".utf8))
+    #expect(fields[.name] == nil && fields.remove(.name) == nil)
+    #expect(fields.all.count == body.fields.all.count - 1)
+  }
+
   @Test func `fields that are too long for a message are refused`() throws {
     var long = body
     long.fields = try Body(
