@@ -13,9 +13,13 @@ package enum ManifestReader {
   ///
   /// A file that cannot be used gets an entry without a manifest, so that the app keeps its present manifest.
   ///
-  /// - Parameter folders: the folders, most important first. A missing folder counts as empty.
+  /// - Parameters:
+  ///   - folders: the folders, most important first. A missing folder counts as empty.
+  ///   - placesWithoutRights: the directories below which no manifest can give rights.
   /// - Returns: the manifests without user IDs (see ``userIDs(of:)``), or the reason why no conclusion is possible.
-  package static func survey(_ folders: [String]) -> ManifestSurvey {
+  package static func survey(
+    _ folders: [String], placesWithoutRights: [String] = ManifestReader.placesWithoutRights
+  ) -> ManifestSurvey {
     let files: [(name: Text, path: String)]
     do {
       files = try Self.files(in: folders)
@@ -32,7 +36,8 @@ package enum ManifestReader {
       }
       do {
         guard let settings = try settings(ofFile: path) else { continue }
-        let manifest = try Manifest(of: id, settings, ignored: &faults)
+        let mayHaveRights = !placesWithoutRights.contains { path.hasPrefix("\($0)/") }
+        let manifest = try Manifest(of: id, settings, mayHaveRights: mayHaveRights, ignored: &faults)
         entries[id] = ManifestSurvey.Entry(file: path, manifest: manifest)
       } catch {
         faults.append("\(error)")
@@ -41,6 +46,11 @@ package enum ManifestReader {
     }
     return .found(entries, faults: faults)
   }
+
+  /// The directories below which no manifest can give rights.
+  ///
+  /// Services fill /run while they run, and /usr/local may belong to a group of users (Debian Policy, section 9.1.2).
+  package static let placesWithoutRights = ["/run", "/usr/local"]
 
   /// The suffix of a manifest's file name.
   private static let suffix = ".app".utf8

@@ -16,6 +16,9 @@ struct ManifestSetting: Sendable {
   /// The maximum number of users of an app. Each is looked up by name.
   static let users = 64
 
+  /// The names of all rights.
+  private static let rightNames = Right.allCases.map(\.rawValue).joined(separator: ", ")
+
   static let all: [ManifestSetting] = [
     ManifestSetting(name: "Vendor", allowed: Text.manifestNames) { result, value, defaults in
       result.vendor = value.isEmpty ? defaults.vendor : value
@@ -54,6 +57,14 @@ struct ManifestSetting: Sendable {
     },
     choice("DeviceIdentifier", \.deviceBinding),
     choice("VersionOrder", \.versionOrder),
+    // A list: each line adds rights, and an empty value clears the list.
+    ManifestSetting(name: "Rights", allowed: rightNames) { result, value, _ in
+      let words = "\(value)".split { $0 == " " || $0 == "\t" }
+      let given = words.compactMap { Right(rawValue: String($0)) }
+      if words.isEmpty { result.rights = [] }
+      result.rights.formUnion(given)
+      return given.count == words.count
+    },
   ]
 
   private static func choice<Value: RawRepresentable<String> & CaseIterable & SendableMetatype>(
@@ -74,9 +85,10 @@ extension Manifest {
   /// - Parameters:
   ///   - app: the app, which is its own vendor if no vendor is named.
   ///   - settings: the settings in the order of the file.
+  ///   - mayHaveRights: whether the directory of the file is one whose manifests may give rights.
   ///   - ignored: collects unknown settings, each with file and line.
   /// - Throws: the first value that is not allowed, with file, line and the allowed values.
-  init(of app: Text, _ settings: [Setting], ignored: inout [String]) throws(ConfigurationFailure) {
+  init(of app: Text, _ settings: [Setting], mayHaveRights: Bool, ignored: inout [String]) throws(ConfigurationFailure) {
     let defaults = Manifest(vendor: app)
     self = defaults
     for setting in settings {
@@ -89,6 +101,12 @@ extension Manifest {
           place: "\(setting.place)",
           reason: "[App] \(known.name)= cannot be '\(setting.value)'; allowed: \(known.allowed)")
       }
+      guard rights.isEmpty || mayHaveRights else {
+        throw ConfigurationFailure(
+          place: "\(setting.place)",
+          reason: "[App] Rights= is refused below /run and /usr/local; "
+            + "move the manifest to /etc/identityd/apps.d")
+      }
       if let fault = contradiction { throw ConfigurationFailure(place: "\(setting.place)", reason: fault) }
     }
     guard users != .everyone || unit != nil else {
@@ -100,7 +118,15 @@ extension Manifest {
 
   /// The fault of settings that exclude each other, if any.
   private var contradiction: String? {
-    guard container != nil, unit != nil || users != .unnamed else { return nil }
-    return "[App] Container= cannot be combined with Unit= or User=: a container has users of its own"
+    if container != nil, unit != nil || users != .unnamed {
+      return "[App] Container= cannot be combined with Unit= or User=: a container has users of its own"
+    }
+    if container != nil, !rights.isEmpty {
+      return "[App] Container= cannot be combined with Rights=: no process in a container has rights on the host"
+    }
+    if rights.contains(.fleet), deviceBinding != .shared {
+      return "[App] Rights=fleet requires DeviceIdentifier=shared: the fleet shows that identifier to other devices"
+    }
+    return nil
   }
 }

@@ -11,6 +11,12 @@ package enum AdmittedUsers: Equatable, Sendable {
   package var names: [Text] { if case .named(let names) = self { names } else { [] } }
 }
 
+/// A right that the manifest of an app can give (`Rights=`).
+package enum Right: String, CaseIterable, Sendable {
+  /// The right to keep the account and its devices up to date, and to renew the shared device identifier.
+  case fleet
+}
+
 /// The content of an app's manifest (identityd.app(5)).
 package struct Manifest: Equatable, Sendable {
   /// The device identifier that an app sees.
@@ -37,6 +43,8 @@ package struct Manifest: Equatable, Sendable {
   package var deviceBinding = DeviceBinding.shared
   /// The order of the app's versions (`VersionOrder=`).
   package var versionOrder = VersionOrder.numeric
+  /// The rights of the app (`Rights=`).
+  package var rights: Set<Right> = []
 
   /// Creates a manifest with a vendor and otherwise default values.
   package init(vendor: Text) { self.vendor = vendor }

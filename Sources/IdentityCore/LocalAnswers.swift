@@ -22,8 +22,10 @@ extension Reply {
 
   /// Returns the answer to `whoami`: the peer as the daemon attested it.
   ///
-  /// - Parameter groups: the access groups that the app may use besides its own.
-  package static func whoami(_ peer: Peer, vendor: Text, groups: [Text]) -> Reply {
+  /// - Parameters:
+  ///   - groups: the access groups that the app may use besides its own.
+  ///   - rights: the rights that the manifest of the app gives.
+  package static func whoami(_ peer: Peer, vendor: Text, groups: [Text], rights: Set<Right>) -> Reply {
     var reply = Reply()
     reply.ok()
     reply.word(.text(peer.app))
@@ -35,6 +37,8 @@ extension Reply {
     reply.attribute("vendor", .text(vendor))
     let list = groups.map(\.description).joined(separator: ",")
     reply.attribute("groups", groups.isEmpty ? nil : .string(list))
+    let names = Right.allCases.filter(rights.contains).map(\.rawValue).joined(separator: ",")
+    reply.attribute("rights", rights.isEmpty ? nil : .string(names))
     reply.attribute("admin", .yesOrNo(peer.isAdmin))
     return reply
   }

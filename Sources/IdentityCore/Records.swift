@@ -54,10 +54,11 @@ extension Registry {
   ///   are missing.
   package func requireRecord(of app: Text) throws(Refusal) { if apps[app] == nil { try requireProof(of: .apps) } }
 
-  /// Applies a rule, but only to records that are proven to be current.
+  /// Checks the right that a rule needs, and applies the rule, but only to records that are proven to be current.
   func proven(_ rule: any RegistryRule, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
     throws(Refusal) -> Decision?
   {
+    if let right = rule.right { try require(right, of: peer) }
     guard !unproven.isEmpty else { return try rule.decide(in: self, for: peer, in: surroundings, context) }
     let basis = rule.basis
     try requireProof(of: basis.whole)

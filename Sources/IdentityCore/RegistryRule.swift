@@ -20,6 +20,9 @@ package protocol RegistryRule: Equatable, Sendable {
   var basis: Basis { get }
   /// The app whose record the answer needs because the request names the app; nil for the peer's own app.
   var namedApp: Text? { get }
+  /// The right that the peer needs, unless it is an admin. Nil if every peer may make the request, or if only the rule
+  /// can tell.
+  var right: Right? { get }
   /// The kind of the answer, which the server has to know before it has the answer.
   var answerKind: AnswerKind { get }
 
@@ -44,6 +47,7 @@ package enum AnswerKind: Sendable {
 
 extension RegistryRule {
   package var namedApp: Text? { nil }
+  package var right: Right? { nil }
   package var answerKind: AnswerKind { .plain }
 
   fileprivate func isEqual(to other: any RegistryRule) -> Bool { other as? Self == self }

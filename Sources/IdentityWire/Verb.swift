@@ -93,6 +93,8 @@ package final class Verb: Sendable {
     case app
     /// Admins: root and members of `AdminGroup=`, unless contained.
     case admin
+    /// Admins, and apps with `Rights=fleet` in their manifests. The rule of the verb checks this, by the present manifest.
+    case fleet
   }
 
   /// A request and its answer, shown in the manual and run by the tests.

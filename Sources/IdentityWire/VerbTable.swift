@@ -64,7 +64,7 @@ package struct VerbTable: Sendable {
     secrets: any SecretIntake
   ) throws(Refusal) -> Command {
     let verb = Self.verbs[match.place]
-    guard verb.access == .app || peer.isAdmin else {
+    guard verb.access != .admin || peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights for '\(verb.words)'")
     }
     return try verb.command(try Arguments(parser, behind: match.count, of: verb, in: line, secrets: secrets))

@@ -59,6 +59,8 @@ import Testing
     ("[App]\nUnit=a.service\nUser=*\n", manifest { ($0.unit, $0.users) = ("a.service", .everyone) }),
     ("[App]\nUnit=a.service\nUser=a\nUser=*\nUser=b\n", manifest { ($0.unit, $0.users) = ("a.service", .everyone) }),
     ("[App]\nContainer=a\nContainer=\nUnit=a.service\n", manifest { $0.unit = "a.service" }),
+    ("[App]\nRights=fleet\nRights= fleet  fleet\n", manifest { $0.rights = [.fleet] }),
+    ("[App]\nRights=fleet\nRights=\n", manifest()),
     // The last of two values counts. An empty value restores the default.
     (
       "[App]\nVendor=a\nVendor=b\nUnit=a.service\nUnit=b.service\n",
@@ -91,6 +93,7 @@ import Testing
     ].map { ("Unit=\($0)", services) }
     + ["0", "1000", "a:b", "a/b", "a b", "a\tb", "-a", "-1", ".", "..", "a,b", "a\u{7f}"].map { ("User=\($0)", users) }
     + ["Shared", "shared app", "device", "none"].map { ("DeviceIdentifier=\($0)", "shared, vendor, app") }
+    + ["Fleet", "fleet admin", "fleet,fleet"].map { ("Rights=\($0)", "fleet") }
     + ["Numeric", "debian"].map { ("VersionOrder=\($0)", "numeric, linux") }
     + ["a:b", "a b:c", "a .b", "a, b", "é"].map {
       ("AccessGroups=\($0)", "up to 64 names, separated by spaces, each \(names)")
@@ -103,6 +106,18 @@ import Testing
     let parts = line.split(separator: "=", maxSplits: 1)
     #expect(found.manifest == nil)
     #expect(found.faults == ["player.app:4: [App] \(parts[0])= cannot be '\(parts[1])'; allowed: \(allowed)"])
+  }
+
+  @Test(arguments: [
+    ("Container=a\nRights=fleet", "Container= cannot be combined with Rights=: no process in a container has rights"),
+    ("Rights=fleet\nContainer=a", "Container= cannot be combined with Rights=: no process in a container has rights"),
+    ("DeviceIdentifier=app\nRights=fleet", "Rights=fleet requires DeviceIdentifier=shared: "),
+    ("Rights=fleet\nDeviceIdentifier=vendor", "Rights=fleet requires DeviceIdentifier=shared: "),
+  ]) func `a right excludes other settings`(lines: String, fault: String) throws {
+    let found = try read("[App]\n\(lines)\n")
+    #expect(found.manifest == nil)
+    #expect(found.faults.count == 1)
+    #expect(found.faults.first?.hasPrefix("player.app:3: [App] \(fault)") == true, "\(found.faults)")
   }
 
   @Test func `a later valid value does not make up for an invalid one`() throws {

@@ -45,6 +45,26 @@ import Testing
     #expect(survey(folders.reversed()).apps == ["a": "usr", "b": "usr", "c": "usr"])
   }
 
+  @Test func `a manifest below a place without rights cannot give any`() throws {
+    for folder in ["usr", "run", "running"] {
+      try temporary.write("\(folder)/\(folder).app", "[App]\nRights=fleet\n")
+    }
+    try temporary.write("run/plain.app", "[App]\nVendor=run\n")
+    let survey = ManifestReader.survey(
+      ["usr", "run", "running"].map { temporary[$0] }, placesWithoutRights: [temporary["run"]])
+    guard case .found(let entries, let faults) = survey else {
+      Issue.record("the folders are not read")
+      return
+    }
+    #expect(
+      entries.mapValues { $0.manifest?.rights } == ["usr": [.fleet], "running": [.fleet], "run": nil, "plain": []])
+    #expect(
+      faults.map(short) == [
+        "run/run.app:2: [App] Rights= is refused below /run and /usr/local; move the manifest to /etc/identityd/apps.d"
+      ])
+    #expect(ManifestReader.placesWithoutRights == ["/run", "/usr/local"])
+  }
+
   @Test func `an entry names the file that counts`() throws {
     try write("usr/a.app", "etc/a.app")
     guard case .found(let entries, _) = ManifestReader.survey(folders) else {

@@ -85,6 +85,36 @@ import Testing
     #expect(try ask("whoami", as: daemonUser) == "user:1")
   }
 
+  @Test func `a manifest gives its app the right fleet, which an open connection loses with the manifest`() throws {
+    try write("[App]\nUser=daemon\nRights=fleet\n", "fleet")
+    try write("[App]\nUser=mail\n", "plain")
+    try start()
+    let fleet = try PeerConnection(daemonUser, of: daemon)
+    let plain = try PeerConnection(mailUser, of: daemon)
+    #expect(try fleet.ask("whoami")[0].hasSuffix(" rights=fleet admin=no"))
+    #expect(try plain.ask("whoami")[0].contains("rights=") == false)
+    #expect(try fleet.ask("account set alice") == ["OK"])
+    #expect(try fleet.ask("devices put 557e5958-d390-4cbf-b928-2a2b19a1399a name=desk") == ["OK"])
+    let before = try daemon.uuid("get device")
+    #expect(try fleet.ask("renew device")[0].hasSuffix(" previous=\(before)"))
+    #expect(try fleet.ask("renew installation")[0].hasPrefix("ERR denied "))
+    #expect(try fleet.ask("seal")[0].hasPrefix("ERR denied "))
+    let lacking = "ERR denied plain (uid 8) lacks admin rights or Rights=fleet in its manifest"
+    #expect(try plain.ask("account set bob") == [lacking])
+    // The right survives a restart of the daemon with the app's record, and ends with the setting.
+    daemon.end()
+    try daemon.start()
+    let again = try PeerConnection(daemonUser, of: daemon)
+    #expect(try again.ask("account set bob") == ["OK"])
+    try write("[App]\nUser=daemon\n", "fleet")
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while try again.ask("whoami")[0].contains("rights=") {
+      guard Date() < deadline else { throw Failure("the right stays: \(daemon.log)") }
+      usleep(20_000)
+    }
+    #expect(try again.ask("account clear")[0].hasPrefix("ERR denied fleet "))
+  }
+
   @Test func `uninstalling an app ends its own identifiers and keeps the shared ones`() throws {
     try write("[App]\nVendor=org.example\nUser=daemon\nDeviceIdentifier=app\n", "player")
     try write("[App]\nVendor=org.example\nUser=mail\nDeviceIdentifier=vendor\n", "reader")

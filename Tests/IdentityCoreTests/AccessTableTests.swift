@@ -39,7 +39,9 @@ private func manifests(_ actors: [AccessScene.Actor]) -> [Text: Manifest] {
   for actor in actors {
     guard let said = actor.manifest else { continue }
     let device = Manifest.DeviceBinding(rawValue: said.device) ?? .shared
-    found[Text(actor.app)] = Manifest(Text(said.vendor), device: device, groups: said.groups.map { Text($0) })
+    var manifest = Manifest(Text(said.vendor), device: device, groups: said.groups.map { Text($0) })
+    manifest.rights = Set(said.rights.compactMap(Right.init(rawValue:)))
+    found[Text(actor.app)] = manifest
   }
   return found
 }
@@ -56,10 +58,14 @@ extension AccessRule {
   /// The table of access, and a rule for each verb that has no line there.
   fileprivate static let all = table + VerbTable.verbs.filter { !$0.hasLine }.map { AccessRule(of: $0) }
 
-  /// Creates the rule that the row of a verb states: the verb is for admins, or a request that names another app is.
+  /// Creates the rule that the row of a verb states: the verb is for admins or for the fleet, or a request that names another app is.
   private init(of verb: Verb) {
     let grant: Grant =
-      verb.access == .admin ? .admins : verb.attributes.contains { $0.name == "app" } ? .app : .anybody
+      switch verb.access {
+      case .admin: .admins
+      case .fleet: .fleet
+      case .app: verb.attributes.contains { $0.name == "app" } ? .app : .anybody
+      }
     self.init(verb.examples.first?.request ?? verb.words, grant, nil)
   }
 }

@@ -4,9 +4,11 @@ import Testing
 /// Returns every request that can name an app, with this name.
 private func naming(_ app: Text?) -> [RegistryCommand] {
   Level.allCases.map { .get($0, app: app) } + Level.allCases.map { .history($0, app: app) }
-    + Level.allCases.map { .renew($0, app: app, dryRun: true) }
     + [Level.device, .installation].map { .migrate($0, given(1), app: app, commits: false, forces: false) }
 }
+
+/// Returns every renewal that names an app, with this name.
+private func renewing(_ app: Text?) -> [RegistryCommand] { Level.allCases.map { .renew($0, app: app, dryRun: true) } }
 
 @Suite struct RightsTests {
   private static let lacking = Refusal.denied(
@@ -20,19 +22,29 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
     #expect(throws: Self.lacking) { try life.registry.answer(command, for: alice) }
   }
 
+  @Test(arguments: renewing(nil) + renewing("user:1000") + renewing("org.a") + renewing("org.nobody"))
+  func `renewing requires an admin or the right fleet, whichever app is named`(command: RegistryCommand) {
+    var life = Life()
+    life.install(["org.a": Manifest("org.a")])
+    #expect(
+      life.refusal(of: command, as: alice)
+        == .denied(app: "user:1000", userID: 1_000, grant: "admin rights or Rights=fleet in its manifest"))
+  }
+
   @Test(arguments: naming("user:1000"))
   func `naming one's own app requires no rights`(command: RegistryCommand) {
     #expect(Life().refusal(of: command, as: alice) != Self.lacking)
   }
 
-  @Test(arguments: naming("org.a"))
+  @Test(arguments: naming("org.a") + renewing("org.a"))
   func `an admin may name any installed app`(command: RegistryCommand) {
     var life = Life()
     life.install(["org.a": Manifest("org.a")])
     #expect(life.refusal(of: command, as: root) == nil)
   }
 
-  @Test(arguments: naming("org.nobody") + naming("user:1000") + naming(""))
+  @Test(
+    arguments: naming("org.nobody") + renewing("org.nobody") + naming("user:1000") + naming("") + renewing(""))
   func `an admin that names an app that was never installed installs nothing`(command: RegistryCommand) {
     #expect(Life().refusal(of: command, as: root) == .notFound("no such app is installed"))
   }
@@ -50,7 +62,7 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
   }
 
   @Test(
-    arguments: naming(nil).filter { $0 != .history(.installation, app: nil) } + [.devices, .account])
+    arguments: (naming(nil) + renewing(nil)).filter { $0 != .history(.installation, app: nil) } + [.devices, .account])
   func `an app that was uninstalled while connected is refused`(command: RegistryCommand) throws {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app)])
@@ -95,5 +107,36 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
     #expect(life.registry.accessGroups(of: "org.a") == ["org.v.shared", "org.v.media"])
     #expect(life.registry.vendor(of: "user:1000") == "user:1000")
     #expect(life.registry.accessGroups(of: "user:1000") == [])
+  }
+
+  @Test func `the right fleet is that of the present manifest, and no right to anything else`() throws {
+    var life = Life()
+    var manifest = Manifest("org.a")
+    manifest.rights = [.fleet]
+    life.install(["org.a": manifest, "org.b": Manifest("org.b")])
+    #expect(try life.ask(.setAccount("alice"), as: peer("org.a")) == ["OK"])
+    #expect(try life.ask(.putDevice(given(7), name: nil, seen: nil), as: peer("org.a")) == ["OK"])
+    #expect(try life.ask(.removeDevice(given(7)), as: peer("org.a")) == ["OK"])
+    _ = try life.ask(.get(.device, app: nil), as: peer("org.a"))
+    let device = try #require(life.registry[.device]?.value)
+    try life.ask(.renew(.device, app: nil, dryRun: false), as: peer("org.a"))
+    #expect(life.registry[.device]?.value != device)
+    for (level, dryRun) in [(Level.device, true), (.installation, false), (.vendor, false)] {
+      #expect(
+        life.refusal(of: .renew(level, app: nil, dryRun: dryRun), as: peer("org.a"))
+          == .denied(
+            app: "org.a", userID: 998, grant: "admin rights for another level than device, and for dry-run=yes"))
+    }
+    life.install(["org.a": Manifest("org.a"), "org.b": manifest])
+    let before = life.registry
+    for command in [
+      RegistryCommand.setAccount("bob"), .setAccount(nil), .putDevice(given(8), name: nil, seen: nil),
+      .removeDevice(given(8)), .renew(.device, app: nil, dryRun: false),
+    ] {
+      #expect(
+        life.refusal(of: command, as: peer("org.a"))
+          == .denied(app: "org.a", userID: 998, grant: "admin rights or Rights=fleet in its manifest"))
+    }
+    #expect(life.registry == before)
   }
 }

@@ -75,6 +75,7 @@ let fullApp = App(
     manifest.accessGroups = ["com.example.shared", "com.example.files", "é"]
     manifest.deviceBinding = .app
     manifest.versionOrder = .linux
+    manifest.rights = [.fleet]
     return manifest
   }())
 

@@ -16,7 +16,7 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
       ("devices put \(text) name=\"my laptop\"", .putDevice(value, name: "my laptop", seen: nil)),
       ("devices put \(text) seen=2026-11-21T08:39:12.345Z", .putDevice(value, name: nil, seen: seen)),
       ("Devices Put \(text) SEEN=2026-11-21T08:39:12.345Z Name=x", .putDevice(value, name: "x", seen: seen)),
-      ("devices remove \(text)", .removeDevice(value)), ("devices forget \(text)", .removeDevice(value)),
+      ("devices remove \(text)", .removeDevice(value)), ("devices forget \(text)", .forgetDevice(value)),
     ] as [(String, RegistryCommand)])
   func `requests for the account and its devices are parsed`(line: String, expected: RegistryCommand) throws {
     #expect(try command(line) == .registry(expected))

@@ -50,13 +50,13 @@ private let item = Item(
     let escaped = "\"unit:a\\\\x2db.service:998\""
     let peer = Peer(userID: 998, groupID: 997, processID: 42, place: unit, isAdmin: false)
     #expect(
-      lines(.whoami(peer, vendor: peer.app, groups: [])) == [
+      lines(.whoami(peer, vendor: peer.app, groups: [], rights: [])) == [
         "OK \(escaped) uid=998 gid=997 pid=42 unit=\"a\\\\x2db.service\" vendor=\(escaped) admin=no", "",
       ])
     let contained = Peer(
       userID: 0, groupID: 0, processID: 42, place: PeerPlace(unit: nil, container: "box"), isAdmin: true)
     #expect(
-      lines(.whoami(contained, vendor: "v", groups: []))
+      lines(.whoami(contained, vendor: "v", groups: [], rights: []))
         == ["OK container:box uid=0 gid=0 pid=42 container=box vendor=v admin=no", ""])
   }
 
@@ -64,8 +64,8 @@ private let item = Item(
     let peer = Peer(
       app: "org.a", userID: 0, groupID: 0, processID: 1, place: PeerPlace(), session: nil, isAdmin: true)
     #expect(
-      lines(.whoami(peer, vendor: "org.v", groups: ["org.v.shared", "org.v.media"])).first
-        == "OK org.a uid=0 gid=0 pid=1 vendor=org.v groups=org.v.shared,org.v.media admin=yes")
+      lines(.whoami(peer, vendor: "org.v", groups: ["org.v.shared", "org.v.media"], rights: [.fleet])).first
+        == "OK org.a uid=0 gid=0 pid=1 vendor=org.v groups=org.v.shared,org.v.media rights=fleet admin=yes")
   }
 
   @Test func `the secret of an item is written directly after OK`() throws {

@@ -13,6 +13,7 @@ package struct AccessScene: Sendable {
 
     var groups: [String] { isGone ? [] : [app] + (manifest?.groups ?? []) }
     var vendor: String { manifest?.vendor ?? app }
+    var hasFleet: Bool { !isGone && manifest?.rights.contains("fleet") == true }
     var shares: Bool { !isGone && manifest?.device ?? "shared" == "shared" }
     package var description: String { app }
   }
@@ -20,13 +21,14 @@ package struct AccessScene: Sendable {
   /// The peers, in order.
   ///
   /// With a manifest: an app, an app of the same vendor with its own device identifier, an app of another vendor, an
-  /// uninstalled app. Without a manifest: a system service, a user, a service of this user, another user, an admin by
+  /// app with the right `fleet`, an uninstalled app with this right. Without a manifest: a system service, a user, a service of this user, another user, an admin by
   /// group, and root.
   package static let actors: [Actor] = [
     Actor(app: "org.a", manifest: .init(vendor: "org.v", groups: ["org.shared"])),
     Actor(app: "org.b", manifest: .init(vendor: "org.v", device: "app", groups: ["org.shared"])),
     Actor(app: "org.c", user: 8, manifest: .init(vendor: "org.w", groups: ["org.media"])),
-    Actor(app: "org.gone", manifest: .init(vendor: "org.v", groups: ["org.shared"]), isGone: true),
+    Actor(app: "org.gone", manifest: .init(vendor: "org.v", groups: ["org.shared"], rights: ["fleet"]), isGone: true),
+    Actor(app: "org.fleet", user: 991, manifest: .init(vendor: "org.fleet", rights: ["fleet"])),
     Actor(app: "unit:plain.service", user: 997), Actor(app: "user:1000", user: 1_000),
     Actor(app: "unit:one.service@1000", user: 1_000), Actor(app: "user:1002", user: 1_002),
     Actor(app: "user:1003", user: 1_003, isAdmin: true), Actor(app: "user:0", user: 0, isAdmin: true),
@@ -44,6 +46,8 @@ package struct AccessRule: Sendable, CustomStringConvertible {
   package enum Grant: Sendable {
     case anybody
     case admins
+    /// Admins, and apps with the right `fleet`.
+    case fleet
     /// Admins, if their own app is installed.
     case adminsOfApp
     /// The app itself, and admins for any installed app.
@@ -81,7 +85,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     case .app, .pastApp: return "\(line) app=\(target)"
     case .group: return "\(line) group=\(target)"
     case .forgetting: return "\(line) \(target)"
-    case .anybody, .admins, .adminsOfApp, .sharing, .own: return nil
+    case .anybody, .admins, .fleet, .adminsOfApp, .sharing, .own: return nil
     }
   }
 
@@ -92,6 +96,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     switch grant {
     case .anybody: return granted
     case .admins: return peer.isAdmin ? granted : "denied"
+    case .fleet: return peer.isAdmin || peer.hasFleet ? granted : "denied"
     case .adminsOfApp: return peer.isGone ? "not-found" : peer.isAdmin ? granted : "denied"
     case .app, .pastApp:
       if isOwn { return peer.isGone && grant == .app ? "not-found" : granted }
@@ -130,11 +135,12 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       "key rotate", "backup \(key)", "restore begin \(key)", "restore add data=AAAA", "restore end",
     ].map { AccessRule($0, .admins, nil) }
     + [
-      AccessRule("seal", .admins), AccessRule("renew device", .admins), AccessRule("renew installation", .admins),
-      AccessRule("renew vendor dry-run=yes", .admins), AccessRule("account set bob", .admins),
-      AccessRule("account clear", .admins), AccessRule("devices put \(value)", .admins),
+      AccessRule("seal", .admins), AccessRule("renew device", .fleet), AccessRule("renew installation", .admins),
+      AccessRule("renew vendor dry-run=yes", .admins), AccessRule("renew device dry-run=yes", .admins),
+      AccessRule("account set bob", .fleet),
+      AccessRule("account clear", .fleet), AccessRule("devices put \(value)", .fleet),
       AccessRule("devices name desk", .admins), AccessRule("machine acknowledge", .admins),
-      AccessRule("devices remove \(value)", .admins, "not-found"),
+      AccessRule("devices remove \(value)", .fleet, "not-found"),
       AccessRule("devices forget \(value)", .admins, "not-found"), AccessRule("token list app=*", .admins),
       AccessRule("migrate device \(value) force=yes", .adminsOfApp),
       AccessRule("migrate installation \(value) force=yes commit=yes", .adminsOfApp),

@@ -10,12 +10,16 @@ package struct ReferenceModel: Sendable {
     package var device: String
     package var order: String
     package var groups: [String]
+    package var rights: [String]
 
-    package init(vendor: String, device: String = "shared", order: String = "numeric", groups: [String] = []) {
+    package init(
+      vendor: String, device: String = "shared", order: String = "numeric", groups: [String] = [], rights: [String] = []
+    ) {
       self.vendor = vendor
       self.device = device
       self.order = order
       self.groups = groups
+      self.rights = rights
     }
   }
 

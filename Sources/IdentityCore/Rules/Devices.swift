@@ -7,7 +7,8 @@ extension RegistryCommand {
     Self(PutDeviceRule(value: value, name: name, seen: seen))
   }
   package static func nameDevice(_ name: Text) -> Self { Self(NameDeviceRule(name: name)) }
-  package static func removeDevice(_ value: UUID) -> Self { Self(RemoveDeviceRule(value: value)) }
+  package static func removeDevice(_ value: UUID) -> Self { Self(RemoveDeviceRule(value: value, right: .fleet)) }
+  package static func forgetDevice(_ value: UUID) -> Self { Self(RemoveDeviceRule(value: value, right: nil)) }
 }
 
 // MARK: - Account
@@ -26,6 +27,7 @@ struct AccountRule: QueryRule {
 /// `account set`, `account clear`: sets or removes the account's name.
 struct SetAccountRule: ChangeRule {
   let name: Text?
+  var right: Right? { .fleet }
   var basis: Basis { Basis(whole: .settings) }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
@@ -79,6 +81,7 @@ struct PutDeviceRule: ChangeRule {
   let value: UUID
   let name: Text?
   let seen: Timestamp?
+  var right: Right? { .fleet }
   var basis: Basis { Basis(whole: .devices) }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
@@ -127,6 +130,7 @@ struct NameDeviceRule: ChangeRule {
 /// - Throws: `notFound` if the device is not listed; `conflict` if it is this device.
 struct RemoveDeviceRule: ChangeRule {
   let value: UUID
+  let right: Right?
   var basis: Basis { Basis(whole: .devices) }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {

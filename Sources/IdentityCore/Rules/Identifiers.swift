@@ -36,9 +36,15 @@ package struct RenewRule: ChangeRule {
   let level: Level
   package let namedApp: Text?
   package let dryRun: Bool
+  package var right: Right? { .fleet }
   package var basis: Basis { Basis(whole: [.apps, .identifiers]) }
 
   package func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    // A dry run names the other apps whose identifiers would change.
+    guard peer.isAdmin || level == .device && !dryRun else {
+      throw .denied(
+        app: peer.app, userID: peer.userID, grant: "admin rights for another level than device, and for dry-run=yes")
+    }
     let id = try registry.app(named: namedApp, by: peer)
     guard level == .device || registry.apps[id] != nil else { throw .notFound("\(id) is not installed") }
     let scope = registry.scope(level, app: id)

@@ -33,6 +33,17 @@ extension Registry {
   /// Returns the access groups that an app may use besides its own.
   package func accessGroups(of app: Text) -> [Text] { apps[app]?.manifest?.accessGroups ?? [] }
 
+  /// Returns the rights that the manifest of an app gives.
+  package func rights(of app: Text) -> Set<Right> { apps[app]?.manifest?.rights ?? [] }
+
+  /// Checks that a peer has a right: as an admin, or by the present manifest of its app.
+  func require(_ right: Right, of peer: Peer) throws(Refusal) {
+    guard !peer.isAdmin, !rights(of: peer.app).contains(right) else { return }
+    try requireRecord(of: peer.app)
+    throw .denied(
+      app: peer.app, userID: peer.userID, grant: "admin rights or Rights=\(right.rawValue) in its manifest")
+  }
+
   /// Returns the scope of a level for an app.
   func scope(_ level: Level, app: Text) -> Scope {
     switch level {

@@ -157,8 +157,10 @@ final class RequestDispatcher {
       let registry = state.registry
       let app = connection.peer.app
       try registry.requireRecord(of: app)
-      Reply.whoami(connection.peer, vendor: registry.vendor(of: app), groups: registry.accessGroups(of: app))
-        .append(to: &connection.output)
+      Reply.whoami(
+        connection.peer, vendor: registry.vendor(of: app), groups: registry.accessGroups(of: app),
+        rights: registry.rights(of: app)
+      ).append(to: &connection.output)
     case .check(let text): Reply.check(text).append(to: &connection.output)
     case .status: status.answer(for: connection.peer).append(to: &connection.output)
     case .stats(ofApps: false): statistics.answer(for: connection.peer).append(to: &connection.output)

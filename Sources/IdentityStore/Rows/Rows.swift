@@ -4,7 +4,7 @@ import IdentityCore
 // only after its proof was verified. The initializers still return nil for a row that this program would not write.
 
 extension App: ReadRow {
-  /// Returns the columns of a row of `app`. Spaces join the access groups: no name of a group contains a space.
+  /// Returns the columns of a row of `app`. Spaces join the access groups and rights: no name of one contains a space.
   func columns(id: Text) -> [Value] {
     [.text(id.bytes)] + (manifest?.columns ?? [Value](repeating: .null, count: 6)) + [.text("\(installed)")]
   }
@@ -55,10 +55,32 @@ extension Manifest {
     }
   }
 
+  /// The prefix of a right in `access_groups`. The name of an access group has no slash.
+  private static let rightMark = Array("right/".utf8)
+
+  /// The column `access_groups`: the names of the groups, and `right/NAME` for each right, joined by spaces.
+  private var grants: [UInt8] {
+    let names = Right.allCases.filter(rights.contains).map { Self.rightMark + $0.rawValue.utf8 }
+    return Array((accessGroups.map(\.bytes) + names).joined(separator: [UInt8(ascii: " ")]))
+  }
+
+  /// Takes over the words of the column `access_groups`. Returns false if a right is unknown.
+  private mutating func grant(_ words: [ArraySlice<UInt8>]) -> Bool {
+    for word in words {
+      if word.starts(with: Self.rightMark) {
+        let name = String(decoding: word.dropFirst(Self.rightMark.count), as: UTF8.self)
+        guard let right = Right(rawValue: name) else { return false }
+        rights.insert(right)
+      } else {
+        accessGroups.append(Text(trusted: Array(word)))
+      }
+    }
+    return true
+  }
+
   fileprivate var columns: [Value] {
     [
-      .text(vendor.bytes), Value(home), Value(admitted),
-      .text(Array(accessGroups.map(\.bytes).joined(separator: [UInt8(ascii: " ")]))), .text(deviceBinding.rawValue),
+      .text(vendor.bytes), Value(home), Value(admitted), .text(grants), .text(deviceBinding.rawValue),
       .text(versionOrder.rawValue),
     ]
   }
@@ -68,9 +90,9 @@ extension Manifest {
     self.init(vendor: vendor)
     home = row.text()
     admitted = row.text()
-    guard let groups = row.text(), let binding = row.word(DeviceBinding.self), let order = row.word(VersionOrder.self)
+    guard let grants = row.text(), grant(grants.bytes.split(separator: UInt8(ascii: " "))),
+      let binding = row.word(DeviceBinding.self), let order = row.word(VersionOrder.self)
     else { return nil }
-    accessGroups = groups.bytes.split(separator: UInt8(ascii: " ")).map { Text(trusted: Array($0)) }
     deviceBinding = binding
     versionOrder = order
   }

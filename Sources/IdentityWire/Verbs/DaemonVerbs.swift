@@ -31,7 +31,7 @@ extension Verb {
           [.word("app")],
           [
             .number("uid"), .number("gid"), .number("pid"), .word("unit").optional, .word("container").optional,
-            .word("vendor"), .list("groups").optional, .boolean("admin"),
+            .word("vendor"), .list("groups").optional, .list("rights").optional, .boolean("admin"),
           ])),
       examples: [.init("whoami", "OK <word> uid=<number> gid=<number> pid=<number> …")]
     ) { (_) throws(Refusal) in .local(.whoami) },

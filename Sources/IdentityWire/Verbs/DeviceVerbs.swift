@@ -10,7 +10,7 @@ extension Verb {
     ) { (_) throws(Refusal) in .registry(.account) },
 
     Verb(
-      words: "account set", operands: [.required("NAME")], access: .admin,
+      words: "account set", operands: [.required("NAME")], access: .fleet,
       summary: "Set the name of the account; replacing an earlier name removes all other devices.",
       answer: .nothing,
       examples: [.init("account set alice@example.org", "OK")]
@@ -19,7 +19,7 @@ extension Verb {
     },
 
     Verb(
-      words: "account clear", access: .admin,
+      words: "account clear", access: .fleet,
       summary: "Leave the account; only this device stays in the list of devices.",
       answer: .nothing,
       consequence: "This device leaves its account, and these devices leave the list.",
@@ -46,7 +46,7 @@ extension Verb {
 
     Verb(
       words: "devices put", operands: [.required("UUID")],
-      attributes: [.init("name", "NAME"), .init("seen", "TIME")], access: .admin,
+      attributes: [.init("name", "NAME"), .init("seen", "TIME")], access: .fleet,
       summary: "Add a device to the list, or update the name and the time of a listed device.",
       answer: .nothing,
       examples: [.init("devices put 557e5958-d390-4cbf-b928-2a2b19a1399a name=laptop", "OK")]
@@ -56,15 +56,21 @@ extension Verb {
       return .registry(.putDevice(try arguments.uuid(0), name: name, seen: try arguments.time("seen")))
     },
 
-    removal("devices remove", "Remove a device from the list because it has left the account elsewhere.", "OK"),
-    removal("devices forget", "Remove a device from the list.", "ERR not-found …"),
+    removal(
+      "devices remove", .fleet, "Remove a device from the list because it has left the account elsewhere.", "OK",
+      RegistryCommand.removeDevice),
+    removal(
+      "devices forget", .admin, "Remove a device from the list.", "ERR not-found …", RegistryCommand.forgetDevice),
   ]
 
-  private static func removal(_ words: String, _ summary: String, _ reply: String) -> Verb {
+  private static func removal(
+    _ words: String, _ access: Access, _ summary: String, _ reply: String,
+    _ command: @escaping @Sendable (UUID) -> RegistryCommand
+  ) -> Verb {
     Verb(
-      words: words, operands: [.required("UUID")], access: .admin, summary: summary, answer: .nothing,
+      words: words, operands: [.required("UUID")], access: access, summary: summary, answer: .nothing,
       consequence: "This device leaves the list.",
       examples: [.init("\(words) 557e5958-d390-4cbf-b928-2a2b19a1399a", reply)]
-    ) { (arguments) throws(Refusal) in .registry(.removeDevice(try arguments.uuid(0))) }
+    ) { (arguments) throws(Refusal) in .registry(command(try arguments.uuid(0))) }
   }
 }

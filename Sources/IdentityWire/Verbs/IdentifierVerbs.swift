@@ -104,7 +104,7 @@ extension Verb {
 
     Verb(
       words: "renew", operands: [.required("LEVEL")],
-      attributes: [.init("app", "ID"), .init("dry-run", "yes")], access: .admin,
+      attributes: [.init("app", "ID"), .init("dry-run", "yes")], access: .fleet,
       summary: "Replace the identifier of a level with a random one, or list the identifiers to replace.",
       answer: .either(
         ifGiven: ["dry-run"],
