@@ -107,6 +107,8 @@ import Testing
   @Test func `the client gets its arguments without a /proc`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
+    // Uses the release build, because a sanitizer itself needs /proc.
+    let program = DaemonUnderTest.released.appending(path: "identityctl").path
     let hidden = [
       "unshare", "--user", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "-",
     ]

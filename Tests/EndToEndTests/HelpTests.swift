@@ -26,6 +26,8 @@ import Testing
   }
 
   @Test func `help needs no /proc`() throws {
+    // Uses the release build, because a sanitizer itself needs /proc.
+    let program = DaemonUnderTest.released.appending(path: "identityctl").path
     let hidden = [
       "unshare", "--user", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"",
     ]
