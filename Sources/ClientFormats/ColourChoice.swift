@@ -11,11 +11,7 @@ package enum ColourChoice: String, CaseIterable, Sendable {
 
   /// Reads the argument of `--color`.
   package init(named name: String) throws(CommandLine.UsageError) {
-    guard let choice = ColourChoice(rawValue: name) else {
-      let allowed = Self.allCases.map(\.rawValue).joined(separator: ", ")
-      throw CommandLine.UsageError("--color cannot be '\(name)'; allowed: \(allowed)")
-    }
-    self = choice
+    self = try CommandLine.value(named: name, of: "color")
   }
 
   /// Returns whether output is coloured.

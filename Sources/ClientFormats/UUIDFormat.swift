@@ -14,11 +14,7 @@ package enum UUIDFormat: String, CaseIterable {
 
   /// Reads the argument of `--format`.
   package init(named name: String) throws(CommandLine.UsageError) {
-    guard let format = UUIDFormat(rawValue: name) else {
-      let allowed = Self.allCases.map(\.rawValue).joined(separator: ", ")
-      throw CommandLine.UsageError("--format cannot be '\(name)'; allowed: \(allowed)")
-    }
-    self = format
+    self = try CommandLine.value(named: name, of: "format")
   }
 
   /// Returns a value in this format if it is a UUID in the form of the daemon, else unchanged.

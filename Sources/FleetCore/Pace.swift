@@ -96,7 +96,7 @@ struct Allowance: Sendable {
 
 /// The allowances of a device, so that no fault makes it flood the broker.
 package struct Allowances: Sendable {
-  /// What an allowance is for.
+  /// The kind of messages that an allowance limits.
   package enum Purpose: Hashable, Sendable, CaseIterable {
     /// New records of this device in a short time: one a second, and five at once.
     case change

@@ -41,6 +41,11 @@ extension SixteenBytes {
   }
 }
 
+extension SixteenBytes where Self: Comparable {
+  /// Orders by bytes.
+  package static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
+}
+
 extension UUID: SixteenBytes {}
 
 /// The name of an account at a broker, derived from the root key, which reveals nothing about the account.
@@ -72,9 +77,6 @@ package struct DeviceTag: SixteenBytes, Comparable {
 
   /// The first hexadecimal digit, which divides a large roster into sixteen parts of about the same size.
   package var bucket: UInt8 { UInt8(truncatingIfNeeded: high >> 60) }
-
-  /// Orders by bytes.
-  package static func < (left: DeviceTag, right: DeviceTag) -> Bool { (left.high, left.low) < (right.high, right.low) }
 }
 
 /// Random bytes that a process draws when it starts. They tell a restarted device from a copied one.
@@ -89,9 +91,6 @@ package struct Run: SixteenBytes, Comparable {
     self.high = high
     self.low = low
   }
-
-  /// Orders by bytes.
-  package static func < (left: Run, right: Run) -> Bool { (left.high, left.low) < (right.high, right.low) }
 }
 
 /// A fingerprint of the machine that a device runs on, from which a copied device notices that it has moved.

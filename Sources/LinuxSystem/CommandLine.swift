@@ -41,6 +41,19 @@ package struct CommandLine: Equatable, Sendable {
     package init(_ description: String) { self.description = description }
   }
 
+  /// Returns the value of an option that has a fixed list of values.
+  ///
+  /// - Throws: an error with the allowed values, if the name is none of them.
+  package static func value<Value: RawRepresentable<String> & CaseIterable>(
+    named name: String, of option: String
+  ) throws(UsageError) -> Value {
+    guard let value = Value(rawValue: name) else {
+      let allowed = Value.allCases.map(\.rawValue).joined(separator: ", ")
+      throw UsageError("--\(option) cannot be '\(name)'; allowed: \(allowed)")
+    }
+    return value
+  }
+
   /// The given options with their values. The last use of an option counts. The value of an option
   /// without a value is empty.
   package private(set) var options: [String: String] = [:]

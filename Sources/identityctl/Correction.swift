@@ -15,7 +15,7 @@ struct Correction {
     let positional = words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }.map { $0.lowercased() }
     guard let first = positional.first else { return nil }
     let heads = positional.prefix(2).joined(separator: " ")
-    let names = VerbTable.verbs.map(\.words) + ClientCommand.all.map(\.words)
+    let names = Command.all.map(\.words)
     guard names.contains(heads) || names.contains(first) else {
       // Two words first: `item` alone is no verb, so that `itme find` is nearer to `item find`.
       guard
@@ -31,9 +31,7 @@ struct Correction {
   }
 
   private static func attribute(_ words: [String], of name: String) -> String? {
-    let known =
-      VerbTable.verbs.filter { $0.words == name }.flatMap(\.attributes)
-      + ClientCommand.all.filter { $0.words == name }.flatMap(\.attributes)
+    let known = Command.all.filter { $0.words == name }.flatMap(\.attributes)
     for word in words where WordEncoder.looksLikeAttribute(Array(word.utf8)) {
       let given = word.prefix { $0 != "=" }.lowercased()
       guard !known.contains(where: { $0.isMeant(by: given.utf8) }) else { continue }
@@ -43,9 +41,7 @@ struct Correction {
   }
 
   private static func operand(_ positional: [String], of name: String, _ names: [String]) -> String? {
-    let operands =
-      VerbTable.verbs.filter { $0.words == name }.flatMap(\.operands)
-      + ClientCommand.all.filter { $0.words == name }.flatMap(\.operands)
+    let operands = Command.all.filter { $0.words == name }.flatMap(\.operands)
     let given = positional.dropFirst(name.split(separator: " ").count)
     // `devices` takes no operand, so that `devices forgot` is nearer to `devices forget`.
     guard let kind = operands.first?.name else {

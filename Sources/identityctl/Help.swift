@@ -7,40 +7,8 @@ import LinuxSystem
 struct Help {
   private let layout: HelpLayout
 
-  /// A verb or a command of the client.
-  private struct Command {
-    let words: String
-    let operands: [Verb.Operand]
-    let attributes: [Verb.Attribute]
-    let summary: String
-    let isDestructive: Bool
-    /// The usage, in which a secret comes from a file.
-    var usage: String {
-      let groups = Options.groups(of: words)
-      let lead = groups.compactMap(\.replaced).first { replaced in
-        operands.contains { $0.name == replaced && !$0.isOptional }
-          || attributes.contains { $0.name == replaced && $0.isRequired }
-      }
-      let options = groups.filter { $0.replaced == lead && lead != nil }.flatMap(\.options)
-      return Verb.usage(
-        of: ([words] + options.map { "--\($0.name)=\($0.value ?? "")" }).joined(separator: " "),
-        operands.filter { $0.name != lead }, attributes.filter { $0.name != lead })
-    }
-  }
-
   /// Creates help for a terminal of this width in columns.
   init(width: Int) { layout = HelpLayout(width: width) }
-
-  private static let verbs = VerbTable.verbs.map {
-    Command(
-      words: $0.words, operands: $0.operands, attributes: $0.attributes, summary: $0.summary,
-      isDestructive: $0.consequence != nil)
-  }
-  private static let own = ClientCommand.all.map {
-    Command(
-      words: $0.words, operands: $0.operands, attributes: $0.attributes, summary: $0.summary,
-      isDestructive: $0.consequence != nil)
-  }
 
   /// Returns the help for all commands, or for the commands that begin with `words`.
   ///
@@ -51,7 +19,7 @@ struct Help {
     let words = words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }.prefix(2).map { $0.lowercased() }
     guard !words.isEmpty else { return everything }
     for count in stride(from: words.count, to: 0, by: -1) {
-      let found = (Self.verbs + Self.own).filter {
+      let found = Command.all.filter {
         $0.words.split(separator: " ").map(String.init).starts(with: words.prefix(count))
       }
       if !found.isEmpty { return text(about: found, named: words.prefix(count).joined(separator: " ")) }
@@ -77,17 +45,16 @@ struct Help {
   }
 
   private var everything: String {
-    let all = Self.verbs + Self.own
     return """
       identityctl [OPTION…] [VERB…]
 
       \(layout.wrapped("Sends a request to identityd and shows the answer. Without a VERB, shows how the daemon is doing."))
       Verbs:
-      \(list(Self.verbs.filter { !$0.isDestructive }))
+      \(list(Command.verbs.filter { !$0.isDestructive }))
       Commands of the client:
-      \(list(Self.own.filter { !$0.isDestructive }))
+      \(list(Command.own.filter { !$0.isDestructive }))
       \(layout.wrapped("Verbs that cannot be undone, which ask first or need --yes:").dropLast())
-      \(list(all.filter(\.isDestructive)))
+      \(list(Command.all.filter(\.isDestructive)))
       \(Options.groups.map(options).joined(separator: "\n"))
       \(layout.wrapped("See identityctl(1) and identityd-protocol(7).").dropLast())
 

@@ -14,9 +14,9 @@ extension Program {
   /// The commands to begin with.
   private static let usefulCommands = ["status", "check", "get device", "item find", "monitor"]
 
-  /// Returns the summary of a command, which the client or the daemon carries out.
+  /// Returns the summary of a command. A command of the client takes the place of the verb with the same words.
   private static func effect(of words: String) -> String {
-    ClientCommand.all.first { $0.words == words }?.summary ?? VerbTable.verbs.first { $0.words == words }?.summary ?? ""
+    Command.all.last { $0.words == words }?.summary ?? ""
   }
 
   /// Shows the most important rows of `status` and the most useful commands.

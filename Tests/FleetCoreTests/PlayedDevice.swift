@@ -42,7 +42,7 @@ struct PlayedDevice {
   var fleet = Fleet()
   /// The number of each deadline, so that a replaced one is void.
   var deadlines: [Deadline: Int] = [:]
-  /// What the rules told about another machine.
+  /// The suspicions that the rules reported, in order.
   var suspicions: [TwinWatch.State] = []
   /// Whether the list contains the device: false after a removal.
   var isMember = true

@@ -30,7 +30,7 @@ struct PlayedFleet {
   var devices: [PlayedDevice] = []
   /// Whether chance strikes: lies, crashes, lost connections.
   var isUnruly = false
-  /// What has happened, a line each, with the time in milliseconds.
+  /// The course of the test: a line for each step, with its time in milliseconds.
   var log: [String] = []
   private var numbers = 0
   private var links: [Int: Int] = [:]
