@@ -26,6 +26,8 @@ package struct Backup: Equatable, Sendable {
   package var identifiers: [Identifier] = []
   /// The devices of the account.
   package var devices: [ListedDevice] = []
+  /// The counter of the fleet; nil if the fleet was not used.
+  package var fleetCounter: Int64?
   /// The items, without those for this device only.
   package var items: [StoredItem] = []
 

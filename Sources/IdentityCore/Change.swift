@@ -43,6 +43,8 @@ package indirect enum Change: Equatable, Sendable {
   case deviceReplaced(previous: UUID, ListedDevice)
   /// A device was removed from the list.
   case deviceUnlisted(UUID)
+  /// The fleet got a counter or a run. `isFirst` is true if nothing of the fleet is recorded yet.
+  case fleetAdvanced(FleetStanding, isFirst: Bool)
   /// An item was added or changed.
   case itemStored(Item, SealedSecret, ItemChange)
   /// An item was deleted.

@@ -8,6 +8,10 @@ package enum Bound {
   package static let uuidsPerRequest = 10_000
   /// The maximum number of former machines whose identifiers can come back.
   package static let formerMachines = 8
+  /// The number of runs of the fleet that are remembered, the present one included.
+  ///
+  /// A copied device meets messages of a run that the other one began before the copy was made.
+  package static let fleetRuns = 16
   /// The number of bytes of a client's word that an error text repeats, so that clients cannot inflate a reply line.
   package static let quotedBytes = 64
   /// The maximum length of a word that an error text repeats in place of a verb, in bytes. No verb is that long.

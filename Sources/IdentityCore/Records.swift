@@ -24,12 +24,16 @@ package struct Records: OptionSet, Sendable {
   package static let tokens = Records(rawValue: 1 << 7)
   /// The events that are kept.
   package static let events = Records(rawValue: 1 << 8)
+  /// The counter and the runs of the fleet.
+  package static let fleet = Records(rawValue: 1 << 9)
   /// All kinds of records.
-  package static let all: Records = [settings, apps, uses, identifiers, devices, items, versions, tokens, events]
+  package static let all: Records = [
+    settings, apps, uses, identifiers, devices, fleet, items, versions, tokens, events,
+  ]
 
   private static let names: [(Records, String)] = [
     (settings, "settings"), (apps, "apps"), (uses, "uses of apps"), (identifiers, "identifiers"), (devices, "devices"),
-    (items, "items"), (versions, "versions"), (tokens, "push tokens"), (events, "events"),
+    (fleet, "fleet"), (items, "items"), (versions, "versions"), (tokens, "push tokens"), (events, "events"),
   ]
 
   /// The kinds in words, joined by commas.

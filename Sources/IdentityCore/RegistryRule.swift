@@ -41,6 +41,8 @@ package enum AnswerKind: Sendable {
   case list
   /// An answer that stays the same until something changes: it contains no time, no random value and no secret.
   case standing
+  /// An answer to the only connection that may have the fleet open.
+  case lease
   /// An answer with the secret of an item.
   case secret
 }

@@ -5,7 +5,8 @@ package struct VerbTable: Sendable {
   /// The verbs by subject, in the order of the manual.
   package static let families: [(name: String, verbs: [Verb])] = [
     ("daemon", Verb.daemon), ("identifiers", Verb.identifiers), ("apps", Verb.apps), ("devices", Verb.devices),
-    ("items", Verb.items), ("versions", Verb.versions), ("tokens", Verb.tokens), ("events", Verb.events),
+    ("fleet", Verb.fleet), ("items", Verb.items), ("versions", Verb.versions), ("tokens", Verb.tokens),
+    ("events", Verb.events),
     ("store", Verb.store),
   ]
 

@@ -75,7 +75,7 @@ import Testing
     Damage("a deleted event", "DELETE FROM event WHERE sequence = 2", refused: ofEvents, unproven: "events"),
     Damage(
       "the deleted row of the store", "DELETE FROM store", refused: Set(questions),
-      unproven: "settings, apps, uses of apps, identifiers, devices, items, versions, push tokens, events"),
+      unproven: "settings, apps, uses of apps, identifiers, devices, fleet, items, versions, push tokens, events"),
   ]
 
   @Test(arguments: damages) func `a damaged store answers verified data and refuses the rest with the reason`(

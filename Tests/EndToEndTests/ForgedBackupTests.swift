@@ -31,7 +31,7 @@ struct ForgedBackup {
   }
 
   static let time = "2026-11-21T08:39:12.345Z"
-  static let head = (kind: "head", values: Self.head(version: 2))
+  static let head = (kind: "head", values: Self.head(version: 3))
   static func end(_ place: Int64) -> (kind: String, values: [Value]) { ("end", [.integer(place)]) }
 
   static func head(version: Int64) -> [Value] {
@@ -112,15 +112,18 @@ struct ForgedBackup {
     #expect(last == "1", "\(what)")
   }
 
-  @Test func `a backup that is encrypted as a daemon encrypts it is accepted`() throws {
+  @Test(arguments: [Int64(2), 3])
+  func `a backup that is encrypted as a daemon encrypts it is accepted`(version: Int64) throws {
     let daemon = try DaemonUnderTest().start()
-    let backup = try Forged.encrypt([Forged.head, Forged.item("a", secret: [1, 2, 3]), Forged.end(2)])
+    let backup = try Forged.encrypt([
+      ("head", Forged.head(version: version)), Forged.item("a", secret: [1, 2, 3]), Forged.end(2),
+    ])
     #expect(
       try daemon.restore(backup) == ["* device unknown", "* item added group=user:0 service=s account=a", "OK 2"])
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=AQID "))
   }
 
-  @Test(arguments: [3, 4, 1_000, Int64.max])
+  @Test(arguments: [4, 5, 1_000, Int64.max])
   func `a backup of a later version is refused, and the error says so`(version: Int64)
     throws
   {
@@ -135,7 +138,7 @@ struct ForgedBackup {
   }
 
   @Test(arguments: [
-    "account", "app", "identifier", "device", "release", "report", "claim", "token", "item", "end", "head",
+    "account", "app", "identifier", "device", "fleet", "release", "report", "claim", "token", "item", "end", "head",
     "unheard of",
   ])
   func `a record with a wrong number or wrong types of columns is refused`(kind: String) throws {

@@ -71,6 +71,8 @@ private enum Happening: CaseIterable {
     try life.ask(.putDevice(given(2), name: nil, seen: nil), as: root)
     try life.ask(.removeDevice(given(1)), as: root)
     try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
+    try life.ask(.openFleet(run: given(3)), as: root)
+    try life.ask(.nextCounter(above: 4), as: root)
     try life.ask(.forget(app: "user:1000"), as: alice)
     try life.ask(.get(.installation, app: nil), as: alice)
     life.install(["org.b": Manifest("org.w")])
@@ -91,6 +93,7 @@ private enum Happening: CaseIterable {
     if let account = written.account { read.apply(.accountSet(account)) }
     if let machine = written.machine { read.apply(.machineRecorded(machine)) }
     for former in written.formerMachines { read.apply(.machineLeft(former)) }
+    if let fleet = written.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
     if written.isSealed { read.apply(.sealed) }
     read.resume(after: written.lastEvent)
     #expect(read == written)

@@ -74,7 +74,10 @@ private struct Session {
       random.once(in: 8)
       ? nil : random.once(in: 4) ? Int.random(in: 1...90, using: &random) : Int.random(in: 1...4, using: &random)
     let actor = given == nil ? random.one(of: Self.cast).session(number) : Self.cast[0]
-    let wanted = given ?? model.request(of: apps, groups: Self.groups, tellsTime: true, &random)
+    // Only here: a daemon lets one connection at a time have the fleet open.
+    let digit = "\(Int.random(in: 1...5, using: &random))"
+    let opening = random.once(in: 80) ? "fleet open run=\(String(repeating: digit, count: 32))" : nil
+    let wanted = given ?? opening ?? model.request(of: apps, groups: Self.groups, tellsTime: true, &random)
     guard let line = bindings.line(wanted) else { throw Difference("\(wanted): it was never told what that is") }
     let last = life.registry.lastEvent
     let expected = model.answer(wanted, by: actor.model, at: life.now + 1)

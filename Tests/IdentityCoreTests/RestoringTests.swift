@@ -9,6 +9,7 @@ extension Life {
     backup.apps = Dictionary(uniqueKeysWithValues: registry.apps.map { ($0.key, $0.value) })
     backup.identifiers = registry.history.all
     backup.devices = Array(registry.devices)
+    backup.fleetCounter = registry.fleet?.counter
     backup.items = registry.items.all.sorted { $0.number < $1.number }.filter { !$0.isThisDeviceOnly }
       .map { Backup.StoredItem($0, secret($0.key.account)) }
     backup.versions = registry.versions

@@ -317,13 +317,16 @@ struct World {
     if let account = registry.account { read.apply(.accountSet(account)) }
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
     for former in registry.formerMachines { read.apply(.machineLeft(former)) }
+    if let fleet = registry.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
     if registry.isSealed { read.apply(.sealed) }
     read.resume(after: registry.lastEvent)
     // Deleted rows are not read back, and their numbers may be used again. All else must be equal.
     try require(
       read.apps == registry.apps && read.history == registry.history, "apps or identifiers are read otherwise")
     try require(read.scopes == registry.scopes, "what is in force is read otherwise")
-    try require(read.devices == registry.devices && read.account == registry.account, "devices are read otherwise")
+    try require(
+      read.devices == registry.devices && read.account == registry.account && read.fleet == registry.fleet,
+      "devices are read otherwise")
     try require(read.items.total == registry.items.total, "items are counted otherwise")
     try require(read.versions.all == histories && read.tokens.all == registry.tokens.all, "versions are read otherwise")
     for history in histories {

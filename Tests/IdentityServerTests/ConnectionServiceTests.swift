@@ -1,6 +1,8 @@
 import IdentityCore
 import Testing
 
+@testable import IdentityServer
+
 /// Request lines and replies of one connection (identityd-protocol(7), section "Transport"), without a daemon.
 @Suite struct ConnectionServiceTests {
   private let served: ServedConnection
@@ -26,6 +28,17 @@ import Testing
     #expect(try served.send("ping\nping\npin") == ["OK", "OK"])
     // The last line has no end, so it is never executed.
     #expect(try served.endSending().isEmpty && served.hasEnded)
+  }
+
+  @Test func `the next run closes a connection that has the fleet open, and no other one`() throws {
+    #expect(served.connection.shape == .plain)
+    #expect(try #require(HandoverRecord(served.connection)).isClosing == false)
+    served.connection.hasFleetOpen = true
+    // A record of another shape is written anew, so that a killed daemon leaves it up to date.
+    #expect(served.connection.shape != .plain && !served.connection.isKeptAsItIs)
+    #expect(try #require(HandoverRecord(served.connection)).isClosing)
+    served.connection.hasFleetOpen = false
+    #expect(served.connection.shape == .plain)
   }
 
   @Test func `row 23: empty lines are ignored, and CR LF ends a line`() throws {

@@ -138,6 +138,8 @@ private let deviceLife: [[Change]] = [
     .machineLeft(formerMachine(3, isAcknowledged: false)),
   ],
   [.machineAcknowledged(formerMachine(1, isAcknowledged: true)), .machineForgotten(2)],
+  [.fleetAdvanced(FleetStanding(counter: 7), isFirst: true)],
+  [.fleetAdvanced(FleetStanding(counter: .max, runs: [uuid(41), uuid(40)]), isFirst: false)],
 ]
 
 /// Returns the changes that seal a store, as before a golden image is made of it.

@@ -5,20 +5,20 @@ import Testing
 
 @testable import IdentityStore
 
-/// The migration of a store of schema version 1, which lacks the table `former_machine`.
+/// The migration of a store of schema version 1, which lacks the tables `former_machine` and `fleet`.
 @Suite struct SchemaMigrationTests {
   private let options = Store.Options()
-  private let changes = (sample(apps: 4) + life).filter { !$0.contains { $0.isAboutFormerMachine } }
+  private let changes = (sample(apps: 4) + life).filter { !$0.contains { $0.isInLaterTable } }
   private var registry: Registry { Registry(applying: changes) }
 
-  /// Makes a store of version 1: without the table, and without its digest in the row of `store`.
+  /// Makes a store of version 1: without the later tables, and without their digests in the row of `store`.
   private func makeEarlier(_ workspace: Workspace) throws {
     try workspace.commit(changes)
-    try forgetDigest(workspace)
-    try workspace.sql("DROP TABLE former_machine; PRAGMA user_version = 1")
+    try forgetDigests(workspace)
+    try workspace.sql("DROP TABLE former_machine; DROP TABLE fleet; PRAGMA user_version = 1")
   }
 
-  private func forgetDigest(_ workspace: Workspace) throws {
+  private func forgetDigests(_ workspace: Workspace) throws {
     let directory = try workspace.openState()
     let key = try StoreKey.read(in: directory.folder)
     var credentials = KeyCredentials()
@@ -27,7 +27,7 @@ import Testing
     let reading = try Reading(database, key.authenticator, keys, options.migrations)
     try database.transaction { () throws(DatabaseError) in
       var next = reading.ledger
-      next.digests.forgetLastTable()
+      next.digests.forgetLaterTables()
       var edit = Edit(try Tables(database), next, nil)
       try edit.finish(
         identity: reading.store, created: reading.created, after: reading.ledger, key.authenticator)
@@ -126,20 +126,20 @@ import Testing
 }
 
 extension Change {
-  fileprivate var isAboutFormerMachine: Bool {
+  fileprivate var isInLaterTable: Bool {
     switch self {
-    case .machineLeft, .machineAcknowledged, .machineForgotten: true
+    case .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced: true
     default: false
     }
   }
 }
 
 extension TableDigests {
-  /// Encodes one digest less, as before the last table was added.
-  fileprivate mutating func forgetLastTable() {
+  /// Encodes two digests less, as before the later tables were added.
+  fileprivate mutating func forgetLaterTables() {
     var row = RowBytes()
     append(to: &row)
     guard case .blob(let bytes)? = row.values.last else { return }
-    self = TableDigests(Array(bytes.dropLast(8 + Authenticator.length))) ?? self
+    self = TableDigests(Array(bytes.dropLast(2 * (8 + Authenticator.length)))) ?? self
   }
 }

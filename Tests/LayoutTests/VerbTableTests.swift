@@ -39,7 +39,8 @@ import Testing
   /// Words of the fuzz dictionary that are not in the table: values, names of the fuzzed peers, and words of files.
   private static let otherWords = [
     "%h", "%l", "%m", "%n", "%r", ".service", "557e5958-d390-4cbf-b928-2a2b19a1399a", "AccessGroups=",
-    "DeviceIdentifier=", "ERR ", "EVENT ", "OK", "Unit=", "User=", "Vendor=", "VersionOrder=", "[App]", "\\\\u00",
+    "DeviceIdentifier=", "ERR ", "EVENT ", "OK", "Rights=", "Unit=", "User=", "Vendor=", "VersionOrder=", "[App]",
+    "\\\\u00",
     "app=*", "boot", "commit=yes", "device", "dry-run=yes", "force=yes", "group=*",
     "identityd-backup 1 argon2id ops=", "installation", "lifetime=installation", "limit=one", "of=os", "order=linux",
     "org.a", "org.b", "org.c", "org.media", "org.shared", "session", "snapshot=yes", "this-device-only=yes",

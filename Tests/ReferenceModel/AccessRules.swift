@@ -142,6 +142,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("devices name desk", .admins), AccessRule("machine acknowledge", .admins),
       AccessRule("devices remove \(value)", .fleet, "not-found"),
       AccessRule("devices forget \(value)", .admins, "not-found"), AccessRule("token list app=*", .admins),
+      AccessRule("fleet open run=\(String(repeating: "4", count: 32))", .fleet), AccessRule("fleet next", .fleet),
       AccessRule("migrate device \(value) force=yes", .adminsOfApp),
       AccessRule("migrate installation \(value) force=yes commit=yes", .adminsOfApp),
       AccessRule("resolve \(value)", .anybody, "not-found"),

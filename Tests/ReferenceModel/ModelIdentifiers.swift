@@ -254,6 +254,23 @@ extension ReferenceModel {
     return ["OK"]
   }
 
+  mutating func openFleet(_ run: String) throws(Fault) -> [String] {
+    if current(Scope("device")) == nil || fleet.runs.first != run {
+      try requireOpen()
+      if current(Scope("device")) == nil { make(Scope("device")) }
+      fleet.runs = Array(([run] + fleet.runs.filter { $0 != run }).prefix(16))
+    }
+    let own = current(Scope("device"))?.value ?? ""
+    let name = account.isEmpty ? "" : " account=\(word(account))"
+    return fleet.runs.dropFirst().map { "* run \($0)" } + ["OK \(own) counter=\(fleet.counter) home=<fhome>\(name)"]
+  }
+
+  mutating func nextCounter(above: Int) throws(Fault) -> [String] {
+    try requireOpen()
+    fleet.counter = max(fleet.counter, above) + 1
+    return ["OK \(fleet.counter)"]
+  }
+
   mutating func nameDevice(_ name: String) throws(Fault) -> [String] {
     let own = current(Scope("device"))?.value
     if let own, let place = devices.firstIndex(where: { $0.value == own }), devices[place].name == name {

@@ -29,7 +29,7 @@ extension ReferenceModel {
     case 25: return random.one(of: ["app list", "app list", "token list app=*"])
     case 26..<29: return "app forget \(random.one(of: apps))"
     case 29: return random.one(of: ["account", "account set alice", "account set bob", "account clear"])
-    case 30: return random.one(of: ["devices", "devices", "seal dry-run=yes"])
+    case 30: return random.one(of: ["devices", "devices", "seal dry-run=yes", "fleet next", "fleet next above=9"])
     case 31, 32: return random.once(in: 8) ? "devices name \(random.one(of: ["desk", "lap"]))" : device(&random)
     case 33, 34:
       let isDry = random.once(in: 2) ? " dry-run=yes" : ""

@@ -60,6 +60,8 @@ package struct ReferenceModel: Sendable {
   var identifiers: [Identifier] = []
   var devices: [Device] = []
   var account = ""
+  /// The counter of the fleet, and its runs, newest first.
+  var fleet: (counter: Int, runs: [String]) = (0, [])
   package internal(set) var items: [Item] = []
   package internal(set) var installed: [Installed] = []
   var reports: [Report] = []
@@ -95,7 +97,7 @@ package struct ReferenceModel: Sendable {
   private mutating func reply(to request: Request) throws(Fault) -> [String] {
     let admins: Set = [
       "renew", "account set", "account clear", "devices name", "devices put", "devices remove",
-      "devices forget", "seal",
+      "devices forget", "fleet open", "fleet next", "seal",
     ]
     guard !admins.contains(request.verb) || peer.isAdmin else { throw .denied }
     switch request.verb {
@@ -113,6 +115,8 @@ package struct ReferenceModel: Sendable {
     case "devices name": return try nameDevice(request.word(0))
     case "devices put": return try putDevice(request)
     case "devices remove", "devices forget": return try removeDevice(request.word(0))
+    case "fleet open": return try openFleet(request["run"] ?? "")
+    case "fleet next": return try nextCounter(above: Int(request["above"] ?? "0") ?? 0)
     case "item add": return try store(request, replaces: false)
     case "item put": return try store(request, replaces: true)
     case "item read": return try read(request)
@@ -173,7 +177,7 @@ struct Request {
     }
     let isLong: Bool
     switch words[0] {
-    case "app", "item", "version", "token", "account", "devices": isLong = words.count > 1
+    case "app", "item", "version", "token", "account", "devices", "fleet": isLong = words.count > 1
     default: isLong = false
     }
     verb = words.prefix(isLong ? 2 : 1).joined(separator: " ")

@@ -38,6 +38,8 @@ _identityctl_commands=(
   'devices put;-;name=- seen=-'
   'devices remove;-;'
   'devices forget;-;'
+  'fleet open;;run=-'
+  'fleet next;;above=-'
   'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation'
   'item put;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation'
   'item read;;service=@service account=@account group=@group'

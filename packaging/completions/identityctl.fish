@@ -37,6 +37,8 @@ set -g __identityctl_commands \
     'devices put;-;name=- seen=-;Add a device to the list, or update the name and the time of a listed device.' \
     'devices remove;-;;Remove a device from the list because it has left the account elsewhere.' \
     'devices forget;-;;Remove a device from the list.' \
+    'fleet open;;run=-;Begin a run of the fleet on this connection; show earlier runs and the counter of this device.' \
+    'fleet next;;above=-;Show the next counter of this device: greater than the last one and than N.' \
     'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item: a secret that is identified by group, service and account.' \
     'item put;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item, or replace the item of the same group, service and account.' \
     'item read;;service=@service account=@account group=@group;Show the secret and the attributes of an item.' \

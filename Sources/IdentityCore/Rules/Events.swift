@@ -42,7 +42,9 @@ extension Registry {
     case .tokenStored(let token, let change): news(of: token, change)
     case .tokenDeleted(let token): news(of: token, "deleted")
     case .version, .appUpdated, .appUsed, .appUseForgotten, .dayBegan, .identifierRemembered, .identifierForgotten,
-      .deviceDescribed, .machineRecorded, .machineLeft, .machineAcknowledged, .machineForgotten, .sealed, .epochBegan:
+      .deviceDescribed, .machineRecorded, .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced,
+      .sealed,
+      .epochBegan:
       nil
     }
   }

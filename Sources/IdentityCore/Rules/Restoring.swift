@@ -17,6 +17,7 @@ extension Registry {
     restoration.installApps()
     restoration.bringIdentifiers()
     restoration.bringAccount()
+    restoration.bringFleetCounter()
     for stored in backup.items { restoration.bring(stored) }
     for history in backup.versions.all { restoration.bring(history) }
     for token in backup.tokens { restoration.bring(token) }
@@ -176,6 +177,17 @@ private struct Restoration {
       listed != said
     else { return }
     plan.add(.deviceDescribed(said))
+  }
+
+  /// Restores the counter of the fleet, unless the present one is higher: a counter that fell would be used twice.
+  ///
+  /// Runs stay where they are, because they tell a device from its copy.
+  mutating func bringFleetCounter() {
+    guard follows, let theirs = backup.fleetCounter, theirs > plan.registry.fleet?.counter ?? 0 else { return }
+    var standing = plan.registry.fleet ?? FleetStanding()
+    standing.counter = theirs
+    plan.add(.fleetAdvanced(standing, isFirst: plan.registry.fleet == nil))
+    tell("fleet", "restored", ("counter", .number(theirs)))
   }
 
   // MARK: Items

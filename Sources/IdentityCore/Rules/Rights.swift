@@ -36,6 +36,11 @@ extension Registry {
   /// Returns the rights that the manifest of an app gives.
   package func rights(of app: Text) -> Set<Right> { apps[app]?.manifest?.rights ?? [] }
 
+  /// Checks that a peer has the right that a command needs.
+  package func requireRight(of command: RegistryCommand, for peer: Peer) throws(Refusal) {
+    if let right = command.rule.right { try require(right, of: peer) }
+  }
+
   /// Checks that a peer has a right: as an admin, or by the present manifest of its app.
   func require(_ right: Right, of peer: Peer) throws(Refusal) {
     guard !peer.isAdmin, !rights(of: peer.app).contains(right) else { return }

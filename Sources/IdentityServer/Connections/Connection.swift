@@ -229,13 +229,14 @@ extension Connection {
     var outgoing: LongAnswer?
     var subscription: Subscription?
     var keptShape: Shape?
+    var hasFleetOpen = false
 
     /// Not `!= nil`, which would compare subscriptions, because they are equatable.
     var isSubscribed: Bool {
       if case .some = subscription { true } else { false }
     }
 
-    var isEmpty: Bool { outgoing == nil && !isSubscribed && keptShape == nil }
+    var isEmpty: Bool { outgoing == nil && !isSubscribed && keptShape == nil && !hasFleetOpen }
   }
 
   /// Changes one of the particulars. If none is left afterwards, the object is released.
@@ -289,6 +290,14 @@ extension Connection {
     }
   }
 
+  /// Whether the client has the fleet open, which only one connection may have.
+  ///
+  /// The next run of the daemon closes the connection, so that its client opens the fleet again.
+  var hasFleetOpen: Bool {
+    get { if let particulars { particulars.hasFleetOpen } else { false } }
+    set { change(newValue) { $0.hasFleetOpen = newValue } }
+  }
+
   /// Whether nothing is in progress or pending, and the subscription lacks only this event.
   func awaitsOnly(_ line: EventLog.Line) -> Bool {
     guard isQuiet, !mayHaveInput, let particulars else { return false }
@@ -305,7 +314,7 @@ extension Connection {
 
   /// Whether neither input nor output is pending, and the connection is not ending.
   private var isPlain: Bool {
-    !hasInput && !hasOutput && !session.hasEnded && !session.isClosing && !session.isDraining
+    !hasInput && !hasOutput && !session.hasEnded && !session.isClosing && !session.isDraining && !hasFleetOpen
   }
 
   /// The shape of the connection in its saved record; nil if there is no current record.

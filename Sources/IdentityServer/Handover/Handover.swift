@@ -158,11 +158,12 @@ final class Handover {
 
 extension HandoverRecord {
   /// Records the state of a connection; nil if the inode of its socket is unknown.
-  fileprivate init?(_ connection: Connection) {
+  init?(_ connection: Connection) {
     guard let inode = try? connection.descriptor.inode() else { return nil }
     self.init(
       inode: inode, peer: connection.peer, subscription: connection.subscription,
-      hasEnded: connection.session.hasEnded, isClosing: connection.session.isClosing, input: connection.input,
+      hasEnded: connection.session.hasEnded, isClosing: connection.session.isClosing || connection.hasFleetOpen,
+      input: connection.input,
       output: Array(connection.output[connection.sent...]))
   }
 }

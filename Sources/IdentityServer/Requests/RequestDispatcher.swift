@@ -65,7 +65,13 @@ final class RequestDispatcher {
         try answer(command, connection)
       case .registry(let command):
         // A list that waits behind a change would be held in memory as a whole.
-        if command.rule.answerKind == .list, connection.session.isAtWriter || !mayList(connection) { return false }
+        let kind = command.rule.answerKind
+        if kind == .list, connection.session.isAtWriter || !mayList(connection) { return false }
+        if kind == .lease {
+          // Its conflict is answered here, so it keeps the order of the answers.
+          guard !connection.session.isAtWriter else { return false }
+          try openFleet(command, on: connection)
+        }
         if !connection.session.isAtWriter, state.isStarted,
           let reply = try state.registry.answer(command, for: connection.peer, in: surroundings),
           try encoder.append(reply, to: connection)
@@ -125,6 +131,18 @@ final class RequestDispatcher {
 
   /// Drops the upload of a connection that has closed.
   func forget(_ connection: Connection) { if upload.isTaken { upload.drop(of: connection.token) } }
+
+  /// Notes that a connection has the fleet open, until the connection ends.
+  ///
+  /// - Throws: `denied` without the right for it, `conflict` while another connection has the fleet open.
+  private func openFleet(_ command: RegistryCommand, on connection: Connection) throws(Refusal) {
+    try state.registry.requireRight(of: command, for: connection.peer)
+    guard !connection.hasFleetOpen else { return }
+    guard !connections.all.contains(where: \.hasFleetOpen) else {
+      throw .conflict("another connection has the fleet open; stop the other program first")
+    }
+    connection.hasFleetOpen = true
+  }
 
   // MARK: The writer
 

@@ -7,8 +7,8 @@ import IdentityCore
 /// position, and the last record to being the last. So no record can be left out, moved, cut off, or taken from
 /// another backup.
 enum BackupFormat {
-  /// The format version. Version 1 had no versions and no push tokens.
-  static let version: Int64 = 2
+  /// The format version. Version 1 had no versions and no push tokens, and version 2 no fleet.
+  static let version: Int64 = 3
   static let lengthSize = 4
   /// The maximum length of a record, in bytes: room for the longest secret, and for label and attributes of its item.
   static let longestRecord = 262_144
@@ -20,6 +20,8 @@ enum BackupFormat {
     case app
     case identifier
     case device
+    /// The counter of the fleet.
+    case fleet
     case release
     case report
     case claim

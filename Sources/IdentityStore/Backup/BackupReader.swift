@@ -126,6 +126,9 @@ private struct BackupReader: ~Copyable {
     case .device:
       let device = values.count == 5 ? ListedDevice(columns: values) : nil
       isUnderstood = add(device.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.devices.append($1) }
+    case .fleet:
+      let counter = values.count == 1 ? values[0].number : nil
+      isUnderstood = add(counter.flatMap { $0 < 0 ? nil : $0 }) { $0.fleetCounter = $1 }
     case .release:
       let installed = values.count == 7 ? InstalledRelease(columns: values) : nil
       isUnderstood = add(installed) { $0.versions.apply(.installed(VersionSubject(column: values[1]), $1)) }

@@ -31,6 +31,7 @@ extension Store {
     for (place, device) in registry.devices.enumerated() {
       try writer.append(.device, device.columns(number: Int64(place) + 1))
     }
+    if let fleet = registry.fleet { try writer.append(.fleet, [.integer(fleet.counter)]) }
     for history in registry.versions.all { try writer.append(history) }
     for token in registry.tokens.all { try writer.append(.token, token.columns) }
     for item in registry.items.all.sorted(by: { $0.number < $1.number }) where !item.isThisDeviceOnly {

@@ -53,6 +53,11 @@ struct Reading {
     try readApps(database, authenticator, &found)
     try readIdentifiers(database, authenticator, &found)
     try read(.device, database, authenticator, &found) { $0.apply(device: $1) }
+    try read(.fleet, database, authenticator, &found) { reading, row in
+      guard let standing = FleetStanding(columns: row.values) else { return false }
+      reading.registry.apply(.fleetAdvanced(standing, isFirst: true))
+      return true
+    }
     var part = PartReading()
     if thread == nil { try part.readEvents(database, authenticator) }
     try part.readItems(database, authenticator, cipher, upTo: thread?.lastBefore)

@@ -98,6 +98,8 @@ struct Edit {
     case .deviceDescribed(let device): try replace(device.value, with: device, authenticator)
     case .deviceReplaced(let previous, let device): try replace(previous, with: device, authenticator)
     case .deviceUnlisted(let value): try unlist(value, authenticator)
+    case .fleetAdvanced(let standing, isFirst: true): try insert(standing.columns, tables.fleet, authenticator)
+    case .fleetAdvanced(let standing, isFirst: false): try replace(standing.columns, tables.fleet, authenticator)
     case .itemStored(let item, let secret, let change): try store(item, secret, change, authenticator)
     case .itemDeleted(let item): try delete(item, authenticator)
     case .version(let change): try apply(change, authenticator)

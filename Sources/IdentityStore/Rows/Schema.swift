@@ -12,7 +12,9 @@ enum Schema {
 
   /// The migrations from earlier versions.
   static let migrations = [
-    Migration(version: 1, missing: ["former_machine"], creation: formerMachineCreation)
+    Migration(
+      version: 1, missing: [Table.formerMachine.name, Table.fleet.name],
+      creation: formerMachineCreation + fleetCreation)
   ]
 
   /// The SQL that creates the tables, which must not exist yet.
@@ -30,6 +32,7 @@ enum Schema {
   ///   allows it.
   /// - `former_machine` records the machines that the daemon ran on before. `last_identifier` is the number of the newest
   ///   identifier from that time.
+  /// - `fleet` has one row, once the fleet was used. `runs` has the runs in the form of UUIDs, newest first.
   /// - `app_use` records when each app without a manifest was last used: on which day of the daemon, and on which
   ///   calendar day. An empty `id` is the daemon itself.
   static let creation = """
@@ -192,6 +195,7 @@ enum Schema {
       proof BLOB NOT NULL
     ) STRICT, WITHOUT ROWID;
     \(formerMachineCreation)
+    \(fleetCreation)
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
     """
@@ -205,6 +209,16 @@ enum Schema {
       cause TEXT NOT NULL,
       left TEXT NOT NULL,
       acknowledged INTEGER NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    """
+
+  private static let fleetCreation = """
+    CREATE TABLE fleet (
+      only INTEGER PRIMARY KEY CHECK (only = 1),
+      counter INTEGER NOT NULL,
+      runs TEXT NOT NULL,
       revision INTEGER NOT NULL,
       proof BLOB NOT NULL
     ) STRICT;
@@ -235,7 +249,7 @@ struct Table: Sendable {
   }
 
   /// An index beyond the last digest, which traps if it is used.
-  static let noPlace = 13
+  static let noPlace = 14
 
   static let setting = Table(
     name: "setting",
@@ -294,6 +308,9 @@ struct Table: Sendable {
     columns: ["n", "machine", "hardware", "last_identifier", "cause", "left", "acknowledged", "revision"], lasting: 6,
     place: 12, of: .settings)
 
+  static let fleet = Table(
+    name: "fleet", columns: ["only", "counter", "runs", "revision"], place: 13, of: .fleet)
+
   /// The table `store`. Its only row contains the digests of all other tables.
   static let store = Table(
     name: "store", columns: ["only", "id", "created", "revision", "digest", "last_event", "epoch"],
@@ -302,7 +319,7 @@ struct Table: Sendable {
   /// All tables except `store`, each at the index that is its ``place``.
   static let proven = [
     setting, app, identifier, device, event, dataKey, item, release, report, claim, token, use,
-    formerMachine,
+    formerMachine, fleet,
   ]
 
   /// The SQL that inserts a row: its columns and its proof.

@@ -81,6 +81,7 @@ final class Tables: Sendable {
   let token: TableStatements
   let use: TableStatements
   let formerMachine: TableStatements
+  let fleet: TableStatements
 
   init(_ database: borrowing Database) throws(DatabaseError) {
     store = TableStatements(.store, database)
@@ -99,5 +100,6 @@ final class Tables: Sendable {
     token = TableStatements(.token, database)
     use = TableStatements(.use, database)
     formerMachine = TableStatements(.formerMachine, database)
+    fleet = TableStatements(.fleet, database)
   }
 }

@@ -1,0 +1,18 @@
+/// The part of the fleet's state that only this device has: its counter and its runs.
+package struct FleetStanding: Equatable, Sendable {
+  /// The counter of the last message that this device wrote, or is about to write. It never falls.
+  package var counter: Int64
+  /// The runs of the fleet on this device, newest first, at most ``Bound/fleetRuns``. Each has 16 random bytes.
+  package var runs: [UUID]
+
+  /// Creates a standing. The default is that of a device that has no fleet yet.
+  package init(counter: Int64 = 0, runs: [UUID] = []) {
+    self.counter = counter
+    self.runs = runs
+  }
+}
+
+extension Text {
+  /// Creates the 32 hexadecimal digits of 16 bytes, in lower case.
+  package init(hexadecimal value: UUID) { self.init(trusted: Text(value).bytes.filter { $0 != UInt8(ascii: "-") }) }
+}

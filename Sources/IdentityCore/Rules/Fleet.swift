@@ -1,0 +1,69 @@
+// The fleet of the account's devices (identityd-protocol(7), section "The fleet").
+extension RegistryCommand {
+  package static func openFleet(run: UUID) -> Self { Self(OpenFleetRule(run: run)) }
+  package static func nextCounter(above: Int64) -> Self { Self(NextCounterRule(above: above)) }
+}
+
+/// `fleet open`: stores the run of the fleet, and returns what the fleet needs at its start. Makes the device identifier
+/// if there is none.
+struct OpenFleetRule: ChangeRule {
+  let run: UUID
+  var right: Right? { .fleet }
+  var basis: Basis { Basis(whole: [.fleet, .identifiers, .settings]) }
+  var answerKind: AnswerKind { .lease }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    var plan = Plan(registry)
+    var standing = registry.fleet ?? FleetStanding()
+    if registry[.device] == nil || standing.runs.first != run {
+      guard let context else { return nil }
+      if registry[.device] == nil { plan.put(try registry.fresh(.device, cause: .firstUse, context)) }
+      standing.runs = Array(([run] + standing.runs.filter { $0 != run }).prefix(Bound.fleetRuns))
+      plan.add(.fleetAdvanced(standing, isFirst: registry.fleet == nil))
+    }
+    guard let device = plan.registry[.device]?.value else { throw .broken("this device has no identifier") }
+    var reply = Reply()
+    for past in standing.runs.dropFirst() {
+      reply.row()
+      reply.word(.string("run"))
+      reply.word(.text(Text(hexadecimal: past)))
+    }
+    reply.ok()
+    reply.word(.uuid(device))
+    reply.attribute("counter", .number(standing.counter))
+    reply.attribute("home", .text(Text(hexadecimal: registry.home)))
+    reply.attribute("account", registry.account.map(Reply.Value.text))
+    return Decision(changes: plan.changes, reply: reply)
+  }
+}
+
+/// `fleet next`: returns the device's next counter, which is greater than all earlier ones and than `above`.
+///
+/// - Throws: `limit` if there is no greater counter.
+struct NextCounterRule: ChangeRule {
+  let above: Int64
+  var right: Right? { .fleet }
+  var basis: Basis { Basis(whole: .fleet) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard context != nil else { return nil }
+    var standing = registry.fleet ?? FleetStanding()
+    let last = max(standing.counter, above)
+    guard last < .max else { throw .limit("the counter of this device is used up") }
+    standing.counter = last + 1
+    return Decision(
+      changes: [.fleetAdvanced(standing, isFirst: registry.fleet == nil)], reply: .done(.number(standing.counter)))
+  }
+}
+
+extension Registry {
+  /// Sixteen bytes that are others on another machine: the machine-id and the hardware, as far as they are known.
+  ///
+  /// The digests are keyed with a secret of the store, so the value tells nothing about the machine.
+  var home: UUID {
+    let digests = [machine?.fingerprint.machine, machine?.fingerprint.hardware].map { digest in
+      digest.flatMap { UUID(Text(trusted: Array($0.bytes.prefix(32)))) } ?? .zero
+    }
+    return UUID(high: digests[0].high ^ digests[1].high, low: digests[0].low ^ digests[1].low)
+  }
+}
