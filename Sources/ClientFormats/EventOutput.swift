@@ -1,6 +1,7 @@
 package import IdentityClient
 package import IdentityCore
 import IdentityWire
+import LinuxSystem
 
 /// Formats events, one line each: as text for people, or as JSON (RFC 8259) for programs.
 package struct EventOutput {

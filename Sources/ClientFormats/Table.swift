@@ -1,3 +1,5 @@
+import LinuxSystem
+
 /// A table for a terminal: a line of titles, then a line for each row, in aligned columns with two spaces between.
 struct Table {
   /// A column with its title.

@@ -1,6 +1,7 @@
 package import IdentityClient
 import IdentityCore
 package import IdentityWire
+import LinuxSystem
 
 /// Formats answers as text: with names before the values for people, as bare words for a pipe.
 package struct TextOutput {

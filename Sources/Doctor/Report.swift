@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityWire
+import LinuxSystem
 
 /// The findings of all checks, in the order of the table, and their faults in the order of reading.
 package struct Report: Sendable {
@@ -29,20 +30,21 @@ package struct Report: Sendable {
 
   // MARK: Text
 
-  /// The report as text: a line per check, then each cause with the commands that repair it, and its symptoms.
-  package var text: String {
+  /// Returns the report as text: a line per check, then each cause with the commands that repair it, and its symptoms.
+  package func text(isColoured: Bool) -> String {
+    func shown(_ text: String, _ emphasis: Emphasis) -> String { emphasis.applied(to: text, isColoured: isColoured) }
+    func shown(_ result: Finding.Result) -> String { shown(result.rawValue, result.emphasis) }
     let width = findings.map(\.check.name.count).max() ?? 0
     let lines = findings.map { check, finding in
       let name = check.name
       let note = finding.result == .skipped ? finding.reason : origin(of: name).map { "symptom of \($0)" }
-      let end = note.map { "  \(WordEncoder.visible($0))" } ?? ""
-      return "\(name)\(String(repeating: " ", count: width - name.count))  \(finding.result.rawValue)\(end)\n"
+      let end = note.map { "  \(shown(WordEncoder.visible($0), .faint))" } ?? ""
+      return "\(name)\(String(repeating: " ", count: width - name.count))  \(shown(finding.result))\(end)\n"
     }
     let paragraphs = faults.map { reported in
-      let result = reported.fault.result.rawValue
-      let text = "\(reported.check) \(result): \(WordEncoder.visible(reported.fault.cause))\n"
+      let text = "\(reported.check) \(shown(reported.fault.result)): \(WordEncoder.visible(reported.fault.cause))\n"
       if let origin = reported.symptomOf { return "symptom of \(origin): \(text)" }
-      return "\n" + text + reported.mend.map { "    \($0.text(for: userID))\n" }.joined()
+      return "\n" + text + reported.mend.map { "    \(shown($0.text(for: userID), .bold))\n" }.joined()
     }
     return (lines + paragraphs).joined()
   }
@@ -88,4 +90,16 @@ package struct Report: Sendable {
   }
 
   private func quoted(_ text: String?) -> String { text.map { WordEncoder.quoted($0) } ?? "null" }
+}
+
+extension Finding.Result {
+  /// The emphasis of the result for people.
+  fileprivate var emphasis: Emphasis {
+    switch self {
+    case .ok: .green
+    case .warning: .yellow
+    case .failed: .red
+    case .skipped: .faint
+    }
+  }
 }

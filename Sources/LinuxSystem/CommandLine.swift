@@ -36,9 +36,20 @@ package struct CommandLine: Equatable, Sendable {
   package struct UsageError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The error in words.
     package let description: String
+    /// The argument that is no known option; nil for every other error.
+    package let unknownOption: String?
 
     /// Creates an error from its description.
-    package init(_ description: String) { self.description = description }
+    package init(_ description: String) {
+      self.description = description
+      unknownOption = nil
+    }
+
+    /// Creates the error for an argument that is no known option.
+    package init(unknownOption argument: String) {
+      description = "unknown option '\(argument)'"
+      unknownOption = argument
+    }
   }
 
   /// Returns the value of an option that has a fixed list of values.
@@ -109,9 +120,11 @@ package struct CommandLine: Equatable, Sendable {
         let before = unsafe Self.text(vector[Int(max(next, 2)) - 1])
         let here = unsafe next < count ? Self.text(vector[Int(next)]) : ""
         let argument = before.utf8.first == UInt8(ascii: "-") && before != "-" ? before : here
-        let description =
-          found == -2 ? "unknown option '\(argument)'" : "option '\(argument)' has a missing or an unexpected value"
-        failure = failure ?? UsageError(description)
+        let error =
+          found == -2
+          ? UsageError(unknownOption: argument)
+          : UsageError("option '\(argument)' has a missing or an unexpected value")
+        failure = failure ?? error
         continue
       }
       options[known[Int(found)].name] = unsafe value.map { unsafe String(cString: $0) } ?? ""

@@ -16,7 +16,7 @@ extension Program {
       let samples = severities.map { MetricSample(.checkFindings, report.count(of: $0), $0.rawValue) }
       guard try write(samples, as: format, to: file, line) else { return ExitStatus.outputFailed }
     } else if line.options["quiet"] == nil {
-      let text = line.options["json"] == nil ? report.text : report.json
+      let text = line.options["json"] == nil ? report.text(isColoured: try isColoured(line, .output)) : report.json
       guard show(text, line) else { return ExitStatus.outputFailed }
     }
     return report.isGood ? ExitStatus.success : ExitStatus.checkFailed

@@ -1,8 +1,9 @@
 import ClientFormats
 import IdentityCore
 import IdentityWire
+import LinuxSystem
 
-/// The correction of a mistyped verb, attribute, level or topic.
+/// The correction of a mistyped verb, attribute, level, topic or option.
 struct Correction {
   /// The words that were probably meant.
   private let meant: String
@@ -28,6 +29,21 @@ struct Correction {
     let name = names.contains(heads) ? heads : first
     guard let meant = Self.attribute(words, of: name) ?? Self.operand(positional, of: name, names) else { return nil }
     self.meant = meant
+  }
+
+  /// Finds a correction for an argument that is no option. Nil if no option of the command is near.
+  ///
+  /// - Parameter words: the words of the command line, which name the command.
+  init?(ofOption argument: String, with words: [String]) {
+    let name = String(argument.drop { $0 == "-" }.prefix { $0 != "=" })
+    // A letter alone is as near to every other letter.
+    guard name.utf8.count > 1 else { return nil }
+    let known = Options.applicable(to: words).map(\.name)
+    // `-json` is a cluster of letters, of which not all are known.
+    guard let meant = known.first(where: { $0 == name }) ?? Suggestion.nearest(to: name, among: known) else {
+      return nil
+    }
+    self.meant = "--\(meant)"
   }
 
   private static func attribute(_ words: [String], of name: String) -> String? {

@@ -85,18 +85,28 @@ package enum Options {
 
   /// Refuses options that do not apply to the command.
   static func check(_ line: CommandLine) throws(CommandLine.UsageError) {
-    let words = line.words.prefix(2).map { $0.lowercased() }
+    let words = commandWords(line.words)
     if line.options["timeout"] != nil, let first = words.first, ["monitor", "top"].contains(first) {
       throw CommandLine.UsageError("option '--timeout' is not for '\(first)', which only the user ends")
     }
     for group in groups where !group.commands.isEmpty {
-      let belongs = group.commands.contains { command in
-        words.starts(with: command.split(separator: " ").map(String.init))
-      }
-      if let option = group.options.first(where: { line.options[$0.name] != nil }), !belongs {
+      if let option = group.options.first(where: { line.options[$0.name] != nil }), !applies(group, to: words) {
         throw CommandLine.UsageError("option '--\(option.name)' is only for \(list(group.commands))")
       }
     }
+  }
+
+  /// Returns the options that a command line with these words may have.
+  static func applicable(to words: [String]) -> [CommandLine.Option] {
+    let words = commandWords(words)
+    return groups.filter { $0.commands.isEmpty || applies($0, to: words) }.flatMap(\.options)
+  }
+
+  /// The words that can name a command, in lower case.
+  private static func commandWords(_ words: [String]) -> [String] { words.prefix(2).map { $0.lowercased() } }
+
+  private static func applies(_ group: Group, to words: [String]) -> Bool {
+    group.commands.contains { command in words.starts(with: command.split(separator: " ").map(String.init)) }
   }
 
   /// Returns the groups of options that only the given command and its like take.

@@ -71,6 +71,9 @@ enum Program {
       return fail(ending.text, ending.status, line)
     } catch let error as SystemError {
       return fail("\(error)", ExitStatus.fileFailed, line)
+    } catch let error as CommandLine.UsageError {
+      let correction = error.unknownOption.flatMap { Correction(ofOption: $0, with: line.words) }
+      return fail("\(error); \(correction?.question ?? "see 'identityctl --help'")", ExitStatus.usage, line)
     } catch {
       return fail("\(error); see 'identityctl --help'", ExitStatus.usage, line)
     }

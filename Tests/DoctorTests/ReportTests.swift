@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test func `checks are listed first, then each cause with its remedy and its symptoms`() {
-    let text = Report(findings, for: 1_000).text
+    let text = Report(findings, for: 1_000).text(isColoured: false)
     #expect(
       text == """
         good         ok
@@ -50,8 +50,21 @@ import Testing
     #expect(!text.unicodeScalars.contains { WordEncoder.isHidden($0) && $0 != "\n" })
   }
 
+  @Test func `a coloured report has the same text, with an emphasis of results, notes and commands`() {
+    let report = Report(findings, for: 1_000)
+    let text = report.text(isColoured: true)
+    #expect(text.replacing(/\u{1b}\[\d+m/, with: "") == report.text(isColoured: false))
+    for line in [
+      "good         \u{1b}[32mok\u{1b}[0m\n",
+      "late         \u{1b}[31mfailed\u{1b}[0m  \u{1b}[2msymptom of bad\u{1b}[0m\n",
+      "bad \u{1b}[33mwarning\u{1b}[0m: ", "\n    \u{1b}[1msudo id\u{1b}[0m\n", "  \u{1b}[2mskipped\u{1b}[0m  ",
+    ] {
+      #expect(text.contains(line), "\(text)")
+    }
+  }
+
   @Test func `remedies for root have no sudo`() {
-    #expect(!Report(findings, for: 0).text.contains("sudo"))
+    #expect(!Report(findings, for: 0).text(isColoured: false).contains("sudo"))
   }
 
   @Test func `JSON is one document with the content of the text and no hidden characters`() throws {

@@ -100,6 +100,23 @@ import Testing
     #expect([12, 13].contains(result.status))
   }
 
+  @Test(
+    arguments: [
+      ("status --jsno", "--json"), ("status --jsno=wire", "--json"), ("--hlep", "--help"), ("status -help", "--help"),
+      ("monitor --sicne=4", "--since"), ("item add --datafile=x", "--data-file"),
+      ("stats --promethius", "--prometheus"),
+    ])
+  func `a mistyped option gets one suggestion`(typed: String, meant: String) throws {
+    let result = try run([program] + typed.split(separator: " ").map(String.init))
+    #expect(result.status == 2 && result.errors.hasSuffix("'; did you mean '\(meant)'?\n"), "\(result)")
+  }
+
+  @Test(arguments: ["status --frobnicate", "status -x", "get device --sicne=4"])
+  func `without a similar option of the command there is no suggestion`(typed: String) throws {
+    let result = try run([program] + typed.split(separator: " ").map(String.init))
+    #expect(result.status == 2 && result.errors.hasSuffix("; see 'identityctl --help'\n"), "\(result)")
+  }
+
   @Test(arguments: [
     "frobnicate", "get", "item", "item find x", "item find color=red", "stats x=1", "version report", "token put x y z",
   ])

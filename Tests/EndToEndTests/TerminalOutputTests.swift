@@ -35,6 +35,17 @@ import Testing
         of: /service=mail account=alice group=user:\d+ created=\S+Z modified=\S+Z/) != nil)
   }
 
+  @Test func `the report of check has colours on a terminal that takes them`() throws {
+    let daemon = try daemonWithItem()
+    let escape = "\u{1b}"
+    #expect(try lines(daemon, "\(program) check").contains { $0.hasSuffix("  \(escape)[32mok\(escape)[0m") })
+    #expect(try lines(daemon, "\(program) check --color=always | cat").contains { $0.contains(escape) })
+    for plain in ["NO_COLOR=1 \(program)", "TERM=dumb \(program)", "\(program) --color=never"] {
+      #expect(try !lines(daemon, "\(plain) check").contains { $0.contains(escape) }, "\(plain)")
+    }
+    #expect(try !lines(daemon, "\(program) check | cat").contains { $0.contains(escape) })
+  }
+
   @Test func `the width of the terminal decides the form, and COLUMNS overrides it`() throws {
     let daemon = try daemonWithItem()
     let properties = ["  Service: mail", "  Account: alice"]

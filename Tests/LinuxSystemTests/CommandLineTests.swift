@@ -63,7 +63,9 @@ private let known = [
   ]
 
   @Test(arguments: bad) func `an error names the wrong option or word`(arguments: [String], message: String) throws {
-    #expect(throws: CommandLine.UsageError(message)) { try CommandLine(arguments, known) }
+    let error = #expect(throws: CommandLine.UsageError.self) { try CommandLine(arguments, known) }
+    #expect(error?.description == message)
+    #expect((error?.unknownOption != nil) == message.hasPrefix("unknown option"))
   }
 
   @Test func `a failed command line does not affect the next one`() throws {
@@ -96,7 +98,8 @@ private let known = [
 
   @Test(arguments: [(["-x"], "unknown option '-x'"), (["-s"], "option '-s' has a missing or an unexpected value")])
   func `an error names a wrong short option`(arguments: [String], message: String) {
-    #expect(throws: CommandLine.UsageError(message)) { try CommandLine(arguments, Self.short) }
+    let error = #expect(throws: CommandLine.UsageError.self) { try CommandLine(arguments, Self.short) }
+    #expect(error?.description == message)
   }
 
   @Test func `help lists short options before the long ones`() {
