@@ -95,9 +95,12 @@ import Testing
       answers: DaemonAnswers(status: [("store", "read-only"), ("store-reason", "why")]))
     let store = StoreFacts(examination: examination).finding
     let full = SpaceFacts(folder: "/s", space: FileSystemSpace(freeBytes: 0, freeFiles: nil))
-    let mounted = SpaceFacts(
-      folder: "/s", space: FileSystemSpace(freeBytes: 1 << 30, freeFiles: nil), readOnlyMount: "/")
-    for space in [full, mounted] {
+    let room = FileSystemSpace(freeBytes: 1 << 30, freeFiles: nil)
+    let mounted = SpaceFacts(folder: "/var/lib/s", space: room, mount: mount("ro", "rw"))
+    let copied = SpaceFacts(
+      folder: "/var/lib/s", space: room, mount: mount("rw", "rw"), daemonMount: mount("ro", "rw"),
+      resume: [.restartUnits])
+    for space in [full, mounted, copied] {
       let faults = ReportedFault.ordered([("store", store), ("space", space.finding)])
       #expect(faults.map(\.check) == ["space", "store"])
       #expect(faults.map(\.symptomOf) == [nil, "space"])

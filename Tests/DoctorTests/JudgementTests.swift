@@ -222,15 +222,36 @@ import Testing
     #expect(SpaceFacts(folder: nil).finding.result == .skipped)
   }
 
-  @Test func `a file system that is mounted read-only is a failure, and is mounted writable`() {
+  @Test func `a file system or a mount that is read-only is a failure, and is mounted writable`() {
+    func finding(_ own: String, _ fileSystem: String) -> Finding {
+      let space = FileSystemSpace(freeBytes: 1 << 30, freeFiles: nil)
+      return SpaceFacts(
+        folder: "/var/lib/s", space: space, mount: mount(own, fileSystem), daemonMount: mount("ro", "ro"),
+        resume: [.startUnits]
+      ).finding
+    }
+    let start = "sudo systemctl start identityd.socket identityd.service"
+    for (own, fileSystem, options) in [
+      ("ro", "ro", "remount,rw"), ("rw", "ro", "remount,rw"), ("ro", "rw", "remount,bind,rw"),
+    ] {
+      let found = finding(own, fileSystem)
+      #expect(found.faults.map(\.cause) == ["/var/lib/s is on a file system that is mounted read-only at /var"])
+      #expect(mends(found) == ["sudo mount -o \(options) /var", start])
+    }
+    let copy = finding("rw", "rw")
+    #expect(copy.faults.first?.cause.hasPrefix("/var/lib/s can be written, but not by the daemon: its copy of") == true)
+    #expect(mends(copy) == [start])
+  }
+
+  @Test func `a daemon that writes its store, or whose mounts are unknown, is not restarted because of its mount`() {
     let space = FileSystemSpace(freeBytes: 1 << 30, freeFiles: nil)
-    let facts = SpaceFacts(folder: "/var/lib/s", space: space, readOnlyMount: "/var", resume: [.startUnits])
-    #expect(
-      facts.finding.faults.map(\.cause) == ["/var/lib/s is on a file system that is mounted read-only at /var"])
-    #expect(
-      mends(facts.finding) == [
-        "sudo mount -o remount,rw /var", "sudo systemctl start identityd.socket identityd.service",
-      ])
+    for (daemonMount, resume) in [(mount("ro", "rw"), []), (nil, [.startUnits]), (mount("rw", "rw"), [.startUnits])]
+      as [(Mount?, [Remedy])]
+    {
+      let facts = SpaceFacts(
+        folder: "/var/lib/s", space: space, mount: mount("rw", "rw"), daemonMount: daemonMount, resume: resume)
+      #expect(facts.finding.result == .ok)
+    }
   }
 
   @Test func `a clock behind the last event fails, and one behind the release or unsynchronised warns`() throws {

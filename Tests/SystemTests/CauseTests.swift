@@ -38,6 +38,14 @@ extension SystemTests {
     """
   private static let unloop = "rm \(Container.dropIns)/loop.conf; systemctl daemon-reload"
 
+  /// Starts the daemon on a bind mount that alone is read-only, and not its file system.
+  private static let bindReadOnly = """
+    systemctl stop \(units); mount --bind \(state) \(state); mount -o remount,bind,ro \(state)
+    systemctl start \(units)
+
+    """
+  private static let unbind = "systemctl stop \(units); umount \(state); systemctl start \(units)"
+
   private static let breakages = [
     Breakage(
       script: "rm /run/identityd/identityd.sock", check: "socket",
@@ -103,6 +111,15 @@ extension SystemTests {
         """, check: "space", cause: ["\(state) is on a file system that is mounted read-only at \(state)"],
       mend: "mount -o remount,rw \(state)",
       tidy: "systemctl stop \(units); umount \(state); rm -rf /root/copy; systemctl start \(units)"),
+    Breakage(
+      script: bindReadOnly, check: "space",
+      cause: ["\(state) is on a file system that is mounted read-only at \(state)"],
+      symptoms: ["store"], mend: "mount -o remount,bind,rw \(state) && systemctl restart identityd.service",
+      tidy: unbind),
+    Breakage(
+      script: "\(bindReadOnly)mount -o remount,bind,rw \(state)", check: "space",
+      cause: ["\(state) can be written, but not by the daemon: its copy of the mount at \(state)"],
+      symptoms: ["store"], mend: "systemctl restart identityd.service", tidy: unbind),
   ]
 
   @Test(arguments: Container.suites)

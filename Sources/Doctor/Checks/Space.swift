@@ -8,8 +8,10 @@ struct SpaceFacts: Sendable {
   var space: FileSystemSpace?
   /// The reason why the free space could not be determined.
   var reason = Examination.untold("the state directory")
-  /// The mount of the file system, if it is read-only.
-  var readOnlyMount: String?
+  /// The mount of the state directory; nil if it is unknown.
+  var mount: Mount?
+  /// The daemon's copy of the mount, in the mount namespace of the service; nil if it is unknown.
+  var daemonMount: Mount?
   /// The remedies that follow the remount: none for a daemon whose store is in order.
   var resume: [Remedy] = []
 
@@ -26,8 +28,9 @@ extension SpaceFacts {
     folder = examination.stateDirectory
     guard let folder else { return }
     // The system's daemon writes to the mount of PID 1. This process may have another one, such as in a sandbox.
-    let mount = Mount.containing(folder, for: examination.isSystem ? "1" : "self")
-    readOnlyMount = mount.flatMap { $0.isReadOnly ? $0.path : nil }
+    mount = Mount.containing(folder, for: examination.isSystem ? "1" : "self")
+    // Only root may read the mounts of the daemon.
+    daemonMount = examination.answers?["pid"].flatMap { Mount.containing(folder, for: $0) }
     if let state = examination.answers?["store"] {
       resume = state == "ok" ? [] : [examination.restart]
     } else if examination.isSystem {
@@ -44,14 +47,7 @@ extension SpaceFacts {
   var finding: Finding {
     guard let folder, let space else { return Finding(skipped: reason) }
     var found: [Finding.Fault] = []
-    if let readOnlyMount {
-      let remount = Remedy.root("mount", "-o", "remount,rw", readOnlyMount)
-      found.append(
-        Finding.Fault(
-          isWarning: false, cause: "\(folder) is on a file system that is mounted read-only at \(readOnlyMount)",
-          mend: [remount] + resume
-        ).causing(.serviceFails, .storeFails))
-    }
+    found += readOnly(folder)
     let room = "\(space.freeBytes >> 20) MiB are free on the file system of \(folder)"
     if space.freeBytes < Self.failing.bytes {
       found.append(.failure("only \(room)", .anybody("df", "-h", folder)).causing(.serviceFails, .storeFails))
@@ -69,5 +65,22 @@ extension SpaceFacts {
       found,
       facts: facts(
         ("directory", folder), ("free-bytes", "\(space.freeBytes)"), ("free-files", space.freeFiles.map { "\($0)" })))
+  }
+
+  /// Returns the fault of a mount that is read-only for everybody, or for the daemon alone; none if the daemon can write.
+  private func readOnly(_ folder: String) -> [Finding.Fault] {
+    guard let mount else { return [] }
+    if mount.isReadOnly {
+      // A bind mount alone is read-only: the flag of the file system, which other mounts share, stays as it is.
+      let options = mount.isFileSystemReadOnly ? "remount,rw" : "remount,bind,rw"
+      let cause = "\(folder) is on a file system that is mounted read-only at \(mount.path)"
+      let fault = Finding.Fault.failure(cause, mend: [.root("mount", "-o", options, mount.path)] + resume)
+      return [fault.causing(.serviceFails, .storeFails)]
+    }
+    guard let daemonMount, daemonMount.isReadOnly, !resume.isEmpty else { return [] }
+    let cause =
+      "\(folder) can be written, but not by the daemon: its copy of the mount at \(daemonMount.path) is from the time "
+      + "when the mount was read-only, and only a restart makes a new copy"
+    return [.failure(cause, mend: resume).causing(.storeFails)]
   }
 }
