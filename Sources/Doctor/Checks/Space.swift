@@ -46,8 +46,7 @@ extension SpaceFacts {
   /// The judgement of the facts.
   var finding: Finding {
     guard let folder, let space else { return Finding(skipped: reason) }
-    var found: [Finding.Fault] = []
-    found += readOnly(folder)
+    var found = readOnly(folder)
     let room = "\(space.freeBytes >> 20) MiB are free on the file system of \(folder)"
     if space.freeBytes < Self.failing.bytes {
       found.append(.failure("only \(room)", .anybody("df", "-h", folder)).causing(.serviceFails, .storeFails))

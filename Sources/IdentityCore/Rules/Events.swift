@@ -43,8 +43,7 @@ extension Registry {
     case .tokenDeleted(let token): news(of: token, "deleted")
     case .version, .appUpdated, .appUsed, .appUseForgotten, .dayBegan, .identifierRemembered, .identifierForgotten,
       .deviceDescribed, .machineRecorded, .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced,
-      .sealed,
-      .epochBegan:
+      .sealed, .epochBegan:
       nil
     }
   }

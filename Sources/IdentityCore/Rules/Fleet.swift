@@ -57,7 +57,7 @@ struct NextCounterRule: ChangeRule {
 }
 
 extension Registry {
-  /// Sixteen bytes that are others on another machine: the machine-id and the hardware, as far as they are known.
+  /// Sixteen bytes that differ between machines: a digest of the machine-id and the hardware, as far as they are known.
   ///
   /// The digests are keyed with a secret of the store, so the value tells nothing about the machine.
   var home: UUID {

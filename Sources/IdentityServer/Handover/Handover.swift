@@ -163,8 +163,7 @@ extension HandoverRecord {
     self.init(
       inode: inode, peer: connection.peer, subscription: connection.subscription,
       hasEnded: connection.session.hasEnded, isClosing: connection.session.isClosing || connection.hasFleetOpen,
-      input: connection.input,
-      output: Array(connection.output[connection.sent...]))
+      input: connection.input, output: Array(connection.output[connection.sent...]))
   }
 }
 

@@ -122,8 +122,7 @@ extension LogEvent {
     case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUpdated, .appUsed,
       .appUseForgotten, .dayBegan, .deviceSuspected, .accountSet, .deviceListed, .deviceDescribed, .deviceReplaced,
       .deviceUnlisted, .fleetAdvanced, .machineAcknowledged, .machineForgotten, .itemStored, .itemDeleted, .version,
-      .tokenStored,
-      .tokenDeleted, .epochBegan:
+      .tokenStored, .tokenDeleted, .epochBegan:
       return nil
     }
   }
