@@ -1,5 +1,6 @@
 import CSQLite
 import CSodium
+import Glibc
 
 /// A statement that is compiled at its first use, and then reused.
 struct Statement: ~Copyable, Sendable {
@@ -126,10 +127,7 @@ struct Statement: ~Copyable, Sendable {
         row.append(.null)
         continue
       }
-      // Text is read as a blob too: as text SQLite would copy it, to add a NUL.
-      let start = unsafe sqlite3_column_blob(statement, column)
-      let count = unsafe Int(sqlite3_column_bytes(statement, column))
-      unsafe row.append(kind, UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+      unsafe row.append(kind, bytes(in: column))
     }
   }
 
@@ -160,13 +158,18 @@ struct Statement: ~Copyable, Sendable {
   /// Returns whether a column contains a proof, in a time that does not depend on the position of a difference.
   func holds(_ proof: Proof, in column: Int32) -> Bool {
     guard unsafe sqlite3_column_type(statement, column) == SQLITE_BLOB else { return false }
-    return unsafe proof.withBytes { unsafe holds($0, in: column) }
+    return unsafe proof.withBytes { proof in
+      let bytes = unsafe self.bytes(in: column)
+      guard bytes.count == proof.count, let start = bytes.baseAddress, let other = proof.baseAddress
+      else { return false }
+      return unsafe sodium_memcmp(start, other, proof.count) == 0
+    }
   }
 
   /// Returns whether the current row has the values of another row, with the same types.
   ///
-  /// The time depends on which column is the first to differ, but not on the position of the difference within
-  /// that column.
+  /// The time depends on the position of the first difference. It helps nobody to forge a proof, because only the very
+  /// same row passes.
   func holds(_ row: borrowing RowBytes) -> Bool {
     var place = row.start
     var column: Int32 = 0
@@ -191,11 +194,18 @@ struct Statement: ~Copyable, Sendable {
   }
 
   private func holds(_ bytes: UnsafeRawBufferPointer, in column: Int32) -> Bool {
-    // Text is read as a blob too; see `append`.
+    let stored = unsafe self.bytes(in: column)
+    guard stored.count == bytes.count else { return false }
+    guard let start = stored.baseAddress, let other = bytes.baseAddress else { return unsafe bytes.isEmpty }
+    return unsafe memcmp(start, other, bytes.count) == 0
+  }
+
+  /// The bytes of a text or blob in the current row, valid until the next step. Text is read as a blob too: as text
+  /// SQLite would copy it, to add a NUL.
+  private func bytes(in column: Int32) -> UnsafeRawBufferPointer {
     let start = unsafe sqlite3_column_blob(statement, column)
-    guard unsafe Int(sqlite3_column_bytes(statement, column)) == bytes.count else { return false }
-    guard let start = unsafe start, let other = bytes.baseAddress else { return unsafe bytes.isEmpty }
-    return unsafe sodium_memcmp(start, other, bytes.count) == 0
+    let count = unsafe Int(sqlite3_column_bytes(statement, column))
+    return unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }
 
   func integer(_ column: Int32) -> Int64 { unsafe sqlite3_column_int64(statement, column) }
