@@ -90,7 +90,8 @@ let package = Package(
     .target(
       name: "AppManifests", dependencies: ["IdentityCore", "ConfigurationFiles", "LinuxSystem"], swiftSettings: strict),
     .target(
-      name: "IdentityStore", dependencies: ["IdentityCore", "LinuxSystem", "CSQLite", "CSodium"], swiftSettings: fast),
+      name: "IdentityStore", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium"],
+      swiftSettings: fast),
 
     // The fleet's keys and seals.
     .target(name: "FleetSeal", dependencies: ["FleetWire", "IdentityCore", "CSodium"], swiftSettings: fast),
@@ -158,12 +159,14 @@ let package = Package(
       dependencies: ["AppManifests", "IdentityCore", "ConfigurationFiles", "LinuxSystem", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "IdentityStoreTests", dependencies: ["IdentityStore", "IdentityCore", "LinuxSystem", "TestSupport"],
+      name: "IdentityStoreTests",
+      dependencies: ["IdentityStore", "IdentityCore", "IdentityWire", "LinuxSystem", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "IdentityServerTests",
-      dependencies: ["IdentityServer", "IdentityCore", "IdentityStore", "LinuxSystem", "Systemd", "TestSupport"],
-      swiftSettings: strict),
+      dependencies: [
+        "IdentityServer", "IdentityCore", "IdentityStore", "IdentityWire", "LinuxSystem", "Systemd", "TestSupport",
+      ], swiftSettings: strict),
     .testTarget(
       name: "IdentityClientTests",
       dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem", "TestSupport"],

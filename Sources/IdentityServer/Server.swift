@@ -323,6 +323,6 @@ package final class Server {
     if let subordinates = report.subordinates { admission.use(subordinates) }
     measurements.record(report)
     lifeCycle.note(report)
-    if report.changes.contains(where: { $0.event != nil }) { publisher.startRound() }
+    if !report.events.isEmpty { publisher.startRound() }
   }
 }

@@ -1,5 +1,6 @@
 import Glibc
 package import IdentityCore
+package import IdentityWire
 import LinuxSystem
 
 /// The durable state: one SQLite file in the state directory, written by one thread.
@@ -68,15 +69,17 @@ package struct Store: ~Copyable, Sendable {
 extension Store {
   /// Commits changes and their events in one transaction, and returns after the sync.
   ///
+  /// - Parameter events: the events of the changes, numbered without a gap behind the last committed event.
   /// - Returns: nil on success, else the condition of the store from now on. None of the changes is then in effect, and
   ///   none will be unless ``isLastCommitUncertain``.
-  package mutating func commit(_ changes: [RecordedChange]) -> StoreCondition? {
+  package mutating func commit(_ changes: [RecordedChange], events: [EventLine]) -> StoreCondition? {
     isLastCommitUncertain = false
     guard !changes.isEmpty else { return nil }
     guard condition == .writable else { return condition }
     do {
       try commit { (edit, authenticator) throws(DatabaseError) in
         try edit.apply(changes, authenticator)
+        try edit.append(events, authenticator)
         try edit.trimEvents()
       }
       return nil

@@ -72,7 +72,10 @@ import Testing
     Damage(
       "a forged use of an app", "INSERT INTO app_use VALUES ('user:7', 1, 1, 1, x'00')", refused: ["app list"],
       unproven: "uses of apps"),
-    Damage("a deleted event", "DELETE FROM event WHERE sequence = 2", refused: ofEvents, unproven: "events"),
+    Damage(
+      "a deleted event",
+      "DELETE FROM event_batch WHERE last = (SELECT last FROM event_batch ORDER BY last LIMIT 1 OFFSET 1)",
+      refused: ofEvents, unproven: "events"),
     Damage(
       "the deleted row of the store", "DELETE FROM store", refused: Set(questions),
       unproven: "settings, apps, uses of apps, identifiers, devices, fleet, items, versions, push tokens, events"),

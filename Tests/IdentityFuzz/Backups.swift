@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 
 @testable import IdentityStore
 
@@ -104,7 +105,9 @@ final class BackupTarget: FuzzTarget {
     }
     try follower.check(registry)
     try WireCheck.reply(decision.reply)
-    if let condition = store.commit(recorded) { throw Finding("it cannot be stored: \(condition)") }
+    if let condition = store.commit(recorded, events: recorded.events) {
+      throw Finding("it cannot be stored: \(condition)")
+    }
     return registry
   }
 

@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityStore
+import IdentityWire
 
 /// A sequence of changes of many kinds, committed to a store, with the registry after each commit and all secrets.
 struct SampleLife {
@@ -23,7 +24,9 @@ struct SampleLife {
       let recorded = registry.record(change, at: Self.time(registry.lastEvent))
       registry.apply(recorded)
       if let event = recorded.event { try follower.take(event) }
-      if let condition = store.commit([recorded]) { throw Finding("not committed: \(condition)") }
+      if let condition = store.commit([recorded], events: [recorded].events) {
+        throw Finding("not committed: \(condition)")
+      }
       states.append(registry)
     }
   }

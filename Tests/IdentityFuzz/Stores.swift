@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityStore
+import IdentityWire
 
 /// Damaged files of a store. The store must serve the data as it was stored, or report the damage.
 ///
@@ -53,7 +54,8 @@ final class StoreTarget: FuzzTarget {
       guard content.condition == .writable else {
         guard case .damaged = content.condition else { throw Finding("it opens as \(content.condition)") }
         try require(
-          store.commit([SampleLife.extra(after: content.registry)]) == content.condition, "damage takes a change")
+          store.commit([SampleLife.extra(after: content.registry)], events: []) == content.condition,
+          "damage takes a change")
         return nil
       }
       // Without its latest witness, the store may have an earlier state, as after a power cut, but never a state that
@@ -64,7 +66,7 @@ final class StoreTarget: FuzzTarget {
         "another store is served, and nothing is said")
       var registry = content.registry
       let change = SampleLife.extra(after: registry)
-      if store.commit([change]) == nil { registry.apply(change) }
+      if store.commit([change], events: [change].events) == nil { registry.apply(change) }
       _ = store.close()
       return registry
     }

@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 import Testing
 
 @testable import IdentityServer
@@ -6,7 +7,7 @@ import Testing
 @Suite struct EventLogTests {
   /// Returns the length of a line that ``EventLog/append(_:_:length:)`` appends.
   private func lineLength(_ length: Int) throws -> Int {
-    var log = EventLog([], last: 0)
+    var log = EventLog([] as [EventLine], last: 0)
     log.append(1, length: length)
     return try #require(log[after: 0]).bytes.count
   }
@@ -25,7 +26,7 @@ import Testing
   }
 
   @Test func `a log without events continues at the sequence number reached`() {
-    var log = EventLog([], last: 1_000)
+    var log = EventLog([] as [EventLine], last: 1_000)
     #expect(log.oldest == 1_000 && log.last == 1_000)
     #expect(log[after: 0] == nil)
     log.append(1)
@@ -34,7 +35,7 @@ import Testing
   }
 
   @Test func `a line has the bytes that are sent and the audience that gets it`() throws {
-    var log = EventLog([], last: 6)
+    var log = EventLog([] as [EventLine], last: 6)
     log.append(
       Event(
         sequence: 7, time: Timestamp(milliseconds: 0), topic: .account, name: "changed",
@@ -42,7 +43,7 @@ import Testing
     let line = try #require(log[after: 6])
     let text = "EVENT 7 account changed value=\"alice and bob\" time=1970-01-01T00:00:00.000Z\n"
     #expect(String(decoding: line.bytes, as: UTF8.self) == text)
-    #expect(line.topicIndex == Topic.account.index && line.audience == .vendor("org.example"))
+    #expect(line.topic == .account && line.audience == .vendor("org.example"))
   }
 
   @Test func `short events are kept until their bytes reach the bound`() throws {
@@ -54,7 +55,7 @@ import Testing
   }
 
   @Test func `beyond both bounds the oldest events are dropped, and the minimum is kept`() throws {
-    var log = EventLog([], last: 0)
+    var log = EventLog([] as [EventLine], last: 0)
     // The lengths of the lines in the log.
     var lengths: [Int] = []
     var size = 0

@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 import TestSupport
 import Testing
 

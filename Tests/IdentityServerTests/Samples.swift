@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 
 @testable import IdentityServer
 
@@ -17,9 +18,15 @@ extension Event {
 extension EventLog {
   /// Creates a log with this number of events, each of about this length.
   init(count: Int, length: Int = 0) {
-    self.init([], last: 0)
+    self.init([] as [EventLine], last: 0)
     append(count, length: length)
   }
+
+  /// Creates a log of events.
+  init(_ events: [Event], last: Int64) { self.init(events.map { EventLine($0) }, last: last) }
+
+  /// Appends an event.
+  mutating func append(_ event: Event) { append(EventLine(event)) }
 
   /// Appends this number of events of one topic.
   mutating func append(_ count: Int, _ topic: Topic = .devices, length: Int = 0) {

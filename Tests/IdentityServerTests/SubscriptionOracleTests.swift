@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 import TestSupport
 import Testing
 
@@ -69,7 +70,7 @@ private struct Oracle {
   init(_ seed: UInt64) throws {
     generator = SeededGenerator(seed)
     first = Int64.random(in: 0...1_000, using: &generator)
-    log = EventLog([], last: first)
+    log = EventLog([] as [EventLine], last: first)
     reader = Reader([], after: first, log)
     reader.isVisible = { Self.visible.contains($0) }
     try subscribe(Set(Topic.allCases.filter { _ in generator.once(in: 2) }), after: first)

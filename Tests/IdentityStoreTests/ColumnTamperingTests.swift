@@ -7,7 +7,7 @@ import Testing
 @Suite struct ColumnTamperingTests {
   /// The tables, each with its key. Secrets are not among them: a reader examines them, not the start.
   private static let tables = [
-    "store": "only", "setting": "only", "data_key": "only", "app": "id", "app_use": "id", "event": "sequence",
+    "store": "only", "setting": "only", "data_key": "only", "app": "id", "app_use": "id", "event_batch": "last",
     "identifier": "n", "device": "n", "item": "n", "installed_release": "n", "version_report": "n",
     "version_claim": "n", "token": "n",
   ]

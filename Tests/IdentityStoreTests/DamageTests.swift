@@ -96,7 +96,7 @@ import Testing
     try workspace.sql(
       """
       PRAGMA writable_schema = ON;
-      UPDATE sqlite_schema SET sql = replace(sql, 'audience', 'audiencd') WHERE name = 'event';
+      UPDATE sqlite_schema SET sql = replace(sql, 'lines', 'linez') WHERE name = 'event_batch';
       """)
     try expectDamaged(workspace, "SQL logic error", "set aside")
   }

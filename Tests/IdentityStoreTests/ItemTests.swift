@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityStore
+import IdentityWire
 import Testing
 
 /// Items and their secrets are found as they were stored: at once, at the next start, and after a rewrite.
@@ -59,7 +60,8 @@ import Testing
     #expect(registry.items.total.items == 2)
     let events = try workspace.found().events.filter { $0.topic == .item }
     #expect(events.count == 15)
-    #expect(Set(events.map(\.name)) == ["added", "replaced", "updated", "deleted"])
+    let names = events.map { String(decoding: $0.bytes, as: UTF8.self).split(separator: " ")[3] }
+    #expect(Set(names) == ["added", "replaced", "updated", "deleted"])
     #expect(try workspace.sql("SELECT group_concat(n) FROM item; SELECT group_concat(n) FROM secret") == "1,6\n1,6\n")
   }
 

@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityStore
+import IdentityWire
 import Testing
 
 /// A store so large that a start reads it on two threads. The result must be the same.
@@ -32,14 +33,17 @@ import Testing
     let workspace = try Workspace()
     let registry = try fill(workspace)
     try workspace.sql(
-      "UPDATE item SET owner = 'thief' WHERE n = \(number); UPDATE event SET name = 'no' WHERE sequence = \(number)")
+      """
+      UPDATE item SET owner = 'thief' WHERE n = \(number);
+      UPDATE event_batch SET lines = CAST(lines || 'x' AS BLOB) WHERE \(number) BETWEEN first AND last
+      """)
     let content = try workspace.found()
     let reason = try #require(content.condition.damage)
     #expect(reason.contains(" is not authentic, and 1 more"))
     #expect(content.registry.items.total.items == Int(Self.count) - 1 && content.registry.isPart(of: registry))
   }
 
-  @Test(arguments: ["item WHERE n = 2", "item WHERE n = 1499", "event WHERE sequence = 1500"])
+  @Test(arguments: ["item WHERE n = 2", "item WHERE n = 1499", "event_batch WHERE last = 1500"])
   func `a missing row is noticed, wherever it was`(row: String) throws {
     let workspace = try Workspace()
     _ = try fill(workspace)

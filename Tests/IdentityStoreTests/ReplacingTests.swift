@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityStore
+import IdentityWire
 import Testing
 
 /// Rows that replace others, and a log that is overwritten from its beginning.

@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityStore
+import IdentityWire
 import Testing
 
 /// Every change is found as it was stored: at the next start, after a kill, and after a rewrite.
@@ -9,7 +10,7 @@ import Testing
   @Test func `every kind of change and its events survive, one transaction after another`() throws {
     let workspace = try Workspace(inMemory: true)
     var registry = Registry()
-    var events: [Event] = []
+    var events: [EventLine] = []
     for batch in Self.batches + [[]] {
       try workspace.withStore { store, content in
         #expect(content.registry == registry)
@@ -17,7 +18,7 @@ import Testing
         #expect(content.condition == .writable)
         let recorded = registry.recorded(batch)
         try store.mustCommit(recorded)
-        events += recorded.compactMap(\.event)
+        events += recorded.events
         let healed = store.heal()
         #expect(healed == registry)
       }
@@ -79,7 +80,8 @@ import Testing
       try store.mustCommit(events.map { RecordedChange(.deviceSuspected(.device, .machineChanged), event: $0) })
     }
     let content = try workspace.found()
-    #expect(content.events == events)
+    #expect(content.events == events.map { EventLine($0) })
+    #expect(content.events.map(\.time) == events.map(\.time))
     #expect(content.registry.lastEvent == Int64(events.count))
   }
 
@@ -110,10 +112,9 @@ import Testing
           7|device|\(uuid(3))||
 
           """)
-    #expect(
-      try workspace.sql(
-        "SELECT topic, name, audience, replace(CAST(attributes AS TEXT), char(0), '|') FROM event LIMIT 1")
-        == "device|created|sharing|value\n")
+    let batch = try workspace.sql(
+      "SELECT first, last, CAST(substr(lines, instr(lines, x'00') + 1) AS TEXT) FROM event_batch LIMIT 1")
+    #expect(batch == "1|1|EVENT 1 device created value=\(uuid(1)) cause=first-use time=\(start)\n\n")
   }
 }
 

@@ -1,24 +1,43 @@
 import Foundation
 import IdentityCore
+import IdentityWire
 import TestSupport
 import Testing
 
 @testable import IdentityStore
 
-/// The migration of a store of schema version 1, which lacks the tables `former_machine` and `fleet`.
+/// The migration of a store of schema version 1, which lacks the tables `former_machine` and `fleet`, and has one event
+/// in each row.
 @Suite struct SchemaMigrationTests {
   private let options = Store.Options()
   private let changes = (sample(apps: 4) + life).filter { !$0.contains { $0.isInLaterTable } }
-  private var registry: Registry { Registry(applying: changes) }
+  /// The events of the store, and its content.
+  private let events: [Event]
+  private let registry: Registry
 
-  /// Makes a store of version 1: without the later tables, and without their digests in the row of `store`.
-  private func makeEarlier(_ workspace: Workspace) throws {
-    try workspace.commit(changes)
-    try forgetDigests(workspace)
-    try workspace.sql("DROP TABLE former_machine; DROP TABLE fleet; PRAGMA user_version = 1")
+  init() {
+    var registry = Registry()
+    events = changes.flatMap { registry.recorded($0).compactMap(\.event) }
+    self.registry = registry
   }
 
-  private func forgetDigests(_ workspace: Workspace) throws {
+  /// Makes a store of version 1: without the later tables, without their digests in the row of `store`, and with its own
+  /// table of events.
+  private func makeEarlier(_ workspace: Workspace) throws {
+    try workspace.commit(changes, withEvents: true)
+    try workspace.sql(
+      """
+      CREATE TABLE event (
+        sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, topic TEXT NOT NULL, name TEXT NOT NULL,
+        audience TEXT NOT NULL, attributes BLOB NOT NULL, revision INTEGER NOT NULL, proof BLOB NOT NULL
+      ) STRICT
+      """)
+    try writeEarlier(workspace)
+    try workspace.sql(
+      "DROP TABLE event_batch; DROP TABLE former_machine; DROP TABLE fleet; PRAGMA user_version = 1")
+  }
+
+  private func writeEarlier(_ workspace: Workspace) throws {
     let directory = try workspace.openState()
     let key = try StoreKey.read(in: directory.folder)
     var credentials = KeyCredentials()
@@ -28,6 +47,15 @@ import Testing
     try database.transaction { () throws(DatabaseError) in
       var next = reading.ledger
       next.digests.forgetLaterTables()
+      next.digests[.event] = Digest()
+      let table = TableStatements(.earlierEvent, database)
+      for event in events {
+        var row = RowBytes()
+        row.begin(.earlierEvent)
+        event.append(earlier: &row)
+        row.append(next.revision)
+        next.digests[.event].add(try table.insert(&row, key.authenticator))
+      }
       var edit = Edit(try Tables(database), next, nil)
       try edit.finish(
         identity: reading.store, created: reading.created, after: reading.ledger, key.authenticator)
@@ -38,6 +66,7 @@ import Testing
     #expect(try workspace.sql("PRAGMA user_version") == "\(Schema.version)\n", sourceLocation: place)
     let content = try workspace.found()
     #expect(content.registry == registry && content.condition == .writable, sourceLocation: place)
+    #expect(content.events == events.map { EventLine($0) }, sourceLocation: place)
     #expect(content.notices == [], sourceLocation: place)
   }
 
@@ -122,6 +151,23 @@ import Testing
       try store.mustClose()
     }
     try expectMigrated(workspace)
+  }
+}
+
+extension Event {
+  /// Appends the columns of a row of schema version 1.
+  fileprivate func append(earlier row: inout RowBytes) {
+    row.append(sequence)
+    row.append(time)
+    row.append(topic.text)
+    row.append(name)
+    switch audience {
+    case .sharing: row.append("sharing" as Text)
+    case .vendor(let vendor): row.append("vendor:\(vendor)")
+    case .app(let app): row.append("app:\(app)")
+    case .group(let group): row.append("group:\(group)")
+    }
+    row.append(.blob, attributes.flatMap { [$0.name, $0.value] }.terminated)
   }
 }
 

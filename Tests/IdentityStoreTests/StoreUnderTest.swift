@@ -1,6 +1,7 @@
 import Glibc
 import IdentityCore
 import IdentityStore
+import IdentityWire
 import TestSupport
 import Testing
 
@@ -94,6 +95,9 @@ extension Store {
   mutating func mustCommit(_ changes: [Change]) throws {
     if let condition = commit(changes) { throw Failure("not committed: \(condition)") }
   }
+
+  /// Commits changes with their events.
+  mutating func commit(_ changes: [RecordedChange]) -> StoreCondition? { commit(changes, events: changes.events) }
 
   /// Commits changes without events.
   mutating func commit(_ changes: [Change]) -> StoreCondition? {

@@ -86,23 +86,24 @@ import Testing
       UPDATE device SET n = -1 WHERE n = 1; UPDATE device SET n = 1 WHERE n = 3; UPDATE device SET n = 3 WHERE n = -1
       """, named: "a row of device (1 \(uuid(32)) a \"tablet\"", lost: .listed),
     Edit(
-      "two events swapped",
+      "two batches of events swapped",
       """
-      UPDATE event SET sequence = -1 WHERE sequence = 2; UPDATE event SET sequence = 2 WHERE sequence = 5;
-      UPDATE event SET sequence = 5 WHERE sequence = -1
-      """, named: "a row of event (2 2023-11-14T22:13:20.004Z installation created) is not authentic, and 1 more",
+      UPDATE event_batch SET last = -1 WHERE last = 3; UPDATE event_batch SET last = 3 WHERE last = 5;
+      UPDATE event_batch SET last = 5 WHERE last = -1
+      """, named: "a row of event_batch (4 to 3) is not authentic, and 1 more",
       lost: .nothing),
     Edit(
-      "a deleted event", "DELETE FROM event WHERE sequence = 5", named: "event 5 is missing, and 1 more",
+      "deleted events", "DELETE FROM event_batch WHERE last = 5", named: "events 4 to 5 are missing, and 1 more",
       lost: .doubt(.events)),
     Edit(
-      "several deleted events", "DELETE FROM event WHERE sequence BETWEEN 5 AND 7",
-      named: "events 5 to 7 are missing, and 1 more", lost: .doubt(.events)),
+      "several deleted batches of events", "DELETE FROM event_batch WHERE last BETWEEN 5 AND 7",
+      named: "events 4 to 7 are missing, and 1 more", lost: .doubt(.events)),
     Edit(
-      "the last event deleted", "DELETE FROM event WHERE sequence = (SELECT last_event FROM store)",
+      "the last event deleted", "DELETE FROM event_batch WHERE last = (SELECT last_event FROM store)",
       named: "event 48 is missing, and 1 more", lost: .doubt(.events)),
     Edit(
-      "all events deleted", "DELETE FROM event", named: "events 1 to 48 are missing, and 1 more", lost: .doubt(.events)),
+      "all events deleted", "DELETE FROM event_batch", named: "events 1 to 48 are missing, and 1 more",
+      lost: .doubt(.events)),
     Edit("a deleted identifier", "DELETE FROM identifier WHERE \(row)", named: count, lost: .doubt(.identifiers)),
     Edit("a deleted device", "DELETE FROM device WHERE n = 4", named: count, lost: .doubt(.devices)),
     Edit(
@@ -139,7 +140,7 @@ import Testing
         #expect(content.events == events.suffix(content.events.count), "they are without a gap up to the last")
         #expect(store.commit(installed(50)) == content.condition)
         // An event that is not authentic hides the events before it, and puts nothing else in doubt.
-        #expect(found.unproven.isEmpty == reason.contains("a row of event"))
+        #expect(found.unproven.isEmpty == reason.contains("a row of event_batch"))
         var inDoubt: Records = []
         if case .doubt(let kinds) = edit.lost {
           inDoubt = kinds
@@ -193,7 +194,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "app", "identifier", "device", "event", "setting", "store", "data_key", "item", "secret", "installed_release",
+    "app", "identifier", "device", "event_batch", "setting", "store", "data_key", "item", "secret", "installed_release",
     "version_report", "version_claim", "token", "app_use",
   ])
   func `a missing table is not taken for a first start`(table: String) throws {

@@ -13,7 +13,7 @@ import Testing
     "Systemd": ["CSystemd", "Glibc"],
     "ConfigurationFiles": ["CInih", "Glibc", "LinuxSystem"],
     "AppManifests": ["ConfigurationFiles", "IdentityCore", "LinuxSystem", "Glibc"],
-    "IdentityStore": ["IdentityCore", "LinuxSystem", "CSQLite", "CSodium", "Glibc", "Synchronization"],
+    "IdentityStore": ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium", "Glibc", "Synchronization"],
     "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [
       "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",

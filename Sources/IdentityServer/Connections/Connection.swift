@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 import LinuxSystem
 
 /// The identity of a connection: its slot in the table and the slot's generation counter.
@@ -299,7 +300,7 @@ extension Connection {
   }
 
   /// Whether nothing is in progress or pending, and the subscription lacks only this event.
-  func awaitsOnly(_ line: EventLog.Line) -> Bool {
+  func awaitsOnly(_ line: EventLine) -> Bool {
     guard isQuiet, !mayHaveInput, let particulars else { return false }
     return particulars.subscription?.awaitsOnly(line) == true
   }
@@ -307,7 +308,7 @@ extension Connection {
   /// Moves the subscription past the event that it awaits.
   ///
   /// - Returns: whether the client subscribed to the event.
-  func pass(_ line: EventLog.Line) -> Bool { particulars?.subscription?.pass(line) == true }
+  func pass(_ line: EventLine) -> Bool { particulars?.subscription?.pass(line) == true }
 
   /// Whether the connection is plain, and its saved record says so.
   var isKeptAsItIs: Bool { isKeptPlain && particulars == nil && isPlain }

@@ -360,7 +360,7 @@ final class ConnectionService: TurnService {
   /// Sends the newest event to a subscriber that has received all earlier ones and has nothing in progress or pending.
   ///
   /// Sends the line directly from the log, because this is the most frequent case.
-  func send(_ newest: EventLog.Line, isVisible: Bool, to connection: Connection) {
+  func send(_ newest: EventLine, isVisible: Bool, to connection: Connection) {
     handover.markBusy(connection)
     guard connection.pass(newest), isVisible else { return handover.markAtRest(connection) }
     // An error is ignored here, because it recurs when the rest is sent.

@@ -87,12 +87,12 @@ struct Subscription: Equatable {
   // MARK: Sending
 
   /// Returns whether this event is the only one to send, and no lag line is due.
-  func awaitsOnly(_ line: EventLog.Line) -> Bool { lag == nil && place == line.sequence - 1 }
+  func awaitsOnly(_ line: EventLine) -> Bool { lag == nil && place == line.sequence - 1 }
 
   /// Moves past the one event that the subscription awaits.
   ///
   /// - Returns: whether the event is wanted.
-  mutating func pass(_ line: EventLog.Line) -> Bool {
+  mutating func pass(_ line: EventLine) -> Bool {
     place = line.sequence
     counted = max(counted, place)
     waiting = 0
@@ -176,5 +176,5 @@ struct Subscription: Equatable {
     }
   }
 
-  private func wants(_ line: EventLog.Line) -> Bool { line.sequence > starts[line.topicIndex] }
+  private func wants(_ line: EventLine) -> Bool { line.sequence > starts[line.topic.index] }
 }

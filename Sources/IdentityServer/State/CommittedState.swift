@@ -50,10 +50,10 @@ final class CommittedState {
     if let source = report.keySource { keySource = source }
     for recorded in report.changes {
       registry.apply(recorded)
-      if let event = recorded.event { events.append(event) }
       if case .epochBegan(let epoch) = recorded.change { events.begin(epoch) }
       if let event = LogEvent(recorded.change) { log(event) }
     }
+    for line in report.events { events.append(line) }
     for notice in report.notices { log(notice) }
     if let started = report.isStarted {
       isStarted = started

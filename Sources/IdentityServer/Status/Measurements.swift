@@ -110,7 +110,7 @@ final class Measurements {
       commitSeconds.add(commit.microseconds)
       commitChanges.add(UInt64(commit.changes))
     }
-    events += report.changes.count { $0.event != nil }
+    events += report.events.count
     if let size = report.storeSize { storeSize = size }
   }
 }

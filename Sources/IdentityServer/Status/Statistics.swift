@@ -82,7 +82,9 @@ final class StatisticsAnswers {
       MetricSample(.subscriberLag, greatestLag),
       MetricSample(.events, measurements.events),
     ]
-    if let time = state.events.lastTime { samples.append(MetricSample(.lastEvent, milliseconds: time.milliseconds)) }
+    if let time = state.events.newest?.time {
+      samples.append(MetricSample(.lastEvent, milliseconds: time.milliseconds))
+    }
     samples += [
       MetricSample(.logQueue, log.waiting),
       MetricSample(.logDropped, log.lost),

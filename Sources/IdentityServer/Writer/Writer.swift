@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityStore
+import IdentityWire
 import LinuxSystem
 
 /// The writer, on the thread that owns the store. Its registry is ahead of the committed one by the batch in flight.
@@ -244,9 +245,10 @@ final class Writer {
   ///   registry.
   func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> Refusal? {
     let before = store.condition
+    let events = recorded.events
     activity.enterStorage()
     let started = Clock.monotonicMicroseconds
-    let failure = store.commit(recorded).flatMap { condition in
+    let failure = store.commit(recorded, events: events).flatMap { condition in
       store.isLastCommitUncertain ? .uncertain(condition) : condition.refusal
     }
     activity.leaveStorage()
@@ -255,7 +257,10 @@ final class Writer {
       report.commits.append(.init(changes: recorded.count, microseconds: taken, isDone: failure == nil))
       report.storeSize = store.size
     }
-    if failure == nil { report.changes = report.changes.isEmpty ? recorded : report.changes + recorded }
+    if failure == nil {
+      report.changes = report.changes.isEmpty ? recorded : report.changes + recorded
+      report.events = report.events.isEmpty ? events : report.events + events
+    }
     noteCondition(before, &report)
     return failure
   }

@@ -1,5 +1,6 @@
 package import IdentityCore
 import IdentityStore
+import IdentityWire
 import Synchronization
 
 /// A request that may change the registry, on its way to the writer.
@@ -125,6 +126,8 @@ struct WriterReport: Sendable {
 
   /// The durable changes in order, to be applied to the committed registry.
   var changes: [RecordedChange] = []
+  /// The events of these changes.
+  var events: [EventLine] = []
   /// The outcomes in the order of the jobs.
   var outcomes: [Outcome] = []
   /// The notices to log.

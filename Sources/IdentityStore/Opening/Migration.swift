@@ -1,14 +1,21 @@
 import Glibc
+import IdentityWire
 import LinuxSystem
 
-/// A migration to the schema version of this program from an earlier version, which lacks some tables.
+/// A migration to the schema version of this program from an earlier version, which lacks some tables and has its events
+/// in another one.
 struct Migration: Equatable, Sendable {
   /// The schema version from which it starts.
   let version: Int64
   /// The names of the tables that the earlier version lacks.
   let missing: Set<String>
-  /// The SQL that creates these tables.
+  /// The table of events.
+  let events: Table
+  /// The SQL that creates the missing tables, and replaces the table of events.
   let creation: String
+
+  /// Whether both start from the same version.
+  static func == (one: Migration, other: Migration) -> Bool { one.version == other.version }
 }
 
 extension Store {
@@ -37,7 +44,8 @@ extension Store {
 }
 
 extension Database {
-  /// Adds the tables that an earlier version lacks, in one transaction with the new schema version.
+  /// Adds the tables that an earlier version lacks and writes the events anew, in one transaction with the new schema
+  /// version.
   func migrate(
     _ reading: Reading, by migration: Migration, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
@@ -47,7 +55,12 @@ extension Database {
       var next = reading.ledger
       next.revision += 1
       next.digests.includeAllTables()
+      next.digests[.event] = Digest()
+      next.eventBlocks = EventBlocks()
+      // Without events, the number of the last one is kept.
+      if let first = reading.events.first { next.lastEvent = first.sequence - 1 }
       var edit = Edit(try Tables(self), next, nil)
+      try edit.append(reading.events, authenticator)
       try edit.finish(
         identity: reading.store, created: reading.created, after: reading.ledger, authenticator)
     }

@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 import LinuxSystem
 
 /// Reads and verifies the events and some of the items on a thread and a connection of its own.
@@ -15,13 +16,18 @@ final class ReaderThread {
     let path: String
     let authenticator: Authenticator
     let cipher: ItemCipher?
+    let events: Table
     let lastBefore: Int64
     let outcome = Locked<Result<PartReading, DatabaseError>>(.success(PartReading()))
 
-    init(_ path: String, _ authenticator: consuming Authenticator, _ cipher: ItemCipher?, after number: Int64) {
+    init(
+      _ path: String, _ authenticator: consuming Authenticator, _ cipher: ItemCipher?, events: Table,
+      after number: Int64
+    ) {
       self.path = path
       self.authenticator = authenticator
       self.cipher = cipher
+      self.events = events
       lastBefore = number
     }
 
@@ -31,7 +37,7 @@ final class ReaderThread {
         let database = try Database(path: path, create: false)
         try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
         var part = PartReading()
-        try part.readEvents(database, authenticator)
+        try part.readEvents(in: events, database, authenticator)
         try part.readItems(database, authenticator, cipher, after: lastBefore)
         result = .success(part)
       } catch {
@@ -48,13 +54,14 @@ final class ReaderThread {
   ///
   /// Nil if the store is small, or if there is no memory for a thread. The caller then reads everything.
   init?(
-    path: String, _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ cipher: ItemCipher?
+    path: String, events: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
+    _ cipher: ItemCipher?
   ) throws(DatabaseError) {
     guard try database.integer("PRAGMA page_count") ?? 0 >= Self.pages, let own = authenticator.copy() else {
       return nil
     }
     lastBefore = (try database.integer("SELECT max(n) FROM \(Table.item.name)") ?? 0) / 2
-    let work = Work(path, own, cipher, after: lastBefore)
+    let work = Work(path, own, cipher, events: events, after: lastBefore)
     self.work = work
     do {
       thread = try Thread(named: "reader") { work.run() }
@@ -82,21 +89,24 @@ final class ReaderThread {
 struct PartReading: Sendable {
   var rows = ProvenRows()
   /// The verified events in ascending order.
-  private(set) var events: [Event] = []
+  private(set) var events: [EventLine] = []
   private(set) var eventBlocks = EventBlocks()
   /// The verified items in ascending order of their numbers.
   private(set) var items: [Item] = []
 
+  /// Reads the events.
+  ///
+  /// - Parameter table: the table of the schema version that the database has.
   mutating func readEvents(
-    _ database: borrowing Database, _ authenticator: borrowing Authenticator
+    in table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    var events: [Event] = []
+    var events: [EventLine] = []
     var blocks = EventBlocks()
-    try rows.read(.event, database, authenticator) { row, proof in
-      var columns = RowReader(row)
-      guard let event = Event(reading: &columns), event.sequence > events.last?.sequence ?? 0 else { return false }
-      events.append(event)
-      blocks.add(proof, of: event.sequence)
+    var decoder = EventDecoder(table)
+    try rows.read(table, database, authenticator) { row, proof in
+      guard let batch = decoder.batch(in: row), batch.first > events.last?.sequence ?? 0 else { return false }
+      events += batch.lines
+      blocks.add(proof, of: batch.last)
       return true
     }
     self.events = events
@@ -174,7 +184,8 @@ struct ProvenRows: Sendable {
     var row = RowBytes()
     while try statement.step() {
       guard let proof = authenticator.proof(ofRowIn: statement, of: table, into: &row), decode(row, proof) else {
-        damage.append("a row of \(table.name) (\(Self.label(row.values))) is not authentic")
+        let label = table.name == Table.event.name ? EventBatch.label(row.values) : Self.label(row.values)
+        damage.append("a row of \(table.name) (\(label)) is not authentic")
         incomplete.formUnion(table.records)
         computed[table].add(authenticator.proof(of: row))
         if let proof = statement.blob(Int32(table.columns.count)).flatMap({ Proof($0) }) { stored[table].add(proof) }

@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 
 /// The verified content of a database, from one pass over it.
 struct Reading {
@@ -6,7 +7,7 @@ struct Reading {
   private(set) var migration: Migration?
   var registry = Registry()
   /// The events that are kept, without a gap up to the last one.
-  var events: [Event] = []
+  var events: [EventLine] = []
   var store = UUID.zero
   var created = Timestamp(milliseconds: 0)
   var ledger = Ledger()
@@ -43,7 +44,8 @@ struct Reading {
     try readDataKey(database, authenticator, &found, keys)
     let cipher = cipher(keys)
     var thread: ReaderThread?
-    if let path { thread = try ReaderThread(path: path, database, authenticator, cipher) }
+    let table = migration?.events ?? .event
+    if let path { thread = try ReaderThread(path: path, events: table, database, authenticator, cipher) }
     try read(.setting, database, authenticator, &found) { $0.apply(setting: $1) }
     try read(.formerMachine, database, authenticator, &found) { reading, row in
       guard let former = FormerMachine(columns: row.values) else { return false }
@@ -59,7 +61,7 @@ struct Reading {
       return true
     }
     var part = PartReading()
-    if thread == nil { try part.readEvents(database, authenticator) }
+    if thread == nil { try part.readEvents(in: table, database, authenticator) }
     try part.readItems(database, authenticator, cipher, upTo: thread?.lastBefore)
     try readVersions(database, authenticator, &found)
     try readUses(database, authenticator, &found)

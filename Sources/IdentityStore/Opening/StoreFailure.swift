@@ -1,4 +1,5 @@
 package import IdentityCore
+package import IdentityWire
 package import LinuxSystem
 
 /// The reason why a store cannot be opened at all.
@@ -57,7 +58,7 @@ package final class StoreContent: Sendable {
   /// The verified content.
   package let registry: Registry
   /// The events that are kept, oldest first, without a gap up to the last one.
-  package let events: [Event]
+  package let events: [EventLine]
   /// The epoch of the event numbers.
   package let epoch: UUID
   /// The fingerprint of the machine now; without any mark if the store's key is unknown.
@@ -72,7 +73,7 @@ package final class StoreContent: Sendable {
   package let source: DiskReading.Source
 
   init(
-    registry: Registry, events: [Event], epoch: UUID, fingerprint: MachineFingerprint, isSealedHere: Bool,
+    registry: Registry, events: [EventLine], epoch: UUID, fingerprint: MachineFingerprint, isSealedHere: Bool,
     condition: StoreCondition, notices: [StoreNotice], source: DiskReading.Source = .disk
   ) {
     self.registry = registry

@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 
 /// A transaction under construction: turns changes into edits of rows, and updates the ledger.
 ///
@@ -24,12 +25,11 @@ struct Edit {
     self.cipher = cipher
   }
 
-  /// Writes changes and their events.
+  /// Writes changes.
   mutating func apply(_ recorded: [RecordedChange], _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     let passing = Self.passing(recorded)
     for place in recorded.indices {
       if passing.isEmpty || !passing[place] { try apply(recorded[place].change, authenticator) }
-      if let event = recorded[place].event { try append(event, authenticator) }
     }
   }
 
@@ -208,15 +208,21 @@ struct Edit {
 
   // MARK: Events
 
-  private mutating func append(_ event: Event, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    guard event.sequence == ledger.lastEvent + 1 else {
-      throw .impossible("store event \(event.sequence) behind event \(ledger.lastEvent)")
+  /// Writes the events of the transaction, one row for up to ``EventBatch/most`` events.
+  mutating func append(_ events: [EventLine], _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    var rest = events[...]
+    while !rest.isEmpty {
+      let batch = EventBatch(rest.prefix(EventBatch.most))
+      guard batch.first == ledger.lastEvent + 1, batch.isWithoutGap else {
+        throw .impossible("store events \(batch.first) to \(batch.last) behind event \(ledger.lastEvent)")
+      }
+      ledger.eventBlocks.add(try insert(batch, tables.event, authenticator), of: batch.last)
+      ledger.lastEvent = batch.last
+      rest = rest.dropFirst(EventBatch.most)
     }
-    ledger.eventBlocks.add(try insert(event, tables.event, authenticator), of: event.sequence)
-    ledger.lastEvent = event.sequence
   }
 
-  /// Removes the oldest events in bulk once ``Bound/spareEvents`` more than ``Bound/keptEvents`` are stored.
+  /// Removes the oldest batches of events once ``Bound/spareEvents`` more events than ``Bound/keptEvents`` are stored.
   ///
   /// Removed events are never sent again, so they are not verified again. The digests recorded when the events were
   /// added are removed from the digest of the table.

@@ -1,71 +1,129 @@
 import IdentityCore
+import IdentityWire
 
-// Conversion between an event and the columns of a row of `event`.
-extension Event: StoredRow, ReadRow {
-  var key: Value { .integer(sequence) }
+/// Consecutive events of one transaction, which share a row of `event_batch` and its proof.
+struct EventBatch: StoredRow {
+  /// The maximum number of events in a batch. It bounds the bytes that one damaged row takes along.
+  static let most = 256
+
+  /// The events, at least one.
+  let lines: ArraySlice<EventLine>
+  /// The sequence number of the first event.
+  let first: Int64
+  /// The sequence number of the last event.
+  let last: Int64
+
+  init(_ lines: ArraySlice<EventLine>) {
+    self.lines = lines
+    first = lines.first?.sequence ?? 0
+    last = lines.last?.sequence ?? 0
+  }
+
+  /// Whether there are events, and their numbers ascend by one.
+  var isWithoutGap: Bool {
+    first > 0 && zip(lines, lines.dropFirst()).allSatisfy { $0.sequence + 1 == $1.sequence }
+  }
+
+  var key: Value { .integer(last) }
 
   /// Appends the columns.
-  ///
-  /// `audience` is `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`. `attributes` holds name and value of each
-  /// attribute, each terminated by a NUL, which no text contains.
   func append(to row: inout RowBytes) {
-    row.append(sequence)
-    row.append(time)
-    row.append(topic.text)
-    row.append(name)
-    row.append(audience)
-    let count = attributes.reduce(0) { $0 + $1.name.bytes.count + $1.value.bytes.count + 2 }
+    row.append(last)
+    row.append(first)
+    let count = lines.reduce(0) { $0 + $1.audience.storedLength + 1 + $1.bytes.count }
     row.append(.blob, count: count) { bytes in
-      for attribute in attributes {
-        bytes.append(attribute.name)
+      for line in lines {
+        line.audience.append(to: &bytes)
         bytes.append(0)
-        bytes.append(attribute.value)
-        bytes.append(0)
+        unsafe line.bytes.withUnsafeBytes { unsafe bytes.append($0) }
       }
     }
   }
 
-  init?(reading row: inout RowReader) {
+  /// Returns the numbers of the events of a row for a message.
+  static func label(_ columns: [Value]) -> String {
+    guard columns.count > 1, let last = columns[0].number, let first = columns[1].number else { return "?" }
+    return first == last ? "\(last)" : "\(first) to \(last)"
+  }
+}
+
+/// Decodes the rows of a table of events.
+struct EventDecoder {
+  private let isEarlier: Bool
+  /// The audience decoded last. Following events with the same audience share its storage.
+  private var known: (bytes: ArraySlice<UInt8>, audience: Audience)?
+
+  /// Creates a decoder for a table: that of this schema version, or the earlier one.
+  init(_ table: Table) { isEarlier = table.name == Table.earlierEvent.name }
+
+  /// Decodes a row; nil if this program would not write such a row.
+  mutating func batch(in row: borrowing RowBytes) -> EventBatch? {
+    var columns = RowReader(row)
+    if isEarlier { return Event(earlier: &columns).map { EventBatch([EventLine($0)]) } }
+    guard let last = columns.number(), let first = columns.number(), let bytes = columns.bytes(.blob),
+      let lines = lines(in: bytes)
+    else { return nil }
+    let batch = EventBatch(lines[...])
+    return batch.first == first && batch.last == last && batch.isWithoutGap ? batch : nil
+  }
+
+  private mutating func lines(in bytes: ArraySlice<UInt8>) -> [EventLine]? {
+    var lines: [EventLine] = []
+    var rest = bytes
+    while let end = rest.firstIndex(of: 0) {
+      guard let audience = audience(rest[..<end]), let newline = rest[end...].firstIndex(of: UInt8(ascii: "\n")),
+        let line = EventLine(rest[(end + 1)...newline], for: audience)
+      else { return nil }
+      lines.append(line)
+      rest = rest[(newline + 1)...]
+    }
+    return rest.isEmpty ? lines : nil
+  }
+
+  private mutating func audience(_ bytes: ArraySlice<UInt8>) -> Audience? {
+    if let known, known.bytes.elementsEqual(bytes) { return known.audience }
+    guard let audience = Audience(storedForm: bytes) else { return nil }
+    known = (bytes, audience)
+    return audience
+  }
+}
+
+extension Event {
+  /// Decodes the columns of a row of schema version 1.
+  ///
+  /// `attributes` holds name and value of each attribute, each terminated by a NUL, which no text contains.
+  fileprivate init?(earlier row: inout RowReader) {
     guard let sequence = row.number(), let time = row.time(), let topic = row.word(Topic.self), let name = row.text(),
       let audience = row.bytes(.text).flatMap({ Audience(storedForm: $0) }),
-      let attributes = row.bytes(.blob).flatMap({ Self.attributes(in: $0) })
+      let texts = row.bytes(.blob).flatMap({ [Text](terminated: $0) }), texts.count.isMultiple(of: 2)
     else { return nil }
+    let attributes = stride(from: 0, to: texts.count, by: 2).map { Attribute(texts[$0], texts[$0 + 1]) }
     self.init(sequence: sequence, time: time, topic: topic, name: name, attributes: attributes, audience: audience)
   }
-
-  private static func attributes(in bytes: ArraySlice<UInt8>) -> [Attribute]? {
-    guard let texts = [Text](terminated: bytes), texts.count.isMultiple(of: 2) else { return nil }
-    return stride(from: 0, to: texts.count, by: 2).map { Attribute(texts[$0], texts[$0 + 1]) }
-  }
 }
 
-extension RowBytes {
-  fileprivate mutating func append(_ audience: Audience) {
-    switch audience {
-    case .sharing: append(Text.sharing)
-    case .vendor(let vendor): append(.vendor, vendor)
-    case .app(let app): append(.app, app)
-    case .group(let group): append(.group, group)
-    }
-  }
-
-  private mutating func append(_ kind: Text, _ name: Text) {
-    append(.text, count: kind.bytes.count + name.bytes.count) { bytes in
-      bytes.append(kind)
-      bytes.append(name)
-    }
-  }
-}
-
-// The words that identify an audience, each allocated once.
-extension Text {
-  fileprivate static let sharing: Text = "sharing"
-  fileprivate static let vendor: Text = "vendor:"
-  fileprivate static let app: Text = "app:"
-  fileprivate static let group: Text = "group:"
-}
-
+// The stored form of an audience: `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`.
 extension Audience {
+  private var parts: (kind: Text, name: Text?) {
+    switch self {
+    case .sharing: (.sharing, nil)
+    case .vendor(let vendor): (.vendor, vendor)
+    case .app(let app): (.app, app)
+    case .group(let group): (.group, group)
+    }
+  }
+
+  fileprivate var storedLength: Int {
+    let (kind, name) = parts
+    return kind.bytes.count + (name?.bytes.count ?? 0)
+  }
+
+  fileprivate func append(to bytes: inout OutputSpan<UInt8>) {
+    let (kind, name) = parts
+    bytes.append(kind)
+    if let name { bytes.append(name) }
+  }
+
   fileprivate init?(storedForm bytes: ArraySlice<UInt8>) {
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
       guard bytes.elementsEqual("sharing".utf8) else { return nil }
@@ -80,6 +138,14 @@ extension Audience {
     default: return nil
     }
   }
+}
+
+// The words that identify an audience, each allocated once.
+extension Text {
+  fileprivate static let sharing: Text = "sharing"
+  fileprivate static let vendor: Text = "vendor:"
+  fileprivate static let app: Text = "app:"
+  fileprivate static let group: Text = "group:"
 }
 
 extension [UInt8] {
@@ -110,7 +176,7 @@ extension [Text] {
   }
 }
 
-/// The statement that removes the oldest events, many at once.
+/// The statement that removes the oldest batches of events, many at once.
 final class OldEventStatement: Sendable {
   private let removal: Statement
 
@@ -118,9 +184,9 @@ final class OldEventStatement: Sendable {
     removal = database.prepare("DELETE FROM \(Table.event.name) WHERE \(Table.event.columns[0]) < ?1")
   }
 
-  /// Removes the events before a sequence number.
+  /// Removes the batches whose last event is before a sequence number.
   ///
-  /// - Returns: the number of removed events.
+  /// - Returns: the number of removed batches.
   func remove(before sequence: Int64) throws(DatabaseError) -> Int64 {
     try removal.run([.integer(sequence)])
     return removal.changes

@@ -13,8 +13,8 @@ enum Schema {
   /// The migrations from earlier versions.
   static let migrations = [
     Migration(
-      version: 1, missing: [Table.formerMachine.name, Table.fleet.name],
-      creation: formerMachineCreation + fleetCreation)
+      version: 1, missing: [Table.formerMachine.name, Table.fleet.name], events: .earlierEvent,
+      creation: "DROP TABLE \(Table.earlierEvent.name);" + eventCreation + formerMachineCreation + fleetCreation)
   ]
 
   /// The SQL that creates the tables, which must not exist yet.
@@ -30,6 +30,7 @@ enum Schema {
   /// - `app` of a version table is NULL for the system itself. Only the system has a distribution.
   /// - `token.token` is stored as the app gave it: a reader of the file can send with the token only if the provider
   ///   allows it.
+  /// - `event_batch` has the events of a transaction: `lines` has the audience of each event, a NUL, and its line.
   /// - `former_machine` records the machines that the daemon ran on before. `last_identifier` is the number of the newest
   ///   identifier from that time.
   /// - `fleet` has one row, once the fleet was used. `runs` has the runs in the form of UUIDs, newest first.
@@ -94,16 +95,6 @@ enum Schema {
       name TEXT,
       seen TEXT,
       added TEXT NOT NULL,
-      revision INTEGER NOT NULL,
-      proof BLOB NOT NULL
-    ) STRICT;
-    CREATE TABLE event (
-      sequence INTEGER PRIMARY KEY,
-      time TEXT NOT NULL,
-      topic TEXT NOT NULL,
-      name TEXT NOT NULL,
-      audience TEXT NOT NULL,
-      attributes BLOB NOT NULL,
       revision INTEGER NOT NULL,
       proof BLOB NOT NULL
     ) STRICT;
@@ -194,10 +185,21 @@ enum Schema {
       revision INTEGER NOT NULL,
       proof BLOB NOT NULL
     ) STRICT, WITHOUT ROWID;
+    \(eventCreation)
     \(formerMachineCreation)
     \(fleetCreation)
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
+    """
+
+  private static let eventCreation = """
+    CREATE TABLE event_batch (
+      last INTEGER PRIMARY KEY,
+      first INTEGER NOT NULL,
+      lines BLOB NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
     """
 
   private static let formerMachineCreation = """
@@ -269,7 +271,9 @@ struct Table: Sendable {
     ], place: 2, of: .identifiers)
   static let device = Table(
     name: "device", columns: ["n", "value", "name", "seen", "added", "revision"], place: 3, of: .devices)
-  static let event = Table(
+  static let event = Table(name: "event_batch", columns: ["last", "first", "lines", "revision"], place: 4, of: .events)
+  /// The events of schema version 1, one in each row. They have the digest of ``event``.
+  static let earlierEvent = Table(
     name: "event", columns: ["sequence", "time", "topic", "name", "audience", "attributes", "revision"], place: 4,
     of: .events)
 

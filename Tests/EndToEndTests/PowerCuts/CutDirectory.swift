@@ -12,7 +12,7 @@ struct FoundStore: Equatable {
   /// The number of transactions in the store.
   let revision: Int64
   let registry: Registry
-  let events: [Event]
+  let events: [EventLine]
   /// The secrets as Base64 text, keyed by service and account.
   let secrets: [String: String]
   /// Whether this start created the store.
@@ -25,11 +25,9 @@ struct FoundStore: Equatable {
   }
 
   /// Returns the events whose lines contain all these words.
-  func events(saying words: [String]) -> [Event] {
+  func events(saying words: [String]) -> [EventLine] {
     events.filter { event in
-      var line: [UInt8] = []
-      event.append(to: &line)
-      let said = String(decoding: line.dropLast(), as: UTF8.self).split(separator: " ").map(String.init)
+      let said = String(decoding: event.bytes.dropLast(), as: UTF8.self).split(separator: " ").map(String.init)
       return words.allSatisfy(said.contains)
     }
   }

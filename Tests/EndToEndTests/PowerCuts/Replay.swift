@@ -1,5 +1,6 @@
 import Foundation
 import IdentityCore
+import IdentityWire
 import TestSupport
 
 /// Opens the states that power cuts leave of a recorded daemon's state directory, and compares them with the
