@@ -30,6 +30,7 @@ package final class Server {
   private let publisher: Publisher
   private let encoder: AnswerEncoder
   private let status: StatusAnswers
+  private let lease = FleetLease()
   private let closer: ConnectionCloser
   private let service: ConnectionService
   private let lifeCycle: LifeCycle
@@ -94,7 +95,7 @@ package final class Server {
       state, connections, writer, known, measurements, status, logBacklog: logBacklog)
     let dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
-      secretMemory)
+      lease, secretMemory)
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
     service = ConnectionService(
@@ -297,8 +298,12 @@ package final class Server {
         guard let connection = connections[outcome.connection] else { continue }
         connection.session.finishJob()
         switch outcome.result {
-        case .success(let answer): encoder.append(answer, to: connection)
-        case .failure(let refusal): refusal.append(to: &connection.output)
+        case .success(let answer):
+          lease.settle(connection, isOpen: true)
+          encoder.append(answer, to: connection)
+        case .failure(let refusal):
+          lease.settle(connection, isOpen: false)
+          refusal.append(to: &connection.output)
         }
         if touched.last !== connection { touched.append(connection) }
       }

@@ -25,6 +25,21 @@ import Testing
     #expect(try second.ask(open(3)).dropLast() == [4, 2].map { "* run \(String(repeating: "\($0)", count: 32))" })
   }
 
+  @Test func `a connection whose opening was refused does not have the fleet open`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let (first, second) = (try daemon.client(), try daemon.client())
+    #expect(try first.ask(open(1)).last?.hasPrefix("OK ") == true)
+    #expect(try first.ask("seal") == ["OK"])
+    // The earlier opening still holds.
+    #expect(try first.ask(open(2))[0].hasPrefix("ERR unavailable "))
+    #expect(try second.ask(open(3))[0].hasPrefix("ERR conflict "))
+    #expect(try first.ask("quit") == ["OK"])
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while try second.ask(open(3))[0].hasPrefix("ERR conflict "), Date() < deadline { usleep(5_000) }
+    #expect(try second.ask(open(3))[0].hasPrefix("ERR unavailable "))
+    #expect(try daemon.ask(open(4)).hasPrefix("ERR unavailable "))
+  }
+
   @Test func `no counter is given out twice, however the daemon ends`() throws {
     let daemon = try DaemonUnderTest().start()
     var last = 0

@@ -42,7 +42,7 @@ final class ServedConnection {
       state, connections, writer, known, measurements, status, logBacklog: { LogBacklog(waiting: 0, lost: 0) })
     let dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
-      secretMemory)
+      FleetLease(), secretMemory)
     let processes = PeerProcesses(readiness)
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)

@@ -16,6 +16,7 @@ final class RequestDispatcher {
   private let known: KnownAnswers
   private let measurements: Measurements
   private let lifetimes: Lifetimes
+  private let lease: FleetLease
   private let surroundings: Surroundings
   private let secretMemory: SecretMemory
   private let table = VerbTable()
@@ -26,7 +27,8 @@ final class RequestDispatcher {
   init(
     _ state: CommittedState, _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ writer: WriterChannel,
     _ publisher: Publisher, _ encoder: AnswerEncoder, _ status: StatusAnswers, _ statistics: StatisticsAnswers,
-    _ known: KnownAnswers, _ measurements: Measurements, _ lifetimes: Lifetimes, _ secretMemory: SecretMemory
+    _ known: KnownAnswers, _ measurements: Measurements, _ lifetimes: Lifetimes, _ lease: FleetLease,
+    _ secretMemory: SecretMemory
   ) {
     self.state = state
     self.connections = connections
@@ -39,6 +41,7 @@ final class RequestDispatcher {
     self.known = known
     self.measurements = measurements
     self.lifetimes = lifetimes
+    self.lease = lease
     surroundings = lifetimes.surroundings
     self.secretMemory = secretMemory
   }
@@ -70,12 +73,14 @@ final class RequestDispatcher {
         if kind == .lease {
           // Its conflict is answered here, so it keeps the order of the answers.
           guard !connection.session.isAtWriter else { return false }
-          try openFleet(command, on: connection)
+          try state.registry.requireRight(of: command, for: connection.peer)
+          try lease.take(for: connection)
         }
         if !connection.session.isAtWriter, state.isStarted,
           let reply = try state.registry.answer(command, for: connection.peer, in: surroundings),
           try encoder.append(reply, to: connection)
         {
+          if kind == .lease { lease.settle(connection, isOpen: true) }
           break
         }
         try submit(.registry(command), verb, of: connection)
@@ -97,6 +102,7 @@ final class RequestDispatcher {
     } catch {
       // A refusal keeps the order too: the line is dispatched again after the earlier answers.
       guard !connection.session.isAtWriter else { return false }
+      lease.settle(connection, isOpen: false)
       let isHTTP = HTTPRequest.hasLine(line)
       let refusal = isHTTP ? Refusal.syntax(.http) : error
       refusal.append(to: &connection.output)
@@ -129,19 +135,10 @@ final class RequestDispatcher {
     connection.session.close()
   }
 
-  /// Drops the upload of a connection that has closed.
-  func forget(_ connection: Connection) { if upload.isTaken { upload.drop(of: connection.token) } }
-
-  /// Notes that a connection has the fleet open, until the connection ends.
-  ///
-  /// - Throws: `denied` without the right for it, `conflict` while another connection has the fleet open.
-  private func openFleet(_ command: RegistryCommand, on connection: Connection) throws(Refusal) {
-    try state.registry.requireRight(of: command, for: connection.peer)
-    guard !connection.hasFleetOpen else { return }
-    guard !connections.all.contains(where: \.hasFleetOpen) else {
-      throw .conflict("another connection has the fleet open; stop the other program first")
-    }
-    connection.hasFleetOpen = true
+  /// Drops the upload of a connection that has closed, and its lease.
+  func forget(_ connection: Connection) {
+    if upload.isTaken { upload.drop(of: connection.token) }
+    lease.end(of: connection)
   }
 
   // MARK: The writer

@@ -1,0 +1,39 @@
+import IdentityCore
+
+/// The right of one connection at a time to have the fleet open.
+///
+/// The connection has the lease while its first `fleet open` is carried out, so that no other connection gets it
+/// meanwhile, and keeps the lease only if that request succeeds. The lease ends with the connection.
+final class FleetLease {
+  private var holder: Connection?
+  /// Whether the first request of the holder is still carried out.
+  private var isPending = false
+
+  /// Takes the lease for a connection, unless the connection has it.
+  ///
+  /// - Throws: `conflict` while another connection has it.
+  func take(for connection: Connection) throws(Refusal) {
+    guard holder !== connection else { return }
+    guard holder == nil else {
+      throw .conflict("another connection has the fleet open; stop the other program first")
+    }
+    holder = connection
+    isPending = true
+    connection.hasFleetOpen = true
+  }
+
+  /// Notes the end of the first request of the holder. Ignored for any other request.
+  func settle(_ connection: Connection, isOpen: Bool) {
+    guard isPending, holder === connection else { return }
+    isPending = false
+    if !isOpen { end(of: connection) }
+  }
+
+  /// Ends the lease if the connection has it.
+  func end(of connection: Connection) {
+    guard holder === connection else { return }
+    connection.hasFleetOpen = false
+    holder = nil
+    isPending = false
+  }
+}
