@@ -26,8 +26,10 @@ package struct Backup: Equatable, Sendable {
   package var identifiers: [Identifier] = []
   /// The devices of the account.
   package var devices: [ListedDevice] = []
-  /// The counter of the fleet; nil if the fleet was not used.
-  package var fleetCounter: Int64?
+  /// The counter and the generation of the fleet, without its runs; nil if the fleet was not used.
+  package var fleet: FleetStanding?
+  /// The messages of the fleet about the devices.
+  package var records: [FleetRecord] = []
   /// The items, without those for this device only.
   package var items: [StoredItem] = []
 

@@ -43,8 +43,12 @@ package indirect enum Change: Equatable, Sendable {
   case deviceReplaced(previous: UUID, ListedDevice)
   /// A device was removed from the list.
   case deviceUnlisted(UUID)
-  /// The fleet got a counter or a run. `isFirst` is true if nothing of the fleet is recorded yet.
+  /// The fleet got a counter, a generation or a run. `isFirst` is true if none of them is recorded yet.
   case fleetAdvanced(FleetStanding, isFirst: Bool)
+  /// The record or the tombstone of a device was stored. `isFirst` is true if no message about the device was stored yet.
+  case fleetRecorded(FleetRecord, isFirst: Bool)
+  /// The record or the tombstone of a device was removed, because it belongs to another account.
+  case fleetForgotten(UUID)
   /// An item was added or changed.
   case itemStored(Item, SealedSecret, ItemChange)
   /// An item was deleted.
@@ -122,6 +126,8 @@ package struct Context {
   package let secret: (Item) throws(Refusal) -> SealedSecret
   /// Returns the UUID in the text of a secret.
   package let identifier: (SealedSecret) throws(Refusal) -> UUID
+  /// Returns the SHA-256 of a message that is given in Base64. The order of two results is that of their bytes.
+  package let digest: (Text) -> Text
   /// Returns the fingerprint of a push token, which stands for the token in events.
   package let fingerprint: (Text) -> Text
 
@@ -129,7 +135,7 @@ package struct Context {
   package init(
     peer: Peer?, in surroundings: Surroundings, limits: Limits = Limits(),
     random: @escaping () throws(Refusal) -> UUID, machine: @escaping (Scope) throws(Refusal) -> UUID?,
-    fingerprint: @escaping (Text) -> Text,
+    digest: @escaping (Text) -> Text, fingerprint: @escaping (Text) -> Text,
     secret: @escaping (Item) throws(Refusal) -> SealedSecret = { (_) throws(Refusal) in throw noSecrets },
     identifier: @escaping (SealedSecret) throws(Refusal) -> UUID = { (_) throws(Refusal) in throw noSecrets }
   ) {
@@ -141,6 +147,7 @@ package struct Context {
     self.machine = machine
     self.secret = secret
     self.identifier = identifier
+    self.digest = digest
     self.fingerprint = fingerprint
   }
 

@@ -1,13 +1,17 @@
-/// The part of the fleet's state that only this device has: its counter and its runs.
+/// The part of the fleet's state that only this device has: its counter, its generation and its runs.
 package struct FleetStanding: Equatable, Sendable {
   /// The counter of the last message that this device wrote, or is about to write. It never falls.
   package var counter: Int64
+  /// The highest generation of this device's messages, in any account; 0 if it has had none. It never falls, so that a
+  /// device which comes back to an account outranks the tombstone with which it left.
+  package var generation: UInt32
   /// The runs of the fleet on this device, newest first, at most ``Bound/fleetRuns``. Each has 16 random bytes.
   package var runs: [UUID]
 
   /// Creates a standing. The default is that of a device that has no fleet yet.
-  package init(counter: Int64 = 0, runs: [UUID] = []) {
+  package init(counter: Int64 = 0, generation: UInt32 = 0, runs: [UUID] = []) {
     self.counter = counter
+    self.generation = generation
     self.runs = runs
   }
 }

@@ -63,8 +63,10 @@ package enum Bound {
   package static let forgottenTogether = 512
   /// The interval at which the store learns which apps were used, in milliseconds. Each app is recorded once a day.
   package static let useMilliseconds = 900_000
-  /// The maximum number of devices of an account.
+  /// The maximum number of devices of an account. The same number holds for the tombstones that the fleet keeps.
   package static let devices = 16_384
+  /// The maximum length of a message of the fleet, in bytes (identityd-protocol(7), section "The fleet").
+  package static let messageLength = 4_016
   /// The maximum length of a stored name, such as that of an account, a device or an app, in bytes.
   package static let nameLength = 255
   /// The maximum length of an item's secret, in bytes (identityd-protocol(7), section "ITEMS").

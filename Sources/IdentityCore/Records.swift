@@ -24,7 +24,7 @@ package struct Records: OptionSet, Sendable {
   package static let tokens = Records(rawValue: 1 << 7)
   /// The events that are kept.
   package static let events = Records(rawValue: 1 << 8)
-  /// The counter and the runs of the fleet.
+  /// The messages of the fleet, and its counter, generation and runs on this device.
   package static let fleet = Records(rawValue: 1 << 9)
   /// All kinds of records.
   package static let all: Records = [

@@ -13,8 +13,10 @@ package struct Registry: Equatable, Sendable {
   package private(set) var subordinates = SubordinateUsers()
   /// The devices of the account, in the order in which they were added.
   package private(set) var devices = DeviceList()
-  /// The counter and the runs of the fleet on this device; nil before the fleet is used.
+  /// The counter, the generation and the runs of the fleet on this device; nil before the fleet is used.
   package private(set) var fleet: FleetStanding?
+  /// The messages of the fleet about the devices of the account.
+  package private(set) var records = FleetRecords()
   /// The name of the account, if any.
   package private(set) var account: Text?
   /// The record of the machine; nil before the first start is recorded.
@@ -115,6 +117,8 @@ extension Registry {
     case .deviceReplaced(let previous, let device): devices.replace(previous, with: device)
     case .deviceUnlisted(let value): devices.remove(value)
     case .fleetAdvanced(let standing, isFirst: _): fleet = standing
+    case .fleetRecorded(let record, isFirst: _): records.store(record)
+    case .fleetForgotten(let device): records.remove(device)
     case .itemStored(let item, _, _): items.store(item)
     case .itemDeleted(let item): items.remove(item.key)
     case .version(let change): versions.apply(change)
@@ -139,7 +143,7 @@ extension Registry {
     if kinds.contains(.uses) { (uses, day) = (DividedDictionary(), nil) }
     if kinds.contains(.identifiers) { history = History() }
     if kinds.contains(.devices) { devices = DeviceList() }
-    if kinds.contains(.fleet) { fleet = nil }
+    if kinds.contains(.fleet) { (fleet, records) = (nil, FleetRecords()) }
     if kinds.contains(.items) { items = ItemTable() }
     if kinds.contains(.versions) { versions = VersionTable() }
     if kinds.contains(.tokens) { tokens = TokenTable() }

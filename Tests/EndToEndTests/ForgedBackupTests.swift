@@ -138,13 +138,16 @@ struct ForgedBackup {
   }
 
   @Test(arguments: [
-    "account", "app", "identifier", "device", "fleet", "release", "report", "claim", "token", "item", "end", "head",
+    "account", "app", "identifier", "device", "fleet", "record", "release", "report", "claim", "token", "item", "end",
+    "head",
     "unheard of",
   ])
   func `a record with a wrong number or wrong types of columns is refused`(kind: String) throws {
     for values in [
       [], [.null], [.integer(-1)], [.text("")], [Forged.Value](repeating: .null, count: 5),
-      [Forged.Value](repeating: .null, count: 8), [Forged.Value](repeating: .null, count: 11),
+      [Forged.Value](repeating: .null, count: 7), [Forged.Value](repeating: .text("x"), count: 7),
+      [Forged.Value](repeating: .integer(1), count: 7), [Forged.Value](repeating: .null, count: 8),
+      [Forged.Value](repeating: .null, count: 11),
       [Forged.Value](repeating: .null, count: 12), [Forged.Value](repeating: .text("x"), count: 8),
       [Forged.Value](repeating: .text("x"), count: 11), [Forged.Value](repeating: .blob([]), count: 12),
       [Forged.Value](repeating: .integer(1), count: 40),

@@ -16,10 +16,10 @@ import Testing
 
   @Test func `opening makes the device identifier, stores the run and shows the earlier ones`() throws {
     var life = Life()
-    #expect(open(1, &life) == ["OK r1 counter=0 \(Self.nowhere)"])
+    #expect(open(1, &life) == ["OK r1 generation=0 counter=0 \(Self.nowhere)"])
     try life.ask(.setAccount("alice"), as: root)
     try life.ask(.nextCounter(above: 0), as: root)
-    let opened = ["* run \(Self.text(1))", "OK r1 counter=1 \(Self.nowhere) account=alice"]
+    let opened = ["* run \(Self.text(1))", "OK r1 generation=0 counter=1 \(Self.nowhere) account=alice"]
     #expect(open(2, &life) == opened)
     // The same run again, as after a restart of the daemon.
     #expect(try life.registry.decide(.openFleet(run: Self.run(2)), life.context(root)).changes.isEmpty)

@@ -120,7 +120,7 @@ import Testing
     let fault = Refusal.broken("no bytes")
     let context = Context(
       peer: alice, in: Life().surroundings, random: { () throws(Refusal) in throw fault },
-      machine: { (_) throws(Refusal) in nil }, fingerprint: { $0 })
+      machine: { (_) throws(Refusal) in nil }, digest: { $0 }, fingerprint: { $0 })
     for level in Level.allCases {
       #expect(throws: fault) { try Registry().decide(.get(level, app: nil), context) }
     }

@@ -150,7 +150,7 @@ private func migrate(
     let life = try life()
     let context = Context(
       peer: orgA, in: life.surroundings, random: { () throws(Refusal) in given(1) },
-      machine: { (_) throws(Refusal) in nil }, fingerprint: { $0 })
+      machine: { (_) throws(Refusal) in nil }, digest: { $0 }, fingerprint: { $0 })
     for commits in [true, false] {
       #expect(throws: Context.noSecrets) { try life.registry.decide(migrate(commits: commits), context) }
     }

@@ -67,7 +67,7 @@ import Testing
     let refusal = Refusal.broken("opened \(before.edition)")
     let context = Context(
       peer: alice, in: life.surroundings, random: { () throws(Refusal) in given(1) },
-      machine: { (_) throws(Refusal) in nil }, fingerprint: { $0 },
+      machine: { (_) throws(Refusal) in nil }, digest: { $0 }, fingerprint: { $0 },
       secret: { (item) throws(Refusal) in throw .broken("opened \(item.edition)") })
     #expect(throws: refusal) { try life.registry.decide(.update("s", label: "l"), context) }
     let decision = try life.registry.decide(.update("s", "a", "new"), context)

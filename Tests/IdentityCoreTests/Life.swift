@@ -57,7 +57,7 @@ struct Life {
       peer: peer, in: surroundings, limits: limits,
       random: { () throws(Refusal) in names.draw() },
       machine: { (scope) throws(Refusal) in machine.map { names.derived($0, scope) } },
-      fingerprint: { Text("#\($0)") },
+      digest: { $0 }, fingerprint: { Text("#\($0)") },
       secret: { (item) throws(Refusal) in
         guard let secret = secrets[item.edition] else { throw .broken("no secret has this edition") }
         return secret

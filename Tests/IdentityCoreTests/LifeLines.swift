@@ -72,6 +72,7 @@ extension Life {
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
     for former in registry.formerMachines { read.apply(.machineLeft(former)) }
     if let fleet = registry.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
+    for record in registry.records.all { read.apply(.fleetRecorded(record, isFirst: true)) }
     if registry.isSealed { read.apply(.sealed) }
     read.restore(Array(registry.items.all))
     for token in registry.tokens.all { read.apply(.tokenStored(token, .confirmed)) }

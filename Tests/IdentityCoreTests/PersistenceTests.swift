@@ -73,6 +73,11 @@ private enum Happening: CaseIterable {
     try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
     try life.ask(.openFleet(run: given(3)), as: root)
     try life.ask(.nextCounter(above: 4), as: root)
+    for (number, isGone) in [(4, false), (5, true)] as [(UInt64, Bool)] {
+      let message = FleetRecord(
+        device: given(number), generation: 1, counter: .max, isGone: isGone, isSuspect: !isGone, message: "AAAA")
+      try life.ask(isGone ? .putTombstone(message) : .putRecord(message, name: "desk", seen: nil), as: root)
+    }
     try life.ask(.forget(app: "user:1000"), as: alice)
     try life.ask(.get(.installation, app: nil), as: alice)
     life.install(["org.b": Manifest("org.w")])
@@ -94,6 +99,7 @@ private enum Happening: CaseIterable {
     if let machine = written.machine { read.apply(.machineRecorded(machine)) }
     for former in written.formerMachines { read.apply(.machineLeft(former)) }
     if let fleet = written.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
+    for record in written.records.all { read.apply(.fleetRecorded(record, isFirst: true)) }
     if written.isSealed { read.apply(.sealed) }
     read.resume(after: written.lastEvent)
     #expect(read == written)

@@ -9,7 +9,8 @@ extension Life {
     backup.apps = Dictionary(uniqueKeysWithValues: registry.apps.map { ($0.key, $0.value) })
     backup.identifiers = registry.history.all
     backup.devices = Array(registry.devices)
-    backup.fleetCounter = registry.fleet?.counter
+    backup.fleet = registry.fleet.map { FleetStanding(counter: $0.counter, generation: $0.generation) }
+    backup.records = registry.records.all
     backup.items = registry.items.all.sorted { $0.number < $1.number }.filter { !$0.isThisDeviceOnly }
       .map { Backup.StoredItem($0, secret($0.key.account)) }
     backup.versions = registry.versions

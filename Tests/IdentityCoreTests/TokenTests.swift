@@ -207,7 +207,7 @@ import Testing
     life.machine = nil
     let context = Context(
       peer: alice, in: life.surroundings, random: { () throws(Refusal) in throw .broken("no bytes") },
-      machine: { (_) throws(Refusal) in nil }, fingerprint: { $0 })
+      machine: { (_) throws(Refusal) in nil }, digest: { $0 }, fingerprint: { $0 })
     #expect(throws: Refusal.broken("no bytes")) { try life.registry.decide(.token("p", "t"), context) }
     #expect(try life.ask(.token("p", "t"), as: alice) == ["OK created device=r1"])
   }

@@ -68,7 +68,7 @@ import Testing
       let value = given(UInt64(life.now))
       let context = Context(
         peer: alice, in: life.surroundings, random: { () throws(Refusal) in value },
-        machine: { (_) throws(Refusal) in nil }, fingerprint: { _ in "f" })
+        machine: { (_) throws(Refusal) in nil }, digest: { $0 }, fingerprint: { _ in "f" })
       life.take(try life.registry.decide(command, context).changes)
     }
     try ask(.token("p", "first"))

@@ -117,7 +117,8 @@ final class BackupTarget: FuzzTarget {
     return Context(
       peer: Peer(userID: 0, groupID: 0, processID: 1, isAdmin: true), in: surroundings,
       random: { () throws(Refusal) in SampleLife.uuid(500) },
-      machine: { (_) throws(Refusal) in SampleLife.uuid(501) }, fingerprint: { Text("#\($0.bytes.count)") })
+      machine: { (_) throws(Refusal) in SampleLife.uuid(501) }, digest: { $0 },
+      fingerprint: { Text("#\($0.bytes.count)") })
   }
 
   private static func encrypted(_ key: [UInt8], _ store: borrowing Store) throws -> SealedSecret {

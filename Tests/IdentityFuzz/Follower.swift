@@ -35,6 +35,7 @@ struct Follower {
     switch name {
     case "added": devices.append(value)
     case "removed": devices.removeAll { $0 == value }
+    case "changed": try require(devices.contains(value), "\(value) changed, which is not in the list")
     default:
       devices[try require(devices.firstIndex { $0 == previous }, "\(previous ?? "") is not in the list")] = value
     }

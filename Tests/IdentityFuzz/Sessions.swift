@@ -318,6 +318,7 @@ struct World {
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
     for former in registry.formerMachines { read.apply(.machineLeft(former)) }
     if let fleet = registry.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
+    for record in registry.records.all { read.apply(.fleetRecorded(record, isFirst: true)) }
     if registry.isSealed { read.apply(.sealed) }
     read.resume(after: registry.lastEvent)
     // Deleted rows are not read back, and their numbers may be used again. All else must be equal.
@@ -325,7 +326,8 @@ struct World {
       read.apps == registry.apps && read.history == registry.history, "apps or identifiers are read otherwise")
     try require(read.scopes == registry.scopes, "what is in force is read otherwise")
     try require(
-      read.devices == registry.devices && read.account == registry.account && read.fleet == registry.fleet,
+      read.devices == registry.devices && read.account == registry.account && read.fleet == registry.fleet
+        && read.records == registry.records,
       "devices are read otherwise")
     try require(read.items.total == registry.items.total, "items are counted otherwise")
     try require(read.versions.all == histories && read.tokens.all == registry.tokens.all, "versions are read otherwise")
@@ -360,7 +362,7 @@ struct World {
         let hash = name.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
         return UUID(high: machine << 32 | 0x4000, low: hash).stamped(version: 4)
       },
-      fingerprint: { Text("#\($0.bytes.count)") },
+      digest: { $0 }, fingerprint: { Text("#\($0.bytes.count)") },
       secret: { (item) throws(Refusal) in
         guard let secret = secrets[item.edition] else { throw .broken("no secret has this edition") }
         return secret

@@ -9,7 +9,7 @@ import Testing
   private static let tables = [
     "store": "only", "setting": "only", "data_key": "only", "app": "id", "app_use": "id", "event_batch": "last",
     "identifier": "n", "device": "n", "item": "n", "installed_release": "n", "version_report": "n",
-    "version_claim": "n", "token": "n",
+    "version_claim": "n", "token": "n", "fleet": "device",
   ]
 
   @Test(arguments: tables.keys.sorted())

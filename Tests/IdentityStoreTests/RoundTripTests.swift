@@ -120,6 +120,12 @@ import Testing
 
 /// Changes that do not match the stored rows are refused.
 @Suite struct RefusedChangeTests {
+  private static let ofFleet: [(String, Change)] = [
+    ("a record twice", .fleetRecorded(message(32, counter: 5), isFirst: true)),
+    ("a missing record replaced", .fleetRecorded(message(99, counter: 5), isFirst: false)),
+    ("a missing record forgotten", .fleetForgotten(uuid(99))),
+  ]
+
   static let impossible: [(String, [RecordedChange])] =
     [
       ("a missing app updated", [.appUpdated("nobody", App(installed: start))]),
@@ -151,8 +157,8 @@ import Testing
       ("another app's token deleted", [.tokenDeleted(token(3))]),
       ("another provider's token in its place", [.tokenStored(otherProvider, .replaced)]),
     ].map { ($0.0, $0.1.map { RecordedChange($0, event: nil) }) } + [
-      ("an event with a number too high", [event(50)]), ("an event with a repeated number", [event(48)]),
-    ]
+      ("an event with a number too high", [event(52)]), ("an event with a repeated number", [event(50)]),
+    ] + ofFleet.map { ($0.0, [RecordedChange($0.1, event: nil)]) }
 
   /// The second token with the provider of the third one.
   private static let otherProvider = Token(
@@ -171,7 +177,7 @@ import Testing
     let workspace = try Workspace()
     let batch = try #require(Self.impossible.first { $0.0 == what }?.1)
     var registry = try workspace.commit(sample(apps: 4) + life, withEvents: true)
-    try #require(registry.lastEvent == 48)
+    try #require(registry.lastEvent == 50)
     try workspace.withStore { store, content in
       // Valid edits of several tables come before the impossible change.
       var ahead = registry
@@ -192,7 +198,7 @@ import Testing
     let content = try workspace.found()
     #expect(content.condition == .writable)
     #expect(content.registry == registry)
-    #expect(content.events.count == 50)
+    #expect(content.events.count == 52)
   }
 
   @Test func `a row that changed on the disk fails the commit that would replace it`() throws {

@@ -22,6 +22,7 @@ extension Registry {
       && history.all.allSatisfy { other.history.all.contains($0) }
       && scopes.allSatisfy { self[$0] == other[$0] }
       && devices.allSatisfy { other.devices.contains($0) }
+      && records.all.allSatisfy { other.records[$0.device] == $0 } && (fleet == nil || fleet == other.fleet)
       && (account == nil || account == other.account)
       && (machine == nil || machine == other.machine)
       && (!isSealed || other.isSealed)
@@ -92,6 +93,13 @@ private func formerMachine(_ number: Int64, isAcknowledged: Bool) -> FormerMachi
     cause: .machineChanged, left: later(number), isAcknowledged: isAcknowledged)
 }
 
+/// Returns a message of the fleet about the device with a number.
+func message(_ device: UInt64, counter: UInt64, isGone: Bool = false, isSuspect: Bool = false) -> FleetRecord {
+  FleetRecord(
+    device: uuid(device), generation: .max, counter: counter, isGone: isGone, isSuspect: isSuspect,
+    message: Text(String(repeating: "aUYB", count: 100)))
+}
+
 /// Every kind of change except the seal, for a store whose device already has its identifier.
 let life = deviceLife + versionLife
 
@@ -139,7 +147,16 @@ private let deviceLife: [[Change]] = [
   ],
   [.machineAcknowledged(formerMachine(1, isAcknowledged: true)), .machineForgotten(2)],
   [.fleetAdvanced(FleetStanding(counter: 7), isFirst: true)],
-  [.fleetAdvanced(FleetStanding(counter: .max, runs: [uuid(41), uuid(40)]), isFirst: false)],
+  [.fleetAdvanced(FleetStanding(counter: .max, generation: .max, runs: [uuid(41), uuid(40)]), isFirst: false)],
+  [
+    .fleetRecorded(message(32, counter: 1, isSuspect: true), isFirst: true),
+    .fleetRecorded(message(33, counter: .max), isFirst: true),
+    .fleetRecorded(message(35, counter: 0, isGone: true), isFirst: true),
+  ],
+  [
+    .fleetRecorded(message(32, counter: 1 << 63), isFirst: false),
+    .fleetRecorded(message(33, counter: 2, isGone: true), isFirst: false), .fleetForgotten(uuid(35)),
+  ],
 ]
 
 /// Returns the changes that seal a store, as before a golden image is made of it.

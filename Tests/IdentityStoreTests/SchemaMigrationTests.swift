@@ -174,7 +174,7 @@ extension Event {
 extension Change {
   fileprivate var isInLaterTable: Bool {
     switch self {
-    case .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced: true
+    case .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten: true
     default: false
     }
   }

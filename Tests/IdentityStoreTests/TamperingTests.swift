@@ -100,9 +100,9 @@ import Testing
       named: "events 4 to 7 are missing, and 1 more", lost: .doubt(.events)),
     Edit(
       "the last event deleted", "DELETE FROM event_batch WHERE last = (SELECT last_event FROM store)",
-      named: "event 48 is missing, and 1 more", lost: .doubt(.events)),
+      named: "event 50 is missing, and 1 more", lost: .doubt(.events)),
     Edit(
-      "all events deleted", "DELETE FROM event_batch", named: "events 1 to 48 are missing, and 1 more",
+      "all events deleted", "DELETE FROM event_batch", named: "events 1 to 50 are missing, and 1 more",
       lost: .doubt(.events)),
     Edit("a deleted identifier", "DELETE FROM identifier WHERE \(row)", named: count, lost: .doubt(.identifiers)),
     Edit("a deleted device", "DELETE FROM device WHERE n = 4", named: count, lost: .doubt(.devices)),

@@ -28,7 +28,8 @@ import Testing
     #expect(lines.count == 6)
     #expect(lines[0].hasPrefix("* devices usage=devices access=app "))
     #expect(
-      lines[2].hasPrefix("* \"devices put\" usage=\"devices put UUID [name=NAME] [seen=TIME]\" access=fleet "))
+      lines[2].hasPrefix("* \"devices put\" usage=\"devices put UUID [name=NAME] [seen=TIME] ")
+        && lines[2].contains("\" access=fleet "))
     #expect(lines[4].hasPrefix("* \"devices forget\" usage=\"devices forget UUID\" access=admin "))
   }
 }

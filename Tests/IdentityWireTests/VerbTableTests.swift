@@ -69,7 +69,10 @@ import Testing
     ("restore add", "restore add data=BASE64"), ("restore end", "restore end [dry-run=yes] [adopt-device=yes]"),
     ("migrate device", "migrate device [VALUE] [item=ACCOUNT] [service=S] [group=G] [app=ID] [commit=yes] [force=yes]"),
     ("subscribe", "subscribe [TOPIC…] [since=SEQ] [epoch=WORD] [snapshot=yes]"),
-    ("devices put", "devices put UUID [name=NAME] [seen=TIME]"),
+    (
+      "devices put",
+      "devices put UUID [name=NAME] [seen=TIME] [generation=N] [counter=N] [record=BASE64] [replaces=UUID] [suspect=yes|no]"
+    ),
   ])
   func `the usage of a verb shows its operands and attributes`(words: String, usage: String) throws {
     #expect(try #require(VerbTable.verbs.first { $0.words == words }).usage == usage)

@@ -203,9 +203,9 @@ extension ReferenceModel {
   /// only this device.
   mutating func setAccount(_ name: String) throws(Fault) -> [String] {
     let isFirst = account.isEmpty && !name.isEmpty
-    let goes = name == account && !name.isEmpty || isFirst ? [] : devices.map(\.value)
-    let others = goes.filter { $0 != current(Scope("device"))?.value }
-    guard name != account || !others.isEmpty else { return ["OK"] }
+    let keepsAll = name == account && !name.isEmpty || isFirst
+    let others = keepsAll ? [] : devices.map(\.value).filter { $0 != current(Scope("device"))?.value }
+    guard name != account || !others.isEmpty || !keepsAll && !records.isEmpty else { return ["OK"] }
     try requireOpen()
     if name != account {
       account = name
@@ -214,6 +214,7 @@ extension ReferenceModel {
     for value in others.reversed() {
       if let place = devices.firstIndex(where: { $0.value == value }) { unlist(place) }
     }
+    if !keepsAll { records = [] }
     return ["OK"]
   }
 
@@ -233,7 +234,7 @@ extension ReferenceModel {
     return rows(
       listed.map {
         "\($0.value) self=\($0.value == own?.value ? "yes" : "no")\(said("name", $0.name))\(said("seen", $0.seen))"
-          + " added=\($0.added)"
+          + " added=\($0.added)\(scope == Scope("device") && isSuspect($0.value) ? " suspect=yes" : "")"
       })
   }
 
@@ -262,7 +263,9 @@ extension ReferenceModel {
     }
     let own = current(Scope("device"))?.value ?? ""
     let name = account.isEmpty ? "" : " account=\(word(account))"
-    return fleet.runs.dropFirst().map { "* run \($0)" } + ["OK \(own) counter=\(fleet.counter) home=<fhome>\(name)"]
+    return fleet.runs.dropFirst().map { "* run \($0)" } + [
+      "OK \(own) generation=\(fleet.generation) counter=\(fleet.counter) home=<fhome>\(name)"
+    ]
   }
 
   mutating func nextCounter(above: Int) throws(Fault) -> [String] {
@@ -285,7 +288,7 @@ extension ReferenceModel {
     return ["OK"]
   }
 
-  private mutating func rename(_ place: Int, _ name: String?) {
+  mutating func rename(_ place: Int, _ name: String?) {
     guard let name, devices[place].name != name else { return }
     devices[place].name = name
     tell("devices", "changed", " value=\(devices[place].value) name=\(word(name))", to: .sharing)
@@ -299,7 +302,7 @@ extension ReferenceModel {
     return ["OK"]
   }
 
-  private mutating func unlist(_ place: Int) {
+  mutating func unlist(_ place: Int) {
     tell("devices", "removed", " value=\(devices.remove(at: place).value)", to: .sharing)
   }
 }

@@ -29,7 +29,11 @@ extension ReferenceModel {
     case 25: return random.one(of: ["app list", "app list", "token list app=*"])
     case 26..<29: return "app forget \(random.one(of: apps))"
     case 29: return random.one(of: ["account", "account set alice", "account set bob", "account clear"])
-    case 30: return random.one(of: ["devices", "devices", "seal dry-run=yes", "fleet next", "fleet next above=9"])
+    case 30:
+      return random.one(of: [
+        "devices", "devices", "seal dry-run=yes", "fleet next", "fleet next above=9", "fleet records",
+        "fleet records after=\(Self.given[1]) limit=2",
+      ])
     case 31, 32: return random.once(in: 8) ? "devices name \(random.one(of: ["desk", "lap"]))" : device(&random)
     case 33, 34:
       let isDry = random.once(in: 2) ? " dry-run=yes" : ""
@@ -54,13 +58,31 @@ extension ReferenceModel {
 
   private func device(_ random: inout SeededGenerator) -> String {
     let value = devices.isEmpty || random.once(in: 2) ? random.one(of: Self.given) : random.one(of: devices).value
-    switch Int.random(in: 0..<4, using: &random) {
-    case 0, 1:
+    switch Int.random(in: 0..<6, using: &random) {
+    case 0, 1, 4, 5:
       let name = random.once(in: 2) ? " name=\(random.one(of: ["phone", "laptop"]))" : ""
-      return "devices put \(value)\(name)\(random.once(in: 3) ? " seen=2026-11-21T08:39:12.345Z" : "")"
+      let seen = random.once(in: 3) ? " seen=2026-11-21T08:39:12.345Z" : ""
+      guard random.once(in: 2) else { return "devices put \(value)\(name)\(seen)" }
+      // The model sorts records by their devices, so it has to know these.
+      let device = random.one(of: Self.given)
+      let isGone = random.once(in: 4)
+      if isGone { return "devices remove \(device) \(message(isGone: true, &random))" }
+      let former = random.one(of: Self.given.filter { $0 != device })
+      let more =
+        (random.once(in: 4) ? " replaces=\(former)" : "")
+        + random.one(of: ["", " suspect=yes", " suspect=no"])
+      return "devices put \(device) \(message(isGone: false, &random))\(name)\(seen)\(more)"
     case 2: return "devices remove \(value)"
     default: return "devices forget \(value)"
     }
+  }
+
+  /// Returns the attributes of a message of the fleet. Each rank has one message.
+  private func message(isGone: Bool, _ random: inout SeededGenerator) -> String {
+    let (generation, counter) = (Int.random(in: 1...4, using: &random), Int.random(in: 0...6, using: &random))
+    let letters = ["A", "B", "C", "D", "E", "F", "G"]
+    return "generation=\(generation) counter=\(counter) record=aUY\(letters[generation])\(letters[counter])"
+      + (isGone ? "Q==" : "A==")
   }
 
   private func item(_ random: inout SeededGenerator, _ group: String) -> String {

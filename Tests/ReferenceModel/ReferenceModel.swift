@@ -60,8 +60,9 @@ package struct ReferenceModel: Sendable {
   var identifiers: [Identifier] = []
   var devices: [Device] = []
   var account = ""
-  /// The counter of the fleet, and its runs, newest first.
-  var fleet: (counter: Int, runs: [String]) = (0, [])
+  /// The counter of the fleet, the highest generation of this device, and the runs, newest first.
+  var fleet: (counter: Int, generation: Int, runs: [String]) = (0, 0, [])
+  var records: [Record] = []
   package internal(set) var items: [Item] = []
   package internal(set) var installed: [Installed] = []
   var reports: [Report] = []
@@ -97,7 +98,7 @@ package struct ReferenceModel: Sendable {
   private mutating func reply(to request: Request) throws(Fault) -> [String] {
     let admins: Set = [
       "renew", "account set", "account clear", "devices name", "devices put", "devices remove",
-      "devices forget", "fleet open", "fleet next", "seal",
+      "devices forget", "fleet open", "fleet next", "fleet records", "seal",
     ]
     guard !admins.contains(request.verb) || peer.isAdmin else { throw .denied }
     switch request.verb {
@@ -113,9 +114,12 @@ package struct ReferenceModel: Sendable {
     case "account clear": return try setAccount("")
     case "devices": return try listDevices()
     case "devices name": return try nameDevice(request.word(0))
+    case "devices put" where request["record"] != nil: return try putRecord(request)
     case "devices put": return try putDevice(request)
+    case "devices remove" where request["record"] != nil: return try putTombstone(request)
     case "devices remove", "devices forget": return try removeDevice(request.word(0))
     case "fleet open": return try openFleet(request["run"] ?? "")
+    case "fleet records": return listRecords(request)
     case "fleet next": return try nextCounter(above: Int(request["above"] ?? "0") ?? 0)
     case "item add": return try store(request, replaces: false)
     case "item put": return try store(request, replaces: true)

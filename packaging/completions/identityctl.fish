@@ -34,11 +34,12 @@ set -g __identityctl_commands \
     'account clear;;;Leave the account; only this device stays in the list of devices.' \
     'devices;;;List the devices of the account, among them this device once it has an identifier.' \
     'devices name;-;;Name this device in the list of devices.' \
-    'devices put;-;name=- seen=-;Add a device to the list, or update the name and the time of a listed device.' \
-    'devices remove;-;;Remove a device from the list because it has left the account elsewhere.' \
+    'devices put;-;name=- seen=- generation=- counter=- record=- replaces=- suspect=yes|no;Add a device to the list, or update it there; with record=, store its record if that is newer.' \
+    'devices remove;-;generation=- counter=- record=-;Remove a device that has left the account elsewhere; with record=, store its tombstone.' \
     'devices forget;-;;Remove a device from the list.' \
     'fleet open;;run=-;Begin a run of the fleet on this connection; show earlier runs and the counter of this device.' \
     'fleet next;;above=-;Show the next counter of this device: greater than the last one and than N.' \
+    'fleet records;;after=- limit=-;List the stored records and tombstones of devices in the order of their UUIDs, those after a UUID.' \
     'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item: a secret that is identified by group, service and account.' \
     'item put;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item, or replace the item of the same group, service and account.' \
     'item read;;service=@service account=@account group=@group;Show the secret and the attributes of an item.' \

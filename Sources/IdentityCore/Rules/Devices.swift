@@ -40,12 +40,14 @@ extension Registry {
   /// Returns the changes that set or remove the account's name.
   ///
   /// The first account takes over the listed devices. With another account, or none, only this device stays in
-  /// the list.
+  /// the list, and the messages of the fleet are removed: they are sealed for the previous account.
   func accountChanges(to name: Text?) -> [Change] {
     let keepsThem = name != nil && (account == nil || account == name)
     let own = self[.device]?.value
     let others = keepsThem ? [] : devices.map(\.value).filter { $0 != own }
+    let messages = keepsThem ? [] : records.all.map(\.device)
     return (name == account ? [] : [.accountSet(name)]) + others.reversed().map { .deviceUnlisted($0) }
+      + messages.map { .fleetForgotten($0) }
   }
 }
 
@@ -64,12 +66,15 @@ struct DevicesRule: QueryRule {
     if own == nil { try registry.requireProof(of: .identifiers) }
     // An app with a device identifier of its own sees only this device, by that identifier.
     let single = own.map { [ListedDevice(value: $0.value, added: $0.created)] } ?? []
-    return .rows(scope == .device ? Array(registry.devices) : single) { device, reply in
+    let listed = scope == .device ? Array(registry.devices) : single
+    let suspects = registry.records.suspects(among: scope == .device ? listed : [])
+    return .rows(listed) { device, reply in
       reply.word(.uuid(device.value))
       reply.attribute("self", .yesOrNo(device.value == own?.value))
       reply.attribute("name", device.name.map(Reply.Value.text))
       reply.attribute("seen", device.seen.map(Reply.Value.time))
       reply.attribute("added", .time(device.added))
+      reply.attribute("suspect", suspects.contains(device.value) ? .yesOrNo(true) : nil)
     }
   }
 }

@@ -36,6 +36,7 @@ extension Registry {
       news(ofListed: "changed", device.value, name: device.name)
     case .deviceReplaced(let previous, let device): news(ofListed: "replaced", device.value, previous: previous)
     case .deviceUnlisted(let value): news(ofListed: "removed", value)
+    case .fleetRecorded(let record, isFirst: _): news(of: record)
     case .itemStored(let item, _, let change): news(of: item.key, Text(change.rawValue))
     case .itemDeleted(let item): news(of: item.key, "deleted")
     case .version(.reported(let subject, let report)): news(of: subject, report.release)
@@ -43,7 +44,7 @@ extension Registry {
     case .tokenDeleted(let token): news(of: token, "deleted")
     case .version, .appUpdated, .appUsed, .appUseForgotten, .dayBegan, .identifierRemembered, .identifierForgotten,
       .deviceDescribed, .machineRecorded, .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced,
-      .sealed, .epochBegan:
+      .fleetForgotten, .sealed, .epochBegan:
       nil
     }
   }
@@ -66,6 +67,17 @@ extension Registry {
     if let previous { attributes.append(.init("previous", Text("\(previous)"))) }
     if let name { attributes.append(.init("name", name)) }
     return News(topic: .devices, name: event, attributes: attributes, audience: .sharing)
+  }
+
+  /// Returns the event of a record that says whether a listed device is suspect, unless that was known.
+  private func news(of record: FleetRecord) -> News? {
+    let wasSuspect = records[record.device]?.isSuspect ?? false
+    guard record.isSuspect != wasSuspect, !record.isGone, devices[record.device] != nil else { return nil }
+    return News(
+      topic: .devices, name: "changed",
+      attributes: [
+        .init("value", Text(record.device)), .init("suspect", record.isSuspect ? "yes" : "no"),
+      ], audience: .sharing)
   }
 
   private func news(of item: ItemKey, _ name: Text) -> News {

@@ -30,6 +30,7 @@ struct OpenFleetRule: ChangeRule {
     }
     reply.ok()
     reply.word(.uuid(device))
+    reply.attribute("generation", .number(Int64(standing.generation)))
     reply.attribute("counter", .number(standing.counter))
     reply.attribute("home", .text(Text(hexadecimal: registry.home)))
     reply.attribute("account", registry.account.map(Reply.Value.text))

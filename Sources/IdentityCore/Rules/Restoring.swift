@@ -17,7 +17,8 @@ extension Registry {
     restoration.installApps()
     restoration.bringIdentifiers()
     restoration.bringAccount()
-    restoration.bringFleetCounter()
+    restoration.bringFleet()
+    restoration.bring(backup.records, context.digest)
     for stored in backup.items { restoration.bring(stored) }
     for history in backup.versions.all { restoration.bring(history) }
     for token in backup.tokens { restoration.bring(token) }
@@ -163,6 +164,8 @@ private struct Restoration {
     // Devices of two different accounts must not be mixed.
     guard backup.account == plan.registry.account else { return }
     for device in backup.devices where plan.registry.devices[device.value] == nil {
+      // A removal that is known here holds, unless the backup has a record that outranks it; see below.
+      if plan.registry.records[device.value]?.isGone == true { continue }
       guard plan.registry.devices.count < Bound.devices else { return }
       plan.add(.deviceListed(device))
       tell("devices", "added", ("value", .uuid(device.value)))
@@ -179,15 +182,41 @@ private struct Restoration {
     plan.add(.deviceDescribed(said))
   }
 
-  /// Restores the counter of the fleet, unless the present one is higher: a counter that fell would be used twice.
+  /// Restores the counter and the generation of the fleet, unless the present ones are higher: a counter that fell would
+  /// be used twice.
   ///
   /// Runs stay where they are, because they tell a device from its copy.
-  mutating func bringFleetCounter() {
-    guard follows, let theirs = backup.fleetCounter, theirs > plan.registry.fleet?.counter ?? 0 else { return }
+  mutating func bringFleet() {
+    guard follows, let theirs = backup.fleet else { return }
     var standing = plan.registry.fleet ?? FleetStanding()
-    standing.counter = theirs
+    standing.counter = max(standing.counter, theirs.counter)
+    standing.generation = max(standing.generation, theirs.generation)
+    guard standing != plan.registry.fleet ?? FleetStanding() else { return }
     plan.add(.fleetAdvanced(standing, isFirst: plan.registry.fleet == nil))
-    tell("fleet", "restored", ("counter", .number(theirs)))
+    tell("fleet", "restored", ("counter", .number(standing.counter)))
+  }
+
+  /// Restores the messages of the fleet that outrank the present ones, and lists or removes their devices.
+  mutating func bring(_ records: [FleetRecord], _ digest: @escaping (Text) -> Text) {
+    // They are sealed for the account.
+    guard backup.account == plan.registry.account else { return }
+    let listed = Dictionary(backup.devices.map { ($0.value, $0) }) { first, _ in first }
+    for record in records {
+      guard record.rank(above: plan.registry.records[record.device], digest) == .higher,
+        plan.registry.hasRoom(for: record)
+      else { continue }
+      let isListed = plan.registry.devices[record.device] != nil
+      if !record.isGone, !isListed, let device = listed[record.device] {
+        guard plan.registry.devices.count < Bound.devices else { continue }
+        plan.add(.deviceListed(device))
+        tell("devices", "added", ("value", .uuid(record.device)))
+      }
+      plan.store(record)
+      if record.isGone, isListed, record.device != plan.registry[.device]?.value {
+        plan.add(.deviceUnlisted(record.device))
+        tell("devices", "removed", ("value", .uuid(record.device)))
+      }
+    }
   }
 
   // MARK: Items

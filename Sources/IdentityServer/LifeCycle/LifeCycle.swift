@@ -224,7 +224,7 @@ extension Change {
   fileprivate var isShown: Bool {
     switch self {
     case .tokenStored, .tokenDeleted, .itemStored, .itemDeleted, .version, .appUsed, .appUseForgotten, .dayBegan,
-      .identifierForgotten, .fleetAdvanced:
+      .identifierForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten:
       false
     default: true
     }

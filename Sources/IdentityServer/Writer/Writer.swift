@@ -304,7 +304,7 @@ final class Writer {
           return nil
         }
       },
-      fingerprint: { Token.fingerprint(of: $0) },
+      digest: { FleetRecord.digest(of: $0) }, fingerprint: { Token.fingerprint(of: $0) },
       secret: { (item) throws(Refusal) in
         if let secret = self.uncommitted[item.edition] { return secret }
         do throws(Refusal) {

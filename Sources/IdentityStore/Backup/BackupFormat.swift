@@ -20,8 +20,10 @@ enum BackupFormat {
     case app
     case identifier
     case device
-    /// The counter of the fleet.
+    /// The counter and the generation of the fleet.
     case fleet
+    /// A message of the fleet.
+    case record
     case release
     case report
     case claim

@@ -127,8 +127,13 @@ private struct BackupReader: ~Copyable {
       let device = values.count == 5 ? ListedDevice(columns: values) : nil
       isUnderstood = add(device.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.devices.append($1) }
     case .fleet:
-      let counter = values.count == 1 ? values[0].number : nil
-      isUnderstood = add(counter.flatMap { $0 < 0 ? nil : $0 }) { $0.fleetCounter = $1 }
+      let standing = values.count == 7 ? FleetStanding(columns: values) : nil
+      isUnderstood = add(standing.flatMap { $0.runs.isEmpty ? $0 : nil }) { $0.fleet = $1 }
+    case .record:
+      let record = values.count == 7 ? FleetRecord(columns: values) : nil
+      isUnderstood = add(record.flatMap { $0.device.isPlaceholder || !FleetRecord.isMessage($0.message) ? nil : $0 }) {
+        $0.records.append($1)
+      }
     case .release:
       let installed = values.count == 7 ? InstalledRelease(columns: values) : nil
       isUnderstood = add(installed) { $0.versions.apply(.installed(VersionSubject(column: values[1]), $1)) }

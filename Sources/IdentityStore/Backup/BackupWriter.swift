@@ -31,7 +31,11 @@ extension Store {
     for (place, device) in registry.devices.enumerated() {
       try writer.append(.device, device.columns(number: Int64(place) + 1))
     }
-    if let fleet = registry.fleet { try writer.append(.fleet, [.integer(fleet.counter)]) }
+    if var fleet = registry.fleet {
+      fleet.runs = []
+      try writer.append(.fleet, fleet.columns)
+    }
+    for record in registry.records.all { try writer.append(.record, record.columns) }
     for history in registry.versions.all { try writer.append(history) }
     for token in registry.tokens.all { try writer.append(.token, token.columns) }
     for item in registry.items.all.sorted(by: { $0.number < $1.number }) where !item.isThisDeviceOnly {

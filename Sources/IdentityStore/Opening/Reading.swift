@@ -56,7 +56,12 @@ struct Reading {
     try readIdentifiers(database, authenticator, &found)
     try read(.device, database, authenticator, &found) { $0.apply(device: $1) }
     try read(.fleet, database, authenticator, &found) { reading, row in
-      guard let standing = FleetStanding(columns: row.values) else { return false }
+      let columns = row.values
+      if let record = FleetRecord(columns: columns) {
+        reading.registry.apply(.fleetRecorded(record, isFirst: true))
+        return true
+      }
+      guard let standing = FleetStanding(columns: columns) else { return false }
       reading.registry.apply(.fleetAdvanced(standing, isFirst: true))
       return true
     }

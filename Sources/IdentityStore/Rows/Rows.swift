@@ -202,20 +202,6 @@ extension FormerMachine {
   }
 }
 
-extension FleetStanding {
-  /// The columns of the row of `fleet`. Spaces join the runs.
-  var columns: [Value] {
-    [.integer(1), .integer(counter), .text(Array(runs.map { Text($0).bytes }.joined(separator: [UInt8(ascii: " ")])))]
-  }
-
-  init?(columns: [Value]) {
-    guard let counter = columns[1].number, counter >= 0, let words = columns[2].asText else { return nil }
-    let runs = words.bytes.split(separator: UInt8(ascii: " ")).map { UUID(Text(trusted: Array($0))) }
-    guard runs.count <= Bound.fleetRuns, runs.allSatisfy({ $0 != nil }) else { return nil }
-    self.init(counter: counter, runs: runs.compactMap(\.self))
-  }
-}
-
 extension WrappedKey {
   /// The columns of the row of `data_key`.
   var columns: [Value] {

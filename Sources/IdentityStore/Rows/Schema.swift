@@ -33,7 +33,8 @@ enum Schema {
   /// - `event_batch` has the events of a transaction: `lines` has the audience of each event, a NUL, and its line.
   /// - `former_machine` records the machines that the daemon ran on before. `last_identifier` is the number of the newest
   ///   identifier from that time.
-  /// - `fleet` has one row, once the fleet was used. `runs` has the runs in the form of UUIDs, newest first.
+  /// - `fleet` has the message about each device, in Base64. `gone` marks a tombstone. An empty `device` is this device,
+  ///   once the fleet was used: its counter, its highest generation and its runs, in the form of UUIDs, newest first.
   /// - `app_use` records when each app without a manifest was last used: on which day of the daemon, and on which
   ///   calendar day. An empty `id` is the daemon itself.
   static let creation = """
@@ -218,12 +219,16 @@ enum Schema {
 
   private static let fleetCreation = """
     CREATE TABLE fleet (
-      only INTEGER PRIMARY KEY CHECK (only = 1),
+      device TEXT PRIMARY KEY,
+      generation INTEGER NOT NULL,
       counter INTEGER NOT NULL,
-      runs TEXT NOT NULL,
+      gone INTEGER NOT NULL,
+      suspect INTEGER NOT NULL,
+      message TEXT,
+      runs TEXT,
       revision INTEGER NOT NULL,
       proof BLOB NOT NULL
-    ) STRICT;
+    ) STRICT, WITHOUT ROWID;
     """
 }
 
@@ -313,7 +318,9 @@ struct Table: Sendable {
     place: 12, of: .settings)
 
   static let fleet = Table(
-    name: "fleet", columns: ["only", "counter", "runs", "revision"], place: 13, of: .fleet)
+    name: "fleet",
+    columns: ["device", "generation", "counter", "gone", "suspect", "message", "runs", "revision"], place: 13,
+    of: .fleet)
 
   /// The table `store`. Its only row contains the digests of all other tables.
   static let store = Table(

@@ -31,7 +31,10 @@ extension Verb {
       answer: .list(
         Line(
           [.uuid("uuid")],
-          [.boolean("self"), .word("name").optional, .time("seen").optional, .time("added").optional])),
+          [
+            .boolean("self"), .word("name").optional, .time("seen").optional, .time("added").optional,
+            .boolean("suspect").optional,
+          ])),
       examples: [.init("devices", "OK 0")]
     ) { (_) throws(Refusal) in .registry(.devices) },
 
@@ -46,31 +49,92 @@ extension Verb {
 
     Verb(
       words: "devices put", operands: [.required("UUID")],
-      attributes: [.init("name", "NAME"), .init("seen", "TIME")], access: .fleet,
-      summary: "Add a device to the list, or update the name and the time of a listed device.",
-      answer: .nothing,
-      examples: [.init("devices put 557e5958-d390-4cbf-b928-2a2b19a1399a name=laptop", "OK")]
+      attributes: [.init("name", "NAME"), .init("seen", "TIME")] + Verb.message + [
+        .init("replaces", "UUID"), .init("suspect", "yes|no"),
+      ], access: .fleet,
+      summary:
+        "Add a device to the list, or update it there; with record=, store its record if that is newer.",
+      answer: .either(ifGiven: ["record"], .object(Line([.word("result")])), otherwise: .nothing),
+      examples: [
+        .init("devices put 557e5958-d390-4cbf-b928-2a2b19a1399a name=laptop", "OK"),
+        .init(
+          "devices put 557e5958-d390-4cbf-b928-2a2b19a1399a generation=1 counter=7 record=aUYBAQ== name=laptop",
+          "OK changed"),
+      ]
     ) { (arguments) throws(Refusal) in
       var name: Text?
       if let given = arguments["name"] { name = try arguments.name(given, named: "name") }
-      return .registry(.putDevice(try arguments.uuid(0), name: name, seen: try arguments.time("seen")))
+      let (device, seen) = (try arguments.uuid(0), try arguments.time("seen"))
+      guard let record = try arguments.message(about: device, isGone: false) else {
+        return .registry(.putDevice(device, name: name, seen: seen))
+      }
+      return .registry(.putRecord(record, name: name, seen: seen, replaces: try arguments.replaced(by: device)))
     },
 
-    removal(
-      "devices remove", .fleet, "Remove a device from the list because it has left the account elsewhere.", "OK",
-      RegistryCommand.removeDevice),
-    removal(
-      "devices forget", .admin, "Remove a device from the list.", "ERR not-found …", RegistryCommand.forgetDevice),
+    Verb(
+      words: "devices remove", operands: [.required("UUID")], attributes: Verb.message, access: .fleet,
+      summary:
+        "Remove a device that has left the account elsewhere; with record=, store its tombstone.",
+      answer: .nothing, consequence: "This device leaves the list.",
+      examples: [
+        .init("devices remove 557e5958-d390-4cbf-b928-2a2b19a1399a generation=1 counter=8 record=aUYBAg==", "OK"),
+        .init("devices remove 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …"),
+      ]
+    ) { (arguments) throws(Refusal) in
+      let device = try arguments.uuid(0)
+      let tombstone = try arguments.message(about: device, isGone: true)
+      return .registry(tombstone.map(RegistryCommand.putTombstone) ?? .removeDevice(device))
+    },
+
+    Verb(
+      words: "devices forget", operands: [.required("UUID")], access: .admin,
+      summary: "Remove a device from the list.", answer: .nothing, consequence: "This device leaves the list.",
+      examples: [.init("devices forget 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
+    ) { (arguments) throws(Refusal) in .registry(.forgetDevice(try arguments.uuid(0))) },
   ]
 
-  private static func removal(
-    _ words: String, _ access: Access, _ summary: String, _ reply: String,
-    _ command: @escaping @Sendable (UUID) -> RegistryCommand
-  ) -> Verb {
-    Verb(
-      words: words, operands: [.required("UUID")], access: access, summary: summary, answer: .nothing,
-      consequence: "This device leaves the list.",
-      examples: [.init("\(words) 557e5958-d390-4cbf-b928-2a2b19a1399a", reply)]
-    ) { (arguments) throws(Refusal) in .registry(command(try arguments.uuid(0))) }
+  /// The attributes of a message of the fleet.
+  private static let message: [Attribute] = [
+    .init("generation", "N"), .init("counter", "N"), .init("record", "BASE64"),
+  ]
+}
+
+extension Arguments {
+  /// Returns the message of the fleet about a device; nil for a request without one.
+  fileprivate func message(about device: UUID, isGone: Bool) throws(Refusal) -> FleetRecord? {
+    guard let message = self["record"] else {
+      for name in ["generation", "counter", "replaces", "suspect"] where self[name] != nil {
+        throw combination("\(name)= is allowed with record= only")
+      }
+      return nil
+    }
+    guard let generation = try number("generation", in: 0...Int(UInt32.max)), let counter = try counter() else {
+      throw combination("record= needs generation= and counter=")
+    }
+    guard FleetRecord.length(of: message) <= Bound.messageLength else {
+      throw .limit("a record has at most \(Bound.messageLength) bytes")
+    }
+    guard FleetRecord.isMessage(message) else { throw .badArgument(verb: verb, .notBase64(name: "record")) }
+    return FleetRecord(
+      device: device, generation: UInt32(generation), counter: counter, isGone: isGone,
+      isSuspect: try flag("suspect"), message: message)
+  }
+
+  /// Returns the counter of a message, which has all 64 bits.
+  private func counter() throws(Refusal) -> UInt64? {
+    guard let text = self["counter"] else { return nil }
+    let isDecimal = text.bytes.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+    guard isDecimal, let counter = UInt64(text.description) else {
+      throw notAllowed("counter", text, "0 to \(UInt64.max)")
+    }
+    return counter
+  }
+
+  /// Returns the identifier that a device had before.
+  fileprivate func replaced(by device: UUID) throws(Refusal) -> UUID? {
+    guard let text = self["replaces"] else { return nil }
+    guard let replaced = UUID(text), !replaced.isPlaceholder else { throw .invalidUUID(text) }
+    guard replaced != device else { throw combination("a device does not replace itself") }
+    return replaced
   }
 }

@@ -5,13 +5,15 @@ extension Verb {
   static let fleet: [Verb] = [
     Verb(
       words: "fleet open", attributes: [.required("run", "HEX")], access: .fleet,
-      summary: "Begin a run of the fleet on this connection; show earlier runs and the counter of this device.",
+      summary:
+        "Begin a run of the fleet on this connection; show earlier runs and the counter of this device.",
       answer: .report(
-        Line([.uuid("uuid")], [.number("counter"), .word("home"), .word("account").optional]), rows: "runs",
+        Line([.uuid("uuid")], [.number("generation"), .number("counter"), .word("home"), .word("account").optional]),
+        rows: "runs",
         Line([.word("kind"), .word("run")])),
       examples: [
         .init(
-          "fleet open run=404142434445464748494a4b4c4d4e4f", "OK <uuid> counter=0 home=<word>")
+          "fleet open run=404142434445464748494a4b4c4d4e4f", "OK <uuid> generation=0 counter=0 home=<word>")
       ]
     ) { (arguments) throws(Refusal) in
       let run = try arguments.required("run")
@@ -28,6 +30,25 @@ extension Verb {
       examples: [.init("fleet next above=41", "OK 42")]
     ) { (arguments) throws(Refusal) in
       .registry(.nextCounter(above: Int64(try arguments.number("above", in: 0...Int.max - 1) ?? 0)))
+    },
+
+    Verb(
+      words: "fleet records", attributes: [.init("after", "UUID"), .init("limit", "N")], access: .fleet,
+      summary: "List the stored records and tombstones of devices in the order of their UUIDs, those after a UUID.",
+      answer: .list(
+        Line(
+          [.uuid("uuid")],
+          [.number("generation"), .number("counter"), .boolean("gone"), .base64("record")])),
+      examples: [
+        .init("fleet records limit=100", "OK 0")
+      ]
+    ) { (arguments) throws(Refusal) in
+      var device: UUID?
+      if let text = arguments["after"] {
+        guard let value = UUID(text) else { throw .invalidUUID(text) }
+        device = value
+      }
+      return .registry(.records(after: device, limit: try arguments.number("limit", in: 1...2 * Bound.devices)))
     },
   ]
 }

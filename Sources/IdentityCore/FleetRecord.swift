@@ -1,0 +1,137 @@
+/// The message of the fleet about a device: its record, or its tombstone, which outlasts the device.
+///
+/// The fleet's service has verified the message. The daemon keeps it for the service, and does not look into it.
+package struct FleetRecord: Equatable, Sendable {
+  /// The comparison of a message with the known one about the same device.
+  package enum Rank: Sendable {
+    /// The message holds from now on.
+    case higher
+    /// The message is the known one.
+    case same
+    /// The known message holds.
+    case lower
+  }
+
+  /// The device that the message is about.
+  package let device: UUID
+  /// The number of times that the device has joined the account.
+  package let generation: UInt32
+  /// The counter of the author.
+  package let counter: UInt64
+  /// Whether the message is a tombstone.
+  package let isGone: Bool
+  /// Whether another machine may speak for the device, because one is a copy of the other.
+  package let isSuspect: Bool
+  /// The message in Base64 with padding. Equal messages have equal texts.
+  package let message: Text
+
+  /// Creates a record or a tombstone.
+  package init(
+    device: UUID, generation: UInt32, counter: UInt64, isGone: Bool, isSuspect: Bool = false, message: Text
+  ) {
+    self.device = device
+    self.generation = generation
+    self.counter = counter
+    self.isGone = isGone
+    self.isSuspect = isSuspect
+    self.message = message
+  }
+
+  /// Whether a text is a message in the only form that is stored: Base64 (RFC 4648, section 4) with padding, whose unused
+  /// bits are zero, of at most ``Bound/messageLength`` bytes.
+  package static func isMessage(_ text: Text) -> Bool {
+    let bytes = text.bytes
+    guard !bytes.isEmpty, bytes.count % 4 == 0, length(of: text) <= Bound.messageLength else { return false }
+    let padding = padding(of: text)
+    var last: UInt8 = 0
+    for byte in bytes.dropLast(padding) {
+      switch byte {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"): last = byte - UInt8(ascii: "A")
+      case UInt8(ascii: "a")...UInt8(ascii: "z"): last = byte - UInt8(ascii: "a") + 26
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): last = byte - UInt8(ascii: "0") + 52
+      case UInt8(ascii: "+"): last = 62
+      case UInt8(ascii: "/"): last = 63
+      default: return false
+      }
+    }
+    return last & (1 << UInt8(2 * padding) - 1) == 0
+  }
+
+  /// Returns the number of bytes that a text in Base64 stands for.
+  package static func length(of text: Text) -> Int { text.bytes.count / 4 * 3 - padding(of: text) }
+
+  private static func padding(of text: Text) -> Int { text.bytes.suffix(2).count { $0 == UInt8(ascii: "=") } }
+
+  /// Compares by generation, then a tombstone above a record, then by counter, then by the SHA-256 of the messages.
+  ///
+  /// - Parameters:
+  ///   - known: the known message about the device; nil if there is none.
+  ///   - digest: returns the SHA-256 of a message.
+  /// - Returns: nil if only the SHA-256 tells, and `digest` is nil.
+  func rank(above known: FleetRecord?, _ digest: ((Text) -> Text)?) -> Rank? {
+    guard let known else { return .higher }
+    if generation != known.generation { return generation > known.generation ? .higher : .lower }
+    if isGone != known.isGone { return isGone ? .higher : .lower }
+    if counter != known.counter { return counter > known.counter ? .higher : .lower }
+    if message == known.message { return .same }
+    return digest.map { $0(known.message) < $0(message) ? .higher : .lower }
+  }
+}
+
+/// The messages of the fleet, one for each device, found by the identifiers of the devices.
+package struct FleetRecords: Equatable, Sendable {
+  private var records = DividedDictionary<UUID, FleetRecord>()
+  /// The number of tombstones.
+  package private(set) var tombstones = 0
+
+  init() {}
+
+  /// The number of records and tombstones.
+  package var count: Int { records.count }
+
+  /// The message about a device; nil if there is none.
+  package subscript(device: UUID) -> FleetRecord? { records[device] }
+
+  /// All messages, in the order of the devices' identifiers.
+  package var all: [FleetRecord] { page(after: nil, limit: nil) }
+
+  /// Returns messages in the order of the devices' identifiers.
+  ///
+  /// - Parameters:
+  ///   - device: the device behind which the page begins; nil for the first page.
+  ///   - limit: the maximum number of messages; nil for all.
+  package func page(after device: UUID?, limit: Int?) -> [FleetRecord] {
+    var found = records.values.filter { record in device.map { $0.isBelow(record.device) } ?? true }
+    found.sort { $0.device.isBelow($1.device) }
+    return limit.map { Array(found.prefix($0)) } ?? found
+  }
+
+  /// Returns those of the devices for which another machine may speak, too.
+  func suspects(among devices: [ListedDevice]) -> Set<UUID> {
+    count == 0 ? [] : Set(devices.lazy.map(\.value).filter { records[$0]?.isSuspect == true })
+  }
+
+  /// Returns whether there is room for a message about a device of which none is known.
+  ///
+  /// The tombstone of a known device makes room for another device, so all messages together have a bound, too. The
+  /// fleet's service has the same bounds, so both agree on each message.
+  func hasRoom(forTombstone isGone: Bool) -> Bool {
+    (isGone ? tombstones : count - tombstones) < Bound.devices && count < 2 * Bound.devices
+  }
+
+  /// Stores a message in place of the known one about the device.
+  mutating func store(_ record: FleetRecord) {
+    if records.exchange(record, forKey: record.device)?.isGone == true { tombstones -= 1 }
+    if record.isGone { tombstones += 1 }
+  }
+
+  /// Removes the message about a device.
+  mutating func remove(_ device: UUID) {
+    if records.removeValue(forKey: device)?.isGone == true { tombstones -= 1 }
+  }
+}
+
+extension UUID {
+  /// Whether the UUID comes before another one, in the order of their bytes and of their texts.
+  fileprivate func isBelow(_ other: UUID) -> Bool { (high, low) < (other.high, other.low) }
+}
