@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -142,6 +143,16 @@ int clinux_unread(int socket) {
     int count = 0;
     if (ioctl(socket, FIONREAD, &count) < 0) return -1;
     return count;
+}
+
+int clinux_is_all_read(int socket) {
+    int count = 0, error = 0;
+    socklen_t length = sizeof error;
+    if (ioctl(socket, SIOCOUTQ, &count) < 0) return -1;
+    if (count > 1) return 0;
+    if (getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) < 0) return -1;
+    errno = error;
+    return error == 0 ? 1 : -1;
 }
 
 int clinux_refuse_descriptors(int socket) {

@@ -49,6 +49,8 @@ package indirect enum Change: Equatable, Sendable {
   case fleetRecorded(FleetRecord, isFirst: Bool)
   /// The record or the tombstone of a device was removed, because it belongs to another account.
   case fleetForgotten(UUID)
+  /// A client read a backup to its end that was made at this time. `isFirst` is true if no backup is recorded yet.
+  case backupTaken(Timestamp, isFirst: Bool)
   /// An item was added or changed.
   case itemStored(Item, SealedSecret, ItemChange)
   /// An item was deleted.

@@ -26,14 +26,17 @@ package struct Records: OptionSet, Sendable {
   package static let events = Records(rawValue: 1 << 8)
   /// The messages of the fleet, and its counter, generation and runs on this device.
   package static let fleet = Records(rawValue: 1 << 9)
+  /// The time of the last backup.
+  package static let backup = Records(rawValue: 1 << 10)
   /// All kinds of records.
   package static let all: Records = [
-    settings, apps, uses, identifiers, devices, fleet, items, versions, tokens, events,
+    settings, apps, uses, identifiers, devices, fleet, items, versions, tokens, backup, events,
   ]
 
   private static let names: [(Records, String)] = [
     (settings, "settings"), (apps, "apps"), (uses, "uses of apps"), (identifiers, "identifiers"), (devices, "devices"),
-    (fleet, "fleet"), (items, "items"), (versions, "versions"), (tokens, "push tokens"), (events, "events"),
+    (fleet, "fleet"), (items, "items"), (versions, "versions"), (tokens, "push tokens"),
+    (backup, "last backup"), (events, "events"),
   ]
 
   /// The kinds in words, joined by commas.

@@ -17,6 +17,8 @@ package struct Registry: Equatable, Sendable {
   package private(set) var fleet: FleetStanding?
   /// The messages of the fleet about the devices of the account.
   package private(set) var records = FleetRecords()
+  /// The time of the last backup that a client read to its end; nil if there is none.
+  package private(set) var lastBackup: Timestamp?
   /// The name of the account, if any.
   package private(set) var account: Text?
   /// The record of the machine; nil before the first start is recorded.
@@ -119,6 +121,7 @@ extension Registry {
     case .fleetAdvanced(let standing, isFirst: _): fleet = standing
     case .fleetRecorded(let record, isFirst: _): records.store(record)
     case .fleetForgotten(let device): records.remove(device)
+    case .backupTaken(let made, isFirst: _): lastBackup = made
     case .itemStored(let item, _, _): items.store(item)
     case .itemDeleted(let item): items.remove(item.key)
     case .version(let change): versions.apply(change)
@@ -144,6 +147,7 @@ extension Registry {
     if kinds.contains(.identifiers) { history = History() }
     if kinds.contains(.devices) { devices = DeviceList() }
     if kinds.contains(.fleet) { (fleet, records) = (nil, FleetRecords()) }
+    if kinds.contains(.backup) { lastBackup = nil }
     if kinds.contains(.items) { items = ItemTable() }
     if kinds.contains(.versions) { versions = VersionTable() }
     if kinds.contains(.tokens) { tokens = TokenTable() }

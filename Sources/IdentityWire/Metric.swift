@@ -107,6 +107,10 @@ extension Metric {
   package static let lastEvent = Metric(
     "last-event-time-seconds", .gauge, unit: .seconds,
     "Time of the last event, in seconds since 1970-01-01 UTC: that of the last change that subscribers are told of.")
+  package static let lastBackup = Metric(
+    "last-backup-time-seconds", .gauge, unit: .seconds,
+    "Time when the last backup was made that a client has read to its end, in seconds since 1970-01-01 UTC. Not there before the first backup."
+  )
   package static let logQueue = Metric("log-queue", .gauge, "Log entries that wait to be written.")
   package static let logDropped = Metric(
     "log-dropped", .counter, "Log entries that were dropped because the queue was full or the log could not be written."
@@ -120,7 +124,7 @@ extension Metric {
   package static let all = [
     build, start, uptime, requests, turns, jobs, jobsUnderWay, writerQueue, commits, commitSeconds, commitChanges,
     storeBytes, storeWritable, storeCondition, keyAvailable, manifestFaults, machineSuspect, connections, accepted,
-    refused, principalsAtBound, subscribers, subscriberLag, events, lastEvent, logQueue, logDropped,
+    refused, principalsAtBound, subscribers, subscriberLag, events, lastEvent, lastBackup, logQueue, logDropped,
   ]
 }
 

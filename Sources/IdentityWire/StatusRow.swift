@@ -67,6 +67,9 @@ extension StatusRow {
     "master-key", audience: .everybody,
     "The source of the items' master key: 'file' in the state directory, or 'credential' from the service manager. If it is 'unavailable', items cannot be used; see identityd(8)."
   )
+  package static let lastBackup = StatusRow(
+    "last-backup", kind: .time,
+    "Only if a client has read a backup to its end: the time when the last such backup was made.")
   package static let fleet = StatusRow("fleet", "Reserved for a later release: always 'none'.")
   package static let suspect = StatusRow(
     "suspect",
@@ -107,7 +110,7 @@ extension StatusRow {
   package static let all = [
     version, lineProtocol, process, started, uptime, boot, socket, store, connections, subscribers, lastEvent,
     epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens,
-    masterKey, fleet, suspect, machineChange, masterKeyReason, sealed, storeReason, unproven, storeSource,
+    masterKey, lastBackup, fleet, suspect, machineChange, masterKeyReason, sealed, storeReason, unproven, storeSource,
     manifestFault, manifestFaults,
     configurationReason, stateDirectory, manifestFolder,
   ]

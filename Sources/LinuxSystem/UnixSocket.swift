@@ -159,6 +159,14 @@ extension Descriptor {
     return Int(try system("ioctl FIONREAD") { clinux_unread(number) })
   }
 
+  /// Returns whether the peer has read every byte that was sent to it (SIOCOUTQ, unix(7)).
+  ///
+  /// - Throws: ECONNRESET if the peer has closed its socket without reading everything.
+  package func isAllReadByPeer() throws(SystemError) -> Bool {
+    let number = number
+    return try system("send") { clinux_is_all_read(number) } == 1
+  }
+
   /// Sends as many bytes as the socket takes now, as ``write(_:from:)`` does. Raises no SIGPIPE if there is no reader.
   package func send(_ bytes: [UInt8], from start: Int = 0, to end: Int? = nil) throws(SystemError) -> Int? {
     try send(bytes, from: start, to: end ?? bytes.count, flags: Int32(MSG_DONTWAIT | MSG_NOSIGNAL))

@@ -14,11 +14,13 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
   case faultyManifest
   case copiedMachine
   case greedyClient
+  /// The last backup is more than a week old.
+  case oldBackup
 
   /// The samples that show the fault. An intact daemon has none of them.
   var samples: [String] {
     switch self {
-    case .intact, .stopped: []
+    case .intact, .stopped, .oldBackup: []
     case .readOnlyStore:
       [#"identityd_store_condition{condition="read-only"} 1"#, "identityd_store_writable 0"]
     case .failingDisk: [#"identityd_commits_total{outcome="failed"} 1"#]
@@ -46,6 +48,7 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
     case .faultyManifest: ["IdentitydManifestFaults"]
     case .copiedMachine: ["IdentitydMachineSuspect"]
     case .greedyClient: ["IdentitydConnectionsRefused", "IdentitydPrincipalAtBound"]
+    case .oldBackup: ["IdentitydBackupOld"]
     }
   }
 
@@ -63,7 +66,7 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
     #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
     let before = try metrics(of: daemon)
     switch self {
-    case .intact: break
+    case .intact: try back(up: daemon)
     case .stopped: daemon.end()
     case .readOnlyStore:
       daemon.end()
@@ -95,6 +98,13 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
       #expect(try first.ask("ping") == ["OK"])
       #expect(try PeerConnection(4_711, of: daemon).line()?.hasPrefix("ERR busy ") == true)
       return (before, try metrics(of: daemon))
+    case .oldBackup:
+      daemon.end()
+      try ClockTests.set(-8 * 86_400, of: daemon)
+      try daemon.start(through: machine(1, of: daemon) + ClockTests.wrapper(of: daemon))
+      try back(up: daemon)
+      daemon.end()
+      try daemon.start(through: machine(1, of: daemon))
     }
     // A daemon that has stopped leaves the last file.
     return (before, self == .stopped ? before : try metrics(of: daemon))
@@ -104,6 +114,12 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
     let outcome = try identityctl(daemon, "stats", "--prometheus")
     guard outcome.status == 0 else { throw Failure("\(outcome)") }
     return outcome.output
+  }
+
+  /// Takes a backup, and waits until the daemon has recorded it.
+  private func back(up daemon: DaemonUnderTest) throws {
+    _ = try daemon.backup()
+    _ = try daemon.waitForBackupTime()
   }
 
   /// Returns the command that runs a daemon with a machine-id of its own.

@@ -26,13 +26,26 @@ import Testing
 
     """
 
+  /// Compiles the library, and returns the command that runs a daemon with it.
+  static func wrapper(of daemon: DaemonUnderTest) throws -> [String] {
+    let library = daemon.folder.appending(path: "clock.so").path
+    guard try run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input: clock).status == 0 else {
+      throw Failure("the library does not compile")
+    }
+    return ["env", "LD_PRELOAD=\(library)", "CLOCK_FILE=\(file(of: daemon).path)"]
+  }
+
+  /// Sets the number of seconds by which the daemon's clock is ahead.
+  static func set(_ seconds: Int, of daemon: DaemonUnderTest) throws {
+    try Data("\(seconds)\n".utf8).write(to: file(of: daemon), options: .atomic)
+  }
+
+  private static func file(of daemon: DaemonUnderTest) -> URL { daemon.folder.appending(path: "clock") }
+
   @Test func `row 41d: clock jumps change no identifier, and UUIDv7s and events stay in order`() throws {
     let daemon = try DaemonUnderTest()
-    let library = daemon.folder.appending(path: "clock.so").path
-    let file = daemon.folder.appending(path: "clock")
-    #expect(try run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input: Self.clock).status == 0)
-    func set(_ seconds: Int) throws { try Data("\(seconds)\n".utf8).write(to: file, options: .atomic) }
-    let wrapper = ["env", "LD_PRELOAD=\(library)", "CLOCK_FILE=\(file.path)"]
+    let wrapper = try Self.wrapper(of: daemon)
+    func set(_ seconds: Int) throws { try Self.set(seconds, of: daemon) }
     try set(0)
     try daemon.start(through: wrapper)
     let device = try daemon.uuid("get device")

@@ -78,7 +78,9 @@ import Testing
       refused: ofEvents, unproven: "events"),
     Damage(
       "the deleted row of the store", "DELETE FROM store", refused: Set(questions),
-      unproven: "settings, apps, uses of apps, identifiers, devices, fleet, items, versions, push tokens, events"),
+      unproven:
+        "settings, apps, uses of apps, identifiers, devices, fleet, items, versions, push tokens, last backup, events"
+    ),
   ]
 
   @Test(arguments: damages) func `a damaged store answers verified data and refuses the rest with the reason`(

@@ -111,7 +111,14 @@ import Testing
     _ names: [String], _ before: String, _ after: String, isStale: Bool = false, hasFailed: Bool = false
   ) throws {
     let old = samples(before)
-    var series = samples(after).map { name, value in (name, "\(old[name] ?? value) \(value)+0x20") }
+    // The time of a test of promtool begins in 1970.
+    let now = Date().timeIntervalSince1970
+    func relative(_ value: String, of name: String) -> String {
+      name.hasSuffix("_time_seconds") ? Double(value).map { "\($0 - now)" } ?? value : value
+    }
+    var series = samples(after).map { name, value in
+      (name, "\(relative(old[name] ?? value, of: name)) \(relative(value, of: name))+0x20")
+    }
     series.append(
       (
         #"node_textfile_mtime_seconds{file="/var/lib/prometheus/node-exporter/identityd.prom"}"#,

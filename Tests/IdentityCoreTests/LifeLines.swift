@@ -73,6 +73,7 @@ extension Life {
     for former in registry.formerMachines { read.apply(.machineLeft(former)) }
     if let fleet = registry.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
     for record in registry.records.all { read.apply(.fleetRecorded(record, isFirst: true)) }
+    if let backup = registry.lastBackup { read.apply(.backupTaken(backup, isFirst: true)) }
     if registry.isSealed { read.apply(.sealed) }
     read.restore(Array(registry.items.all))
     for token in registry.tokens.all { read.apply(.tokenStored(token, .confirmed)) }

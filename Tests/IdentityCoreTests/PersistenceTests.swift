@@ -89,6 +89,7 @@ private enum Happening: CaseIterable {
   @Test(arguments: [false, true])
   func `a registry that is read back row by row equals the original`(seals: Bool) throws {
     var life = try life()
+    life.take(life.registry.changes(forBackup: Timestamp(milliseconds: 7)))
     if seals { try life.ask(.seal(dryRun: false), as: root) }
     let written = life.registry
     var read = Registry()
@@ -100,6 +101,7 @@ private enum Happening: CaseIterable {
     for former in written.formerMachines { read.apply(.machineLeft(former)) }
     if let fleet = written.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
     for record in written.records.all { read.apply(.fleetRecorded(record, isFirst: true)) }
+    if let backup = written.lastBackup { read.apply(.backupTaken(backup, isFirst: true)) }
     if written.isSealed { read.apply(.sealed) }
     read.resume(after: written.lastEvent)
     #expect(read == written)

@@ -319,6 +319,7 @@ struct World {
     for former in registry.formerMachines { read.apply(.machineLeft(former)) }
     if let fleet = registry.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
     for record in registry.records.all { read.apply(.fleetRecorded(record, isFirst: true)) }
+    if let backup = registry.lastBackup { read.apply(.backupTaken(backup, isFirst: true)) }
     if registry.isSealed { read.apply(.sealed) }
     read.resume(after: registry.lastEvent)
     // Deleted rows are not read back, and their numbers may be used again. All else must be equal.

@@ -11,7 +11,7 @@ import Testing
     case endProcess(unread: Int)
     case sendJob(SessionState.ExclusiveAnswer?)
     case finishJob
-    case beginSecret, beginRows, beginBackup, finishAnswer
+    case beginSecret, beginRows, beginBackup, awaitReader, finishAnswer
     case close, drain, park
     /// Output is pending, and then sent.
     case output, sent
@@ -41,6 +41,7 @@ import Testing
       case .beginSecret: state.beginSecret()
       case .beginRows: state.beginRows()
       case .beginBackup: state.beginBackup()
+      case .awaitReader: state.awaitReader()
       case .finishAnswer: state.finishAnswer()
       case .close: state.close()
       case .drain: state.beginDraining()
@@ -88,6 +89,26 @@ import Testing
     ("a list", [(.beginRows, .rest), (.output, .rest), (.sent, .rest), (.finishAnswer, .rest)]),
     ("a list for a client that has hung up", [(.hangUp, .rest), (.beginRows, .rest), (.receive(0), .end)]),
     ("the end of the input within a list", [(.beginRows, .rest), (.receive(0), .rest), (.finishAnswer, .end)]),
+    (
+      "the end of the input before a backup is read",
+      [(.beginBackup, .rest), (.receive(0), .rest), (.awaitReader, .rest), (.finishAnswer, .end)]
+    ),
+    (
+      "the end of the process before a backup is read",
+      [(.beginBackup, .rest), (.endProcess(unread: 0), .rest), (.awaitReader, .refuseOrphan), (.close, .end)]
+    ),
+    (
+      "a stop without a handover before a backup is read",
+      [(.beginBackup, .rest), (.awaitReader, .rest), (.stop(.closingConnections), .rest), (.finishAnswer, .end)]
+    ),
+    (
+      "a handover before a backup is read",
+      [(.beginBackup, .rest), (.awaitReader, .rest), (.stop(.handingOver), .rest), (.stop(.handoverDue), .park)]
+    ),
+    (
+      "a handover within a backup",
+      [(.beginBackup, .rest), (.stop(.handingOver), .rest), (.stop(.handoverDue), .close)]
+    ),
     ("discarding after the last answer", [(.close, .end), (.drain, .rest), (.receive(9), .rest)]),
     ("a stop without a handover", [(.stop(.closingConnections), .end)]),
     (
@@ -180,6 +201,20 @@ import Testing
     state.finishAnswer()
     state.beginRows()
     #expect(state.wantsPiece(hasOutput: false) && state.wantsPiece(hasOutput: true))
+  }
+
+  @Test func `nothing follows a backup before the client has read it, and it holds no memory meanwhile`() {
+    var state = SessionState()
+    state.awaitReader()
+    #expect(!state.awaitsReader, "there is no backup")
+    state.beginBackup()
+    #expect(state.hasBackup && !state.awaitsReader)
+    state.awaitReader()
+    #expect(state.awaitsReader && !state.hasBackup && !state.hasLongAnswer)
+    #expect(
+      !state.takesRequest(most: 1) && !state.takesEvents && !state.isAtRest && !state.wantsPiece(hasOutput: false))
+    state.finishAnswer()
+    #expect(!state.awaitsReader && state.takesRequest(most: 1) && state.takesEvents && state.isAtRest)
   }
 
   // MARK: Input

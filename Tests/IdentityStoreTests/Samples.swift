@@ -157,6 +157,8 @@ private let deviceLife: [[Change]] = [
     .fleetRecorded(message(32, counter: 1 << 63), isFirst: false),
     .fleetRecorded(message(33, counter: 2, isGone: true), isFirst: false), .fleetForgotten(uuid(35)),
   ],
+  [.backupTaken(later(50), isFirst: true)],
+  [.backupTaken(later(51), isFirst: false)],
 ]
 
 /// Returns the changes that seal a store, as before a golden image is made of it.

@@ -6,8 +6,8 @@ import Testing
 
 @testable import IdentityStore
 
-/// The migration of a store of schema version 1, which lacks the tables `former_machine` and `fleet`, and has one event
-/// in each row.
+/// The migration of a store of schema version 1, which lacks the tables `former_machine`, `fleet` and `backup`, and has
+/// one event in each row.
 @Suite struct SchemaMigrationTests {
   private let options = Store.Options()
   private let changes = (sample(apps: 4) + life).filter { !$0.contains { $0.isInLaterTable } }
@@ -34,7 +34,9 @@ import Testing
       """)
     try writeEarlier(workspace)
     try workspace.sql(
-      "DROP TABLE event_batch; DROP TABLE former_machine; DROP TABLE fleet; PRAGMA user_version = 1")
+      """
+      DROP TABLE event_batch; DROP TABLE former_machine; DROP TABLE fleet; DROP TABLE backup; PRAGMA user_version = 1
+      """)
   }
 
   private func writeEarlier(_ workspace: Workspace) throws {
@@ -174,18 +176,20 @@ extension Event {
 extension Change {
   fileprivate var isInLaterTable: Bool {
     switch self {
-    case .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten: true
+    case .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten,
+      .backupTaken:
+      true
     default: false
     }
   }
 }
 
 extension TableDigests {
-  /// Encodes two digests less, as before the later tables were added.
+  /// Encodes three digests less, as before the later tables were added.
   fileprivate mutating func forgetLaterTables() {
     var row = RowBytes()
     append(to: &row)
     guard case .blob(let bytes)? = row.values.last else { return }
-    self = TableDigests(Array(bytes.dropLast(2 * (8 + Authenticator.length)))) ?? self
+    self = TableDigests(Array(bytes.dropLast(3 * (8 + Authenticator.length)))) ?? self
   }
 }

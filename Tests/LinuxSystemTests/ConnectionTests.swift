@@ -17,6 +17,33 @@ import Testing
     #expect(try pair.reader.inode() > 0)
   }
 
+  @Test func `the sender knows when the peer has read everything`() throws {
+    let pair = try Pair.sockets()
+    var found = [try pair.writer.isAllReadByPeer()]
+    for _ in 1...3 { try pair.writer.sendAll(Array("data".utf8)) }
+    var buffer = [UInt8](repeating: 0, count: 10)
+    for _ in 1...2 {
+      found.append(try pair.writer.isAllReadByPeer())
+      _ = try pair.reader.receive(into: &buffer)
+    }
+    found.append(try pair.writer.isAllReadByPeer())
+    drop(pair.reader)
+    // Everything was read before the close.
+    found.append(try pair.writer.isAllReadByPeer())
+    #expect(found == [true, false, false, true, true])
+  }
+
+  @Test func `a peer that closes without reading everything is an error, reported once`() throws {
+    let pair = try Pair.sockets()
+    try pair.writer.sendAll(Array("data".utf8))
+    drop(pair.reader)
+    var found: SystemError?
+    do throws(SystemError) { _ = try pair.writer.isAllReadByPeer() } catch { found = error }
+    #expect(found == SystemError(call: "send", code: ECONNRESET))
+    let isAllRead = try pair.writer.isAllReadByPeer()
+    #expect(isAllRead)
+  }
+
   @Test func `a descriptor that is not open has no inode number`() throws {
     #expect(throws: SystemError(call: "fstat", code: EBADF)) { _ = try Descriptor(adopting: 999_999).inode() }
   }

@@ -40,6 +40,10 @@ int clinux_process_group(int process, uint64_t *group);
 int clinux_has_user_map(int number, const uint8_t *map, size_t length);
 /// Returns the number of bytes that have arrived and were not received yet (FIONREAD), or -1.
 int clinux_unread(int socket);
+/// Returns 1 if the peer has read everything that was sent to it, 0 if not, or -1, with ECONNRESET if the peer has closed
+/// the socket without reading everything. A close drops what was not read, but sets the error (SO_ERROR) before. The
+/// kernel counts the memory of messages (SIOCOUTQ), and while it tells of the last read, one byte is left.
+int clinux_is_all_read(int socket);
 /// Turns SO_PASSRIGHTS off (Linux 6.16). Returns 0, or -1 with ENOPROTOOPT on older kernels.
 int clinux_refuse_descriptors(int socket);
 /// Reads the peer's supplementary groups (SO_PEERGROUPS). Returns the number of groups, or -1 with

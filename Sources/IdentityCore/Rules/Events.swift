@@ -44,7 +44,7 @@ extension Registry {
     case .tokenDeleted(let token): news(of: token, "deleted")
     case .version, .appUpdated, .appUsed, .appUseForgotten, .dayBegan, .identifierRemembered, .identifierForgotten,
       .deviceDescribed, .machineRecorded, .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced,
-      .fleetForgotten, .sealed, .epochBegan:
+      .fleetForgotten, .backupTaken, .sealed, .epochBegan:
       nil
     }
   }

@@ -124,7 +124,7 @@ final class Connection {
 
   /// The events that the kernel should watch for.
   var wantedInterest: ReadinessSet.Interest {
-    hasUnsentOutput && !session.isParked ? .newsAndRoom : .news
+    (hasUnsentOutput || session.awaitsReader) && !session.isParked ? .newsAndRoom : .news
   }
 
   /// Whether input may contain a request, and nothing keeps the request from being carried out.
@@ -231,13 +231,14 @@ extension Connection {
     var subscription: Subscription?
     var keptShape: Shape?
     var hasFleetOpen = false
+    var backupTime: Timestamp?
 
     /// Not `!= nil`, which would compare subscriptions, because they are equatable.
     var isSubscribed: Bool {
       if case .some = subscription { true } else { false }
     }
 
-    var isEmpty: Bool { outgoing == nil && !isSubscribed && keptShape == nil && !hasFleetOpen }
+    var isEmpty: Bool { outgoing == nil && !isSubscribed && keptShape == nil && !hasFleetOpen && backupTime == nil }
   }
 
   /// Changes one of the particulars. If none is left afterwards, the object is released.
@@ -268,7 +269,23 @@ extension Connection {
   /// Replaces the rest of the list or backup. Nil ends the answer.
   func goOn(with rest: LongAnswer?) {
     outgoing = rest
-    if rest == nil, session.hasLongAnswer { session.finishAnswer() }
+    if rest == nil, session.hasLongAnswer || session.awaitsReader { _ = endReading() }
+  }
+
+  /// Waits until the client has read a backup of which every piece is in the output.
+  func awaitReader(of backup: OutgoingBackup) {
+    outgoing = nil
+    session.awaitReader()
+    change(session.awaitsReader) { $0.backupTime = backup.made }
+  }
+
+  /// Ends the wait for the reader of a backup.
+  ///
+  /// - Returns: the time when the backup was made.
+  func endReading() -> Timestamp? {
+    defer { change(false) { $0.backupTime = nil } }
+    session.finishAnswer()
+    return particulars?.backupTime
   }
 
   /// The subscription, if any.

@@ -56,6 +56,8 @@ struct SessionState: Equatable, Sendable {
     case rows
     /// A backup is written in pieces, each after the client has read the one before.
     case backup
+    /// A backup is written to its end, and the client has not read all of it.
+    case unread
   }
 
   private(set) var phase = Phase.serving
@@ -124,6 +126,9 @@ extension SessionState {
   /// A backup is to be written in pieces.
   mutating func beginBackup() { answer = .backup }
 
+  /// All of a backup is in the output. Nothing more is carried out until the client has read it.
+  mutating func awaitReader() { if case .backup = answer { answer = .unread } }
+
   /// The secret, list or backup is complete, or the client reads no more.
   mutating func finishAnswer() { if !isAtWriter { answer = .none } }
 
@@ -160,7 +165,7 @@ extension SessionState {
   var hasLongAnswer: Bool {
     switch answer {
     case .rows, .backup: true
-    case .none, .writer, .secret: false
+    case .none, .writer, .secret, .unread: false
     }
   }
 
@@ -170,7 +175,10 @@ extension SessionState {
   /// Whether no answer is in progress.
   var hasAnswered: Bool { if case .none = answer { true } else { false } }
 
-  /// Whether the client asked for a backup and has not received all of it.
+  /// Whether a backup is written to its end, and the client has not read all of it.
+  var awaitsReader: Bool { if case .unread = answer { true } else { false } }
+
+  /// Whether the daemon holds a backup for the client, or makes one.
   var hasBackup: Bool {
     switch answer {
     case .backup, .writer(_, last: .backup?): true
@@ -224,7 +232,7 @@ extension SessionState {
     return switch answer {
     case .none: true
     case .writer(let jobs, last: nil): jobs < most
-    case .writer, .secret, .rows, .backup: false
+    case .writer, .secret, .rows, .backup, .unread: false
     }
   }
 
@@ -233,7 +241,7 @@ extension SessionState {
     guard case .serving = phase else { return false }
     return switch answer {
     case .none, .writer: true
-    case .secret, .rows, .backup: false
+    case .secret, .rows, .backup, .unread: false
     }
   }
 
@@ -242,7 +250,7 @@ extension SessionState {
     switch answer {
     case .rows: true
     case .backup: !hasOutput
-    case .none, .writer, .secret: false
+    case .none, .writer, .secret, .unread: false
     }
   }
 
@@ -267,7 +275,7 @@ extension SessionState {
   ///   - hasMoreWork: whether the connection waits for another turn.
   ///   - stop: the stage of the daemon's stop.
   func conclusion(hasUnsentOutput: Bool, hasMoreWork: Bool, stop: StopStage) -> Conclusion {
-    let isIdle = hasAnswered && !hasUnsentOutput
+    let isIdle = (hasAnswered || abandonsReader(stop)) && !hasUnsentOutput
     if isIdle, isClosing || !hasMoreWork {
       if case .serving = phase, case .remaining(0) = reading { return .refuseOrphan }
       if isClosing || hasEnded || stop == .closingConnections { return .end }
@@ -276,5 +284,13 @@ extension SessionState {
     // A handover record does not contain the position in a long answer.
     if stop == .handoverDue, hasLongAnswer { return .close }
     return isIdle || (stop == .handoverDue && !isAtWriter) ? .park : .rest
+  }
+
+  /// Whether it does not matter any more that the client reads a backup to its end: its process has ended, or this run
+  /// of the daemon is about to. The client can still read it.
+  private func abandonsReader(_ stop: StopStage) -> Bool {
+    guard awaitsReader else { return false }
+    if case .remaining = reading { return true }
+    return stop == .handoverDue
   }
 }

@@ -224,7 +224,7 @@ extension Change {
   fileprivate var isShown: Bool {
     switch self {
     case .tokenStored, .tokenDeleted, .itemStored, .itemDeleted, .version, .appUsed, .appUseForgotten, .dayBegan,
-      .identifierForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten:
+      .identifierForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten, .backupTaken:
       false
     default: true
     }

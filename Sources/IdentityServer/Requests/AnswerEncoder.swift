@@ -36,7 +36,7 @@ final class AnswerEncoder {
 
   /// Appends the writer's answer, or starts sending the backup that the answer contains.
   func append(_ answer: WriterReport.Answer, to connection: Connection) {
-    if let backup = answer.backup { return connection.begin(.backup(OutgoingBackup(backup, answer.reply))) }
+    if let backup = answer.backup { return connection.begin(.backup(backup)) }
     guard let item = answer.reply.item, let secret = answer.secret else {
       return answer.reply.append(to: &connection.output)
     }
@@ -105,7 +105,7 @@ final class AnswerEncoder {
     switch connection.outgoing {
     case .backup(var backup):
       let isWhole = backup.append(to: &connection.output, upTo: length)
-      connection.goOn(with: isWhole ? nil : .backup(backup))
+      if isWhole { connection.awaitReader(of: backup) } else { connection.goOn(with: .backup(backup)) }
     case .uuids(let left, let count, let version):
       connection.goOn(with: appendUUIDs(left: left, of: count, version, to: &connection.output, upTo: length))
     case .reply(let reply, var written):

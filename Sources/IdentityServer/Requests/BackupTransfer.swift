@@ -3,14 +3,17 @@ import IdentityStore
 import IdentityWire
 
 /// A backup that is sent to a client as fast as the client reads.
-struct OutgoingBackup {
+struct OutgoingBackup: Sendable {
   private let bytes: [UInt8]
   private let reply: Reply
+  /// The time when the backup was made.
+  let made: Timestamp
   private var sent = 0
 
-  init(_ bytes: [UInt8], _ reply: Reply) {
+  init(_ bytes: [UInt8], _ reply: Reply, made: Timestamp) {
     self.bytes = bytes
     self.reply = reply
+    self.made = made
   }
 
   /// Appends the next rows, and at the end the final line.

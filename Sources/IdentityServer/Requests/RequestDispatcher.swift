@@ -141,6 +141,14 @@ final class RequestDispatcher {
     lease.end(of: connection)
   }
 
+  /// Has the writer record the time of a backup, once the client has read all of it. The connection then goes on.
+  ///
+  /// - Throws: the error of the socket, as when the client has closed it without reading everything.
+  func recordBackup(of connection: Connection) throws(SystemError) {
+    guard !connection.hasUnsentOutput, try connection.descriptor.isAllReadByPeer() else { return }
+    if let made = connection.endReading() { writer.send(.backupTaken(made)) }
+  }
+
   // MARK: The writer
 
   /// Sends a request to the writer.

@@ -121,8 +121,8 @@ extension LogEvent {
     case .version(.reported(.system, let report)) where report.state != .unchanged: self = .systemChanged(report)
     case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUpdated, .appUsed,
       .appUseForgotten, .dayBegan, .deviceSuspected, .accountSet, .deviceListed, .deviceDescribed, .deviceReplaced,
-      .deviceUnlisted, .fleetAdvanced, .fleetRecorded, .fleetForgotten, .machineAcknowledged, .machineForgotten,
-      .itemStored, .itemDeleted, .version, .tokenStored, .tokenDeleted, .epochBegan:
+      .deviceUnlisted, .fleetAdvanced, .fleetRecorded, .fleetForgotten, .backupTaken, .machineAcknowledged,
+      .machineForgotten, .itemStored, .itemDeleted, .version, .tokenStored, .tokenDeleted, .epochBegan:
       return nil
     }
   }

@@ -85,6 +85,9 @@ final class StatisticsAnswers {
     if let time = state.events.newest?.time {
       samples.append(MetricSample(.lastEvent, milliseconds: time.milliseconds))
     }
+    if let time = state.registry.lastBackup {
+      samples.append(MetricSample(.lastBackup, milliseconds: time.milliseconds))
+    }
     samples += [
       MetricSample(.logQueue, log.waiting),
       MetricSample(.logDropped, log.lost),
@@ -172,6 +175,6 @@ extension Connection {
   var state: ConnectionState {
     if session.isDraining || session.isClosing || session.hasEnded { return .ending }
     if session.isAtWriter || session.hasLongAnswer { return .working }
-    return hasUnsentOutput ? .sending : .idle
+    return hasUnsentOutput || session.awaitsReader ? .sending : .idle
   }
 }

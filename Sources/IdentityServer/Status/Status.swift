@@ -75,6 +75,7 @@ final class StatusAnswers {
     rows.add(.itemBytes, .number(Int64(registry.items.total.bytes)))
     rows.add(.tokens, .number(Int64(registry.tokens.count)))
     rows.add(.masterKey, .string(state.usableKeySource?.rawValue ?? "unavailable"))
+    rows.add(.lastBackup, registry.lastBackup.map(Reply.Value.time))
     rows.add(.fleet, .string("none"))
     rows.add(.suspect, (registry.machine?.suspicion).map { .string("\($0.cause.rawValue) \($0.since)") })
     rows.add(.machineChange, registry.unacknowledged.map { .string("\($0.cause.rawValue) \($0.since)") })

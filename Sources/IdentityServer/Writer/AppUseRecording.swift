@@ -16,6 +16,16 @@ extension Writer {
     if count > 0, commit(removal, at: now, &report) { report.notices.append(.unusedForgotten(count, days: days)) }
   }
 
+  /// Records that a client has read a backup to its end.
+  ///
+  /// Does nothing if the store cannot be written: the backup is as good as one whose time is recorded.
+  ///
+  /// - Parameter made: the time when the backup was made.
+  func record(backup made: Timestamp, _ report: inout WriterReport) {
+    guard isStarted, store.condition.refusal == nil else { return }
+    _ = commit(registry.changes(forBackup: made), at: Self.now, &report)
+  }
+
   /// Commits changes that no request asked for.
   ///
   /// - Returns: whether the changes are in force.

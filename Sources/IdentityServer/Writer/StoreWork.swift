@@ -35,8 +35,10 @@ extension Writer {
     try requireStarted()
     activity.enterStorage()
     defer { activity.leaveStorage() }
-    let bytes = try store.backup(of: registry, key: key, at: Self.now)
-    return .init(reply: .done(.number(Int64(bytes.count))), backup: bytes)
+    let made = Self.now
+    let bytes = try store.backup(of: registry, key: key, at: made)
+    let reply = Reply.done(.number(Int64(bytes.count)))
+    return .init(reply: reply, backup: OutgoingBackup(bytes, reply, made: made))
   }
 
   /// Restores a backup in one transaction, or in a dry run reports the changes that a restore would make.

@@ -75,6 +75,7 @@ final class Writer {
       var report = WriterReport()
       var folders: [String]?
       var uses: (apps: Set<Text>, forgetUnusedDays: Int?)?
+      var backup: Timestamp?
       var examines = false
       let knownOwners = rangeOwners.count
       let messages = inbox.takeAll(waits: queue.isEmpty)
@@ -87,6 +88,7 @@ final class Writer {
         case .rangeOwner(let user): rangeOwners.insert(user)
         case .limits(let new): limits = new
         case .used(let apps, let days): uses = (apps.union(uses?.apps ?? []), days)
+        case .backupTaken(let made): backup = made
         case .examine: examines = true
         case .heartbeat(let number): report.heartbeat = number
         case .release:
@@ -98,7 +100,7 @@ final class Writer {
       }
       let jobs = queue.take(
         queue.isShared ? min(limits.changesPerCommit, Bound.changesPerSharedCommit) : limits.changesPerCommit)
-      let hasWork = !jobs.isEmpty || folders != nil || uses != nil
+      let hasWork = !jobs.isEmpty || folders != nil || uses != nil || backup != nil
       if examines { examine(&report) }
       if hasWork { healIfDue(&report) }
       if hasWork || examines {
@@ -111,6 +113,7 @@ final class Writer {
       carryOut(jobs, &report)
       if let folders { survey(folders, &report) }
       if let uses { record(uses.apps, forgetUnusedDays: uses.forgetUnusedDays, &report) }
+      if let backup { record(backup: backup, &report) }
       handOverReader(&report)
       let isLast = stops && queue.isEmpty
       if isLast {

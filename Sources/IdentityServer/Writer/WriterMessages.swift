@@ -52,6 +52,8 @@ enum WriterMessage: Sendable {
   case limits(Limits)
   /// Records the use of these apps, and uninstalls apps without use for the given number of days. Nil uninstalls none.
   case used(Set<Text>, forgetUnusedDays: Int?)
+  /// Records that a client has read a backup to its end that was made at this time.
+  case backupTaken(Timestamp)
   /// Checks whether the files of the store are in their places, and whether a read-only file system is writable now.
   case examine
   /// A heartbeat of the watchdog, to be returned in the next report.
@@ -102,8 +104,8 @@ struct WriterReport: Sendable {
   struct Answer: Sendable {
     let reply: Reply
     var secret: SealedSecret?
-    /// The bytes of a backup, which are sent in rows before the reply.
-    var backup: [UInt8]?
+    /// A backup, which is sent in rows before the reply.
+    var backup: OutgoingBackup?
   }
 
   /// The result of a survey of the manifests.

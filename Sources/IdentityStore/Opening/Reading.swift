@@ -65,6 +65,11 @@ struct Reading {
       reading.registry.apply(.fleetAdvanced(standing, isFirst: true))
       return true
     }
+    try read(.backup, database, authenticator, &found) { reading, row in
+      guard let made = row.values[1].time else { return false }
+      reading.registry.apply(.backupTaken(made, isFirst: true))
+      return true
+    }
     var part = PartReading()
     if thread == nil { try part.readEvents(in: table, database, authenticator) }
     try part.readItems(database, authenticator, cipher, upTo: thread?.lastBefore)

@@ -70,7 +70,7 @@ extension UUID {
 
 /// A digest for each table, so that damage to one table leaves the others trustworthy.
 struct TableDigests: Sendable {
-  private var digests = InlineArray<14, Digest>(repeating: Digest())
+  private var digests = InlineArray<15, Digest>(repeating: Digest())
   /// The number of digests to encode. A store of an earlier schema version has fewer tables.
   private var count = Table.proven.count
 

@@ -103,6 +103,8 @@ struct Edit {
     case .fleetRecorded(let record, isFirst: true): try insert(record.columns, tables.fleet, authenticator)
     case .fleetRecorded(let record, isFirst: false): try replace(record.columns, tables.fleet, authenticator)
     case .fleetForgotten(let device): try remove(Value(device), tables.fleet, authenticator)
+    case .backupTaken(let made, isFirst: true): try insert(made.backupColumns, tables.backup, authenticator)
+    case .backupTaken(let made, isFirst: false): try replace(made.backupColumns, tables.backup, authenticator)
     case .itemStored(let item, let secret, let change): try store(item, secret, change, authenticator)
     case .itemDeleted(let item): try delete(item, authenticator)
     case .version(let change): try apply(change, authenticator)

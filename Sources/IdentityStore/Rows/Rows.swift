@@ -202,6 +202,11 @@ extension FormerMachine {
   }
 }
 
+extension Timestamp {
+  /// The columns of the row of `backup`.
+  var backupColumns: [Value] { [.integer(1), .text("\(self)")] }
+}
+
 extension WrappedKey {
   /// The columns of the row of `data_key`.
   var columns: [Value] {

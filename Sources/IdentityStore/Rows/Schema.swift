@@ -13,8 +13,9 @@ enum Schema {
   /// The migrations from earlier versions.
   static let migrations = [
     Migration(
-      version: 1, missing: [Table.formerMachine.name, Table.fleet.name], events: .earlierEvent,
-      creation: "DROP TABLE \(Table.earlierEvent.name);" + eventCreation + formerMachineCreation + fleetCreation)
+      version: 1, missing: [Table.formerMachine.name, Table.fleet.name, Table.backup.name], events: .earlierEvent,
+      creation: "DROP TABLE \(Table.earlierEvent.name);" + eventCreation + formerMachineCreation + fleetCreation
+        + backupCreation)
   ]
 
   /// The SQL that creates the tables, which must not exist yet.
@@ -35,6 +36,7 @@ enum Schema {
   ///   identifier from that time.
   /// - `fleet` has the message about each device, in Base64. `gone` marks a tombstone. An empty `device` is this device,
   ///   once the fleet was used: its counter, its highest generation and its runs, in the form of UUIDs, newest first.
+  /// - `backup` has one row, once a client has read a backup to its end. `made` is the time of the last such backup.
   /// - `app_use` records when each app without a manifest was last used: on which day of the daemon, and on which
   ///   calendar day. An empty `id` is the daemon itself.
   static let creation = """
@@ -189,6 +191,7 @@ enum Schema {
     \(eventCreation)
     \(formerMachineCreation)
     \(fleetCreation)
+    \(backupCreation)
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
     """
@@ -230,6 +233,15 @@ enum Schema {
       proof BLOB NOT NULL
     ) STRICT, WITHOUT ROWID;
     """
+
+  private static let backupCreation = """
+    CREATE TABLE backup (
+      only INTEGER PRIMARY KEY CHECK (only = 1),
+      made TEXT NOT NULL,
+      revision INTEGER NOT NULL,
+      proof BLOB NOT NULL
+    ) STRICT;
+    """
 }
 
 /// A table whose first column is the key of a row, and whose last column is the proof of the row.
@@ -256,7 +268,7 @@ struct Table: Sendable {
   }
 
   /// An index beyond the last digest, which traps if it is used.
-  static let noPlace = 14
+  static let noPlace = 15
 
   static let setting = Table(
     name: "setting",
@@ -322,6 +334,8 @@ struct Table: Sendable {
     columns: ["device", "generation", "counter", "gone", "suspect", "message", "runs", "revision"], place: 13,
     of: .fleet)
 
+  static let backup = Table(name: "backup", columns: ["only", "made", "revision"], place: 14, of: .backup)
+
   /// The table `store`. Its only row contains the digests of all other tables.
   static let store = Table(
     name: "store", columns: ["only", "id", "created", "revision", "digest", "last_event", "epoch"],
@@ -330,7 +344,7 @@ struct Table: Sendable {
   /// All tables except `store`, each at the index that is its ``place``.
   static let proven = [
     setting, app, identifier, device, event, dataKey, item, release, report, claim, token, use,
-    formerMachine, fleet,
+    formerMachine, fleet, backup,
   ]
 
   /// The SQL that inserts a row: its columns and its proof.

@@ -82,6 +82,7 @@ final class Tables: Sendable {
   let use: TableStatements
   let formerMachine: TableStatements
   let fleet: TableStatements
+  let backup: TableStatements
 
   init(_ database: borrowing Database) throws(DatabaseError) {
     store = TableStatements(.store, database)
@@ -101,5 +102,6 @@ final class Tables: Sendable {
     use = TableStatements(.use, database)
     formerMachine = TableStatements(.formerMachine, database)
     fleet = TableStatements(.fleet, database)
+    backup = TableStatements(.backup, database)
   }
 }
