@@ -13,7 +13,7 @@ readonly DEB_PACKAGES=(build-essential debhelper po-debconf)
 readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc po-debconf rpm
   shellcheck zsh
-  btrfs-progs e2fsprogs fuse3 gdb git jq libnbd-bin nbdkit netcat-openbsd python3 python3-jsonschema
+  btrfs-progs e2fsprogs fuse3 gdb git jq libnbd-bin nbdkit netcat-openbsd nodejs python3 python3-jsonschema
   python3-nacl python3-prometheus-client socat sqlite3 strace
   mmdebstrap systemd systemd-container tmux util-linux valgrind xfsprogs
 )

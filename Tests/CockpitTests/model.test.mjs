@@ -1,0 +1,139 @@
+// The model of a real store, from snapshots and from events.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { KEPT_EVENTS, Model } from "../../packaging/cockpit/model.js";
+import { Daemon, until } from "./daemon.mjs";
+
+/** The values of a model in a form that can be compared. */
+function values(model) {
+  const sorted = (map) => [...map].sort(([one], [other]) => (one < other ? -1 : 1));
+  return {
+    device: model.device,
+    account: model.account,
+    devices: sorted(model.devices).map(([value]) => value),
+    apps: sorted(model.apps).map(([, app]) => ({ ...app, tokens: sorted(app.tokens) })),
+    vendors: sorted(model.vendors),
+    items: sorted(model.items).map(([group, items]) => [group, sorted(items)]),
+    system: model.system,
+  };
+}
+
+/** Asks for a snapshot and the events that led to it, and applies the chosen ones. */
+async function load(daemon, { rows = true, events = true } = {}) {
+  const connection = daemon.connect();
+  const model = new Model();
+  const reply = await connection.ask(["subscribe"], { since: 0, snapshot: "yes" });
+  model.begin();
+  if (rows) for (const row of reply.rows) model.row(row.words[0], row.attributes);
+  const status = await connection.ask(["status"], {});
+  const last = Number(status.rows.find((row) => row.attributes.has("last-event")).attributes.get("last-event"));
+  await until(() => connection.events.at(-1)?.sequence === last, "the last event");
+  if (events) for (const event of connection.events) model.event(event);
+  connection.close();
+  return model;
+}
+
+/** Chooses from a list, always the same choices. */
+function chooser(seed) {
+  let state = seed;
+  return (list) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return list[Math.floor((state / 2_147_483_648) * list.length)];
+  };
+}
+
+async function change(daemon, choose, steps) {
+  const connection = daemon.connect();
+  const apps = ["org.example.a", "org.example.b", "unit:x.service"];
+  for (let step = 0; step < steps; step += 1) {
+    const app = choose(apps);
+    const number = choose(["1", "2", "3"]);
+    const [words, attributes] = choose([
+      [["get", "installation"], {}],
+      [["get", "vendor"], {}],
+      [["get", "device"], {}],
+      [["renew", choose(["device", "installation", "vendor"])], {}],
+      [["item", "put"], { service: number, account: choose(["a", "b"]), data: "eA==" }],
+      [["item", "delete"], { service: number }],
+      [["token", "put", choose(["fcm", "apns"]), `token-${number}`], {}],
+      [["token", "invalidate", "fcm", `token-${number}`], {}],
+      [["token", "delete", "fcm"], {}],
+      [["version", "report", `1.${number}`], {}],
+      [["account", "set", `name-${number}`], {}],
+      [["devices", "put", `557e5958-d390-4cbf-b928-2a2b19a1399${number}`], { name: `n${number}` }],
+      [["devices", "forget", `557e5958-d390-4cbf-b928-2a2b19a1399${number}`], {}],
+      [["app", "forget", "user:0"], {}],
+      [["app", "forget", app], {}],
+    ]);
+    const refused = (error) => assert.notEqual(error.code, "bad-argument", error.message);
+    await connection.ask(words, attributes).catch(refused);
+  }
+  connection.close();
+}
+
+test("events alone, a snapshot alone, and events replayed over a snapshot end in the same values", async (context) => {
+  const daemon = await new Daemon(context).start();
+  for (const seed of [1, 2, 3]) {
+    await change(daemon, chooser(seed), 120);
+    const snapshot = await load(daemon, { events: false });
+    const replayed = await load(daemon);
+    const events = await load(daemon, { rows: false });
+    // A snapshot does not tell which tokens are invalid.
+    for (const app of snapshot.apps.values()) {
+      const tokens = replayed.apps.get(app.name)?.tokens;
+      for (const [provider, token] of app.tokens) token.isInvalid = tokens?.get(provider)?.isInvalid;
+    }
+    assert.deepEqual(values(replayed), values(snapshot));
+    assert.deepEqual(values(events), values(snapshot));
+  }
+});
+
+test("the states of tokens come from their list", async (context) => {
+  const daemon = await new Daemon(context).start();
+  const connection = daemon.connect();
+  await connection.ask(["token", "put", "fcm", "secret-of-the-sender"], {});
+  await connection.ask(["token", "invalidate", "fcm", "secret-of-the-sender"], {});
+  const model = await load(daemon, { events: false });
+  const tokens = () => [...model.apps.values()][0].tokens;
+  assert.equal(tokens().get("fcm").isInvalid, false);
+  for (const row of (await connection.ask(["token", "list"], {})).rows) model.tokenState(row.attributes);
+  assert.equal(tokens().get("fcm").isInvalid, true);
+  assert.ok(!JSON.stringify(values(model)).includes("secret"));
+});
+
+test("identifiers are found where they are in force", async (context) => {
+  const daemon = await new Daemon(context).start();
+  const connection = daemon.connect();
+  const app = (await connection.ask(["whoami"], {})).words[0];
+  const found = {};
+  for (const level of ["device", "installation", "vendor"]) {
+    found[level] = (await connection.ask(["get", level], {})).words[0];
+  }
+  const model = await load(daemon);
+  assert.deepEqual(model.find(found.device), { level: "device" });
+  assert.deepEqual(model.find(found.installation), { level: "installation", app });
+  assert.deepEqual(model.find(found.vendor), { level: "vendor", vendor: app });
+  assert.equal(model.find("557e5958-d390-4cbf-b928-2a2b19a1399a"), null);
+});
+
+test("only the latest events are kept, and a gap is among them", () => {
+  const model = new Model();
+  for (let sequence = 1; sequence <= 1_000; sequence += 1) {
+    model.event({ sequence, topic: "account", name: "changed", attributes: new Map([["value", `${sequence}`]]) });
+  }
+  model.missed(7);
+  assert.equal(model.events.length, KEPT_EVENTS);
+  assert.deepEqual(model.events.at(-1), { missed: 7 });
+  assert.equal(model.events[0].sequence, 1_002 - KEPT_EVENTS);
+  assert.equal(model.account, "1000");
+});
+
+test("names of JavaScript's own objects are names like others", () => {
+  const model = new Model();
+  for (const app of ["__proto__", "constructor", "toString"]) {
+    model.row("app", new Map([["app", app], ["vendor", app]]));
+    model.row("item", new Map([["group", app], ["service", "s"], ["account", "a"]]));
+    assert.equal(model.itemCount(app), 1);
+  }
+  assert.deepEqual([...model.apps.keys()], ["__proto__", "constructor", "toString"]);
+});
