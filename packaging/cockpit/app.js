@@ -1,0 +1,123 @@
+// The dialog of one app.
+import { needsAttention } from "./apps.js";
+import { historyTable, renew } from "./device.js";
+import { openDialog, refusal, rest } from "./dialog.js";
+import { _, element, format, table, terms, time, uuid, value } from "./elements.js";
+
+/** The number of items that are shown. */
+const SHOWN_ITEMS = 200;
+
+/** Shows all about an app. */
+export async function openApp(page, name) {
+  const { follower, model } = page;
+  const app = model.apps.get(name);
+  if (app === undefined) return;
+  const outcome = (promise) => promise.then((reply) => reply.rows, (error) => error);
+  const [history, versions, list] = await Promise.all([
+    outcome(follower.ask(["history", "installation"], { app: name })),
+    outcome(follower.ask(["version", "history"], { app: name })),
+    outcome(follower.ask(["app", "list"])),
+  ]);
+  const entry = Array.isArray(list) ? list.find((row) => row.words[0] === name) : undefined;
+  const hasManifest = entry?.attributes.get("manifest") === "yes";
+  const vendor = model.vendors.get(app.vendor);
+  const facts = [
+    [_("Vendor"), value(app.vendor)],
+    [_("Installation"), app.installation ? uuid(app.installation.value) : _("none yet")],
+    [_("Vendor's identifier"), vendor?.vendor ? uuid(vendor.vendor.value) : _("none yet")],
+  ];
+  const own = app.device ?? vendor?.device;
+  if (own) facts.push([_("Own device identifier"), uuid(own.value)]);
+  if (entry !== undefined) {
+    facts.push([_("Installed"), time(entry.attributes.get("installed"))]);
+    facts.push([_("By a manifest"), hasManifest ? _("yes") : _("no")]);
+  }
+  const content = [
+    element("dl", {}, ...terms(facts)),
+    ...part(_("Why the installation identifier changed"), history, historyTable),
+    ...part(_("Versions"), versions, versionTable),
+    ...tokens(page, app),
+    ...items(model, name),
+    changes(page, app, hasManifest),
+  ];
+  openDialog(name, content.filter((node) => node !== null));
+  document.getElementById("dialog-title").replaceChildren(value(name));
+}
+
+// A part of the dialog. An app that lacks such values is no fault.
+function part(title, rows, build) {
+  if (rows instanceof Error && rows.code === "not-found") return [];
+  const shown = rows instanceof Error ? element("p", { class: "error" }, refusal(rows)) : build(rows);
+  return Array.isArray(rows) && rows.length === 0 ? [] : [element("h3", {}, title), shown];
+}
+
+function versionTable(rows) {
+  const cells = [...rows].reverse().slice(0, 50).map(({ words, attributes }) => {
+    const build = attributes.get("build");
+    const version = build ? `${words[0]} (${build})` : words[0];
+    return [value(version), time(attributes.get("installed")), time(attributes.get("last"))];
+  });
+  return table(_("Versions"), [_("Version"), _("First"), _("Last")], cells);
+}
+
+function tokens(page, app) {
+  if (app.tokens.size === 0) return [];
+  const heads = [_("Provider"), _("State"), _("Confirmed"), _("Fingerprint"), _("Action")];
+  const cells = [...app.tokens].map(([provider, token]) => {
+    const state = token.isInvalid ? _("invalid") : needsAttention(token) ? _("stale") : _("valid");
+    const name = format(_("Mark invalid: $0"), provider);
+    const attributes = { type: "button", "aria-label": name, onclick: () => invalidate(page, app.name, provider) };
+    const isPossible = page.follower.isAdmin && !token.isInvalid;
+    const action = isPossible ? element("button", attributes, _("Mark invalid…")) : "–";
+    const confirmed = token.confirmed ? time(token.confirmed) : "–";
+    return [value(provider), state, confirmed, value(token.fingerprint, "uuid"), action];
+  });
+  return [element("h3", {}, _("Push tokens")), table(_("Push tokens"), heads, cells)];
+}
+
+function items(model, group) {
+  const all = [...(model.items.get(group)?.values() ?? [])];
+  if (all.length === 0) return [];
+  const cells = all.slice(0, SHOWN_ITEMS).map(({ service, account }) => [value(service), value(account)]);
+  const parts = [table(_("Items"), [_("Service"), _("Account")], cells)];
+  parts.push(...rest(all.length, cells.length));
+  return [element("h3", {}, format(_("Items: $0"), all.length)), ...parts];
+}
+
+function changes(page, app, hasManifest) {
+  if (!page.follower.isAdmin) return null;
+  const button = (label, run) => element("button", { type: "button", onclick: run }, label);
+  const buttons = [
+    button(_("Renew the installation…"), () => renew(page, "installation", { app: app.name })),
+    button(_("Renew the vendor…"), () => renew(page, "vendor", { app: app.name })),
+  ];
+  if (!hasManifest) buttons.push(button(_("Forget…"), () => forget(page, app)));
+  return element("div", { class: "actions" }, ...buttons);
+}
+
+// The token itself is asked for only now, and goes from the list into the request, never into an element.
+function invalidate(page, name, provider) {
+  const run = async () => {
+    const { rows } = await page.follower.ask(["token", "list"], { app: name });
+    const row = rows.find(({ attributes }) => attributes.get("provider") === provider);
+    if (row === undefined) throw new Error(_("The token is gone."));
+    await page.follower.ask(["token", "invalidate", provider, row.words[0]], { app: name });
+  };
+  const text = _("Senders no longer use the token. The app can store a new one at any time.");
+  const facts = terms([[_("App"), value(name)], [_("Provider"), value(provider)]]);
+  const action = { label: _("Mark invalid"), done: _("The token is marked."), run };
+  openDialog(_("Mark a push token as invalid"), [element("dl", {}, ...facts), element("p", {}, text)], action);
+}
+
+function forget(page, app) {
+  const facts = [
+    [_("App"), value(app.name)],
+    [_("Installation"), app.installation ? uuid(app.installation.value) : _("none yet")],
+    [_("Push tokens"), String(app.tokens.size)],
+    [_("Items that stay"), String(page.model.itemCount(app.name))],
+  ];
+  const text = _("The app is uninstalled: its installation identifier, versions and push tokens end.");
+  const run = () => page.follower.ask(["app", "forget", app.name]);
+  const action = { label: _("Forget"), word: "forget", done: _("The app is uninstalled."), run };
+  openDialog(_("Forget an app"), [element("p", {}, text), element("dl", {}, ...terms(facts))], action);
+}

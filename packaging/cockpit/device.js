@@ -1,0 +1,138 @@
+// The part about this device, and its dialogs.
+import { openDialog, openWithAnswer, previewTable, rest } from "./dialog.js";
+import { _, draw, element, format, table, terms, time, uuid, value } from "./elements.js";
+
+/** Draws the values and enables the buttons. */
+export function drawDevice(page) {
+  const { model, follower, status, isFollowing } = page;
+  const values = status?.values ?? new Map();
+  const canChange = isFollowing && follower.isAdmin && values.get("store") === "ok" && !values.has("sealed");
+  const shown = { device: model.device, account: model.account, system: model.system };
+  const chosen = ["device-origin", "master-key", "version", "started"].map((name) => values.get(name));
+  draw(document.getElementById("device-values"), [isFollowing, page.wasFollowing, shown, chosen], () => {
+    const unknown = () => element("span", { class: "quiet" }, _("not known"));
+    const none = () => (page.wasFollowing ? element("span", { class: "quiet" }, _("none yet")) : unknown());
+    const system = model.system && `${model.system.id ?? ""} ${model.system.version ?? ""}`.trim();
+    const origin = values.get("device-origin");
+    const list = [
+      [_("Identifier"), model.device ? uuid(model.device.value) : none()],
+      [_("Origin"), origin && origin !== "none" ? value(origin) : none()],
+      [_("Account"), model.account ? value(model.account) : none()],
+      [_("System"), system ? value(system) : none()],
+      [_("Key of the items"), values.has("master-key") ? value(values.get("master-key")) : unknown()],
+    ];
+    if (values.has("version")) list.push(["identityd", value(values.get("version"))]);
+    if (values.has("started")) list.push([_("Running since"), time(values.get("started"))]);
+    return terms(list);
+  });
+  const isOff = {
+    history: !isFollowing || model.device === null,
+    devices: !isFollowing || model.devices.size === 0,
+    renew: !canChange,
+    seal: !canChange,
+  };
+  for (const [action, off] of Object.entries(isOff)) {
+    document.querySelector(`#device-actions [data-action="${action}"]`).disabled = off;
+  }
+}
+
+/** A table of past identifiers, newest first. */
+export function historyTable(rows) {
+  const heads = [_("Identifier"), _("From"), _("Until"), _("Why"), _("By")];
+  const shown = rows.toReversed?.() ?? [...rows].reverse();
+  const cells = shown.slice(0, 200).map(({ words, attributes }) => {
+    const get = (name) => attributes.get(name);
+    const ended = get("ended") ? ` → ${get("ended")}` : "";
+    const until = get("until") ? time(get("until")) : _("now");
+    const by = get("by") ?? _("the daemon");
+    return [uuid(words[0]), time(get("from")), until, value(`${get("cause")}${ended}`), value(by)];
+  });
+  const box = { class: "scrolled", tabindex: "0", role: "group", "aria-label": _("History") };
+  return element("div", box, table(_("History"), heads, cells));
+}
+
+/** Shows which identifiers this device had, and why they changed. */
+export function showHistory(page) {
+  const ask = () => page.follower.ask(["history", "device"]);
+  return openWithAnswer(_("History of the device identifier"), ask, ({ rows }) => ({ content: [historyTable(rows)] }));
+}
+
+/** Renews an identifier, after a dry run. */
+export function renew(page, level, names) {
+  const ask = () => page.follower.ask(["renew", level], { ...names, "dry-run": "yes" });
+  const title = { device: _("Renew the device identifier") }[level] ?? format(_("Renew: $0"), level);
+  return openWithAnswer(title, ask, ({ rows }) => {
+    const content = [element("p", {}, _("These identifiers are replaced by random ones:"))];
+    content.push(previewTable(_("Identifiers to replace"), rows));
+    if (rows.length === 0) content.push(element("p", {}, _("There is none yet, so one is made.")));
+    const run = () => page.follower.ask(["renew", level], names);
+    return { content, action: { label: _("Renew"), word: "renew", done: _("The identifier is renewed."), run } };
+  });
+}
+
+/** Seals the store for a golden image, after a dry run. */
+export function seal(page) {
+  const ask = () => page.follower.ask(["seal"], { "dry-run": "yes" });
+  return openWithAnswer(_("Seal the store for a golden image"), ask, ({ rows }) => {
+    const number = (name) => page.status?.values.get(name) ?? "?";
+    const text = _("Lost as well: $0 items, $1 push tokens, and all versions.");
+    const lost = format(text, number("items"), number("tokens"));
+    const content = [element("p", {}, lost, " ", _("Nothing is made before the next start of the daemon."))];
+    content.push(previewTable(_("Identifiers to end"), rows));
+    const run = async () => {
+      await page.follower.ask(["seal"]);
+      await page.askStatus();
+    };
+    return { content, action: { label: _("Seal"), word: "seal", done: _("The store is sealed."), run } };
+  });
+}
+
+/** Says that the machine is the right one. */
+export function acknowledge(page) {
+  const run = async () => {
+    await page.follower.ask(["machine", "acknowledge"]);
+    await page.askStatus();
+  };
+  const text = _("The identifiers stay as they are. A copy that keeps them counts as the same device.");
+  const action = { label: _("This is the right machine"), done: _("The warning has ended."), run };
+  openDialog(_("Keep the identifiers"), [element("p", {}, text)], action);
+}
+
+/** Lists the devices of the account. */
+export function showDevices(page) {
+  const ask = () => page.follower.ask(["devices"]);
+  return openWithAnswer(_("Devices of the account"), ask, ({ rows }) => {
+    const heads = [_("Identifier"), _("Name"), _("Seen"), _("Added"), _("Action")];
+    const cells = rows.slice(0, 500).map((row) => {
+      const get = (name) => row.attributes.get(name);
+      const isSelf = get("self") === "yes";
+      const seen = isSelf ? _("this device") : get("seen") ? time(get("seen")) : _("never");
+      const label = isSelf ? _("Rename…") : _("Forget…");
+      const change = () => (isSelf ? renameDevice(page, get("name")) : forgetDevice(page, row));
+      const name = `${label} ${get("name") ?? row.words[0]}`;
+      const button = element("button", { type: "button", "aria-label": name, onclick: change }, label);
+      const action = page.follower.isAdmin ? button : "–";
+      return [uuid(row.words[0]), value(get("name") ?? "–"), seen, time(get("added")), action];
+    });
+    const content = [table(_("Devices"), heads, cells)];
+    content.push(...rest(rows.length, cells.length));
+    return { content };
+  });
+}
+
+function renameDevice(page, name) {
+  const input = element("input", { id: "device-name", type: "text", maxlength: "255", autocomplete: "off" });
+  input.value = name ?? "";
+  const run = () => page.follower.ask(["devices", "name", input.value]);
+  const label = element("label", { for: "device-name" }, _("Name of this device"));
+  const action = { label: _("Rename"), done: _("The device is renamed."), run };
+  openDialog(_("Rename this device"), [element("p", {}, label), input], action);
+}
+
+function forgetDevice(page, row) {
+  const content = [element("p", {}, _("This device leaves the list:")), element("p", {}, uuid(row.words[0]))];
+  content.push(element("p", {}, value(row.attributes.get("name") ?? "")));
+  const run = () => page.follower.ask(["devices", "forget", row.words[0]]);
+  const action = { label: _("Forget"), done: _("The device is no longer listed."), run };
+  openDialog(_("Forget a device"), content, action);
+}

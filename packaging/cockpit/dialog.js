@@ -1,0 +1,88 @@
+// Dialogs. A dialog that changes something shows a preview first, and its focus begins on Cancel.
+import { _, announce, element, format, table, uuid, value, visible } from "./elements.js";
+
+const dialog = document.getElementById("dialog");
+let opener;
+
+// The element that had the focus may have been drawn anew.
+dialog.addEventListener("close", () => {
+  if (opener === undefined || dialog.open || document.activeElement !== document.body) return;
+  document.querySelector(`main [data-focus="${CSS.escape(opener)}"]`)?.focus();
+});
+
+/**
+ * Opens a dialog.
+ *
+ * @param title its title
+ * @param content its nodes
+ * @param action the change: label, word (which has to be typed before), done (what is announced) and run(), which
+ *     returns a promise; undefined for a dialog that only shows
+ */
+export function openDialog(title, content, action) {
+  // One dialog at a time: a dialog of the first one takes its place.
+  dialog.close();
+  opener = document.activeElement?.dataset.focus ?? opener;
+  const error = element("p", { class: "error", role: "alert" });
+  const closing = { type: "button", onclick: () => dialog.close() };
+  const cancel = element("button", closing, action ? _("Cancel") : _("Close"));
+  const parts = [element("h2", { id: "dialog-title" }, title), ...content];
+  const actions = element("div", { class: "actions" }, cancel);
+  if (action !== undefined) {
+    const isTyped = () => action.word === undefined || word.value.trim() === action.word;
+    const word = element("input", { id: "dialog-word", type: "text", autocomplete: "off", spellcheck: "false" });
+    const confirming = { type: "button", class: "danger", disabled: action.word !== undefined };
+    const confirm = element("button", confirming, action.label);
+    word.addEventListener("input", () => (confirm.disabled = !isTyped()));
+    confirm.addEventListener("click", async () => {
+      confirm.disabled = true;
+      try {
+        await action.run();
+        dialog.close();
+        announce(action.done);
+      } catch (reason) {
+        error.textContent = refusal(reason);
+        confirm.disabled = !isTyped();
+      }
+    });
+    if (action.word !== undefined) {
+      const label = format(_("This cannot be undone. Type “$0” to go on:"), action.word);
+      parts.push(element("p", {}, element("label", { for: "dialog-word" }, label)), word);
+    }
+    actions.append(confirm);
+  }
+  dialog.replaceChildren(...parts, error, actions);
+  dialog.showModal();
+  cancel.focus();
+  return error;
+}
+
+/** The text of a refusal, with its code. */
+export function refusal(error) {
+  const text = visible(error?.message ?? error);
+  return error?.code === undefined ? text : format(_("Refused ($0): $1"), error.code, text);
+}
+
+/** Asks, and opens a dialog with what comes; a refusal is shown in its place. */
+export async function openWithAnswer(title, ask, build) {
+  try {
+    const { content, action } = build(await ask());
+    openDialog(title, content, action);
+  } catch (error) {
+    openDialog(title, [element("p", { class: "error" }, refusal(error))]);
+  }
+}
+
+/** Says how many rows are not shown. */
+export function rest(all, shown) {
+  return all > shown ? [element("p", {}, format(_("… and $0 more"), all - shown))] : [];
+}
+
+/** The identifiers of a dry run, as a table. */
+export function previewTable(caption, rows) {
+  const shown = rows.slice(0, 200).map(({ words, attributes }) => {
+    return [value(words[0]), uuid(words[1]), value(attributes.get("app") ?? attributes.get("vendor") ?? "")];
+  });
+  const parts = [table(caption, [_("Level"), _("Identifier"), _("App or vendor")], shown)];
+  parts.push(...rest(rows.length, shown.length));
+  return element("div", { class: "scrolled", tabindex: "0", role: "group", "aria-label": caption }, ...parts);
+}

@@ -1,0 +1,108 @@
+// Parts of the page. Everything from the daemon becomes text, never markup.
+const { cockpit } = window;
+
+export const _ = (text) => cockpit.gettext(text);
+/** Puts values into a translated text in place of $0, $1 and so on. */
+export const format = (text, ...values) => text.replace(/\$([0-9])/g, (whole, place) => values[place] ?? whole);
+
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+/** Shows each hidden character as its escape, so that a name cannot pass for another one. */
+export function visible(text) {
+  return String(text).replace(HIDDEN, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Makes an element. Attributes with the value undefined or false are left out. */
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/** A value of the daemon: its direction of writing does not reach the text around it. */
+export function value(text, kind) {
+  return element("bdi", { class: kind }, visible(text ?? ""));
+}
+
+export const uuid = (text) => value(text, "uuid");
+
+/** A moment in the language and the time zone of the user. */
+export function time(text) {
+  const moment = new Date(text);
+  if (Number.isNaN(moment.getTime())) return value(text ?? "");
+  const form = { dateStyle: "medium", timeStyle: "medium" };
+  const shown = moment.toLocaleString(cockpit.language?.replace("_", "-"), form);
+  return element("time", { datetime: text }, shown);
+}
+
+/** A sign and a word: a state is never told by colour alone. */
+export function mark(kind) {
+  const [sign, word] = {
+    good: ["✓", _("in order")],
+    warning: ["!", _("warning")],
+    bad: ["✗", _("fault")],
+    none: ["–", _("skipped")],
+  }[kind];
+  return element("span", { class: "sign", role: "img", "aria-label": word }, sign);
+}
+
+/** A table with heads, from rows of cells. A cell is a node, a text, or an object with a class and a node. */
+export function table(caption, heads, rows) {
+  const cells = (row) =>
+    row.map((cell, place) => {
+      const isObject = cell !== null && typeof cell === "object" && !(cell instanceof Node);
+      const attributes = { "data-label": heads[place], class: isObject ? cell.class : undefined };
+      return element("td", attributes, isObject ? cell.node : cell);
+    });
+  return element(
+    "table",
+    { "aria-label": caption },
+    element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
+    element("tbody", {}, ...rows.map((row) => element("tr", {}, ...cells(row)))),
+  );
+}
+
+/** Fills a list of terms. */
+export function terms(list) {
+  return list.flatMap(([term, shown]) => [element("dt", {}, term), element("dd", {}, shown)]);
+}
+
+const drawn = new WeakMap();
+
+/**
+ * Draws an element's content anew if the key differs from that of the last drawing. The focus stays on the element with
+ * the same attribute data-focus.
+ */
+export function draw(parent, key, build) {
+  const text = JSON.stringify(key);
+  if (drawn.get(parent) === text) return;
+  drawn.set(parent, text);
+  const focus = parent.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
+  parent.replaceChildren(...[build()].flat());
+  if (focus !== undefined) parent.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
+}
+
+/** A command with a button that copies it. Without a clipboard, as over plain HTTP, the button selects the text. */
+export function remedy(command) {
+  const code = element("code", { dir: "ltr" }, visible(command));
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(command);
+      announce(_("Copied"));
+    } catch {
+      getSelection().selectAllChildren(code);
+    }
+  };
+  const button = element("button", { type: "button", "data-focus": `copy ${command}`, onclick: copy }, _("Copy"));
+  return element("div", { class: "remedy" }, code, button);
+}
+
+/** Tells a screen reader what happened. */
+export function announce(text) {
+  document.getElementById("announcement").textContent = text;
+}

@@ -1,0 +1,99 @@
+// What is wrong, in words, from the state of the connection and from `status`.
+import { _, draw, element, format, mark, time, value, visible } from "./elements.js";
+
+/** The path of the socket. */
+export const SOCKET = "/run/identityd/identityd.sock";
+
+/** The answer of `status`: a map of the rows, and a list of the faults in manifests. */
+export function readStatus(rows) {
+  const status = { values: new Map(), manifestFaults: [] };
+  for (const [name, shown] of rows.flatMap((row) => [...row.attributes])) {
+    if (name === "manifest-fault") status.manifestFaults.push(shown);
+    else status.values.set(name, shown);
+  }
+  return status;
+}
+
+/**
+ * Lists what an admin has to know, worst first.
+ *
+ * @returns an array of notices: a kind ("bad", "warning" or "none"), a title, a text of the daemon, and an action
+ */
+export function notices({ follower, status, isFollowing }) {
+  const found = [];
+  const add = (kind, title, text, action) => found.push({ kind, title, text, action });
+  const { name, error } = follower.state;
+  const values = status?.values ?? new Map();
+  const isDamaged = values.get("store") === "damaged";
+  if (name === "lost") {
+    const text = error?.name === "Disconnected" ? SOCKET : `${SOCKET}: ${error?.message}`;
+    add("bad", _("identityd is not running. The page tries again by itself."), text);
+  }
+  if (name === "refused" && !isDamaged) {
+    const title = _("The daemon refuses to tell its values. The page tries again by itself.");
+    add("bad", title, `${error.code}: ${error.message}`);
+  }
+  if (isDamaged) add("bad", _("The store is damaged."), values.get("store-reason"));
+  else if (values.has("store-reason")) add("bad", _("Nothing can be changed now."), values.get("store-reason"));
+  if (values.get("master-key") === "unavailable") {
+    add("bad", _("The items cannot be used, because their key is missing."), values.get("master-key-reason"));
+  }
+  if (values.has("sealed")) add("bad", _("The store is sealed. Nothing is made before the next start of the daemon."));
+  if (values.has("configuration-reason")) {
+    add("bad", _("The configuration has a fault. The next start will fail."), values.get("configuration-reason"));
+  }
+  if (values.has("suspect")) {
+    const title = _("This may be a copy of another machine. If it is a copy, renew the device identifier.");
+    add("warning", title, since(values.get("suspect")), "acknowledge");
+  }
+  if (values.has("machine-change")) {
+    const title = _("The identifiers were renewed on another machine.");
+    add("warning", title, since(values.get("machine-change")), "acknowledge");
+  }
+  const count = Number(values.get("manifest-faults") ?? 0);
+  if (count > 0) {
+    add("warning", format(_("Faults in manifests: $0"), count), status.manifestFaults.join("\n"));
+  }
+  if (isFollowing && !follower.isAdmin) {
+    const app = visible(follower.whoami?.get("app") ?? "");
+    const who = format(_("Limited access: only what concerns $0 is shown."), app);
+    add("none", `${who} ${_("Turn on administrative access to see everything.")}`);
+  }
+  return found;
+}
+
+// A cause and a moment.
+function since(text) {
+  return text.split(" ");
+}
+
+/** Draws the notices, only where they differ, so that a screen reader tells each one once. */
+export function drawNotices(page) {
+  const found = notices(page);
+  draw(document.getElementById("notices"), found, () => found.map((notice) => noticeElement(notice, page.act)));
+  const worst = page.follower.state.name === "connecting" ? "none" : worstOf(found, page.report);
+  const summary = { bad: _("needs attention now"), warning: _("needs attention"), none: _("connecting …") };
+  const place = document.getElementById("summary");
+  draw(place, worst, () => [mark(worst), ` ${worst === "good" ? _("in order") : summary[worst]}`]);
+  place.className = `state ${worst}`;
+}
+
+function worstOf(found, report) {
+  const kinds = new Set(found.map(({ kind }) => kind));
+  for (const finding of report?.findings ?? []) kinds.add(finding.result === "failed" ? "bad" : "warning");
+  return kinds.has("bad") ? "bad" : kinds.has("warning") ? "warning" : "good";
+}
+
+function noticeElement({ kind, title, text, action }, act) {
+  const parts = [element("p", {}, mark(kind), " ", title)];
+  if (Array.isArray(text)) {
+    parts.push(element("p", {}, value(text[0]), " – ", time(text[1])));
+  } else if (text) {
+    for (const line of text.split("\n")) parts.push(element("p", { class: "quiet" }, value(line)));
+  }
+  if (action === "acknowledge") {
+    const attributes = { type: "button", "data-focus": `${action} ${title}`, onclick: () => act("acknowledge") };
+    parts.push(element("button", attributes, _("This is the right machine…")));
+  }
+  return element("div", { class: `notice ${kind}` }, ...parts);
+}
