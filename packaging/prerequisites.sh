@@ -19,6 +19,9 @@ readonly TEST_PACKAGES=(
 )
 # promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.
 readonly MONITORING_PACKAGES=(prometheus)
+# Cockpit and a browser, for the page: a download of 135 MB. Cockpit contains a service, too. pip fetches the rules about
+# accessibility, which no Debian package has.
+readonly CONSOLE_PACKAGES=(chromium chromium-driver cockpit-bridge cockpit-ws python3-pip python3-selenium)
 
 readonly BENCH_PACKAGES=(binutils util-linux valgrind)
 # The servers that identityd is compared with.

@@ -1,0 +1,192 @@
+"""A daemon, Cockpit without systemd and a headless browser, for the tests of the page.
+
+Everything runs in a mount namespace of its own, where /run is empty: the page knows one path of the socket only.
+"""
+
+import contextlib, os, pathlib, shutil, signal, socket, subprocess, sys, time
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = pathlib.Path(os.environ.get("IDENTITYD_RELEASE_BIN", ROOT / ".build/debug")).resolve()
+SOCKET = "/run/identityd/identityd.sock"
+PATIENCE = 20
+
+
+def enter_namespace():
+    """Runs the program again in a mount namespace of its own, unless it is there already."""
+    if os.environ.get("IDENTITYD_NAMESPACE") == "yes":
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"], check=True)
+        return
+    os.environ["IDENTITYD_NAMESPACE"] = "yes"
+    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
+
+
+def until(condition, what):
+    """Waits until a condition holds, and returns its value."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"this never happened: {what}")
+        time.sleep(0.02)
+
+
+class Daemon:
+    """A daemon at the system's path, with a state of its own."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.state, self.apps = self.folder / "state", self.folder / "apps.d"
+        self.configuration = self.folder / "identityd.conf"
+        self.process = None
+        self.apps.mkdir()
+        self.configuration.write_text(f"[Apps]\nDirectories={self.apps}\n")
+
+    def start(self):
+        os.makedirs(os.path.dirname(SOCKET), exist_ok=True)
+        options = ["--state-directory", self.state, "--socket", SOCKET, "--config", self.configuration]
+        self.log = open(self.folder / "log", "ab")
+        self.process = subprocess.Popen([PROGRAMS / "identityd", *options], stderr=self.log)
+        until(lambda: self.process.poll() is not None or self.answers(), "the start of the daemon")
+        assert self.process.poll() is None, (self.folder / "log").read_text()
+        return self
+
+    def answers(self):
+        try:
+            return self.ask("ping") == ["OK"]
+        except OSError:
+            return False
+
+    def stop(self):
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait()
+            self.process = None
+            self.log.close()
+
+    def begin_anew(self):
+        """Starts with an empty store and without manifests."""
+        self.stop()
+        shutil.rmtree(self.state, ignore_errors=True)
+        for manifest in self.apps.iterdir():
+            manifest.unlink()
+        return self.start()
+
+    def ask(self, *requests):
+        """Sends requests, and returns all lines of the replies."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(SOCKET)
+            connection.sendall("".join(f"{request}\n" for request in requests).encode())
+            connection.shutdown(socket.SHUT_WR)
+            return connection.makefile(encoding="utf-8", newline="\n").read().split("\n")[:-1]
+
+    def manifest(self, name, vendor="org.example", text=""):
+        """Installs an app by a manifest."""
+        (self.apps / f"{name}.app").write_text(f"[App]\nVendor={vendor}\nUnit={name}.service\n{text}")
+
+
+class Console:
+    """Cockpit's web server with the session of a user, and no login."""
+
+    def __init__(self, folder, user=None):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        share = pathlib.Path(folder) / "share"
+        environment = os.environ | {
+            "XDG_DATA_DIRS": f"{share}:/usr/local/share:/usr/share",
+            "PATH": f"{PROGRAMS}:{os.environ['PATH']}:/usr/lib/cockpit",
+            "HOME": f"{folder}/home-{user or 'root'}",
+        }
+        command = ["/usr/lib/cockpit/cockpit-ws", "--local-session=cockpit-bridge", "--no-tls"]
+        command += ["--address=127.0.0.1", f"--port={self.port}"]
+        if user is not None:
+            command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
+        self.log = open(pathlib.Path(folder) / f"console-{user or 'root'}", "ab")
+        self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log)
+        until(self.listens, "the start of the web server")
+
+    def listens(self):
+        with contextlib.closing(socket.socket()) as client:
+            return client.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def address(self, path="identityd/index"):
+        return f"http://127.0.0.1:{self.port}/cockpit/@localhost/{path}.html"
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+
+
+def install_page(folder):
+    """Puts the page where Cockpit finds it, as the package has it."""
+    page = pathlib.Path(folder) / "share/cockpit/identityd"
+    page.parent.mkdir(parents=True)
+    subprocess.run([ROOT / "packaging/cockpit/install", page], check=True)
+
+
+def browser(folder):
+    """Starts a headless browser, which leaves nothing outside of the folder."""
+    home = pathlib.Path(folder) / "browser"
+    home.mkdir()
+    options = webdriver.ChromeOptions()
+    for option in ["headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", "window-size=1200,900"]:
+        options.add_argument(f"--{option}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    environment = os.environ | {"HOME": str(home), "TMPDIR": str(home)}
+    return webdriver.Chrome(service=Service("/usr/bin/chromedriver", env=environment), options=options)
+
+
+class Page:
+    """The page in the browser."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def open(self, console):
+        self.driver.get(console.address())
+
+    def one(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+    def run(self, script, *values):
+        return self.driver.execute_script(script, *values)
+
+    def sees(self, text, selector="main"):
+        """Waits until an element has a text."""
+        try:
+            until(lambda: text in self.text(selector), text)
+        except AssertionError:
+            raise AssertionError(f"{text!r} never came; there is {self.text(selector)!r}") from None
+
+    def click(self, label, selector="main"):
+        """Clicks a button by its label, once it is there and enabled."""
+        script = """
+          const shown = [...document.querySelectorAll(`${arguments[1]} button`)];
+          const found = shown.find((button) => button.innerText.trim() === arguments[0] && !button.disabled);
+          if (found) { found.focus(); found.click(); }
+          return found !== undefined;"""
+        until(lambda: self.run(script, label, selector), f"a button {label!r} in {selector}")
+
+    def type(self, selector, text):
+        field = self.one(selector)
+        field.clear()
+        field.send_keys(text)
+
+    def complaints(self):
+        """The errors and warnings in the console of the browser, but for those of Cockpit itself."""
+        entries = [entry for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+        messages = [entry["message"] for entry in entries]
+        return [message for message in messages if "/identityd/" in message or "Security Policy" in message]

@@ -1,0 +1,388 @@
+#!/usr/bin/python3
+"""The page for Cockpit in a browser, with a real daemon. Needs root, and Debian's chromium-driver and python3-selenium.
+
+With IDENTITYD_AXE=FILE, also runs the rules of axe-core about accessibility.
+"""
+
+import os, pathlib, tempfile, time, unittest
+
+from selenium.webdriver.common.keys import Keys
+
+from browser import Console, Daemon, Page, browser, enter_namespace, install_page, until
+
+OTHER = "557e5958-d390-4cbf-b928-2a2b19a1399a"
+AXE = os.environ.get("IDENTITYD_AXE")
+
+
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="identityd-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        os.chmod(cls.folder.name, 0o755)
+        install_page(cls.folder.name)
+        cls.daemon = Daemon(cls.folder.name)
+        cls.addClassCleanup(cls.daemon.stop)
+        cls.console = Console(cls.folder.name)
+        cls.addClassCleanup(cls.console.stop)
+        cls.page = Page(browser(cls.folder.name))
+        cls.addClassCleanup(cls.page.driver.quit)
+
+    def setUp(self):
+        self.page.complaints()
+        self.daemon.begin_anew()
+
+    def tearDown(self):
+        complaints = self.page.complaints()
+        self.assertEqual(complaints, [])
+
+    def fill(self):
+        """Makes identifiers, an item, a version and tokens of the app of root, and returns the device identifier."""
+        requests = ["get device", "get installation", "get vendor", "item put service=mail account=alice data=eA=="]
+        requests += ["version report 1.4.1", "version report 1.4.2"]
+        requests += ["token put fcm secret-token-of-root", "token put apns x"]
+        replies = self.daemon.ask(*requests)
+        self.assertTrue(all(reply.startswith("OK") for reply in replies), replies)
+        return replies[0].split()[1]
+
+    def open(self, console=None):
+        self.page.open(console or self.console)
+
+    def follow(self, console=None):
+        self.open(console)
+        self.page.sees("version installed", "#events")
+
+    def status(self, name):
+        rows = self.daemon.ask("status")
+        return next((row.partition("=")[2] for row in rows if row.startswith(f"* {name}=")), None)
+
+    def check_accessibility(self):
+        if AXE is None:
+            return
+        self.page.run(pathlib.Path(AXE).read_text())
+        script = """
+          const done = arguments[0];
+          axe.run().then((found) => done(found.violations), (error) => done(`${error}`));"""
+        found = self.page.driver.execute_async_script(script)
+        self.assertIsInstance(found, list, found)
+        texts = [f"{rule['id']}: {node['html']} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+        self.assertEqual(texts, [])
+
+    # --- States ---------------------------------------------------------------------------------------------------
+
+    def test_a_running_daemon_is_shown_and_its_events_as_they_happen(self):
+        device = self.fill()
+        self.follow()
+        self.page.sees(device, "#device")
+        self.page.sees("debian", "#device")
+        self.page.sees("token created", "#events")
+        self.page.sees("user:0", "#apps")
+        self.page.sees("socket", "#checks")
+        self.daemon.ask("account set ops@example.org", "token invalidate apns x")
+        self.page.sees("ops@example.org", "#device")
+        self.page.sees("account changed", "#events")
+        self.page.sees("apns ✗ invalid", "#apps-table")
+        self.assertNotIn("secret-token-of-root", self.page.run("return document.documentElement.outerHTML"))
+        self.check_accessibility()
+
+    def test_a_daemon_is_stopped_and_started_while_the_page_is_open(self):
+        self.fill()
+        self.follow()
+        self.daemon.stop()
+        self.page.sees("identityd is not running", "#notices")
+        self.page.sees("needs attention now", "#summary")
+        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        self.check_accessibility()
+        self.daemon.start()
+        until(lambda: "not running" not in self.page.text("#notices"), "the end of the notice")
+        self.daemon.ask("account set after@example.org")
+        self.page.sees("after@example.org", "#device")
+        self.assertTrue(self.page.one('[data-action="renew"]').is_enabled())
+
+    def test_without_a_daemon_nothing_is_known(self):
+        self.daemon.stop()
+        self.open()
+        self.page.sees("/run/identityd/identityd.sock", "#notices")
+        self.page.sees("not known", "#device-values")
+        self.assertNotIn("none yet", self.page.text("main"))
+        self.assertFalse(self.page.one('[data-action="history"]').is_enabled())
+
+    def test_an_empty_store_stays_empty(self):
+        self.follow()
+        self.page.sees("none yet", "#device-values")
+        self.page.sees("No app is installed yet.", "#apps")
+        self.page.sees("socket", "#checks")
+        self.assertFalse(self.page.one('[data-action="devices"]').is_enabled())
+        self.assertEqual([self.status("apps"), self.status("device-origin")], ["0", "none"])
+        self.check_accessibility()
+
+    def test_a_damaged_store_is_told_once(self):
+        self.fill()
+        self.daemon.stop()
+        with open(self.daemon.state / "identityd.db", "r+b") as file:
+            for place in range(4_096, os.path.getsize(file.name), 4_096):
+                file.seek(place + 1_024)
+                file.write(b"\xa5" * 2_048)
+        self.daemon.start()
+        self.assertEqual(self.status("store"), "damaged")
+        self.open()
+        self.page.sees("The store is damaged.", "#notices")
+        self.page.sees("not known", "#device-values")
+        self.assertNotIn("none yet", self.page.text("main"))
+        self.assertEqual(self.page.text("#notices").count(self.status("store-reason").strip('"')), 1)
+        self.check_accessibility()
+
+    def test_a_missing_key_is_told_and_all_else_is_usable(self):
+        self.fill()
+        self.daemon.stop()
+        os.unlink(next(self.daemon.state.glob("*key*")))
+        self.daemon.start()
+        self.assertEqual(self.status("master-key"), "unavailable")
+        self.follow()
+        self.page.sees("their key is missing", "#notices")
+        self.page.sees("master-key", "#checks")
+        self.assertTrue(self.page.one('[data-action="renew"]').is_enabled())
+
+    def test_faults_in_manifests_and_a_seal_are_told(self):
+        self.daemon.stop()
+        self.daemon.manifest("org.example.bad", text="Colour=red\n")
+        self.daemon.start()
+        self.follow()
+        self.page.sees("Faults in manifests: 1", "#notices")
+        self.page.sees("Colour", "#notices")
+        self.page.click("Seal…")
+        self.page.sees("all versions", "#dialog")
+        self.page.type("#dialog-word", "seal")
+        self.page.click("Seal", "#dialog")
+        self.page.sees("The store is sealed.", "#notices")
+        self.assertEqual(self.status("sealed"), "yes")
+        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+
+    def test_a_user_without_rights_sees_its_own_part(self):
+        device = self.fill()
+        console = Console(self.folder.name, user=65_534)
+        self.addCleanup(console.stop)
+        self.open(console)
+        self.page.sees("Limited access: only what concerns user:65534 is shown.", "#notices")
+        self.page.sees(device, "#device")
+        self.assertNotIn("user:0", self.page.text("#apps-table"))
+        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        self.page.click("History…")
+        self.page.sees("first-use", "#dialog")
+        self.assertEqual(self.status("apps"), "1")
+        self.check_accessibility()
+
+    # --- Content --------------------------------------------------------------------------------------------------
+
+    def test_hostile_names_are_shown_as_text(self):
+        self.fill()
+        markup = "<img src=x onerror=document.title='owned'>"
+        self.daemon.ask(
+            f'account set "{markup}"', 'devices name "\\u202e<b>gnp.exe"',
+            f'item put service="{markup}" account="\\u2066a" data=eA==',
+            f'version report "{markup}\\u202e1"', 'token put "</bdi><script>x" abc')
+        self.follow()
+        self.page.sees(markup, "#device")
+        self.page.sees(markup + "\\u202e1", "#apps-table")
+        self.page.sees("</bdi><script>x", "#apps-table")
+        self.page.click("user:0", "#apps-table")
+        self.page.sees(markup, "#dialog")
+        self.page.sees("\\u2066a", "#dialog")
+        self.page.click("Close", "#dialog")
+        self.page.click("Devices…")
+        self.page.sees("\\u202e<b>gnp.exe", "#dialog")
+        hidden = self.page.run("return /[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.body.innerText)")
+        self.assertFalse(hidden)
+        self.assertEqual(self.page.all("main img, dialog img, main script, dialog script, main b"), [])
+        self.assertEqual(self.page.driver.title, "Identity")
+
+    def test_4000_apps_are_shown_in_pages_and_filtered(self):
+        self.daemon.stop()
+        for number in range(4_000):
+            self.daemon.manifest(f"org.example.app{number:04}", vendor=f"org.example{number % 7}")
+        self.daemon.start()
+        self.open()
+        self.page.sees("app installed", "#events")
+        self.page.sees("4000", "#apps-count")
+        self.page.sees("Page 1 of 80", "#apps-page")
+        self.assertEqual(len(self.page.all("#apps-table tbody tr")), 50)
+        self.page.click("Next")
+        self.page.sees("org.example.app0050", "#apps-table")
+        start = time.monotonic()
+        self.page.type("#filter-text", "APP3999")
+        self.page.sees("org.example.app3999", "#apps-table")
+        self.assertLess(time.monotonic() - start, 5)
+        self.assertEqual(len(self.page.all("#apps-table tbody tr")), 1)
+
+    def test_a_storm_of_events_is_drawn_ten_times_a_second_at_most(self):
+        self.fill()
+        self.follow()
+        self.page.run("""
+          window.drawings = 0;
+          new MutationObserver(() => (window.drawings += 1)).observe(
+            document.getElementById("events-table"), { childList: true });""")
+        start = time.monotonic()
+        for number in range(0, 5_000, 500):
+            self.daemon.ask(*(f"account set storm-{place}" for place in range(number, number + 500)))
+        self.page.sees("storm-4999", "#device")
+        self.page.sees("storm-4999", "#events")
+        self.assertLessEqual(self.page.run("return window.drawings"), 11 * (time.monotonic() - start) + 2)
+        self.assertLessEqual(len(self.page.all("#events-table tbody tr")), 200)
+        self.page.click("Pause")
+        self.daemon.ask("account set after-the-storm")
+        self.page.sees("after-the-storm", "#device")
+        self.assertNotIn("after-the-storm", self.page.text("#events"))
+        self.page.click("Pause")
+        self.page.sees("after-the-storm", "#events")
+        self.page.type("#events-text", "storm-4998")
+        until(lambda: len(self.page.all("#events-table tbody tr")) == 1, "one event")
+
+    # --- Changes --------------------------------------------------------------------------------------------------
+
+    def test_a_renewal_is_shown_first_and_needs_a_typed_word(self):
+        device = self.fill()
+        self.follow()
+        self.page.click("Renew…")
+        self.page.sees(device, "#dialog")
+        self.assertEqual(self.page.run("return document.activeElement.innerText"), "Cancel")
+        self.assertEqual(self.page.all("#dialog .danger:disabled"), [self.page.one("#dialog .danger")])
+        self.check_accessibility()
+        self.page.click("Cancel", "#dialog")
+        self.assertEqual(self.daemon.ask("get device")[0].split()[1], device)
+        self.page.click("Renew…")
+        self.page.sees(device, "#dialog")
+        self.page.type("#dialog-word", "renew")
+        self.page.click("Renew", "#dialog")
+        self.page.sees("device changed", "#events")
+        renewed = self.daemon.ask("get device")[0].split()[1]
+        self.assertNotEqual(renewed, device)
+        self.page.sees(renewed, "#device")
+        self.page.click("History…")
+        self.page.sees("renewed", "#dialog")
+        self.page.sees("uid:0", "#dialog")
+        self.page.click("Close", "#dialog")
+        self.page.type("#resolve-value", device)
+        self.page.click("Find")
+        self.page.sees(f"replaced. Now in force: {renewed}", "#resolve-answer")
+        self.page.type("#resolve-value", OTHER)
+        self.page.click("Find")
+        self.page.sees("No such identifier", "#resolve-answer")
+
+    def test_an_app_is_shown_and_changed(self):
+        self.fill()
+        installation = self.daemon.ask("get installation")[0].split()[1]
+        self.follow()
+        self.page.click("user:0", "#apps-table")
+        for text in [installation, "1.4.1", "1.4.2", "mail", "alice", "fcm", "first-use"]:
+            self.page.sees(text, "#dialog")
+        self.check_accessibility()
+        self.page.click("Mark invalid…", "#dialog")
+        self.page.sees("Senders no longer use the token", "#dialog")
+        self.page.click("Mark invalid", "#dialog")
+        self.page.sees("fcm ✗ invalid", "#apps-table")
+        self.page.click("user:0", "#apps-table")
+        self.page.click("Renew the installation…", "#dialog")
+        self.page.sees("These identifiers are replaced", "#dialog")
+        self.page.type("#dialog-word", "renew")
+        self.page.click("Renew", "#dialog")
+        self.page.sees("installation changed", "#events")
+        self.daemon.ask("item delete service=mail")
+        self.page.click("user:0", "#apps-table")
+        self.page.click("Forget…", "#dialog")
+        self.page.type("#dialog-word", "forget")
+        self.page.click("Forget", "#dialog")
+        self.page.sees("No app is installed yet.", "#apps")
+
+    def test_devices_are_named_and_forgotten_and_a_refusal_is_told(self):
+        self.fill()
+        self.daemon.ask("account set ops@example.org", f"devices put {OTHER} name=laptop")
+        self.follow()
+        self.page.click("Devices…")
+        self.page.sees("laptop", "#dialog")
+        self.check_accessibility()
+        self.page.click("Rename…", "#dialog")
+        self.page.click("Rename", "#dialog")
+        self.page.sees("Refused (bad-argument)", "#dialog")
+        self.page.type("#device-name", "server")
+        self.page.click("Rename", "#dialog")
+        self.page.sees("devices changed", "#events")
+        self.page.click("Devices…")
+        self.page.sees("server", "#dialog")
+        self.page.click("Forget…", "#dialog")
+        self.page.sees("This device leaves the list:", "#dialog")
+        self.page.click("Forget", "#dialog")
+        self.page.sees("devices removed", "#events")
+        self.assertEqual(len(self.daemon.ask("devices")), 2)
+
+    # --- Ways of use ----------------------------------------------------------------------------------------------
+
+    def test_a_narrow_screen_needs_no_sideways_scrolling(self):
+        self.fill()
+        self.daemon.ask(f"account set {'x' * 250}")
+        size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+        self.page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.addCleanup(self.page.driver.execute_cdp_cmd, "Emulation.clearDeviceMetricsOverride", {})
+        self.follow()
+        self.page.sees("socket", "#checks")
+        width = "return [window.innerWidth, document.scrollingElement.scrollWidth <= window.innerWidth]"
+        self.assertEqual(self.page.run(width), [390, True])
+        self.page.click("user:0", "#apps-table")
+        self.page.sees("alice", "#dialog")
+        self.assertEqual(self.page.run(width), [390, True])
+        inside = "const it = document.getElementById('dialog'); return it.scrollWidth <= it.clientWidth"
+        self.assertTrue(self.page.run(inside))
+        self.check_accessibility()
+
+    def test_the_dark_theme_follows_the_shell(self):
+        self.fill()
+        self.follow()
+        light = self.page.run("return getComputedStyle(document.body).backgroundColor")
+        self.page.run("localStorage.setItem('shell:style', 'dark')")
+        self.addCleanup(self.page.run, "localStorage.removeItem('shell:style')")
+        self.follow()
+        self.assertNotEqual(self.page.run("return getComputedStyle(document.body).backgroundColor"), light)
+        self.check_accessibility()
+        event = "window.dispatchEvent(new CustomEvent('cockpit-style', { detail: { style: 'light' } }))"
+        self.page.run(event)
+        self.assertEqual(self.page.run("return getComputedStyle(document.body).backgroundColor"), light)
+
+    def test_the_keyboard_is_enough(self):
+        self.fill()
+        self.follow()
+        self.page.sees("socket", "#checks")
+        body = self.page.one("body")
+        names = []
+        for _ in range(6):
+            self.page.driver.switch_to.active_element.send_keys(Keys.TAB) if names else body.send_keys(Keys.TAB)
+            names.append(self.page.run("return document.activeElement.innerText"))
+        self.assertEqual(names[:5], ["Skip to the apps", "History…", "Devices…", "Renew…", "Seal…"])
+        self.page.run("document.querySelector('[data-action=renew]').focus()")
+        self.page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+        self.page.sees("These identifiers are replaced", "#dialog")
+        self.page.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+        until(lambda: not self.page.run("return document.getElementById('dialog').open"), "the end of the dialog")
+        self.assertEqual(self.page.run("return document.activeElement.dataset.action"), "renew")
+        # The focus stays on an app although an event draws its row anew.
+        self.page.run("document.querySelector('#apps-table button').focus()")
+        self.daemon.ask("version report 1.5")
+        self.page.sees("1.5", "#apps-table")
+        self.assertEqual(self.page.run("return document.activeElement.dataset.focus"), "app user:0")
+
+    def test_the_page_speaks_german(self):
+        self.fill()
+        self.follow()
+        self.page.driver.add_cookie({"name": "CockpitLang", "value": "de-de"})
+        self.addCleanup(self.page.driver.delete_cookie, "CockpitLang")
+        self.follow()
+        self.page.sees("Dieses Gerät", "#device")
+        self.page.sees("Läuft seit", "#device")
+        self.page.sees("Laufende Ereignisse", "#events")
+        self.assertEqual(self.page.driver.title, "Identität")
+        self.assertEqual(self.page.run("return document.documentElement.lang"), "de")
+        self.page.click("Erneuern …")
+        self.page.sees("Zum Fortfahren „renew“ eingeben", "#dialog")
+
+
+if __name__ == "__main__":
+    enter_namespace()
+    unittest.main(verbosity=2)
