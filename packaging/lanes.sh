@@ -138,7 +138,7 @@ readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests)
 
 # End-to-end suites that only run plain: shell completions, counts of a request's costs, and suites that run a client
 # hundreds of times for its output.
-readonly PLAIN_SUITES='\.(Check|CheckState|Completion|ExampleClient|HostileDaemon|RequestCost)Tests/'
+readonly PLAIN_SUITES='\.(Check|CheckState|CheckWait|Completion|ExampleClient|HostileDaemon|RequestCost)Tests/'
 
 # Suites that keep several threads of the daemon or of the client busy at once.
 readonly THREADED_SUITES=(
