@@ -9,7 +9,7 @@ readonly BUILD_PACKAGES=(
 )
 readonly SOURCE_PACKAGES=(dpkg-dev xz-utils)
 # dpkg-buildpackage needs these, too.
-readonly DEB_PACKAGES=(build-essential debhelper po-debconf)
+readonly DEB_PACKAGES=(build-essential debhelper po-debconf python3)
 readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc po-debconf rpm
   shellcheck zsh

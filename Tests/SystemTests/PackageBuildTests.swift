@@ -17,22 +17,24 @@ struct PackageBuildTests {
   private static let shell = URL(filePath: "/bin/bash")
   private let scratch: TemporaryFolder
   private let programs: URL
-  private let debs: (daemon: String, client: String)
-  private let rpms: (daemon: String, client: String)
+  private typealias Packages = (daemon: String, client: String, page: String)
+  private let debs: Packages
+  private let rpms: Packages
 
   init() throws {
     scratch = try TemporaryFolder()
     programs = try #require(Requirement.programs)
-    debs = try Self.both(Requirement.debs)
-    rpms = try Self.both(Requirement.rpms)
+    debs = try Self.all(Requirement.debs)
+    rpms = try Self.all(Requirement.rpms)
   }
 
-  private static func both(_ packages: [URL]?) throws -> (daemon: String, client: String) {
+  private static func all(_ packages: [URL]?) throws -> Packages {
     let paths = try #require(packages).map(\.path)
     let client = try #require(paths.first { $0.contains("/identityd-client") })
-    let daemon = try #require(paths.first { $0 != client })
-    try #require(paths.count == 2)
-    return (daemon, client)
+    let page = try #require(paths.first { $0.contains("/cockpit-identityd") })
+    let daemon = try #require(paths.first { $0 != client && $0 != page })
+    try #require(paths.count == 3)
+    return (daemon, client, page)
   }
 
   /// Runs a script, which must succeed.
@@ -71,8 +73,8 @@ struct PackageBuildTests {
     let first =
       switch tool {
       case "build-source": "\"$TREE/packaging/build-source\" --output \"$SCRATCH/first\""
-      case "build-deb": "cp '\(debs.daemon)' '\(debs.client)' \"$SCRATCH/first\""
-      default: "cp '\(rpms.daemon)' '\(rpms.client)' \"$SCRATCH/first\""
+      case "build-deb": "cp '\(debs.daemon)' '\(debs.client)' '\(debs.page)' \"$SCRATCH/first\""
+      default: "cp '\(rpms.daemon)' '\(rpms.client)' '\(rpms.page)' \"$SCRATCH/first\""
       }
     try await bash(
       """
@@ -112,10 +114,10 @@ struct PackageBuildTests {
   // MARK: Equal contents
 
   @Test func `the RPMs have the files of the Debian packages, with the same content, owner and mode`() async throws {
-    for (deb, rpm) in [(debs.daemon, rpms.daemon), (debs.client, rpms.client)] {
+    for (deb, rpm) in [(debs.daemon, rpms.daemon), (debs.client, rpms.client), (debs.page, rpms.page)] {
       let fromDebian = try await debianEntries(deb)
       let fromRPM = try await rpmEntries(rpm)
-      #expect(fromRPM.contains { $0.path.hasSuffix(".gz") } && fromRPM.count > 2)
+      #expect(fromRPM.contains { $0.path.hasSuffix(rpm == rpms.page ? ".js" : ".gz") } && fromRPM.count > 2)
       // An RPM lists only its own folders.
       #expect(fromRPM.subtracting(fromDebian) == [])
       let missing = fromDebian.subtracting(fromRPM).filter { !$0.mode.hasPrefix("d") || $0.path.contains("identityd") }
@@ -166,10 +168,12 @@ struct PackageBuildTests {
   @Test func `both kinds of packages have the same version, time, dependencies and configuration`() async throws {
     let version = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Version")
     let time = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Timestamp")
-    for deb in [debs.daemon, debs.client] { #expect(try await bash("dpkg-deb --field '\(deb)' Version") == version) }
+    for deb in [debs.daemon, debs.client, debs.page] {
+      #expect(try await bash("dpkg-deb --field '\(deb)' Version") == version)
+    }
     // The changelog of an RPM has only the day.
     let day = try #require(Int(time)) / 86_400
-    for rpm in [rpms.daemon, rpms.client] {
+    for rpm in [rpms.daemon, rpms.client, rpms.page] {
       #expect(try await query("%{VERSION}-%{RELEASE} %{BUILDHOST}", rpm) == "\(version) localhost")
       #expect(try #require(Int(try await query("%{BUILDTIME}", rpm))) / 86_400 == day)
     }
@@ -188,6 +192,26 @@ struct PackageBuildTests {
     for needs in [depends, requires] {
       #expect(needs.contains("libsodium") && !needs.contains(#/identityd|libsystemd|libsqlite|libinih/#))
     }
+  }
+
+  @Test func `the package of the page is for every machine, and has the files that the page loads`() async throws {
+    #expect(try await bash("dpkg-deb --field '\(debs.page)' Architecture") == "all")
+    #expect(try await query("%{ARCH}", rpms.page) == "noarch")
+    #expect(try await bash("dpkg-deb --field '\(debs.page)' Depends") == "cockpit-bridge (>= 287), identityd-client")
+    try await bash(
+      """
+      cd "$SCRATCH"
+      dpkg-deb --extract '\(debs.page)' page
+      cd page/usr/share/cockpit/identityd
+      wanted=$(sed -nE 's/.*(src|href)="([a-z.]+\\.(js|css))".*/\\2/p' index.html
+        sed -nE 's|.* from "\\./(.*)";|\\1|p' ./*.js)
+      [ "$(wc -w <<<"$wanted")" -gt 15 ]
+      for file in $wanted; do
+        # Cockpit answers po.js with the language of the user.
+        [ -f "${file/#po.js/po.de.js}" ]
+      done
+      [ ! -e package.json ] && [ ! -e de.po ]
+      """)
   }
 
   private func query(_ format: String, _ rpm: String) async throws -> String {
