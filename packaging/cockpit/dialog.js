@@ -4,9 +4,11 @@ import { _, announce, element, format, table, uuid, value, visible } from "./ele
 const dialog = document.getElementById("dialog");
 let opener;
 
-// The element that had the focus may have been drawn anew.
+// Another dialog may have taken the place already. The element that had the focus may have been drawn anew.
 dialog.addEventListener("close", () => {
-  if (opener === undefined || dialog.open || document.activeElement !== document.body) return;
+  if (dialog.open) return;
+  dialog.replaceChildren();
+  if (opener === undefined || document.activeElement !== document.body) return;
   document.querySelector(`main [data-focus="${CSS.escape(opener)}"]`)?.focus();
 });
 
