@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+"""The page for Cockpit as the packages install it, on a booted system, with real logins.
+
+test_login.py SUITE     Debian's suite, bookworm or trixie. Needs root, and IDENTITYD_DEBS, the paths of the packages.
+"""
+
+import os, pathlib, subprocess, sys, tempfile, unittest
+
+from browser import ROOT, Page, browser, until
+
+SUITE = sys.argv[1]
+NAME = f"console-{SUITE}"
+TOOL = ROOT / "packaging/container"
+PASSWORD = "correct-horse-battery"
+ADDRESS = "http://127.0.0.1:9090"
+# Root file systems with Cockpit stand beside those without.
+SETTINGS = {
+    "IDENTITYD_CONTAINER_PACKAGES": "cockpit-ws cockpit-bridge cockpit-system",
+    "IDENTITYD_TEST_CACHE": os.environ.get("IDENTITYD_TEST_CACHE", "/var/cache/identityd-test") + "/console",
+}
+SYSTEM = f"""
+dpkg --install /packages/*.deb
+printf '[Access]\\nAdminGroup=ops\\n' >/etc/identityd/identityd.conf.d/ops.conf
+printf '[WebService]\\nAllowUnencrypted=true\\n' >/etc/cockpit/cockpit.conf
+: >/etc/cockpit/disallowed-users
+groupadd ops
+useradd --create-home --shell /bin/bash --groups sudo chief
+useradd --create-home --shell /bin/bash --groups ops member
+useradd --create-home --shell /bin/bash plain
+for user in root chief member plain; do echo "$user:{PASSWORD}" | chpasswd; done
+systemctl restart identityd.service
+systemctl start cockpit.socket
+"""
+
+
+def tool(*words):
+    outcome = subprocess.run([TOOL, *words], env=os.environ | SETTINGS, capture_output=True, text=True)
+    if outcome.returncode != 0:
+        raise AssertionError(f"{words}: {outcome.stdout}{outcome.stderr}")
+    return outcome.stdout
+
+
+def inside(script):
+    return tool("exec", NAME, "/bin/sh", "-euc", script)
+
+
+def boot():
+    """Boots the system, and goes on in its network namespace, whose loopback the browser needs."""
+    packages = [f"-r{path}:/packages/{pathlib.Path(path).name}" for path in os.environ["IDENTITYD_DEBS"].split()]
+    tool("up", NAME, SUITE, "-p", str(os.getpid()), *packages)
+    running = pathlib.Path(os.environ.get("IDENTITYD_TEST_SCRATCH", SETTINGS["IDENTITYD_TEST_CACHE"])) / "running"
+    spawn = (running / NAME / "nspawn").read_text().strip()
+    leader = pathlib.Path(f"/proc/{spawn}/task/{spawn}/children").read_text().split()[0]
+    os.environ["IDENTITYD_INSIDE"] = "yes"
+    os.execvp("nsenter", ["nsenter", f"--net=/proc/{leader}/ns/net", sys.executable, *sys.argv])
+
+
+class LoginTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.addClassCleanup(tool, "down", NAME)
+        inside(SYSTEM)
+        cls.folder = tempfile.TemporaryDirectory(prefix="identityd-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.page = Page(browser(cls.folder.name))
+        cls.addClassCleanup(cls.page.driver.quit)
+
+    def setUp(self):
+        self.page.driver.delete_all_cookies()
+
+    def log_in(self, user, administrative=False):
+        """Logs in, and opens the page in Cockpit's frame."""
+        driver = self.page.driver
+        driver.switch_to.default_content()
+        driver.get(f"{ADDRESS}/")
+        until(lambda: self.page.all("#login-user-input"), "the login page")
+        driver.delete_all_cookies()
+        access = "any" if administrative else "none"
+        self.page.run("localStorage.setItem(`superuser:${arguments[0]}`, arguments[1])", user, access)
+        driver.get(f"{ADDRESS}/identityd")
+        until(lambda: self.page.all("#login-user-input"), "the login page")
+        until(lambda: self.page.one("#login-user-input").is_displayed(), "the field of the user")
+        self.page.type("#login-user-input", user)
+        self.page.type("#login-password-input", PASSWORD)
+        self.page.one("#login-button").click()
+        frame = until(lambda: self.page.all("iframe[name$='/identityd']"), "the frame of the page")[0]
+        driver.switch_to.frame(frame)
+        self.page.sees("debian", "#device")
+
+    def renewed_by(self, user):
+        """Renews the device identifier, and returns who has done so by the history."""
+        self.page.click("Renew…")
+        self.page.sees("These identifiers are replaced", "#dialog")
+        self.page.type("#dialog-word", "renew")
+        self.page.click("Renew", "#dialog")
+        self.page.sees("cause=renewed", "#events")
+        return inside("identityctl history device --json=wire").strip().split("\n")[-1]
+
+    def test_root_finds_out_why_and_renews(self):
+        inside("identityctl get device")
+        self.log_in("root")
+        self.page.sees("unit", "#checks .good")
+        self.assertIn("uid:0", self.renewed_by("root"))
+        self.page.click("History…")
+        self.page.sees("renewed", "#dialog")
+        self.page.sees("uid:0", "#dialog")
+
+    def test_administrative_access_makes_an_admin(self):
+        inside("identityctl get device")
+        self.log_in("chief", administrative=True)
+        self.page.sees("unit", "#checks .good")
+        self.assertIn("uid:0", self.renewed_by("chief"))
+
+    def test_limited_access_is_told(self):
+        inside("identityctl get device")
+        self.log_in("chief")
+        self.page.sees("Turn on administrative access", "#notices")
+        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+
+    def test_a_member_of_the_group_of_admins_keeps_its_name(self):
+        inside("identityctl get device")
+        number = inside("id --user member").strip()
+        self.log_in("member")
+        self.assertIn(f"uid:{number}", self.renewed_by("member"))
+
+    def test_a_plain_user_sees_its_own_part_and_the_end_of_the_daemon(self):
+        inside("identityctl get device")
+        self.log_in("plain")
+        self.page.sees("Turn on administrative access", "#notices")
+        inside("systemctl stop identityd.socket identityd.service")
+        self.page.sees("identityd is not running", "#notices")
+        inside("systemctl start identityd.socket identityd.service")
+        until(lambda: "not running" not in self.page.text("#notices"), "the end of the notice")
+
+
+if __name__ == "__main__":
+    if os.environ.get("IDENTITYD_INSIDE") != "yes":
+        boot()
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
