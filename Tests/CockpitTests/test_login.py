@@ -2,6 +2,8 @@
 """The page for Cockpit as the packages install it, on a booted system, with real logins.
 
 test_login.py SUITE     Debian's suite, bookworm or trixie. Needs root, and IDENTITYD_DEBS, the paths of the packages.
+
+With IDENTITYD_PICTURE=FILE, draws the page for the README.
 """
 
 import os, pathlib, subprocess, sys, tempfile, unittest
@@ -68,6 +70,10 @@ class LoginTest(unittest.TestCase):
     def setUp(self):
         self.page.driver.delete_all_cookies()
 
+    def tearDown(self):
+        complaints = self.page.complaints()
+        self.assertEqual(complaints, [])
+
     def log_in(self, user, administrative=False):
         """Logs in, and opens the page in Cockpit's frame."""
         driver = self.page.driver
@@ -104,6 +110,24 @@ class LoginTest(unittest.TestCase):
         self.page.click("History…")
         self.page.sees("renewed", "#dialog")
         self.page.sees("uid:0", "#dialog")
+
+    @unittest.skipUnless(os.environ.get("IDENTITYD_PICTURE"), "nobody asked for a picture")
+    def test_picture(self):
+        apps = {"org.example.player": "1.4.2", "org.example.notes": "3.0", "net.example.sync": "0.9.1"}
+        for app in apps:
+            inside(f"printf '[App]\\nVendor={app.rpartition('.')[0]}\\n' >/etc/identityd/apps.d/{app}.app")
+        until(lambda: all(app in inside("identityctl app list") for app in apps), "the apps")
+        for app, version in apps.items():
+            inside(f"identityctl get installation app={app}; identityctl version report {version} app={app}")
+            inside(f"echo token-of-{app} | identityctl token put fcm --token-file=- app={app}")
+        inside("identityctl account set ops@example.org; identityctl devices name web-1")
+        stale = "org.example.notes"
+        inside(f"echo token-of-{stale} | identityctl token invalidate fcm --token-file=- app={stale}")
+        self.page.driver.set_window_size(1280, 1000)
+        self.log_in("root")
+        self.page.sees("unit", "#checks .good")
+        self.page.sees("org.example.player", "#apps-table")
+        self.page.driver.save_screenshot(os.environ["IDENTITYD_PICTURE"])
 
     def test_administrative_access_makes_an_admin(self):
         inside("identityctl get device")
