@@ -3,7 +3,7 @@
 Everything runs in a mount namespace of its own, where /run is empty: the page knows one path of the socket only.
 """
 
-import contextlib, os, pathlib, shutil, signal, socket, subprocess, sys, time
+import contextlib, os, pathlib, shutil, signal, socket, subprocess, sys, tempfile, time, unittest
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -11,6 +11,7 @@ from selenium.webdriver.common.by import By
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(os.environ.get("IDENTITYD_RELEASE_BIN", ROOT / ".build/debug")).resolve()
+AXE = os.environ.get("IDENTITYD_AXE")
 SOCKET = "/run/identityd/identityd.sock"
 PATIENCE = 20
 
@@ -190,3 +191,60 @@ class Page:
         entries = [entry for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
         messages = [entry["message"] for entry in entries]
         return [message for message in messages if "/identityd/" in message or "Security Policy" in message]
+
+
+class PageCase(unittest.TestCase):
+    """Tests with a daemon, the console of root and a browser, which each suite starts once."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="identityd-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        os.chmod(cls.folder.name, 0o755)
+        install_page(cls.folder.name)
+        cls.daemon = Daemon(cls.folder.name)
+        cls.addClassCleanup(cls.daemon.stop)
+        cls.console = Console(cls.folder.name)
+        cls.addClassCleanup(cls.console.stop)
+        cls.page = Page(browser(cls.folder.name))
+        cls.addClassCleanup(cls.page.driver.quit)
+
+    def setUp(self):
+        self.page.complaints()
+        self.daemon.begin_anew()
+
+    def tearDown(self):
+        complaints = self.page.complaints()
+        self.assertEqual(complaints, [])
+
+    def fill(self):
+        """Makes identifiers, an item, a version and tokens of the app of root, and returns the device identifier."""
+        requests = ["get device", "get installation", "get vendor", "item put service=mail account=alice data=eA=="]
+        requests += ["version report 1.4.1", "version report 1.4.2"]
+        requests += ["token put fcm secret-token-of-root", "token put apns x"]
+        replies = self.daemon.ask(*requests)
+        self.assertTrue(all(reply.startswith("OK") for reply in replies), replies)
+        return replies[0].split()[1]
+
+    def open(self, console=None):
+        self.page.open(console or self.console)
+
+    def follow(self, console=None):
+        self.open(console)
+        self.page.sees("version installed", "#events")
+
+    def status(self, name):
+        rows = self.daemon.ask("status")
+        return next((row.partition("=")[2] for row in rows if row.startswith(f"* {name}=")), None)
+
+    def check_accessibility(self):
+        if AXE is None:
+            return
+        self.page.run(pathlib.Path(AXE).read_text())
+        script = """
+          const done = arguments[0];
+          axe.run().then((found) => done(found.violations), (error) => done(`${error}`));"""
+        found = self.page.driver.execute_async_script(script)
+        self.assertIsInstance(found, list, found)
+        texts = [f"{rule['id']}: {node['html']} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+        self.assertEqual(texts, [])

@@ -1,183 +1,19 @@
 #!/usr/bin/python3
-"""The page for Cockpit in a browser, with a real daemon. Needs root, and Debian's chromium-driver and python3-selenium.
+"""What the page for Cockpit shows and changes, and the ways to use it, in a browser.
 
-With IDENTITYD_AXE=FILE, also runs the rules of axe-core about accessibility.
+Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AXE=FILE, also runs the rules of axe-core about accessibility.
 """
 
-import os, pathlib, subprocess, tempfile, time, unittest
+import time, unittest
 
 from selenium.webdriver.common.keys import Keys
 
-from browser import SOCKET, Console, Daemon, Page, browser, enter_namespace, install_page, until
+from browser import PageCase, enter_namespace, until
 
 OTHER = "557e5958-d390-4cbf-b928-2a2b19a1399a"
-AXE = os.environ.get("IDENTITYD_AXE")
 
 
-class PageTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="identityd-")
-        cls.addClassCleanup(cls.folder.cleanup)
-        os.chmod(cls.folder.name, 0o755)
-        install_page(cls.folder.name)
-        cls.daemon = Daemon(cls.folder.name)
-        cls.addClassCleanup(cls.daemon.stop)
-        cls.console = Console(cls.folder.name)
-        cls.addClassCleanup(cls.console.stop)
-        cls.page = Page(browser(cls.folder.name))
-        cls.addClassCleanup(cls.page.driver.quit)
-
-    def setUp(self):
-        self.page.complaints()
-        self.daemon.begin_anew()
-
-    def tearDown(self):
-        complaints = self.page.complaints()
-        self.assertEqual(complaints, [])
-
-    def fill(self):
-        """Makes identifiers, an item, a version and tokens of the app of root, and returns the device identifier."""
-        requests = ["get device", "get installation", "get vendor", "item put service=mail account=alice data=eA=="]
-        requests += ["version report 1.4.1", "version report 1.4.2"]
-        requests += ["token put fcm secret-token-of-root", "token put apns x"]
-        replies = self.daemon.ask(*requests)
-        self.assertTrue(all(reply.startswith("OK") for reply in replies), replies)
-        return replies[0].split()[1]
-
-    def open(self, console=None):
-        self.page.open(console or self.console)
-
-    def follow(self, console=None):
-        self.open(console)
-        self.page.sees("version installed", "#events")
-
-    def status(self, name):
-        rows = self.daemon.ask("status")
-        return next((row.partition("=")[2] for row in rows if row.startswith(f"* {name}=")), None)
-
-    def check_accessibility(self):
-        if AXE is None:
-            return
-        self.page.run(pathlib.Path(AXE).read_text())
-        script = """
-          const done = arguments[0];
-          axe.run().then((found) => done(found.violations), (error) => done(`${error}`));"""
-        found = self.page.driver.execute_async_script(script)
-        self.assertIsInstance(found, list, found)
-        texts = [f"{rule['id']}: {node['html']} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
-        self.assertEqual(texts, [])
-
-    # --- States ---------------------------------------------------------------------------------------------------
-
-    def test_a_running_daemon_is_shown_and_its_events_as_they_happen(self):
-        device = self.fill()
-        self.follow()
-        self.page.sees(device, "#device")
-        self.page.sees("debian", "#device")
-        self.page.sees("token created", "#events")
-        self.page.sees("user:0", "#apps")
-        self.page.sees("socket", "#checks")
-        self.daemon.ask("account set ops@example.org", "token invalidate apns x")
-        self.page.sees("ops@example.org", "#device")
-        self.page.sees("account changed", "#events")
-        self.page.sees("apns ✗ invalid", "#apps-table")
-        self.assertNotIn("secret-token-of-root", self.page.run("return document.documentElement.outerHTML"))
-        self.check_accessibility()
-
-    def test_a_daemon_is_stopped_and_started_while_the_page_is_open(self):
-        self.fill()
-        self.follow()
-        self.daemon.stop()
-        self.page.sees("identityd is not running", "#notices")
-        self.page.sees("needs attention now", "#summary")
-        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
-        self.check_accessibility()
-        self.daemon.start()
-        until(lambda: "not running" not in self.page.text("#notices"), "the end of the notice")
-        self.daemon.ask("account set after@example.org")
-        self.page.sees("after@example.org", "#device")
-        self.assertTrue(self.page.one('[data-action="renew"]').is_enabled())
-
-    def test_without_a_daemon_nothing_is_known(self):
-        self.daemon.stop()
-        self.open()
-        self.page.sees("/run/identityd/identityd.sock", "#notices")
-        self.page.sees("not known", "#device-values")
-        self.assertNotIn("none yet", self.page.text("main"))
-        self.assertFalse(self.page.one('[data-action="history"]').is_enabled())
-
-    def test_an_empty_store_stays_empty(self):
-        self.follow()
-        self.page.sees("none yet", "#device-values")
-        self.page.sees("No app is installed yet.", "#apps")
-        self.page.sees("socket", "#checks")
-        self.assertFalse(self.page.one('[data-action="devices"]').is_enabled())
-        self.assertEqual([self.status("apps"), self.status("device-origin")], ["0", "none"])
-        self.check_accessibility()
-
-    def test_a_damaged_store_is_told_once(self):
-        self.fill()
-        self.daemon.stop()
-        with open(self.daemon.state / "identityd.db", "r+b") as file:
-            for place in range(4_096, os.path.getsize(file.name), 4_096):
-                file.seek(place + 1_024)
-                file.write(b"\xa5" * 2_048)
-        self.daemon.start()
-        self.assertEqual(self.status("store"), "damaged")
-        self.open()
-        self.page.sees("The store is damaged.", "#notices")
-        self.page.sees("not known", "#device-values")
-        self.assertNotIn("none yet", self.page.text("main"))
-        self.assertEqual(self.page.text("#notices").count(self.status("store-reason").strip('"')), 1)
-        self.check_accessibility()
-
-    def test_a_missing_key_is_told_and_all_else_is_usable(self):
-        self.fill()
-        self.daemon.stop()
-        os.unlink(next(self.daemon.state.glob("*key*")))
-        self.daemon.start()
-        self.assertEqual(self.status("master-key"), "unavailable")
-        self.follow()
-        self.page.sees("their key is missing", "#notices")
-        self.page.sees("master-key", "#checks")
-        self.assertTrue(self.page.one('[data-action="renew"]').is_enabled())
-
-    def test_faults_in_manifests_and_a_seal_are_told(self):
-        self.daemon.stop()
-        self.daemon.manifest("org.example.bad", text="Colour=red\n")
-        self.daemon.start()
-        self.follow()
-        self.page.sees("Faults in manifests: 1", "#notices")
-        self.page.sees("Colour", "#notices")
-        self.page.click("Seal…")
-        self.page.sees("all versions", "#dialog")
-        self.page.type("#dialog-word", "seal")
-        self.page.click("Seal", "#dialog")
-        self.page.sees("The store is sealed.", "#notices")
-        self.assertEqual(self.status("sealed"), "yes")
-        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
-
-    def test_a_user_without_rights_sees_its_own_part(self):
-        device = self.fill()
-        as_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "nc", "-N", "-U", SOCKET]
-        subprocess.run(as_user, input=b"get installation\n", check=True, stdout=subprocess.DEVNULL)
-        console = Console(self.folder.name, user=65_534)
-        self.addCleanup(console.stop)
-        self.open(console)
-        self.page.sees("Limited access: only what concerns user:65534 is shown.", "#notices")
-        self.page.sees(device, "#device")
-        self.assertNotIn("user:0", self.page.text("#apps-table"))
-        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
-        self.page.click("History…")
-        self.page.sees("first-use", "#dialog")
-        self.page.click("Close", "#dialog")
-        self.page.click("user:65534", "#apps-table")
-        self.page.sees("first-use", "#dialog")
-        self.assertEqual([button.text for button in self.page.all("#dialog button")], ["Close"])
-        self.page.click("Close", "#dialog")
-        self.check_accessibility()
-
+class PageTest(PageCase):
     # --- Content --------------------------------------------------------------------------------------------------
 
     def test_hostile_names_are_shown_as_text(self):

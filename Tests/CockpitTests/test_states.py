@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""The states of the page for Cockpit, in a browser.
+
+Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AXE=FILE, also runs the rules of axe-core about accessibility.
+"""
+
+import os, pathlib, subprocess, unittest
+
+from browser import SOCKET, Console, PageCase, enter_namespace, until
+
+
+class StateTest(PageCase):
+    def test_a_running_daemon_is_shown_and_its_events_as_they_happen(self):
+        device = self.fill()
+        self.follow()
+        self.page.sees(device, "#device")
+        self.page.sees("debian", "#device")
+        self.page.sees("token created", "#events")
+        self.page.sees("user:0", "#apps")
+        self.page.sees("socket", "#checks")
+        self.daemon.ask("account set ops@example.org", "token invalidate apns x")
+        self.page.sees("ops@example.org", "#device")
+        self.page.sees("account changed", "#events")
+        self.page.sees("apns ✗ invalid", "#apps-table")
+        self.assertNotIn("secret-token-of-root", self.page.run("return document.documentElement.outerHTML"))
+        self.check_accessibility()
+
+    def test_a_daemon_is_stopped_and_started_while_the_page_is_open(self):
+        self.fill()
+        self.follow()
+        self.daemon.stop()
+        self.page.sees("identityd is not running", "#notices")
+        self.page.sees("needs attention now", "#summary")
+        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        self.check_accessibility()
+        self.daemon.start()
+        until(lambda: "not running" not in self.page.text("#notices"), "the end of the notice")
+        self.daemon.ask("account set after@example.org")
+        self.page.sees("after@example.org", "#device")
+        self.assertTrue(self.page.one('[data-action="renew"]').is_enabled())
+
+    def test_without_a_daemon_nothing_is_known(self):
+        self.daemon.stop()
+        self.open()
+        self.page.sees("/run/identityd/identityd.sock", "#notices")
+        self.page.sees("not known", "#device-values")
+        self.assertNotIn("none yet", self.page.text("main"))
+        self.assertFalse(self.page.one('[data-action="history"]').is_enabled())
+
+    def test_an_empty_store_stays_empty(self):
+        self.follow()
+        self.page.sees("none yet", "#device-values")
+        self.page.sees("No app is installed yet.", "#apps")
+        self.page.sees("socket", "#checks")
+        self.assertFalse(self.page.one('[data-action="devices"]').is_enabled())
+        self.assertEqual([self.status("apps"), self.status("device-origin")], ["0", "none"])
+        self.check_accessibility()
+
+    def test_a_damaged_store_is_told_once(self):
+        self.fill()
+        self.daemon.stop()
+        with open(self.daemon.state / "identityd.db", "r+b") as file:
+            for place in range(4_096, os.path.getsize(file.name), 4_096):
+                file.seek(place + 1_024)
+                file.write(b"\xa5" * 2_048)
+        self.daemon.start()
+        self.assertEqual(self.status("store"), "damaged")
+        self.open()
+        self.page.sees("The store is damaged.", "#notices")
+        self.page.sees("not known", "#device-values")
+        self.assertNotIn("none yet", self.page.text("main"))
+        self.assertEqual(self.page.text("#notices").count(self.status("store-reason").strip('"')), 1)
+        self.check_accessibility()
+
+    def test_a_missing_key_is_told_and_all_else_is_usable(self):
+        self.fill()
+        self.daemon.stop()
+        os.unlink(next(self.daemon.state.glob("*key*")))
+        self.daemon.start()
+        self.assertEqual(self.status("master-key"), "unavailable")
+        self.follow()
+        self.page.sees("their key is missing", "#notices")
+        self.page.sees("master-key", "#checks")
+        self.assertTrue(self.page.one('[data-action="renew"]').is_enabled())
+
+    def test_a_full_disk_is_told_until_there_is_space_again(self):
+        self.daemon.stop()
+        self.daemon.state.mkdir(exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4M,mode=700", "tmpfs", self.daemon.state], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.daemon.state], check=True)
+        self.addCleanup(self.daemon.stop)
+        self.daemon.start()
+        self.fill()
+        self.follow()
+        filler = self.daemon.state / "filler"
+        with open(filler, "wb") as file, self.assertRaises(OSError):
+            while True:
+                file.write(bytes(65_536))
+                file.flush()
+        refused = until(lambda: self.refusal_of_a_change(), "a refused change")
+        self.assertIn("ERR no-space", refused)
+        self.page.sees("Nothing can be changed now.", "#notices")
+        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        self.check_accessibility()
+        filler.unlink()
+        until(lambda: self.refusal_of_a_change() is None, "a change")
+        until(lambda: "Nothing can be changed" not in self.page.text("#notices"), "the end of the notice")
+
+    def refusal_of_a_change(self):
+        replies = self.daemon.ask(*(f"account set {'x' * 200}{number}" for number in range(100)))
+        return next((reply for reply in replies if reply.startswith("ERR")), None)
+
+    def test_another_machine_is_told_until_an_admin_knows(self):
+        device = self.fill()
+        self.daemon.stop()
+        other = self.daemon.folder / "machine-id"
+        other.write_text("b08dfa6083e7567a1921a715000001fb\n")
+        subprocess.run(["mount", "--bind", other, "/etc/machine-id"], check=True)
+        self.addCleanup(subprocess.run, ["umount", "/etc/machine-id"], check=True)
+        self.daemon.start()
+        self.follow()
+        self.page.sees("The identifiers were renewed on another machine.", "#notices")
+        self.page.sees("machine-changed", "#notices")
+        self.assertNotIn(device, self.page.text("#device"))
+        self.check_accessibility()
+        self.page.click("This is the right machine…", "#notices")
+        self.page.sees("The identifiers stay as they are.", "#dialog")
+        self.page.click("This is the right machine", "#dialog")
+        until(lambda: "another machine" not in self.page.text("#notices"), "the end of the notice")
+        self.assertIsNone(self.status("machine-change"))
+
+    def test_faults_in_manifests_and_a_seal_are_told(self):
+        self.daemon.stop()
+        self.daemon.manifest("org.example.bad", text="Colour=red\n")
+        self.daemon.start()
+        self.follow()
+        self.page.sees("Faults in manifests: 1", "#notices")
+        self.page.sees("Colour", "#notices")
+        self.page.click("Seal…")
+        self.page.sees("all versions", "#dialog")
+        self.page.type("#dialog-word", "seal")
+        self.page.click("Seal", "#dialog")
+        self.page.sees("The store is sealed.", "#notices")
+        self.assertEqual(self.status("sealed"), "yes")
+        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+
+    def test_a_user_without_rights_sees_its_own_part(self):
+        device = self.fill()
+        as_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "nc", "-N", "-U", SOCKET]
+        subprocess.run(as_user, input=b"get installation\n", check=True, stdout=subprocess.DEVNULL)
+        console = Console(self.folder.name, user=65_534)
+        self.addCleanup(console.stop)
+        self.open(console)
+        self.page.sees("Limited access: only what concerns user:65534 is shown.", "#notices")
+        self.page.sees(device, "#device")
+        self.assertNotIn("user:0", self.page.text("#apps-table"))
+        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        self.page.click("History…")
+        self.page.sees("first-use", "#dialog")
+        self.page.click("Close", "#dialog")
+        self.page.click("user:65534", "#apps-table")
+        self.page.sees("first-use", "#dialog")
+        self.assertEqual([button.text for button in self.page.all("#dialog button")], ["Close"])
+        self.page.click("Close", "#dialog")
+        self.check_accessibility()
+
+
+if __name__ == "__main__":
+    enter_namespace()
+    unittest.main(verbosity=2)
