@@ -23,8 +23,9 @@ package indirect enum Change: Equatable, Sendable {
   case identifierEnded(Scope, Identifier.End)
   /// An ended identifier was removed from the history.
   case identifierForgotten(NumberedIdentifier)
-  /// A device identifier that another machine may have too was kept.
-  case deviceSuspected(Scope, Cause)
+  /// A device identifier that another machine may have too was kept. The fleet's service may know whether this machine
+  /// is the copy.
+  case deviceSuspected(Scope, Cause, CopyVerdict? = nil)
   /// The record of the machine changed.
   case machineRecorded(MachineRecord)
   /// The daemon began to run on another machine, and remembers the previous one.

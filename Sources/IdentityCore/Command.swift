@@ -22,6 +22,8 @@ package enum LocalCommand: Equatable, Sendable {
   case status
   /// `stats`: shows the metrics of the daemon, or the request counts of the apps.
   case stats(ofApps: Bool)
+  /// `fleet said`: shows words of the fleet's service in `status` until the connection ends.
+  case said(state: Text?, [Event.Attribute])
   /// `whoami`: shows the peer as the daemon attested it.
   case whoami
   /// `check`: tests whether a text is a UUID.

@@ -16,6 +16,13 @@ package struct FleetStanding: Equatable, Sendable {
   }
 }
 
+/// The answer of the fleet's service to the question whether this machine is the copy, if two have one identifier.
+package enum CopyVerdict: String, CaseIterable, Sendable {
+  case yes
+  case no
+  case unknown
+}
+
 extension Text {
   /// Creates the 32 hexadecimal digits of 16 bytes, in lower case.
   package init(hexadecimal value: UUID) { self.init(trusted: Text(value).bytes.filter { $0 != UInt8(ascii: "-") }) }

@@ -90,6 +90,7 @@ package enum Cause: String, CaseIterable, Sendable {
   case machineChanged = "machine-changed"
   case hardwareChanged = "hardware-changed"
   case machineReturned = "machine-returned"
+  case cloned
   case uninstalled
   case sealed
 }

@@ -12,6 +12,8 @@ package enum Bound {
   ///
   /// A copied device meets messages of a run that the other one began before the copy was made.
   package static let fleetRuns = 16
+  /// The maximum number of words that the fleet's service shows in `status`, besides its state.
+  package static let fleetWords = 16
   /// The number of bytes of a client's word that an error text repeats, so that clients cannot inflate a reply line.
   package static let quotedBytes = 64
   /// The maximum length of a word that an error text repeats in place of a verb, in bytes. No verb is that long.

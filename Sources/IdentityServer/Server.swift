@@ -90,7 +90,8 @@ package final class Server {
     publisher = Publisher(state, connections, scheduler)
     encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover)
     status = StatusAnswers(
-      state, connections, boot: lifetimes.boot, socketPath: socketPath, stateDirectory: store.folderPath, settings)
+      state, connections, lease, boot: lifetimes.boot, socketPath: socketPath, stateDirectory: store.folderPath,
+      settings)
     let statistics = StatisticsAnswers(
       state, connections, writer, known, measurements, status, logBacklog: logBacklog)
     let dispatcher = RequestDispatcher(

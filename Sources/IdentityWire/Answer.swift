@@ -106,7 +106,8 @@ extension Verb {
     case status
     /// The rows of ``Metric``.
     case metrics
-    /// The first answer if the request has one of the attributes, otherwise the second.
+    /// The first answer if the request has one of the attributes, each given by its name or as `name=value`, otherwise
+    /// the second.
     case either(ifGiven: [String], Answer, otherwise: Answer)
 
     /// An `OK` without content.
@@ -115,7 +116,9 @@ extension Verb {
     /// Returns the answer to the words of a request, which is never ``either(ifGiven:_:otherwise:)``.
     package func answer(to request: [String]) -> Answer {
       guard case .either(let names, let first, let second) = self else { return self }
-      let isGiven = names.contains { name in request.contains { $0.lowercased().hasPrefix("\(name)=") } }
+      let isGiven = names.contains { name in
+        request.contains { name.contains("=") ? $0.lowercased() == name : $0.lowercased().hasPrefix("\(name)=") }
+      }
       return (isGiven ? first : second).answer(to: request)
     }
   }

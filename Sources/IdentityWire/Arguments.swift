@@ -227,6 +227,21 @@ extension Arguments {
     return found
   }
 
+  /// Returns the attributes whose names begin with a prefix, without the prefix. Each value is a name.
+  ///
+  /// - Throws: `limit` for more attributes than `most`.
+  package func words(_ beginning: String, atMost most: Int) throws(Refusal) -> [Event.Attribute] {
+    let found = attributes.filter { $0.name.bytes.starts(with: beginning.utf8) }
+    guard found.count <= most else { throw .limit("at most \(most) attributes \(beginning)NAME= are allowed") }
+    var words: [Event.Attribute] = []
+    for (name, value) in found {
+      words.append(
+        Event.Attribute(
+          Text(trusted: Array(name.bytes.dropFirst(beginning.utf8.count))), try self.name(value, named: "\(name)")))
+    }
+    return words
+  }
+
   /// Returns a label or an attribute's value, after checking its length: at most ``Bound/itemTextLength`` bytes.
   package func itemText(_ text: Text, named name: String) throws(Refusal) -> Text {
     guard text.bytes.count <= Bound.itemTextLength else {

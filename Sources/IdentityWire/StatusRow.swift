@@ -70,7 +70,13 @@ extension StatusRow {
   package static let lastBackup = StatusRow(
     "last-backup", kind: .time,
     "Only if a client has read a backup to its end: the time when the last such backup was made.")
-  package static let fleet = StatusRow("fleet", "Reserved for a later release: always 'none'.")
+  package static let fleet = StatusRow(
+    "fleet",
+    "The state of the fleet's service, as it said with 'fleet said'; 'open' if it has said none, 'none' if no connection has the fleet open."
+  )
+  package static let fleetWord = StatusRow(
+    "fleet-said", repeats: true,
+    "Something else that the fleet's service said, as NAME=TEXT. There is one row for each of at most 16 names.")
   package static let suspect = StatusRow(
     "suspect",
     "Only if this may be another machine and the identifiers were kept: the cause, and the time when it was noticed.")
@@ -110,7 +116,8 @@ extension StatusRow {
   package static let all = [
     version, lineProtocol, process, started, uptime, boot, socket, store, connections, subscribers, lastEvent,
     epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens,
-    masterKey, lastBackup, fleet, suspect, machineChange, masterKeyReason, sealed, storeReason, unproven, storeSource,
+    masterKey, lastBackup, fleet, fleetWord, suspect, machineChange, masterKeyReason, sealed, storeReason, unproven,
+    storeSource,
     manifestFault, manifestFaults,
     configurationReason, stateDirectory, manifestFolder,
   ]

@@ -44,8 +44,8 @@ import Testing
   /// in other states of the daemon.
   private func rows(_ audiences: Set<RowAudience>) -> [String] {
     let absent = [
-      "suspect", "machine-change", "master-key-reason", "sealed", "store-reason", "store-unproven", "store-source",
-      "configuration-reason", "last-backup",
+      "fleet-said", "suspect", "machine-change", "master-key-reason", "sealed", "store-reason", "store-unproven",
+      "store-source", "configuration-reason", "last-backup",
     ]
     return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)
   }

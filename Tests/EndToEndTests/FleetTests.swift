@@ -153,4 +153,46 @@ import Testing
     #expect(try records(other, "fleet records") == ["OK 0"])
     #expect(try other.ask("fleet next") == "OK 43")
   }
+
+  @Test func `status shows what the fleet's service said until its connection ends`() throws {
+    let daemon = try DaemonUnderTest().start()
+    func told() throws -> [String] { try daemon.client().ask("status").filter { $0.hasPrefix("* fleet") } }
+    let client = try daemon.client()
+    #expect(try told() == ["* fleet=none"])
+    #expect(try client.ask("fleet said state=live")[0].hasPrefix("ERR conflict "))
+    #expect(try client.ask(open(1)).last?.hasPrefix("OK ") == true)
+    #expect(try told() == ["* fleet=open"])
+    #expect(try client.ask("fleet said state=waiting said.broker=\"a b\" said.reason=refused") == ["OK"])
+    #expect(try told() == ["* fleet=waiting", "* fleet-said=\"broker=a b\"", "* fleet-said=reason=refused"])
+    #expect(try daemon.ask("fleet said state=live").hasPrefix("ERR conflict "))
+    let names = (1...16).map { "said.n\($0)=\(String(repeating: "x", count: 255))" }
+    #expect(try client.ask("fleet said \(names.joined(separator: " "))") == ["OK"])
+    #expect(try told().count == 17 && told()[0] == "* fleet=open")
+    for wrong in [
+      "said.n17=x \(names.joined(separator: " "))", "said.a=\(String(repeating: "x", count: 256))", "said.=x",
+    ] {
+      #expect(try client.ask("fleet said \(wrong)")[0].hasPrefix("ERR "), "\(wrong.prefix(20))")
+    }
+    #expect(try told().count == 17)
+    #expect(try client.ask("quit") == ["OK"])
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while try told() != ["* fleet=none"], Date() < deadline { usleep(5_000) }
+    #expect(try told() == ["* fleet=none"])
+  }
+
+  @Test func `a twin is an event, a row of status, and the cause of the next identifier`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let device = try daemon.uuid("get device")
+    let subscriber = try daemon.client()
+    #expect(try subscriber.subscribe("device").last?.hasPrefix("OK ") == true)
+    #expect(try daemon.ask("fleet twin copy=yes") == "OK")
+    let event = try subscriber.answer().last ?? ""
+    #expect(event.contains(" device suspect value=\(device) cause=cloned copy=yes "), "\(event)")
+    daemon.end()
+    try daemon.start()
+    #expect(try daemon.client().ask("status").contains { $0.hasPrefix("* suspect=\"cloned ") })
+    #expect(try daemon.ask("renew device").hasSuffix(" previous=\(device)"))
+    #expect(try daemon.client().ask("history device").contains { $0.contains(" cause=cloned ") })
+    #expect(try daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") } == false)
+  }
 }

@@ -168,6 +168,8 @@ extension Verb {
           Issue.record("the snapshot of \(peer.app) tells of strangers")
         }
         for line in Trial.isLong ? lines : lines.filter({ _ in random.once(in: 4) }) {
+          // The right fleet is for the tokens and versions of all apps.
+          if peer.hasFleet, line.hasSuffix("app=*") || line.hasPrefix("token invalidate ") { continue }
           tried += 1
           quiet.now = max(quiet.now, busy.now)
           busy.now = quiet.now

@@ -82,4 +82,60 @@ import Testing
     try clone.restore(foreign, adopts: true)
     #expect(clone.registry.fleet?.counter == 10)
   }
+
+  @Test func `a twin makes the device suspect once, until its identifier changes or an admin knows`() throws {
+    var life = Life()
+    try life.start("m", "h")
+    life.install(["org.a": Manifest("org.v", device: .app)])
+    for peer in [alice, peer("org.a")] { try life.ask(.get(.device, app: nil), as: peer) }
+    let last = life.registry.lastEvent
+    #expect(try life.ask(.reportTwin(.unknown), as: root) == ["OK"])
+    #expect(life.registry.machine?.suspicion?.cause == .cloned)
+    let own = life.spoken(.deviceOfApp("org.a")) ?? ""
+    #expect(
+      life.told(from: last + 1) == [
+        "\(last + 1) device suspect value=m.device cause=cloned copy=unknown > sharing",
+        "\(last + 2) device suspect value=\(own) cause=cloned app=org.a copy=unknown > app org.a",
+      ])
+    #expect(try life.registry.decide(.reportTwin(.yes), life.context(root)).changes.isEmpty)
+    try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
+    #expect(life.registry[.device]?.cause == .cloned && life.registry.machine?.suspicion == nil)
+    try life.ask(.reportTwin(.no), as: root)
+    try life.start("m", "h")
+    #expect(life.registry.machine?.suspicion?.cause == .cloned)
+    try life.ask(.acknowledgeMachine, as: root)
+    try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
+    #expect(life.registry[.device]?.cause == .renewed && life.registry.machine?.suspicion == nil)
+  }
+
+  @Test func `the fleet's service sees the tokens and versions of all apps, and only a sender's word changes a token`()
+    throws
+  {
+    var life = Life()
+    var manifest = Manifest("org.fleet")
+    manifest.rights = [.fleet]
+    life.install(["org.fleet": manifest, "org.a": Manifest("org.v")])
+    let (fleet, app) = (peer("org.fleet").session(9), peer("org.a").session(8))
+    try life.ask(.putToken(TokenRegistration(provider: "p", value: "one"), app: nil), as: app)
+    try life.ask(.reportVersion(Release(version: "1.2", build: "b"), app: nil), as: app)
+    #expect(life.answer("token list app=*", as: fleet).count == 2)
+    #expect(
+      life.answer("version state app=*", as: fleet) == [
+        "* installed 1.2 build=b installed=1970-01-01T00:00:00.003Z app=org.a", "OK 1",
+      ])
+    #expect(life.answer("token invalidate p two app=org.a", as: fleet) == ["OK unchanged"])
+    #expect(life.answer("token invalidate p one app=org.a", as: fleet) == ["OK invalidated"])
+    for denied in [
+      "token list app=org.a", "token get p app=org.a", "token put p x app=org.a", "token delete p app=org.a",
+      "version state app=org.a", "version history app=org.a", "version report 2 app=org.a", "get device app=org.a",
+    ] {
+      #expect(life.answer(denied, as: fleet)[0].hasPrefix("ERR denied "), "\(denied)")
+    }
+    for stranger in [app, alice] {
+      #expect(life.answer("token list app=*", as: stranger)[0].hasPrefix("ERR denied "))
+      #expect(life.answer("version state app=*", as: stranger)[0].hasPrefix("ERR denied "))
+      #expect(life.answer("token invalidate p one app=org.fleet", as: stranger)[0].hasPrefix("ERR denied "))
+    }
+    #expect(life.answer("version state of=os app=*", as: fleet)[0].hasPrefix("ERR bad-argument "))
+  }
 }

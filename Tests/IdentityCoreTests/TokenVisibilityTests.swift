@@ -18,7 +18,7 @@ import Testing
     #expect(try life.ask(.token(of: "p"), as: peer)[0].hasPrefix("OK secret-of-\(peer.app) "))
     #expect(
       life.refusal(of: .tokens(of: .all), as: peer)
-        == .denied(app: peer.app, userID: peer.userID, grant: "admin rights to see the tokens of all apps"))
+        == .denied(app: peer.app, userID: peer.userID, grant: "admin rights or Rights=fleet in its manifest"))
   }
 
   @Test func `an admin sees all tokens or those of a named app, and by default only its own`() throws {

@@ -37,12 +37,13 @@ final class ServedConnection {
     scheduler = TurnScheduler(connections, writer)
     let publisher = Publisher(state, connections, scheduler)
     let encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover)
-    let status = StatusAnswers(state, connections, boot: nil, socketPath: "", stateDirectory: "", settings)
+    let lease = FleetLease()
+    let status = StatusAnswers(state, connections, lease, boot: nil, socketPath: "", stateDirectory: "", settings)
     let statistics = StatisticsAnswers(
       state, connections, writer, known, measurements, status, logBacklog: { LogBacklog(waiting: 0, lost: 0) })
     let dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
-      FleetLease(), secretMemory)
+      lease, secretMemory)
     let processes = PeerProcesses(readiness)
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)

@@ -13,7 +13,7 @@ package struct AccessScene: Sendable {
 
     var groups: [String] { isGone ? [] : [app] + (manifest?.groups ?? []) }
     var vendor: String { manifest?.vendor ?? app }
-    var hasFleet: Bool { !isGone && manifest?.rights.contains("fleet") == true }
+    package var hasFleet: Bool { !isGone && manifest?.rights.contains("fleet") == true }
     var shares: Bool { !isGone && manifest?.device ?? "shared" == "shared" }
     package var description: String { app }
   }
@@ -52,6 +52,8 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     case adminsOfApp
     /// The app itself, and admins for any installed app.
     case app
+    /// The app itself, and admins and apps with the right `fleet` for any installed app.
+    case appOrFleet
     /// The app itself.
     case own
     /// The app itself, and admins for any app, also after it was uninstalled.
@@ -82,7 +84,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
   package func line(naming target: String?) -> String? {
     guard let target else { return grant == .forgetting ? nil : line }
     switch grant {
-    case .app, .pastApp: return "\(line) app=\(target)"
+    case .app, .pastApp, .appOrFleet: return "\(line) app=\(target)"
     case .group: return "\(line) group=\(target)"
     case .forgetting: return "\(line) \(target)"
     case .anybody, .admins, .fleet, .adminsOfApp, .sharing, .own: return nil
@@ -98,9 +100,9 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     case .admins: return peer.isAdmin ? granted : "denied"
     case .fleet: return peer.isAdmin || peer.hasFleet ? granted : "denied"
     case .adminsOfApp: return peer.isGone ? "not-found" : peer.isAdmin ? granted : "denied"
-    case .app, .pastApp:
-      if isOwn { return peer.isGone && grant == .app ? "not-found" : granted }
-      if !peer.isAdmin { return "denied" }
+    case .app, .pastApp, .appOrFleet:
+      if isOwn { return peer.isGone && grant != .pastApp ? "not-found" : granted }
+      guard peer.isAdmin || grant == .appOrFleet && peer.hasFleet else { return "denied" }
       return other.map { !$0.isGone || grant == .pastApp } ?? false ? granted : "not-found"
     case .group:
       if isOwn { return peer.isGone ? "not-found" : granted }
@@ -141,7 +143,9 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("account clear", .fleet), AccessRule("devices put \(value)", .fleet),
       AccessRule("devices name desk", .admins), AccessRule("machine acknowledge", .admins),
       AccessRule("devices remove \(value)", .fleet, "not-found"),
-      AccessRule("devices forget \(value)", .admins, "not-found"), AccessRule("token list app=*", .admins),
+      AccessRule("devices forget \(value)", .admins, "not-found"), AccessRule("token list app=*", .fleet),
+      AccessRule("version state app=*", .fleet), AccessRule("fleet twin copy=no", .fleet),
+      AccessRule("fleet said state=live", .fleet, nil),
       AccessRule("fleet open run=\(String(repeating: "4", count: 32))", .fleet), AccessRule("fleet next", .fleet),
       AccessRule("fleet records", .fleet),
       AccessRule("devices put \(value) generation=1 counter=1 record=AAAA", .fleet),
@@ -166,6 +170,6 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("version report 2", .app), AccessRule("version report 2 dry-run=yes", .app),
       AccessRule("version state", .app), AccessRule("version history", .app), AccessRule("version claim n", .app),
       AccessRule("token put q two", .app), AccessRule("token get p", .app), AccessRule("token list", .app),
-      AccessRule("token invalidate p one", .app), AccessRule("token delete p", .app),
+      AccessRule("token invalidate p one", .appOrFleet), AccessRule("token delete p", .app),
     ]
 }

@@ -64,6 +64,17 @@ extension ReferenceModel {
     return ["OK"]
   }
 
+  mutating func reportTwin(_ copy: String) throws(Fault) -> [String] {
+    guard !isCloned else { return ["OK"] }
+    try requireOpen()
+    isCloned = true
+    for identifier in current where identifier.scope.level == "device" {
+      let attributes = " value=\(identifier.value) cause=cloned\(whose(identifier.scope)) copy=\(copy)"
+      tell("device", "suspect", attributes, to: audience(of: identifier.scope))
+    }
+    return ["OK"]
+  }
+
   func listRecords(_ request: Request) -> [String] {
     let after = request["after"] ?? ""
     let found = records.filter { $0.device > after }.sorted { $0.device < $1.device }

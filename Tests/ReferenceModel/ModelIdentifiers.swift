@@ -134,7 +134,9 @@ extension ReferenceModel {
     }
     try requireOpen()
     let previous = current(scope)?.value ?? ""
-    for each in [scope] + others { put(each, draw(), "renewed", "random") }
+    let cause = isCloned && scope == Scope("device") ? "cloned" : "renewed"
+    for each in [scope] + others { put(each, draw(), cause, "random") }
+    if scope == Scope("device") { isCloned = false }
     return ["OK \(current(scope)?.value ?? "") previous=\(word(previous))"]
   }
 
@@ -178,6 +180,7 @@ extension ReferenceModel {
       if request["commit"] == "yes" {
         if scope.level != "device" { use(app) }
         put(scope, value, "migrated", "migrated")
+        if scope == Scope("device") { isCloned = false }
       }
     }
     let commits = request["commit"] == "yes" ? "yes" : "no"

@@ -32,7 +32,7 @@ extension ReferenceModel {
     case 30:
       return random.one(of: [
         "devices", "devices", "seal dry-run=yes", "fleet next", "fleet next above=9", "fleet records",
-        "fleet records after=\(Self.given[1]) limit=2",
+        "fleet records after=\(Self.given[1]) limit=2", "fleet twin copy=\(random.one(of: ["yes", "no", "unknown"]))",
       ])
     case 31, 32: return random.once(in: 8) ? "devices name \(random.one(of: ["desk", "lap"]))" : device(&random)
     case 33, 34:

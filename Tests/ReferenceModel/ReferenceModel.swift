@@ -63,6 +63,8 @@ package struct ReferenceModel: Sendable {
   /// The counter of the fleet, the highest generation of this device, and the runs, newest first.
   var fleet: (counter: Int, generation: Int, runs: [String]) = (0, 0, [])
   var records: [Record] = []
+  /// Whether the fleet's service has reported that another machine has the device identifier, too.
+  var isCloned = false
   package internal(set) var items: [Item] = []
   package internal(set) var installed: [Installed] = []
   var reports: [Report] = []
@@ -98,7 +100,8 @@ package struct ReferenceModel: Sendable {
   private mutating func reply(to request: Request) throws(Fault) -> [String] {
     let admins: Set = [
       "renew", "account set", "account clear", "devices name", "devices put", "devices remove",
-      "devices forget", "fleet open", "fleet next", "fleet records", "seal",
+      "devices forget", "fleet open", "fleet next", "fleet records", "fleet twin",
+      "seal",
     ]
     guard !admins.contains(request.verb) || peer.isAdmin else { throw .denied }
     switch request.verb {
@@ -119,6 +122,7 @@ package struct ReferenceModel: Sendable {
     case "devices remove" where request["record"] != nil: return try putTombstone(request)
     case "devices remove", "devices forget": return try removeDevice(request.word(0))
     case "fleet open": return try openFleet(request["run"] ?? "")
+    case "fleet twin": return try reportTwin(request["copy"] ?? "")
     case "fleet records": return listRecords(request)
     case "fleet next": return try nextCounter(above: Int(request["above"] ?? "0") ?? 0)
     case "item add": return try store(request, replaces: false)

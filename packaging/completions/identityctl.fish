@@ -40,6 +40,8 @@ set -g __identityctl_commands \
     'fleet open;;run=-;Begin a run of the fleet on this connection; show earlier runs and the counter of this device.' \
     'fleet next;;above=-;Show the next counter of this device: greater than the last one and than N.' \
     'fleet records;;after=- limit=-;List the stored records and tombstones of devices in the order of their UUIDs, those after a UUID.' \
+    'fleet twin;;copy=yes|no|unknown;Report that another machine speaks for this device, and whether this machine is the copy.' \
+    'fleet said;;state=- said.;Show these words about the fleet in status until this connection, which has the fleet open, ends.' \
     'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item: a secret that is identified by group, service and account.' \
     'item put;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item, or replace the item of the same group, service and account.' \
     'item read;;service=@service account=@account group=@group;Show the secret and the attributes of an item.' \
@@ -47,13 +49,13 @@ set -g __identityctl_commands \
     'item update;;service=@service account=@account group=@group data=- label=- attr.;Change the given properties of an item; an empty label or attribute is removed.' \
     'item delete;;service=@service account=@account group=@group label=- attr.;Delete the items that match every condition; at least one condition is required.' \
     'version report;-;build=- app=@app dry-run=yes;Report the running version, and compare it with the version of the last session.' \
-    'version state;;of=app|os app=@app;Show the version report of this session, or else the last report.' \
+    'version state;;of=app|os app=@app|*;Show the version report of this session, or else the last; app=* is for admins and the fleet.' \
     'version history;;of=app|os app=@app;List all reported versions, in the order of their first reports.' \
     'version compare;- -;order=numeric|linux;Compare version A with version B.' \
     'version claim;-;app=@app;Claim work that is done once per version; only the first caller gets the answer \'first\'.' \
     'token put;- -;environment=- topic=- app=@app;Set the app\'s push token of a provider, in place of the previous token.' \
     'token get;-;app=@app;Show the app\'s push token of a provider, with its state and its times.' \
-    'token list;;stale=- app=@app|*;List the app\'s push tokens, or only those not confirmed for SECONDS; app=* is for admins.' \
+    'token list;;stale=- app=@app|*;List the app\'s push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.' \
     'token invalidate;- -;app=@app;Mark a push token as invalid if it is still the app\'s token of the provider.' \
     'token delete;-;app=@app;Delete the app\'s push token of a provider.' \
     'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes;Send the events of these topics, or of all topics; with since=, first the events after SEQ.' \

@@ -1,4 +1,5 @@
 import IdentityClient
+import IdentityCore
 import LinuxSystem
 
 /// The state of /etc/machine-id, without the machine-id itself.
@@ -156,6 +157,12 @@ extension MachineIDFacts {
   /// The warning for the row `suspect` (identityd(8), THE MACHINE).
   private var doubt: Finding.Fault? {
     guard let suspicion else { return nil }
+    guard !suspicion.hasPrefix(Cause.cloned.rawValue) else {
+      return .warning(
+        "another machine speaks for this device, because one is a copy of the other: \(suspicion). On the copy, "
+          + "'identityctl renew device' gives it an identifier of its own; on the original, acknowledge that",
+        mend: [acknowledge])
+    }
     return .warning(
       "this may be a copy of another machine, and its identifiers were kept: \(suspicion). If it is the same machine, "
         + "acknowledge that; if it is a copy, 'identityctl renew device' gives it an identifier of its own",

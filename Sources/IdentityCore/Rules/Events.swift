@@ -26,8 +26,8 @@ extension Registry {
         previous: self[identifier.scope]?.value, identifier.cause)
     case .identifierEnded(let scope, let end):
       self[scope].map { news(of: scope, "ended", $0.value, previous: nil, end.cause) }
-    case .deviceSuspected(let scope, let cause):
-      self[scope].map { news(of: scope, "suspect", $0.value, previous: nil, cause) }
+    case .deviceSuspected(let scope, let cause, let copy):
+      self[scope].map { news(of: scope, "suspect", $0.value, previous: nil, cause, copy) }
     case .accountSet(let name):
       News(topic: .account, name: "changed", attributes: [.init("value", name ?? "")], audience: .sharing)
     case .deviceListed(let device): news(ofListed: "added", device.value)
@@ -54,10 +54,12 @@ extension Registry {
       topic: .app, name: name, attributes: [.init("app", app), .init("vendor", vendor)], audience: .vendor(vendor))
   }
 
-  private func news(of scope: Scope, _ name: Text, _ value: UUID, previous: UUID?, _ cause: Cause) -> News {
-    News(
-      topic: scope.topic, name: name, attributes: attributes(of: scope, value, previous: previous, cause),
-      audience: scope.audience)
+  private func news(
+    of scope: Scope, _ name: Text, _ value: UUID, previous: UUID?, _ cause: Cause, _ copy: CopyVerdict? = nil
+  ) -> News {
+    var attributes = attributes(of: scope, value, previous: previous, cause)
+    if let copy { attributes.append(.init("copy", Text(copy.rawValue))) }
+    return News(topic: scope.topic, name: name, attributes: attributes, audience: scope.audience)
   }
 
   private func news(

@@ -2,6 +2,7 @@
 extension RegistryCommand {
   package static func openFleet(run: UUID) -> Self { Self(OpenFleetRule(run: run)) }
   package static func nextCounter(above: Int64) -> Self { Self(NextCounterRule(above: above)) }
+  package static func reportTwin(_ copy: CopyVerdict) -> Self { Self(ReportTwinRule(copy: copy)) }
 }
 
 /// `fleet open`: stores the run of the fleet, and returns what the fleet needs at its start. Makes the device identifier
@@ -54,6 +55,26 @@ struct NextCounterRule: ChangeRule {
     standing.counter = last + 1
     return Decision(
       changes: [.fleetAdvanced(standing, isFirst: registry.fleet == nil)], reply: .done(.number(standing.counter)))
+  }
+}
+
+/// `fleet twin`: records the suspicion that another machine has the identifiers of this device, too.
+///
+/// The suspicion ends as after a change of the machine: by `machine acknowledge`, or by another device identifier.
+struct ReportTwinRule: ChangeRule {
+  let copy: CopyVerdict
+  var right: Right? { .fleet }
+  var basis: Basis { Basis(whole: [.settings, .identifiers]) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard registry.machine?.suspicion?.cause != .cloned else { return Decision(reply: .done) }
+    guard let context else { return nil }
+    var record =
+      registry.machine ?? MachineRecord(fingerprint: MachineFingerprint(machine: nil, hardware: nil))
+    record.suspicion = .init(cause: .cloned, since: context.now)
+    let devices = registry.scopes.filter { $0.level == .device }
+    return Decision(
+      changes: [.machineRecorded(record)] + devices.map { .deviceSuspected($0, .cloned, copy) }, reply: .done)
   }
 }
 

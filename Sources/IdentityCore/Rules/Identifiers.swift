@@ -52,10 +52,12 @@ package struct RenewRule: ChangeRule {
     guard let context else { return nil }
     var plan = Plan(registry)
     let previous = registry[scope]?.value
+    let isCloned = scope == .device && registry.machine?.suspicion?.cause == .cloned
     for renewed in registry.renewed(with: scope) {
       plan.put(
         Identifier(
-          scope: renewed, value: try context.random(), created: context.now, origin: .random, cause: .renewed,
+          scope: renewed, value: try context.random(), created: context.now, origin: .random,
+          cause: isCloned ? .cloned : .renewed,
           author: context.peer?.author))
     }
     if scope == .device { plan.endSuspicion() }

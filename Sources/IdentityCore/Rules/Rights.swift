@@ -2,9 +2,13 @@
 extension Registry {
   /// Returns the app that a request means: the peer's own, or a named one, which takes admin rights.
   ///
-  /// - Parameter remembered: whether an app that was once installed is accepted too.
+  /// - Parameters:
+  ///   - remembered: whether an app that was once installed is accepted too.
+  ///   - right: the right by which a peer may name another app, too; nil if there is none.
   /// - Throws: `notFound` if the app is not installed; `denied` if a peer without admin rights names another app.
-  package func app(named: Text?, by peer: Peer, remembered: Bool = false) throws(Refusal) -> Text {
+  package func app(named: Text?, by peer: Peer, remembered: Bool = false, orBy right: Right? = nil)
+    throws(Refusal) -> Text
+  {
     guard let named, named != peer.app else {
       // The manifest may have been removed while the connection stayed open. An uninstalled app gets no new state.
       guard peer.app.isUnclaimedApp || remembered || apps.contains(peer.app) else {
@@ -12,7 +16,9 @@ extension Registry {
       }
       return peer.app
     }
-    guard peer.isAdmin else {
+    if let right {
+      try require(right, of: peer)
+    } else if !peer.isAdmin {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to name another app")
     }
     guard apps.contains(named) || remembered && count(of: .installation(named)) > 0 else {
@@ -42,7 +48,7 @@ extension Registry {
   }
 
   /// Checks that a peer has a right: as an admin, or by the present manifest of its app.
-  func require(_ right: Right, of peer: Peer) throws(Refusal) {
+  package func require(_ right: Right, of peer: Peer) throws(Refusal) {
     guard !peer.isAdmin, !rights(of: peer.app).contains(right) else { return }
     try requireRecord(of: peer.app)
     throw .denied(

@@ -22,6 +22,7 @@ extension RegistryCommand {
     Self(PreviewVersionRule(release: release, namedApp: app))
   }
   package static func versionState(_ question: VersionQuestion) -> Self { Self(VersionStateRule(question: question)) }
+  package static var versionStates: Self { Self(VersionStatesRule()) }
   package static func versionHistory(_ question: VersionQuestion) -> Self {
     Self(VersionHistoryRule(question: question))
   }
@@ -70,6 +71,25 @@ struct VersionStateRule: QueryRule {
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
     let subject = try registry.subject(of: question, for: peer)
     return registry.describe(try registry.report(of: subject, for: peer, in: surroundings), of: subject)
+  }
+}
+
+/// `version state app=*`: returns the last report of each app.
+struct VersionStatesRule: QueryRule {
+  var right: Right? { .fleet }
+  var basis: Basis { Basis(whole: .versions) }
+  var answerKind: AnswerKind { .list }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    let reports = registry.versions.all.compactMap { history in
+      history.subject.app.flatMap { app in
+        history.current.map { (app, $0, history.installed($0.release)?.installed) }
+      }
+    }
+    return .rows(reports) { report, reply in
+      report.1.describe(installed: report.2, to: &reply)
+      reply.attribute("app", .text(report.0))
+    }
   }
 }
 
@@ -155,14 +175,22 @@ extension Registry {
   fileprivate func describe(_ report: VersionReport, of subject: VersionSubject) -> Reply {
     var reply = Reply()
     reply.ok()
-    reply.word(.string(report.state.rawValue))
-    reply.word(.text(report.release.version))
-    reply.attributes(report.release.particulars)
-    if report.state != .unchanged { reply.attributes(report.previous?.particulars(before: report.release) ?? []) }
-    // The time of the last return to the release is left out. It may be later than the report, whose answer must
-    // not change.
-    reply.attribute("installed", (versions[subject].installed(report.release)?.installed).map(Reply.Value.time))
+    report.describe(installed: versions[subject].installed(report.release)?.installed, to: &reply)
     return reply
+  }
+}
+
+extension VersionReport {
+  /// Adds the words and attributes of the report to an answer.
+  ///
+  /// - Parameter installed: the time of the release's first installation. The time of the last return to the release is
+  ///   left out. It may be later than the report, whose answer must not change.
+  fileprivate func describe(installed: Timestamp?, to reply: inout Reply) {
+    reply.word(.string(state.rawValue))
+    reply.word(.text(release.version))
+    reply.attributes(release.particulars)
+    if state != .unchanged { reply.attributes(previous?.particulars(before: release) ?? []) }
+    reply.attribute("installed", installed.map(Reply.Value.time))
   }
 }
 

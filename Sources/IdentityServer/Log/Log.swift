@@ -117,6 +117,11 @@ package enum LogEvent: Sendable {
           ("IDENTITYD_APP", scope.app.map { "\($0)" } ?? ""),
           ("IDENTITYD_VENDOR", scope.vendor.map { "\($0)" } ?? ""), ("IDENTITYD_CAUSE", cause.rawValue),
         ])
+    case .deviceSuspected(.cloned):
+      make(
+        .warning, "2a561078c34e443abbb2a1560fb8d1c2",
+        "Another machine speaks for this device, because one is a copy of the other (cloned). On the copy, run 'identityctl renew device'; on the original, run 'identityctl machine acknowledge'.",
+        [("IDENTITYD_CAUSE", Cause.cloned.rawValue)])
     case .deviceSuspected(let cause):
       make(
         .warning, "2a561078c34e443abbb2a1560fb8d1c2",

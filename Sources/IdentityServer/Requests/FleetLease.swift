@@ -8,6 +8,11 @@ final class FleetLease {
   private var holder: Connection?
   /// Whether the first request of the holder is still carried out.
   private var isPending = false
+  /// The words of the holder for `status`.
+  private(set) var words: [Event.Attribute] = []
+  private var saidState: Text?
+  /// The state of the fleet for `status`.
+  var state: Text { holder == nil || isPending ? "none" : saidState ?? "open" }
 
   /// Takes the lease for a connection, unless the connection has it.
   ///
@@ -29,11 +34,21 @@ final class FleetLease {
     if !isOpen { end(of: connection) }
   }
 
+  /// Takes over words of the holder for `status`, in place of its earlier ones.
+  ///
+  /// - Throws: `conflict` if the connection does not have the fleet open.
+  func say(_ state: Text?, _ words: [Event.Attribute], by connection: Connection) throws(Refusal) {
+    guard holder === connection, !isPending else { throw .conflict("this connection does not have the fleet open") }
+    saidState = state
+    self.words = words
+  }
+
   /// Ends the lease if the connection has it.
   func end(of connection: Connection) {
     guard holder === connection else { return }
     connection.hasFleetOpen = false
     holder = nil
     isPending = false
+    (saidState, words) = (nil, [])
   }
 }

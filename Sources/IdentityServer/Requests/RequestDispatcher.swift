@@ -184,6 +184,10 @@ final class RequestDispatcher {
         connection.peer, vendor: registry.vendor(of: app), groups: registry.accessGroups(of: app),
         rights: registry.rights(of: app)
       ).append(to: &connection.output)
+    case .said(let fleetState, let words):
+      try state.registry.require(.fleet, of: connection.peer)
+      try lease.say(fleetState, words, by: connection)
+      Reply.done.append(to: &connection.output)
     case .check(let text): Reply.check(text).append(to: &connection.output)
     case .status: status.answer(for: connection.peer).append(to: &connection.output)
     case .stats(ofApps: false): statistics.answer(for: connection.peer).append(to: &connection.output)

@@ -7,6 +7,7 @@ import LinuxSystem
 final class StatusAnswers {
   private let state: CommittedState
   private let connections: ConnectionTable
+  private let lease: FleetLease
   /// The kernel's ID of this boot; nil if unknown.
   private let boot: UUID?
   private let socketPath: String
@@ -19,11 +20,13 @@ final class StatusAnswers {
   private let startedMonotonic = Clock.monotonicMicroseconds
 
   init(
-    _ state: CommittedState, _ connections: ConnectionTable, boot: UUID?, socketPath: String, stateDirectory: String,
+    _ state: CommittedState, _ connections: ConnectionTable, _ lease: FleetLease, boot: UUID?, socketPath: String,
+    stateDirectory: String,
     _ settings: ServerSettings
   ) {
     self.state = state
     self.connections = connections
+    self.lease = lease
     self.boot = boot
     self.socketPath = socketPath
     self.stateDirectory = stateDirectory
@@ -76,7 +79,8 @@ final class StatusAnswers {
     rows.add(.tokens, .number(Int64(registry.tokens.count)))
     rows.add(.masterKey, .string(state.usableKeySource?.rawValue ?? "unavailable"))
     rows.add(.lastBackup, registry.lastBackup.map(Reply.Value.time))
-    rows.add(.fleet, .string("none"))
+    rows.add(.fleet, .text(lease.state))
+    for word in lease.words { rows.add(.fleetWord, .string("\(word.name)=\(word.value)")) }
     rows.add(.suspect, (registry.machine?.suspicion).map { .string("\($0.cause.rawValue) \($0.since)") })
     rows.add(.machineChange, registry.unacknowledged.map { .string("\($0.cause.rawValue) \($0.since)") })
     rows.add(.masterKeyReason, registry.itemFault.map { .string($0) })

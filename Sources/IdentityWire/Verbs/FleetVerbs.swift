@@ -50,5 +50,23 @@ extension Verb {
       }
       return .registry(.records(after: device, limit: try arguments.number("limit", in: 1...2 * Bound.devices)))
     },
+
+    Verb(
+      words: "fleet twin", attributes: [.required("copy", "yes|no|unknown")], access: .fleet,
+      summary: "Report that another machine speaks for this device, and whether this machine is the copy.",
+      answer: .nothing,
+      examples: [.init("fleet twin copy=unknown", "OK")]
+    ) { (arguments) throws(Refusal) in
+      .registry(.reportTwin(try arguments.choice(try arguments.required("copy"), named: "copy")))
+    },
+
+    Verb(
+      words: "fleet said", attributes: [.init("state", "WORD"), .prefixed("said.", "NAME", "TEXT")], access: .fleet,
+      summary: "Show these words about the fleet in status until this connection, which has the fleet open, ends.",
+      answer: .nothing,
+      examples: [.init("fleet said state=waiting said.broker=mqtts://broker.example.org", "ERR conflict …")]
+    ) { (arguments) throws(Refusal) in
+      .local(.said(state: try arguments.optional("state"), try arguments.words("said.", atMost: Bound.fleetWords)))
+    },
   ]
 }

@@ -30,7 +30,8 @@ extension Verb {
 
     Verb(
       words: "token list", attributes: [.init("stale", "SECONDS"), .init("app", "ID|*")],
-      summary: "List the app's push tokens, or only those not confirmed for SECONDS; app=* is for admins.",
+      summary:
+        "List the app's push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.",
       answer: .list(shownToken),
       examples: [
         .init("token list", "* bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …", "OK 1"),

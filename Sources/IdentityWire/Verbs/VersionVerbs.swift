@@ -21,14 +21,19 @@ extension Verb {
     },
 
     Verb(
-      words: "version state", attributes: whose,
-      summary: "Show the version report of this session, or else the last report.",
-      answer: .object(report),
+      words: "version state", attributes: [.init("of", "app|os"), .init("app", "ID|*")],
+      summary: "Show the version report of this session, or else the last; app=* is for admins and the fleet.",
+      answer: .either(
+        ifGiven: ["app=*"], .list(Line(report.words, report.attributes + [.word("app")])), otherwise: .object(report)),
       examples: [
         .init("version state", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
         .init("version state of=os", "OK installed <word> …"),
+        .init("version state app=*", "* installed 1.4.2 build=9f3c2a1 installed=<time> app=<word>", "OK 1"),
       ]
-    ) { (arguments) throws(Refusal) in .registry(.versionState(try arguments.versionQuestion())) },
+    ) { (arguments) throws(Refusal) in
+      let question = try arguments.versionQuestion()
+      return .registry(question == .app(named: "*") ? .versionStates : .versionState(question))
+    },
 
     Verb(
       words: "version history", attributes: whose,
