@@ -73,6 +73,9 @@ import Testing
       "a forged use of an app", "INSERT INTO app_use VALUES ('user:7', 1, 1, 1, x'00')", refused: ["app list"],
       unproven: "uses of apps"),
     Damage(
+      "a forged time of a backup", "INSERT INTO backup VALUES (1, '2020-01-01T00:00:00.000Z', 1, x'00')", refused: [],
+      unproven: "last backup"),
+    Damage(
       "a deleted event",
       "DELETE FROM event_batch WHERE last = (SELECT last FROM event_batch ORDER BY last LIMIT 1 OFFSET 1)",
       refused: ofEvents, unproven: "events"),
