@@ -101,21 +101,6 @@ test("the states of tokens come from their list", async (context) => {
   assert.ok(!JSON.stringify(values(model)).includes("secret"));
 });
 
-test("identifiers are found where they are in force", async (context) => {
-  const daemon = await new Daemon(context).start();
-  const connection = daemon.connect();
-  const app = (await connection.ask(["whoami"], {})).words[0];
-  const found = {};
-  for (const level of ["device", "installation", "vendor"]) {
-    found[level] = (await connection.ask(["get", level], {})).words[0];
-  }
-  const model = await load(daemon);
-  assert.deepEqual(model.find(found.device), { level: "device" });
-  assert.deepEqual(model.find(found.installation), { level: "installation", app });
-  assert.deepEqual(model.find(found.vendor), { level: "vendor", vendor: app });
-  assert.equal(model.find("557e5958-d390-4cbf-b928-2a2b19a1399a"), null);
-});
-
 test("only the latest events are kept, and a gap is among them", () => {
   const model = new Model();
   for (let sequence = 1; sequence <= 1_000; sequence += 1) {

@@ -68,14 +68,6 @@ export class Follower {
     this.#connection.send(words, attributes, done, failed);
   }
 
-  /** Loads everything anew, over a new connection. */
-  reload() {
-    this.#position = null;
-    this.#pause = this.#pauses.first;
-    this.#leave(null);
-    this.#connect(false);
-  }
-
   /** Ends the connection for good. */
   stop() {
     this.#stopped = true;

@@ -73,20 +73,6 @@ export class Model {
     return this.items.get(group)?.size ?? 0;
   }
 
-  /** Returns where this identifier is in force: its level and the app or vendor; null if it is nowhere. */
-  find(value) {
-    if (this.device?.value === value) return { level: "device" };
-    for (const [app, known] of this.apps) {
-      if (known.installation?.value === value) return { level: "installation", app };
-      if (known.device?.value === value) return { level: "device", app };
-    }
-    for (const [vendor, known] of this.vendors) {
-      if (known.vendor?.value === value) return { level: "vendor", vendor };
-      if (known.device?.value === value) return { level: "device", vendor };
-    }
-    return null;
-  }
-
   // An identifier or a version can be told before its app.
   #app(name) {
     let app = this.apps.get(name);

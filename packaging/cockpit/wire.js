@@ -47,10 +47,6 @@ export class Connection {
     });
   }
 
-  get isOpen() {
-    return this.#end === null;
-  }
-
   /**
    * Sends a request.
    *
