@@ -1,7 +1,7 @@
 // A real daemon, and channels to it with the interface of Cockpit's.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,8 +34,10 @@ export class Daemon {
     });
   }
 
-  async start() {
-    const options = ["--state-directory", this.state, "--socket", this.socket, "--config", "/dev/null"];
+  async start(configuration = "") {
+    const file = join(this.folder, "identityd.conf");
+    writeFileSync(file, configuration);
+    const options = ["--state-directory", this.state, "--socket", this.socket, "--config", file];
     this.process = spawn(join(programs, "identityd"), options, { stdio: "ignore" });
     for (let tries = 0; ; tries += 1) {
       if (this.process.exitCode !== null || tries > 1_000) throw new Error("the daemon did not start");

@@ -133,6 +133,18 @@ test("a subscriber that stopped reading loads the values anew", async (context) 
   assert.equal(slow.rows.find(([topic]) => topic === "account")[1].get("value"), names.at(-1));
 });
 
+test("a user with too many connections waits for an end", { skip: !isRoot && "needs root" }, async (context) => {
+  const daemon = await new Daemon(context).start("[Limits]\nConnectionsPerUser=1\n");
+  const other = daemon.connect({ user: NOBODY });
+  await other.ask(["ping"], {});
+  const noted = follow(context, daemon, { channel: { user: NOBODY } });
+  await noted.reaches("refused");
+  assert.equal(noted.follower.state.error.code, "busy");
+  await until(() => noted.opened.length >= 4, "four attempts");
+  other.close();
+  await noted.reaches("following");
+});
+
 test("a user without rights is no admin, even if it asks", { skip: !isRoot && "needs root" }, async (context) => {
   const daemon = await new Daemon(context).start();
   await setAccounts(daemon, "a");

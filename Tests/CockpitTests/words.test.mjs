@@ -76,6 +76,19 @@ test("words are read as the grammar says", () => {
   assert.deepEqual([...parseWords("attr.Host=y").attributes], [["attr.host", "y"]]);
 });
 
+test("random words are read as they were written", () => {
+  const letters = [..."aZ0 =\"\\/\n\t\u0001\u007f\u009b\u202e\ufeffé😀._-*"];
+  const random = (list) => list[Math.floor(Math.random() * list.length)];
+  const word = () => Array.from({ length: Math.floor(Math.random() * 8) }, () => random(letters)).join("");
+  for (let round = 0; round < 2_000; round += 1) {
+    const words = Array.from({ length: 1 + Math.floor(Math.random() * 5) }, word);
+    const attributes = { label: word(), "attr.x": word() };
+    const line = requestLine(words, attributes);
+    assert.doesNotMatch(line.slice(0, -1), /[\u0000-\u001f\u007f-\u009f]/, JSON.stringify(words));
+    assert.deepEqual(parseWords(line.slice(0, -1)), { words, attributes: new Map(Object.entries(attributes)) });
+  }
+});
+
 test("a malformed line is no reply", () => {
   const bad = ['* "a', '* "a"b', "* a\\b", "* a\tb", "* a=", '* "\\x"', "", "OKAY", "ERR", "ERR A b", "EVENT x y z"];
   for (const line of [...bad, "EVENT 1", "EVENT 1 device", "EVENT 99999999999999999999 a b", "* \u0085"]) {
