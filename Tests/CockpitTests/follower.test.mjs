@@ -71,7 +71,7 @@ test("a daemon that is killed and started again is followed without a gap", asyn
 test("another store is loaded anew, although it has reached the same number", async (context) => {
   const daemon = await new Daemon(context).start();
   await setAccounts(daemon, "a", "b");
-  const noted = follow(context, daemon, { pauses: { first: 700, longest: 700 } });
+  const noted = follow(context, daemon, { pauses: { first: 2_500, longest: 2_500 } });
   await noted.reaches("following");
   await daemon.end();
   await rm(daemon.state, { recursive: true });
