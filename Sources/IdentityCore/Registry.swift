@@ -13,10 +13,8 @@ package struct Registry: Equatable, Sendable {
   package private(set) var subordinates = SubordinateUsers()
   /// The devices of the account, in the order in which they were added.
   package private(set) var devices = DeviceList()
-  /// The counter, the generation and the runs of the fleet on this device; nil before the fleet is used.
-  package private(set) var fleet: FleetStanding?
-  /// The messages of the fleet about the devices of the account.
-  package private(set) var records = FleetRecords()
+  /// The part of the fleet; nil if there is nothing of it.
+  private var fleetState: FleetState?
   /// The time of the last backup that a client read to its end; nil if there is none.
   package private(set) var lastBackup: Timestamp?
   /// The name of the account, if any.
@@ -53,6 +51,12 @@ package struct Registry: Equatable, Sendable {
 
   /// Returns every identifier that had this value, oldest first.
   package func identifiers(valued value: UUID) -> [Identifier] { history.identifiers(valued: value) }
+
+  /// The counter, the generation and the runs of the fleet on this device; nil before the fleet is used.
+  package var fleet: FleetStanding? { fleetState?.parts.standing }
+
+  /// The messages of the fleet about the devices of the account.
+  package var records: FleetRecords { fleetState?.parts.records ?? FleetRecords() }
 
   /// Returns the last recorded use of an app; nil if none is recorded.
   package func use(of app: Text) -> AppUse? { uses[app] }
@@ -118,9 +122,9 @@ extension Registry {
     case .deviceDescribed(let device): devices.replace(device.value, with: device)
     case .deviceReplaced(let previous, let device): devices.replace(previous, with: device)
     case .deviceUnlisted(let value): devices.remove(value)
-    case .fleetAdvanced(let standing, isFirst: _): fleet = standing
-    case .fleetRecorded(let record, isFirst: _): records.store(record)
-    case .fleetForgotten(let device): records.remove(device)
+    case .fleetAdvanced(let standing, isFirst: _): fleetState.change { $0.standing = standing }
+    case .fleetRecorded(let record, isFirst: _): fleetState.change { $0.records.store(record) }
+    case .fleetForgotten(let device): fleetState.change { $0.records.remove(device) }
     case .backupTaken(let made, isFirst: _): lastBackup = made
     case .itemStored(let item, _, _): items.store(item)
     case .itemDeleted(let item): items.remove(item.key)
@@ -146,7 +150,7 @@ extension Registry {
     if kinds.contains(.uses) { (uses, day) = (DividedDictionary(), nil) }
     if kinds.contains(.identifiers) { history = History() }
     if kinds.contains(.devices) { devices = DeviceList() }
-    if kinds.contains(.fleet) { (fleet, records) = (nil, FleetRecords()) }
+    if kinds.contains(.fleet) { fleetState = nil }
     if kinds.contains(.backup) { lastBackup = nil }
     if kinds.contains(.items) { items = ItemTable() }
     if kinds.contains(.versions) { versions = VersionTable() }
