@@ -74,6 +74,14 @@ import Testing
     #expect(mends(facts.finding) == ["sudo identityctl machine acknowledge"])
   }
 
+  @Test func `a twin that the fleet has found is a warning about both machines`() {
+    let facts = MachineIDFacts(
+      content: .good, restart: examination().restart, suspicion: "cloned 2026-11-21T00:00:00.000Z")
+    #expect(facts.finding.result == .warning)
+    #expect("\(facts.finding)".contains("another machine speaks for this device"))
+    #expect(mends(facts.finding) == ["sudo identityctl machine acknowledge"])
+  }
+
   @Test func `a suspicion that this user may not see is skipped`() {
     let told = [("store", "ok"), ("items", "0")]
     for (answers, result) in [(Array(told.prefix(1)), Finding.Result.skipped), (told, .ok)] {
