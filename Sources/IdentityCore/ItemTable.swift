@@ -104,6 +104,14 @@ package struct ItemTable: Equatable, Sendable {
   /// Every item, in the order in which they were added.
   package var all: some Sequence<Item> { held.lazy.map(\.item) }
 
+  /// Returns the items that end with the installations of these apps, by app, each in the order in which they were
+  /// added. Takes one pass over all items, however many apps there are.
+  func ending(with apps: Set<Text>) -> [Text: [HeldItem]] {
+    Dictionary(grouping: held.lazy.filter { $0.item.endsWithInstallation && apps.contains($0.item.owner) }) {
+      $0.item.owner
+    }
+  }
+
   /// Returns the quota usage of a holder.
   func usage(of holder: Holder) -> Usage { usages[holder] ?? Usage() }
 

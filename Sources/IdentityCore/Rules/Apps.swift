@@ -35,10 +35,11 @@ extension Registry {
     guard case .found(let found, _) = survey else { return [] }
     var plan = Plan(self)
     var left: Set<Text> = []
-    let gone = apps.filter { $0.value.manifest != nil && found[$0.key] == nil }
-    for id in gone.map(\.key).sorted() {
+    let gone = apps.filter { $0.value.manifest != nil && found[$0.key] == nil }.map(\.key)
+    let ending = gone.isEmpty ? [:] : items.ending(with: Set(gone))
+    for id in gone.sorted() {
       left.insert(vendor(of: id))
-      plan.uninstall(id, at: now)
+      plan.uninstall(id, with: ending[id] ?? [], at: now)
     }
     for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !refused.contains(id) {
       guard let manifest = entry.manifest else { continue }
@@ -142,7 +143,8 @@ extension Plan {
   /// Uninstalls an app without a manifest. The vendor's identifier ends with the vendor's last app.
   mutating func forget(_ id: Text, at now: Timestamp) {
     let vendor = registry.vendor(of: id)
-    uninstall(id, at: now)
+    let hasItems = registry.items.usage(of: registry.holder(of: id)).items > 0
+    uninstall(id, with: hasItems ? registry.items.ending(with: [id])[id] ?? [] : [], at: now)
     endIfDeserted(vendor, at: now)
   }
 
@@ -164,13 +166,9 @@ extension Plan {
     }
   }
 
-  /// Uninstalls an app, with its installation identifier, tokens, versions, and items with `lifetime=installation`.
-  fileprivate mutating func uninstall(_ id: Text, at now: Timestamp) {
-    if registry.items.usage(of: registry.holder(of: id)).items > 0 {
-      for held in registry.items.held.filter({ $0.item.endsWithInstallation && $0.item.owner == id }).inOrder {
-        add(.itemDeleted(held.item))
-      }
-    }
+  /// Uninstalls an app, with its installation identifier, tokens, versions, and its items that end with the installation.
+  fileprivate mutating func uninstall(_ id: Text, with ending: [HeldItem], at now: Timestamp) {
+    for held in ending { add(.itemDeleted(held.item)) }
     if registry[.installation(id)] != nil {
       add(.identifierEnded(.installation(id), .init(time: now, cause: .uninstalled)))
     }
