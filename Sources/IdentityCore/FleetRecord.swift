@@ -101,9 +101,10 @@ package struct FleetRecords: Equatable, Sendable {
   ///   - device: the device behind which the page begins; nil for the first page.
   ///   - limit: the maximum number of messages; nil for all.
   package func page(after device: UUID?, limit: Int?) -> [FleetRecord] {
-    var found = records.values.filter { record in device.map { $0.isBelow(record.device) } ?? true }
-    found.sort { $0.device.isBelow($1.device) }
-    return limit.map { Array(found.prefix($0)) } ?? found
+    // Sorts the identifiers alone, which are 16 bytes each and need no reference counts.
+    var devices = records.keys.filter { other in device.map { $0.isBelow(other) } ?? true }
+    devices.sort { $0.isBelow($1) }
+    return devices.prefix(limit ?? .max).compactMap { records[$0] }
   }
 
   /// Returns those of the devices for which another machine may speak, too.

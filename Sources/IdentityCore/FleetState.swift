@@ -4,7 +4,7 @@
 /// instead of every part of it.
 final class FleetState: Equatable, Sendable {
   struct Parts: Equatable, Sendable {
-    /// What only this device has; nil before the fleet is used.
+    /// The counter, the generation and the runs of this device; nil before the fleet is used.
     var standing: FleetStanding?
     /// The messages about the devices.
     var records = FleetRecords()

@@ -65,7 +65,7 @@ package enum Bound {
   package static let forgottenTogether = 512
   /// The interval at which the store learns which apps were used, in milliseconds. Each app is recorded once a day.
   package static let useMilliseconds = 900_000
-  /// The maximum number of devices of an account. The same number holds for the tombstones that the fleet keeps.
+  /// The maximum number of devices of an account. Twice as many messages of the fleet are kept.
   package static let devices = 16_384
   /// The maximum length of a message of the fleet, in bytes (identityd-protocol(7), section "The fleet").
   package static let messageLength = 4_016

@@ -107,10 +107,20 @@ extension DaemonUnderTest {
     try expectNoTime(daemon)
   }
 
-  /// Asks for a backup, reads so many rows of it, waits until the daemon has sent what the socket takes, and closes.
-  private func read(_ rows: Int, of daemon: DaemonUnderTest) throws {
+  @Test func `a request behind a backup that lies in the socket unread is still carried out`() throws {
+    let daemon = try DaemonUnderTest().start()
+    try read(0, of: daemon, before: "account set alice\n")
+    try daemon.waitForStatus("connections", "1")
+    #expect(try daemon.ask("account") == "OK alice")
+    try expectNoTime(daemon)
+  }
+
+  /// Asks for a backup, reads so many rows of it, and closes. Before any row is read, waits until all of it is sent.
+  ///
+  /// - Parameter request: a request behind the backup.
+  private func read(_ rows: Int, of daemon: DaemonUnderTest, before request: String = "") throws {
     let client = try daemon.client()
-    try client.send("backup key=\(backupKey)\n")
+    try client.send("backup key=\(backupKey)\n\(request)")
     for _ in 0..<rows { #expect(try client.line()?.hasPrefix("* data=") == true) }
     guard rows == 0 else { return }
     let deadline = Date(timeIntervalSinceNow: patience)

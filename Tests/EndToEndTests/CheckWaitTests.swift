@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `identityctl check` waits for. A trace of its system calls shows each wait, however fast the machine is.
+/// The waits of `identityctl check`. A trace of its system calls shows each wait, however fast the machine is.
 @Suite struct CheckWaitTests {
   /// A wait of the client or of a process that it started.
   private struct Wait {
@@ -40,8 +40,9 @@ import Testing
     /// All waits. A sleep counts as one that ended in vain.
     var waits: [Wait] {
       lines.compactMap { line in
-        let sleeps = [" nanosleep(", " clock_nanosleep(", " select(", " pselect6(", " epoll_wait(", " ppoll("]
-        if sleeps.contains(where: line.contains) { return Wait(isInVain: true, limit: nil, line: line) }
+        if CheckWaitTests.sleeps.contains(where: { line.contains(" \($0)(") }) {
+          return Wait(isInVain: true, limit: nil, line: line)
+        }
         guard let found = line.firstMatch(of: /\spoll\(.*, [0-9]+, (-?[0-9]+)\) +=\s/), let limit = Int(found.1) else {
           return nil
         }
@@ -52,13 +53,14 @@ import Testing
     var waitsInVain: [Wait] { waits.filter(\.isInVain) }
   }
 
+  /// The calls that count as a sleep. poll(2) is the only call with which the client waits.
+  private static let sleeps = [
+    "nanosleep", "clock_nanosleep", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2", "ppoll",
+  ]
+
   /// The command that traces the client's waits, its connections and the processes that it starts.
   private static func tracing(to file: String) -> String {
-    // poll(2) is the only call with which the client waits. Were it another one, the tests would see no wait at all.
-    """
-    strace -f -o \(file) \
-    -e trace=connect,execve,sendto,poll,ppoll,select,pselect6,epoll_wait,epoll_pwait,nanosleep,clock_nanosleep
-    """
+    "strace -f -o \(file) -e trace=\((["connect", "execve", "sendto", "poll"] + sleeps).joined(separator: ","))"
   }
   private static let program = DaemonUnderTest.released.appending(path: "identityctl").path
 

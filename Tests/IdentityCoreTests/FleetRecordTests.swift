@@ -182,9 +182,9 @@ private func tombstone(_ device: UUID, _ generation: UInt32, _ counter: UInt64, 
           .fleetRecorded(tombstone(UUID(high: 1, low: number), 1, 1), isFirst: true),
         ]
       })
-    let full = Refusal.limit("an account has at most 16384 devices; forget a device first")
+    let full = Refusal.limit("16384 records or 32768 messages of the fleet are kept, which is the limit")
     #expect(life.refusal(of: .putRecord(record(given(60_000), 1, 1), name: nil, seen: nil), as: root) == full)
-    let kept = Refusal.limit("16384 tombstones are kept, which is the limit")
+    let kept = Refusal.limit("16384 tombstones or 32768 messages of the fleet are kept, which is the limit")
     #expect(life.refusal(of: .putTombstone(tombstone(given(60_000), 1, 1)), as: root) == kept)
     #expect(try life.ask(.putTombstone(tombstone(given(1), 1, 1)), as: root) == ["OK"])
     #expect(life.registry.records.tombstones == Bound.devices + 1)
@@ -250,6 +250,16 @@ private func tombstone(_ device: UUID, _ generation: UInt32, _ counter: UInt64, 
     try other.ask(.putTombstone(tombstone(given(1), 1, 9)), as: root)
     try other.restore(backup)
     #expect(other.registry.devices[given(1)]?.name == "phone" && other.registry.records[given(1)]?.generation == 2)
+  }
+
+  @Test func `a restore does not undo a removal whose tombstone is not written yet`() throws {
+    var life = Life()
+    try put(record(given(1), 1, 5), &life)
+    let backup = life.backup()
+    try life.ask(.forgetDevice(given(1)), as: root)
+    try life.restore(backup)
+    #expect(life.registry.devices[given(1)] == nil)
+    #expect(life.registry.records[given(1)] == record(given(1), 1, 5))
   }
 
   // MARK: Requests

@@ -95,7 +95,10 @@ import Testing
     ),
     (
       "the end of the process before a backup is read",
-      [(.beginBackup, .rest), (.endProcess(unread: 0), .rest), (.awaitReader, .refuseOrphan), (.close, .end)]
+      [
+        (.beginBackup, .rest), (.endProcess(unread: 0), .rest), (.awaitReader, .rest), (.finishAnswer, .refuseOrphan),
+        (.close, .end),
+      ]
     ),
     (
       "a stop without a handover before a backup is read",

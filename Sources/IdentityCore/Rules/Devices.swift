@@ -67,6 +67,7 @@ struct DevicesRule: QueryRule {
     // An app with a device identifier of its own sees only this device, by that identifier.
     let single = own.map { [ListedDevice(value: $0.value, added: $0.created)] } ?? []
     let listed = scope == .device ? Array(registry.devices) : single
+    if scope == .device { try registry.requireProof(of: .fleet) }
     let suspects = registry.records.suspects(among: scope == .device ? listed : [])
     return .rows(listed) { device, reply in
       reply.word(.uuid(device.value))

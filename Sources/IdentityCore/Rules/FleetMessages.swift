@@ -103,9 +103,8 @@ extension Registry {
   fileprivate func requireRoom(for record: FleetRecord) throws(Refusal) {
     guard !hasRoom(for: record) else { return }
     throw .limit(
-      record.isGone
-        ? "\(Bound.devices) tombstones are kept, which is the limit"
-        : "an account has at most \(Bound.devices) devices; forget a device first")
+      "\(Bound.devices) \(record.isGone ? "tombstones" : "records") or \(2 * Bound.devices) messages of the fleet are "
+        + "kept, which is the limit")
   }
 
   /// Returns whether a message about a device can be stored. Each device has one, and this device always has room.

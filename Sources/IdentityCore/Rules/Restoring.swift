@@ -164,8 +164,9 @@ private struct Restoration {
     // Devices of two different accounts must not be mixed.
     guard backup.account == plan.registry.account else { return }
     for device in backup.devices where plan.registry.devices[device.value] == nil {
-      // A removal that is known here holds, unless the backup has a record that outranks it; see below.
-      if plan.registry.records[device.value]?.isGone == true { continue }
+      // A removal that is known here holds, unless the backup has a message that outranks the known one; see below. A
+      // record without a listed device means a removal, too, whose tombstone is not written yet.
+      if plan.registry.records[device.value] != nil { continue }
       guard plan.registry.devices.count < Bound.devices else { return }
       plan.add(.deviceListed(device))
       tell("devices", "added", ("value", .uuid(device.value)))

@@ -266,7 +266,10 @@ final class ConnectionService: TurnService {
         // The rest of the answer follows in later turns, so that other connections are served in between.
         if connection.wantsPiece { scheduler.enqueue(connection) }
       }
-      if connection.session.awaitsReader { try dispatcher.recordBackup(of: connection) }
+      if connection.session.awaitsReader {
+        let waits = !connection.session.isOfEndedProcess && closer.stage != .closingConnections
+        try dispatcher.recordBackup(of: connection, waits: waits)
+      }
       if !connection.hasOutput, publisher.hasEvents(for: connection) { scheduler.enqueue(connection) }
       // Requests that were held back by unread output may go on now, and reported input may be read now.
       if connection.canGoOn || (connection.mayHaveInput && connection.wantsInput && closer.stage == .running) {

@@ -208,6 +208,9 @@ extension SessionState {
   /// Whether no further input is expected.
   var hasEnded: Bool { if case .ended = reading { true } else { false } }
 
+  /// Whether the process that connected has ended.
+  var isOfEndedProcess: Bool { if case .remaining = reading { true } else { false } }
+
   /// Whether the client can send nothing more, so that a close loses no answer.
   var isOver: Bool {
     switch reading {
@@ -275,7 +278,8 @@ extension SessionState {
   ///   - hasMoreWork: whether the connection waits for another turn.
   ///   - stop: the stage of the daemon's stop.
   func conclusion(hasUnsentOutput: Bool, hasMoreWork: Bool, stop: StopStage) -> Conclusion {
-    let isIdle = (hasAnswered || abandonsReader(stop)) && !hasUnsentOutput
+    // The client can still read the end of a backup after a handover.
+    let isIdle = (hasAnswered || awaitsReader && stop == .handoverDue) && !hasUnsentOutput
     if isIdle, isClosing || !hasMoreWork {
       if case .serving = phase, case .remaining(0) = reading { return .refuseOrphan }
       if isClosing || hasEnded || stop == .closingConnections { return .end }
@@ -284,13 +288,5 @@ extension SessionState {
     // A handover record does not contain the position in a long answer.
     if stop == .handoverDue, hasLongAnswer { return .close }
     return isIdle || (stop == .handoverDue && !isAtWriter) ? .park : .rest
-  }
-
-  /// Whether it does not matter any more that the client reads a backup to its end: its process has ended, or this run
-  /// of the daemon is about to. The client can still read it.
-  private func abandonsReader(_ stop: StopStage) -> Bool {
-    guard awaitsReader else { return false }
-    if case .remaining = reading { return true }
-    return stop == .handoverDue
   }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import IdentityCore
 import IdentityStore
 import IdentityWire
@@ -143,10 +144,23 @@ final class RequestDispatcher {
 
   /// Has the writer record the time of a backup, once the client has read all of it. The connection then goes on.
   ///
-  /// - Throws: the error of the socket, as when the client has closed it without reading everything.
-  func recordBackup(of connection: Connection) throws(SystemError) {
-    guard !connection.hasUnsentOutput, try connection.descriptor.isAllReadByPeer() else { return }
-    if let made = connection.endReading() { writer.send(.backupTaken(made)) }
+  /// The connection also goes on, without a record, if the client has closed it before, or if nobody waits any more:
+  /// requests that it sent completely are still carried out.
+  ///
+  /// - Parameter waits: whether a later call may find that the client has read more.
+  /// - Throws: the error of the socket.
+  func recordBackup(of connection: Connection, waits: Bool) throws(SystemError) {
+    guard !connection.hasUnsentOutput else { return }
+    do {
+      if try connection.descriptor.isAllReadByPeer() {
+        if let made = connection.endReading() { writer.send(.backupTaken(made)) }
+      } else if !waits {
+        _ = connection.endReading()
+      }
+    } catch  where error.code == ECONNRESET {
+      _ = connection.endReading()
+      publisher.endSubscription(of: connection)
+    }
   }
 
   // MARK: The writer

@@ -91,7 +91,8 @@ struct Reading {
   private mutating func judge(_ found: ProvenRows, isCounted: Bool) {
     var inDoubt: Records = isCounted ? [] : .all
     for table in Table.proven where isCounted && !found.isCurrent(table, by: ledger.digests[table]) {
-      nameWrongRows(of: table.name, found.digests[table], ledger.digests[table])
+      let name = table.place == Table.event.place ? (migration?.events ?? .event).name : table.name
+      nameWrongRows(of: name, found.digests[table], ledger.digests[table])
       inDoubt.formUnion(table.records)
     }
     registry.doubt(inDoubt, incomplete: found.incomplete.subtracting(.events))

@@ -25,7 +25,7 @@ struct Ledger: Sendable {
   var devices: [UUID: Int64] = [:]
   /// The highest row number of a device.
   var lastDevice: Int64 = 0
-  /// The sequence number of the oldest event that is kept.
+  /// The sequence number from which on all events are kept. The batch that contains the event may begin before it.
   var firstEvent: Int64 = 1
   /// The sequence number of the last event; 0 before the first.
   var lastEvent: Int64 = 0

@@ -3,7 +3,7 @@ import IdentityWire
 
 /// Consecutive events of one transaction, which share a row of `event_batch` and its proof.
 struct EventBatch: StoredRow {
-  /// The maximum number of events in a batch. It bounds the bytes that one damaged row takes along.
+  /// The maximum number of events in a batch. It bounds the number of events behind a damaged byte that are lost, too.
   static let most = 256
 
   /// The events, at least one.
