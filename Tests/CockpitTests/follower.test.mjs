@@ -8,13 +8,14 @@ import { Channel, Daemon, isRoot, until } from "./daemon.mjs";
 
 const NOBODY = 65_534;
 
-/** A follower that notes all that it tells. */
+/** A follower that notes all that it tells. While `isCutOff` is true, it reaches no daemon. */
 function follow(context, daemon, { channel = {}, pauses = { first: 20, longest: 400 } } = {}) {
-  const noted = { states: [], begins: 0, rows: [], events: [], missed: [], opened: [], opening: [] };
+  const noted = { states: [], begins: 0, rows: [], events: [], missed: [], opened: [], opening: [], isCutOff: false };
   const open = (asAdmin) => {
     noted.opened.push(asAdmin);
     noted.opening.push(performance.now());
-    return new Channel(daemon.socket, typeof channel === "function" ? channel(asAdmin) : channel);
+    const path = noted.isCutOff ? `${daemon.socket}-of-nobody` : daemon.socket;
+    return new Channel(path, typeof channel === "function" ? channel(asAdmin) : channel);
   };
   noted.follower = new Follower(
     open,
@@ -71,12 +72,14 @@ test("a daemon that is killed and started again is followed without a gap", asyn
 test("another store is loaded anew, although it has reached the same number", async (context) => {
   const daemon = await new Daemon(context).start();
   await setAccounts(daemon, "a", "b");
-  const noted = follow(context, daemon, { pauses: { first: 2_500, longest: 2_500 } });
+  const noted = follow(context, daemon);
   await noted.reaches("following");
+  noted.isCutOff = true;
   await daemon.end();
   await rm(daemon.state, { recursive: true });
   await daemon.start();
   await setAccounts(daemon, "c", "d", "e");
+  noted.isCutOff = false;
   await until(() => noted.begins === 2, "the second snapshot");
   assert.equal(noted.rows.find(([topic]) => topic === "account")[1].get("value"), "e");
   assert.deepEqual(noted.missed, [undefined]);
@@ -143,6 +146,25 @@ test("a user with too many connections waits for an end", { skip: !isRoot && "ne
   await until(() => noted.opened.length >= 4, "four attempts");
   other.close();
   await noted.reaches("following");
+});
+
+test("a refusal makes the next snapshot necessary", { skip: !isRoot && "needs root" }, async (context) => {
+  const daemon = await new Daemon(context).start();
+  await setAccounts(daemon, "a");
+  const noted = follow(context, daemon, { channel: { user: NOBODY } });
+  await noted.reaches("following");
+  noted.isCutOff = true;
+  await daemon.end();
+  await daemon.start("[Limits]\nConnectionsPerUser=1\n");
+  const other = daemon.connect({ user: NOBODY });
+  await other.ask(["ping"], {});
+  noted.isCutOff = false;
+  await noted.reaches("refused");
+  assert.equal(noted.follower.state.error.code, "busy");
+  other.close();
+  await noted.reaches("following");
+  assert.equal(noted.begins, 2);
+  assert.equal(noted.rows.find(([topic]) => topic === "account")[1].get("value"), "a");
 });
 
 test("a user without rights is no admin, even if it asks", { skip: !isRoot && "needs root" }, async (context) => {

@@ -4,7 +4,7 @@
 Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AXE=FILE, also runs the rules of axe-core about accessibility.
 """
 
-import os, pathlib, subprocess, unittest
+import os, shutil, subprocess, unittest
 
 from browser import SOCKET, Console, PageCase, enter_namespace, until
 
@@ -59,10 +59,7 @@ class StateTest(PageCase):
     def test_a_damaged_store_is_told_once(self):
         self.fill()
         self.daemon.stop()
-        with open(self.daemon.state / "identityd.db", "r+b") as file:
-            for place in range(4_096, os.path.getsize(file.name), 4_096):
-                file.seek(place + 1_024)
-                file.write(b"\xa5" * 2_048)
+        self.damage()
         self.daemon.start()
         self.assertEqual(self.status("store"), "damaged")
         self.open()
@@ -71,6 +68,35 @@ class StateTest(PageCase):
         self.assertNotIn("none yet", self.page.text("main"))
         self.assertEqual(self.page.text("#notices").count(self.status("store-reason").strip('"')), 1)
         self.check_accessibility()
+
+    def damage(self):
+        """Damages the store of a daemon that has ended."""
+        with open(self.daemon.state / "identityd.db", "r+b") as file:
+            for place in range(4_096, os.path.getsize(file.name), 4_096):
+                file.seek(place + 1_024)
+                file.write(b"\xa5" * 2_048)
+
+    def test_a_store_that_is_mended_is_shown_again_and_each_event_once(self):
+        device = self.fill()
+        self.follow()
+        self.page.sees(device, "#device")
+        shown = self.page.text("#events-table")
+        self.daemon.stop()
+        intact = self.daemon.folder / "intact"
+        self.addCleanup(shutil.rmtree, intact)
+        shutil.copytree(self.daemon.state, intact)
+        self.damage()
+        self.daemon.start()
+        self.page.sees("The store is damaged.", "#notices")
+        until(lambda: device not in self.page.text("#device"), "the end of the values")
+        self.daemon.stop()
+        shutil.rmtree(self.daemon.state)
+        shutil.copytree(intact, self.daemon.state)
+        self.daemon.start()
+        self.page.sees(device, "#device")
+        self.page.sees("user:0", "#apps-table")
+        until(lambda: "damaged" not in self.page.text("#notices"), "the end of the notice")
+        self.assertEqual(self.page.text("#events-table"), shown)
 
     def test_a_missing_key_is_told_and_all_else_is_usable(self):
         self.fill()

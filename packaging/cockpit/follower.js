@@ -171,9 +171,11 @@ export class Follower {
     this.#again();
   }
 
-  // A refusal leaves the connection open, for `status`; one that the daemon closes is left.
+  // A refusal leaves the connection open, for `status`; one that the daemon closes is left. The values of a daemon that
+  // refuses are not known, so a snapshot has to come next.
   #failed(error, asAdmin) {
     if (!(error instanceof Refusal)) return this.#lost(error);
+    this.#position = null;
     if (error.code === "busy") this.#leave(null);
     this.#tell("refused", error);
     this.#again(asAdmin);
@@ -181,6 +183,7 @@ export class Follower {
 
   #lost(error) {
     this.#leave(null);
+    if (error instanceof Refusal) this.#position = null;
     this.#tell(error instanceof Refusal ? "refused" : "lost", error);
     this.#again();
   }

@@ -35,6 +35,12 @@ export class Model {
     this.revision = (this.revision ?? 0) + 1;
   }
 
+  /** Forgets all values and events, of a daemon that refuses to tell them. It tells the latest events again later. */
+  forget() {
+    this.events = [];
+    this.begin();
+  }
+
   /** Takes a row of a snapshot. */
   row(topic, attributes) {
     this.revision += 1;

@@ -147,7 +147,7 @@ function connect() {
       // The values of a daemon that refuses to tell them are not known.
       if (name === "refused") {
         page.wasFollowing = false;
-        page.model.begin();
+        page.model.forget();
       }
       if (name === "lost") page.status = null;
       else askStatus();
