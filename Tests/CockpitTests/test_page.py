@@ -124,6 +124,7 @@ class PageTest(PageCase):
         self.check_accessibility()
         self.page.click("Mark invalid…", "#dialog")
         self.page.sees("Senders no longer use the token", "#dialog")
+        self.assertNotIn("secret-token-of-root", self.page.run("return document.documentElement.outerHTML"))
         self.page.click("Mark invalid", "#dialog")
         self.page.sees("fcm ✗ invalid", "#apps-table")
         self.page.click("user:0", "#apps-table")
@@ -138,6 +139,18 @@ class PageTest(PageCase):
         self.page.type("#dialog-word", "forget")
         self.page.click("Forget", "#dialog")
         self.page.sees("No app is installed yet.", "#apps")
+
+    def test_a_token_that_is_stored_while_the_dialog_is_open_stays_valid(self):
+        self.fill()
+        self.follow()
+        self.page.click("user:0", "#apps-table")
+        self.page.click("Mark invalid…", "#dialog")
+        self.page.sees("Senders no longer use the token", "#dialog")
+        self.daemon.ask("token put fcm a-newer-token")
+        self.page.click("Mark invalid", "#dialog")
+        self.page.sees("The app has another token by now.", "#dialog")
+        tokens = [row for row in self.daemon.ask("token list") if "provider=fcm" in row]
+        self.assertEqual([("a-newer-token" in row, "invalid" in row) for row in tokens], [(True, False)])
 
     def test_devices_are_named_and_forgotten_and_a_refusal_is_told(self):
         self.fill()

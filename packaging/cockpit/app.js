@@ -1,7 +1,7 @@
 // The dialog of one app.
 import { needsAttention } from "./apps.js";
 import { historyTable, renew } from "./device.js";
-import { openDialog, refusal, rest } from "./dialog.js";
+import { openDialog, openWithAnswer, refusal, rest } from "./dialog.js";
 import { _, element, format, table, terms, time, uuid, value } from "./elements.js";
 
 /** The number of items that are shown. */
@@ -95,18 +95,22 @@ function changes(page, app, hasManifest) {
   return element("div", { class: "actions" }, ...buttons);
 }
 
-// The token itself is asked for only now, and goes from the list into the request, never into an element.
+// The token itself is asked for when the dialog opens, and goes from the list into the request, never into an element.
+// A token that the app stores while the dialog is open stays valid.
 function invalidate(page, name, provider) {
-  const run = async () => {
-    const { rows } = await page.follower.ask(["token", "list"], { app: name });
-    const row = rows.find(({ attributes }) => attributes.get("provider") === provider);
-    if (row === undefined) throw new Error(_("The token is gone."));
-    await page.follower.ask(["token", "invalidate", provider, row.words[0]], { app: name });
-  };
-  const text = _("Senders no longer use the token. The app can store a new one at any time.");
-  const facts = terms([[_("App"), value(name)], [_("Provider"), value(provider)]]);
-  const action = { label: _("Mark invalid"), done: _("The token is marked."), run };
-  openDialog(_("Mark a push token as invalid"), [element("dl", {}, ...facts), element("p", {}, text)], action);
+  const ask = () => page.follower.ask(["token", "list"], { app: name });
+  return openWithAnswer(_("Mark a push token as invalid"), ask, ({ rows }) => {
+    const token = rows.find(({ attributes }) => attributes.get("provider") === provider)?.words[0];
+    if (token === undefined) throw new Error(_("The token is gone."));
+    const run = async () => {
+      const { words } = await page.follower.ask(["token", "invalidate", provider, token], { app: name });
+      if (words[0] === "unchanged") throw new Error(_("The app has another token by now."));
+    };
+    const text = _("Senders no longer use the token. The app can store a new one at any time.");
+    const facts = terms([[_("App"), value(name)], [_("Provider"), value(provider)]]);
+    const content = [element("dl", {}, ...facts), element("p", {}, text)];
+    return { content, action: { label: _("Mark invalid"), done: _("The token is marked."), run } };
+  });
 }
 
 function forget(page, app) {
