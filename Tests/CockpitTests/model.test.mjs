@@ -1,5 +1,7 @@
 // The model of a real store, from snapshots and from events.
 import assert from "node:assert/strict";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { KEPT_EVENTS, Model } from "../../packaging/cockpit/model.js";
 import { Daemon, until } from "./daemon.mjs";
@@ -42,23 +44,40 @@ function chooser(seed) {
   };
 }
 
+/** An app by a manifest, with a device identifier of its own. */
+const OWN = "org.example.own";
+
+/** Installs the app, or uninstalls it. */
+async function install(daemon, isInstalled) {
+  const manifest = join(daemon.folder, "apps.d", `${OWN}.app`);
+  const text = "[App]\nVendor=org.example\nUnit=own.service\nDeviceIdentifier=app\n";
+  await (isInstalled ? writeFile(manifest, text) : rm(manifest));
+  const connection = daemon.connect();
+  const isListed = async () => (await connection.ask(["app", "list"], {})).rows.some(({ words }) => words[0] === OWN);
+  const end = Date.now() + 20_000;
+  while ((await isListed()) !== isInstalled) assert.ok(Date.now() < end, "the manifest is not read");
+  if (isInstalled) await connection.ask(["get", "device"], { app: OWN });
+  connection.close();
+}
+
 async function change(daemon, choose, steps) {
   const connection = daemon.connect();
   const apps = ["org.example.a", "org.example.b", "unit:x.service"];
   for (let step = 0; step < steps; step += 1) {
     const app = choose(apps);
     const number = choose(["1", "2", "3"]);
+    const self = choose([{}, { app: OWN }]);
     const [words, attributes] = choose([
-      [["get", "installation"], {}],
-      [["get", "vendor"], {}],
-      [["get", "device"], {}],
-      [["renew", choose(["device", "installation", "vendor"])], {}],
+      [["get", "installation"], self],
+      [["get", "vendor"], self],
+      [["get", "device"], self],
+      [["renew", choose(["device", "installation", "vendor"])], self],
       [["item", "put"], { service: number, account: choose(["a", "b"]), data: "eA==" }],
       [["item", "delete"], { service: number }],
-      [["token", "put", choose(["fcm", "apns"]), `token-${number}`], {}],
-      [["token", "invalidate", "fcm", `token-${number}`], {}],
-      [["token", "delete", "fcm"], {}],
-      [["version", "report", `1.${number}`], {}],
+      [["token", "put", choose(["fcm", "apns"]), `token-${number}`], self],
+      [["token", "invalidate", "fcm", `token-${number}`], self],
+      [["token", "delete", "fcm"], self],
+      [["version", "report", `1.${number}`], self],
       [["account", "set", `name-${number}`], {}],
       [["devices", "put", `557e5958-d390-4cbf-b928-2a2b19a1399${number}`], { name: `n${number}` }],
       [["devices", "forget", `557e5958-d390-4cbf-b928-2a2b19a1399${number}`], {}],
@@ -72,8 +91,13 @@ async function change(daemon, choose, steps) {
 }
 
 test("events alone, a snapshot alone, and events replayed over a snapshot end in the same values", async (context) => {
-  const daemon = await new Daemon(context).start();
-  for (const seed of [1, 2, 3]) {
+  const daemon = new Daemon(context);
+  const folder = join(daemon.folder, "apps.d");
+  await mkdir(folder);
+  await daemon.start(`[Apps]\nDirectories=${folder}\n`);
+  for (const seed of [1, 2, 3, 4]) {
+    const isInstalled = seed % 2 === 1;
+    await install(daemon, isInstalled);
     await change(daemon, chooser(seed), 120);
     const snapshot = await load(daemon, { events: false });
     const replayed = await load(daemon);
@@ -85,6 +109,8 @@ test("events alone, a snapshot alone, and events replayed over a snapshot end in
     }
     assert.deepEqual(values(replayed), values(snapshot));
     assert.deepEqual(values(events), values(snapshot));
+    assert.ok(snapshot.apps.get(OWN).device, "an app that is gone keeps its device identifier");
+    assert.equal(snapshot.installedApps().some(({ name }) => name === OWN), isInstalled);
   }
 });
 

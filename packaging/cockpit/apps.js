@@ -10,13 +10,14 @@ const STALE = 30 * 24 * 3_600_000;
 /** The choices of the user: the filter and the page, from 0. */
 export const choice = { text: "", onlyTokens: false, page: 0 };
 
+// The installed apps, by name.
 let sorted = [];
 let sortedRevision = -1;
 
-/** The apps that the filter lets pass, by name. */
+/** The installed apps that the filter lets pass, by name. */
 function chosenApps(model) {
   if (sortedRevision !== model.revision) {
-    sorted = [...model.apps.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+    sorted = model.installedApps().sort((one, other) => (one.name < other.name ? -1 : 1));
     sortedRevision = model.revision;
   }
   const text = choice.text.trim().toLowerCase();
@@ -40,7 +41,7 @@ export function drawApps(page, openApp) {
   choice.page = Math.min(choice.page, pages - 1);
   const shown = apps.slice(choice.page * PAGE, (choice.page + 1) * PAGE);
   const isFiltered = choice.text.trim() !== "" || choice.onlyTokens;
-  document.getElementById("apps-count").textContent = wasFollowing ? String(model.apps.size) : "";
+  document.getElementById("apps-count").textContent = wasFollowing ? String(sorted.length) : "";
   const key = shown.map((app) => [app, [...app.tokens], model.itemCount(app.name)]);
   draw(document.getElementById("apps-table"), [key, wasFollowing, isFiltered], () => {
     if (shown.length > 0) return appTable(model, shown, openApp);

@@ -25,7 +25,7 @@ export class Model {
     this.account = "";
     /** The names of the account's devices by their identifiers; undefined for a name that is not known. */
     this.devices = new Map();
-    /** The installed apps by their names; see app(). */
+    /** The installed apps by their names, and uninstalled ones that still have a device identifier of their own. */
     this.apps = new Map();
     /** The vendors by their names: each with its identifier and, if it has one of its own, its device identifier. */
     this.vendors = new Map();
@@ -72,6 +72,11 @@ export class Model {
     this.revision += 1;
     token.isInvalid = attributes.get("state") === "invalid";
     token.confirmed = attributes.get("confirmed");
+  }
+
+  /** Returns the installed apps. */
+  installedApps() {
+    return [...this.apps.values()].filter(({ isInstalled }) => isInstalled);
   }
 
   /** Returns the number of items in a group. */
@@ -150,14 +155,19 @@ export class Model {
     if (VALUES.includes(topic)) {
       const place = this.#place(topic, attributes, false);
       if (place !== undefined) place[topic] = null;
+      if (app !== undefined && topic === "device" && place?.isInstalled === false) this.apps.delete(app);
       const vendor = attributes.get("vendor");
       if (app === undefined && place?.vendor === null && place?.device === null) this.vendors.delete(vendor);
       return;
     }
     switch (topic) {
-      case "app":
+      case "app": {
+        // The device identifier of an app lasts longer than its installation.
+        const device = this.apps.get(app)?.device ?? null;
         this.apps.delete(app);
+        if (device !== null) this.#app(app).device = device;
         break;
+      }
       case "devices":
         this.devices.delete(attributes.get("value"));
         break;
