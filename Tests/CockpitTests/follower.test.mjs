@@ -133,6 +133,8 @@ test("a subscriber that stopped reading loads the values anew", async (context) 
   channels[0].input.resume();
   await until(() => slow.begins === 2, "the second snapshot");
   assert.ok(slow.missed[0] > 0, `${slow.missed}`);
+  await slow.reaches("following");
+  assert.deepEqual(slow.states.map(({ name }) => name), ["following", "connecting", "following"]);
   assert.equal(slow.rows.find(([topic]) => topic === "account")[1].get("value"), names.at(-1));
 });
 

@@ -6,6 +6,7 @@ Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AX
 
 import time, unittest
 
+from selenium.common.exceptions import NoAlertPresentException
 from selenium.webdriver.common.keys import Keys
 
 from browser import PageCase, enter_namespace, until
@@ -84,6 +85,30 @@ class PageTest(PageCase):
         self.page.sees("apns ✗ invalid", "#apps-table")
 
     # --- Changes --------------------------------------------------------------------------------------------------
+
+    def test_after_a_lag_the_states_of_tokens_are_asked_for_again(self):
+        self.fill()
+        self.daemon.ask("token invalidate apns x")
+        self.follow()
+        self.page.sees("apns ✗ invalid", "#apps-table")
+        self.page.run("""
+          window.summaries = [];
+          const place = document.getElementById("summary");
+          new MutationObserver(() => summaries.push(place.innerText)).observe(place, { childList: true });
+          setTimeout(() => alert("The page stops reading."));""")
+        alert = until(self.alert, "the alert")
+        for number in range(0, 20_000, 500):
+            self.daemon.ask(*(f"account set {'x' * 200}-{place}" for place in range(number, number + 500)))
+        alert.accept()
+        self.page.sees("-19999", "#device")
+        until(lambda: any("connecting" in text for text in self.page.run("return summaries")), "the lag")
+        self.page.sees("apns ✗ invalid", "#apps-table")
+
+    def alert(self):
+        try:
+            return self.page.driver.switch_to.alert
+        except NoAlertPresentException:
+            return None
 
     def test_a_renewal_is_shown_first_and_needs_a_typed_word(self):
         device = self.fill()

@@ -168,6 +168,8 @@ export class Follower {
     this.#position = null;
     this.#told.missed(Number(lag.attributes.get("missed")));
     this.#leave(null);
+    // What is asked for after each snapshot has to be asked for again.
+    this.#tell("connecting");
     this.#again();
   }
 

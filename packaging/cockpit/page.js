@@ -149,6 +149,8 @@ function connect() {
         page.wasFollowing = false;
         page.model.forget();
       }
+      // After a lag, the page connects anew, and asks then.
+      if (name === "connecting") return;
       if (name === "lost") page.status = null;
       else askStatus();
       if (page.isFollowing) askTokens();
