@@ -70,6 +70,13 @@ class Daemon:
             self.process = None
             self.log.close()
 
+    def pause(self):
+        """Lets requests wait until the daemon goes on."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
+
     def begin_anew(self):
         """Starts with an empty store and without manifests."""
         self.stop()
@@ -175,8 +182,9 @@ class Page:
     def click(self, label, selector="main"):
         """Clicks a button by its label, once it is there and enabled."""
         script = """
+          const isOn = (button) => !button.disabled && button.getAttribute("aria-disabled") !== "true";
           const shown = [...document.querySelectorAll(`${arguments[1]} button`)];
-          const found = shown.find((button) => button.innerText.trim() === arguments[0] && !button.disabled);
+          const found = shown.find((button) => button.innerText.trim() === arguments[0] && isOn(button));
           if (found) { found.focus(); found.click(); }
           return found !== undefined;"""
         until(lambda: self.run(script, label, selector), f"a button {label!r} in {selector}")

@@ -1,6 +1,6 @@
 // The table of apps, and the answer to "What was this UUID?".
 import { refusal } from "./dialog.js";
-import { _, draw, element, format, table, uuid, value, visible } from "./elements.js";
+import { _, draw, element, format, table, turnOff, uuid, value, visible } from "./elements.js";
 
 /** The number of apps on a page. */
 export const PAGE = 50;
@@ -50,8 +50,8 @@ export function drawApps(page, openApp) {
   });
   document.getElementById("apps-pages").hidden = pages === 1;
   document.getElementById("apps-page").textContent = format(_("Page $0 of $1"), choice.page + 1, pages);
-  document.querySelector('[data-action="previous"]').disabled = choice.page === 0;
-  document.querySelector('[data-action="next"]').disabled = choice.page === pages - 1;
+  turnOff(document.querySelector('[data-action="previous"]'), choice.page === 0);
+  turnOff(document.querySelector('[data-action="next"]'), choice.page === pages - 1);
 }
 
 function appTable(model, apps, openApp) {

@@ -1,5 +1,5 @@
 // Dialogs. A dialog that changes something shows a preview first, and its focus begins on Cancel.
-import { _, announce, element, format, table, uuid, value, visible } from "./elements.js";
+import { _, announce, element, format, isOff, table, turnOff, uuid, value, visible } from "./elements.js";
 
 const dialog = document.getElementById("dialog");
 let opener;
@@ -30,21 +30,28 @@ export function openDialog(title, content, action) {
   const parts = [element("h2", { id: "dialog-title" }, title), ...content];
   const actions = element("div", { class: "actions" }, cancel);
   if (action !== undefined) {
+    let isRunning = false;
     const isTyped = () => action.word === undefined || word.value.trim() === action.word;
     const word = element("input", { id: "dialog-word", type: "text", autocomplete: "off", spellcheck: "false" });
-    const confirming = { type: "button", class: "danger", disabled: action.word !== undefined };
-    const confirm = element("button", confirming, action.label);
-    word.addEventListener("input", () => (confirm.disabled = !isTyped()));
+    const confirm = element("button", { type: "button", class: "danger" }, action.label);
+    const update = () => turnOff(confirm, isRunning || !isTyped());
+    word.addEventListener("input", update);
+    update();
     confirm.addEventListener("click", async () => {
-      confirm.disabled = true;
+      if (isOff(confirm)) return;
+      isRunning = true;
+      update();
       try {
         await action.run();
-        dialog.close();
+        // The user may have left the dialog, and another one may have its place.
+        if (confirm.isConnected) dialog.close();
         announce(action.done);
       } catch (reason) {
-        error.textContent = refusal(reason);
-        confirm.disabled = !isTyped();
+        if (confirm.isConnected) error.textContent = refusal(reason);
+        else announce(refusal(reason));
       }
+      isRunning = false;
+      update();
     });
     if (action.word !== undefined) {
       const label = format(_("This cannot be undone. Type “$0” to go on:"), action.word);

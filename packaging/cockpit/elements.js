@@ -24,6 +24,14 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Turns a button off or on. A button that is off keeps the focus, so its clicks have to be ignored: see isOff. */
+export function turnOff(button, off) {
+  button.setAttribute("aria-disabled", String(off));
+}
+
+/** Whether a button is turned off. */
+export const isOff = (button) => button.getAttribute("aria-disabled") === "true";
+
 /** A value of the daemon: its direction of writing does not reach the text around it. */
 export function value(text, kind) {
   return element("bdi", { class: kind }, visible(text ?? ""));

@@ -2,7 +2,7 @@
 import { openApp } from "./app.js";
 import * as apps from "./apps.js";
 import { acknowledge, drawDevice, renew, seal, showDevices, showHistory } from "./device.js";
-import { announce, _ } from "./elements.js";
+import { announce, isOff, _ } from "./elements.js";
 import * as events from "./events.js";
 import { Follower } from "./follower.js";
 import { drawHealth, examine } from "./health.js";
@@ -116,7 +116,7 @@ function onInput(id, change) {
 
 function listen() {
   for (const button of document.querySelectorAll("main button[data-action]")) {
-    button.addEventListener("click", () => act(button.dataset.action, button));
+    button.addEventListener("click", () => isOff(button) || act(button.dataset.action, button));
   }
   onInput("filter-text", (input) => Object.assign(apps.choice, { text: input.value, page: 0 }));
   onInput("filter-tokens", (input) => Object.assign(apps.choice, { onlyTokens: input.checked, page: 0 }));
