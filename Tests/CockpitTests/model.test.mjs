@@ -4,6 +4,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { KEPT_EVENTS, Model } from "../../packaging/cockpit/model.js";
+import { chooser } from "./chooser.mjs";
 import { Daemon, until } from "./daemon.mjs";
 
 /** The values of a model in a form that can be compared. */
@@ -33,15 +34,6 @@ async function load(daemon, { rows = true, events = true } = {}) {
   if (events) for (const event of connection.events) model.event(event);
   connection.close();
   return model;
-}
-
-/** Chooses from a list, always the same choices. */
-function chooser(seed) {
-  let state = seed;
-  return (list) => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return list[Math.floor((state / 2_147_483_648) * list.length)];
-  };
 }
 
 /** An app by a manifest, with a device identifier of its own. */

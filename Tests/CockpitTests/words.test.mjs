@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { MalformedLine, parseLine, parseWords, Refusal, requestLine } from "../../packaging/cockpit/words.js";
+import { chooser } from "./chooser.mjs";
 import { Daemon, root } from "./daemon.mjs";
 
 /** The displays of the manual, each as its lines. */
@@ -78,10 +79,11 @@ test("words are read as the grammar says", () => {
 
 test("random words are read as they were written", () => {
   const letters = [..."aZ0 =\"\\/\n\t\u0001\u007f\u009b\u202e\ufeffé😀._-*"];
-  const random = (list) => list[Math.floor(Math.random() * list.length)];
-  const word = () => Array.from({ length: Math.floor(Math.random() * 8) }, () => random(letters)).join("");
+  const random = chooser(1);
+  const upTo = (number) => random(Array.from({ length: number }, (_, place) => place));
+  const word = () => Array.from({ length: upTo(8) }, () => random(letters)).join("");
   for (let round = 0; round < 2_000; round += 1) {
-    const words = Array.from({ length: 1 + Math.floor(Math.random() * 5) }, word);
+    const words = Array.from({ length: 1 + upTo(5) }, word);
     const attributes = { label: word(), "attr.x": word() };
     const line = requestLine(words, attributes);
     assert.doesNotMatch(line.slice(0, -1), /[\u0000-\u001f\u007f-\u009f]/, JSON.stringify(words));
@@ -104,7 +106,7 @@ test("a request that the daemon would not read is not sent", () => {
   assert.throws(() => requestLine(["check", "é".repeat(32_764)]), tooLong);
 });
 
-test("what is written is read again", async (context) => {
+test("the daemon returns the words that it got", async (context) => {
   const daemon = await new Daemon(context).start();
   const connection = daemon.connect({ split: true });
   const hostile = ["two words", 'a"b\\c', "\u202egnp", "a\nEVENT 1 a b", "<b>&amp;", "é😀", "\u0085\u009b"];
