@@ -98,6 +98,13 @@ test("a malformed line is no reply", () => {
   }
 });
 
+test("the message about a malformed line has no part of it", () => {
+  for (const line of ['* secret-token "a', '* secret-token "\\x"', "secret-token", "ERR Secret-Token", "EVENT secret-token"]) {
+    const isSilent = ({ message }) => !/secret/i.test(message) && message.includes(`of ${line.length} characters`);
+    assert.throws(() => parseLine(line), isSilent, line);
+  }
+});
+
 test("a request that the daemon would not read is not sent", () => {
   assert.equal(requestLine(["check", "a b"], { app: "x", no: undefined }), 'check "a b" app="x"\n');
   assert.equal(requestLine(["check", "\u009b1m\u007f"]), 'check "\\u009b1m\\u007f"\n');

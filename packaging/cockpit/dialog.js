@@ -1,5 +1,5 @@
 // Dialogs. A dialog that changes something shows a preview first, and its focus begins on Cancel.
-import { _, announce, element, format, isOff, table, turnOff, uuid, value, visible } from "./elements.js";
+import { _, announce, element, format, isOff, reason, table, turnOff, uuid, value } from "./elements.js";
 
 const dialog = document.getElementById("dialog");
 let opener;
@@ -46,9 +46,9 @@ export function openDialog(title, content, action) {
         // The user may have left the dialog, and another one may have its place.
         if (confirm.isConnected) dialog.close();
         announce(action.done);
-      } catch (reason) {
-        if (confirm.isConnected) error.textContent = refusal(reason);
-        else announce(refusal(reason));
+      } catch (fault) {
+        if (confirm.isConnected) error.textContent = refusal(fault);
+        else announce(refusal(fault));
       }
       isRunning = false;
       update();
@@ -67,8 +67,7 @@ export function openDialog(title, content, action) {
 
 /** The text of a refusal, with its code. */
 export function refusal(error) {
-  const text = visible(error?.message ?? error);
-  return error?.code === undefined ? text : format(_("Refused ($0): $1"), error.code, text);
+  return error?.code === undefined ? reason(error) : format(_("Refused ($0): $1"), error.code, reason(error));
 }
 
 /** Asks, and opens a dialog with what comes; a refusal is shown in its place. */

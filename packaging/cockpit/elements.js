@@ -12,6 +12,12 @@ export function visible(text) {
   return String(text).replace(HIDDEN, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+/** The text of an error. The page's own texts are translated, and those of the daemon are shown as they are. */
+export function reason(error) {
+  const text = String(error?.message ?? error);
+  return visible(text === "" ? text : _(text));
+}
+
 /** Makes an element. Attributes with the value undefined or false are left out. */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);

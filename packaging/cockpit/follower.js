@@ -1,6 +1,6 @@
 // Follows the state of the daemon over restarts of the daemon and of its store.
 import { Connection, Disconnected } from "./wire.js";
-import { Refusal } from "./words.js";
+import { _, Refusal } from "./words.js";
 
 /** The shortest and the longest pause before another attempt, in milliseconds. */
 export const PAUSES = { first: 500, longest: 8_000 };
@@ -64,7 +64,7 @@ export class Follower {
 
   /** Sends a request on the present connection. The outcome comes before the next event; see Connection. */
   send(words, attributes, done, failed) {
-    if (this.#connection === null) return failed(new Disconnected("the daemon is not running"));
+    if (this.#connection === null) return failed(new Disconnected(_("the daemon is not running")));
     this.#connection.send(words, attributes, done, failed);
   }
 

@@ -25,13 +25,13 @@ export function examine() {
   });
 }
 
-/** Draws the report; undefined while the check runs, and null if there is none. */
+/** Draws the report, or that the check runs. */
 export function drawHealth(page) {
-  const { report } = page;
-  draw(document.getElementById("checks"), [report === undefined, report?.checks, report?.findings], () => {
-    if (report === undefined) return element("p", { class: "quiet" }, _("Checking …"));
+  const { report, isChecking } = page;
+  draw(document.getElementById("checks"), [isChecking, report?.checks, report?.findings], () => {
+    if (isChecking || report === undefined) return element("p", { class: "quiet" }, _("Checking …"));
     if (report === null) {
-      const text = _("The check is not available. The package identityd-client has it:");
+      const text = _("The check did not answer. To run it:");
       return [element("p", {}, text), remedy("identityctl check")];
     }
     const inOrder = report.checks.filter(({ result }) => result === "ok").map(({ name }) => name);

@@ -1,5 +1,5 @@
 // What is wrong, in words, from the state of the connection and from `status`.
-import { _, draw, element, format, mark, time, value, visible } from "./elements.js";
+import { _, draw, element, format, mark, reason, time, value, visible } from "./elements.js";
 
 /** The path of the socket. */
 export const SOCKET = "/run/identityd/identityd.sock";
@@ -26,12 +26,15 @@ export function notices({ follower, status, isFollowing }) {
   const values = status?.values ?? new Map();
   const isDamaged = values.get("store") === "damaged";
   if (name === "lost") {
-    const text = error?.name === "Disconnected" ? SOCKET : `${SOCKET}: ${error?.message}`;
-    add("bad", _("identityd is not running. The page tries again by itself."), text);
+    const isGone = error.name === "Disconnected";
+    const title = isGone
+      ? _("identityd is not running. The page tries again by itself.")
+      : _("The page cannot follow the daemon. It tries again by itself.");
+    add("bad", title, `${SOCKET}\n${reason(error)}`);
   }
   if (name === "refused" && !isDamaged) {
     const title = _("The daemon refuses to tell its values. The page tries again by itself.");
-    add("bad", title, `${error.code}: ${error.message}`);
+    add("bad", title, `${error.code}: ${reason(error)}`);
   }
   if (isDamaged) add("bad", _("The store is damaged."), values.get("store-reason"));
   else if (values.has("store-reason")) add("bad", _("Nothing can be changed now."), values.get("store-reason"));
@@ -71,17 +74,25 @@ function since(text) {
 export function drawNotices(page) {
   const found = notices(page);
   draw(document.getElementById("notices"), found, () => found.map((notice) => noticeElement(notice, page.act)));
-  const worst = page.follower.state.name === "connecting" ? "none" : worstOf(found, page.report);
-  const summary = { bad: _("needs attention now"), warning: _("needs attention"), none: _("connecting …") };
+  const { kind, text } = summary(page, found);
   const place = document.getElementById("summary");
-  draw(place, worst, () => [mark(worst), ` ${worst === "good" ? _("in order") : summary[worst]}`]);
-  place.className = `state ${worst}`;
+  draw(place, [kind, text], () => [mark(kind), ` ${text}`]);
+  place.className = `state ${kind}`;
 }
 
-function worstOf(found, report) {
+/**
+ * Tells the worst of the notices and of the last check. Without one of the answers, nothing is said to be in order.
+ *
+ * @returns the kind and a text
+ */
+export function summary({ follower, status, report }, found) {
+  if (follower.state.name === "connecting") return { kind: "none", text: _("connecting …") };
   const kinds = new Set(found.map(({ kind }) => kind));
   for (const finding of report?.findings ?? []) kinds.add(finding.result === "failed" ? "bad" : "warning");
-  return kinds.has("bad") ? "bad" : kinds.has("warning") ? "warning" : "good";
+  if (kinds.has("bad")) return { kind: "bad", text: _("needs attention now") };
+  if (kinds.has("warning")) return { kind: "warning", text: _("needs attention") };
+  if (!report || status === null) return { kind: "none", text: _("not known") };
+  return { kind: "good", text: _("in order") };
 }
 
 function noticeElement({ kind, title, text, action }, act) {

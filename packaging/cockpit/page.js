@@ -23,8 +23,9 @@ const page = {
   follower: null,
   /** The last answer to `status`; null if the daemon cannot answer. */
   status: null,
-  /** The report of the check; undefined while it runs, null if there is none. */
+  /** The report of the last check; undefined before its end, null if there is none. */
   report: undefined,
+  isChecking: false,
   isFollowing: false,
   /** Whether the values are those of a daemon that was followed. */
   wasFollowing: false,
@@ -34,6 +35,7 @@ const page = {
 
 let drawing = null;
 let statuses = 0;
+let checks = 0;
 let lastState = "";
 
 function draw() {
@@ -69,9 +71,14 @@ function askTokens() {
 }
 
 async function check() {
-  page.report = undefined;
+  checks += 1;
+  const number = checks;
+  page.isChecking = true;
   drawSoon();
-  page.report = await examine();
+  const report = await examine();
+  // An older check may end after a newer one.
+  if (number !== checks) return;
+  Object.assign(page, { report, isChecking: false });
   drawSoon();
 }
 

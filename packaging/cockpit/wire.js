@@ -1,5 +1,5 @@
 // A connection to identityd over a channel of Cockpit: requests, replies and events in their order.
-import { MalformedLine, parseLine, Refusal, requestLine } from "./words.js";
+import { _, MalformedLine, parseLine, Refusal, requestLine } from "./words.js";
 
 /** The number of requests that may wait for their replies. */
 export const MOST_REQUESTS = 256;
@@ -15,6 +15,8 @@ export class Disconnected extends Error {
     this.name = "Disconnected";
   }
 }
+
+const tooLong = (length) => new MalformedLine(length, "it is too long");
 
 /**
  * A connection, which ends with its channel.
@@ -43,7 +45,7 @@ export class Connection {
     this.#told = told;
     channel.addEventListener("message", (_event, data) => this.#receive(data));
     channel.addEventListener("close", (_event, options) => {
-      this.#finish(new Disconnected(options?.message || options?.problem || "the daemon closed the connection"));
+      this.#finish(new Disconnected(options?.message || options?.problem || _("the daemon closed the connection")));
     });
   }
 
@@ -59,9 +61,11 @@ export class Connection {
 
   /** Sends a request. One of the functions gets the outcome before the next line is read. */
   send(words, attributes, done, failed) {
-    if (this.#end === null && this.#channel.valid === false) this.#finish(new Disconnected("the channel is closed"));
+    if (this.#end === null && this.#channel.valid === false) this.#finish(new Disconnected(_("the channel is closed")));
     if (this.#end !== null) return failed(this.#end);
-    if (this.#waiting.length >= MOST_REQUESTS) return failed(new Refusal("busy", "too many requests wait for replies"));
+    if (this.#waiting.length >= MOST_REQUESTS) {
+      return failed(new Refusal("busy", _("too many requests wait for replies")));
+    }
     let line;
     try {
       line = requestLine(words, attributes);
@@ -73,7 +77,7 @@ export class Connection {
   }
 
   /** Ends the connection. Requests that wait are rejected. */
-  close(error = new Disconnected("the connection was closed")) {
+  close(error = new Disconnected(_("the connection was closed"))) {
     if (this.#end !== null) return;
     this.#finish(error);
     this.#channel.close();
@@ -100,13 +104,13 @@ export class Connection {
         this.#pieces = [];
         this.#length = 0;
         text = text.slice(feed + 1);
-        if (line.length > LONGEST_LINE) throw new MalformedLine(line);
+        if (line.length > LONGEST_LINE) throw tooLong(line.length);
         this.#read(line);
         if (this.#end !== null) return;
       }
       if (text !== "") this.#pieces.push(text);
       this.#length += text.length;
-      if (this.#length > LONGEST_LINE) throw new MalformedLine(this.#pieces.join(""));
+      if (this.#length > LONGEST_LINE) throw tooLong(this.#length);
     } catch (error) {
       this.close(error);
     }
@@ -120,21 +124,23 @@ export class Connection {
       case "lag":
         return this.#told.lag(line);
       case "row":
-        if (this.#waiting.length === 0 || this.#rows.length >= MOST_ROWS) throw new MalformedLine(text);
+        if (this.#waiting.length === 0) throw new MalformedLine(text.length, "the row belongs to no request");
+        if (this.#rows.length >= MOST_ROWS) throw new MalformedLine(text.length, "the reply has too many rows");
         this.#rows.push(line);
         return;
       default:
-        return this.#answer(line);
+        return this.#answer(line, text.length);
     }
   }
 
-  #answer({ kind, code, text, words, attributes }) {
+  #answer({ kind, code, text, words, attributes }, length) {
     const rows = this.#rows;
     this.#rows = [];
     const waiting = this.#waiting.shift();
     // The daemon tells a refusal of the whole connection without a request.
     if (waiting === undefined) {
-      this.close(kind === "err" ? new Refusal(code, text) : new MalformedLine(kind));
+      const unasked = () => new MalformedLine(length, "the reply belongs to no request");
+      this.close(kind === "err" ? new Refusal(code, text) : unasked());
     } else if (kind === "err") {
       waiting.failed(new Refusal(code, text));
     } else {

@@ -3,6 +3,9 @@
 /** The longest request that the daemon reads, in bytes, with its line feed. */
 export const LONGEST_REQUEST = 65_536;
 
+/** Marks a text of the page's own, which is translated where it is shown. */
+export const _ = (text) => text;
+
 /** A refusal by the daemon. Its code is for programs, and its message is for people. */
 export class Refusal extends Error {
   constructor(code, message) {
@@ -12,10 +15,10 @@ export class Refusal extends Error {
   }
 }
 
-/** A line that the protocol does not allow. */
+/** A line that the protocol does not allow. Its message has no part of the line, which may hold a token. */
 export class MalformedLine extends Error {
-  constructor(line) {
-    super(`the daemon sent a malformed line: ${JSON.stringify(line.slice(0, 80))}`);
+  constructor(length, reason) {
+    super(`the daemon sent a malformed line of ${length} characters: ${reason}`);
     this.name = "MalformedLine";
   }
 }
@@ -27,10 +30,12 @@ const BARE = /[^ "\\\u0000-\u001f\u007f-\u009f]+/y;
 /**
  * Splits the words of a line.
  *
+ * @param text the words
+ * @param length the length of the whole line, which ends with them
  * @returns the positional words, and a map of the attributes
  * @throws MalformedLine
  */
-export function parseWords(text) {
+export function parseWords(text, length = text.length) {
   const words = [];
   const attributes = new Map();
   let place = 0;
@@ -45,21 +50,25 @@ export function parseWords(text) {
       place += 1;
       continue;
     }
+    const start = place;
     const name = take(NAME);
     const quoted = take(QUOTED);
-    const value = quoted === undefined ? take(BARE) : unquoted(quoted, text);
-    if (value === undefined || (place < text.length && text[place] !== " ")) throw new MalformedLine(text);
+    const value = quoted === undefined ? take(BARE) : unquoted(quoted);
+    if (value === undefined || (place < text.length && text[place] !== " ")) {
+      throw new MalformedLine(length, `the word at character ${length - text.length + start + 1} cannot be read`);
+    }
     if (name === undefined) words.push(value);
     else attributes.set(name.slice(0, -1).toLowerCase(), value);
   }
   return { words, attributes };
 }
 
-function unquoted(quoted, text) {
+// Undefined for an escape that does not exist.
+function unquoted(quoted) {
   try {
     return JSON.parse(quoted);
   } catch {
-    throw new MalformedLine(text);
+    return undefined;
   }
 }
 
@@ -76,7 +85,7 @@ export function requestLine(words, attributes = {}) {
     if (value !== undefined) parts.push(`${name}=${quoted(value)}`);
   }
   const line = `${parts.join(" ")}\n`;
-  if (new TextEncoder().encode(line).length > LONGEST_REQUEST) throw new Refusal("too-long", "the request is too long");
+  if (new TextEncoder().encode(line).length > LONGEST_REQUEST) throw new Refusal("too-long", _("the request is too long"));
   return line;
 }
 
@@ -98,25 +107,25 @@ export function parseLine(line) {
   const rest = space < 0 ? "" : line.slice(space + 1);
   switch (kind) {
     case "*":
-      return { kind: "row", ...parseWords(rest) };
+      return { kind: "row", ...parseWords(rest, line.length) };
     case "OK":
-      return { kind: "ok", ...parseWords(rest) };
+      return { kind: "ok", ...parseWords(rest, line.length) };
     case "ERR": {
       const [, code, text] = /^([a-z-]+)(?: (.*))?$/s.exec(rest) ?? [];
-      if (code === undefined) throw new MalformedLine(line);
+      if (code === undefined) throw new MalformedLine(line.length, "the refusal has no code");
       return { kind: "err", code, text: text ?? "" };
     }
     case "EVENT": {
-      const { words, attributes } = parseWords(rest);
+      const { words, attributes } = parseWords(rest, line.length);
       const sequence = Number(words[0]);
       if (!/^[0-9]+$/.test(words[0] ?? "") || !Number.isSafeInteger(sequence) || words.length < 2) {
-        throw new MalformedLine(line);
+        throw new MalformedLine(line.length, "the event has no number");
       }
       if (words[1] === "lag") return { kind: "lag", sequence, attributes };
-      if (words.length < 3) throw new MalformedLine(line);
+      if (words.length < 3) throw new MalformedLine(line.length, "the event has no name");
       return { kind: "event", sequence, topic: words[1], name: words[2], attributes };
     }
     default:
-      throw new MalformedLine(line);
+      throw new MalformedLine(line.length, "it is of no kind that is known");
   }
 }

@@ -1,0 +1,46 @@
+// What the page says about the connection, and when it says that all is in order. There is no browser, and no translation.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Disconnected } from "../../packaging/cockpit/wire.js";
+import { MalformedLine, Refusal } from "../../packaging/cockpit/words.js";
+
+globalThis.window = { cockpit: { gettext: (text) => text } };
+const { notices, SOCKET, summary } = await import("../../packaging/cockpit/notices.js");
+
+/** A page whose daemon is in order, but for the given parts. */
+function page({ name = "following", error, isAdmin = true, ...parts } = {}) {
+  const status = { values: new Map([["store", "ok"]]), manifestFaults: [] };
+  const follower = { state: { name, error }, isAdmin, whoami: new Map([["app", "user:0"]]) };
+  return { follower, status, report: { checks: [], findings: [] }, isFollowing: name === "following", ...parts };
+}
+
+const summaryOf = (parts) => summary(page(parts), notices(page(parts)));
+
+test("nothing is said to be in order before all answers are there", () => {
+  assert.deepEqual(summaryOf({}), { kind: "good", text: "in order" });
+  assert.deepEqual(summaryOf({ name: "connecting" }), { kind: "none", text: "connecting …" });
+  for (const parts of [{ report: undefined }, { report: null }, { status: null }]) {
+    assert.deepEqual(summaryOf(parts), { kind: "none", text: "not known" });
+  }
+});
+
+test("the worst is told, even if an answer is missing", () => {
+  const findings = (...results) => ({ checks: [], findings: results.map((result) => ({ result })) });
+  assert.equal(summaryOf({ report: findings("warning") }).kind, "warning");
+  assert.equal(summaryOf({ report: findings("warning", "failed") }).kind, "bad");
+  assert.equal(summaryOf({ report: findings("failed"), status: null }).kind, "bad");
+  const status = { values: new Map([["store", "damaged"], ["store-reason", "malformed"]]), manifestFaults: [] };
+  assert.equal(summaryOf({ status, report: null }).kind, "bad");
+});
+
+test("a daemon that does not run is told from one that cannot be followed, each with the reason", () => {
+  const told = (error) => notices(page({ name: error instanceof Refusal ? "refused" : "lost", error, status: null }))[0];
+  const gone = told(new Disconnected("not-found"));
+  assert.match(gone.title, /is not running/);
+  assert.equal(gone.text, `${SOCKET}\nnot-found`);
+  const malformed = told(new MalformedLine(7, "it is too long"));
+  assert.match(malformed.title, /cannot follow the daemon/);
+  assert.match(malformed.text, /of 7 characters: it is too long$/);
+  assert.equal(told(new TypeError("bad\u202e")).text, `${SOCKET}\nbad\\u202e`);
+  assert.equal(told(new Refusal("busy", "later")).text, "busy: later");
+});
