@@ -6,7 +6,7 @@ test_login.py SUITE     Debian's suite, bookworm or trixie. Needs root, and IDEN
 With IDENTITYD_PICTURE=FILE, draws the page for the README.
 """
 
-import os, pathlib, subprocess, sys, tempfile, unittest
+import json, os, pathlib, subprocess, sys, tempfile, unittest
 
 from browser import ROOT, Page, browser, until
 
@@ -93,23 +93,29 @@ class LoginTest(unittest.TestCase):
         driver.switch_to.frame(frame)
         self.page.sees("debian", "#device")
 
-    def renewed_by(self, user):
-        """Renews the device identifier, and returns who has done so by the history."""
+    def renew(self, by):
+        """Renews the device identifier, and finds in the history who has done so. Returns the identifier."""
+        before = inside("identityctl get device").strip()
         self.page.click("Renew…")
         self.page.sees("These identifiers are replaced", "#dialog")
         self.page.type("#dialog-word", "renew")
         self.page.click("Renew", "#dialog")
-        self.page.sees("cause=renewed", "#events")
-        return inside("identityctl history device --json=wire").strip().split("\n")[-1]
+        until(lambda: inside("identityctl get device").strip() != before, "another identifier")
+        device = inside("identityctl get device").strip()
+        last = json.loads(inside("identityctl history device --json=wire"))["rows"][-1]
+        self.assertEqual((last["words"][0], last["attributes"]["by"]), (device, by))
+        return device
 
     def test_root_finds_out_why_and_renews(self):
         inside("identityctl get device")
         self.log_in("root")
         self.page.sees("unit", "#checks .good")
-        self.assertIn("uid:0", self.renewed_by("root"))
+        device = self.renew(by="uid:0")
+        self.page.sees(device, "#device")
         self.page.click("History…")
-        self.page.sees("renewed", "#dialog")
-        self.page.sees("uid:0", "#dialog")
+        self.page.sees(device, "#dialog tbody tr:first-child")
+        self.page.sees("renewed", "#dialog tbody tr:first-child")
+        self.page.sees("uid:0", "#dialog tbody tr:first-child")
 
     @unittest.skipUnless(os.environ.get("IDENTITYD_PICTURE"), "nobody asked for a picture")
     def test_picture(self):
@@ -133,7 +139,7 @@ class LoginTest(unittest.TestCase):
         inside("identityctl get device")
         self.log_in("chief", administrative=True)
         self.page.sees("unit", "#checks .good")
-        self.assertIn("uid:0", self.renewed_by("chief"))
+        self.renew(by="uid:0")
 
     def test_limited_access_is_told(self):
         inside("identityctl get device")
@@ -145,7 +151,7 @@ class LoginTest(unittest.TestCase):
         inside("identityctl get device")
         number = inside("id --user member").strip()
         self.log_in("member")
-        self.assertIn(f"uid:{number}", self.renewed_by("member"))
+        self.renew(by=f"uid:{number}")
 
     def test_a_plain_user_sees_its_own_part_and_the_end_of_the_daemon(self):
         inside("identityctl get device")
