@@ -69,15 +69,15 @@ export class Daemon {
 /**
  * A channel of Cockpit's interface to a Unix socket.
  *
- * With `split`, each byte is a message of its own. With `gather`, all that arrives in so many milliseconds is one
+ * With `split`, each byte is a message of its own. With `gather`, all that arrives before this text, and with it, is one
  * message. With `user`, a process of that user connects. `made` gets the channel.
  */
 export class Channel {
   valid = true;
   #listeners = { message: [], close: [] };
-  #gathered = [];
+  #gathered = Buffer.alloc(0);
 
-  constructor(path, { split = false, gather = 0, user, made } = {}) {
+  constructor(path, { split = false, gather, user, made } = {}) {
     made?.(this);
     this.split = split;
     this.gather = gather;
@@ -111,11 +111,11 @@ export class Channel {
   #pass(data) {
     if (this.split) {
       for (const byte of data) this.#tell("message", Uint8Array.of(byte));
-    } else if (this.gather > 0) {
-      if (this.#gathered.length === 0) {
-        setTimeout(() => this.#tell("message", new Uint8Array(Buffer.concat(this.#gathered.splice(0)))), this.gather);
-      }
-      this.#gathered.push(data);
+    } else if (this.gather !== undefined) {
+      this.#gathered = Buffer.concat([this.#gathered, data]);
+      if (!this.#gathered.includes(this.gather)) return;
+      this.gather = undefined;
+      this.#tell("message", new Uint8Array(this.#gathered));
     } else {
       this.#tell("message", new Uint8Array(data));
     }

@@ -10,7 +10,7 @@ const NOBODY = 65_534;
 
 /** A follower that notes all that it tells. While `isCutOff` is true, it reaches no daemon. */
 function follow(context, daemon, { channel = {}, pauses = { first: 20, longest: 400 } } = {}) {
-  const noted = { states: [], begins: 0, rows: [], events: [], missed: [], opened: [], opening: [], isCutOff: false };
+  const noted = { states: [], begins: 0, rows: [], events: [], missed: [], moments: [], opened: [], opening: [], isCutOff: false };
   const open = (asAdmin) => {
     noted.opened.push(asAdmin);
     noted.opening.push(performance.now());
@@ -20,7 +20,7 @@ function follow(context, daemon, { channel = {}, pauses = { first: 20, longest: 
   noted.follower = new Follower(
     open,
     {
-      state: (state) => noted.states.push(state),
+      state: (state) => (noted.states.push(state), noted.moments.push(performance.now())),
       begin: () => ((noted.begins += 1), (noted.rows = [])),
       row: (topic, attributes) => noted.rows.push([topic, attributes]),
       event: (event) => noted.events.push(event),
@@ -108,12 +108,12 @@ test("a damaged store is told, and asked again with growing pauses on the same c
   await daemon.start();
   const noted = follow(context, daemon, { pauses: { first: 50, longest: 200 } });
   await noted.reaches("refused");
-  const start = noted.states.length;
-  await new Promise((done) => setTimeout(done, 1_000));
+  await until(() => noted.states.length >= 4, "three further attempts");
+  const pauses = noted.moments.slice(1).map((moment, place) => moment - noted.moments[place]);
+  [50, 100, 200].forEach((pause, place) => assert.ok(pauses[place] > pause * 0.9, `${pauses}`));
   const { error } = noted.follower.state;
   assert.ok(["internal", "unavailable"].includes(error.code), `${error.code} ${error.message}`);
   assert.equal(noted.begins, 0);
-  assert.ok(noted.states.length - start <= 7, `${noted.states.length - start} attempts`);
   assert.equal(noted.opened.length, isRoot ? 2 : 1, `${noted.opened}: ${error.code} ${error.message}`);
   const { rows } = await noted.follower.ask(["status"], {});
   assert.ok(rows.some((row) => row.attributes.get("store") === "damaged"));

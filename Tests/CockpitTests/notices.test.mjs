@@ -1,4 +1,4 @@
-// What the page says about the connection, and when it says that all is in order. There is no browser, and no translation.
+// What the page says about the connection, and when it says that all is in order, without a browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Disconnected } from "../../packaging/cockpit/wire.js";
@@ -34,7 +34,8 @@ test("the worst is told, even if an answer is missing", () => {
 });
 
 test("a daemon that does not run is told from one that cannot be followed, each with the reason", () => {
-  const told = (error) => notices(page({ name: error instanceof Refusal ? "refused" : "lost", error, status: null }))[0];
+  const nameOf = (error) => (error instanceof Refusal ? "refused" : "lost");
+  const told = (error) => notices(page({ name: nameOf(error), error, status: null }))[0];
   const gone = told(new Disconnected("not-found"));
   assert.match(gone.title, /is not running/);
   assert.equal(gone.text, `${SOCKET}\nnot-found`);

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """The states of the page for Cockpit, in a browser.
 
-Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AXE=FILE, also runs the rules of axe-core about accessibility.
+Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AXE=FILE, also runs the rules of axe-core
+about accessibility.
 """
 
 import os, shutil, subprocess, unittest
@@ -119,10 +120,9 @@ class StateTest(PageCase):
         self.fill()
         self.follow()
         filler = self.daemon.state / "filler"
-        with open(filler, "wb") as file, self.assertRaises(OSError):
+        with open(filler, "wb", buffering=0) as file, self.assertRaises(OSError):
             while True:
                 file.write(bytes(65_536))
-                file.flush()
         refused = until(lambda: self.refusal_of_a_change(), "a refused change")
         self.assertIn("ERR no-space", refused)
         self.page.sees("Nothing can be changed now.", "#notices")

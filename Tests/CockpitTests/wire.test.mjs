@@ -39,13 +39,16 @@ test("replies come in the order of the requests, refusals among them", async (co
 
 test("events in one message with the reply before them are told after it", async (context) => {
   const daemon = await new Daemon(context).start();
-  const connection = daemon.connect({ gather: 300 });
+  const messages = [];
+  const made = (channel) => channel.addEventListener("message", (_event, data) => messages.push(`${Buffer.from(data)}`));
+  const connection = daemon.connect({ gather: "value=b", made });
   const order = [];
   const note = (what) => () => order.push([what, connection.events.length]);
   connection.send(["subscribe"], { snapshot: "yes" }, note("subscribed"), assert.fail);
   for (const name of ["a", "b"]) connection.send(["account", "set", name], {}, note(name), assert.fail);
   await connection.ask(["ping"], {});
   await until(() => connection.events.length === 2, "two events");
+  assert.match(messages[0], /^OK [^]*\nEVENT [^]*value=a[^]*\nEVENT [^]*value=b/m);
   assert.deepEqual(order[0], ["subscribed", 0]);
   assert.deepEqual(order.map(([what]) => what), ["subscribed", "a", "b"]);
   assert.deepEqual(connection.events.map((event) => event.attributes.get("value")), ["a", "b"]);

@@ -85,7 +85,8 @@ export function requestLine(words, attributes = {}) {
     if (value !== undefined) parts.push(`${name}=${quoted(value)}`);
   }
   const line = `${parts.join(" ")}\n`;
-  if (new TextEncoder().encode(line).length > LONGEST_REQUEST) throw new Refusal("too-long", _("the request is too long"));
+  const { length } = new TextEncoder().encode(line);
+  if (length > LONGEST_REQUEST) throw new Refusal("too-long", _("the request is too long"));
   return line;
 }
 
