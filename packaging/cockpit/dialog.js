@@ -1,4 +1,4 @@
-// Dialogs. A dialog that changes something shows a preview first, and its focus begins on Cancel.
+// Dialogs. A dialog that changes something shows first what it concerns, and its focus begins on Cancel.
 import { _, announce, element, format, isOff, reason, table, turnOff, uuid, value } from "./elements.js";
 
 const dialog = document.getElementById("dialog");

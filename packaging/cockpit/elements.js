@@ -7,7 +7,7 @@ export const format = (text, ...values) => text.replace(/\$([0-9])/g, (whole, pl
 
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
-/** Shows each hidden character as its escape, so that a name cannot pass for another one. */
+/** Shows each hidden character as its escape, so that it cannot hide or reorder text. */
 export function visible(text) {
   return String(text).replace(HIDDEN, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
