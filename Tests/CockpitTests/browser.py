@@ -73,6 +73,8 @@ class Daemon:
     def pause(self):
         """Lets requests wait until the daemon goes on."""
         self.process.send_signal(signal.SIGSTOP)
+        status = pathlib.Path(f"/proc/{self.process.pid}/status")
+        until(lambda: "State:\tT" in status.read_text(), "the pause of the daemon")
 
     def resume(self):
         self.process.send_signal(signal.SIGCONT)

@@ -35,6 +35,8 @@ export function openDialog(title, content, action) {
     const word = element("input", { id: "dialog-word", type: "text", autocomplete: "off", spellcheck: "false" });
     const confirm = element("button", { type: "button", class: "danger" }, action.label);
     const update = () => turnOff(confirm, isRunning || !isTyped());
+    // The user may have left the dialog, and another one may have its place. The event of the end comes later.
+    const isShown = () => dialog.open && confirm.isConnected;
     word.addEventListener("input", update);
     update();
     confirm.addEventListener("click", async () => {
@@ -43,11 +45,10 @@ export function openDialog(title, content, action) {
       update();
       try {
         await action.run();
-        // The user may have left the dialog, and another one may have its place.
-        if (confirm.isConnected) dialog.close();
+        if (isShown()) dialog.close();
         announce(action.done);
       } catch (fault) {
-        if (confirm.isConnected) error.textContent = refusal(fault);
+        if (isShown()) error.textContent = refusal(fault);
         else announce(refusal(fault));
       }
       isRunning = false;
