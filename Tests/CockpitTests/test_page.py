@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """What the page for Cockpit shows and changes, and the ways to use it, in a browser.
 
-Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AXE=FILE, also runs the rules of axe-core about accessibility.
+Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AXE=FILE, also runs the rules of axe-core
+about accessibility.
 """
 
 import time, unittest
@@ -181,6 +182,18 @@ class PageTest(PageCase):
         tokens = [row for row in self.daemon.ask("token list") if "provider=fcm" in row]
         self.assertEqual([("a-newer-token" in row, "invalid" in row) for row in tokens], [(True, False)])
 
+    def test_long_tables_say_how_many_rows_are_left_out(self):
+        self.fill()
+        self.daemon.ask(*["renew device"] * 202, *(f"version report 2.{number}" for number in range(51)))
+        self.open()
+        self.page.sees("version=2.50", "#events")
+        versions = len(self.daemon.ask("version history")) - 1
+        self.page.click("History…")
+        self.page.sees("… and 3 more", "#dialog")
+        self.page.click("Close", "#dialog")
+        self.page.click("user:0", "#apps-table")
+        self.page.sees(f"… and {versions - 50} more", "#dialog")
+
     def test_devices_are_named_and_forgotten_and_a_refusal_is_told(self):
         self.fill()
         self.daemon.ask("account set ops@example.org", f"devices put {OTHER} name=laptop")
@@ -208,7 +221,8 @@ class PageTest(PageCase):
         # A button that opens a dialog at once, without an answer of the daemon.
         self.page.click("user:0", "#apps-table")
         self.page.sees("alice", "#dialog")
-        self.page.run("window.kept = [...dialog.querySelectorAll('button')].find(({ innerText }) => innerText === 'Forget…')")
+        self.page.run("""
+          window.kept = [...document.querySelectorAll("#dialog button")].find(({ innerText }) => innerText === "Forget…");""")
         self.page.click("Close", "#dialog")
         self.page.click("Renew…")
         self.page.sees("These identifiers are replaced", "#dialog")

@@ -57,7 +57,8 @@ function versionTable(rows) {
     const version = build ? `${words[0]} (${build})` : words[0];
     return [value(version), time(attributes.get("installed")), time(attributes.get("last"))];
   });
-  return table(_("Versions"), [_("Version"), _("First"), _("Last")], cells);
+  const shown = table(_("Versions"), [_("Version"), _("First"), _("Last")], cells);
+  return element("div", {}, shown, ...rest(rows.length, cells.length));
 }
 
 function tokens(page, app) {

@@ -48,7 +48,7 @@ export function historyTable(rows) {
     return [uuid(words[0]), time(get("from")), until, value(`${get("cause")}${ended}`), value(by)];
   });
   const box = { class: "scrolled", tabindex: "0", role: "group", "aria-label": _("History") };
-  return element("div", box, table(_("History"), heads, cells));
+  return element("div", box, table(_("History"), heads, cells), ...rest(rows.length, cells.length));
 }
 
 /** Shows which identifiers this device had, and why they changed. */
