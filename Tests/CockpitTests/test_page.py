@@ -111,6 +111,20 @@ class PageTest(PageCase):
         except NoAlertPresentException:
             return None
 
+    def test_an_older_check_that_ends_later_is_not_shown(self):
+        self.follow()
+        self.page.sees("socket", "#checks")
+        self.page.run("window.ends = []; cockpit.spawn = () => ({ then: (done) => ends.push(done) });")
+        self.page.click("Check again")
+        self.page.click("Check again")
+        self.page.sees("Checking …", "#checks")
+        self.page.run("""
+          const report = (name) => JSON.stringify({ checks: [{ name, result: "ok" }], findings: [] });
+          ends[1](report("newer"));
+          ends[0](report("older"));""")
+        self.page.sees("newer", "#checks")
+        self.page.sees("in order", "#summary")
+
     # --- Changes --------------------------------------------------------------------------------------------------
 
     def test_a_renewal_is_shown_first_and_needs_a_typed_word(self):
