@@ -69,8 +69,8 @@ export class Daemon {
 /**
  * A channel of Cockpit's interface to a Unix socket.
  *
- * With `split`, each byte is a message of its own. With `gather`, all that arrives before this text, and with it, is one
- * message. With `user`, a process of that user connects. `made` gets the channel.
+ * With `split`, each byte is a message of its own. With `gather`, all that arrives before this text, and with it, is
+ * one message. With `user`, a process of that user connects. `made` gets the channel.
  */
 export class Channel {
   valid = true;

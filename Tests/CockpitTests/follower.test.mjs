@@ -10,7 +10,8 @@ const NOBODY = 65_534;
 
 /** A follower that notes all that it tells. While `isCutOff` is true, it reaches no daemon. */
 function follow(context, daemon, { channel = {}, pauses = { first: 20, longest: 400 } } = {}) {
-  const noted = { states: [], begins: 0, rows: [], events: [], missed: [], moments: [], opened: [], opening: [], isCutOff: false };
+  const noted = { states: [], moments: [], begins: 0, rows: [], events: [], missed: [], opened: [], opening: [] };
+  noted.isCutOff = false;
   const open = (asAdmin) => {
     noted.opened.push(asAdmin);
     noted.opening.push(performance.now());

@@ -236,7 +236,8 @@ class PageTest(PageCase):
         self.page.click("user:0", "#apps-table")
         self.page.sees("alice", "#dialog")
         self.page.run("""
-          window.kept = [...document.querySelectorAll("#dialog button")].find(({ innerText }) => innerText === "Forget…");""")
+          const buttons = [...document.querySelectorAll("#dialog button")];
+          window.kept = buttons.find(({ innerText }) => innerText === "Forget…");""")
         self.page.click("Close", "#dialog")
         self.page.click("Renew…")
         self.page.sees("These identifiers are replaced", "#dialog")

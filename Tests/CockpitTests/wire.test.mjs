@@ -40,7 +40,8 @@ test("replies come in the order of the requests, refusals among them", async (co
 test("events in one message with the reply before them are told after it", async (context) => {
   const daemon = await new Daemon(context).start();
   const messages = [];
-  const made = (channel) => channel.addEventListener("message", (_event, data) => messages.push(`${Buffer.from(data)}`));
+  const keep = (_event, data) => messages.push(`${Buffer.from(data)}`);
+  const made = (channel) => channel.addEventListener("message", keep);
   const connection = daemon.connect({ gather: "value=b", made });
   const order = [];
   const note = (what) => () => order.push([what, connection.events.length]);
