@@ -21,17 +21,25 @@ import Testing
     // Waits for the delayed work of a start and of a new connection, so that it comes before the marks.
     try daemon.waitForRelease(in: trace)
     usleep(300_000)
-    #expect(try client.ask("check first") == ["OK invalid"])
-    for _ in 0..<100 { #expect(try client.ask("get device").count == 1) }
-    #expect(try client.ask("check last") == ["OK invalid"])
+    // On a busy machine, delayed work can still come later. It comes once, and each request would cost its calls in
+    // every round.
+    let rounds = 1...4
+    for round in rounds {
+      #expect(try client.ask("check first\(round)") == ["OK invalid"])
+      for _ in 0..<100 { #expect(try client.ask("get device").count == 1) }
+      #expect(try client.ask("check last\(round)") == ["OK invalid"])
+    }
     daemon.end()
     let calls = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n").map(String.init)
-    let first = try #require(calls.firstIndex { $0.contains("check first") })
-    let last = try #require(calls.firstIndex { $0.contains("check last") })
-    // From the answer to the first mark up to the wait for the last one.
-    let between = calls[(first + 1)..<last].map { String($0.prefix { $0 != "(" }) }
+    let found = try rounds.map { round in
+      let first = try #require(calls.firstIndex { $0.contains("check first\(round)") })
+      let last = try #require(calls.firstIndex { $0.contains("check last\(round)") })
+      // From the answer to the first mark up to the wait for the last one.
+      return calls[(first + 1)..<last].map { String($0.prefix { $0 != "(" }) }
+    }
     let request = ["sendto", "epoll_wait", "recvmsg"]
-    #expect(between == Array(repeating: request, count: 101).flatMap(\.self).dropLast())
+    let expected = Array(repeating: request, count: 101).flatMap(\.self).dropLast()
+    #expect(found.contains(Array(expected)), "\(found)")
   }
 
   /// Checks a ceiling: `packaging/bench` measures the real figure.
