@@ -1,4 +1,4 @@
-// What the page says about the connection, and when it says that all is in order, without a browser.
+// The words of the page about the connection, and about a daemon that is in order, without a browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Disconnected } from "../../packaging/cockpit/wire.js";

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the page for Cockpit shows and changes, and the ways to use it, in a browser.
+"""The content of the page for Cockpit, its changes, and the ways to use it, in a browser.
 
 Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AXE=FILE, also runs the rules of axe-core
 about accessibility.

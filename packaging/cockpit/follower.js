@@ -168,7 +168,7 @@ export class Follower {
     this.#position = null;
     this.#told.missed(Number(lag.attributes.get("missed")));
     this.#leave(null);
-    // What is asked for after each snapshot has to be asked for again.
+    // The page asks for the states of tokens after each snapshot, so it has to learn of this one.
     this.#tell("connecting");
     this.#again();
   }

@@ -1,4 +1,4 @@
-// What the daemon knows, from a snapshot and the events after it.
+// The values that the daemon knows, from a snapshot and the events after it.
 
 /** The number of events that are kept for the list of events. */
 export const KEPT_EVENTS = 200;
@@ -95,7 +95,7 @@ export class Model {
     return app;
   }
 
-  // Where an identifier belongs, and the name of its field there.
+  // The object that has an identifier: this device, an app or a vendor.
   #place(topic, attributes, makes) {
     const [app, vendor] = [attributes.get("app"), attributes.get("vendor")];
     if (app !== undefined) return makes ? this.#app(app) : this.apps.get(app);

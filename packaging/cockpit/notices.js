@@ -1,4 +1,4 @@
-// What is wrong, in words, from the state of the connection and from `status`.
+// The faults in words, from the state of the connection and from `status`.
 import { _, draw, element, format, mark, reason, time, value, visible } from "./elements.js";
 
 /** The path of the socket. */

@@ -92,21 +92,34 @@ struct PutDeviceRule: ChangeRule {
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     guard !value.isPlaceholder else { throw .invalidUUID(Text("\(value)")) }
-    guard var device = registry.devices[value] else {
-      guard registry.devices.count < Bound.devices else {
-        throw .limit("an account has at most \(Bound.devices) devices; forget a device first")
-      }
+    guard let device = registry.devices[value] else {
+      try registry.requireRoomForDevice()
       guard let context else { return nil }
       let device = ListedDevice(value: value, name: name, seen: seen, added: context.now)
       return Decision(changes: [.deviceListed(device)], reply: .done)
     }
-    guard (name ?? device.name) != device.name || (seen ?? device.seen) != device.seen else {
-      return Decision(reply: .done)
-    }
+    let described = device.described(name: name, seen: seen)
+    guard described != device else { return Decision(reply: .done) }
     guard context != nil else { return nil }
+    return Decision(changes: [.deviceDescribed(described)], reply: .done)
+  }
+}
+
+extension Registry {
+  /// Checks that the list has room for another device.
+  func requireRoomForDevice() throws(Refusal) {
+    guard devices.count >= Bound.devices else { return }
+    throw .limit("an account has at most \(Bound.devices) devices; forget a device first")
+  }
+}
+
+extension ListedDevice {
+  /// Returns the device with another name and time. Nil leaves the present one.
+  func described(name: Text?, seen: Timestamp?) -> Self {
+    var device = self
     device.name = name ?? device.name
     device.seen = seen ?? device.seen
-    return Decision(changes: [.deviceDescribed(device)], reply: .done)
+    return device
   }
 }
 

@@ -140,16 +140,13 @@ extension Plan {
       device.value = value
       add(.deviceReplaced(previous: former, device))
     } else {
-      guard registry.devices.count < Bound.devices else {
-        throw .limit("an account has at most \(Bound.devices) devices; forget a device first")
-      }
+      try registry.requireRoomForDevice()
       add(.deviceListed(ListedDevice(value: value, name: name, seen: seen, added: now)))
       return "added"
     }
-    if var device = registry.devices[value] {
-      device.name = name ?? device.name
-      device.seen = seen ?? device.seen
-      if device != registry.devices[value] { add(.deviceDescribed(device)) }
+    if let device = registry.devices[value] {
+      let described = device.described(name: name, seen: seen)
+      if described != device { add(.deviceDescribed(described)) }
     }
     return "changed"
   }
