@@ -35,12 +35,17 @@ extension Reply {
     reply.attribute("unit", peer.place.unit.map(Reply.Value.text))
     reply.attribute("container", peer.place.containerName.map(Reply.Value.text))
     reply.attribute("vendor", .text(vendor))
-    let list = groups.map(\.description).joined(separator: ",")
-    reply.attribute("groups", groups.isEmpty ? nil : .string(list))
-    let names = Right.allCases.filter(rights.contains).map(\.rawValue).joined(separator: ",")
-    reply.attribute("rights", rights.isEmpty ? nil : .string(names))
+    reply.grants(groups: groups, rights: rights)
     reply.attribute("admin", .yesOrNo(peer.isAdmin))
     return reply
+  }
+
+  /// Adds the access groups and the rights that a manifest gives, each separated by commas.
+  mutating func grants(groups: [Text], rights: Set<Right>) {
+    let list = groups.map(\.description).joined(separator: ",")
+    attribute("groups", groups.isEmpty ? nil : .string(list))
+    let names = Right.allCases.filter(rights.contains).map(\.rawValue).joined(separator: ",")
+    attribute("rights", rights.isEmpty ? nil : .string(names))
   }
 
   /// Returns the answer to `check VALUE`: whether the text is a UUID, and its canonical form.

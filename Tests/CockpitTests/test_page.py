@@ -184,6 +184,18 @@ class PageTest(PageCase):
         self.page.click("Forget", "#dialog")
         self.page.sees("No app is installed yet.", "#apps")
 
+    def test_an_admin_is_told_what_the_manifest_of_an_app_says(self):
+        self.daemon.stop()
+        groups = "AccessGroups=org.example.shared org.example.media"
+        self.daemon.manifest("org.example.play", text=f"{groups}\nRights=fleet\n")
+        self.daemon.start()
+        self.follow()
+        self.page.click("org.example.play", "#apps-table")
+        for text in ["org.example.play.service", "org.example.shared, org.example.media", "fleet"]:
+            self.page.sees(text, "#dialog dl")
+        self.assertNotIn("Container", self.page.text("#dialog dl"))
+        self.page.click("Close", "#dialog")
+
     def test_a_token_that_is_stored_while_the_dialog_is_open_stays_valid(self):
         self.fill()
         self.follow()

@@ -97,14 +97,16 @@ private struct Session {
       found[app] = .init(
         vendor: random.one(of: ["org.v", "org.v", "org.w", app]), device: random.one(of: ["shared", "vendor", "app"]),
         order: random.one(of: ["numeric", "linux"]),
-        groups: ["org.shared", "org.media", "org.a"].filter { _ in random.once(in: 2) })
+        groups: ["org.shared", "org.media", "org.a"].filter { _ in random.once(in: 2) },
+        unit: random.once(in: 2) ? "\(app).service" : nil)
     }
     let last = life.registry.lastEvent
     model.install(found, at: life.now + 1)
     life.install(
       try Dictionary(
         uniqueKeysWithValues: found.map { id, said in
-          var manifest = Manifest(Text(said.vendor), groups: said.groups.map { Text($0) })
+          var manifest = Manifest(
+            Text(said.vendor), unit: said.unit.map { Text($0) }, groups: said.groups.map { Text($0) })
           manifest.deviceBinding = try #require(Manifest.DeviceBinding(rawValue: said.device))
           manifest.versionOrder = try #require(VersionOrder(rawValue: said.order))
           return (Text(id), manifest)

@@ -88,16 +88,25 @@ private func household() throws(Refusal) -> Life {
         == listed.map { "* \($0) vendor=\(vendor) installed=t1 manifest=yes" } + ["OK \(listed.count)"])
   }
 
-  @Test func `app list shows an admin all apps, and which ones have a manifest`() throws {
+  @Test func `app list shows an admin all apps, and what their manifests say`() throws {
     var life = Life()
-    life.install(["org.a": Manifest("org.v")])
+    var contained = Manifest("org.v", groups: ["org.shared"])
+    contained.container = "c"
+    contained.rights = [.fleet]
+    life.install([
+      "org.a": Manifest("org.v", unit: "a.service", groups: ["org.shared", "org.media"]), "org.b": contained,
+    ])
     try life.ask(.get(.installation, app: nil), as: alice)
     #expect(
       try life.ask(.apps, as: root) == [
-        "* org.a vendor=org.v installed=t1 manifest=yes", "* user:1000 vendor=user:1000 installed=t2 manifest=no",
-        "OK 2",
+        "* org.a vendor=org.v installed=t1 manifest=yes unit=a.service groups=org.shared,org.media",
+        "* org.b vendor=org.v installed=t1 manifest=yes container=c groups=org.shared rights=fleet",
+        "* user:1000 vendor=user:1000 installed=t2 manifest=no", "OK 3",
       ])
-    #expect(try life.ask(.apps, as: alice).count == 2)
+    #expect(try life.ask(.apps, as: alice) == ["* user:1000 vendor=user:1000 installed=t2 manifest=no", "OK 1"])
+    // An app learns of the others of its vendor that they exist.
+    let rows = try life.ask(.apps, as: peer("org.a"))
+    #expect(rows == ["org.a", "org.b"].map { "* \($0) vendor=org.v installed=t1 manifest=yes" } + ["OK 2"])
   }
 
   @Test(arguments: ["org.v.shared", "user:1000"] as [Text])

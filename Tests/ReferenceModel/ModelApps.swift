@@ -123,8 +123,15 @@ extension ReferenceModel {
     let listed = apps.filter { sees(peer, .vendor(vendor(of: $0.key))) }.sorted { $0.key < $1.key }
     return rows(
       listed.map { id, app in
-        "\(id) vendor=\(vendor(of: id)) installed=\(app.installed) manifest=\(app.manifest == nil ? "no" : "yes")"
+        let hasManifest = app.manifest == nil ? "no" : "yes"
+        let told = peer.isAdmin ? app.manifest : nil
+        return "\(id) vendor=\(vendor(of: id)) installed=\(app.installed) manifest=\(hasManifest)"
+          + said("unit", told?.unit) + said("groups", list(told?.groups)) + said("rights", list(told?.rights))
       })
+  }
+
+  private func list(_ names: [String]?) -> String? {
+    names.flatMap { $0.isEmpty ? nil : $0.joined(separator: ",") }
   }
 
   /// Forgets an app. A user may also forget its own services, which need not run.

@@ -11,15 +11,18 @@ package struct ReferenceModel: Sendable {
     package var order: String
     package var groups: [String]
     package var rights: [String]
+    package var unit: String?
 
     package init(
-      vendor: String, device: String = "shared", order: String = "numeric", groups: [String] = [], rights: [String] = []
+      vendor: String, device: String = "shared", order: String = "numeric", groups: [String] = [],
+      rights: [String] = [], unit: String? = nil
     ) {
       self.vendor = vendor
       self.device = device
       self.order = order
       self.groups = groups
       self.rights = rights
+      self.unit = unit
     }
   }
 

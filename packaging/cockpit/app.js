@@ -31,6 +31,7 @@ export async function openApp(page, name) {
   if (entry !== undefined) {
     facts.push([_("Installed"), time(entry.attributes.get("installed"))]);
     facts.push([_("By a manifest"), hasManifest ? _("yes") : _("no")]);
+    facts.push(...manifestFacts(entry.attributes));
   }
   const content = [
     element("dl", {}, ...terms(facts)),
@@ -42,6 +43,18 @@ export async function openApp(page, name) {
   ];
   openDialog(name, content.filter((node) => node !== null));
   document.getElementById("dialog-title").replaceChildren(value(name));
+}
+
+// What the manifest says about the app. Only an admin is told.
+function manifestFacts(attributes) {
+  const names = [
+    [_("Unit"), "unit"],
+    [_("Container"), "container"],
+    [_("Access groups"), "groups"],
+    [_("Rights"), "rights"],
+  ];
+  const told = names.filter(([, name]) => attributes.has(name));
+  return told.map(([term, name]) => [term, value(attributes.get(name).replaceAll(",", ", "))]);
 }
 
 // A part of the dialog. An app that lacks such values is no fault.

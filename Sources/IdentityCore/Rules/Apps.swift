@@ -95,6 +95,8 @@ extension RegistryCommand {
 }
 
 /// `app list`: lists all apps for an admin, and otherwise the apps of the peer's vendor.
+///
+/// Only an admin learns what the manifests say: an app has no use for the units and rights of others.
 struct AppsRule: QueryRule {
   var basis: Basis { Basis(whole: [.apps, .uses]) }
   var answerKind: AnswerKind { .list }
@@ -102,11 +104,16 @@ struct AppsRule: QueryRule {
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
     let visible = registry.apps.filter { registry.may(peer, see: .vendor(registry.vendor(of: $0.key))) }
     let apps = visible.sorted { $0.key < $1.key }
+    let isAdmin = peer.isAdmin
     return .rows(apps.map { (id: $0.key, vendor: registry.vendor(of: $0.key), app: $0.value) }) { row, reply in
       reply.word(.text(row.id))
       reply.attribute("vendor", .text(row.vendor))
       reply.attribute("installed", .time(row.app.installed))
       reply.attribute("manifest", .yesOrNo(row.app.manifest != nil))
+      guard isAdmin, let manifest = row.app.manifest else { return }
+      reply.attribute("unit", manifest.unit.map(Reply.Value.text))
+      reply.attribute("container", manifest.container.map(Reply.Value.text))
+      reply.grants(groups: manifest.accessGroups, rights: manifest.rights)
     }
   }
 }

@@ -6,7 +6,13 @@ extension Verb {
     Verb(
       words: "app list",
       summary: "List the installed apps: all apps for an admin, otherwise the apps of the peer's vendor.",
-      answer: .list(Line([.word("app")], [.word("vendor"), .time("installed"), .boolean("manifest")])),
+      answer: .list(
+        Line(
+          [.word("app")],
+          [
+            .word("vendor"), .time("installed"), .boolean("manifest"), .word("unit").optional,
+            .word("container").optional, .list("groups").optional, .list("rights").optional,
+          ])),
       examples: [.init("app list", "OK 0")]
     ) { (_) throws(Refusal) in .registry(.apps) },
 
