@@ -184,12 +184,16 @@ class Page:
     def click(self, label, selector="main"):
         """Clicks a button by its label, once it is there and enabled."""
         script = """
-          const isOn = (button) => !button.disabled && button.getAttribute("aria-disabled") !== "true";
+          const isOn = (button) => button.getAttribute("aria-disabled") !== "true";
           const shown = [...document.querySelectorAll(`${arguments[1]} button`)];
           const found = shown.find((button) => button.innerText.trim() === arguments[0] && isOn(button));
           if (found) { found.focus(); found.click(); }
           return found !== undefined;"""
         until(lambda: self.run(script, label, selector), f"a button {label!r} in {selector}")
+
+    def is_on(self, action):
+        """Whether a button of the page is turned on."""
+        return self.one(f'[data-action="{action}"]').get_attribute("aria-disabled") != "true"
 
     def type(self, selector, text):
         field = self.one(selector)

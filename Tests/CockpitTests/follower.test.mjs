@@ -120,10 +120,10 @@ test("a damaged store is told, and asked again with growing pauses on the same c
   assert.ok(rows.some((row) => row.attributes.get("store") === "damaged"));
 });
 
-test("a subscriber that stopped reading loads the values anew", async (context) => {
-  const daemon = await new Daemon(context).start();
+/** A follower that stops reading until it has missed events, and the last of their names. */
+async function lag(context, daemon, options) {
   const channels = [];
-  const slow = follow(context, daemon, { channel: { made: (channel) => channels.push(channel) } });
+  const slow = follow(context, daemon, { channel: { made: (channel) => channels.push(channel) }, ...options });
   await slow.reaches("following");
   channels[0].input.pause();
   const names = Array.from({ length: 6_000 }, (_, number) => `${number}-${"x".repeat(240)}`);
@@ -132,11 +132,31 @@ test("a subscriber that stopped reading loads the values anew", async (context) 
     await Promise.all(names.slice(place, place + 250).map((name) => writer.ask(["account", "set", name], {})));
   }
   channels[0].input.resume();
-  await until(() => slow.begins === 2, "the second snapshot");
+  await until(() => slow.missed.length === 1, "the lag");
   assert.ok(slow.missed[0] > 0, `${slow.missed}`);
+  return { slow, last: names.at(-1) };
+}
+
+test("a subscriber that stopped reading loads the values anew", async (context) => {
+  const daemon = await new Daemon(context).start();
+  const { slow, last } = await lag(context, daemon);
+  await until(() => slow.begins === 2, "the second snapshot");
   await slow.reaches("following");
   assert.deepEqual(slow.states.map(({ name }) => name), ["following", "connecting", "following"]);
-  assert.equal(slow.rows.find(([topic]) => topic === "account")[1].get("value"), names.at(-1));
+  assert.equal(slow.rows.find(([topic]) => topic === "account")[1].get("value"), last);
+  assert.equal(slow.missed.length, 1);
+});
+
+test("a subscriber that stopped reading learns that another store has taken the place", async (context) => {
+  const daemon = await new Daemon(context).start();
+  const { slow } = await lag(context, daemon, { pauses: { first: 200, longest: 400 } });
+  slow.isCutOff = true;
+  await daemon.end();
+  await rm(daemon.state, { recursive: true });
+  await daemon.start();
+  slow.isCutOff = false;
+  await until(() => slow.begins === 2, "the second snapshot");
+  assert.deepEqual(slow.missed.slice(1), [undefined]);
 });
 
 test("a user with too many connections waits for an end", { skip: !isRoot && "needs root" }, async (context) => {

@@ -131,6 +131,28 @@ test("only the latest events are kept, and a gap is among them", () => {
   assert.equal(model.account, "1000");
 });
 
+test("events that come again after a lag are listed once, and those that were missed fill the gap", () => {
+  const model = new Model();
+  const tell = (first, last) => {
+    for (let sequence = first; sequence <= last; sequence += 1) {
+      model.event({ sequence, topic: "account", name: "changed", attributes: new Map([["value", `${sequence}`]]) });
+    }
+  };
+  const listed = () => model.events.map(({ sequence, missed }) => sequence ?? `${missed} missed`);
+  tell(1, 3);
+  model.missed(4);
+  tell(2, 8);
+  assert.deepEqual(listed(), [1, 2, 3, 4, 5, 6, 7, 8]);
+  model.missed(5);
+  tell(12, 14);
+  assert.deepEqual(listed().slice(7), [8, "3 missed", 12, 13, 14]);
+  // The numbers of another epoch begin anew.
+  model.missed(undefined);
+  tell(1, 2);
+  assert.deepEqual(listed().slice(11), [14, "undefined missed", 1, 2]);
+  assert.equal(model.account, "2");
+});
+
 test("names of JavaScript's own objects are names like others", () => {
   const model = new Model();
   for (const app of ["__proto__", "constructor", "toString"]) {

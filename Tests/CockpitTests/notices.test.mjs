@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { Disconnected } from "../../packaging/cockpit/wire.js";
 import { MalformedLine, Refusal } from "../../packaging/cockpit/words.js";
 
-globalThis.window = { cockpit: { gettext: (text) => text } };
+const german = new Map();
+globalThis.window = { cockpit: { gettext: (text) => german.get(text) ?? text } };
 const { notices, SOCKET, summary } = await import("../../packaging/cockpit/notices.js");
 
 /** A page whose daemon is in order, but for the given parts. */
@@ -42,6 +43,10 @@ test("a daemon that does not run is told from one that cannot be followed, each 
   const malformed = told(new MalformedLine(7, "it is too long"));
   assert.match(malformed.title, /cannot follow the daemon/);
   assert.match(malformed.text, /of 7 characters: it is too long$/);
+  german.set("the daemon sent a malformed line of $0 characters: $1", "fehlerhafte Zeile mit $0 Zeichen: $1");
+  german.set("the word at character $0 cannot be read", "das Wort ab Zeichen $0 ist nicht lesbar");
+  const { text } = told(new MalformedLine(9, "the word at character $0 cannot be read", 4));
+  assert.equal(text, `${SOCKET}\nfehlerhafte Zeile mit 9 Zeichen: das Wort ab Zeichen 4 ist nicht lesbar`);
   assert.equal(told(new TypeError("bad\u202e")).text, `${SOCKET}\nbad\\u202e`);
   assert.equal(told(new Refusal("busy", "later")).text, "busy: later");
 });

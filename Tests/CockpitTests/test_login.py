@@ -145,7 +145,7 @@ class LoginTest(unittest.TestCase):
         inside("identityctl get device")
         self.log_in("chief")
         self.page.sees("Turn on administrative access", "#notices")
-        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        self.assertFalse(self.page.is_on("renew"))
 
     def test_a_member_of_the_group_of_admins_keeps_its_name(self):
         inside("identityctl get device")

@@ -29,16 +29,22 @@ class StateTest(PageCase):
     def test_a_daemon_is_stopped_and_started_while_the_page_is_open(self):
         self.fill()
         self.follow()
+        until(lambda: self.page.is_on("renew"), "the button")
+        self.page.run("document.querySelector('[data-action=renew]').focus()")
         self.daemon.stop()
         self.page.sees("identityd is not running", "#notices")
         self.page.sees("needs attention now", "#summary")
-        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        # A button that is turned off keeps the focus, and does nothing.
+        self.assertEqual(self.page.run("return document.activeElement.dataset.action"), "renew")
+        self.page.one('[data-action="renew"]').click()
+        self.assertFalse(self.page.run("return document.getElementById('dialog').open"))
+        self.assertFalse(self.page.is_on("renew"))
         self.check_accessibility()
         self.daemon.start()
         until(lambda: "not running" not in self.page.text("#notices"), "the end of the notice")
         self.daemon.ask("account set after@example.org")
         self.page.sees("after@example.org", "#device")
-        self.assertTrue(self.page.one('[data-action="renew"]').is_enabled())
+        self.assertTrue(self.page.is_on("renew"))
 
     def test_without_a_daemon_nothing_is_known(self):
         self.daemon.stop()
@@ -46,14 +52,14 @@ class StateTest(PageCase):
         self.page.sees("/run/identityd/identityd.sock", "#notices")
         self.page.sees("not known", "#device-values")
         self.assertNotIn("none yet", self.page.text("main"))
-        self.assertFalse(self.page.one('[data-action="history"]').is_enabled())
+        self.assertFalse(self.page.is_on("history"))
 
     def test_an_empty_store_stays_empty(self):
         self.follow()
         self.page.sees("none yet", "#device-values")
         self.page.sees("No app is installed yet.", "#apps")
         self.page.sees("socket", "#checks")
-        self.assertFalse(self.page.one('[data-action="devices"]').is_enabled())
+        self.assertFalse(self.page.is_on("devices"))
         self.assertEqual([self.status("apps"), self.status("device-origin")], ["0", "none"])
         self.check_accessibility()
 
@@ -108,7 +114,7 @@ class StateTest(PageCase):
         self.follow()
         self.page.sees("their key is missing", "#notices")
         self.page.sees("master-key", "#checks")
-        self.assertTrue(self.page.one('[data-action="renew"]').is_enabled())
+        self.assertTrue(self.page.is_on("renew"))
 
     def test_a_full_disk_is_told_until_there_is_space_again(self):
         self.daemon.stop()
@@ -126,7 +132,7 @@ class StateTest(PageCase):
         refused = until(lambda: self.refusal_of_a_change(), "a refused change")
         self.assertIn("ERR no-space", refused)
         self.page.sees("Nothing can be changed now.", "#notices")
-        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        self.assertFalse(self.page.is_on("renew"))
         self.check_accessibility()
         filler.unlink()
         until(lambda: self.refusal_of_a_change() is None, "a change")
@@ -168,7 +174,7 @@ class StateTest(PageCase):
         self.page.click("Seal", "#dialog")
         self.page.sees("The store is sealed.", "#notices")
         self.assertEqual(self.status("sealed"), "yes")
-        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        self.assertFalse(self.page.is_on("renew"))
 
     def test_a_user_without_rights_sees_its_own_part(self):
         device = self.fill()
@@ -180,7 +186,7 @@ class StateTest(PageCase):
         self.page.sees("Limited access: only what concerns user:65534 is shown.", "#notices")
         self.page.sees(device, "#device")
         self.assertNotIn("user:0", self.page.text("#apps-table"))
-        self.assertFalse(self.page.one('[data-action="renew"]').is_enabled())
+        self.assertFalse(self.page.is_on("renew"))
         self.page.click("History…")
         self.page.sees("first-use", "#dialog")
         self.page.click("Close", "#dialog")

@@ -1,8 +1,8 @@
 // The part about this device, and its dialogs.
 import { openDialog, openWithAnswer, previewTable, rest } from "./dialog.js";
-import { _, draw, element, format, table, terms, time, uuid, value } from "./elements.js";
+import { _, draw, element, format, table, terms, time, turnOff, uuid, value } from "./elements.js";
 
-/** Draws the values and enables the buttons. */
+/** Draws the values, and turns the buttons on or off. */
 export function drawDevice(page) {
   const { model, follower, status, isFollowing } = page;
   const values = status?.values ?? new Map();
@@ -25,14 +25,14 @@ export function drawDevice(page) {
     if (values.has("started")) list.push([_("Running since"), time(values.get("started"))]);
     return terms(list);
   });
-  const isOff = {
+  const off = {
     history: !isFollowing || model.device === null,
     devices: !isFollowing || model.devices.size === 0,
     renew: !canChange,
     seal: !canChange,
   };
-  for (const [action, off] of Object.entries(isOff)) {
-    document.querySelector(`#device-actions [data-action="${action}"]`).disabled = off;
+  for (const [action, isOff] of Object.entries(off)) {
+    turnOff(document.querySelector(`#device-actions [data-action="${action}"]`), isOff);
   }
 }
 

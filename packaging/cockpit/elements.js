@@ -1,9 +1,11 @@
 // Parts of the page. Everything from the daemon becomes text, never markup.
+import { MalformedLine } from "./words.js";
+
+export { format } from "./words.js";
+
 const { cockpit } = window;
 
 export const _ = (text) => cockpit.gettext(text);
-/** Puts values into a translated text in place of $0, $1 and so on. */
-export const format = (text, ...values) => text.replace(/\$([0-9])/g, (whole, place) => values[place] ?? whole);
 
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
@@ -14,6 +16,7 @@ export function visible(text) {
 
 /** The text of an error. The page's own texts are translated, and those of the daemon are shown as they are. */
 export function reason(error) {
+  if (error instanceof MalformedLine) return error.translated(_);
   const text = String(error?.message ?? error);
   return visible(text === "" ? text : _(text));
 }

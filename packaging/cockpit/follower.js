@@ -26,6 +26,8 @@ export class Follower {
   #whoami = null;
   // The number and the epoch after which the next events follow; null before the first snapshot.
   #position = null;
+  // The epoch in which events were missed; undefined if none were missed.
+  #missedIn;
   #pause;
   #timer = null;
   #stopped = false;
@@ -148,6 +150,9 @@ export class Follower {
 
   #subscribed({ rows, words, attributes }, hasSnapshot) {
     this.#position = { since: Number(words[0]), epoch: attributes.get("epoch") };
+    // The numbers of another epoch say nothing about those that were missed.
+    if (this.#missedIn !== undefined && this.#missedIn !== this.#position.epoch) this.#told.missed(undefined);
+    this.#missedIn = undefined;
     if (hasSnapshot) {
       this.#told.begin();
       for (const row of rows) this.#told.row(row.words[0], row.attributes);
@@ -165,6 +170,7 @@ export class Follower {
 
   // The subscriber was too slow. To read the values anew takes less than to read all that it missed.
   #lag(lag) {
+    this.#missedIn = this.#position?.epoch;
     this.#position = null;
     this.#told.missed(Number(lag.attributes.get("missed")));
     this.#leave(null);

@@ -12,8 +12,11 @@ const VALUES = ["device", "installation", "vendor"];
  * may come after it.
  */
 export class Model {
+  // The number of the last event in the list; 0 before the first one, and where a gap is of unknown length.
+  #last = 0;
+
   constructor() {
-    /** The latest events, oldest first. Events survive a new snapshot. */
+    /** The latest events, oldest first, and the gaps among them. Events survive a new snapshot. */
     this.events = [];
     this.begin();
   }
@@ -38,6 +41,7 @@ export class Model {
   /** Forgets all values and events, of a daemon that refuses to tell them. It tells the latest events again later. */
   forget() {
     this.events = [];
+    this.#last = 0;
     this.begin();
   }
 
@@ -50,18 +54,34 @@ export class Model {
   /** Takes an event. */
   event(event) {
     this.revision += 1;
-    if (this.events.at(-1)?.sequence !== event.sequence) this.events.push(event);
-    if (this.events.length > KEPT_EVENTS) this.events.shift();
+    if (event.sequence > this.#last) this.#add(event);
     const { topic, name, attributes } = event;
     if (["ended", "uninstalled", "removed", "deleted"].includes(name)) return this.#remove(topic, attributes);
     if (topic === "devices" && name === "replaced") this.devices.delete(attributes.get("previous"));
     this.#set(topic, attributes, name);
   }
 
-  /** Notes that events are missing; the number is undefined if it is not known. */
+  /** Notes that events are missing; the number is undefined if it is not known. Numbers may then begin anew. */
   missed(number) {
     this.revision += 1;
-    this.events.push({ missed: number });
+    if (number === undefined) this.#last = 0;
+    this.#list({ missed: number });
+  }
+
+  // Events that were missed in a lag are told later if they are among the latest ones.
+  #add(event) {
+    const { missed } = this.events.at(-1) ?? {};
+    if (missed !== undefined) {
+      this.events.pop();
+      const left = Math.min(missed, event.sequence - this.#last - 1);
+      if (left > 0) this.#list({ missed: left });
+    }
+    this.#last = event.sequence;
+    this.#list(event);
+  }
+
+  #list(entry) {
+    this.events.push(entry);
     if (this.events.length > KEPT_EVENTS) this.events.shift();
   }
 

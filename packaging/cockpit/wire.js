@@ -16,7 +16,7 @@ export class Disconnected extends Error {
   }
 }
 
-const tooLong = (length) => new MalformedLine(length, "it is too long");
+const tooLong = (length) => new MalformedLine(length, _("it is too long"));
 
 /**
  * A connection, which ends with its channel.
@@ -124,8 +124,8 @@ export class Connection {
       case "lag":
         return this.#told.lag(line);
       case "row":
-        if (this.#waiting.length === 0) throw new MalformedLine(text.length, "the row belongs to no request");
-        if (this.#rows.length >= MOST_ROWS) throw new MalformedLine(text.length, "the reply has too many rows");
+        if (this.#waiting.length === 0) throw new MalformedLine(text.length, _("the row belongs to no request"));
+        if (this.#rows.length >= MOST_ROWS) throw new MalformedLine(text.length, _("the reply has too many rows"));
         this.#rows.push(line);
         return;
       default:
@@ -139,7 +139,7 @@ export class Connection {
     const waiting = this.#waiting.shift();
     // The daemon tells a refusal of the whole connection without a request.
     if (waiting === undefined) {
-      const unasked = () => new MalformedLine(length, "the reply belongs to no request");
+      const unasked = () => new MalformedLine(length, _("the reply belongs to no request"));
       this.close(kind === "err" ? new Refusal(code, text) : unasked());
     } else if (kind === "err") {
       waiting.failed(new Refusal(code, text));

@@ -15,11 +15,24 @@ export class Refusal extends Error {
   }
 }
 
+/** Puts values into a text in place of $0, $1 and so on. */
+export const format = (text, ...values) => text.replace(/\$([0-9])/g, (whole, place) => values[place] ?? whole);
+
+const MALFORMED = _("the daemon sent a malformed line of $0 characters: $1");
+
 /** A line that the protocol does not allow. Its message has no part of the line, which may hold a token. */
 export class MalformedLine extends Error {
-  constructor(length, reason) {
-    super(`the daemon sent a malformed line of ${length} characters: ${reason}`);
+  /**
+   * @param length the length of the line
+   * @param reason a text of the page's own
+   * @param values the values in the reason
+   */
+  constructor(length, reason, ...values) {
+    const message = (translate) => format(translate(MALFORMED), length, format(translate(reason), ...values));
+    super(message(_));
     this.name = "MalformedLine";
+    /** The message in the language of a function that translates a text. */
+    this.translated = message;
   }
 }
 
@@ -55,7 +68,7 @@ export function parseWords(text, length = text.length) {
     const quoted = take(QUOTED);
     const value = quoted === undefined ? take(BARE) : unquoted(quoted);
     if (value === undefined || (place < text.length && text[place] !== " ")) {
-      throw new MalformedLine(length, `the word at character ${length - text.length + start + 1} cannot be read`);
+      throw new MalformedLine(length, _("the word at character $0 cannot be read"), length - text.length + start + 1);
     }
     if (name === undefined) words.push(value);
     else attributes.set(name.slice(0, -1).toLowerCase(), value);
@@ -113,20 +126,20 @@ export function parseLine(line) {
       return { kind: "ok", ...parseWords(rest, line.length) };
     case "ERR": {
       const [, code, text] = /^([a-z-]+)(?: (.*))?$/s.exec(rest) ?? [];
-      if (code === undefined) throw new MalformedLine(line.length, "the refusal has no code");
+      if (code === undefined) throw new MalformedLine(line.length, _("the refusal has no code"));
       return { kind: "err", code, text: text ?? "" };
     }
     case "EVENT": {
       const { words, attributes } = parseWords(rest, line.length);
       const sequence = Number(words[0]);
       if (!/^[0-9]+$/.test(words[0] ?? "") || !Number.isSafeInteger(sequence) || words.length < 2) {
-        throw new MalformedLine(line.length, "the event has no number");
+        throw new MalformedLine(line.length, _("the event has no number"));
       }
       if (words[1] === "lag") return { kind: "lag", sequence, attributes };
-      if (words.length < 3) throw new MalformedLine(line.length, "the event has no name");
+      if (words.length < 3) throw new MalformedLine(line.length, _("the event has no name"));
       return { kind: "event", sequence, topic: words[1], name: words[2], attributes };
     }
     default:
-      throw new MalformedLine(line.length, "it is of no kind that is known");
+      throw new MalformedLine(line.length, _("it is of no kind that is known"));
   }
 }
