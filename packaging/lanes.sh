@@ -1,5 +1,6 @@
 # Steps, and lanes of tests that run in parallel, for packaging/test. To be sourced. "logs" is a folder for logs, and
-# "times" tells whether the end of the run lists all steps and suites.
+# "times" tells whether the end of the run lists all steps and suites. After the "mode" usual, it names the folder
+# "screenshots", too.
 # shellcheck shell=bash disable=SC2154
 
 # --- Steps: one after the other -----------------------------------------------------------------------------------
@@ -364,6 +365,7 @@ finish() {
     say "steps and lanes (start, duration, CPU time):"
     sort --numeric-sort "$logs/times" >&2
   fi
+  [ "$mode" != usual ] || [ ! -d "$screenshots" ] || say "pictures of the page for Cockpit, by state and release: $screenshots"
   say "the slowest suites:"
   suites | sed -n "1,$([ "$times" = yes ] && echo 40 || echo 10)p" >&2
   [ ! -s "$logs/warnings" ] || cat "$logs/warnings" >&2

@@ -1,9 +1,11 @@
 """A daemon, Cockpit without systemd and a headless browser, for the tests of the page.
 
 Everything runs in a mount namespace of its own, where /run is empty: the page knows one path of the socket only.
+
+Pictures of the states are kept in .build/screenshots, named by the state and by Debian's release.
 """
 
-import contextlib, os, pathlib, shutil, signal, socket, subprocess, sys, tempfile, time, unittest
+import contextlib, os, pathlib, platform, shutil, signal, socket, subprocess, sys, tempfile, time, unittest
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -13,6 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(os.environ.get("IDENTITYD_RELEASE_BIN", ROOT / ".build/debug")).resolve()
 AXE = os.environ.get("IDENTITYD_AXE")
 SOCKET = "/run/identityd/identityd.sock"
+SCREENSHOTS = ROOT / ".build/screenshots"
+RELEASE = platform.freedesktop_os_release().get("VERSION_CODENAME", "unknown")
 PATIENCE = 20
 
 
@@ -44,15 +48,18 @@ class Daemon:
         self.folder = pathlib.Path(folder)
         self.state, self.apps = self.folder / "state", self.folder / "apps.d"
         self.configuration = self.folder / "identityd.conf"
+        self.credentials = self.folder / "credentials"
         self.process = None
         self.apps.mkdir()
+        self.credentials.mkdir()
         self.configuration.write_text(f"[Apps]\nDirectories={self.apps}\n")
 
     def start(self):
         os.makedirs(os.path.dirname(SOCKET), exist_ok=True)
         options = ["--state-directory", self.state, "--socket", SOCKET, "--config", self.configuration]
         self.log = open(self.folder / "log", "ab")
-        self.process = subprocess.Popen([PROGRAMS / "identityd", *options], stderr=self.log)
+        environment = os.environ | {"CREDENTIALS_DIRECTORY": str(self.credentials)}
+        self.process = subprocess.Popen([PROGRAMS / "identityd", *options], env=environment, stderr=self.log)
         until(lambda: self.process.poll() is not None or self.answers(), "the start of the daemon")
         assert self.process.poll() is None, (self.folder / "log").read_text()
         return self
@@ -78,6 +85,11 @@ class Daemon:
 
     def resume(self):
         self.process.send_signal(signal.SIGCONT)
+
+    def move_to_hardware(self, number):
+        """Stops, and has the next start find hardware with this number."""
+        self.stop()
+        (self.credentials / "identityd.hardware").write_text(f"0000000{number}-0000-4000-8000-000000000000\n")
 
     def begin_anew(self):
         """Starts with an empty store and without manifests."""
@@ -154,10 +166,10 @@ def browser(folder):
 
 
 class Page:
-    """The page in the browser."""
+    """The page in the browser, on a release of Debian."""
 
-    def __init__(self, driver):
-        self.driver = driver
+    def __init__(self, driver, release=RELEASE):
+        self.driver, self.release = driver, release
 
     def open(self, console):
         self.driver.get(console.address())
@@ -199,6 +211,11 @@ class Page:
         field = self.one(selector)
         field.clear()
         field.send_keys(text)
+
+    def keep_picture(self, state):
+        """Keeps a picture of the page in a state."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.driver.save_screenshot(str(SCREENSHOTS / f"{state}-{self.release}.png"))
 
     def complaints(self):
         """The errors and warnings in the console of the browser, but for those of Cockpit itself."""
@@ -251,7 +268,9 @@ class PageCase(unittest.TestCase):
         rows = self.daemon.ask("status")
         return next((row.partition("=")[2] for row in rows if row.startswith(f"* {name}=")), None)
 
-    def check_accessibility(self):
+    def show(self, state):
+        """Keeps a picture of the page in a state, and checks its accessibility."""
+        self.page.keep_picture(state)
         if AXE is None:
             return
         self.page.run(pathlib.Path(AXE).read_text())

@@ -3,7 +3,7 @@
 
 test_login.py SUITE     Debian's suite, bookworm or trixie. Needs root, and IDENTITYD_DEBS, the paths of the packages.
 
-With IDENTITYD_PICTURE=FILE, draws the page for the README.
+The picture for the README is overview-trixie.png in .build/screenshots.
 """
 
 import json, os, pathlib, subprocess, sys, tempfile, unittest
@@ -64,7 +64,7 @@ class LoginTest(unittest.TestCase):
         inside(SYSTEM)
         cls.folder = tempfile.TemporaryDirectory(prefix="identityd-")
         cls.addClassCleanup(cls.folder.cleanup)
-        cls.page = Page(browser(cls.folder.name))
+        cls.page = Page(browser(cls.folder.name), SUITE)
         cls.addClassCleanup(cls.page.driver.quit)
 
     def setUp(self):
@@ -117,7 +117,6 @@ class LoginTest(unittest.TestCase):
         self.page.sees("renewed", "#dialog tbody tr:first-child")
         self.page.sees("uid:0", "#dialog tbody tr:first-child")
 
-    @unittest.skipUnless(os.environ.get("IDENTITYD_PICTURE"), "nobody asked for a picture")
     def test_picture(self):
         apps = {"org.example.player": "1.4.2", "org.example.notes": "3.0", "net.example.sync": "0.9.1"}
         for app in apps:
@@ -133,7 +132,7 @@ class LoginTest(unittest.TestCase):
         self.log_in("root")
         self.page.sees("unit", "#checks .good")
         self.page.sees("org.example.player", "#apps-table")
-        self.page.driver.save_screenshot(os.environ["IDENTITYD_PICTURE"])
+        self.page.keep_picture("overview")
 
     def test_administrative_access_makes_an_admin(self):
         inside("identityctl get device")
@@ -145,6 +144,7 @@ class LoginTest(unittest.TestCase):
         inside("identityctl get device")
         self.log_in("chief")
         self.page.sees("Turn on administrative access", "#notices")
+        self.page.keep_picture("login-limited")
         self.assertFalse(self.page.is_on("renew"))
 
     def test_a_member_of_the_group_of_admins_keeps_its_name(self):
@@ -159,6 +159,7 @@ class LoginTest(unittest.TestCase):
         self.page.sees("Turn on administrative access", "#notices")
         inside("systemctl stop identityd.socket identityd.service")
         self.page.sees("identityd is not running", "#notices")
+        self.page.keep_picture("login-stopped")
         inside("systemctl start identityd.socket identityd.service")
         until(lambda: "not running" not in self.page.text("#notices"), "the end of the notice")
 

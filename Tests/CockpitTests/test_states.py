@@ -24,7 +24,7 @@ class StateTest(PageCase):
         self.page.sees("account changed", "#events")
         self.page.sees("apns ✗ invalid", "#apps-table")
         self.assertNotIn("secret-token-of-root", self.page.run("return document.documentElement.outerHTML"))
-        self.check_accessibility()
+        self.show("running")
 
     def test_a_daemon_is_stopped_and_started_while_the_page_is_open(self):
         self.fill()
@@ -39,7 +39,7 @@ class StateTest(PageCase):
         self.page.one('[data-action="renew"]').click()
         self.assertFalse(self.page.run("return document.getElementById('dialog').open"))
         self.assertFalse(self.page.is_on("renew"))
-        self.check_accessibility()
+        self.show("stopped")
         self.daemon.start()
         until(lambda: "not running" not in self.page.text("#notices"), "the end of the notice")
         self.daemon.ask("account set after@example.org")
@@ -53,6 +53,7 @@ class StateTest(PageCase):
         self.page.sees("not known", "#device-values")
         self.assertNotIn("none yet", self.page.text("main"))
         self.assertFalse(self.page.is_on("history"))
+        self.show("missing")
 
     def test_an_empty_store_stays_empty(self):
         self.follow()
@@ -61,7 +62,7 @@ class StateTest(PageCase):
         self.page.sees("socket", "#checks")
         self.assertFalse(self.page.is_on("devices"))
         self.assertEqual([self.status("apps"), self.status("device-origin")], ["0", "none"])
-        self.check_accessibility()
+        self.show("empty")
 
     def test_a_damaged_store_is_told_once(self):
         self.fill()
@@ -74,7 +75,7 @@ class StateTest(PageCase):
         self.page.sees("not known", "#device-values")
         self.assertNotIn("none yet", self.page.text("main"))
         self.assertEqual(self.page.text("#notices").count(self.status("store-reason").strip('"')), 1)
-        self.check_accessibility()
+        self.show("damaged")
 
     def damage(self):
         """Damages the store of a daemon that has ended."""
@@ -115,6 +116,7 @@ class StateTest(PageCase):
         self.page.sees("their key is missing", "#notices")
         self.page.sees("master-key", "#checks")
         self.assertTrue(self.page.is_on("renew"))
+        self.show("missing-key")
 
     def test_a_full_disk_is_told_until_there_is_space_again(self):
         self.daemon.stop()
@@ -133,10 +135,56 @@ class StateTest(PageCase):
         self.assertIn("ERR no-space", refused)
         self.page.sees("Nothing can be changed now.", "#notices")
         self.assertFalse(self.page.is_on("renew"))
-        self.check_accessibility()
+        self.show("full-disk")
         filler.unlink()
         until(lambda: self.refusal_of_a_change() is None, "a change")
         until(lambda: "Nothing can be changed" not in self.page.text("#notices"), "the end of the notice")
+
+    def test_a_store_that_is_mounted_read_only_is_told_until_it_can_be_written(self):
+        device = self.fill()
+        self.daemon.stop()
+        self.mount_state("bind")
+        self.addCleanup(subprocess.run, ["umount", self.daemon.state], check=True)
+        self.addCleanup(self.daemon.stop)
+        self.mount_state("remount,bind,ro")
+        self.daemon.start()
+        self.assertEqual(self.status("store"), "read-only")
+        self.follow()
+        self.page.sees("Nothing can be changed now.", "#notices")
+        self.page.sees("read-only", "#notices")
+        self.page.sees(device, "#device")
+        self.page.sees("user:0", "#apps-table")
+        self.assertEqual([self.page.is_on("renew"), self.page.is_on("history")], [False, True])
+        self.show("read-only")
+        self.mount_state("remount,bind,rw")
+        until(lambda: "Nothing can be changed" not in self.page.text("#notices"), "the end of the notice")
+        until(lambda: self.page.is_on("renew"), "the button")
+        self.assertEqual(self.status("store"), "ok")
+
+    def mount_state(self, options):
+        """Mounts the folder of the store over itself."""
+        subprocess.run(["mount", "-o", options, self.daemon.state, self.daemon.state], check=True)
+
+    def test_a_copied_machine_is_told_until_its_identifier_is_renewed(self):
+        self.daemon.move_to_hardware(1)
+        self.addCleanup(os.unlink, self.daemon.credentials / "identityd.hardware")
+        self.daemon.begin_anew()
+        device = self.fill()
+        self.daemon.move_to_hardware(2)
+        self.daemon.start()
+        self.follow()
+        self.page.sees("This may be a copy of another machine.", "#notices")
+        self.page.sees("hardware-changed", "#notices")
+        self.page.sees(device, "#device")
+        self.page.sees("device suspect", "#events")
+        self.show("copied-machine")
+        self.page.click("Renew…")
+        self.page.sees(device, "#dialog")
+        self.page.type("#dialog-word", "renew")
+        self.page.click("Renew", "#dialog")
+        until(lambda: "copy of another" not in self.page.text("#notices"), "the end of the notice")
+        self.assertNotIn(device, self.page.text("#device"))
+        self.assertIsNone(self.status("suspect"))
 
     def refusal_of_a_change(self):
         replies = self.daemon.ask(*(f"account set {'x' * 200}{number}" for number in range(100)))
@@ -154,7 +202,7 @@ class StateTest(PageCase):
         self.page.sees("The identifiers were renewed on another machine.", "#notices")
         self.page.sees("machine-changed", "#notices")
         self.assertNotIn(device, self.page.text("#device"))
-        self.check_accessibility()
+        self.show("another-machine")
         self.page.click("This is the right machine…", "#notices")
         self.page.sees("The identifiers stay as they are.", "#dialog")
         self.page.click("This is the right machine", "#dialog")
@@ -168,6 +216,7 @@ class StateTest(PageCase):
         self.follow()
         self.page.sees("Faults in manifests: 1", "#notices")
         self.page.sees("Colour", "#notices")
+        self.show("manifest-faults")
         self.page.click("Seal…")
         self.page.sees("all versions", "#dialog")
         self.page.type("#dialog-word", "seal")
@@ -175,6 +224,7 @@ class StateTest(PageCase):
         self.page.sees("The store is sealed.", "#notices")
         self.assertEqual(self.status("sealed"), "yes")
         self.assertFalse(self.page.is_on("renew"))
+        self.show("sealed")
 
     def test_a_user_without_rights_sees_its_own_part(self):
         device = self.fill()
@@ -194,7 +244,7 @@ class StateTest(PageCase):
         self.page.sees("first-use", "#dialog")
         self.assertEqual([button.text for button in self.page.all("#dialog button")], ["Close"])
         self.page.click("Close", "#dialog")
-        self.check_accessibility()
+        self.show("limited")
 
 
 if __name__ == "__main__":

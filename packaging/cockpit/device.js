@@ -65,7 +65,11 @@ export function renew(page, level, names) {
     const content = [element("p", {}, _("These identifiers are replaced by random ones:"))];
     content.push(previewTable(_("Identifiers to replace"), rows));
     if (rows.length === 0) content.push(element("p", {}, _("There is none yet, so one is made.")));
-    const run = () => page.follower.ask(["renew", level], names);
+    // A renewal ends the suspicion that this is a copy.
+    const run = async () => {
+      await page.follower.ask(["renew", level], names);
+      await page.askStatus();
+    };
     return { content, action: { label: _("Renew"), word: "renew", done: _("The identifier is renewed."), run } };
   });
 }
