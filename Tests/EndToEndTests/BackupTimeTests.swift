@@ -107,9 +107,12 @@ extension DaemonUnderTest {
     try expectNoTime(daemon)
   }
 
-  @Test func `a request behind a backup that lies in the socket unread is still carried out`() throws {
-    let daemon = try DaemonUnderTest().start()
-    try read(0, of: daemon, before: "account set alice\n")
+  /// Without rows, the whole backup lies in the socket.
+  @Test(arguments: [0, 1, 5, 20]) func `a request behind a backup that is not read to its end is still carried out`(
+    rows: Int
+  ) throws {
+    let daemon = try rows == 0 ? DaemonUnderTest().start() : started()
+    try read(rows, of: daemon, before: "account set alice\n")
     try daemon.waitForStatus("connections", "1")
     #expect(try daemon.ask("account") == "OK alice")
     try expectNoTime(daemon)

@@ -1,3 +1,4 @@
+import Glibc
 import IdentityCore
 import IdentityWire
 import LinuxSystem
@@ -149,10 +150,16 @@ final class Connection {
   /// - Returns: the number of bytes in the buffer, 0 at the end of the stream; nil if nothing has arrived.
   func receive(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
     var isCut = false
-    let count =
-      descriptorsAlong == .none
-      ? try descriptor.receive(into: buffer, atMost: limit)
-      : try descriptor.receive(into: buffer, atMost: limit, isCut: &isCut)
+    let count: Int?
+    do {
+      count =
+        descriptorsAlong == .none
+        ? try descriptor.receive(into: buffer, atMost: limit)
+        : try descriptor.receive(into: buffer, atMost: limit, isCut: &isCut)
+    } catch  where error.code == ECONNRESET {
+      // The client has closed without reading everything. The kernel says so once, at the end of the stream.
+      count = 0
+    }
     if let count {
       mayHaveInput = count == min(limit, buffer.count) || isCut || (count > 0 && readsToTheEnd)
     } else {

@@ -319,14 +319,15 @@ final class ConnectionService: TurnService {
 
   /// Sends output as far as the socket takes it now.
   ///
-  /// - Throws: the error of the socket, except EPIPE, which discards the output.
+  /// - Throws: the error of the socket, unless the client reads no more, which discards the output.
   private func flush(_ connection: Connection) throws(SystemError) {
     while connection.hasUnsentOutput {
       do {
         guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }
         connection.sent += count
-      } catch  where error.code == EPIPE {
-        // The client reads no more. Requests that it sent completely are still carried out.
+      } catch  where error.code == EPIPE || error.code == ECONNRESET {
+        // The client reads no more, and has left output unread if the connection is reset. Requests that it sent
+        // completely are still carried out.
         connection.sent = connection.output.count
         connection.goOn(with: nil)
         publisher.endSubscription(of: connection)
