@@ -61,8 +61,11 @@ struct Container: Sendable {
 
   /// The folder of the packages under test.
   static let packages = "/packages"
-  /// Whether a package is for these systems. That of the page for Cockpit needs Cockpit, which they do not have.
-  static func isForSystem(_ package: URL) -> Bool { !package.lastPathComponent.hasPrefix("cockpit-") }
+  /// Whether a package is for these systems. The page for Cockpit needs Cockpit, which they do not have. RPM, which does
+  /// not know the packages of Debian, installs it all the same.
+  fileprivate static func isForSystem(_ package: URL) -> Bool {
+    package.pathExtension == "rpm" || !package.lastPathComponent.hasPrefix("cockpit-")
+  }
   /// Installs the Debian packages, or upgrades to them.
   static let install = "dpkg --install \(packages)/*.deb"
   /// Purges both packages with all that they left.

@@ -4,6 +4,9 @@ import Testing
 
 /// The RPMs in a real system. The system is Debian, whose packages RPM does not know, so dependencies are not checked.
 extension SystemTests {
+  private static let rpms = "identityd identityd-client cockpit-identityd"
+  private static let page = "/usr/share/cockpit/identityd"
+
   /// Builds a later release of the RPMs on this machine, and copies it into the system.
   private func bringLaterRelease(to system: Container) async throws -> String {
     let programs = try #require(Requirement.programs)
@@ -17,7 +20,7 @@ extension SystemTests {
     let files = built.output.split(separator: "\n").map { URL(filePath: String($0)) }
     guard built.status == 0, files.count == 3 else { throw Failure(built.errors) }
     try await system.shell("rm -rf /root/later; mkdir /root/later")
-    for file in files.filter(Container.isForSystem) {
+    for file in files {
       try await system.copy(file, to: "/root/later/\(file.lastPathComponent)")
     }
     return "/root/later/*.rpm"
@@ -32,7 +35,7 @@ extension SystemTests {
     } catch {
       // Other tests install to the same paths.
       try await system.shell(
-        "rpm --erase --nodeps identityd identityd-client || true; rm -rf /etc/identityd /var/lib/identityd")
+        "rpm --erase --nodeps \(Self.rpms) || true; rm -rf /etc/identityd /var/lib/identityd")
       throw error
     }
   }
@@ -46,7 +49,9 @@ extension SystemTests {
       #expect(try await system.property("ActiveState", of: unit) == "inactive")
     }
     #expect(try await system.shell("stat --format='%U %G %a' /run/identityd") == "root root 755")
-    #expect(try await system.shell("rpm --verify --nodeps identityd identityd-client") == "")
+    #expect(try await system.shell("rpm --verify --nodeps \(Self.rpms)") == "")
+    // The bridge of each user reads the page.
+    try await system.shell("runuser -u nobody -- cat \(Self.page)/* >/dev/null")
 
     try await system.shell("systemctl start identityd.service")
     #expect(try await system.shell("stat --format='%U %G %a' /var/lib/identityd") == "identityd identityd 700")
@@ -58,7 +63,8 @@ extension SystemTests {
     // An upgrade: a new daemon on the same socket, with the administrator's configuration.
     let later = try await bringLaterRelease(to: system)
     try await system.shell("rpm --upgrade --nodeps \(later)")
-    #expect(try await system.shell("rpm --query --queryformat '%{RELEASE}' identityd") == "1.later")
+    let releases = try await system.shell("rpm --query --queryformat '%{RELEASE}\\n' \(Self.rpms) | uniq")
+    #expect(releases == "1.later")
     #expect(try await system.property("ActiveState") == "active")
     #expect(try await system.property("MainPID") != daemon)
     #expect(try await system.shell("stat --format=%i /run/identityd/identityd.sock") == socket)
@@ -66,10 +72,11 @@ extension SystemTests {
     #expect(try await system.identifiers() == identifiers)
 
     // Removal: no process is left, and the state with its owner stays.
-    try await system.shell("rpm --erase --nodeps identityd identityd-client")
+    try await system.shell("rpm --erase --nodeps \(Self.rpms)")
     #expect(try await system.attempt("systemctl is-active identityd.service identityd.socket").status != 0)
-    try await system.shell(
-      "[ ! -e /run/identityd/identityd.sock ] && [ ! -e /usr/sbin/identityd ] && [ ! -e /usr/bin/identityctl ]")
+    for path in ["/run/identityd/identityd.sock", "/usr/sbin/identityd", "/usr/bin/identityctl", Self.page] {
+      try await system.shell("[ ! -e \(path) ]")
+    }
     #expect(try await system.shell("stat --format=%U /var/lib/identityd/identityd.db") == "identityd")
     try await system.shell("rm -f /etc/identityd/identityd.conf.rpmsave")
 
