@@ -167,6 +167,9 @@ class PageTest(PageCase):
         self.page.click("user:0", "#apps-table")
         for text in [installation, "1.4.1", "1.4.2", "mail", "alice", "fcm", "first-use"]:
             self.page.sees(text, "#dialog")
+        shown = "const it = document.getElementById('dialog'); return [it.scrollTop, it.scrollHeight > it.clientHeight]"
+        self.assertEqual(self.page.run(shown), [0, True])
+        self.assertEqual(self.page.run("return document.activeElement.id"), "dialog-title")
         self.show("app")
         self.page.click("Mark invalid…", "#dialog")
         self.page.sees("Senders no longer use the token", "#dialog")

@@ -235,6 +235,7 @@ class StateTest(PageCase):
         self.open(console)
         self.page.sees("Limited access: only what concerns user:65534 is shown.", "#notices")
         self.page.sees(device, "#device")
+        self.page.sees("Origin\nnot known", "#device-values")
         self.assertNotIn("user:0", self.page.text("#apps-table"))
         self.assertFalse(self.page.is_on("renew"))
         self.page.click("History…")

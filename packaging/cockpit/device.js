@@ -16,7 +16,7 @@ export function drawDevice(page) {
     const origin = values.get("device-origin");
     const list = [
       [_("Identifier"), model.device ? uuid(model.device.value) : none()],
-      [_("Origin"), origin && origin !== "none" ? value(origin) : none()],
+      [_("Origin"), origin === undefined ? unknown() : origin === "none" ? none() : value(origin)],
       [_("Account"), model.account ? value(model.account) : none()],
       [_("System"), system ? value(system) : none()],
       [_("Key of the items"), values.has("master-key") ? value(values.get("master-key")) : unknown()],

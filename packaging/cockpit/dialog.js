@@ -27,7 +27,8 @@ export function openDialog(title, content, action) {
   const error = element("p", { class: "error", role: "alert" });
   const closing = { type: "button", onclick: () => dialog.close() };
   const cancel = element("button", closing, action ? _("Cancel") : _("Close"));
-  const parts = [element("h2", { id: "dialog-title" }, title), ...content];
+  const heading = element("h2", { id: "dialog-title", tabindex: "-1" }, title);
+  const parts = [heading, ...content];
   const actions = element("div", { class: "actions" }, cancel);
   if (action !== undefined) {
     let isRunning = false;
@@ -62,8 +63,8 @@ export function openDialog(title, content, action) {
   }
   dialog.replaceChildren(...parts, error, actions);
   dialog.showModal();
-  cancel.focus();
-  return error;
+  // What is only shown is read from its beginning: the button may be far below.
+  (action === undefined ? heading : cancel).focus();
 }
 
 /** The text of a refusal, with its code. */
