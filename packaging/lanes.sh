@@ -141,6 +141,10 @@ readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests)
 # hundreds of times for its output.
 readonly PLAIN_SUITES='\.(Check|CheckState|CheckWait|Completion|ExampleClient|HostileDaemon|RequestCost)Tests/'
 
+# Store tests that run plain: they search memory that a sanitizer keeps, or repeat other tests at length. All other store
+# tests run with AddressSanitizer.
+readonly PLAIN_STORE_TESTS='\.(LargeStore|Witness)Tests/|behind in memory|the oldest events are removed'
+
 # Suites that keep several threads of the daemon or of the client busy at once.
 readonly THREADED_SUITES=(
   AnswerPieceTests BackupTests ConfigurationFaultTests CrashTests EventTests ItemFaultTests ItemTests JournalTests KeyTests
@@ -322,9 +326,7 @@ sanitized_lanes() {
       lane "end-to-end with AddressSanitizer, A to I" sanitized_programs address --filter "$first" --skip "$plain"
       lane "end-to-end with AddressSanitizer, J to Z" \
         sanitized_programs address --filter "$all" --skip "$first" --skip "$plain"
-      # The skipped tests run plain only: they repeat other tests, or search memory that a sanitizer keeps.
-      lane "edges with AddressSanitizer" sanitized_edges address \
-        --skip '\.(LargeStore|Witness)Tests/|behind in memory|the oldest events are removed'
+      lane "edges with AddressSanitizer" sanitized_edges address --skip "$PLAIN_STORE_TESTS"
       ;;
     thread)
       # A backup of several megabytes takes a minute, and uses no other threads than a small one.

@@ -5,7 +5,8 @@ import Testing
 
 /// `identityctl check` of the machine-id and of a change of the machine.
 @Suite(.enabled(if: isRoot, "mounts need root")) struct CheckMachineTests {
-  /// A copy of /etc, and folders in place of those in which D-Bus and the journal keep the machine-id.
+  /// A copy of /etc without most of its folders, and folders in place of those in which D-Bus and the journal keep the
+  /// machine-id.
   private struct MachineFolders {
     let path: String
     /// The command that runs another one in a mount namespace with these folders.
@@ -16,11 +17,12 @@ import Testing
       return ["unshare", "--mount", "bash", "-c", "\(mounts.joined(separator: " && ")) && exec \"$@\"", "-"]
     }
 
-    /// Copies /etc without its machine-id.
+    /// Copies /etc without its machine-id. Of its folders, programs need only the alternatives.
     init(_ daemon: DaemonUnderTest) throws {
       path = daemon.folder.appending(path: "machine").path
+      let copy = "find /etc -maxdepth 1 ! -type d -exec cp -a -t \(path)/etc /etc/alternatives {} +"
       try #require(
-        try run(["sh", "-c", "mkdir -p \(path)/dbus \(path)/journal && cp -a /etc \(path)/etc"]).status == 0)
+        try run(["sh", "-c", "mkdir -p \(path)/dbus \(path)/journal \(path)/etc && \(copy)"]).status == 0)
       try write(nil)
     }
 
