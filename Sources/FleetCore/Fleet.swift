@@ -18,6 +18,8 @@ package struct Fleet: Sendable {
     /// The roster is read for the first time in a connection, and nothing is published. The attempt counts as failed
     /// until the roster is read.
     case reading(attempt: Int)
+    /// This device is connected, and joins an account.
+    case joining(attempt: Int)
     /// Everything is in use.
     case live
     /// The broker refuses the credentials.
@@ -30,6 +32,7 @@ package struct Fleet: Sendable {
   /// The phase.
   package private(set) var phase: Phase = .noAccount
   private var member: Member?
+  private var newcomer: Newcomer?
 
   /// Creates the rules before anything is known.
   package init(_ settings: Settings = Settings()) { self.settings = settings }
@@ -53,7 +56,15 @@ package struct Fleet: Sendable {
     case .disconnected: disconnected(&actions)
     case .reconsider: reconsider(&actions)
     case .woke(let timer): woke(timer, &actions)
-    case .subscribed, .heard, .wrote, .notWritten, .described, .forgotten, .renewed, .leave:
+    case .subscribed(let filter) where newcomer != nil: newcomer?.acknowledged(filter, &actions)
+    case .arrived(let topic, let shown, let isRetained) where newcomer != nil:
+      let outcome = newcomer?.heard(topic, shown, isRetained: isRetained, &actions)
+      conclude(outcome, &actions)
+    case .answered(let answer):
+      let isConnected = isConnected
+      newcomer?.wrote(answer, isConnected: isConnected, &actions)
+    case .subscribed, .heard, .arrived, .dated, .invite, .wrote, .notWritten, .described, .forgotten,
+      .renewed, .leave:
       guard phase != .ended, var member else { return [] }
       self.member = nil
       if let ending = member.take(input, isLive: phase == .live, &actions) { end(ending, &member, &actions) }
@@ -70,26 +81,50 @@ package struct Fleet: Sendable {
     case .noKeys:
       phase = .noKeys
       actions.append(.wake(.keys, after: Pace.keys))
+    case .newcomer(let rendezvous, let now):
+      member = nil
+      newcomer = Newcomer(rendezvous, at: now)
+      phase = .waiting(attempt: 0)
+      // A person waits for it.
+      actions.append(.wake(.connect, after: 0...0))
     case .member(let membership, let roster):
-      member = Member(membership, roster, settings)
+      let member = Member(membership, roster, settings)
+      self.member = member
+      newcomer = nil
       wait(attempt: 0, &actions)
+      member.began(&actions)
+    }
+  }
+
+  private mutating func conclude(_ outcome: Newcomer.Outcome?, _ actions: inout [Action]) {
+    guard let outcome else { return }
+    newcomer?.disconnected(&actions)
+    newcomer = nil
+    actions += [.cancel(.joining), .cancel(.connect)]
+    if isConnecting || isConnected { actions.append(.disconnect) }
+    phase = .noAccount
+    switch outcome {
+    case .joined(let isConfirmed): actions.append(.joined(isConfirmed: isConfirmed))
+    case .failed(let failure): actions.append(.notJoined(failure))
     }
   }
 
   private mutating func end(_ ending: Ending, _ member: inout Member, _ actions: inout [Action]) {
-    let wasConnected = isConnected
+    let wasConnected = isConnecting || isConnected
     member.disconnected(&actions)
     phase = .ended
-    actions += [.cancel(.heartbeat), .cancel(.twinSilence), .cancel(.connect), .cancel(.leaving)]
+    actions += [.cancel(.heartbeat), .cancel(.twinSilence), .cancel(.connect), .cancel(.leaving), .cancel(.invitation)]
     if wasConnected { actions.append(.disconnect) }
     actions.append(.ended(ending))
   }
 
   // MARK: Connections
 
+  private var isConnecting: Bool { if case .connecting = phase { true } else { false } }
+
   private var isConnected: Bool {
     switch phase {
-    case .reading, .live: true
+    case .reading, .joining, .live: true
     case .noAccount, .noKeys, .waiting, .connecting, .refused, .ended: false
     }
   }
@@ -101,17 +136,24 @@ package struct Fleet: Sendable {
     actions.append(.wake(.connect, after: 0...(attempt == 0 ? settings.spread : longest)))
   }
 
+  private mutating func connect(attempt: Int, _ actions: inout [Action]) {
+    phase = .connecting(attempt: attempt)
+    actions.append(.connect)
+  }
+
   private mutating func connected(_ actions: inout [Action]) {
-    guard case .connecting(let attempt) = phase, member != nil else { return }
-    phase = .reading(attempt: attempt)
+    guard case .connecting(let attempt) = phase else { return }
+    phase = newcomer == nil ? .reading(attempt: attempt) : .joining(attempt: attempt)
+    newcomer?.connected(&actions)
     member?.connected(&actions)
   }
 
   private mutating func disconnected(_ actions: inout [Action]) {
     switch phase {
     case .connecting(let attempt): wait(attempt: attempt + 1, &actions)
-    case .reading(let attempt):
+    case .reading(let attempt), .joining(let attempt):
       member?.disconnected(&actions)
+      newcomer?.disconnected(&actions)
       wait(attempt: attempt + 1, &actions)
     case .live:
       member?.disconnected(&actions)
@@ -129,7 +171,7 @@ package struct Fleet: Sendable {
   private mutating func reconsider(_ actions: inout [Action]) {
     switch phase {
     case .waiting, .refused: wait(attempt: 0, &actions)
-    case .noAccount, .noKeys, .connecting, .reading, .live, .ended: break
+    case .noAccount, .noKeys, .connecting, .reading, .joining, .live, .ended: break
     }
   }
 
@@ -138,19 +180,20 @@ package struct Fleet: Sendable {
   private mutating func woke(_ timer: Deadline, _ actions: inout [Action]) {
     switch (timer, phase) {
     case (.keys, .noKeys): actions.append(.readKeys)
-    case (.connect, .waiting(let attempt)):
-      phase = .connecting(attempt: attempt)
-      actions.append(.connect)
-    case (.connect, .refused):
-      phase = .connecting(attempt: 0)
-      actions.append(.connect)
-    case (.acknowledgement, .reading), (.acknowledgement, .live):
+    case (.connect, .waiting(let attempt)): connect(attempt: attempt, &actions)
+    case (.connect, .refused): connect(attempt: 0, &actions)
+    case (.acknowledgement, .reading), (.acknowledgement, .joining), (.acknowledgement, .live):
       actions.append(.disconnect)
       disconnected(&actions)
     case (.quiet, .reading), (.longestReading, .reading):
       guard member?.fellQuiet(&actions) == .complete else { return }
       phase = .live
       member?.becameLive(&actions)
+    case (.quiet, .joining): newcomer?.fellQuiet(&actions)
+    case (.meeting, .joining): newcomer?.proceed(&actions)
+    case (.joining, _):
+      let outcome = newcomer?.timeIsUp(&actions)
+      conclude(outcome, &actions)
     case (.quiet, .live), (.longestReading, .live): _ = member?.fellQuiet(&actions)
     case (.keys, _), (.connect, _), (.acknowledgement, _), (.quiet, _), (.longestReading, _), (_, .ended): break
     default:

@@ -83,6 +83,12 @@ package enum Deadline: Hashable, Sendable {
   case twinSilence
   /// A device that leaves has waited for its tombstone.
   case leaving
+  /// The code of an invitation expires.
+  case invitation
+  /// The next step of an invitation or an answer.
+  case meeting
+  /// A newcomer has looked for its invitation, or waited for a confirmation, long enough.
+  case joining
   /// An allowance is refilled.
   case refill(Allowances.Purpose)
 }
@@ -113,6 +119,15 @@ package enum Input: Sendable {
   case subscribed(TopicFilter)
   /// The broker sent a message on the topic of a device: one that it had retained, or a live one.
   case heard(DeviceTag, Shown, isRetained: Bool)
+  /// The broker sent a message on a topic that is not that of a device: one that it had retained, or a live one. A
+  /// message contains no keys any more.
+  case arrived(MessageTopic, Shown, isRetained: Bool)
+  /// The present time, told at the start and once a day. Only the clean-up of old tombstones depends on it.
+  case dated(Timestamp)
+  /// A person invites a newcomer with a code. The invitation contains no keys any more.
+  case invite(SignedMessage, Rendezvous)
+  /// The keys of an invitation are stored, and the answer was signed and sealed.
+  case answered(SignedMessage)
   /// A draft was signed, sealed and stored.
   case wrote(DeviceTag, SignedMessage)
   /// A draft could not be stored.
@@ -135,6 +150,9 @@ package enum Start: Sendable {
   case noAccount
   /// The keys cannot be read at present.
   case noKeys
+  /// This device joins an account with a code, from which the topics follow. Only the expiry of the invitation is
+  /// compared with the time.
+  case newcomer(Rendezvous, at: Timestamp)
   /// This device is in an account. The roster contains the stored messages.
   case member(Membership, Roster)
 }
@@ -159,6 +177,20 @@ package enum Action: Equatable, Sendable {
   case subscribe(TopicFilter)
   /// Publish a retained message.
   case publish(MessageTopic, SignedMessage)
+  /// Publish an empty retained message, which removes the retained one.
+  case clear(MessageTopic)
+  /// Tell the person that a newcomer has answered the invitation.
+  case newcomer(SignedMessage)
+  /// Warn that somebody else has used the code, too.
+  case anotherNewcomer(SignedMessage)
+  /// Forget the code of the invitation, which was used or has expired.
+  case invitationEnded(isUsed: Bool)
+  /// Store the keys of this invitation, write the answer, and report.
+  case accept(SignedMessage)
+  /// This device is a member. Start again as one.
+  case joined(isConfirmed: Bool)
+  /// This device did not join.
+  case notJoined(JoinFailure)
   /// Write a draft, and report.
   case write(Draft)
   /// Store a message about a device, and its change of the list.

@@ -1,11 +1,12 @@
 import FleetWire
+import IdentityCore
 
 /// The rules of a device that is in an account.
 struct Member: Sendable {
-  private var membership: Membership
-  private let settings: Settings
+  private(set) var membership: Membership
+  let settings: Settings
   private(set) var roster: Roster
-  private var postings = Postings()
+  private var postings = Postings<DeviceTag>()
   private var reading: Reading?
   /// The number of readings that this connection has completed.
   private var readings = 0
@@ -13,6 +14,9 @@ struct Member: Sendable {
   private(set) var twins: TwinWatch
   private var removals: [DeviceTag: Draft] = [:]
   private var allowances = Allowances()
+  private var inviter: Inviter?
+  /// The time that the service told last.
+  private var now: Timestamp?
 
   init(_ membership: Membership, _ roster: Roster, _ settings: Settings) {
     self.membership = membership
@@ -20,6 +24,11 @@ struct Member: Sendable {
     self.settings = settings
     speaker = Speaker(membership.description)
     twins = TwinWatch(membership, last: roster[membership.tag])
+  }
+
+  /// Plans the end of a device that was killed after it stored its own tombstone. The tombstone may not be at the broker.
+  func began(_ actions: inout [Action]) {
+    if hasLeft { actions.append(.wake(.leaving, after: Pace.leaving)) }
   }
 
   /// Whether nothing is to be written or published, as far as the device can tell.
@@ -39,7 +48,13 @@ struct Member: Sendable {
     case .forgotten(let tag): remove(tag, Removal(.removed), &actions)
     case .leave: return leave(&actions)
     case .renewed(let membership): renew(membership, isLive: isLive, &actions)
-    case .started, .connected, .refused, .disconnected, .reconsider, .woke: break
+    case .arrived(let topic, let shown, let isRetained):
+      arrived(topic, shown, isRetained: isRetained, &actions)
+    case .invite(let invitation, let rendezvous):
+      if inviter?.isOpen == true { inviter?.expired(isLive: isLive, &actions) }
+      inviter = Inviter(invitation, at: rendezvous, isLive: isLive, &actions)
+    case .dated(let time): now = time
+    case .started, .connected, .refused, .disconnected, .reconsider, .answered, .woke: break
     }
     return nil
   }
@@ -57,10 +72,12 @@ struct Member: Sendable {
     ]
     reading = nil
     postings.reset(&actions)
+    inviter?.disconnected(&actions)
     speaker.disconnected(&actions)
   }
 
   mutating func becameLive(_ actions: inout [Action]) {
+    inviter?.becameLive(&actions)
     if speaker.state == .due, !hasLeft { speaker.request(isLive: true, after: 0...0, &actions) }
   }
 
@@ -73,6 +90,7 @@ struct Member: Sendable {
 
   private mutating func acknowledged(_ filter: TopicFilter, _ actions: inout [Action]) {
     reading?.acknowledged(filter, &actions)
+    inviter?.acknowledged(filter, &actions)
     if case .only(let topic) = filter, let tag = topic.tag { postings.acknowledged(tag, &actions) }
   }
 
@@ -83,7 +101,7 @@ struct Member: Sendable {
     self.reading = reading
     guard progress == .complete else { return progress }
     self.reading = nil
-    for tag in roster.tags.sorted() where !reading.seen.contains(tag) {
+    for tag in roster.tags.sorted() where !reading.seen.contains(tag) && !isOld(tag, since: Pace.tombstone) {
       // A record that is about to be written takes the place of the absent one.
       if tag == membership.tag && speaker.state != .current && !hasLeft { continue }
       postings.missed(tag, isOwn: tag == membership.tag, &actions)
@@ -105,7 +123,7 @@ struct Member: Sendable {
     let isOwn = tag == membership.tag
     var rejection: Rejection?
     switch shown {
-    case .nothing: break
+    case .nothing: if isOld(tag, since: Pace.tombstone) { return nil }
     case .rejected(let reason): rejection = reason
     case .message(let message):
       switch roster.verdict(on: message, at: tag) {
@@ -114,6 +132,9 @@ struct Member: Sendable {
         return isOwn ? heardOwn(message, isLive: isLive, &actions) : nil
       case .same:
         postings.sawKnown(tag, isRetained: isRetained, &actions)
+        if isRetained, isOld(tag, since: Pace.oldTombstone), allowances.use([.putBack, .hourlyPutBack], &actions) {
+          actions.append(.clear(.device(membership.account, tag)))
+        }
         // The broker has the tombstone with which this device leaves.
         return isOwn && isRetained && hasLeft ? removal(by: message) : nil
       case .lower: break
@@ -131,6 +152,24 @@ struct Member: Sendable {
       postings.sawInferior(tag, isRetained: isRetained, isOwn: isOwn, &actions)
     }
     return nil
+  }
+
+  /// Returns whether a device was removed so long ago that the broker need not have its tombstone. This device keeps it.
+  private func isOld(_ tag: DeviceTag, since age: Int64) -> Bool {
+    guard let now, let known = roster[tag], known.kind == .tombstone else { return false }
+    let (passed, isTooGreat) = now.milliseconds.subtractingReportingOverflow(known.body.time.milliseconds)
+    return isTooGreat ? known.body.time < now : passed > age
+  }
+
+  /// Takes a message on a topic that is not that of a device.
+  private mutating func arrived(
+    _ topic: MessageTopic, _ shown: Shown, isRetained: Bool, _ actions: inout [Action]
+  ) {
+    switch (topic, shown) {
+    case (.invitation, _), (.answer, _): inviter?.heard(topic, shown, isRetained: isRetained, &actions)
+    case (_, .rejected(let reason)): actions.append(.dropped(reason))
+    case (.presence, _), (.who, _), (.device, _), (.grant, _): break
+    }
   }
 
   private mutating func adopt(_ message: SignedMessage, at tag: DeviceTag, _ actions: inout [Action]) {
@@ -258,9 +297,12 @@ struct Member: Sendable {
     case .removal(let tag): if let draft = removals[tag] { actions.append(.write(draft)) }
     case .twinSilence: if twins.fellSilent() { actions.append(.suspected(twins.state)) }
     case .refill(let purpose): allowances.fill(purpose, &actions)
-    case .leaving: return .removed(.left, by: membership.device)
-    case .keys, .connect, .acknowledgement, .quiet, .longestReading: break
+    case .leaving: return roster[membership.tag].map { removal(by: $0) }
+    case .meeting: inviter?.proceed(isLive: isLive, &actions)
+    case .invitation: inviter?.expired(isLive: isLive, &actions)
+    case .keys, .connect, .acknowledgement, .quiet, .longestReading, .joining: break
     }
+    if inviter?.isOver == true { inviter = nil }
     return nil
   }
 

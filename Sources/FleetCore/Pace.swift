@@ -39,6 +39,15 @@ package enum Pace {
   static let twinSilence: Delay = 60_000...60_000
   /// How long a device that leaves waits for its tombstone to be read back.
   static let leaving: Delay = 75_000...75_000
+  /// How long a code is good for.
+  static let invitation: Delay = 900_000...900_000
+  /// How long a newcomer looks for its invitation, and waits for the confirmation of its answer.
+  static let joining: Delay = 60_000...60_000
+  /// The age from which a tombstone may be absent from the broker, in milliseconds: 400 days.
+  static let tombstone: Int64 = 400 * 86_400_000
+  /// The age from which a device removes a tombstone from the broker. The clocks of two devices may differ by the
+  /// difference, and the one does not put back what the other removes.
+  static let oldTombstone: Int64 = 430 * 86_400_000
 
   /// Returns the wait before a publication is read back for the attempt-th time, from 0.
   static func readBack(_ attempt: Int) -> Delay { readBacks[min(attempt, readBacks.count - 1)] }
@@ -59,7 +68,9 @@ package struct Settings: Sendable {
   package var resync: Int
 
   /// Creates settings: by default 5 seconds, 24 hours and 6 hours.
-  package init(spread: Int = 5_000, heartbeat: Int = 86_400_000, resync: Int = 21_600_000) {
+  package init(
+    spread: Int = 5_000, heartbeat: Int = 86_400_000, resync: Int = 21_600_000
+  ) {
     self.spread = spread
     self.heartbeat = heartbeat
     self.resync = resync

@@ -4,7 +4,7 @@ package import IdentityCore
 
 /// The content of an invitation: everything that makes a newcomer a member.
 package struct Invitation: Sendable {
-  /// The name of the inviting device.
+  /// The name of the account.
   package let name: Text
   /// The root of the account.
   package let root: SecretKey

@@ -73,33 +73,43 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
 
   /// The topics and the key of an invitation.
   package struct Meeting: Sendable {
+    /// The number of bytes from which topics and key are made.
+    package static let length = 16 + SecretKey.length
+
     /// The name of the topics.
     package let rendezvous: Rendezvous
     /// The key, which belongs to epoch 0.
     package let key: EpochKey
+
+    /// Creates a meeting.
+    init(rendezvous: Rendezvous, key: SecretKey) {
+      self.rendezvous = rendezvous
+      self.key = EpochKey(number: 0, key: key)
+    }
+
+    /// Makes the topics from the first sixteen bytes and the key from the others, and wipes the array; nil for another
+    /// number of bytes, or without memory.
+    package init?(consuming bytes: inout [UInt8]) {
+      defer { unsafe sodium_memzero(&bytes, bytes.count) }
+      guard bytes.count == Self.length, let rendezvous = Rendezvous(bytes: bytes.prefix(16)) else { return nil }
+      var key = Array(bytes.dropFirst(16))
+      guard let key = SecretKey(consuming: &key) else { return nil }
+      self.init(rendezvous: rendezvous, key: key)
+    }
   }
 
-  /// Derives the topics and the key with Argon2id, which takes about a second and 256 MiB.
+  /// Derives the topics and the key; nil as for ``stretched()``.
+  package func meeting() -> Meeting? {
+    guard var bytes = stretched() else { return nil }
+    return Meeting(consuming: &bytes)
+  }
+
+  /// Derives the bytes of a ``Meeting`` with Argon2id, which takes about a second and 256 MiB. A program for a person
+  /// does that, because the service has less memory. The caller wipes the bytes.
   ///
   /// - Returns: nil if there is not enough memory, or if libsodium cannot be initialized.
-  package func meeting() -> Meeting? {
-    guard sodium_init() >= 0 else { return nil }
-    var secret = [UInt8](repeating: 0, count: 16 + SecretKey.length)
-    defer { unsafe sodium_memzero(&secret, secret.count) }
-    var password = letters.map { CChar(bitPattern: $0) }
-    defer { unsafe sodium_memzero(&password, password.count) }
-    // Lack of memory is the only possible failure.
-    guard
-      unsafe crypto_pwhash(
-        &secret, UInt64(secret.count), password, UInt64(password.count), Array("identity-fleet/1".utf8),
-        UInt64(crypto_pwhash_argon2id_OPSLIMIT_MODERATE), Int(crypto_pwhash_argon2id_MEMLIMIT_MODERATE),
-        crypto_pwhash_ALG_ARGON2ID13) == 0
-    else { return nil }
-    var key = Array(secret.dropFirst(16))
-    guard let rendezvous = Rendezvous(bytes: secret.prefix(16)), let key = SecretKey(consuming: &key) else {
-      return nil
-    }
-    return Meeting(rendezvous: rendezvous, key: EpochKey(number: 0, key: key))
+  package func stretched() -> [UInt8]? {
+    FleetSeal.stretched(letters, salt: Array("identity-fleet/1".utf8), length: Meeting.length)
   }
 
   /// Returns the letter that checks the others: the first five bits of their hash.
@@ -109,4 +119,22 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
     _ = unsafe crypto_generichash(&hash, hash.count, letters, UInt64(letters.count), nil, 0)
     return alphabet[Int(hash[0] >> 3)]
   }
+}
+
+/// Derives secret bytes from a code or a passphrase with Argon2id. The caller wipes them.
+///
+/// - Parameter salt: sixteen bytes.
+/// - Returns: nil if there is not enough memory, or if libsodium cannot be initialized.
+func stretched(_ password: [UInt8], salt: [UInt8], length: Int) -> [UInt8]? {
+  precondition(salt.count == Int(crypto_pwhash_SALTBYTES))
+  guard sodium_init() >= 0 else { return nil }
+  var secret = [UInt8](repeating: 0, count: length)
+  var password = password.map { CChar(bitPattern: $0) }
+  defer { unsafe sodium_memzero(&password, password.count) }
+  // Lack of memory is the only possible failure.
+  let code = unsafe crypto_pwhash(
+    &secret, UInt64(secret.count), password, UInt64(password.count), salt,
+    UInt64(crypto_pwhash_argon2id_OPSLIMIT_MODERATE), Int(crypto_pwhash_argon2id_MEMLIMIT_MODERATE),
+    crypto_pwhash_ALG_ARGON2ID13)
+  return code == 0 ? secret : nil
 }

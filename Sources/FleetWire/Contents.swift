@@ -65,6 +65,15 @@ package struct DeviceDescription: Equatable, Sendable {
     fields[.twin] = twin.map { [$0.rawValue] }
     return fields
   }
+
+  /// The fields of an answer to an invitation.
+  package var answerFields: Fields {
+    var fields = Fields()
+    fields[.name] = name.bytes
+    fields[.signingKey] = signingKey.bytes
+    fields[.boxKey] = boxKey.bytes
+    return fields
+  }
 }
 
 /// The reason why a device is no longer in the account.

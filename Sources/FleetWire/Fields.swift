@@ -2,7 +2,7 @@
 ///
 /// The numbers 6, 11 and 24 are reserved: no release writes them.
 package enum FieldType: UInt8, Sendable, CaseIterable {
-  /// The display name of the author: UTF-8, 1 to 255 bytes.
+  /// The display name of the author, and in an invitation that of the account: UTF-8, 1 to 255 bytes.
   case name = 1
   /// The Ed25519 key that checks the signature of the message: 32 bytes.
   case signingKey = 2

@@ -108,7 +108,7 @@ package struct Home: SixteenBytes {
 }
 
 /// The name of the two topics on which an inviter and a newcomer meet, derived from the join code.
-package struct Rendezvous: SixteenBytes {
+package struct Rendezvous: SixteenBytes, Comparable {
   /// The first eight bytes, most significant first.
   package let high: UInt64
   /// The last eight bytes, most significant first.

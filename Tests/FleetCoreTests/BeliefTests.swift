@@ -111,6 +111,61 @@ import Testing
     #expect(try talk.show(tombstone).last == "ended removed by 1")
   }
 
+  @Test func `a removed device that was killed before it stopped ends also without a broker`() throws {
+    for removal in [Removal(.removed), Removal(.left)] {
+      var talk = try Conversation()
+      let tombstone = try talk.tombstone(0, 2, by: removal.reason == .left ? 0 : 1, removal)
+      #expect(
+        talk.tell(.started(.member(talk.membership(), Roster([talk.speakers[0].tag: tombstone])))) == [
+          "wake connect 0...5000", "wake leaving 75000...75000",
+        ])
+      talk.tell(.woke(.connect))
+      #expect(
+        talk.tell(.woke(.leaving)).suffix(2) == [
+          "disconnect", removal.reason == .left ? "ended left by 0" : "ended removed by 1",
+        ])
+      #expect(talk.tell(.connected).isEmpty)
+    }
+  }
+
+  @Test func `a tombstone of 400 days may be absent from the broker, and is removed there a month later`() throws {
+    let day: Int64 = 86_400_000
+    var talk = try Conversation()
+    let tombstone = try talk.tombstone(1, 2, by: 2)
+    _ = try talk.settle([tombstone])
+    for (days, isAbsent) in [(400, false), (401, true), (429, true)] {
+      talk.tell(.dated(Timestamp(milliseconds: Int64(days) * day + 1)))
+      let actions = talk.tell(.heard(talk.speakers[1].tag, .nothing, isRetained: false))
+      #expect(actions.isEmpty == isAbsent, "\(days)")
+      #expect(try !talk.show(tombstone).contains("clear 1"), "\(days)")
+    }
+    talk.tell(.dated(Timestamp(milliseconds: 431 * day)))
+    #expect(try talk.hear(tombstone).isEmpty)
+    #expect(try talk.show(tombstone).last == "clear 1")
+    #expect(talk.tell(.woke(.reread)) == ["subscribe roster", "wake acknowledgement 10000...10000"])
+    talk.tell(.subscribed(.roster(talk.account.id)))
+    #expect(!talk.tell(.woke(.quiet)).contains { $0.contains("posting 1") })
+    // The device keeps it, so that a record of the removed device is put right.
+    #expect(try talk.show(talk.record(1, 1)).contains("wake posting 1 0...5000"))
+  }
+
+  @Test func `a tombstone of any time is as old as its author says`() throws {
+    var talk = try Conversation()
+    var body = try talk.tombstone(1, 2, by: 2).body
+    body.time = Timestamp(milliseconds: .min)
+    let old = try #require(
+      talk.account.firstEpoch.seal(.tombstone, body, on: talk.topic(1), by: talk.speakers[2].keys))
+    body.time = Timestamp(milliseconds: .max)
+    let young = try #require(
+      talk.account.firstEpoch.seal(.tombstone, body, on: talk.topic(1), by: talk.speakers[2].keys))
+    for (tombstone, isOld) in [(old, true), (young, false)] {
+      talk = try Conversation()
+      _ = try talk.settle([tombstone])
+      talk.tell(.dated(Timestamp(milliseconds: 1)))
+      #expect(try talk.show(tombstone).contains("clear 1") == isOld)
+    }
+  }
+
   @Test func `a machine in whose name another one has joined again ends`() throws {
     var talk = try Conversation()
     _ = try talk.settle()

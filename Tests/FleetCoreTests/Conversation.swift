@@ -52,7 +52,7 @@ struct Conversation {
   ) throws -> SignedMessage {
     let author = author ?? place
     return try message(
-      .record, place, counter, generation, author, run, fields: description(author, "name").fields)
+      .record, place, counter, author, run: run, description(author, "name").fields, generation: generation)
   }
 
   /// Returns the tombstone of a device.
@@ -60,21 +60,29 @@ struct Conversation {
     _ place: Int, _ counter: UInt64, generation: UInt32 = 1, by author: Int, _ removal: Removal = Removal(.removed)
   ) throws -> SignedMessage {
     try message(
-      .tombstone, place, counter, generation, author, 1,
-      fields: removal.fields(signingKey: speakers[author].keys.signingKey))
+      .tombstone, place, counter, author, removal.fields(signingKey: speakers[author].keys.signingKey),
+      generation: generation)
   }
 
-  private func message(
-    _ kind: MessageKind, _ place: Int, _ counter: UInt64, _ generation: UInt32, _ author: Int, _ run: UInt64,
-    fields: Fields
+  /// Returns a message about a device.
+  func message(
+    _ kind: MessageKind, _ place: Int, _ counter: UInt64, _ author: Int, run: UInt64 = 1, _ fields: Fields,
+    generation: UInt32 = 1
   ) throws -> SignedMessage {
     let body = Body(
       subject: speakers[place].device, generation: generation, counter: counter, run: Run(high: run, low: run),
       time: Timestamp(milliseconds: 1), author: speakers[author].device, fields: fields)
+    let tag = speakers[place].tag
+    let topic: MessageTopic =
+      switch kind {
+      case .presence: .presence(account.id, tag)
+      case .who: .who(account.id)
+      case .grant: .grant(account.id, tag)
+      default: .device(account.id, tag)
+      }
     return try #require(
       account.firstEpoch.seal(
-        kind, body, on: .device(account.id, speakers[place].tag), by: speakers[author].keys,
-        nonce: [UInt8](repeating: 0, count: 24)))
+        kind, body, on: topic, by: speakers[author].keys, nonce: [UInt8](repeating: 0, count: 24)))
   }
 
   // MARK: Inputs
@@ -136,7 +144,18 @@ struct Conversation {
     case .roster: "roster"
     case .bucket(_, let bucket): "bucket \(bucket)"
     case .presences: "presences"
-    case .only(let topic): name(topic.tag)
+    case .only(let topic): name(topic)
+    }
+  }
+
+  private func name(_ topic: MessageTopic) -> String {
+    switch topic {
+    case .device(_, let tag): name(tag)
+    case .grant(_, let tag): "grant of \(name(tag))"
+    case .presence(_, let tag): "presence of \(name(tag))"
+    case .who: "who"
+    case .invitation: "invitation"
+    case .answer: "answer"
     }
   }
 
@@ -148,10 +167,14 @@ struct Conversation {
     }
   }
 
+  private func text(_ message: SignedMessage) -> String {
+    message.body.fields[.name].map { String(decoding: $0, as: UTF8.self) } ?? "unnamed"
+  }
+
   private func text(_ action: Action) -> String {
     switch action {
     case .subscribe(let filter): "subscribe \(name(filter))"
-    case .publish(let topic, let message): "publish \(name(topic.tag)) \(message.kind) \(message.body.counter)"
+    case .publish(let topic, let message): "publish \(name(topic)) \(message.kind) \(message.body.counter)"
     case .write(let draft): "write \(name(draft.tag)) \(draft.kind) \(draft.counter)"
     case .store(let tag, let message): "store \(name(tag)) \(message.kind) \(message.body.counter)"
     case .wake(let deadline, let delay): "wake \(name(deadline)) \(delay)"
@@ -159,6 +182,13 @@ struct Conversation {
     case .ended(.removed(let reason, let author)):
       "ended \(reason) by \(speakers.firstIndex { $0.device == author }.map(String.init) ?? "?")"
     case .dropped(let reason): "dropped \(reason)"
+    case .clear(let topic): "clear \(name(topic))"
+    case .newcomer(let answer): "newcomer \(text(answer))"
+    case .anotherNewcomer(let answer): "another newcomer \(text(answer))"
+    case .invitationEnded(let isUsed): "invitation ended, \(isUsed ? "used" : "expired")"
+    case .accept(let invitation): "accept \(text(invitation))"
+    case .joined(let isConfirmed): "joined, \(isConfirmed ? "confirmed" : "unconfirmed")"
+    case .notJoined(let failure): "not joined, \(failure)"
     case .readKeys, .connect, .disconnect, .suspected, .beyondBound, .ended(.superseded): "\(action)"
     }
   }

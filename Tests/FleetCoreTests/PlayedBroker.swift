@@ -43,10 +43,14 @@ struct PlayedBroker {
     return arrival - now
   }
 
-  mutating func publish(_ text: String, _ bytes: [UInt8], now: Int, _ chance: inout SeededGenerator) -> Deliveries {
+  mutating func publish(
+    _ text: String, _ bytes: [UInt8], isRetained: Bool, now: Int, _ chance: inout SeededGenerator
+  ) -> Deliveries {
     past.append((text, bytes))
     if let lies, chance.once(in: lies.dropped) { return [] }
-    if lies.map({ !chance.once(in: $0.unretained) }) ?? true { retained[text] = bytes.isEmpty ? nil : bytes }
+    if isRetained, lies.map({ !chance.once(in: $0.unretained) }) ?? true {
+      retained[text] = bytes.isEmpty ? nil : bytes
+    }
     return deliver(text, bytes, now, &chance)
   }
 

@@ -13,7 +13,7 @@ struct PlayedFleet {
   enum Event {
     case timer(device: Int, process: Int, Deadline, number: Int)
     case input(device: Int, process: Int, Input)
-    case toBroker(link: Int, text: String, bytes: [UInt8])
+    case toBroker(link: Int, text: String, bytes: [UInt8], isRetained: Bool)
     case subscribe(link: Int, TopicFilter)
     case toDevice(link: Int, PlayedBroker.Packet)
     case count(device: Int, process: Int, Draft)
@@ -139,7 +139,7 @@ struct PlayedFleet {
     case .publish(let topic, let message):
       guard let link = devices[device].link else { return }
       note("\(device) publishes \(topic.text.suffix(6)) \(message.kind) \(message.body.counter)")
-      schedule.add(.toBroker(link: link, text: topic.text, bytes: message.bytes), after: 1)
+      schedule.add(.toBroker(link: link, text: topic.text, bytes: message.bytes, isRetained: true), after: 1)
     case .write(let draft):
       schedule.add(
         .count(device: device, process: process, draft), after: Int.random(in: 0...20, using: &chance))
@@ -157,7 +157,9 @@ struct PlayedFleet {
     case .ended(let ending):
       note("\(device) ends: \(ending)")
       devices[device].isMember = false
-    case .readKeys, .dropped, .beyondBound: break
+    case .readKeys, .dropped, .beyondBound, .clear: break
+    case .newcomer, .anotherNewcomer, .invitationEnded, .accept, .joined, .notJoined:
+      faults.append("device \(device): \(action)")
     }
   }
 
@@ -184,9 +186,9 @@ struct PlayedFleet {
         links[link] = device
       }
       feed(device, input)
-    case .toBroker(let link, let text, let bytes):
+    case .toBroker(let link, let text, let bytes, let isRetained):
       guard links[link] != nil else { return }
-      carry(broker.publish(text, bytes, now: schedule.now, &chance))
+      carry(broker.publish(text, bytes, isRetained: isRetained, now: schedule.now, &chance))
     case .subscribe(let link, let filter):
       guard links[link] != nil else { return }
       carry(broker.subscribe(link, to: filter, now: schedule.now, &chance))
@@ -213,8 +215,13 @@ struct PlayedFleet {
     switch packet {
     case .subscribed(let filter): feed(device, .subscribed(filter))
     case .message(let text, let bytes, let isRetained):
-      guard let topic = MessageTopic(parsing: text), let tag = topic.tag else { return }
-      feed(device, .heard(tag, open(bytes, on: topic), isRetained: isRetained))
+      guard let topic = MessageTopic(parsing: text) else { return }
+      let shown = open(bytes, on: topic)
+      if case .device(_, let tag) = topic {
+        feed(device, .heard(tag, shown, isRetained: isRetained))
+      } else {
+        feed(device, .arrived(topic, shown, isRetained: isRetained))
+      }
     }
   }
 
@@ -245,19 +252,22 @@ struct PlayedFleet {
       after: Int.random(in: 0...50, using: &chance))
   }
 
-  private mutating func write(_ draft: Draft, _ counter: UInt64, _ device: Int) {
+  private mutating func seal(
+    _ draft: Draft, _ counter: UInt64, _ device: Int, on topic: MessageTopic
+  ) -> SignedMessage? {
     let disk = devices[device].disk
     let body = Body(
       subject: draft.subject, generation: draft.generation, counter: counter, run: devices[device].run,
       time: Timestamp(milliseconds: Int64(schedule.now)), author: disk.device, fields: draft.fields)
     let nonce = (0..<3).flatMap { _ in chance.next().bigEndianBytes }
-    guard
-      let message = account.firstEpoch.seal(
-        draft.kind, body, on: .device(account.id, draft.tag), by: disk.keys, nonce: nonce)
-    else {
-      faults.append("device \(device) cannot seal \(draft)")
-      return
-    }
+    let message = account.firstEpoch.seal(draft.kind, body, on: topic, by: disk.keys, nonce: nonce)
+    if message == nil { faults.append("device \(device) cannot seal \(draft)") }
+    return message
+  }
+
+  private mutating func write(_ draft: Draft, _ counter: UInt64, _ device: Int) {
+    let disk = devices[device].disk
+    guard let message = seal(draft, counter, device, on: .device(account.id, draft.tag)) else { return }
     if draft.kind == .record, !written.insert("\(disk.keys.signingKey.bytes) \(counter)").inserted {
       faults.append("device \(device) uses counter \(counter) twice")
     }

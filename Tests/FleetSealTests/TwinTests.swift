@@ -88,4 +88,27 @@ import Testing
     #expect(answer["rendezvous"] as? String == "\(meeting.rendezvous)")
     #expect(answer["key"] as? String == hexadecimal(meeting.key.key.copy()))
   }
+
+  @Test(arguments: [nil, "correct horse"])
+  func `it reads a file with an invitation`(passphrase: String?) throws {
+    let keys = try Sample.keys()
+    let invitation = Invitation(
+      name: "home", root: try Sample.secret(from: 0), epoch: EpochKey(number: 3, key: try Sample.secret(from: 0x80)),
+      rosterSize: 600, expiry: Sample.time)
+    let meeting = try #require(JoinCode.Meeting.forFile(passphrase: passphrase.map { Array($0.utf8) }))
+    let body = Body(
+      subject: Sample.device, generation: 1, counter: 1, run: Sample.run, time: Sample.time, author: Sample.device,
+      fields: Fields())
+    let message = try #require(invitation.sealed(body, for: meeting, by: keys))
+    let file = InvitationFile(message.bytes, for: meeting, isLocked: passphrase != nil).bytes()
+    let answer = try ask([
+      "do": "file", "root": Self.root, "file": hexadecimal(file), "passphrase": passphrase ?? "",
+    ])
+    #expect(answer["kind"] as? Int == 16 && answer["epoch"] as? Int == 0)
+    let read = try #require((answer["body"] as? [String: Any])?["fields"] as? [[Any]])
+    #expect(read.map { $0[0] as? Int } == [1, 2, 20, 21, 22, 25, 26])
+    #expect(read[0][1] as? String == hexadecimal("home".utf8))
+    #expect(read[2][1] as? String == Self.root)
+    #expect(read[3][1] as? String == "00000003")
+  }
 }

@@ -27,6 +27,12 @@ def keyed(message, key):
     return blake2b(message, digest_size=16, key=key, encoder=RawEncoder)
 
 
+def stretch(length, password, salt):
+    return nacl.pwhash.argon2id.kdf(
+        length, password, salt, opslimit=nacl.pwhash.argon2id.OPSLIMIT_MODERATE,
+        memlimit=nacl.pwhash.argon2id.MEMLIMIT_MODERATE)
+
+
 class Account:
     def __init__(self, root):
         self.topic_key = derive(32, 1, b"IDfleet1", root)
@@ -111,10 +117,16 @@ def answer(command):
     if command["do"] == "code":
         letters = command["code"].encode()
         check = blake2b(letters[:15], digest_size=16, encoder=RawEncoder)[0] >> 3
-        secret = nacl.pwhash.argon2id.kdf(
-            48, letters, b"identity-fleet/1", opslimit=nacl.pwhash.argon2id.OPSLIMIT_MODERATE,
-            memlimit=nacl.pwhash.argon2id.MEMLIMIT_MODERATE)
+        secret = stretch(48, letters, b"identity-fleet/1")
         return {"check": CROCKFORD[check], "rendezvous": secret[:16].hex(), "key": secret[16:].hex()}
+    if command["do"] == "file":
+        file = bytes.fromhex(command["file"])
+        assert file[:3] == b"iF\x01"
+        rendezvous, key, message = file[4:20], file[20:52], file[52:]
+        if file[3]:
+            key, message = stretch(32, command["passphrase"].encode(), rendezvous), file[20:]
+        kind, epoch, body = unseal(message, key, f"identityd/v1/join/{rendezvous.hex()}/i")
+        return {"kind": kind, "epoch": epoch, "body": body}
     raise ValueError(command["do"])
 
 
