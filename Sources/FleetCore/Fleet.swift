@@ -1,4 +1,4 @@
-import FleetWire
+package import FleetWire
 
 /// The rules of the fleet, as a value: inputs go in, actions come out.
 ///
@@ -43,6 +43,9 @@ package struct Fleet: Sendable {
   /// The findings about another machine that speaks for this device.
   package var twin: TwinWatch.State { member?.twins.state ?? .alone }
 
+  /// The connected devices of the account beside this one, as far as they tell.
+  package var present: Set<DeviceTag> { member?.present ?? [] }
+
   /// Whether the broker has all messages that this device knows, as far as the device can tell.
   package var isSettled: Bool { member?.isSettled ?? true }
 
@@ -63,7 +66,7 @@ package struct Fleet: Sendable {
     case .answered(let answer):
       let isConnected = isConnected
       newcomer?.wrote(answer, isConnected: isConnected, &actions)
-    case .subscribed, .heard, .arrived, .dated, .invite, .wrote, .notWritten, .described, .forgotten,
+    case .subscribed, .heard, .arrived, .dated, .askWho, .invite, .wrote, .notWritten, .described, .forgotten,
       .renewed, .leave:
       guard phase != .ended, var member else { return [] }
       self.member = nil
@@ -138,6 +141,7 @@ package struct Fleet: Sendable {
 
   private mutating func connect(attempt: Int, _ actions: inout [Action]) {
     phase = .connecting(attempt: attempt)
+    member?.prepare(&actions)
     actions.append(.connect)
   }
 

@@ -83,6 +83,8 @@ package enum Deadline: Hashable, Sendable {
   case twinSilence
   /// A device that leaves has waited for its tombstone.
   case leaving
+  /// The others are told that this device is connected.
+  case presence
   /// The code of an invitation expires.
   case invitation
   /// The next step of an invitation or an answer.
@@ -124,6 +126,8 @@ package enum Input: Sendable {
   case arrived(MessageTopic, Shown, isRetained: Bool)
   /// The present time, told at the start and once a day. Only the clean-up of old tombstones depends on it.
   case dated(Timestamp)
+  /// A person wants to know which devices are connected. They tell within two seconds.
+  case askWho
   /// A person invites a newcomer with a code. The invitation contains no keys any more.
   case invite(SignedMessage, Rendezvous)
   /// The keys of an invitation are stored, and the answer was signed and sealed.
@@ -171,6 +175,10 @@ package enum Action: Equatable, Sendable {
   case readKeys
   /// Connect to a broker.
   case connect
+  /// Give the next connection a will: a message that the broker publishes if the connection ends. Not retained.
+  case will(MessageTopic, Draft)
+  /// Sign, seal and publish a message that is neither stored nor retained, with quality of service 0.
+  case announce(MessageTopic, Draft)
   /// Close the connection. No `disconnected` follows.
   case disconnect
   /// Subscribe to topics, also if the subscription exists: the broker then sends the retained messages again.

@@ -15,6 +15,7 @@ struct Member: Sendable {
   private var removals: [DeviceTag: Draft] = [:]
   private var allowances = Allowances()
   private var inviter: Inviter?
+  var presences = Presences()
   /// The time that the service told last.
   private var now: Timestamp?
 
@@ -53,6 +54,7 @@ struct Member: Sendable {
     case .invite(let invitation, let rendezvous):
       if inviter?.isOpen == true { inviter?.expired(isLive: isLive, &actions) }
       inviter = Inviter(invitation, at: rendezvous, isLive: isLive, &actions)
+    case .askWho: if isLive { askWho(&actions) }
     case .dated(let time): now = time
     case .started, .connected, .refused, .disconnected, .reconsider, .answered, .woke: break
     }
@@ -73,10 +75,12 @@ struct Member: Sendable {
     reading = nil
     postings.reset(&actions)
     inviter?.disconnected(&actions)
+    presences.disconnected(&actions)
     speaker.disconnected(&actions)
   }
 
   mutating func becameLive(_ actions: inout [Action]) {
+    exchangePresence(&actions)
     inviter?.becameLive(&actions)
     if speaker.state == .due, !hasLeft { speaker.request(isLive: true, after: 0...0, &actions) }
   }
@@ -167,8 +171,11 @@ struct Member: Sendable {
   ) {
     switch (topic, shown) {
     case (.invitation, _), (.answer, _): inviter?.heard(topic, shown, isRetained: isRetained, &actions)
+    case (.presence, .message(let message)), (.who, .message(let message)):
+      // A broker that retains such a message says nothing about the present.
+      if !isRetained { heardPresence(topic, message, &actions) }
     case (_, .rejected(let reason)): actions.append(.dropped(reason))
-    case (.presence, _), (.who, _), (.device, _), (.grant, _): break
+    case (.presence, .nothing), (.who, .nothing), (.device, _), (.grant, _): break
     }
   }
 
@@ -298,6 +305,7 @@ struct Member: Sendable {
     case .twinSilence: if twins.fellSilent() { actions.append(.suspected(twins.state)) }
     case .refill(let purpose): allowances.fill(purpose, &actions)
     case .leaving: return roster[membership.tag].map { removal(by: $0) }
+    case .presence: tellPresence(isLive: isLive, &actions)
     case .meeting: inviter?.proceed(isLive: isLive, &actions)
     case .invitation: inviter?.expired(isLive: isLive, &actions)
     case .keys, .connect, .acknowledgement, .quiet, .longestReading, .joining: break

@@ -39,6 +39,8 @@ package enum Pace {
   static let twinSilence: Delay = 60_000...60_000
   /// How long a device that leaves waits for its tombstone to be read back.
   static let leaving: Delay = 75_000...75_000
+  /// Until a device tells the others that it is connected, so that not all answer a question at once.
+  static let presence: Delay = 0...2_000
   /// How long a code is good for.
   static let invitation: Delay = 900_000...900_000
   /// How long a newcomer looks for its invitation, and waits for the confirmation of its answer.
@@ -66,14 +68,17 @@ package struct Settings: Sendable {
   package var heartbeat: Int
   /// The time between two readings of the roster.
   package var resync: Int
+  /// Whether this device tells the others that it is connected, and asks them.
+  package var presence: Bool
 
-  /// Creates settings: by default 5 seconds, 24 hours and 6 hours.
+  /// Creates settings: by default 5 seconds, 24 hours and 6 hours, with presence.
   package init(
-    spread: Int = 5_000, heartbeat: Int = 86_400_000, resync: Int = 21_600_000
+    spread: Int = 5_000, heartbeat: Int = 86_400_000, resync: Int = 21_600_000, presence: Bool = true
   ) {
     self.spread = spread
     self.heartbeat = heartbeat
     self.resync = resync
+    self.presence = presence
   }
 }
 

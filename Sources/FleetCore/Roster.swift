@@ -1,4 +1,5 @@
 package import FleetWire
+import IdentityCore
 
 /// The greatest valid message about each device, records and tombstones.
 ///
@@ -37,6 +38,11 @@ package struct Roster: Sendable {
 
   /// The message about a device; nil if the device is unknown.
   package subscript(tag: DeviceTag) -> SignedMessage? { messages[tag] }
+
+  /// Returns the record of a device; nil if the device is unknown or removed.
+  func record(of device: UUID) -> SignedMessage? {
+    messages.values.first { $0.kind == .record && $0.body.subject == device }
+  }
 
   /// The tags of all known devices, also of removed ones.
   package var tags: some Collection<DeviceTag> { messages.keys }

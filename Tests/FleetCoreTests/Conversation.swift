@@ -21,7 +21,7 @@ struct Conversation {
   var fleet = Fleet()
   private var counter: UInt64 = 0
 
-  init(others: Int = 2, settings: Settings = Settings()) throws {
+  init(others: Int = 2, settings: Settings = Settings(presence: false)) throws {
     var chance = SeededGenerator(7)
     let account = try #require(AccountKeys(root: try drawnSecret(&chance)))
     self.account = account
@@ -171,6 +171,10 @@ struct Conversation {
     message.body.fields[.name].map { String(decoding: $0, as: UTF8.self) } ?? "unnamed"
   }
 
+  private func text(_ draft: Draft) -> String {
+    "\(draft.fields[.state] == [1] ? "here " : "")\(draft.counter)"
+  }
+
   private func text(_ action: Action) -> String {
     switch action {
     case .subscribe(let filter): "subscribe \(name(filter))"
@@ -183,6 +187,8 @@ struct Conversation {
       "ended \(reason) by \(speakers.firstIndex { $0.device == author }.map(String.init) ?? "?")"
     case .dropped(let reason): "dropped \(reason)"
     case .clear(let topic): "clear \(name(topic))"
+    case .will(let topic, let draft): "will \(name(topic)) \(text(draft))"
+    case .announce(let topic, let draft): "announce \(name(topic)) \(text(draft))"
     case .newcomer(let answer): "newcomer \(text(answer))"
     case .anotherNewcomer(let answer): "another newcomer \(text(answer))"
     case .invitationEnded(let isUsed): "invitation ended, \(isUsed ? "used" : "expired")"

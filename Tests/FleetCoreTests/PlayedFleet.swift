@@ -157,7 +157,12 @@ struct PlayedFleet {
     case .ended(let ending):
       note("\(device) ends: \(ending)")
       devices[device].isMember = false
-    case .readKeys, .dropped, .beyondBound, .clear: break
+    case .announce(let topic, let draft):
+      guard let link = devices[device].link, case .exactly(let counter) = draft.counter,
+        let message = seal(draft, counter, device, on: topic)
+      else { return }
+      schedule.add(.toBroker(link: link, text: topic.text, bytes: message.bytes, isRetained: false), after: 1)
+    case .readKeys, .dropped, .beyondBound, .will, .clear: break
     case .newcomer, .anotherNewcomer, .invitationEnded, .accept, .joined, .notJoined:
       faults.append("device \(device): \(action)")
     }

@@ -1,0 +1,100 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+import Testing
+
+/// Transcripts of presences, which are never stored.
+@Suite struct PresenceTests {
+  private let account: AccountID
+
+  init() throws { account = try Conversation().account.id }
+
+  private func word(
+    _ talk: Conversation, _ place: Int, _ counter: UInt64, state: UInt8 = 1, run: UInt64 = 1, by author: Int? = nil
+  ) throws -> Input {
+    let author = author ?? place
+    var fields = Fields()
+    fields[.signingKey] = talk.speakers[author].keys.signingKey.bytes
+    fields[.state] = [state]
+    let topic = MessageTopic.presence(account, talk.speakers[place].tag)
+    return .arrived(
+      topic, .message(try talk.message(.presence, place, counter, author, run: run, fields)), isRetained: false)
+  }
+
+  private func question(_ talk: Conversation, by place: Int) throws -> Input {
+    var fields = Fields()
+    fields[.signingKey] = talk.speakers[place].keys.signingKey.bytes
+    return .arrived(.who(account), .message(try talk.message(.who, place, 0, place, fields)), isRetained: false)
+  }
+
+  /// Returns a live device that knows two others.
+  private func talk() throws -> Conversation {
+    var talk = try Conversation(settings: Settings())
+    _ = try talk.settle([talk.record(1, 1), talk.record(2, 1)])
+    return talk
+  }
+
+  @Test func `a device has a will, asks who is connected, and tells that it is`() throws {
+    var talk = try Conversation(settings: Settings())
+    let known = [try talk.record(1, 1)]
+    talk.tell(.started(.member(talk.membership(), Roster([talk.speakers[1].tag: known[0]]))))
+    #expect(talk.tell(.woke(.connect)) == ["will presence of 0 exactly(8589934591)", "connect"])
+    var live = try self.talk()
+    #expect(try live.becomeLive(known, shown: known).contains("announce who exactly(0)"))
+    #expect(live.tell(.woke(.presence)) == ["announce presence of 0 here exactly(4294967297)"])
+    #expect(live.tell(.askWho) == ["announce who exactly(0)"])
+  }
+
+  @Test func `a question is answered once, after a moment`() throws {
+    var talk = try talk()
+    talk.tell(.woke(.presence))
+    #expect(talk.tell(try question(talk, by: 1)) == ["wake presence 0...2000"])
+    #expect(talk.tell(try question(talk, by: 2)).isEmpty)
+    #expect(talk.tell(.woke(.presence)) == ["announce presence of 0 here exactly(4294967298)"])
+    #expect(talk.tell(try question(talk, by: 0)).isEmpty)
+  }
+
+  @Test func `devices are here until they are gone, or the connection ends`() throws {
+    var talk = try talk()
+    let (one, two) = (talk.speakers[1].tag, talk.speakers[2].tag)
+    #expect(talk.tell(try word(talk, 1, 1)).isEmpty)
+    #expect(talk.tell(try word(talk, 2, 1)).isEmpty)
+    #expect(talk.fleet.present == [one, two])
+    talk.tell(try word(talk, 2, 2, state: 0))
+    #expect(talk.fleet.present == [one])
+    // Repeated by the broker.
+    talk.tell(try word(talk, 2, 1))
+    #expect(talk.fleet.present == [one])
+    talk.tell(try word(talk, 2, 1, run: 2))
+    #expect(talk.fleet.present == [one, two])
+    try talk.hear(talk.tombstone(2, 2, by: 1))
+    #expect(talk.fleet.present == [one])
+    talk.tell(.disconnected)
+    #expect(talk.fleet.present.isEmpty)
+  }
+
+  @Test func `no device tells for another one, and the past tells nothing`() throws {
+    var talk = try talk()
+    #expect(talk.tell(try word(talk, 1, 1, by: 2)) == ["dropped author"])
+    let topic = MessageTopic.presence(account, talk.speakers[1].tag)
+    guard case .arrived(_, let shown, _) = try word(talk, 1, 1) else { return }
+    #expect(talk.tell(.arrived(topic, shown, isRetained: true)).isEmpty)
+    #expect(talk.tell(.arrived(topic, .rejected(.seal), isRetained: false)) == ["dropped seal"])
+    #expect(talk.fleet.present.isEmpty)
+  }
+
+  @Test func `in an account of more than 64 devices, none tells`() throws {
+    var talk = try Conversation(others: 65, settings: Settings())
+    let known = try (1...64).map { try talk.record($0, 1) }
+    _ = try talk.becomeLive(known, shown: known)
+    #expect(talk.tell(.woke(.presence)).count == 1)
+    try talk.hear(talk.record(65, 1))
+    #expect(talk.tell(.woke(.presence)).isEmpty)
+    #expect(talk.tell(.askWho).isEmpty)
+    #expect(talk.tell(try word(talk, 1, 1)).isEmpty)
+    #expect(talk.fleet.present.isEmpty)
+    talk.tell(.disconnected)
+    #expect(talk.tell(.woke(.connect)) == ["connect"])
+  }
+}
