@@ -43,6 +43,9 @@ package struct Fleet: Sendable {
   /// The findings about another machine that speaks for this device.
   package var twin: TwinWatch.State { member?.twins.state ?? .alone }
 
+  /// The number of rotations of the account's key, as far as this device knows.
+  package var rotations: UInt32 { member?.epoch.rotations ?? 0 }
+
   /// The connected devices of the account beside this one, as far as they tell.
   package var present: Set<DeviceTag> { member?.present ?? [] }
 
@@ -66,7 +69,8 @@ package struct Fleet: Sendable {
     case .answered(let answer):
       let isConnected = isConnected
       newcomer?.wrote(answer, isConnected: isConnected, &actions)
-    case .subscribed, .heard, .arrived, .dated, .askWho, .invite, .wrote, .notWritten, .described, .forgotten,
+    case .subscribed, .heard, .arrived, .dated, .askWho, .rotate, .entered, .notEntered, .learned,
+      .invite, .wrote, .notWritten, .described, .forgotten,
       .renewed, .leave:
       guard phase != .ended, var member else { return [] }
       self.member = nil

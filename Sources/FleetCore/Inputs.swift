@@ -17,11 +17,13 @@ package struct Membership: Sendable {
   package let pastRuns: [Run]
   /// The content of this device's record.
   package let description: DeviceDescription
+  /// The epoch in which this device writes.
+  package let epoch: Epoch
 
   /// Creates a membership.
   package init(
     account: AccountID, device: UUID, tag: DeviceTag, generation: UInt32, run: Run, pastRuns: [Run],
-    description: DeviceDescription
+    description: DeviceDescription, epoch: Epoch = .first
   ) {
     self.account = account
     self.device = device
@@ -30,6 +32,7 @@ package struct Membership: Sendable {
     self.run = run
     self.pastRuns = pastRuns
     self.description = description
+    self.epoch = epoch
   }
 }
 
@@ -43,7 +46,7 @@ package struct Draft: Equatable, Sendable {
     case exactly(UInt64)
   }
 
-  /// The kind: record or tombstone.
+  /// The kind: record, tombstone, grant, presence, or the question who is connected.
   package let kind: MessageKind
   /// The device that the message is about.
   package let subject: UUID
@@ -53,6 +56,8 @@ package struct Draft: Equatable, Sendable {
   package let generation: UInt32
   /// The counter.
   package let counter: Counter
+  /// The number of the epoch whose key seals the message.
+  package let epoch: UInt32
   /// The fields.
   package let fields: Fields
 }
@@ -83,6 +88,8 @@ package enum Deadline: Hashable, Sendable {
   case twinSilence
   /// A device that leaves has waited for its tombstone.
   case leaving
+  /// The next step of handing a key to a device.
+  case grant(DeviceTag)
   /// The others are told that this device is connected.
   case presence
   /// The code of an invitation expires.
@@ -128,6 +135,14 @@ package enum Input: Sendable {
   case dated(Timestamp)
   /// A person wants to know which devices are connected. They tell within two seconds.
   case askWho
+  /// A person wants a new key for the account, without some devices.
+  case rotate(without: Set<DeviceTag>)
+  /// The key of an epoch is stored, with what the rules said about the epoch.
+  case entered(Epoch)
+  /// The key of an epoch could not be stored.
+  case notEntered
+  /// The key of another rotation is stored, so that this device can read what it seals.
+  case learned
   /// A person invites a newcomer with a code. The invitation contains no keys any more.
   case invite(SignedMessage, Rendezvous)
   /// The keys of an invitation are stored, and the answer was signed and sealed.
@@ -185,6 +200,17 @@ package enum Action: Equatable, Sendable {
   case subscribe(TopicFilter)
   /// Publish a retained message.
   case publish(MessageTopic, SignedMessage)
+  /// Draw a key, store it with the epoch, and report that the epoch is entered.
+  case makeEpoch(Epoch)
+  /// There is no rotation: this device is not connected, or one is in progress.
+  case notRotated
+  /// Seal the key of the present epoch to this device, write the draft with it, and report as for another draft. The
+  /// message is not stored.
+  case grant(Draft, to: PublicKey)
+  /// Open the key that a message hands to this device, store it with the epoch, and report that the epoch is entered.
+  case takeEpoch(Epoch, SignedMessage)
+  /// Open the key of an epoch that a message hands to this device, store it for reading only, and report.
+  case learnEpoch(UInt32, SignedMessage)
   /// Publish an empty retained message, which removes the retained one.
   case clear(MessageTopic)
   /// Tell the person that a newcomer has answered the invitation.

@@ -3,25 +3,29 @@ import IdentityCore
 
 /// The rules of a device that is in an account.
 struct Member: Sendable {
-  private(set) var membership: Membership
+  var membership: Membership
+  var epoch: Epoch
   let settings: Settings
-  private(set) var roster: Roster
-  private var postings = Postings<DeviceTag>()
-  private var reading: Reading?
+  var roster: Roster
+  var postings = Postings<DeviceTag>()
+  var reading: Reading?
   /// The number of readings that this connection has completed.
   private var readings = 0
-  private var speaker: Speaker
-  private(set) var twins: TwinWatch
-  private var removals: [DeviceTag: Draft] = [:]
-  private var allowances = Allowances()
-  private var inviter: Inviter?
+  var speaker: Speaker
+  var twins: TwinWatch
+  var removals: [DeviceTag: Draft] = [:]
+  var allowances = Allowances()
+  var inviter: Inviter?
+  var rotation = Rotation()
   var presences = Presences()
   /// The time that the service told last.
   private var now: Timestamp?
 
   init(_ membership: Membership, _ roster: Roster, _ settings: Settings) {
     self.membership = membership
+    epoch = membership.epoch
     self.roster = roster
+    self.roster.enter(epoch.number)
     self.settings = settings
     speaker = Speaker(membership.description)
     twins = TwinWatch(membership, last: roster[membership.tag])
@@ -34,7 +38,8 @@ struct Member: Sendable {
 
   /// Whether nothing is to be written or published, as far as the device can tell.
   var isSettled: Bool {
-    speaker.state == .current && removals.isEmpty && roster.tags.allSatisfy { postings.isSettled($0) }
+    speaker.state == .current && removals.isEmpty && !rotation.isPlanned
+      && roster.tags.allSatisfy { postings.isSettled($0) && rotation.grants.isSettled(Grantee(tag: $0)) }
   }
 
   /// Takes an input about messages. Returns the end of the membership, if the input ends it.
@@ -51,6 +56,10 @@ struct Member: Sendable {
     case .renewed(let membership): renew(membership, isLive: isLive, &actions)
     case .arrived(let topic, let shown, let isRetained):
       arrived(topic, shown, isRetained: isRetained, &actions)
+    case .rotate(let removed): rotate(without: removed, isLive: isLive, &actions)
+    case .entered(let epoch): entered(epoch, isLive: isLive, &actions)
+    case .notEntered: endKey(&actions)
+    case .learned: readAgain(isLive: isLive, &actions)
     case .invite(let invitation, let rendezvous):
       if inviter?.isOpen == true { inviter?.expired(isLive: isLive, &actions) }
       inviter = Inviter(invitation, at: rendezvous, isLive: isLive, &actions)
@@ -74,6 +83,8 @@ struct Member: Sendable {
     ]
     reading = nil
     postings.reset(&actions)
+    rotation.grants.reset(&actions)
+    (rotation.isTaking, rotation.hasWaited) = (false, false)
     inviter?.disconnected(&actions)
     presences.disconnected(&actions)
     speaker.disconnected(&actions)
@@ -82,6 +93,7 @@ struct Member: Sendable {
   mutating func becameLive(_ actions: inout [Action]) {
     exchangePresence(&actions)
     inviter?.becameLive(&actions)
+    beginEpoch(&actions)
     if speaker.state == .due, !hasLeft { speaker.request(isLive: true, after: 0...0, &actions) }
   }
 
@@ -92,15 +104,30 @@ struct Member: Sendable {
       account: membership.account, ownTag: membership.tag, devices: roster.tags.count, isFirst: isFirst, &actions)
   }
 
+  /// Plans to read the roster again, because this device can read more now.
+  mutating func readAgain(isLive: Bool, _ actions: inout [Action]) {
+    readings = 0
+    if isLive, reading == nil { actions.append(.wake(.reread, after: Pace.newKey)) }
+  }
+
   private mutating func acknowledged(_ filter: TopicFilter, _ actions: inout [Action]) {
     reading?.acknowledged(filter, &actions)
     inviter?.acknowledged(filter, &actions)
-    if case .only(let topic) = filter, let tag = topic.tag { postings.acknowledged(tag, &actions) }
+    switch filter {
+    case .only(.device(_, let tag)): postings.acknowledged(tag, &actions)
+    case .only(.grant(_, let tag)): rotation.grants.acknowledged(Grantee(tag: tag), &actions)
+    case .only, .roster, .bucket, .presences: break
+    }
   }
 
   /// Goes on with a reading after its silence.
   mutating func fellQuiet(_ actions: inout [Action]) -> Reading.Progress {
     guard var reading else { return .unfinished }
+    if reading.isAtKeys, rotation.isTaking, !rotation.hasWaited {
+      rotation.hasWaited = true
+      actions += [.cancel(.longestReading), .wake(.quiet, after: Pace.taking)]
+      return .unfinished
+    }
     let progress = reading.fellQuiet(&actions)
     self.reading = reading
     guard progress == .complete else { return progress }
@@ -110,6 +137,11 @@ struct Member: Sendable {
       if tag == membership.tag && speaker.state != .current && !hasLeft { continue }
       postings.missed(tag, isOwn: tag == membership.tag, &actions)
     }
+    // After the first reading of a connection, this happens in any case.
+    for tag in roster.tags.sorted() where readings > 0 && sealingEpoch(for: tag) != nil {
+      rotation.grants.missed(Grantee(tag: tag), isOwn: false, &actions)
+    }
+    if readings > 0 { renewRemovals(&actions) }
     let delay =
       readings < Pace.rereadings.count ? Pace.rereadings[readings] : Pace.about(settings.resync, percent: 20)
     actions.append(.wake(.reread, after: delay))
@@ -132,7 +164,11 @@ struct Member: Sendable {
     case .message(let message):
       switch roster.verdict(on: message, at: tag) {
       case .higher:
+        let former = roster[tag]
         adopt(message, at: tag, &actions)
+        if let former, isRemoval(former, ofAuthorOf: message), let removal = Removal(former.body.fields) {
+          remove(tag, removal, &actions)
+        }
         return isOwn ? heardOwn(message, isLive: isLive, &actions) : nil
       case .same:
         postings.sawKnown(tag, isRetained: isRetained, &actions)
@@ -142,6 +178,10 @@ struct Member: Sendable {
         // The broker has the tombstone with which this device leaves.
         return isOwn && isRetained && hasLeft ? removal(by: message) : nil
       case .lower: break
+      case .older:
+        if let known = roster[tag], isRemoval(known, ofAuthorOf: message) { renewRemoval(tag, &actions) }
+        noticed(message, at: tag, &actions)
+        return nil
       case .rejected(let reason): rejection = reason
       case .beyondBound:
         actions.append(.beyondBound)
@@ -150,9 +190,10 @@ struct Member: Sendable {
     }
     if let rejection { actions.append(.dropped(rejection)) }
     guard let known = roster[tag] else { return nil }
-    // A later release may have written a message of another version. Only the author of the known message knows that
-    // this is not so, and else anybody at the broker could hide a device for good.
-    if rejection != .version || known.body.author == membership.device {
+    // A later release may have written a message of another version, and a member one of an epoch that this device has
+    // yet to learn of. Only the author of the known message knows that this is not so, and else anybody at the broker
+    // could hide a device for good.
+    if rejection != .version && rejection != .epoch || known.body.author == membership.device {
       postings.sawInferior(tag, isRetained: isRetained, isOwn: isOwn, &actions)
     }
     return nil
@@ -174,15 +215,24 @@ struct Member: Sendable {
     case (.presence, .message(let message)), (.who, .message(let message)):
       // A broker that retains such a message says nothing about the present.
       if !isRetained { heardPresence(topic, message, &actions) }
+    case (.grant(_, let tag), _): heardGrant(tag, shown, isRetained: isRetained, &actions)
     case (_, .rejected(let reason)): actions.append(.dropped(reason))
-    case (.presence, .nothing), (.who, .nothing), (.device, _), (.grant, _): break
+    case (.presence, .nothing), (.who, .nothing), (.device, _): break
     }
   }
 
   private mutating func adopt(_ message: SignedMessage, at tag: DeviceTag, _ actions: inout [Action]) {
     roster.adopt(message, at: tag)
     postings.settle(tag, &actions)
+    endGrant(tag, &actions)
     actions.append(.store(tag, message))
+  }
+
+  /// Returns whether this device has removed the author of a record in an earlier epoch than that of the record: the
+  /// device that made the later epoch did not know of the removal. Nobody else can renew it.
+  private func isRemoval(_ known: SignedMessage, ofAuthorOf message: SignedMessage) -> Bool {
+    known.kind == .tombstone && known.body.author == membership.device && message.kind == .record
+      && message.epoch > known.epoch && message.body.generation <= known.body.generation
   }
 
   /// Takes a message about this device that this device has not written.
@@ -203,93 +253,8 @@ struct Member: Sendable {
     return nil
   }
 
-  private func removal(by message: SignedMessage) -> Ending {
+  func removal(by message: SignedMessage) -> Ending {
     .removed(Removal(message.body.fields)?.reason ?? .removed, by: message.body.author)
-  }
-
-  // MARK: Writing
-
-  private mutating func write(isLive: Bool, _ actions: inout [Action]) {
-    guard isLive, !hasLeft else { return }
-    guard allowances.use([.change, .dailyChange], &actions) else {
-      return speaker.request(isLive: true, after: Pace.retriedChange, &actions)
-    }
-    let known = roster[membership.tag].map { $0.body.generation == membership.generation ? $0.body.counter : 0 }
-    actions.append(
-      .write(
-        Draft(
-          kind: .record, subject: membership.device, tag: membership.tag, generation: membership.generation,
-          counter: .next(above: known ?? 0), fields: speaker.begin(twin: twins.mark))))
-  }
-
-  /// Whether a tombstone of this device's generation is known.
-  private var hasLeft: Bool {
-    guard let known = roster[membership.tag] else { return false }
-    return known.kind == .tombstone && known.body.generation >= membership.generation
-  }
-
-  /// Takes a message that this device has written and stored.
-  private mutating func wrote(
-    _ tag: DeviceTag, _ message: SignedMessage, isLive: Bool, _ actions: inout [Action]
-  ) -> Ending? {
-    let isHigher = roster.verdict(on: message, at: tag) == .higher
-    if message.kind == .tombstone {
-      removals[tag] = nil
-      if tag == membership.tag { actions.append(.wake(.leaving, after: Pace.leaving)) }
-    } else {
-      let heartbeat = twins.mark == nil ? settings.heartbeat : 2 * settings.heartbeat
-      actions.append(.wake(.heartbeat, after: Pace.about(heartbeat, percent: 10)))
-    }
-    if isHigher {
-      roster.adopt(message, at: tag)
-      postings.settle(tag, &actions)
-      // The rest of a reading cannot show this message.
-      reading?.forget(tag)
-      if isLive { publish(message, on: .device(membership.account, tag), tag, &actions) }
-    }
-    guard message.kind == .record else { return nil }
-    if isHigher, twins.answered() { actions.append(.wake(.twinSilence, after: Pace.twinSilence)) }
-    speaker.wrote(isOutranked: !isHigher, isLive: isLive, &actions)
-    return nil
-  }
-
-  private mutating func notWritten(_ draft: Draft, isLive: Bool, _ actions: inout [Action]) {
-    if draft.kind == .tombstone {
-      actions.append(.wake(.removal(draft.tag), after: Pace.retriedChange))
-    } else {
-      speaker.notWritten(isLive: isLive, &actions)
-    }
-  }
-
-  private mutating func remove(_ tag: DeviceTag, _ removal: Removal, _ actions: inout [Action]) {
-    guard let known = roster[tag], known.kind == .record, removals[tag] == nil else { return }
-    let (counter, isTooGreat) = known.body.counter.addingReportingOverflow(1)
-    let draft = Draft(
-      kind: .tombstone, subject: known.body.subject, tag: tag,
-      // The record of this generation may still be unwritten, and is then never written.
-      generation: tag == membership.tag ? membership.generation : known.body.generation,
-      // A tombstone outranks the records of its generation whatever its counter is.
-      counter: .exactly(isTooGreat ? .max : counter),
-      fields: removal.fields(signingKey: membership.description.signingKey))
-    removals[tag] = draft
-    actions.append(.write(draft))
-  }
-
-  /// Leaves the account. Returns the end of the membership if this device has no message at the broker.
-  private mutating func leave(_ actions: inout [Action]) -> Ending? {
-    guard let known = roster[membership.tag],
-      known.kind == .record || known.body.generation >= membership.generation
-    else { return .removed(.left, by: membership.device) }
-    remove(membership.tag, Removal(.left), &actions)
-    return nil
-  }
-
-  private mutating func renew(_ next: Membership, isLive: Bool, _ actions: inout [Action]) {
-    let former = membership.tag
-    membership = next
-    twins = TwinWatch(next, last: nil)
-    speaker.describe(next.description, isLive: isLive, &actions)
-    remove(former, Removal(.replaced, successor: next.device), &actions)
   }
 
   // MARK: Deadlines
@@ -304,6 +269,7 @@ struct Member: Sendable {
     case .removal(let tag): if let draft = removals[tag] { actions.append(.write(draft)) }
     case .twinSilence: if twins.fellSilent() { actions.append(.suspected(twins.state)) }
     case .refill(let purpose): allowances.fill(purpose, &actions)
+    case .grant(let tag): grant(tag, isLive: isLive, &actions)
     case .leaving: return roster[membership.tag].map { removal(by: $0) }
     case .presence: tellPresence(isLive: isLive, &actions)
     case .meeting: inviter?.proceed(isLive: isLive, &actions)
@@ -327,7 +293,7 @@ struct Member: Sendable {
     }
   }
 
-  private mutating func publish(
+  mutating func publish(
     _ message: SignedMessage, on topic: MessageTopic, _ tag: DeviceTag, _ actions: inout [Action]
   ) {
     actions.append(.publish(topic, message))

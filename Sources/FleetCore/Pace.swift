@@ -41,6 +41,14 @@ package enum Pace {
   static let leaving: Delay = 75_000...75_000
   /// Until a device tells the others that it is connected, so that not all answer a question at once.
   static let presence: Delay = 0...2_000
+  /// Until a key is handed to a device.
+  static let grant: Delay = 0...500
+  /// How many removals are written again at once after a rotation.
+  static let mostRenewals = 50
+  /// How long a reading waits until a key is stored.
+  static let taking: Delay = 10_000...10_000
+  /// Until the roster is read again because this device can read more now.
+  static let newKey: Delay = 0...1_000
   /// How long a code is good for.
   static let invitation: Delay = 900_000...900_000
   /// How long a newcomer looks for its invitation, and waits for the confirmation of its answer.

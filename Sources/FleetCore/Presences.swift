@@ -71,7 +71,7 @@ extension Member {
     fields[.state] = state.map { [$0] }
     return Draft(
       kind: kind, subject: membership.device, tag: membership.tag, generation: membership.generation,
-      counter: .exactly(counter), fields: fields)
+      counter: .exactly(counter), epoch: epoch.number, fields: fields)
   }
 
   /// Gives the next connection a will.

@@ -7,7 +7,9 @@ import FleetWire
 struct Reading: Sendable {
   /// The part of the reading in progress.
   enum Step: Equatable, Sendable {
-    /// The own topic, before anything else: a removed device has to learn of its removal first.
+    /// The topic for keys that the device gets, before anything else: it may need one to read the others.
+    case keys
+    /// The own topic, before the others: a removed device has to learn of its removal first.
     case own
     /// The roster by one subscription.
     case whole
@@ -45,12 +47,15 @@ struct Reading: Sendable {
     self.account = account
     self.ownTag = ownTag
     isParted = devices > Self.mostInOnePart
-    step = isFirst ? .own : isParted ? .part(0) : .whole
+    step = isFirst ? .keys : isParted ? .part(0) : .whole
+    // The other readings do not wait for keys.
+    if !isFirst { actions.append(.subscribe(.only(.grant(account, ownTag)))) }
     subscribe(&actions)
   }
 
   private var filter: TopicFilter {
     switch step {
+    case .keys: .only(.grant(account, ownTag))
     case .own: .only(.device(account, ownTag))
     case .whole: .roster(account)
     case .part(let number): .bucket(account, (ownTag.bucket + UInt8(number)) & 15)
@@ -65,6 +70,9 @@ struct Reading: Sendable {
   private func awaitQuiet(_ actions: inout [Action]) {
     actions.append(.wake(.quiet, after: isLast ? Pace.quiet : Pace.partQuiet))
   }
+
+  /// Whether the reading waits for keys.
+  var isAtKeys: Bool { step == .keys }
 
   private var isLast: Bool { step == .whole || step == .part(15) }
 
@@ -91,6 +99,7 @@ struct Reading: Sendable {
     actions += [.cancel(.quiet), .cancel(.longestReading)]
     switch step {
     case .whole, .part(15...): return .complete
+    case .keys: step = .own
     case .own: step = isParted ? .part(0) : .whole
     case .part(let number): step = .part(number + 1)
     }

@@ -5,7 +5,8 @@ import IdentityCore
 ///
 /// Whether a message is believed depends on as little as possible, so that all devices come to the same roster whatever
 /// they have seen, and in whatever order: a tombstone is believed if its signature is valid, and a record if its device
-/// has signed it with the key of its generation.
+/// has signed it with the key of its generation. From an earlier epoch than this device's, only tombstones are believed
+/// that a member of the present epoch vouches for, since a removed device can write everything else.
 package struct Roster: Sendable {
   /// The comparison of a message with the known one.
   package enum Verdict: Equatable, Sendable {
@@ -15,6 +16,8 @@ package struct Roster: Sendable {
     case same
     /// The known message outranks this one.
     case lower
+    /// The message is of an earlier epoch than this device's, and the known one, if there is one, does not outrank it.
+    case older
     /// The message is not believed.
     case rejected(Rejection)
     /// The message is about another device than the bound admits.
@@ -29,6 +32,8 @@ package struct Roster: Sendable {
 
   private var messages: [DeviceTag: SignedMessage]
   private var removals: Int
+  /// The number of this device's epoch.
+  private var epoch = Epoch.first.number
 
   /// Creates a roster from the messages that the device has stored.
   package init(_ messages: [DeviceTag: SignedMessage] = [:]) {
@@ -38,6 +43,19 @@ package struct Roster: Sendable {
 
   /// The message about a device; nil if the device is unknown.
   package subscript(tag: DeviceTag) -> SignedMessage? { messages[tag] }
+
+  /// Notes that this device is in another epoch.
+  mutating func enter(_ epoch: UInt32) { self.epoch = epoch }
+
+  /// Returns whether a device is known, also if it is removed.
+  func isKnown(_ device: UUID) -> Bool { messages.values.contains { $0.body.subject == device } }
+
+  /// Returns whether a tombstone of an earlier epoch is believed: a removed device cannot have signed it.
+  private func isVouched(_ message: SignedMessage) -> Bool {
+    guard message.kind == .tombstone, let author = record(of: message.body.author), author.signer == message.signer
+    else { return false }
+    return author.epoch >= epoch || message.body.author == message.body.subject
+  }
 
   /// Returns the record of a device; nil if the device is unknown or removed.
   func record(of device: UUID) -> SignedMessage? {
@@ -62,6 +80,9 @@ package struct Roster: Sendable {
       {
         return .rejected(.author)
       }
+    }
+    if message.epoch < epoch, message != known, !isVouched(message) {
+      return known.map { Precedence(message) < Precedence($0) } ?? false ? .lower : .older
     }
     guard let known else {
       let hasRoom = (message.kind == .record ? devices : removals) < Self.most && messages.count < 2 * Self.most

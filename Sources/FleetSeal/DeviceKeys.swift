@@ -8,24 +8,22 @@ package struct DeviceKeys: Sendable {
   /// The X25519 key, to which messages for the device are sealed.
   package let boxKey: PublicKey
   private let signingSeed: SecretKey
+  /// The seed of the X25519 key; nil in a test that has only the public key.
+  private let boxSeed: SecretKey?
 
   /// Derives the keys from the seed of the device; nil if there is not enough memory.
   package init?(seed: SecretKey) {
     guard let signingSeed = seed.derived(1, "IDfldev1"), let boxSeed = seed.derived(2, "IDfldev1") else { return nil }
-    var boxKey = [UInt8](repeating: 0, count: PublicKey.length)
-    var secret = [UInt8](repeating: 0, count: PublicKey.length)
-    defer { unsafe sodium_memzero(&secret, secret.count) }
-    unsafe boxSeed.withBytes { seed in
-      // Always returns 0.
-      _ = unsafe crypto_box_seed_keypair(&boxKey, &secret, seed)
-    }
-    guard let boxKey = PublicKey(boxKey) else { return nil }
-    self.init(signingSeed: signingSeed, boxKey: boxKey)
+    var pair = Self.boxPair(from: boxSeed)
+    defer { unsafe sodium_memzero(&pair.secret, pair.secret.count) }
+    guard let boxKey = PublicKey(pair.key) else { return nil }
+    self.init(signingSeed: signingSeed, boxKey: boxKey, boxSeed: boxSeed)
   }
 
   /// Creates the keys from the seed of the signing key itself.
-  init?(signingSeed: SecretKey, boxKey: PublicKey) {
+  init?(signingSeed: SecretKey, boxKey: PublicKey, boxSeed: SecretKey? = nil) {
     self.signingSeed = signingSeed
+    self.boxSeed = boxSeed
     self.boxKey = boxKey
     var pair = Self.signingPair(from: signingSeed)
     defer { unsafe sodium_memzero(&pair.secret, pair.secret.count) }
@@ -43,7 +41,26 @@ package struct DeviceKeys: Sendable {
     return signature
   }
 
-  /// Returns the key pair of a seed. The caller wipes the secret.
+  /// Opens a box that was sealed to this device, into an array of the right length. Returns whether it is one.
+  func opened(_ box: [UInt8], into content: inout [UInt8]) -> Bool {
+    guard let boxSeed, box.count == content.count + crypto_box_sealbytes() else { return false }
+    var pair = Self.boxPair(from: boxSeed)
+    defer { unsafe sodium_memzero(&pair.secret, pair.secret.count) }
+    return unsafe crypto_box_seal_open(&content, box, UInt64(box.count), pair.key, pair.secret) == 0
+  }
+
+  /// Returns the X25519 key pair of a seed. The caller wipes the secret.
+  private static func boxPair(from seed: SecretKey) -> (key: [UInt8], secret: [UInt8]) {
+    var key = [UInt8](repeating: 0, count: PublicKey.length)
+    var secret = [UInt8](repeating: 0, count: PublicKey.length)
+    unsafe seed.withBytes { seed in
+      // Always returns 0.
+      _ = unsafe crypto_box_seed_keypair(&key, &secret, seed)
+    }
+    return (key, secret)
+  }
+
+  /// Returns the Ed25519 key pair of a seed. The caller wipes the secret.
   private static func signingPair(from seed: SecretKey) -> (key: [UInt8], secret: [UInt8]) {
     var key = [UInt8](repeating: 0, count: PublicKey.length)
     var secret = [UInt8](repeating: 0, count: Int(crypto_sign_SECRETKEYBYTES))

@@ -8,6 +8,9 @@ extension PlayedFleet {
     var found = faults
     let members = devices.indices.filter { devices[$0].isMember }
     let tags = Set(devices.map(\.disk.tag)).sorted()
+    if Set(members.map { devices[$0].disk.epoch.number }).count > 1 {
+      found.append("the epochs are \(members.map { devices[$0].disk.epoch.number })")
+    }
     for device in members {
       let own = devices[device]
       if own.fleet.phase != .live { found.append("device \(device) is \(own.fleet.phase)") }

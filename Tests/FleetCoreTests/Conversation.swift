@@ -18,6 +18,7 @@ struct Conversation {
   let account: AccountKeys
   /// This device and others, named in the actions by their places.
   let speakers: [Speaker]
+  private let laterKey: SecretKey
   var fleet = Fleet()
   private var counter: UInt64 = 0
 
@@ -25,6 +26,7 @@ struct Conversation {
     var chance = SeededGenerator(7)
     let account = try #require(AccountKeys(root: try drawnSecret(&chance)))
     self.account = account
+    laterKey = try drawnSecret(&chance)
     speakers = try (0...others).map { _ in
       let device: UUID = drawn(&chance)
       return Speaker(
@@ -32,6 +34,11 @@ struct Conversation {
         keys: try #require(DeviceKeys(seed: try drawnSecret(&chance))))
     }
     fleet = Fleet(settings)
+  }
+
+  /// Returns the key of an epoch. All epochs after the first one have the same.
+  func key(_ epoch: UInt32) -> EpochKey {
+    epoch == 1 ? account.firstEpoch : EpochKey(number: epoch, key: laterKey)
   }
 
   func membership(_ place: Int = 0, generation: UInt32 = 1) -> Membership {
@@ -48,26 +55,29 @@ struct Conversation {
 
   /// Returns the record of a device.
   func record(
-    _ place: Int, _ counter: UInt64, generation: UInt32 = 1, by author: Int? = nil, run: UInt64 = 1
+    _ place: Int, _ counter: UInt64, generation: UInt32 = 1, by author: Int? = nil, run: UInt64 = 1,
+    epoch: UInt32 = 1
   ) throws -> SignedMessage {
     let author = author ?? place
     return try message(
-      .record, place, counter, author, run: run, description(author, "name").fields, generation: generation)
+      .record, place, counter, author, run: run, description(author, "name").fields, generation: generation,
+      epoch: epoch)
   }
 
   /// Returns the tombstone of a device.
   func tombstone(
-    _ place: Int, _ counter: UInt64, generation: UInt32 = 1, by author: Int, _ removal: Removal = Removal(.removed)
+    _ place: Int, _ counter: UInt64, generation: UInt32 = 1, by author: Int, _ removal: Removal = Removal(.removed),
+    epoch: UInt32 = 1
   ) throws -> SignedMessage {
     try message(
       .tombstone, place, counter, author, removal.fields(signingKey: speakers[author].keys.signingKey),
-      generation: generation)
+      generation: generation, epoch: epoch)
   }
 
   /// Returns a message about a device.
   func message(
     _ kind: MessageKind, _ place: Int, _ counter: UInt64, _ author: Int, run: UInt64 = 1, _ fields: Fields,
-    generation: UInt32 = 1
+    generation: UInt32 = 1, epoch: UInt32 = 1
   ) throws -> SignedMessage {
     let body = Body(
       subject: speakers[place].device, generation: generation, counter: counter, run: Run(high: run, low: run),
@@ -81,7 +91,7 @@ struct Conversation {
       default: .device(account.id, tag)
       }
     return try #require(
-      account.firstEpoch.seal(
+      key(epoch).seal(
         kind, body, on: topic, by: speakers[author].keys, nonce: [UInt8](repeating: 0, count: 24)))
   }
 
@@ -110,14 +120,27 @@ struct Conversation {
   /// Makes the device connect and read a roster.
   mutating func becomeLive(_ known: [SignedMessage] = [], shown: [SignedMessage] = []) throws -> [String] {
     let roster = Roster(Dictionary(uniqueKeysWithValues: try known.map { (try tag($0), $0) }))
-    tell(.started(.member(membership(), roster)))
+    return try becomeLive(as: membership(), roster, shown: shown)
+  }
+
+  /// Makes the device connect and read a roster.
+  mutating func becomeLive(
+    as membership: Membership, _ roster: Roster, shown: [SignedMessage] = []
+  ) throws -> [String] {
+    tell(.started(.member(membership, roster)))
     tell(.woke(.connect))
-    tell(.connected)
+    findNoKey()
     tell(.subscribed(.only(topic(0))))
     tell(.woke(.quiet))
     tell(.subscribed(.roster(account.id)))
     for message in shown { try show(message) }
     return tell(.woke(.quiet))
+  }
+
+  /// Makes the device connect, and find no key on its topic for keys.
+  @discardableResult
+  mutating func findNoKey() -> [String] {
+    tell(.connected) + tell(.subscribed(.only(.grant(account.id, speakers[0].tag)))) + tell(.woke(.quiet))
   }
 
   /// Makes the device live, with its record written and confirmed by the broker.
@@ -163,6 +186,7 @@ struct Conversation {
     switch deadline {
     case .posting(let tag): "posting \(name(tag))"
     case .removal(let tag): "removal \(name(tag))"
+    case .grant(let tag): "grant \(name(tag))"
     default: "\(deadline)"
     }
   }
@@ -187,6 +211,12 @@ struct Conversation {
       "ended \(reason) by \(speakers.firstIndex { $0.device == author }.map(String.init) ?? "?")"
     case .dropped(let reason): "dropped \(reason)"
     case .clear(let topic): "clear \(name(topic))"
+    case .makeEpoch(let epoch): "make epoch \(epoch.number)"
+    case .takeEpoch(let epoch, _): "take epoch \(epoch.number)\(epoch.isContested ? ", contested" : "")"
+    case .learnEpoch(let number, _): "learn epoch \(number)"
+    case .notRotated: "not rotated"
+    case .grant(let draft, _):
+      "grant \(name(draft.tag)) \(UInt32(bigEndian: draft.fields[.epoch] ?? [])) in \(draft.epoch)"
     case .will(let topic, let draft): "will \(name(topic)) \(text(draft))"
     case .announce(let topic, let draft): "announce \(name(topic)) \(text(draft))"
     case .newcomer(let answer): "newcomer \(text(answer))"

@@ -129,7 +129,7 @@ import Testing
     #expect(talk.tell(.disconnected).contains("cancel meeting"))
     func reconnect() -> [String] {
       talk.tell(.woke(.connect))
-      talk.tell(.connected)
+      talk.findNoKey()
       talk.tell(.subscribed(.only(talk.topic(0))))
       talk.tell(.woke(.quiet))
       talk.tell(.subscribed(.roster(talk.account.id)))
@@ -150,6 +150,12 @@ import Testing
     let phone = try answer(talk, 1, "phone")
     #expect(talk.tell(.arrived(topics.answer, .message(phone), isRetained: false)).isEmpty)
     #expect(talk.tell(.arrived(.answer(next), .message(phone), isRetained: false)).first == "newcomer phone")
+  }
+
+  @Test func `a new key of the account ends an invitation to the former one`() throws {
+    var (talk, _) = try inviting()
+    let actions = talk.tell(.entered(Epoch(number: 0x1_0001, former: 1, isOwn: false)))
+    #expect(actions.contains("invitation ended, expired") && actions.contains("clear invitation"))
   }
 
   @Test func `an answer with another key is none`() throws {

@@ -20,7 +20,8 @@ struct PlayedBroker {
     var unacknowledged = 40
     /// The longest delay of a message, in milliseconds. Messages overtake each other.
     var delay = 3_000
-    /// Whether damage makes a message look as if a later release had written it, which its author alone puts right.
+    /// Whether damage makes a message look as if a later release had written it, or a member in a later epoch. Its author
+    /// alone puts that right.
     var damagesVersions = true
   }
 
@@ -107,7 +108,7 @@ struct PlayedBroker {
     case 5:
       var garbage = bytes
       let place = Int.random(in: garbage.indices, using: &chance)
-      garbage[place == 2 && lies?.damagesVersions != true ? 3 : place] ^= 1
+      garbage[[2, 4, 5, 6, 7].contains(place) && lies?.damagesVersions != true ? 3 : place] ^= 1
       retained[text] = garbage
       return ("damages \(text.suffix(6))", deliver(text, garbage, now, &chance))
     case 6:

@@ -16,6 +16,9 @@ struct PlayedDisk {
   var home: Home
   var counter: UInt64 = 0
   var runs: [Run] = []
+  var epoch = Epoch.first
+  /// The numbers of all epochs whose keys the device has.
+  var epochs: Set<UInt32> = [1]
   var records: [DeviceTag: SignedMessage] = [:]
   /// The devices that were removed from the list, and have no tombstone yet.
   var forgotten: Set<DeviceTag> = []

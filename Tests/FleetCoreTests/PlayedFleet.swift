@@ -22,7 +22,10 @@ struct PlayedFleet {
   }
 
   let account: AccountKeys
-  private let seal: MessageSeal
+  /// The keys of all epochs. A device uses only those that it has.
+  var keys: [UInt32: EpochKey] = [:]
+  /// The keys that were sealed to devices: the device's own key, and the number of the epoch.
+  var boxes: [[UInt8]: (to: PublicKey, epoch: UInt32)] = [:]
   let settings: Settings
   var chance: SeededGenerator
   var schedule = Schedule<Event>()
@@ -42,7 +45,7 @@ struct PlayedFleet {
   init(seed: UInt64, devices count: Int, settings: Settings = Settings(spread: 5_000, resync: 900_000)) throws {
     chance = SeededGenerator(seed)
     account = try #require(AccountKeys(root: try drawnSecret(&chance)))
-    seal = MessageSeal(account)
+    keys[1] = account.firstEpoch
     self.settings = settings
     for number in 0..<count {
       let device: UUID = drawn(&chance)
@@ -75,7 +78,7 @@ struct PlayedFleet {
     note("\(device) starts, run \("\(devices[device].run)".prefix(4))")
     let membership = Membership(
       account: account.id, device: disk.device, tag: disk.tag, generation: disk.generation, run: devices[device].run,
-      pastRuns: disk.runs, description: disk.description)
+      pastRuns: disk.runs, description: disk.description, epoch: disk.epoch)
     feed(device, .started(.member(membership, Roster(disk.records))))
     for tag in disk.forgotten.sorted() { feed(device, .forgotten(tag)) }
   }
@@ -157,6 +160,18 @@ struct PlayedFleet {
     case .ended(let ending):
       note("\(device) ends: \(ending)")
       devices[device].isMember = false
+    case .makeEpoch(let epoch):
+      make(epoch)
+      enter(epoch, device, process)
+    case .takeEpoch(let epoch, let message):
+      if unbox(message, device) == epoch.number { enter(epoch, device, process) }
+    case .learnEpoch(let number, let message):
+      guard unbox(message, device) == number else { return }
+      note("\(device) learns epoch \(number)")
+      devices[device].disk.epochs.insert(number)
+      feed(device, .learned)
+    case .notRotated: note("\(device) cannot rotate")
+    case .grant(let draft, let boxKey): grant(draft, boxKey, device, process)
     case .announce(let topic, let draft):
       guard let link = devices[device].link, case .exactly(let counter) = draft.counter,
         let message = seal(draft, counter, device, on: topic)
@@ -221,7 +236,7 @@ struct PlayedFleet {
     case .subscribed(let filter): feed(device, .subscribed(filter))
     case .message(let text, let bytes, let isRetained):
       guard let topic = MessageTopic(parsing: text) else { return }
-      let shown = open(bytes, on: topic)
+      let shown = open(bytes, on: topic, at: device)
       if case .device(_, let tag) = topic {
         feed(device, .heard(tag, shown, isRetained: isRetained))
       } else {
@@ -230,12 +245,18 @@ struct PlayedFleet {
     }
   }
 
+  private mutating func open(_ bytes: [UInt8], on topic: MessageTopic, at device: Int) -> Shown {
+    let shown = open(bytes, on: topic)
+    guard case .message(let message) = shown, !devices[device].disk.epochs.contains(message.epoch) else { return shown }
+    return .rejected(.epoch)
+  }
+
   private mutating func open(_ bytes: [UInt8], on topic: MessageTopic) -> Shown {
     guard !bytes.isEmpty else { return .nothing }
     if let known = opened[topic.text]?[bytes] { return known }
     let shown: Shown
     do throws(Rejection) {
-      shown = .message(try seal.open(bytes, on: topic))
+      shown = .message(try MessageSeal(account, epochs: Array(keys.values)).open(bytes, on: topic))
     } catch {
       shown = .rejected(error)
     }
@@ -257,15 +278,17 @@ struct PlayedFleet {
       after: Int.random(in: 0...50, using: &chance))
   }
 
-  private mutating func seal(
-    _ draft: Draft, _ counter: UInt64, _ device: Int, on topic: MessageTopic
+  mutating func seal(
+    _ draft: Draft, _ counter: UInt64, _ device: Int, on topic: MessageTopic, box: [UInt8]? = nil
   ) -> SignedMessage? {
     let disk = devices[device].disk
-    let body = Body(
+    var body = Body(
       subject: draft.subject, generation: draft.generation, counter: counter, run: devices[device].run,
       time: Timestamp(milliseconds: Int64(schedule.now)), author: disk.device, fields: draft.fields)
+    if let box { body.fields[.sealedBox] = box }
     let nonce = (0..<3).flatMap { _ in chance.next().bigEndianBytes }
-    let message = account.firstEpoch.seal(draft.kind, body, on: topic, by: disk.keys, nonce: nonce)
+    let key = disk.epochs.contains(draft.epoch) ? keys[draft.epoch] : nil
+    let message = key?.seal(draft.kind, body, on: topic, by: disk.keys, nonce: nonce)
     if message == nil { faults.append("device \(device) cannot seal \(draft)") }
     return message
   }

@@ -126,7 +126,7 @@ import Testing
     talk.tell(.woke(.change))
     talk.tell(.disconnected)
     talk.tell(.woke(.connect))
-    talk.tell(.connected)
+    talk.findNoKey()
     try talk.show(own)
     let actions = talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 11)))
     #expect(!actions.contains { $0.hasPrefix("publish") })

@@ -111,4 +111,28 @@ import Testing
     #expect(read[2][1] as? String == Self.root)
     #expect(read[3][1] as? String == "00000003")
   }
+
+  @Test func `it opens a key that is handed to a device, and hands one on`() throws {
+    let account = try Sample.account()
+    let keys = try Sample.keys()
+    let next = EpochKey(number: 0x1_aa81, key: try Sample.secret(from: 0x80))
+    let topic = MessageTopic.grant(account.id, account.tag(of: Sample.device))
+    var fields = Fields()
+    fields[.signingKey] = keys.signingKey.bytes
+    fields[.epoch] = next.number.bigEndianBytes
+    fields[.sealedBox] = next.boxed(to: keys.boxKey)
+    let body = Body(
+      subject: Sample.device, generation: 1, counter: 0, run: Sample.run, time: Sample.time, author: Sample.device,
+      fields: fields)
+    let message = try #require(MessageSeal(account).seal(.grant, body, epoch: 1, on: topic, by: keys))
+    let seed = hexadecimal(0x20..<0x40)
+    let answer = try ask([
+      "do": "unbox", "root": Self.root, "seed": seed, "topic": topic.text, "message": hexadecimal(message.bytes),
+    ])
+    #expect(answer["epoch"] as? Int == 0x1_aa81)
+    #expect(answer["key"] as? String == hexadecimal(0x80..<0xa0))
+    let handed = try ask(["do": "box", "root": Self.root, "seed": seed, "key": hexadecimal(0x80..<0xa0)])
+    let box = bytes(try #require(handed["box"] as? String))
+    #expect(keys.unboxed(box)?.copy() == Array(0x80..<0xa0))
+  }
 }

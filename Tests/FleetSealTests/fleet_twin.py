@@ -119,6 +119,15 @@ def answer(command):
         check = blake2b(letters[:15], digest_size=16, encoder=RawEncoder)[0] >> 3
         secret = stretch(48, letters, b"identity-fleet/1")
         return {"check": CROCKFORD[check], "rendezvous": secret[:16].hex(), "key": secret[16:].hex()}
+    if command["do"] in ("box", "unbox"):
+        box, secret = sodium.crypto_box_seed_keypair(derive(32, 2, b"IDfldev1", bytes.fromhex(command["seed"])))
+        if command["do"] == "box":
+            return {"box": sodium.crypto_box_seal(bytes.fromhex(command["key"]), box).hex()}
+        kind, _, body = unseal(bytes.fromhex(command["message"]), account.first_epoch, command["topic"])
+        assert kind == 18
+        fields = dict(body["fields"])
+        key = sodium.crypto_box_seal_open(bytes.fromhex(fields[23]), box, secret)
+        return {"epoch": int(fields[21], 16), "key": key.hex()}
     if command["do"] == "file":
         file = bytes.fromhex(command["file"])
         assert file[:3] == b"iF\x01"

@@ -1,0 +1,87 @@
+import FleetCore
+import FleetWire
+import IdentityCore
+import TestSupport
+import Testing
+
+/// Simulations of rotations with a broker that lies.
+@Suite struct RotationTrialTests {
+  private static let seeds = UInt64(Trial.rounds(20, long: 2_000))
+  private static let peace = 2 * 1_200_000 + 600_000
+  /// The authors of tombstones may be removed themselves.
+  private static let lies = PlayedBroker.Lies(damagesVersions: false)
+
+  /// Returns a fleet of live devices that know each other.
+  private func fleet(_ seed: UInt64) throws -> PlayedFleet {
+    var fleet = try PlayedFleet(seed: seed, devices: 4 + Int(seed % 3))
+    fleet.endure(60_000, lies: Self.lies)
+    fleet.run(for: Self.peace)
+    #expect(fleet.disagreements().isEmpty, "\(fleet.disagreements())\n\(fleet.story(of: seed))")
+    return fleet
+  }
+
+  /// Takes the removed device from the broker, and checks that the others agree without it.
+  private func check(_ fleet: inout PlayedFleet, without removed: Int, _ seed: UInt64) {
+    fleet.kill(removed)
+    fleet.devices[removed].isMember = false
+    fleet.run(for: Self.peace)
+    #expect(fleet.disagreements().isEmpty, "\(fleet.disagreements())\n\(fleet.story(of: seed))")
+    let members = fleet.devices.indices.filter { fleet.devices[$0].isMember }
+    #expect(members == fleet.devices.indices.filter { $0 != removed }, "\(fleet.story(of: seed))")
+    guard let epoch = fleet.devices.last?.disk.epoch.number else { return }
+    #expect(epoch > 1, "\(fleet.story(of: seed))")
+    #expect(fleet.devices.last?.fleet.roster[fleet.devices[removed].disk.tag]?.kind == .tombstone)
+    #expect(!fleet.isReadable(epoch, at: removed), "\(fleet.story(of: seed))")
+    for member in members {
+      #expect(fleet.devices[member].fleet.roster[fleet.devices[member].disk.tag]?.epoch == epoch)
+    }
+  }
+
+  @Test func `the remaining devices agree after a rotation, and the removed one can read nothing more`() throws {
+    for seed in 0..<Self.seeds {
+      var fleet = try fleet(seed)
+      let initiator = 1 + Int(seed % UInt64(fleet.devices.count - 1))
+      fleet.rotate(at: initiator, without: [0])
+      fleet.endure(300_000, lies: Self.lies)
+      fleet.run(for: Self.peace)
+      // The process may have ended before the key was stored, and a person then does it again.
+      if fleet.devices[initiator].disk.epoch == .first { fleet.rotate(at: initiator, without: [0]) }
+      fleet.run(for: Self.peace)
+      check(&fleet, without: 0, seed)
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `two rotations at once become one, without the device that one of them removed`(isLying: Bool) throws {
+    for seed in 0..<Self.seeds {
+      var fleet = try fleet(seed)
+      let other = 2 + Int(seed % UInt64(fleet.devices.count - 2))
+      fleet.rotate(at: 1, without: [0])
+      fleet.run(for: Int(seed % 4) * 30)
+      fleet.rotate(at: other)
+      if isLying { fleet.endure(300_000, lies: Self.lies) }
+      fleet.run(for: Self.peace)
+      // The process may have ended before the key was stored, and a person then does it again.
+      if isLying, fleet.isReadable(fleet.devices[1].disk.epoch.number, at: 0) { fleet.rotate(at: 1, without: [0]) }
+      fleet.run(for: Self.peace)
+      check(&fleet, without: 0, seed)
+    }
+  }
+
+  @Test func `a device that was away through several rotations comes back`() throws {
+    for seed in 0..<Self.seeds {
+      var fleet = try fleet(seed)
+      fleet.kill(1)
+      for initiator in [2, 3, 2] {
+        fleet.rotate(at: initiator, without: [0])
+        fleet.run(for: 30_000)
+      }
+      fleet.rename(2, "another")
+      fleet.run(for: 30_000)
+      fleet.start(1)
+      fleet.run(for: 60_000)
+      #expect(fleet.devices[1].disk.epoch.number == fleet.devices[2].disk.epoch.number, "\(fleet.story(of: seed))")
+      check(&fleet, without: 0, seed)
+    }
+  }
+}
