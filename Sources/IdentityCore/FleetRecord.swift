@@ -1,6 +1,7 @@
 /// The message of the fleet about a device: its record, or its tombstone, which outlasts the device.
 ///
-/// The fleet's service has verified the message. The daemon keeps it for the service, and does not look into it.
+/// The fleet's service has verified the message. The daemon keeps it for the service, and sees no more of it than a broker
+/// does: the number of its epoch.
 package struct FleetRecord: Equatable, Sendable {
   /// The comparison of a message with the known one about the same device.
   package enum Rank: Sendable {
@@ -45,16 +46,31 @@ package struct FleetRecord: Equatable, Sendable {
     let padding = padding(of: text)
     var last: UInt8 = 0
     for byte in bytes.dropLast(padding) {
-      switch byte {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"): last = byte - UInt8(ascii: "A")
-      case UInt8(ascii: "a")...UInt8(ascii: "z"): last = byte - UInt8(ascii: "a") + 26
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): last = byte - UInt8(ascii: "0") + 52
-      case UInt8(ascii: "+"): last = 62
-      case UInt8(ascii: "/"): last = 63
-      default: return false
-      }
+      guard let number = number(of: byte) else { return false }
+      last = number
     }
     return last & (1 << UInt8(2 * padding) - 1) == 0
+  }
+
+  /// The number that a letter of Base64 stands for; nil for another byte.
+  private static func number(of letter: UInt8) -> UInt8? {
+    switch letter {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"): letter - UInt8(ascii: "A")
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): letter - UInt8(ascii: "a") + 26
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): letter - UInt8(ascii: "0") + 52
+    case UInt8(ascii: "+"): 62
+    case UInt8(ascii: "/"): 63
+    default: nil
+    }
+  }
+
+  /// The number of the epoch whose key seals the message: bytes 4 to 7, after `69 46 01` and the kind. 0 for a message of
+  /// another form, such as one of a later version.
+  private var epoch: UInt64 {
+    let letters = message.bytes.prefix(12)
+    guard letters.count == 12, letters.starts(with: "aUYB".utf8) else { return 0 }
+    // The last eight letters are bytes 3 to 8.
+    return letters.suffix(8).reduce(0) { $0 << 6 | UInt64(Self.number(of: $1) ?? 0) } >> 8 & 0xffff_ffff
   }
 
   /// Returns the number of bytes that a text in Base64 stands for.
@@ -62,7 +78,7 @@ package struct FleetRecord: Equatable, Sendable {
 
   private static func padding(of text: Text) -> Int { text.bytes.suffix(2).count { $0 == UInt8(ascii: "=") } }
 
-  /// Compares by generation, then a tombstone above a record, then by counter, then by the SHA-256 of the messages.
+  /// Compares by epoch, then by generation, then a tombstone above a record, then by counter, then by the SHA-256 of the messages.
   ///
   /// - Parameters:
   ///   - known: the known message about the device; nil if there is none.
@@ -70,6 +86,7 @@ package struct FleetRecord: Equatable, Sendable {
   /// - Returns: nil if only the SHA-256 tells, and `digest` is nil.
   func rank(above known: FleetRecord?, _ digest: ((Text) -> Text)?) -> Rank? {
     guard let known else { return .higher }
+    if epoch != known.epoch { return epoch > known.epoch ? .higher : .lower }
     if generation != known.generation { return generation > known.generation ? .higher : .lower }
     if isGone != known.isGone { return isGone ? .higher : .lower }
     if counter != known.counter { return counter > known.counter ? .higher : .lower }

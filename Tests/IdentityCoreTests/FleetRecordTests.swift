@@ -32,6 +32,10 @@ private func tombstone(_ device: UUID, _ generation: UInt32, _ counter: UInt64, 
     record(given(1), 1, 1), record(given(1), 1, 2), record(given(1), 1, 2, message: "ABAA"),
     record(given(1), 1, .max), tombstone(given(1), 1, 0), tombstone(given(1), 1, 0, message: "CAAA"),
     tombstone(given(1), 1, 1 << 63), record(given(1), 2, 0), tombstone(given(1), 2, 0), record(given(1), .max, 0),
+    // The first epoch, the second one, and one whose number fills three bytes.
+    record(given(1), 1, 2, message: "aUYBAQAAAAEA"), record(given(1), 1, 3, message: "aUYBAQAAAAEA"),
+    tombstone(given(1), 1, 1, message: "aUYBAgAAAAEA"), record(given(1), 1, 1, message: "aUYBAQAAAAIA"),
+    record(given(1), 1, 0, message: "aUYBAQABqoH/"),
   ]
 
   @Test(arguments: ascending.indices, ascending.indices)

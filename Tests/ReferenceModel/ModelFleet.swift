@@ -19,7 +19,10 @@ extension ReferenceModel {
     }
 
     /// The words that compare, in their order. Random requests have another message for each rank.
-    var rank: [Int] { [generation, isGone ? 1 : 0, counter] }
+    var rank: [Int] { [epoch, generation, isGone ? 1 : 0, counter] }
+
+    /// The epoch of a message in the form of the fleet. Random requests have no others than these.
+    private var epoch: Int { message.hasPrefix("aUYBAQAAAAE") ? 1 : message.hasPrefix("aUYBAQAAAAI") ? 2 : 0 }
   }
 
   func isSuspect(_ value: String) -> Bool { records.contains { $0.device == value && $0.isSuspect } }

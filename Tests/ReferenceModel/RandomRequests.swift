@@ -81,7 +81,8 @@ extension ReferenceModel {
   private func message(isGone: Bool, _ random: inout SeededGenerator) -> String {
     let (generation, counter) = (Int.random(in: 1...4, using: &random), Int.random(in: 0...6, using: &random))
     let letters = ["A", "B", "C", "D", "E", "F", "G"]
-    return "generation=\(generation) counter=\(counter) record=aUY\(letters[generation])\(letters[counter])"
+    let epoch = random.one(of: ["", "", "aUYBAQAAAAEA", "aUYBAQAAAAIA"])
+    return "generation=\(generation) counter=\(counter) record=\(epoch)aUY\(letters[generation])\(letters[counter])"
       + (isGone ? "Q==" : "A==")
   }
 
