@@ -69,7 +69,8 @@ package struct Fleet: Sendable {
     case .answered(let answer):
       let isConnected = isConnected
       newcomer?.wrote(answer, isConnected: isConnected, &actions)
-    case .subscribed, .heard, .arrived, .dated, .askWho, .rotate, .entered, .notEntered, .learned,
+    case .subscribed, .heard, .arrived, .dated, .askWho, .offer, .withdraw, .boxed, .rotate, .entered, .notEntered,
+      .learned,
       .invite, .wrote, .notWritten, .described, .forgotten,
       .renewed, .leave:
       guard phase != .ended, var member else { return [] }

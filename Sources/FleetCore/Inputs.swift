@@ -90,6 +90,12 @@ package enum Deadline: Hashable, Sendable {
   case leaving
   /// The next step of handing a key to a device.
   case grant(DeviceTag)
+  /// The next step of getting a message to a reader.
+  case offer(MessageTopic)
+  /// The pause after a message for a reader is over.
+  case offerRest(MessageTopic)
+  /// A message for a reader is due without a change.
+  case offerRefresh(MessageTopic)
   /// The others are told that this device is connected.
   case presence
   /// The code of an invitation expires.
@@ -135,6 +141,12 @@ package enum Input: Sendable {
   case dated(Timestamp)
   /// A person wants to know which devices are connected. They tell within two seconds.
   case askWho
+  /// The present content for a reader outside of the account.
+  case offer(Offer)
+  /// A reader is told nothing more.
+  case withdraw(MessageTopic)
+  /// A message for a reader was signed and sealed; nil if that was not possible.
+  case boxed(MessageTopic, SignedMessage?)
   /// A person wants a new key for the account, without some devices.
   case rotate(without: Set<DeviceTag>)
   /// The key of an epoch is stored, with what the rules said about the epoch.
@@ -211,6 +223,12 @@ package enum Action: Equatable, Sendable {
   case takeEpoch(Epoch, SignedMessage)
   /// Open the key of an epoch that a message hands to this device, store it for reading only, and report.
   case learnEpoch(UInt32, SignedMessage)
+  /// Give a draft its counter, sign it, seal it to a reader, and report. The message is not stored.
+  case box(Draft, on: MessageTopic, to: PublicKey)
+  /// There are too many readers.
+  case notOffered(MessageTopic)
+  /// Mark a push token as invalid, if the app still has it, and offer the tokens that are left.
+  case invalidate(CarriedToken)
   /// Publish an empty retained message, which removes the retained one.
   case clear(MessageTopic)
   /// Tell the person that a newcomer has answered the invitation.

@@ -17,6 +17,7 @@ struct Member: Sendable {
   var allowances = Allowances()
   var inviter: Inviter?
   var rotation = Rotation()
+  var outlets = Outlets()
   var presences = Presences()
   /// The time that the service told last.
   private var now: Timestamp?
@@ -56,6 +57,9 @@ struct Member: Sendable {
     case .renewed(let membership): renew(membership, isLive: isLive, &actions)
     case .arrived(let topic, let shown, let isRetained):
       arrived(topic, shown, isRetained: isRetained, &actions)
+    case .offer(let content): offer(content, isLive: isLive, &actions)
+    case .withdraw(let topic): withdraw(topic, isLive: isLive, &actions)
+    case .boxed(let topic, let message): boxed(topic, message, isLive: isLive, &actions)
     case .rotate(let removed): rotate(without: removed, isLive: isLive, &actions)
     case .entered(let epoch): entered(epoch, isLive: isLive, &actions)
     case .notEntered: endKey(&actions)
@@ -84,6 +88,7 @@ struct Member: Sendable {
     reading = nil
     postings.reset(&actions)
     rotation.grants.reset(&actions)
+    outlets.postings.reset(&actions)
     (rotation.isTaking, rotation.hasWaited) = (false, false)
     inviter?.disconnected(&actions)
     presences.disconnected(&actions)
@@ -94,6 +99,7 @@ struct Member: Sendable {
     exchangePresence(&actions)
     inviter?.becameLive(&actions)
     beginEpoch(&actions)
+    openOutlets(&actions)
     if speaker.state == .due, !hasLeft { speaker.request(isLive: true, after: 0...0, &actions) }
   }
 
@@ -116,7 +122,8 @@ struct Member: Sendable {
     switch filter {
     case .only(.device(_, let tag)): postings.acknowledged(tag, &actions)
     case .only(.grant(_, let tag)): rotation.grants.acknowledged(Grantee(tag: tag), &actions)
-    case .only, .roster, .bucket, .presences: break
+    case .only(let topic): outlets.postings.acknowledged(OfferPlace(topic: topic), &actions)
+    case .roster, .bucket, .presences, .reports, .tokens: break
     }
   }
 
@@ -216,8 +223,10 @@ struct Member: Sendable {
       // A broker that retains such a message says nothing about the present.
       if !isRetained { heardPresence(topic, message, &actions) }
     case (.grant(_, let tag), _): heardGrant(tag, shown, isRetained: isRetained, &actions)
+    case (.report, _), (.tokens, _): heardOffer(topic, shown, isRetained: isRetained, &actions)
+    case (.feedback, .message(let message)): heardFeedback(topic, message, &actions)
     case (_, .rejected(let reason)): actions.append(.dropped(reason))
-    case (.presence, .nothing), (.who, .nothing), (.device, _): break
+    case (.presence, .nothing), (.who, .nothing), (.feedback, .nothing), (.device, _): break
     }
   }
 
@@ -269,6 +278,9 @@ struct Member: Sendable {
     case .removal(let tag): if let draft = removals[tag] { actions.append(.write(draft)) }
     case .twinSilence: if twins.fellSilent() { actions.append(.suspected(twins.state)) }
     case .refill(let purpose): allowances.fill(purpose, &actions)
+    case .offer(let topic): proceedOffer(topic, isLive: isLive, &actions)
+    case .offerRest(let topic): endOfferRest(topic, isLive: isLive, &actions)
+    case .offerRefresh(let topic): refreshOffer(topic, isLive: isLive, &actions)
     case .grant(let tag): grant(tag, isLive: isLive, &actions)
     case .leaving: return roster[membership.tag].map { removal(by: $0) }
     case .presence: tellPresence(isLive: isLive, &actions)

@@ -49,6 +49,12 @@ package enum Pace {
   static let taking: Delay = 10_000...10_000
   /// Until the roster is read again because this device can read more now.
   static let newKey: Delay = 0...1_000
+  /// The pause after a report.
+  static let reportRest: Delay = 600_000...600_000
+  /// The pause after a message with tokens.
+  static let tokensRest: Delay = 1_000...1_000
+  /// Until a message for a reader is written again without a change: a day.
+  static let offerRefresh = 86_400_000
   /// How long a code is good for.
   static let invitation: Delay = 900_000...900_000
   /// How long a newcomer looks for its invitation, and waits for the confirmation of its answer.

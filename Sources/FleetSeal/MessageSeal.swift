@@ -50,7 +50,7 @@ extension EpochKey {
     _ kind: MessageKind, _ body: Body, on topic: MessageTopic, by author: DeviceKeys, nonce: [UInt8]
   ) -> SignedMessage? {
     let outline = Envelope(kind: kind, epoch: number, nonce: nonce, ciphertext: [])
-    guard let key = sealKey(of: kind), var plaintext = body.unsignedBytes else { return nil }
+    guard !kind.isBoxed, let key = sealKey(of: kind), var plaintext = body.unsignedBytes(for: kind) else { return nil }
     // The plaintext of an invitation contains keys. Every copy is wiped in place, so nothing may share its memory then.
     defer { unsafe sodium_memzero(&plaintext, plaintext.count) }
     var signed = outline.signedBytes(on: topic, plaintext: plaintext)
@@ -78,7 +78,7 @@ extension EpochKey {
 
   /// Opens a message of which the envelope has been parsed.
   func open(_ envelope: Envelope, _ bytes: [UInt8], on topic: MessageTopic) throws(Rejection) -> SignedMessage {
-    guard envelope.epoch == number else { throw .epoch }
+    guard envelope.epoch == number, !envelope.kind.isBoxed else { throw .epoch }
     let associated = envelope.associatedData(on: topic)
     var plaintext = [UInt8](repeating: 0, count: envelope.ciphertext.count - Envelope.sealLength)
     // The plaintext of an invitation contains keys. Every copy is wiped in place, so nothing may share its memory then.
@@ -100,7 +100,8 @@ extension EpochKey {
   }
 }
 
-private func sha256(_ bytes: [UInt8]) -> [UInt8] {
+/// Returns the SHA-256 of a message.
+func sha256(_ bytes: [UInt8]) -> [UInt8] {
   var digest = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
   // Always returns 0.
   _ = unsafe crypto_hash_sha256(&digest, bytes, UInt64(bytes.count))

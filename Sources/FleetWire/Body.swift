@@ -10,7 +10,7 @@ package struct Body: Equatable, Sendable {
   package static let signatureLength = 64
   /// The fewest bytes of a plaintext: no fields, rounded up to whole blocks.
   static let shortest = 2 * blockLength
-  /// The most bytes of a plaintext.
+  /// The most bytes of a plaintext that members read.
   static let longest = 31 * blockLength
 
   /// The device that the message is about.
@@ -41,14 +41,14 @@ package struct Body: Equatable, Sendable {
     self.fields = fields
   }
 
-  /// The encoded and padded plaintext up to the signature; nil if a field has no permitted length, or if the fields are
-  /// too long for a message.
+  /// Returns the encoded and padded plaintext up to the signature; nil if a field has no permitted length, or if the fields
+  /// are too long for a message of the kind.
   ///
   /// The array has room for the signature. A growing array would leave copies in memory, and fields can be secret.
-  package var unsignedBytes: [UInt8]? {
+  package func unsignedBytes(for kind: MessageKind) -> [UInt8]? {
     let length = Self.prefixLength + fields.length
     let blocks = (length + Self.signatureLength + Self.blockLength - 1) / Self.blockLength
-    guard fields.arePermitted, blocks * Self.blockLength <= Self.longest else { return nil }
+    guard fields.arePermitted, blocks * Self.blockLength <= kind.longestPlaintext else { return nil }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(blocks * Self.blockLength)
     bytes += subject.bytes + generation.bigEndianBytes + counter.bigEndianBytes + run.bytes
@@ -64,7 +64,7 @@ package struct Body: Equatable, Sendable {
   ///   - plaintext: the plaintext with its signature.
   ///   - kind: the kind of the message.
   package init(parsing plaintext: [UInt8], kind: MessageKind) throws(Rejection) {
-    guard plaintext.count >= Self.shortest, plaintext.count <= Self.longest,
+    guard plaintext.count >= Self.shortest, plaintext.count <= kind.longestPlaintext,
       plaintext.count.isMultiple(of: Self.blockLength)
     else { throw .length }
     let end = plaintext.count - Self.signatureLength
@@ -79,7 +79,7 @@ package struct Body: Equatable, Sendable {
       fields: try Fields(parsing: plaintext[Self.prefixLength..<end]))
     guard !subject.isPlaceholder, !author.isPlaceholder, generation > 0 else { throw .fields }
     for field in kind.requiredFields where fields[field] == nil { throw .fields }
-    for field in [FieldType.name, .system] {
+    for field in [FieldType.name, .system, .daemon, .status] {
       if let text = fields[field], Text(validating: text) == nil { throw .fields }
     }
   }

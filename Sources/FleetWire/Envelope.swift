@@ -1,6 +1,7 @@
 /// The outer form of every message: what a broker can see of it.
 ///
-/// Two bytes of magic, the version, the kind, the epoch (4 bytes, big-endian), the nonce (24 bytes), the ciphertext.
+/// Two bytes of magic, the version, the kind, the epoch (4 bytes, big-endian), the nonce (24 bytes), the ciphertext. A
+/// message for one reader has no nonce: its box has a key of its own.
 package struct Envelope: Equatable, Sendable {
   /// The first two bytes of each message.
   static let magic: [UInt8] = [0x69, 0x46]
@@ -14,16 +15,20 @@ package struct Envelope: Equatable, Sendable {
   package static let sealLength = 16
   /// The number of bytes of a message beyond its plaintext.
   package static let overhead = headerLength + nonceLength + sealLength
-  /// The greatest number of bytes of a message: a record with its longest fields fits, and ten others beside them.
+  /// The number of bytes that a box adds to its content (crypto_box_seal).
+  package static let boxLength = 48
+  /// The greatest number of bytes of a message for one reader.
+  package static let longestBoxed = 32_768
+  /// The greatest number of bytes of another message: a record with its longest fields fits, and ten others beside them.
   package static let longest = overhead + Body.longest
 
   /// The kind of the message.
   package let kind: MessageKind
   /// The number of the epoch whose key seals the message; 0 for a kind outside of epochs.
   package let epoch: UInt32
-  /// The random nonce.
+  /// The random nonce; empty in a message for one reader.
   package let nonce: [UInt8]
-  /// The sealed plaintext.
+  /// The sealed plaintext. In a message for one reader, the associated data precedes the plaintext.
   package let ciphertext: [UInt8]
 
   /// Creates an envelope. The epoch of a kind outside of epochs has to be 0.
@@ -36,13 +41,22 @@ package struct Envelope: Equatable, Sendable {
 
   /// Parses a message. Each message has one form only.
   package init(parsing message: [UInt8]) throws(Rejection) {
-    guard message.count >= Self.headerLength, message.count <= Self.longest else { throw .length }
+    guard message.count >= Self.headerLength, message.count <= Self.longestBoxed else { throw .length }
     guard message.starts(with: Self.magic) else { throw .magic }
     guard message[2] == Self.version else { throw .version }
     guard let kind = MessageKind(rawValue: message[3]) else { throw .kind }
+    let epoch = UInt32(bigEndian: message[4..<8])
+    guard !kind.isBoxed else {
+      guard message.count > Self.headerLength + Self.boxLength + Self.headerLength + Body.shortest else {
+        throw .length
+      }
+      guard epoch == 0 else { throw .epoch }
+      self.init(kind: kind, epoch: 0, nonce: [], ciphertext: Array(message[Self.headerLength...]))
+      return
+    }
+    guard message.count <= Self.longest else { throw .length }
     let plaintextLength = message.count - Self.overhead
     guard plaintextLength >= Body.shortest, plaintextLength.isMultiple(of: Body.blockLength) else { throw .length }
-    let epoch = UInt32(bigEndian: message[4..<8])
     guard (epoch == 0) == kind.isOutsideEpochs else { throw .epoch }
     self.init(kind: kind, epoch: epoch, nonce: Array(message[8..<32]), ciphertext: Array(message[32...]))
   }

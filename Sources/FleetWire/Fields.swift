@@ -34,6 +34,19 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
   case rosterSize = 25
   /// The time after which an invitation is void: milliseconds since 1970, 8 bytes.
   case expiry = 26
+  /// The version of `identityd`: UTF-8, 1 to 64 bytes.
+  case daemon = 27
+  /// The state of `identityd` in a word: UTF-8, 1 to 64 bytes.
+  case status = 28
+  /// An app with its version: see ``ReportedApp``. May occur several times.
+  case app = 30
+  /// A push token: see ``CarriedToken``. May occur several times.
+  case token = 31
+  /// A push token that its sender found invalid: see ``CarriedToken``. May occur several times.
+  case invalidToken = 32
+
+  /// Whether a message may have several fields of the type.
+  var isRepeatable: Bool { self == .app || self == .token || self == .invalidToken }
 
   /// The permitted numbers of bytes.
   var lengths: ClosedRange<Int> {
@@ -46,6 +59,9 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
     case .system: 1...64
     case .epoch, .rosterSize: 4...4
     case .sealedBox: 80...80
+    case .daemon, .status: 1...64
+    case .app: 7...1_024
+    case .token, .invalidToken: 13...5_120
     }
   }
 }
@@ -60,7 +76,7 @@ package struct Field: Equatable, Sendable {
 
 /// The fields of a message, in the order of their types.
 ///
-/// A field of a known type occurs once. Fields of unknown types are kept.
+/// A field of most known types occurs once. Fields of unknown types are kept.
 package struct Fields: Equatable, Sendable {
   /// The fields.
   package private(set) var all: [Field] = []
@@ -77,6 +93,16 @@ package struct Fields: Equatable, Sendable {
       let place = all.firstIndex { $0.type > type.rawValue } ?? all.endIndex
       all.insert(Field(type: type.rawValue, value: newValue), at: place)
     }
+  }
+
+  /// The values of all fields of a type.
+  func values(of type: FieldType) -> [[UInt8]] { all.filter { $0.type == type.rawValue }.map(\.value) }
+
+  /// Replaces all fields of a type that may occur several times.
+  mutating func set(_ type: FieldType, _ values: [[UInt8]]) {
+    self[type] = nil
+    let place = all.firstIndex { $0.type > type.rawValue } ?? all.endIndex
+    all.insert(contentsOf: values.map { Field(type: type.rawValue, value: $0) }, at: place)
   }
 
   /// Takes a value out; nil if there is none. Unless the fields were copied, the caller has the only copy of the value.
@@ -127,7 +153,7 @@ package struct Fields: Equatable, Sendable {
   private mutating func append(_ field: Field) throws(Rejection) {
     let known = FieldType(rawValue: field.type)
     if let last = all.last {
-      guard field.type > last.type || field.type == last.type && known == nil else { throw .fields }
+      guard field.type > last.type || field.type == last.type && known?.isRepeatable ?? true else { throw .fields }
     }
     if let known {
       guard known.lengths.contains(field.value.count) else { throw .fields }

@@ -1,4 +1,4 @@
-/// The kinds of message that devices of an account exchange.
+/// The kinds of message that devices of an account exchange, and those that leave the account.
 package enum MessageKind: UInt8, Sendable, CaseIterable {
   /// A device describes itself.
   case record = 1
@@ -14,11 +14,28 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
   case answer = 17
   /// A member hands the key of a new epoch to another one.
   case grant = 18
+  /// A device describes itself to the admins of its site.
+  case report = 32
+  /// A device tells a sender its push tokens.
+  case tokens = 33
+  /// A sender tells a device which of its tokens are invalid.
+  case feedback = 34
 
-  /// Whether the key comes from a join code, so that the message belongs to no epoch.
+  /// Whether the message is sealed to the key of one reader, who need not be a member.
+  package var isBoxed: Bool {
+    switch self {
+    case .report, .tokens, .feedback: true
+    case .record, .tombstone, .presence, .who, .invitation, .answer, .grant: false
+    }
+  }
+
+  /// The most bytes of a plaintext.
+  package var longestPlaintext: Int { isBoxed ? 254 * Body.blockLength : Body.longest }
+
+  /// Whether the key comes from a join code or is that of a reader, so that the message belongs to no epoch.
   package var isOutsideEpochs: Bool {
     switch self {
-    case .invitation, .answer: true
+    case .invitation, .answer, .report, .tokens, .feedback: true
     case .record, .tombstone, .presence, .who, .grant: false
     }
   }
@@ -35,6 +52,9 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case .invitation: [.name, .signingKey, .root, .epoch, .epochKey, .rosterSize, .expiry]
     case .answer: [.name, .signingKey, .boxKey]
     case .grant: [.signingKey, .epoch, .sealedBox]
+    case .report: [.name, .signingKey]
+    case .tokens: [.signingKey, .boxKey]
+    case .feedback: [.signingKey, .invalidToken]
     }
   }
 }

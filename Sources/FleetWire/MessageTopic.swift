@@ -12,6 +12,12 @@ package enum MessageTopic: Hashable, Sendable {
   case invitation(Rendezvous)
   /// The answer to an invitation. Retained until its code expires.
   case answer(Rendezvous)
+  /// The report of a device for the admins of its site. Retained.
+  case report(ReaderID, DeviceTag)
+  /// The push tokens of a device for one sender. Retained.
+  case tokens(ReaderID, DeviceTag)
+  /// What a sender found out about the tokens of a device. Retained.
+  case feedback(DeviceTag)
 
   private static let root = "identityd/v1"
 
@@ -24,11 +30,16 @@ package enum MessageTopic: Hashable, Sendable {
     case .who(let account): "\(Self.root)/\(account)/w"
     case .invitation(let rendezvous): "\(Self.root)/join/\(rendezvous)/i"
     case .answer(let rendezvous): "\(Self.root)/join/\(rendezvous)/a"
+    case .report(let reader, let tag): "\(Self.root)/site/\(reader)/\(Self.place(tag))"
+    case .tokens(let reader, let tag): "\(Self.root)/sender/\(reader)/\(Self.place(tag))"
+    case .feedback(let tag): "\(Self.root)/feedback/\(Self.place(tag))"
     }
   }
 
+  private static func place(_ tag: DeviceTag) -> String { "\(String(tag.bucket, radix: 16))/\(tag)" }
+
   private static func text(_ account: AccountID, _ letter: String, _ tag: DeviceTag) -> String {
-    "\(root)/\(account)/\(letter)/\(String(tag.bucket, radix: 16))/\(tag)"
+    "\(root)/\(account)/\(letter)/\(place(tag))"
   }
 
   /// Parses the text of a topic; nil for any other text.
@@ -39,6 +50,12 @@ package enum MessageTopic: Hashable, Sendable {
     case (4, "w"):
       guard let account = AccountID(hexadecimal: words[2]) else { return nil }
       self = .who(account)
+    case (5, _) where words[2] == "feedback":
+      guard let tag = DeviceTag(hexadecimal: words[4]) else { return nil }
+      self = .feedback(tag)
+    case (6, _) where words[2] == "site" || words[2] == "sender":
+      guard let reader = ReaderID(hexadecimal: words[3]), let tag = DeviceTag(hexadecimal: words[5]) else { return nil }
+      self = words[2] == "site" ? .report(reader, tag) : .tokens(reader, tag)
     case (5, _):
       guard words[2] == "join", let rendezvous = Rendezvous(hexadecimal: words[3]) else { return nil }
       switch words[4] {
@@ -64,7 +81,9 @@ package enum MessageTopic: Hashable, Sendable {
   /// The tag of the device that the messages on this topic are about; nil if the topic belongs to no device.
   package var tag: DeviceTag? {
     switch self {
-    case .device(_, let tag), .grant(_, let tag), .presence(_, let tag): tag
+    case .device(_, let tag), .grant(_, let tag), .presence(_, let tag), .report(_, let tag), .tokens(_, let tag),
+      .feedback(let tag):
+      tag
     case .who, .invitation, .answer: nil
     }
   }
@@ -73,7 +92,7 @@ package enum MessageTopic: Hashable, Sendable {
   package func admits(_ kind: MessageKind) -> Bool {
     switch (self, kind) {
     case (.device, .record), (.device, .tombstone), (.grant, .grant), (.presence, .presence), (.who, .who),
-      (.invitation, .invitation), (.answer, .answer):
+      (.invitation, .invitation), (.answer, .answer), (.report, .report), (.tokens, .tokens), (.feedback, .feedback):
       true
     default: false
     }
@@ -88,6 +107,10 @@ package enum TopicFilter: Hashable, Sendable {
   case bucket(AccountID, UInt8)
   /// The presences of all devices of an account.
   case presences(AccountID)
+  /// The reports for one site of the devices whose tags begin with a hexadecimal digit.
+  case reports(ReaderID, UInt8)
+  /// The tokens for one sender of the devices whose tags begin with a hexadecimal digit.
+  case tokens(ReaderID, UInt8)
   /// One topic.
   case only(MessageTopic)
 
@@ -97,6 +120,8 @@ package enum TopicFilter: Hashable, Sendable {
     case .roster(let account): "identityd/v1/\(account)/d/+/+"
     case .bucket(let account, let bucket): "identityd/v1/\(account)/d/\(String(bucket, radix: 16))/+"
     case .presences(let account): "identityd/v1/\(account)/p/+/+"
+    case .reports(let reader, let bucket): "identityd/v1/site/\(reader)/\(String(bucket, radix: 16))/+"
+    case .tokens(let reader, let bucket): "identityd/v1/sender/\(reader)/\(String(bucket, radix: 16))/+"
     case .only(let topic): topic.text
     }
   }

@@ -120,3 +120,17 @@ package struct Rendezvous: SixteenBytes, Comparable {
     self.low = low
   }
 }
+
+/// The name of a reader outside of the account, a site or a sender: the hash of its X25519 key.
+package struct ReaderID: SixteenBytes {
+  /// The first eight bytes, most significant first.
+  package let high: UInt64
+  /// The last eight bytes, most significant first.
+  package let low: UInt64
+
+  /// Creates a name from its bits.
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+}

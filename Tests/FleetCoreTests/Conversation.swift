@@ -143,6 +143,16 @@ struct Conversation {
     tell(.connected) + tell(.subscribed(.only(.grant(account.id, speakers[0].tag)))) + tell(.woke(.quiet))
   }
 
+  /// Makes the device connect again after a disconnection, and read a roster without messages.
+  mutating func reconnect() -> [String] {
+    tell(.woke(.connect))
+    findNoKey()
+    tell(.subscribed(.only(topic(0))))
+    tell(.woke(.quiet))
+    tell(.subscribed(.roster(account.id)))
+    return tell(.woke(.quiet))
+  }
+
   /// Makes the device live, with its record written and confirmed by the broker.
   mutating func settle(_ known: [SignedMessage] = []) throws -> SignedMessage {
     _ = try becomeLive(known, shown: known)
@@ -167,6 +177,8 @@ struct Conversation {
     case .roster: "roster"
     case .bucket(_, let bucket): "bucket \(bucket)"
     case .presences: "presences"
+    case .reports(_, let bucket): "reports \(bucket)"
+    case .tokens(_, let bucket): "tokens \(bucket)"
     case .only(let topic): name(topic)
     }
   }
@@ -179,6 +191,9 @@ struct Conversation {
     case .who: "who"
     case .invitation: "invitation"
     case .answer: "answer"
+    case .report(_, let tag): "report of \(name(tag))"
+    case .tokens(_, let tag): "tokens of \(name(tag))"
+    case .feedback(let tag): "feedback for \(name(tag))"
     }
   }
 
@@ -187,6 +202,9 @@ struct Conversation {
     case .posting(let tag): "posting \(name(tag))"
     case .removal(let tag): "removal \(name(tag))"
     case .grant(let tag): "grant \(name(tag))"
+    case .offer(let topic): "offer \(name(topic))"
+    case .offerRest(let topic): "rest \(name(topic))"
+    case .offerRefresh(let topic): "refresh \(name(topic))"
     default: "\(deadline)"
     }
   }
@@ -217,6 +235,9 @@ struct Conversation {
     case .notRotated: "not rotated"
     case .grant(let draft, _):
       "grant \(name(draft.tag)) \(UInt32(bigEndian: draft.fields[.epoch] ?? [])) in \(draft.epoch)"
+    case .box(let draft, let topic, _): "box \(name(topic)) \(draft.counter)"
+    case .notOffered(let topic): "not offered \(name(topic))"
+    case .invalidate(let token): "invalidate \(token.value)"
     case .will(let topic, let draft): "will \(name(topic)) \(text(draft))"
     case .announce(let topic, let draft): "announce \(name(topic)) \(text(draft))"
     case .newcomer(let answer): "newcomer \(text(answer))"

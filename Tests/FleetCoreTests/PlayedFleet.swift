@@ -178,7 +178,7 @@ struct PlayedFleet {
       else { return }
       schedule.add(.toBroker(link: link, text: topic.text, bytes: message.bytes, isRetained: false), after: 1)
     case .readKeys, .dropped, .beyondBound, .will, .clear: break
-    case .newcomer, .anotherNewcomer, .invitationEnded, .accept, .joined, .notJoined:
+    case .box, .notOffered, .invalidate, .newcomer, .anotherNewcomer, .invitationEnded, .accept, .joined, .notJoined:
       faults.append("device \(device): \(action)")
     }
   }

@@ -30,6 +30,17 @@ enum Sample {
         name: name, signingKey: keys.signingKey, boxKey: keys.boxKey, joined: time, home: Home(high: 0, low: 0)
       ).fields)
   }
+
+  /// Returns the body of a device's message to a sender.
+  static func tokens(by keys: DeviceKeys) throws -> Body {
+    var fields = Fields()
+    fields[.signingKey] = keys.signingKey.bytes
+    fields[.boxKey] = keys.boxKey.bytes
+    let place = CarriedToken.Place(app: "org.example.mail", provider: "apns")
+    fields.set(.token, [CarriedToken(place, environment: "production", topic: "org.example.mail", value: "abc")])
+    return Body(
+      subject: device, generation: 1, counter: 7, run: run, time: time, author: device, fields: fields)
+  }
 }
 
 /// Returns the bytes of hexadecimal digits.

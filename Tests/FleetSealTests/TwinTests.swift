@@ -135,4 +135,28 @@ import Testing
     let box = bytes(try #require(handed["box"] as? String))
     #expect(keys.unboxed(box)?.copy() == Array(0x80..<0xa0))
   }
+
+  @Test func `it opens a message for one reader, and makes one`() throws {
+    let account = try Sample.account()
+    let (keys, sender) = (try Sample.keys(), try Sample.keys(0x60))
+    let topic = MessageTopic.tokens(ReaderID(of: sender.boxKey), account.tag(of: Sample.device))
+    let body = try Sample.tokens(by: keys)
+    let message = try #require(keys.box(.tokens, body, to: sender.boxKey, on: topic))
+    let answer = try ask([
+      "do": "read", "root": Self.root, "seed": hexadecimal(0x60..<0x80), "topic": topic.text,
+      "message": hexadecimal(message.bytes),
+    ])
+    #expect(answer["kind"] as? Int == 33)
+    #expect(answer["reader"] as? String == "\(ReaderID(of: sender.boxKey))")
+    #expect(answer["tokens"] as? [[String]] == [["org.example.mail", "apns", "production", "org.example.mail", "abc"]])
+    let back = MessageTopic.feedback(account.tag(of: Sample.device))
+    let made = try ask([
+      "do": "tell", "root": Self.root, "seed": hexadecimal(0x60..<0x80), "to": hexadecimal(keys.boxKey.bytes),
+      "topic": back.text, "device": hexadecimal(Sample.device.bytes),
+      "tokens": [["org.example.mail", "apns", "production", "org.example.mail", "abc"]],
+    ])
+    let opened = try keys.openBox(bytes(try #require(made["message"] as? String)), on: back)
+    #expect(opened.kind == .feedback && opened.signer == sender.signingKey)
+    #expect(opened.body.fields.tokens(.invalidToken) == body.fields.tokens(.token))
+  }
 }

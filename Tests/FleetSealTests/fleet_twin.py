@@ -96,6 +96,41 @@ def unseal(message, key, topic):
     return kind, epoch, body
 
 
+def texts(field):
+    found = []
+    while field:
+        length = struct.unpack(">H", field[:2])[0]
+        found.append(field[2:2 + length].decode())
+        field = field[2 + length:]
+    return found
+
+
+def read_box(message, box, secret, topic):
+    assert message[:3] == b"iF\x01" and message[4:8] == bytes(4)
+    associated = message[:8] + topic.encode()
+    content = sodium.crypto_box_seal_open(message[8:], box, secret)
+    assert content.startswith(associated), "the message was moved"
+    plain = content[len(associated):]
+    body = decode(plain[:-64])
+    signer = bytes.fromhex(dict(body["fields"])[2])
+    sodium.crypto_sign_open(plain[-64:] + b"identity-fleet/1" + associated + plain[:-64], signer)
+    return message[3], body
+
+
+def tell(command, signing_seed):
+    public, secret = sodium.crypto_sign_seed_keypair(signing_seed)
+    fields = [[2, public.hex()]]
+    for token in command["tokens"]:
+        fields.append([32, b"".join(struct.pack(">H", len(text.encode())) + text.encode() for text in token).hex()])
+    plain = encode({
+        "subject": command["device"], "generation": 1, "counter": 1, "run": "00" * 16, "time": 0, "author": "01" * 16,
+        "fields": fields,
+    })
+    associated = header(34, 0) + command["topic"].encode()
+    plain += sodium.crypto_sign(b"identity-fleet/1" + associated + plain, secret)[:64]
+    return header(34, 0) + sodium.crypto_box_seal(associated + plain, bytes.fromhex(command["to"]))
+
+
 def answer(command):
     account = Account(bytes.fromhex(command["root"]))
     if command["do"] == "account":
@@ -128,6 +163,14 @@ def answer(command):
         fields = dict(body["fields"])
         key = sodium.crypto_box_seal_open(bytes.fromhex(fields[23]), box, secret)
         return {"epoch": int(fields[21], 16), "key": key.hex()}
+    if command["do"] in ("read", "tell"):
+        seed = bytes.fromhex(command["seed"])
+        box, secret = sodium.crypto_box_seed_keypair(derive(32, 2, b"IDfldev1", seed))
+        if command["do"] == "tell":
+            return {"message": tell(command, derive(32, 1, b"IDfldev1", seed)).hex()}
+        kind, body = read_box(bytes.fromhex(command["message"]), box, secret, command["topic"])
+        tokens = [texts(bytes.fromhex(value)) for field, value in body["fields"] if field == 31]
+        return {"kind": kind, "reader": blake2b(box, digest_size=16, encoder=RawEncoder).hex(), "tokens": tokens}
     if command["do"] == "file":
         file = bytes.fromhex(command["file"])
         assert file[:3] == b"iF\x01"

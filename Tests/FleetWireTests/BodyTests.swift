@@ -19,7 +19,7 @@ import Testing
 
   /// Returns a plaintext with these bytes as fields, and a signature of zeros.
   private func plaintext(_ fields: [UInt8]) throws -> [UInt8] {
-    let bytes = try #require(body.unsignedBytes).prefix(68) + fields
+    let bytes = try #require(body.unsignedBytes(for: .record)).prefix(68) + fields
     return bytes + [UInt8](repeating: 0, count: 127 - (bytes.count + 63) % 128 + 64)
   }
 
@@ -39,11 +39,11 @@ import Testing
   private let signingKey: [UInt8] = [2, 0, 32] + Array(0..<32)
 
   @Test func `a body is read as it was written`() throws {
-    let unsigned = try #require(body.unsignedBytes)
+    let unsigned = try #require(body.unsignedBytes(for: .record))
     #expect((unsigned.count + 64).isMultiple(of: 128))
     let read = try Body(parsing: unsigned + [UInt8](repeating: 0, count: 64), kind: .record)
     #expect(read == body)
-    #expect(read.unsignedBytes == unsigned)
+    #expect(read.unsignedBytes(for: .record) == unsigned)
     let description = try #require(DeviceDescription(read.fields))
     #expect(description.name == "desk" && description.system == "Debian 13" && description.twin == .copy)
   }
@@ -113,11 +113,11 @@ import Testing
     for (field, count) in [(FieldType.name, 0), (.name, 256), (.system, 65), (.home, 15), (.twin, 2)] {
       var wrong = body
       wrong.fields[field] = [UInt8](repeating: 0x61, count: count)
-      #expect(wrong.unsignedBytes == nil, "\(field) of \(count) bytes")
+      #expect(wrong.unsignedBytes(for: .record) == nil, "\(field) of \(count) bytes")
     }
     var longest = body
     longest.fields[.name] = [UInt8](repeating: 0x61, count: 255)
-    #expect(longest.unsignedBytes != nil)
+    #expect(longest.unsignedBytes(for: .record) != nil)
   }
 
   @Test func `a value that is taken out is no longer a field`() {
@@ -132,8 +132,8 @@ import Testing
     long.fields = try Body(
       parsing: try plaintext(signingKey + [99, 0x0e, 0xa0] + [UInt8](repeating: 1, count: 0xea0)), kind: .who
     ).fields
-    #expect(long.unsignedBytes?.count == 31 * 128 - 64)
+    #expect(long.unsignedBytes(for: .record)?.count == 31 * 128 - 64)
     long.fields[.name] = [UInt8](repeating: 0x61, count: 255)
-    #expect(long.unsignedBytes == nil)
+    #expect(long.unsignedBytes(for: .record) == nil)
   }
 }

@@ -51,6 +51,18 @@ import Testing
     for length in valid.indices { #expect(rejection(Array(valid.prefix(length))) != nil, "\(length)") }
   }
 
+  @Test func `a message for one reader has no nonce, no epoch, and up to 32 KiB`() throws {
+    let boxed = Envelope(kind: .tokens, epoch: 0, nonce: [], ciphertext: [UInt8](repeating: 9, count: 400)).bytes
+    #expect(try Envelope(parsing: boxed).bytes == boxed && boxed.count == 408)
+    var changed = boxed
+    changed[7] = 1
+    #expect(rejection(changed) == .epoch)
+    #expect(rejection(Array(boxed.prefix(8 + 48 + 8 + 256))) == .length)
+    let long = boxed + [UInt8](repeating: 9, count: 32_768 - boxed.count)
+    #expect(rejection(long) == nil)
+    #expect(rejection(long + [9]) == .length)
+  }
+
   @Test func `a message of a later version is recognised whatever its length`() {
     #expect(rejection([0x69, 0x46, 2, 1, 0, 0, 0, 1]) == .version)
   }

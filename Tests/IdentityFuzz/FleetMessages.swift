@@ -12,7 +12,8 @@ final class FleetMessageTarget: FuzzTarget {
     for kind in MessageKind.allCases {
       guard let body = try? Body(parsing: input, kind: kind) else { continue }
       try require(
-        body.unsignedBytes == Array(input.dropLast(Body.signatureLength)), "the plaintext of a \(kind) has two forms")
+        body.unsignedBytes(for: kind) == Array(input.dropLast(Body.signatureLength)),
+        "the plaintext of a \(kind) has two forms")
       try check(body, of: kind)
     }
     let text = String(decoding: input, as: UTF8.self)
@@ -27,6 +28,12 @@ final class FleetMessageTarget: FuzzTarget {
       guard let description = DeviceDescription(body.fields) else { throw Finding("a record lacks a field") }
       let again = DeviceDescription(description.fields)
       try require(again == description, "a description is read as \(description) and then as \(again as Any)")
+    }
+    if let apps = body.fields.apps, let tokens = body.fields.tokens(.token) {
+      var again = body.fields
+      again.set(apps)
+      again.set(.token, tokens)
+      try require(again == body.fields, "a field of an app or of a token has two forms")
     }
     if kind == .tombstone {
       guard let removal = Removal(body.fields), let key = body.fields[.signingKey].flatMap({ PublicKey($0) }) else {
