@@ -1,4 +1,5 @@
-import IdentityCore
+import FleetWire
+package import IdentityCore
 
 /// An epoch of an account: the time for which one key seals its messages.
 ///
@@ -10,22 +11,30 @@ package struct Epoch: Equatable, Sendable {
   package let number: UInt32
   /// The number of the epoch before, at this device; 0 for the first epoch.
   package let former: UInt32
-  /// Whether this device made the key, and so hands it to the others.
-  package let isOwn: Bool
+  /// The number of the last epoch whose key this device made, and so hands to the others; 0 for none. It goes on with
+  /// that in later epochs.
+  package let made: UInt32
   /// Whether this device has to rotate again: the device that made the key may have handed it to a device that this
   /// one had removed.
   package let isContested: Bool
+  /// The devices that get no key from this one, whatever its roster contains: those that were removed shortly before the
+  /// epoch. A device may take the key before it hears of the removals.
+  package let removed: Set<UUID>
+
+  /// The greatest number of removed devices that are named with a key.
+  static let mostRemoved = 64
 
   /// Creates an epoch.
-  package init(number: UInt32, former: UInt32, isOwn: Bool, isContested: Bool = false) {
+  package init(number: UInt32, former: UInt32, made: UInt32 = 0, isContested: Bool = false, removed: Set<UUID> = []) {
     self.number = number
     self.former = former
-    self.isOwn = isOwn
+    self.made = made
     self.isContested = isContested
+    self.removed = removed
   }
 
   /// The epoch whose key follows from the root.
-  package static let first = Epoch(number: 1, former: 0, isOwn: false)
+  package static let first = Epoch(number: 1, former: 0)
 
   /// The number of rotations before this epoch.
   package var rotations: UInt32 { Self.rotations(number) }
@@ -34,9 +43,33 @@ package struct Epoch: Equatable, Sendable {
   static func rotations(_ number: UInt32) -> UInt32 { number >> 16 }
 
   /// Returns the epoch that a device makes after this one; nil after 65,535 rotations.
-  func next(by device: UUID) -> Epoch? {
+  func next(by device: UUID, without removed: Set<UUID> = []) -> Epoch? {
     guard rotations < 0xffff else { return nil }
     let place = 0xffff - UInt32(truncatingIfNeeded: device.high >> 48)
-    return Epoch(number: (rotations + 1) << 16 | place, former: number, isOwn: true)
+    let next = (rotations + 1) << 16 | place
+    return Epoch(number: next, former: number, made: next, removed: removed)
+  }
+
+  /// The form in which the epoch is stored beside its key.
+  package var bytes: [UInt8] {
+    let numbers = number.bigEndianBytes + former.bigEndianBytes + made.bigEndianBytes
+    return numbers + [isContested ? 1 : 0]
+      + removed.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.flatMap(\.bytes)
+  }
+
+  /// Reads a stored epoch; nil for other bytes.
+  package init?(bytes: [UInt8]) {
+    guard bytes.count >= 13, (bytes.count - 13).isMultiple(of: 16), bytes[12] <= 1 else { return nil }
+    self.init(
+      number: UInt32(bigEndian: bytes[0..<4]), former: UInt32(bigEndian: bytes[4..<8]),
+      made: UInt32(bigEndian: bytes[8..<12]), isContested: bytes[12] == 1, removed: UUID.set(Array(bytes[13...])))
+    guard number > 0, self.bytes == bytes else { return nil }
+  }
+}
+
+extension UUID {
+  /// Reads the identifiers that follow each other in a field.
+  static func set(_ field: [UInt8]) -> Set<UUID> {
+    Set(stride(from: 0, to: field.count, by: 16).compactMap { UUID(bytes: field[$0..<min($0 + 16, field.count)]) })
   }
 }

@@ -48,7 +48,9 @@ extension Member {
 
   /// Goes on after the removals are stored.
   mutating func continueRotation(_ actions: inout [Action]) {
-    guard rotation.isPlanned, removals.isEmpty, let next = epoch.next(by: membership.device) else { return }
+    guard rotation.isPlanned, removals.isEmpty,
+      let next = epoch.next(by: membership.device, without: recentlyRemoved)
+    else { return }
     rotation.isPlanned = false
     rotation.isMaking = true
     actions.append(.makeEpoch(next))
@@ -98,13 +100,26 @@ extension Member {
     for tag in unreadable.sorted().prefix(Pace.mostRenewals) { renewRemoval(tag, &actions) }
   }
 
+  /// The devices that were removed shortly before the next epoch, first those that this device removed.
+  private var recentlyRemoved: Set<UUID> {
+    let gone = roster.tags.sorted().compactMap { roster[$0] }.filter { isRecentRemoval($0) }
+    let own = gone.filter { $0.body.author == membership.device }
+    let former = epoch.removed.filter { roster.record(of: $0).map { isRemoved($0) } ?? true }
+    var removed: Set<UUID> = []
+    for device in own.map(\.body.subject) + former + gone.map(\.body.subject) where removed.count < Epoch.mostRemoved {
+      removed.insert(device)
+    }
+    return removed
+  }
+
+  private func isRecentRemoval(_ message: SignedMessage) -> Bool {
+    message.kind == .tombstone && Epoch.rotations(message.epoch) + 1 >= epoch.rotations
+  }
+
   /// Returns whether this device has removed another one in this epoch or the one before, so that a device that rotated
   /// at the same time may not know.
   private func hasRemoved(_ tag: DeviceTag) -> Bool {
-    guard let known = roster[tag], known.kind == .tombstone, known.body.author == membership.device else {
-      return false
-    }
-    return Epoch.rotations(known.epoch) + 1 >= epoch.rotations
+    roster[tag].map { isRecentRemoval($0) && $0.body.author == membership.device } ?? false
   }
 
   // MARK: Keys for others
@@ -112,10 +127,11 @@ extension Member {
   /// Returns the epoch that seals the key for a device, one of which it has the key; nil if the device needs no key from
   /// this one.
   func sealingEpoch(for tag: DeviceTag) -> UInt32? {
-    guard epoch.isOwn, tag != membership.tag, let known = roster[tag], known.kind == .record,
-      known.epoch < epoch.number
+    guard tag != membership.tag, let known = roster[tag], known.kind == .record,
+      !isRemoved(known)
     else { return nil }
-    return max(known.epoch, rotation.shown[tag] ?? 0)
+    let shown = max(known.epoch, rotation.shown[tag] ?? 0)
+    return shown < epoch.made ? shown : nil
   }
 
   /// Notes a message of a device that has no record in this device's epoch.
@@ -124,13 +140,14 @@ extension Member {
       message.epoch > sealing
     else { return }
     rotation.shown[tag] = message.epoch
+    guard sealingEpoch(for: tag) != nil else { return rotation.grants.settle(Grantee(tag: tag), &actions) }
     rotation.grants.schedule(Grantee(tag: tag), attempt: 0, after: Pace.ownPutBack, &actions)
   }
 
   /// Forgets the key for a device that has written in this device's epoch, or is removed.
   mutating func endGrant(_ tag: DeviceTag, _ actions: inout [Action]) {
-    guard sealingEpoch(for: tag) == nil else { return }
     rotation.shown[tag] = nil
+    guard sealingEpoch(for: tag) == nil else { return }
     rotation.grants.settle(Grantee(tag: tag), &actions)
   }
 
@@ -149,7 +166,9 @@ extension Member {
       }
       var fields = Fields()
       fields[.signingKey] = membership.description.signingKey.bytes
-      fields[.epoch] = epoch.number.bigEndianBytes
+      fields[.epoch] = epoch.made.bigEndianBytes
+      let removed = epoch.removed.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.prefix(Epoch.mostRemoved)
+      fields[.removed] = removed.isEmpty ? nil : removed.flatMap(\.bytes)
       let draft = Draft(
         kind: .grant, subject: known.body.subject, tag: tag, generation: known.body.generation, counter: .exactly(0),
         epoch: sealing, fields: fields)
@@ -159,14 +178,14 @@ extension Member {
 
   /// Takes a key for another device, which has been sealed.
   mutating func granted(_ tag: DeviceTag, _ message: SignedMessage, isLive: Bool, _ actions: inout [Action]) {
-    guard isLive, isPresentGrant(message, at: tag) else { return }
+    guard isLive, isSufficient(message, at: tag) else { return }
     actions.append(.publish(.grant(membership.account, tag), message))
     rotation.grants.published(Grantee(tag: tag), &actions)
   }
 
-  /// Returns whether a message hands the key of the present epoch to a device, in a form that the device can read.
-  private func isPresentGrant(_ message: SignedMessage, at tag: DeviceTag) -> Bool {
-    message.grantedEpoch == epoch.number && message.epoch == sealingEpoch(for: tag)
+  /// Returns whether a message hands the key that this device made, or a later one, to a device that can read it.
+  private func isSufficient(_ message: SignedMessage, at tag: DeviceTag) -> Bool {
+    (message.grantedEpoch ?? 0) >= epoch.made && message.epoch == sealingEpoch(for: tag)
   }
 
   // MARK: Keys from others
@@ -174,7 +193,7 @@ extension Member {
   /// Takes what the broker shows on the topic for the keys of a device.
   mutating func heardGrant(_ tag: DeviceTag, _ shown: Shown, isRetained: Bool, _ actions: inout [Action]) {
     guard tag == membership.tag else {
-      if case .message(let message) = shown, isPresentGrant(message, at: tag), isByMember(message) {
+      if case .message(let message) = shown, isSufficient(message, at: tag), isByMember(message) {
         rotation.grants.sawKnown(Grantee(tag: tag), isRetained: isRetained, &actions)
       } else if sealingEpoch(for: tag) != nil {
         rotation.grants.sawInferior(Grantee(tag: tag), isRetained: isRetained, isOwn: false, &actions)
@@ -188,25 +207,35 @@ extension Member {
     }
   }
 
+  /// Returns whether the author of a record was removed before this epoch, and has not joined again since.
+  private func isRemoved(_ record: SignedMessage) -> Bool {
+    record.epoch < epoch.number && epoch.removed.contains(record.body.subject)
+  }
+
   /// Returns whether a device has signed a message that this device knows, and that is not removed.
   private func isByMember(_ message: SignedMessage) -> Bool {
-    roster.record(of: message.body.author)?.signer == message.signer
+    roster.record(of: message.body.author).map { $0.signer == message.signer && !isRemoved($0) } ?? false
   }
 
   private mutating func take(_ message: SignedMessage, _ actions: inout [Action]) {
     guard let number = message.grantedEpoch else { return }
     if number > epoch.number, message.epoch == epoch.number {
       // The seal proves that its author has the present key. A removed device may have that, too.
-      guard isByMember(message) || !roster.isKnown(message.body.author) else {
+      let author = message.body.author
+      guard isByMember(message) || !roster.isKnown(author) && !epoch.removed.contains(author) else {
         return actions.append(.dropped(.author))
       }
-      let isRival = epoch.isOwn && Epoch.rotations(number) == epoch.rotations
+      // A rotation from this device's own epoch knows whom this device had removed. Another one may not.
+      let isRival = epoch.made == epoch.number && Epoch.rotations(number) != epoch.rotations + 1
       let isContested = isRival && roster.tags.contains { hasRemoved($0) }
       rotation.isTaking = true
-      actions.append(
-        .takeEpoch(Epoch(number: number, former: epoch.number, isOwn: false, isContested: isContested), message))
-    } else if epoch.isOwn, number < epoch.number, Epoch.rotations(number) == epoch.rotations,
-      message.epoch == epoch.former, rotation.learned.count < Rotation.mostLearned, !rotation.learned.contains(number)
+      let removed = message.body.fields[.removed].map { UUID.set($0) } ?? []
+      let next = Epoch(
+        number: number, former: epoch.number, made: epoch.made, isContested: isContested,
+        removed: epoch.made > 0 ? removed.union(epoch.removed.prefix(Epoch.mostRemoved)) : removed)
+      actions.append(.takeEpoch(next, message))
+    } else if number < epoch.made, number != epoch.former, rotation.learned.count < Rotation.mostLearned,
+      !rotation.learned.contains(number)
     {
       guard isByMember(message) else { return actions.append(.dropped(.author)) }
       // The devices that have taken this key can read nothing that is sealed with an earlier one only.

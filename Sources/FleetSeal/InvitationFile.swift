@@ -76,7 +76,7 @@ extension JoinCode.Meeting {
   /// Draws a meeting for a file. With a passphrase, only the topic is drawn, and the key is Argon2id of the passphrase.
   ///
   /// - Returns: nil without memory, or if libsodium cannot be initialized.
-  package static func forFile(passphrase: [UInt8]? = nil) -> Self? {
+  package static func random(passphrase: [UInt8]? = nil) -> Self? {
     guard sodium_init() >= 0 else { return nil }
     var bytes = [UInt8](repeating: 0, count: length)
     unsafe randombytes_buf(&bytes, bytes.count)

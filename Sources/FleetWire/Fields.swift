@@ -38,6 +38,8 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
   case daemon = 27
   /// The state of `identityd` in a word: UTF-8, 1 to 64 bytes.
   case status = 28
+  /// Devices that were removed before an epoch, and get no key of it: 16 bytes each.
+  case removed = 29
   /// An app with its version: see ``ReportedApp``. May occur several times.
   case app = 30
   /// A push token: see ``CarriedToken``. May occur several times.
@@ -60,6 +62,7 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
     case .epoch, .rosterSize: 4...4
     case .sealedBox: 80...80
     case .daemon, .status: 1...64
+    case .removed: 16...1_024
     case .app: 7...1_024
     case .token, .invalidToken: 13...5_120
     }

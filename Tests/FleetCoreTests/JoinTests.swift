@@ -146,7 +146,7 @@ import Testing
 
   @Test func `a new key of the account ends an invitation to the former one`() throws {
     var (talk, _) = try inviting()
-    let actions = talk.tell(.entered(Epoch(number: 0x1_0001, former: 1, isOwn: false)))
+    let actions = talk.tell(.entered(Epoch(number: 0x1_0001, former: 1)))
     #expect(actions.contains("invitation ended, expired") && actions.contains("clear invitation"))
   }
 

@@ -33,6 +33,8 @@ struct PlayedFleet {
   var devices: [PlayedDevice] = []
   /// Whether chance strikes: lies, crashes, lost connections.
   var isUnruly = false
+  /// Whether devices rotate the key at random while chance strikes.
+  var isRotating = false
   /// The course of the test: a line for each step, with its time in milliseconds.
   var log: [String] = []
   private var numbers = 0
@@ -311,6 +313,7 @@ struct PlayedFleet {
   private mutating func strike() {
     guard isUnruly else { return }
     let device = Int.random(in: devices.indices, using: &chance)
+    if isRotating, chance.once(in: 12) { rotate(at: device) }
     switch Int.random(in: 0..<12, using: &chance) {
     case 0: kill(device)
     case 1, 2: start(device)

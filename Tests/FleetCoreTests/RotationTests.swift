@@ -13,12 +13,14 @@ import Testing
   }
 
   private func grant(
-    _ talk: Conversation, to place: Int, _ number: UInt32, by author: Int, epoch: UInt32 = 1
+    _ talk: Conversation, to place: Int, _ number: UInt32, by author: Int, epoch: UInt32 = 1,
+    without removed: [Int] = []
   ) throws -> Input {
     var fields = Fields()
     fields[.signingKey] = talk.speakers[author].keys.signingKey.bytes
     fields[.epoch] = number.bigEndianBytes
     fields[.sealedBox] = [UInt8](repeating: 1, count: 80)
+    if !removed.isEmpty { fields[.removed] = removed.flatMap { talk.speakers[$0].device.bytes } }
     let message = try talk.message(.grant, place, 0, author, fields, epoch: epoch)
     return .arrived(.grant(talk.account.id, talk.speakers[place].tag), .message(message), isRetained: true)
   }
@@ -34,7 +36,7 @@ import Testing
     } else {
       #expect(talk.tell(.rotate(without: [])) == ["make epoch \(number)"])
     }
-    talk.tell(.entered(Epoch(number: number, former: 1, isOwn: true)))
+    talk.tell(.entered(Epoch(number: number, former: 1, made: number)))
     return (talk, number)
   }
 
@@ -51,7 +53,7 @@ import Testing
       ])
     #expect(talk.tell(.rotate(without: [])) == ["not rotated"])
     #expect(
-      talk.tell(.entered(Epoch(number: number, former: 1, isOwn: true))) == [
+      talk.tell(.entered(Epoch(number: number, former: 1, made: number))) == [
         "wake change 0...0", "wake reread 0...1000", "wake grant 1 0...500",
       ])
     #expect(talk.tell(.woke(.grant(removed))).isEmpty)
@@ -99,7 +101,7 @@ import Testing
     let membership = Membership(
       account: talk.account.id, device: talk.speakers[0].device, tag: talk.speakers[0].tag, generation: 1,
       run: Run(high: 1, low: 1), pastRuns: [], description: talk.description(0, "name"),
-      epoch: Epoch(number: number, former: 1, isOwn: true))
+      epoch: Epoch(number: number, former: 1, made: number))
     _ = try talk.becomeLive(as: membership, roster)
     #expect(talk.tell(.woke(.grant(talk.speakers[1].tag))).last == "grant 1 \(number) in 1")
     #expect(talk.tell(.woke(.grant(talk.speakers[2].tag))).isEmpty)
@@ -137,7 +139,7 @@ import Testing
     talk.tell(.forgotten(talk.speakers[2].tag))
     talk.tell(.wrote(talk.speakers[2].tag, try talk.tombstone(2, 2, by: 0)))
     #expect(talk.tell(try grant(talk, to: 0, number, by: 1)) == ["take epoch \(number)"])
-    talk.tell(.entered(Epoch(number: number, former: 1, isOwn: false)))
+    talk.tell(.entered(Epoch(number: number, former: 1)))
     #expect(
       try talk.hear(talk.record(2, 2, epoch: number)).suffix(2) == ["store 2 record 2", "write 2 tombstone exactly(3)"])
   }
@@ -149,7 +151,7 @@ import Testing
     #expect(talk.tell(try grant(talk, to: 0, 1, by: 1)).isEmpty)
     #expect(talk.tell(try grant(talk, to: 0, next, by: 1)) == ["take epoch \(next)"])
     #expect(
-      talk.tell(.entered(Epoch(number: next, former: 1, isOwn: false))) == [
+      talk.tell(.entered(Epoch(number: next, former: 1))) == [
         "wake change 0...0", "wake reread 0...1000",
       ])
     #expect(talk.tell(.woke(.change)).last == "write 0 record next(above: 10)")
@@ -174,7 +176,7 @@ import Testing
     talk.tell(try grant(talk, to: 0, next, by: 1))
     #expect(talk.tell(.woke(.quiet)) == ["cancel longestReading", "wake quiet 10000...10000"])
     var second = talk
-    #expect(talk.tell(.entered(Epoch(number: next, former: 1, isOwn: false))) == ["wake quiet 0...0"])
+    #expect(talk.tell(.entered(Epoch(number: next, former: 1))) == ["wake quiet 0...0"])
     #expect(talk.tell(.woke(.quiet)).contains("subscribe 0"))
     #expect(second.tell(.notEntered) == ["wake quiet 0...0"])
     #expect(second.tell(.woke(.quiet)).contains("subscribe 0"))
@@ -214,7 +216,7 @@ import Testing
     talk.tell(.described(talk.description(0, "a")))
     talk.tell(.woke(.change))
     talk.tell(.forgotten(talk.speakers[2].tag))
-    talk.tell(.entered(Epoch(number: next, former: 1, isOwn: false)))
+    talk.tell(.entered(Epoch(number: next, former: 1)))
     #expect(talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 11))).last == "wake change 200...200")
     #expect(
       talk.tell(.wrote(talk.speakers[2].tag, try talk.tombstone(2, 2, by: 0))) == ["write 2 tombstone exactly(2)"])
@@ -240,7 +242,7 @@ import Testing
         talk.tell(try grant(talk, to: 0, winner, by: 1, epoch: number)) == [
           "take epoch \(winner)\(removed == nil ? "" : ", contested")"
         ])
-      let epoch = Epoch(number: winner, former: number, isOwn: false, isContested: removed != nil)
+      let epoch = Epoch(number: winner, former: number, made: number, isContested: removed != nil)
       let actions = talk.tell(.entered(epoch))
       #expect(actions.contains("write 2 tombstone exactly(3)") == (removed != nil))
       guard removed != nil else { continue }
@@ -257,14 +259,68 @@ import Testing
       _ = try talk.settle([
         talk.record(1, 1), talk.record(2, 1), isAway ? talk.record(3, 1) : talk.tombstone(3, 1, by: 1),
       ])
-      talk.tell(.entered(Epoch(number: next, former: 1, isOwn: false)))
+      talk.tell(.entered(Epoch(number: next, former: 1)))
       try talk.hear(talk.record(1, 2, epoch: next))
       #expect(try talk.hear(talk.tombstone(2, 2, by: 1, epoch: next)).last == "store 2 tombstone 2")
       // The key of this removal is one that a device does not have which is still in the first epoch.
-      let actions = talk.tell(.entered(Epoch(number: next + 0x1_0000, former: next, isOwn: true)))
+      let actions = talk.tell(.entered(Epoch(number: next + 0x1_0000, former: next, made: next + 0x1_0000)))
       #expect(actions.contains("wake grant 3 0...500") == isAway)
       #expect(actions.contains("write 2 tombstone exactly(3)") == isAway)
     }
+  }
+
+  @Test func `a key names the removed devices, which then get none from a device that has not heard of it`() throws {
+    var talk = try Conversation(others: 3)
+    let next = number(talk, 1)
+    _ = try talk.settle([talk.record(1, 1), talk.record(2, 1), talk.record(3, 1)])
+    let taken = talk.fleet.take(try grant(talk, to: 0, next, by: 1, without: [2]))
+    guard case .takeEpoch(let epoch, _)? = taken.last else {
+      Issue.record("no key is taken")
+      return
+    }
+    #expect(epoch == Epoch(number: next, former: 1, removed: [talk.speakers[2].device]))
+    #expect(Epoch(bytes: epoch.bytes) == epoch)
+    talk.tell(.entered(epoch))
+    try talk.hear(talk.record(1, 2, epoch: next))
+    // The removed device has no say, and its key is handed to the others only.
+    #expect(talk.tell(try grant(talk, to: 0, next + 0x1_0000, by: 2, epoch: next)) == ["dropped author"])
+    let again = talk.fleet.take(.rotate(without: []))
+    guard case .makeEpoch(let made)? = again.last else {
+      Issue.record("no key is made")
+      return
+    }
+    #expect(made.removed == [talk.speakers[2].device])
+    let actions = talk.tell(.entered(made))
+    #expect(actions.contains("wake grant 3 0...500") && !actions.contains("wake grant 2 0...500"))
+    guard case .grant(let draft, _)? = talk.fleet.take(.woke(.grant(talk.speakers[3].tag))).last else {
+      Issue.record("no key is handed out")
+      return
+    }
+    #expect(draft.fields[.removed] == talk.speakers[2].device.bytes)
+    // Unless it has joined again since.
+    var second = talk
+    try second.hear(second.record(2, 1, generation: 2, epoch: made.number))
+    guard case .makeEpoch(let third)? = second.fleet.take(.rotate(without: [])).last else {
+      Issue.record("no key is made")
+      return
+    }
+    #expect(third.removed.isEmpty)
+    #expect(second.tell(.entered(third)).contains("wake grant 2 0...500"))
+  }
+
+  @Test func `a stored epoch is read as it was written, and other bytes are none`() throws {
+    let epoch = Epoch(
+      number: 0x2_0001, former: 0x1_0001, made: 0x1_0001, isContested: true, removed: [UUID(high: 1, low: 2)])
+    #expect(epoch.bytes.count == 29 && Epoch(bytes: epoch.bytes) == epoch)
+    #expect(Epoch(bytes: Epoch.first.bytes) == .first)
+    for length in 0..<29 where length != 13 { #expect(Epoch(bytes: Array(epoch.bytes.prefix(length))) == nil) }
+    for (place, byte) in [(12, UInt8(2)), (1, 0)] {
+      var changed = epoch.bytes
+      changed[place] = byte
+      if place == 1 { changed[3] = 0 }
+      #expect(Epoch(bytes: changed) == nil)
+    }
+    #expect(Epoch(bytes: epoch.bytes + epoch.bytes.suffix(16)) == nil)
   }
 
   @Test func `a device that is not connected does not rotate`() throws {

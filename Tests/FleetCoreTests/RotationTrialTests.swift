@@ -6,7 +6,7 @@ import Testing
 
 /// Simulations of rotations with a broker that lies.
 @Suite struct RotationTrialTests {
-  private static let seeds = UInt64(Trial.rounds(20, long: 2_000))
+  private static let seeds = UInt64(Trial.rounds(12, long: 2_000))
   private static let peace = 2 * 1_200_000 + 600_000
   /// The authors of tombstones may be removed themselves.
   private static let lies = PlayedBroker.Lies(damagesVersions: false)
@@ -63,6 +63,35 @@ import Testing
       fleet.run(for: Self.peace)
       // The process may have ended before the key was stored, and a person then does it again.
       if isLying, fleet.isReadable(fleet.devices[1].disk.epoch.number, at: 0) { fleet.rotate(at: 1, without: [0]) }
+      fleet.run(for: Self.peace)
+      check(&fleet, without: 0, seed)
+    }
+  }
+
+  @Test func `rotations at random, also several at once, end with one epoch`() throws {
+    var wrong = 0
+    for seed in 0..<Self.seeds {
+      var fleet = try fleet(seed)
+      fleet.isRotating = true
+      fleet.endure(300_000, lies: Self.lies)
+      fleet.run(for: Self.peace)
+      let found = fleet.disagreements()
+      if !found.isEmpty { wrong += 1 }
+      #expect(found.isEmpty, "\(found)\n\(fleet.story(of: seed))")
+      #expect(fleet.devices[0].fleet.rotations > 0, "\(fleet.story(of: seed))")
+    }
+    try Trial("rotations of a fleet beside a lying broker").report(tried: Int(Self.seeds), lost: wrong)
+  }
+
+  @Test func `a removed device stays out of the rotations at random that follow`() throws {
+    for seed in 0..<Self.seeds {
+      var fleet = try fleet(seed)
+      fleet.rotate(at: 1, without: [0])
+      // Until the key is stored.
+      fleet.run(for: 200)
+      #expect(fleet.devices[1].disk.epoch != .first, "\(fleet.story(of: seed))")
+      fleet.isRotating = true
+      fleet.endure(300_000, lies: Self.lies)
       fleet.run(for: Self.peace)
       check(&fleet, without: 0, seed)
     }

@@ -53,7 +53,7 @@ import Testing
 
   @Test func `a file contains the invitation with its key, or locked by a passphrase`() throws {
     for passphrase in [nil, Array("correct horse".utf8)] {
-      let meeting = try #require(JoinCode.Meeting.forFile(passphrase: passphrase))
+      let meeting = try #require(JoinCode.Meeting.random(passphrase: passphrase))
       let message = try #require(invitation.sealed(body(Fields()), for: meeting, by: keys))
       let bytes = InvitationFile(message.bytes, for: meeting, isLocked: passphrase != nil).bytes()
       let file = try #require(InvitationFile(parsing: bytes))
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test func `other files are no invitations`() throws {
-    let meeting = try #require(JoinCode.Meeting.forFile())
+    let meeting = try #require(JoinCode.Meeting.random())
     let bytes = InvitationFile([1, 2, 3], for: meeting, isLocked: false).bytes()
     #expect(InvitationFile(parsing: bytes)?.message == [1, 2, 3])
     for (place, byte) in [(0, UInt8(0x68)), (2, 2), (3, 2)] {

@@ -95,7 +95,7 @@ import Testing
     let invitation = Invitation(
       name: "home", root: try Sample.secret(from: 0), epoch: EpochKey(number: 3, key: try Sample.secret(from: 0x80)),
       rosterSize: 600, expiry: Sample.time)
-    let meeting = try #require(JoinCode.Meeting.forFile(passphrase: passphrase.map { Array($0.utf8) }))
+    let meeting = try #require(JoinCode.Meeting.random(passphrase: passphrase.map { Array($0.utf8) }))
     let body = Body(
       subject: Sample.device, generation: 1, counter: 1, run: Sample.run, time: Sample.time, author: Sample.device,
       fields: Fields())
