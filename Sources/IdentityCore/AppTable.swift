@@ -15,6 +15,8 @@ package struct AppTable: Equatable, Sendable {
 
   init(_ apps: [(Text, App)]) {
     self.apps = DividedDictionary(minimumCapacity: apps.count)
+    // Most apps without a manifest belong to users, each of whom has few.
+    charged = DividedDictionary(minimumCapacity: apps.count { $0.1.manifest == nil })
     for (id, app) in apps { exchange(app, at: id) }
   }
 
@@ -67,12 +69,13 @@ package struct AppTable: Equatable, Sendable {
   private mutating func charge(_ id: Text, isInstalled: Bool) {
     let holder = Holder(of: id, subordinates)
     guard case .principal = holder else { return }
-    var ids = apps(of: holder)
-    if ids.isEmpty { principals += 1 }
-    // Removes the set from the dictionary, so that the only reference is here and no copy is made.
-    charged[holder] = nil
-    if isInstalled { ids.insert(id) } else { ids.remove(id) }
-    if ids.isEmpty { principals -= 1 } else { charged[holder] = ids }
+    principals += charged.update(holder) { ids in
+      let before = ids == nil ? 0 : 1
+      if ids == nil { ids = [] }
+      if isInstalled { ids?.insert(id) } else { ids?.remove(id) }
+      if ids?.isEmpty == true { ids = nil }
+      return (ids == nil ? 0 : 1) - before
+    }
   }
 
   private mutating func count(_ app: App, _ step: Int) {

@@ -3,7 +3,7 @@ package struct History: Equatable, Sendable {
   /// The identifiers by number, from 1. The numbers of removed identifiers are missing.
   private var identifiers = DividedDictionary<Int64, Identifier>()
   /// The number of the identifier in force for each scope.
-  private var current = DividedDictionary<Scope, Int64>()
+  package private(set) var inForce = ScopeNumbers()
   /// The highest number of an identifier with a value.
   private var lastNumber = DividedDictionary<UUID, Int64>()
   /// The previous number with the same value, for each number that has one.
@@ -21,7 +21,7 @@ package struct History: Equatable, Sendable {
   /// Loads identifiers with their numbers, in ascending order.
   init(_ numbered: [NumberedIdentifier]) {
     identifiers = DividedDictionary(minimumCapacity: numbered.count)
-    current = DividedDictionary(minimumCapacity: numbered.count)
+    inForce = ScopeNumbers(minimumCapacity: numbered.count)
     lastNumber = DividedDictionary(minimumCapacity: numbered.count)
     for entry in numbered {
       last = entry.number - 1
@@ -33,10 +33,10 @@ package struct History: Equatable, Sendable {
   package var count: Int { identifiers.count }
 
   /// The identifier in force for a scope.
-  package subscript(scope: Scope) -> Identifier? { current[scope].flatMap { identifiers[$0] } }
+  package subscript(scope: Scope) -> Identifier? { inForce[scope].flatMap { identifiers[$0] } }
 
   /// Every scope with an identifier in force, in the order in which these identifiers came into force.
-  var scopes: [Scope] { current.sorted { $0.value < $1.value }.map(\.key) }
+  var scopes: [Scope] { inForce.numbers.sorted { $0.value < $1.value }.map(\.key) }
 
   /// All identifiers with their numbers, oldest first.
   package var numbered: [NumberedIdentifier] {
@@ -77,14 +77,14 @@ package struct History: Equatable, Sendable {
   mutating func append(_ identifier: Identifier) {
     last += 1
     if let before = lastNumber.exchange(last, forKey: identifier.value) { numberBefore[last] = before }
-    if identifier.end == nil { current[identifier.scope] = last }
+    if identifier.end == nil { inForce[identifier.scope] = last }
     identifiers[last] = identifier
     count(identifier, 1)
   }
 
   /// Ends the identifier in force for a scope.
   mutating func end(_ scope: Scope, _ how: Identifier.End) {
-    guard let number = current.removeValue(forKey: scope), var identifier = identifiers[number] else { return }
+    guard let number = inForce.removeValue(forKey: scope), var identifier = identifiers[number] else { return }
     identifier.end = how
     identifiers[number] = identifier
     count(identifier, 1)

@@ -10,6 +10,17 @@ struct ItemOrder: Equatable, Sendable {
 
   init() {}
 
+  /// Loads items in ascending order of their numbers.
+  init(_ items: [HeldItem]) {
+    blocks = DividedDictionary(minimumCapacity: items.count / Int(Self.size))
+    var rest = items[...]
+    while let number = rest.first?.item.number {
+      let block = rest.prefix { $0.item.number / Self.size == number / Self.size }
+      blocks[number / Self.size] = Array(block)
+      rest = rest[block.endIndex...]
+    }
+  }
+
   /// Inserts an item, or replaces the item with the same number.
   mutating func store(_ held: HeldItem) {
     let number = held.item.number

@@ -1,12 +1,15 @@
 /// A reference to an item in the table. Copying the reference retains one object instead of every text of the item.
 ///
 /// A list of a thousand items takes a tenth of the time this way.
-final class HeldItem: Equatable, Sendable {
-  let item: Item
+package final class HeldItem: Equatable, Sendable {
+  /// The item.
+  package let item: Item
 
-  init(_ item: Item) { self.item = item }
+  /// Creates a reference to an item.
+  package init(_ item: Item) { self.item = item }
 
-  static func == (left: HeldItem, right: HeldItem) -> Bool { left.item == right.item }
+  /// Returns whether both items are equal.
+  package static func == (left: HeldItem, right: HeldItem) -> Bool { left.item == right.item }
 }
 
 extension Sequence<HeldItem> {
@@ -53,17 +56,18 @@ package struct ItemTable: Equatable, Sendable {
   init() {}
 
   /// Loads items in bulk. The result equals storing them one after the other, in a fraction of the time.
-  init(_ items: [Item]) {
+  init(_ items: [HeldItem]) {
+    order = ItemOrder(items.inOrder)
     var divided: [Text: [HeldItem]] = [:]
     // Most items follow an item of the same group and the same owner.
     var group: (name: Text, held: [HeldItem]) = ("", [])
-    for item in items {
-      if item.key.group != group.name {
+    for held in items {
+      if held.item.key.group != group.name {
         divided[group.name, default: []] += group.held
-        group = (item.key.group, [])
+        group = (held.item.key.group, [])
       }
-      group.held.append(HeldItem(item))
-      lastNumber = max(lastNumber, item.number)
+      group.held.append(held)
+      lastNumber = max(lastNumber, held.item.number)
     }
     divided[group.name, default: []] += group.held
     var used: [Text: Usage] = [:]
@@ -80,7 +84,6 @@ package struct ItemTable: Equatable, Sendable {
           used[before.item.owner, default: Usage()].remove(before.item)
           order.remove(before.item.number)
         }
-        order.store(new)
       }
       groups[group] = places
     }

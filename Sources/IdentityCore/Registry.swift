@@ -168,7 +168,7 @@ extension Registry {
   }
 
   /// Replaces the items with those read back from the store.
-  package mutating func restore(_ items: [Item]) { self.items = ItemTable(items) }
+  package mutating func restore(_ items: [HeldItem]) { self.items = ItemTable(items) }
 }
 
 /// A sequence of dependent changes. Each change is decided with the earlier ones already applied.

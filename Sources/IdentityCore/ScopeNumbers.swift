@@ -1,15 +1,12 @@
 /// A number for each scope. A change of one of two copies duplicates only a small part.
-package struct ScopeNumbers: Sendable {
-  private var numbers = DividedDictionary<Scope, Int64>()
+package struct ScopeNumbers: Equatable, Sendable {
+  private(set) var numbers = DividedDictionary<Scope, Int64>()
 
   /// Creates an empty table.
   package init() {}
 
-  /// Creates the table of the numbers of those identifiers that are in force.
-  package init(inForce identifiers: [NumberedIdentifier]) {
-    numbers = DividedDictionary(minimumCapacity: identifiers.count)
-    for entry in identifiers where entry.identifier.end == nil { numbers[entry.identifier.scope] = entry.number }
-  }
+  /// Creates an empty table with room for a number of scopes.
+  init(minimumCapacity: Int) { numbers = DividedDictionary(minimumCapacity: minimumCapacity) }
 
   /// The number of a scope.
   package subscript(scope: Scope) -> Int64? {

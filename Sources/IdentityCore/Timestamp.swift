@@ -85,8 +85,10 @@ extension Timestamp {
       let thousandth = bytes.decimal(20..<23), (1...12).contains(month), hour < 24, minute < 60, second < 60
     else { return nil }
     let date = CivilDate(year: year, month: month, day: day)
-    guard CivilDate(daysSinceEpoch: date.daysSinceEpoch) == date else { return nil }
-    let seconds = date.daysSinceEpoch * 86_400 + hour * 3_600 + minute * 60 + second
+    let days = date.daysSinceEpoch
+    // Every month has 28 days.
+    guard (1...28).contains(day) || CivilDate(daysSinceEpoch: days) == date else { return nil }
+    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second
     self.init(milliseconds: seconds * 1_000 + thousandth)
   }
 

@@ -39,6 +39,9 @@ extension UUID {
   /// The length of the canonical form, in bytes.
   package static let textLength = 36
 
+  /// The positions of the hyphens, one bit each.
+  private static let hyphens: UInt64 = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23
+
   /// Parses 32 hexadecimal digits, or 36 characters with hyphens at 8, 13, 18 and 23, in either case.
   ///
   /// Returns nil for any other form: braces, `urn:uuid:` and surrounding white space are rejected.
@@ -47,7 +50,7 @@ extension UUID {
     let hyphenated = text.count == Self.textLength
     var bits: (high: UInt64, low: UInt64) = (0, 0)
     for index in text.indices {
-      if hyphenated, index == 8 || index == 13 || index == 18 || index == 23 {
+      if hyphenated, Self.hyphens &>> UInt64(index) & 1 == 1 {
         guard text[index] == UInt8(ascii: "-") else { return nil }
         continue
       }

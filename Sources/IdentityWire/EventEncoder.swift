@@ -29,7 +29,8 @@ extension Event {
     }
   }
 
-  private static let begin: Text = "EVENT "
+  /// The beginning of each line.
+  static let begin: Text = "EVENT "
   private static let beginTime: Text = " time="
   /// The length of the fixed parts of a line, with the longest number and time.
   private static let longestFrame = begin.bytes.count + 20 + 2 + beginTime.bytes.count + Timestamp.textLength + 1

@@ -30,8 +30,8 @@ package struct EventLine: Equatable, Sendable {
   ///   - audience: the peers that may see the event, which the line does not tell.
   package init?(_ line: ArraySlice<UInt8>, for audience: Audience) {
     let space = UInt8(ascii: " ")
-    guard line.starts(with: "EVENT ".utf8), line.last == UInt8(ascii: "\n") else { return nil }
-    let number = line.dropFirst(6).prefix { $0 != space }
+    guard line.starts(with: Event.begin.bytes), line.last == UInt8(ascii: "\n") else { return nil }
+    let number = line.dropFirst(Event.begin.bytes.count).prefix { $0 != space }
     let topic = line[number.endIndex...].dropFirst().prefix { $0 != space }
     guard let sequence = Self.number(number), let topic = Topic(text: topic) else { return nil }
     self.sequence = sequence

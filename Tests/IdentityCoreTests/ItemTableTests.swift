@@ -59,7 +59,7 @@ private func item(
     }
     var table = ItemTable()
     for item in items { table.store(item) }
-    let together = ItemTable(items)
+    let together = ItemTable(items.map(HeldItem.init))
     #expect(together == table)
     expect(together, Dictionary(items.map { ($0.key, $0) }, uniquingKeysWith: { $1 }))
     #expect(together.lastNumber == 1_000)
@@ -168,7 +168,7 @@ private func item(
     try life.ask(.put("3", in: "org.shared"), as: orgA)
     var read = Registry()
     for (id, app) in life.registry.apps { read.apply(.appInstalled(id, app)) }
-    read.restore(Array(life.registry.items.all))
+    read.restore(life.registry.items.all.map(HeldItem.init))
     read.resume(after: life.registry.lastEvent)
     #expect(read == life.registry)
     var again = life

@@ -75,7 +75,7 @@ extension Life {
     for record in registry.records.all { read.apply(.fleetRecorded(record, isFirst: true)) }
     if let backup = registry.lastBackup { read.apply(.backupTaken(backup, isFirst: true)) }
     if registry.isSealed { read.apply(.sealed) }
-    read.restore(Array(registry.items.all))
+    read.restore(registry.items.all.map(HeldItem.init))
     for token in registry.tokens.all { read.apply(.tokenStored(token, .confirmed)) }
     for history in registry.versions.all {
       for release in history.releases { read.apply(.version(.installed(history.subject, release))) }

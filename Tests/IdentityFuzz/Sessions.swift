@@ -306,7 +306,7 @@ struct World {
     read.restore(registry.apps.map { ($0.key, $0.value) })
     read.restore(registry.history.numbered)
     for device in registry.devices { read.apply(.deviceListed(device)) }
-    read.restore(Array(registry.items.all))
+    read.restore(registry.items.all.map(HeldItem.init))
     let histories = registry.versions.all
     for history in histories {
       for release in history.releases { read.apply(.version(.installed(history.subject, release))) }

@@ -56,7 +56,7 @@ extension Registry {
   /// Returns the registry as it is served without the master key of the items.
   func locked(_ fault: String?) -> Registry {
     var registry = self
-    registry.restore(items.all.map(\.undescribed))
+    registry.restore(items.all.map { HeldItem($0.undescribed) })
     registry.itemFault = fault
     return registry
   }

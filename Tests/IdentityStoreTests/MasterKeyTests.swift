@@ -129,7 +129,7 @@ enum Credential {
       let source = try store.rotateKey(at: later(1))
       #expect(source == .credential)
       var registry = content.registry
-      registry.restore([Known(1).item, Known(2).item])
+      registry.restore([Known(1), Known(2)].map { HeldItem($0.item) })
       try store.mustCommit(registry.recorded(sealing(registry)))
       try store.mustClose()
     }

@@ -153,6 +153,7 @@ extension Item {
   init?(backupColumns columns: [Value]) {
     guard columns.count == 12, case .blob(let description) = columns[11] else { return nil }
     self.init(columns: columns)
-    guard describe(description[...]) else { return nil }
+    var known: [Text] = []
+    guard describe(description[...], sharing: &known) else { return nil }
   }
 }

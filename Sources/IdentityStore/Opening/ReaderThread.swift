@@ -2,14 +2,20 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// Reads and verifies the events and some of the items on a thread and a connection of its own.
+/// Reads and verifies the events and a part of the identifiers and items on a thread and a connection of its own.
 ///
 /// The other tables are read meanwhile, so a large store is read in little more than half the time.
 final class ReaderThread {
   private var thread: Thread?
   private let work: Work
-  /// The number of the last item that the caller reads. The thread reads the items after it.
-  let lastBefore: Int64
+  /// The last rows that the caller reads. The thread reads the rows after them.
+  let middle: Middle
+
+  /// The numbers of an identifier and an item in the middle of their tables.
+  struct Middle {
+    let identifier: Int64
+    let item: Int64
+  }
 
   /// The input of the thread, and its result.
   private final class Work: Sendable {
@@ -17,18 +23,18 @@ final class ReaderThread {
     let authenticator: Authenticator
     let cipher: ItemCipher?
     let events: Table
-    let lastBefore: Int64
+    let middle: Middle
     let outcome = Locked<Result<PartReading, DatabaseError>>(.success(PartReading()))
 
     init(
       _ path: String, _ authenticator: consuming Authenticator, _ cipher: ItemCipher?, events: Table,
-      after number: Int64
+      after middle: Middle
     ) {
       self.path = path
       self.authenticator = authenticator
       self.cipher = cipher
       self.events = events
-      lastBefore = number
+      self.middle = middle
     }
 
     func run() {
@@ -38,7 +44,8 @@ final class ReaderThread {
         try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
         var part = PartReading()
         try part.readEvents(in: events, database, authenticator)
-        try part.readItems(database, authenticator, cipher, after: lastBefore)
+        try part.readIdentifiers(database, authenticator, after: middle.identifier)
+        try part.readItems(database, authenticator, cipher, after: middle.item)
         result = .success(part)
       } catch {
         result = .failure(error)
@@ -53,15 +60,19 @@ final class ReaderThread {
   /// Starts the thread.
   ///
   /// Nil if the store is small, or if there is no memory for a thread. The caller then reads everything.
+  ///
+  /// - Parameter apps: the number of apps. The caller reads fewer identifiers, because an app takes it as long as one.
   init?(
-    path: String, events: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
+    path: String, events: Table, apps: Int64, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
     _ cipher: ItemCipher?
   ) throws(DatabaseError) {
     guard try database.integer("PRAGMA page_count") ?? 0 >= Self.pages, let own = authenticator.copy() else {
       return nil
     }
-    lastBefore = (try database.integer("SELECT max(n) FROM \(Table.item.name)") ?? 0) / 2
-    let work = Work(path, own, cipher, events: events, after: lastBefore)
+    middle = Middle(
+      identifier: max(0, (try database.integer("SELECT max(n) FROM \(Table.identifier.name)") ?? 0) - apps) / 2,
+      item: (try database.integer("SELECT max(n) FROM \(Table.item.name)") ?? 0) / 2)
+    let work = Work(path, own, cipher, events: events, after: middle)
     self.work = work
     do {
       thread = try Thread(named: "reader") { work.run() }
@@ -85,14 +96,16 @@ final class ReaderThread {
   }
 }
 
-/// Events and items that were read, with the result of their verification.
+/// Events, identifiers and items that were read, with the result of their verification.
 struct PartReading: Sendable {
   var rows = ProvenRows()
   /// The verified events in ascending order.
   private(set) var events: [EventLine] = []
   private(set) var eventBlocks = EventBlocks()
+  /// The verified identifiers in ascending order of their numbers.
+  private(set) var identifiers: [NumberedIdentifier] = []
   /// The verified items in ascending order of their numbers.
-  private(set) var items: [Item] = []
+  private(set) var items: [HeldItem] = []
 
   /// Reads the events.
   ///
@@ -113,6 +126,24 @@ struct PartReading: Sendable {
     eventBlocks = blocks
   }
 
+  /// Reads identifiers, with bounds like those of items.
+  mutating func readIdentifiers(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, after number: Int64 = 0,
+    upTo end: Int64? = nil
+  ) throws(DatabaseError) {
+    var identifiers: [NumberedIdentifier] = []
+    var last = number
+    var decoder = IdentifierDecoder()
+    try rows.read(.identifier, where: Self.condition(after: number, upTo: end), database, authenticator) { row, _ in
+      var columns = RowReader(row)
+      guard let identifier = decoder.identifier(in: &columns), identifier.number > last else { return false }
+      last = identifier.number
+      identifiers.append(identifier)
+      return true
+    }
+    self.identifiers = identifiers
+  }
+
   /// Reads items. One of the two bounds at most is used.
   ///
   /// - Parameters:
@@ -122,18 +153,21 @@ struct PartReading: Sendable {
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ cipher: ItemCipher?,
     after number: Int64 = 0, upTo end: Int64? = nil
   ) throws(DatabaseError) {
-    var items: [Item] = []
+    var items: [HeldItem] = []
     var last = number
     var decoder = ItemDecoder(cipher)
-    var condition = number > 0 ? "WHERE n > \(number)" : ""
-    if let end { condition = "WHERE n <= \(end)" }
-    try rows.read(.item, where: condition, database, authenticator) { row, _ in
+    try rows.read(.item, where: Self.condition(after: number, upTo: end), database, authenticator) { row, _ in
       guard let item = decoder.item(in: row), item.number > last else { return false }
       last = item.number
-      items.append(item)
+      items.append(HeldItem(item))
       return true
     }
     self.items = items
+  }
+
+  private static func condition(after number: Int64, upTo end: Int64?) -> String {
+    if let end { return "WHERE n <= \(end)" }
+    return number > 0 ? "WHERE n > \(number)" : ""
   }
 
   /// Appends the part that follows this one.
@@ -141,6 +175,7 @@ struct PartReading: Sendable {
     rows.merge(other.rows)
     if events.isEmpty { events = other.events } else { events += other.events }
     eventBlocks.add(other.eventBlocks)
+    identifiers += other.identifiers
     items += other.items
   }
 }

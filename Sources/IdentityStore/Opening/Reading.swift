@@ -45,7 +45,10 @@ struct Reading {
     let cipher = cipher(keys)
     var thread: ReaderThread?
     let table = migration?.events ?? .event
-    if let path { thread = try ReaderThread(path: path, events: table, database, authenticator, cipher) }
+    if let path {
+      thread = try ReaderThread(
+        path: path, events: table, apps: ledger.digests[.app].count, database, authenticator, cipher)
+    }
     try read(.setting, database, authenticator, &found) { $0.apply(setting: $1) }
     try read(.formerMachine, database, authenticator, &found) { reading, row in
       guard let former = FormerMachine(columns: row.values) else { return false }
@@ -53,7 +56,6 @@ struct Reading {
       return true
     }
     try readApps(database, authenticator, &found)
-    try readIdentifiers(database, authenticator, &found)
     try read(.device, database, authenticator, &found) { $0.apply(device: $1) }
     try read(.fleet, database, authenticator, &found) { reading, row in
       let columns = row.values
@@ -72,13 +74,17 @@ struct Reading {
     }
     var part = PartReading()
     if thread == nil { try part.readEvents(in: table, database, authenticator) }
-    try part.readItems(database, authenticator, cipher, upTo: thread?.lastBefore)
+    try part.readIdentifiers(database, authenticator, upTo: thread?.middle.identifier)
+    try part.readItems(database, authenticator, cipher, upTo: thread?.middle.item)
     try readVersions(database, authenticator, &found)
     try readUses(database, authenticator, &found)
     if let thread { part.append(try thread.part()) }
     found.merge(part.rows)
     events = part.events
     ledger.eventBlocks = part.eventBlocks
+    registry.restore(part.identifiers)
+    ledger.identifiers = part.identifiers.last?.number ?? 0
+    ledger.inForce = registry.history.inForce
     registry.restore(part.items)
     damage += found.damage
     if let missing = cutEvents(), damage.isEmpty { damage.append(missing) }
@@ -192,7 +198,7 @@ extension Reading {
     (unwrapped?.key.key).map { ItemCipher(memory: keys.memory, key: $0, store: store) }
   }
 
-  /// Reads all apps before building their table, whose size is then known. Identifiers are read likewise.
+  /// Reads all apps before building their table, whose size is then known.
   private mutating func readApps(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
   ) throws(DatabaseError) {
@@ -206,23 +212,6 @@ extension Reading {
       return true
     }
     registry.restore(apps)
-  }
-
-  private mutating func readIdentifiers(
-    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
-  ) throws(DatabaseError) {
-    var identifiers: [NumberedIdentifier] = []
-    try read(.identifier, database, authenticator, &found) { _, row in
-      var columns = RowReader(row)
-      guard let number = columns.number(), number > identifiers.last?.number ?? 0 else { return false }
-      columns = RowReader(row)
-      guard let identifier = Identifier(reading: &columns) else { return false }
-      identifiers.append(NumberedIdentifier(number: number, identifier: identifier))
-      return true
-    }
-    registry.restore(identifiers)
-    ledger.identifiers = identifiers.last?.number ?? 0
-    ledger.inForce = ScopeNumbers(inForce: identifiers)
   }
 
   private mutating func readUses(

@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityWire
+import LinuxSystem
 
 /// Consecutive events of one transaction, which share a row of `event_batch` and its proof.
 struct EventBatch: StoredRow {
@@ -69,15 +70,17 @@ struct EventDecoder {
 
   private mutating func lines(in bytes: ArraySlice<UInt8>) -> [EventLine]? {
     var lines: [EventLine] = []
-    var rest = bytes
-    while let end = rest.firstIndex(of: 0) {
-      guard let audience = audience(rest[..<end]), let newline = rest[end...].firstIndex(of: UInt8(ascii: "\n")),
-        let line = EventLine(rest[(end + 1)...newline], for: audience)
+    let start = bytes.startIndex
+    var place = 0
+    while let end = bytes.span.firstIndex(of: 0, from: place) {
+      guard let newline = bytes.span.firstIndex(of: UInt8(ascii: "\n"), from: end),
+        let audience = audience(bytes[(start + place)..<(start + end)]),
+        let line = EventLine(bytes[(start + end + 1)...(start + newline)], for: audience)
       else { return nil }
       lines.append(line)
-      rest = rest[(newline + 1)...]
+      place = newline + 1
     }
-    return rest.isEmpty ? lines : nil
+    return place == bytes.count ? lines : nil
   }
 
   private mutating func audience(_ bytes: ArraySlice<UInt8>) -> Audience? {
@@ -165,14 +168,23 @@ extension [Text] {
   }
 
   /// Decodes texts that are each terminated by a NUL; nil if the last terminator is missing.
-  init?(terminated bytes: ArraySlice<UInt8>) {
-    guard bytes.last ?? 0 == 0 else { return nil }
+  ///
+  /// - Parameter known: texts whose storage is shared by equal texts in the same places.
+  init?(terminated bytes: ArraySlice<UInt8>, sharing known: [Text] = []) {
     self = []
-    var start = bytes.startIndex
-    while start < bytes.endIndex, let end = bytes[start...].firstIndex(of: 0) {
-      append(Text(trusted: [UInt8](bytes[start..<end])))
-      start = end + 1
+    // Room for most lists at once.
+    reserveCapacity(8)
+    var place = 0
+    while let end = bytes.span.firstIndex(of: 0, from: place) {
+      let text = bytes[(bytes.startIndex + place)..<(bytes.startIndex + end)]
+      if count < known.count, text.isSame(as: known[count].bytes) {
+        append(known[count])
+      } else {
+        append(Text(trusted: [UInt8](text)))
+      }
+      place = end + 1
     }
+    guard place == bytes.count else { return nil }
   }
 }
 

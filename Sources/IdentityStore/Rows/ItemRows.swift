@@ -58,12 +58,14 @@ extension Item {
 
   /// Decodes label and attributes from a ``description``.
   ///
+  /// - Parameter known: the texts of the item described before, whose storage equal texts share.
   /// - Returns: false if the bytes are malformed.
-  mutating func describe(_ bytes: ArraySlice<UInt8>) -> Bool {
+  mutating func describe(_ bytes: ArraySlice<UInt8>, sharing known: inout [Text]) -> Bool {
     // A backup can come from any source, so its text is validated.
     guard bytes.allSatisfy({ $0 < 0x80 }) || String(validating: bytes, as: UTF8.self) != nil,
-      let texts = [Text](terminated: bytes), texts.count % 2 == 1
+      let texts = [Text](terminated: bytes, sharing: known), texts.count % 2 == 1
     else { return false }
+    known = texts
     label = texts[0].isEmpty ? nil : texts[0]
     attributes = stride(from: 1, to: texts.count, by: 2).map { Attribute(name: texts[$0], value: texts[$0 + 1]) }
     return true
@@ -98,6 +100,8 @@ struct ItemDecoder {
   private var group = RepeatedText()
   private var service = RepeatedText()
   private var owner = RepeatedText()
+  private var time = Repeated<Timestamp>()
+  private var described: [Text] = []
 
   init(_ cipher: ItemCipher?) {
     self.cipher = cipher
@@ -112,7 +116,8 @@ struct ItemDecoder {
     else { return nil }
     let isThisDeviceOnly = columns.number() != 0
     let endsWithInstallation = columns.number() != 0
-    guard let length = columns.number(), let created = columns.time(), let modified = columns.time() else { return nil }
+    guard let length = columns.number(), let created = columns.time(&time), let modified = columns.time(&time)
+    else { return nil }
     let end = columns.position
     guard let ciphertext = columns.bytes(.blob) else { return nil }
     var item = Item(
@@ -127,7 +132,7 @@ struct ItemDecoder {
     // One byte more than needed, so that an empty message has an address too.
     if message.count <= length { message = [UInt8](repeating: 0, count: length + 1) }
     guard unsafe cipher.key.decrypt(ciphertext, with: associated.bytes, into: &message) != nil,
-      item.describe(message[..<length])
+      item.describe(message[..<length], sharing: &described)
     else { return nil }
     return item
   }

@@ -1,3 +1,4 @@
+import Glibc
 import IdentityCore
 
 /// Reads the values of a row in order. A value of another kind than requested is read as nil.
@@ -49,11 +50,21 @@ struct RowReader {
 
   mutating func time() -> Timestamp? { next(.text).flatMap { Timestamp(parsing: bytes.span.extracting($0)) } }
 
+  /// Reads a time that many rows repeat.
+  mutating func time(_ known: inout Repeated<Timestamp>) -> Timestamp? {
+    next(.text).flatMap { known.value(of: bytes[$0]) { Timestamp(parsing: $0.span) } }
+  }
+
   mutating func bytes(_ kind: RowBytes.Kind) -> ArraySlice<UInt8>? { next(kind).map { bytes[$0] } }
 
   /// Reads a text that is a raw value of an enumeration.
   mutating func word<Kind: RawRepresentable<String>>(_ kind: Kind.Type) -> Kind? {
     next(.text).flatMap { Kind(rawValue: String(decoding: bytes[$0], as: UTF8.self)) }
+  }
+
+  /// Reads a text that is a raw value of an enumeration, and that many rows repeat.
+  mutating func word<Kind: RawRepresentable<String>>(_ known: inout Repeated<Kind>) -> Kind? {
+    next(.text).flatMap { known.value(of: bytes[$0]) { Kind(rawValue: String(decoding: $0, as: UTF8.self)) } }
   }
 }
 
@@ -79,7 +90,34 @@ struct RepeatedText {
 
   /// Returns bytes as text.
   mutating func text(_ bytes: ArraySlice<UInt8>) -> Text {
-    if last.bytes.count != bytes.count || !last.bytes.elementsEqual(bytes) { last = Text(trusted: Array(bytes)) }
+    if !bytes.isSame(as: last.bytes) { last = Text(trusted: Array(bytes)) }
     return last
+  }
+}
+
+/// The value decoded last. Following rows with the same bytes are not decoded again.
+struct Repeated<Value> {
+  private var bytes: [UInt8] = []
+  private var value: Value?
+
+  /// Returns the value that `decode` makes of bytes.
+  mutating func value(of bytes: ArraySlice<UInt8>, _ decode: (ArraySlice<UInt8>) -> Value?) -> Value? {
+    if let value, bytes.isSame(as: self.bytes) { return value }
+    self.bytes.removeAll(keepingCapacity: true)
+    self.bytes += bytes
+    value = decode(bytes)
+    return value
+  }
+}
+
+extension ArraySlice<UInt8> {
+  /// Returns whether the bytes are those of an array.
+  func isSame(as other: [UInt8]) -> Bool {
+    guard count == other.count else { return false }
+    return unsafe withUnsafeBytes { bytes in
+      // Empty bytes may have no address.
+      guard let start = bytes.baseAddress else { return true }
+      return unsafe memcmp(start, other, other.count) == 0
+    }
   }
 }

@@ -124,19 +124,38 @@ extension Identifier: ReadRow {
   }
 
   init?(reading row: inout RowReader) {
-    row.skip(1)
-    guard let level = row.word(Level.self), let scope = Scope(level, app: row.text(), vendor: row.text()),
-      let value = row.uuid(), let origin = row.word(Origin.self), let created = row.time(),
-      let cause = row.word(Cause.self)
+    var decoder = IdentifierDecoder()
+    guard let decoded = decoder.identifier(in: &row) else { return nil }
+    self = decoded.identifier
+  }
+}
+
+/// Decodes rows of `identifier` one after the other.
+struct IdentifierDecoder {
+  private var level = Repeated<Level>()
+  private var origin = Repeated<Origin>()
+  private var cause = Repeated<Cause>()
+  private var endCause = Repeated<Cause>()
+  /// The app or vendor, which often is the author too.
+  private var name = RepeatedText()
+
+  /// Decodes a row; nil if this program would not write such a row.
+  mutating func identifier(in row: inout RowReader) -> NumberedIdentifier? {
+    guard let number = row.number(), let level = row.word(&level),
+      let scope = Scope(level, app: row.text(&name), vendor: row.text(&name)), let value = row.uuid(),
+      let origin = row.word(&origin), let created = row.time(), let cause = row.word(&cause)
     else { return nil }
-    let author = row.text()
+    let author = row.text(&name)
     var ahead = row
-    var end: End?
+    var end: Identifier.End?
     if !ahead.skipNulls(2) {
-      guard let time = row.time(), let cause = row.word(Cause.self) else { return nil }
-      end = End(time: time, cause: cause)
+      guard let time = row.time(), let cause = row.word(&endCause) else { return nil }
+      end = Identifier.End(time: time, cause: cause)
     }
-    self.init(scope: scope, value: value, created: created, origin: origin, cause: cause, author: author, end: end)
+    return NumberedIdentifier(
+      number: number,
+      identifier: Identifier(
+        scope: scope, value: value, created: created, origin: origin, cause: cause, author: author, end: end))
   }
 }
 

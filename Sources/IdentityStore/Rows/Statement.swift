@@ -116,10 +116,12 @@ struct Statement: ~Copyable, Sendable {
   /// proof matches.
   func append(_ columns: Int, to row: inout RowBytes) {
     for column in 0..<Int32(columns) {
+      // A single look-up of the column. Functions of the value are not thread-safe, and a statement has one owner.
+      let value = unsafe sqlite3_column_value(statement, column)
       let kind: RowBytes.Kind
-      switch unsafe sqlite3_column_type(statement, column) {
+      switch unsafe sqlite3_value_type(value) {
       case SQLITE_INTEGER:
-        row.append(integer(column))
+        row.append(unsafe sqlite3_value_int64(value))
         continue
       case SQLITE_TEXT: kind = .text
       case SQLITE_BLOB: kind = .blob
@@ -127,7 +129,9 @@ struct Statement: ~Copyable, Sendable {
         row.append(.null)
         continue
       }
-      unsafe row.append(kind, bytes(in: column))
+      let start = unsafe sqlite3_value_blob(value)
+      let count = unsafe Int(sqlite3_value_bytes(value))
+      unsafe row.append(kind, UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
     }
   }
 
