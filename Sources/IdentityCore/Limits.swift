@@ -147,6 +147,11 @@ package enum Bound {
   ///
   /// A read of the clock costs a tenth of serving a connection.
   package static let servedBetweenLooks = 8
+  /// The number of changes from which on a survey of the manifests begins another transaction, at the next app.
+  package static let changesPerSurveyCommit = 512
+  /// The time by which a start that commits a survey has the service manager wait longer for it, in microseconds. It
+  /// is renewed after each transaction.
+  package static let startExtensionMicroseconds = 30_000_000
   /// The maximum number of manifests that are read. Each takes memory.
   package static let manifests = 4_096
   /// The maximum number of waiting log entries. A first survey may find ``manifests`` apps and logs each of them.

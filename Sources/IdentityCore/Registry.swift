@@ -182,4 +182,10 @@ struct Plan {
     registry.apply(change)
     changes.append(change)
   }
+
+  /// Removes and returns the changes so far. They stay applied.
+  mutating func takeChanges() -> [Change] {
+    defer { changes = [] }
+    return changes
+  }
 }

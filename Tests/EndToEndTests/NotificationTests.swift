@@ -1,4 +1,5 @@
 import Foundation
+import IdentityCore
 import TestSupport
 import Testing
 
@@ -68,6 +69,21 @@ import Testing
     #expect(lines[..<ready].contains { $0.contains("pread64") })
     #expect(!lines[..<ready].contains { $0.contains("WATCHDOG=1") })
     #expect(manager.count("READY=1") == 1)
+  }
+
+  @Test func `a start with many removed manifests asks for more time after each commit`() throws {
+    let daemon = try DaemonUnderTest()
+    let apps = 1_100
+    try daemon.storeApps(apps)
+    let manager = try PlayedManager(in: daemon.folder)
+    try daemon.start(through: ["env", "NOTIFY_SOCKET=\(manager.path)"])
+    try manager.wait(for: "READY=1")
+    let early = manager.told.components(separatedBy: "READY=1")[0]
+    // Each app has two changes: it is uninstalled, and its item is deleted.
+    let commits = (2 * apps + Bound.changesPerSurveyCommit - 1) / Bound.changesPerSurveyCommit
+    let request = "EXTEND_TIMEOUT_USEC=\(Bound.startExtensionMicroseconds)"
+    #expect(early.components(separatedBy: request).count - 1 == commits)
+    #expect(try daemon.ask("app list") == "OK 0")
   }
 
   @Test(arguments: ["open-directory", "bad-configuration", "later-version"])

@@ -1,7 +1,4 @@
 import Foundation
-import IdentityCore
-import IdentityStore
-import IdentityWire
 import TestSupport
 import Testing
 
@@ -118,47 +115,22 @@ import Testing
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
     arguments: [[50, 150], [800, 1_600]])
   func `the instructions for a removed app with an item do not grow with the number of apps`(apps: [Int]) throws {
-    let each = try added(apps[1] - apps[0], of: apps, preparing: installApps) { daemon, _ in
+    let each = try added(apps[1] - apps[0], of: apps, preparing: { try $0.storeApps($1) }) { daemon, _ in
       let left = try daemon.client().ask("app list")
       #expect(left == ["OK 0"])
     }
     #expect(each > 50_000 && each <= 300_000, "\(each) instructions an app")
   }
 
-  /// Makes a store with this number of apps that have a manifest, and an item that ends with the installation.
-  private func installApps(in daemon: DaemonUnderTest, _ count: Int) throws {
-    let machine = try Data(contentsOf: URL(filePath: "/etc/machine-id")).prefix(32)
-    var store = try Store.open(
-      try StateDirectory.open(path: daemon.state.path), options: .init(), now: Self.time,
-      identity: .init(high: 0x0123_4567_89ab_4cde, low: 0x8123_4567_89ab_cdef),
-      machine: MachineMarks(machineID: Array(machine), hardware: nil))
-    var registry = store.takeContent().registry
-    let memory = try store.makeSecretMemory()
-    let secret = try memory.encrypt { bytes in
-      for index in 0..<4 { bytes[index] = UInt8(ascii: "A") }
-      return 4
+  @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
+  func `the instructions of a start for a stored app stay below their ceiling`() throws {
+    let each = try added(1_000, of: [500, 1_500], preparing: { try $0.storeUsers($1) }) { daemon, apps in
+      let installations = try daemon.client().statusValue("installations")
+      #expect(installations == "\(apps)")
     }
-    let changes = (1...Int64(count)).flatMap { number in
-      let app = Text("org.example.a\(number)")
-      let item = Item(
-        key: ItemKey(group: app, service: "s", account: "a"), number: number,
-        edition: UUID(high: 0x4000, low: UInt64(number)), owner: app, label: nil, attributes: [],
-        isThisDeviceOnly: false, endsWithInstallation: true, secretLength: 3, created: Self.time, modified: Self.time)
-      return [
-        Change.appInstalled(app, App(installed: Self.time, manifest: Manifest(vendor: "org.example"))),
-        .itemStored(item, secret, .added),
-      ]
-    }
-    let recorded = changes.map { change in
-      let recorded = registry.record(change, at: Self.time)
-      registry.apply(recorded)
-      return recorded
-    }
-    if let condition = store.commit(recorded, events: recorded.events) { throw Failure("not committed: \(condition)") }
-    if let complaint = store.close() { throw Failure("not closed: \(complaint)") }
+    // The number includes the app's identifier and its two events, and the stop.
+    #expect(each > 10_000 && each <= 45_000, "\(each) instructions an app")
   }
-
-  private static let time = Timestamp(milliseconds: 1_795_000_000_000)
 
   /// Returns the additional instructions of a daemon for the larger of two amounts of work, divided by `divisor`.
   private func added(

@@ -75,6 +75,26 @@ import Testing
     #expect(life.spoken(.vendor("org.v")) == "r1")
   }
 
+  @Test func `a survey that ends after any of its transactions is completed by the next one`() throws {
+    var life = Life()
+    let apps = 0..<700
+    life.install(Dictionary(uniqueKeysWithValues: apps.map { (Text("org.a\($0)"), Manifest(Text("org.v\($0 / 2)"))) }))
+    for app in stride(from: 0, to: apps.count, by: 50) {
+      try life.ask(.get(.vendor, app: nil), as: peer(Text("org.a\(app)")))
+    }
+    let survey = ManifestSurvey.found(["org.b": .init(file: "b.app", manifest: Manifest("org.v25"))], faults: [])
+    let transactions = life.registry.reconciliation(
+      with: survey, life.registry.manifests(after: survey), refused: [], at: Timestamp(milliseconds: life.now))
+    #expect(transactions.map { $0.count >= Bound.changesPerSurveyCommit } == [true, false])
+    for count in 0...transactions.count {
+      var interrupted = life
+      interrupted.take(transactions.prefix(count).flatMap(\.self))
+      interrupted.survey(survey)
+      #expect(interrupted.registry.apps.keys.sorted() == ["org.b"])
+      #expect(interrupted.registry.scopes == [.vendor("org.v25")])
+    }
+  }
+
   @Test func `a survey does not affect apps without a manifest`() throws {
     var life = Life()
     try life.ask(.get(.vendor, app: nil), as: alice)

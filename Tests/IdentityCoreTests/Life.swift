@@ -113,7 +113,8 @@ struct Life {
     var claims = AppClaims()
     let refused = claims.insert(entries).refused
     let changes = registry.reconciliation(
-      with: survey, entries, refused: refused, at: Timestamp(milliseconds: now))
+      with: survey, entries, refused: refused, at: Timestamp(milliseconds: now)
+    ).flatMap(\.self)
     take(changes)
     return changes
   }

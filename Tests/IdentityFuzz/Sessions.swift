@@ -141,7 +141,7 @@ struct World {
     let survey = ManifestSurvey.found(found.mapValues { .init(file: "\($0.vendor)", manifest: $0) }, faults: [])
     let changes = registry.reconciliation(
       with: survey, registry.manifests(after: survey), refused: [], at: Timestamp(milliseconds: now))
-    try take(changes)
+    try take(changes.flatMap(\.self))
     let installed = registry.apps.compactMap { app in app.value.manifest.map { (app.key, $0) } }
     try require(
       Dictionary(uniqueKeysWithValues: installed) == found, "the apps are not those that have a manifest")

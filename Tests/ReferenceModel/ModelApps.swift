@@ -76,21 +76,22 @@ extension ReferenceModel {
   /// Replaces the set of all manifests.
   package mutating func install(_ found: [String: Manifest], at now: Int64) {
     self.now = now
-    var left: Set<String> = []
+    let staying = Set(found.values.map(\.vendor))
     for (id, app) in apps.sorted(by: { $0.key < $1.key }) where app.manifest != nil && found[id] == nil {
-      left.insert(vendor(of: id))
+      let vendor = vendor(of: id)
       uninstall(id)
+      if !staying.contains(vendor) { endIfDeserted(vendor) }
     }
     for (id, manifest) in found.sorted(by: { $0.key < $1.key }) {
       if apps[id] == nil {
         install(id, manifest)
       } else if apps[id]?.manifest != manifest {
-        left.insert(vendor(of: id))
+        let vendor = vendor(of: id)
         apps[id]?.manifest = manifest
         rehome(deviceScope(of: id))
+        if !staying.contains(vendor) { endIfDeserted(vendor) }
       }
     }
-    for vendor in left.sorted() { endIfDeserted(vendor) }
   }
 
   /// Installs an app without a manifest at its first use.

@@ -29,35 +29,42 @@ extension Registry {
   ///   - survey: the result of the survey. An app with a faulty manifest stays installed.
   ///   - refused: the apps whose manifests conflict. Installed apps keep their present manifests. New apps are
   ///     not installed.
+  /// - Returns: the changes of each transaction. Whichever was the last one, the next survey continues behind it.
   package func reconciliation(
     with survey: ManifestSurvey, _ entries: [Text: ManifestSurvey.Entry], refused: Set<Text>, at now: Timestamp
-  ) -> [Change] {
+  ) -> [[Change]] {
     guard case .found(let found, _) = survey else { return [] }
     var plan = Plan(self)
-    var left: Set<Text> = []
+    var transactions: [[Change]] = []
+    func endTransaction(from count: Int = Bound.changesPerSurveyCommit) {
+      if plan.changes.count >= count { transactions.append(plan.takeChanges()) }
+    }
+    // Another app of these vendors may still be to be installed.
+    let staying = Set(entries.compactMap { refused.contains($0.key) ? nil : $0.value.manifest?.vendor })
+    func leave(_ vendor: Text) { if !staying.contains(vendor) { plan.endIfDeserted(vendor, at: now) } }
     let gone = apps.filter { $0.value.manifest != nil && found[$0.key] == nil }.map(\.key)
     let ending = gone.isEmpty ? [:] : items.ending(with: Set(gone))
     for id in gone.sorted() {
-      left.insert(vendor(of: id))
       plan.uninstall(id, with: ending[id] ?? [], at: now)
+      leave(vendor(of: id))
+      endTransaction()
     }
     for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !refused.contains(id) {
       guard let manifest = entry.manifest else { continue }
-      guard let app = apps[id] else {
+      if let app = apps[id] {
+        guard app.manifest != manifest else { continue }
+        plan.add(.appUpdated(id, App(installed: app.installed, manifest: manifest)))
+        // The app may now see another device identifier. If it does not exist yet, making it moves the tokens.
+        plan.rehomeTokens(of: plan.registry.deviceScope(of: id))
+        leave(vendor(of: id))
+      } else {
         plan.add(.appInstalled(id, App(installed: now, manifest: manifest)))
-        continue
       }
-      guard app.manifest != manifest else { continue }
-      left.insert(vendor(of: id))
-      plan.add(.appUpdated(id, App(installed: app.installed, manifest: manifest)))
-      // The app may now see another device identifier. If it does not exist yet, making it moves the tokens.
-      plan.rehomeTokens(of: plan.registry.deviceScope(of: id))
+      endTransaction()
     }
-    // Last, because another app of the vendor may just have been installed.
-    for vendor in left.sorted() { plan.endIfDeserted(vendor, at: now) }
-    return plan.changes
+    endTransaction(from: 1)
+    return transactions
   }
-
   /// Returns the change that installs an app at its first use; nil if the app is installed.
   func firstUse(of id: Text, _ context: Context) throws(Refusal) -> Change? {
     guard apps[id] == nil else { return nil }

@@ -5,7 +5,9 @@ import IdentityWire
 extension Writer {
   /// Installs and uninstalls apps so that exactly the apps with a manifest are installed, besides apps without
   /// a manifest.
-  func survey(_ folders: [String], _ report: inout WriterReport) {
+  ///
+  /// - Parameter goOn: called after each transaction.
+  func survey(_ folders: [String], _ report: inout WriterReport, _ goOn: () -> Void = {}) {
     activity.enterStorage()
     let survey = sources.manifests(folders)
     let (entries, userFaults) = lookUp(registry.manifests(after: survey))
@@ -16,25 +18,26 @@ extension Writer {
     case .unreadable(let reason): faults = ["\(reason): the installed apps stay as they are"] + userFaults
     }
     faults += readSubordinates(&report)
-    let before = registry
     var claims = AppClaims()
     let (refused, conflicts) = claims.insert(entries)
     faults += conflicts
     do throws(Refusal) {
       let now = Self.now
-      let changes = registry.reconciliation(with: survey, entries, refused: refused, at: now)
-      if !changes.isEmpty {
+      for changes in registry.reconciliation(with: survey, entries, refused: refused, at: now) {
         try refuseUnwritable()
         guard !registry.isSealed else { throw .unavailable("the store is sealed") }
-        if let refusal = commit(record(changes, at: now), &report) { throw refusal }
+        let before = registry
+        if let refusal = commit(record(changes, at: now), &report) {
+          registry = before
+          throw refusal
+        }
+        goOn()
       }
     } catch {
       faults.append("the manifests could not be applied: \(error.text)")
-      registry = before
-      // An app that is not installed must not be served as installed, so the claims of the manifests in force
-      // before apply.
+      // An app that is not installed must not be served as installed, so the claims of the manifests in force apply.
       claims = AppClaims()
-      _ = claims.insert(lookUp(before.manifests(after: .unreadable(""))).entries)
+      _ = claims.insert(lookUp(registry.manifests(after: .unreadable(""))).entries)
     }
     report.survey = .init(claims: claims, faults: faults.sorted())
   }

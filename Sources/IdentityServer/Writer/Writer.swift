@@ -2,6 +2,7 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 import LinuxSystem
+import Systemd
 
 /// The writer, on the thread that owns the store. Its registry is ahead of the committed one by the batch in flight.
 ///
@@ -58,7 +59,9 @@ final class Writer {
     var report = WriterReport()
     compareMachine(&report)
     reportSystem(&report)
-    survey(folders, &report)
+    survey(folders, &report) {
+      ServiceManager.notify(["EXTEND_TIMEOUT_USEC=\(Bound.startExtensionMicroseconds)"])
+    }
     return report
   }
 
