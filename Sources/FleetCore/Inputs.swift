@@ -36,7 +36,7 @@ package struct Membership: Sendable {
   }
 }
 
-/// A message to be written: given its counter, signed, sealed and stored, before it is published.
+/// A message to be written: given its counter, signed and sealed, and for `write` also stored before it is published.
 package struct Draft: Equatable, Sendable {
   /// The counter of a message.
   package enum Counter: Equatable, Sendable {

@@ -53,7 +53,7 @@ struct Member: Sendable {
     case .notWritten(let draft): notWritten(draft, isLive: isLive, &actions)
     case .described(let description): speaker.describe(description, isLive: isLive, &actions)
     case .forgotten(let tag): remove(tag, Removal(.removed), &actions)
-    case .leave: return leave(&actions)
+    case .leave: return leave(isLive: isLive, &actions)
     case .renewed(let membership): renew(membership, isLive: isLive, &actions)
     case .arrived(let topic, let shown, let isRetained):
       arrived(topic, shown, isRetained: isRetained, &actions)

@@ -77,6 +77,11 @@ extension Member {
     if isLive { actions.append(.clear(topic)) }
   }
 
+  /// Ends all offers: the device has another identifier, or leaves. The service offers anew what is left.
+  mutating func withdrawAll(isLive: Bool, _ actions: inout [Action]) {
+    for topic in outlets.all.keys.sorted(by: { $0.text < $1.text }) { withdraw(topic, isLive: isLive, &actions) }
+  }
+
   /// Publishes what the broker may not have, and listens to the senders.
   mutating func openOutlets(_ actions: inout [Action]) {
     for topic in outlets.all.keys.sorted(by: { $0.text < $1.text }) {

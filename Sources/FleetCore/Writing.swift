@@ -100,15 +100,17 @@ extension Member {
   }
 
   /// Leaves the account. Returns the end of the membership if this device has no message at the broker.
-  mutating func leave(_ actions: inout [Action]) -> Ending? {
+  mutating func leave(isLive: Bool, _ actions: inout [Action]) -> Ending? {
     guard let known = roster[membership.tag],
       known.kind == .record || known.body.generation >= membership.generation
     else { return .removed(.left, by: membership.device) }
+    withdrawAll(isLive: isLive, &actions)
     remove(membership.tag, Removal(.left), &actions)
     return nil
   }
 
   mutating func renew(_ next: Membership, isLive: Bool, _ actions: inout [Action]) {
+    withdrawAll(isLive: isLive, &actions)
     let former = membership.tag
     membership = next
     twins = TwinWatch(next, last: nil)

@@ -121,6 +121,15 @@ import Testing
     #expect(talk.tell(.boxed(first.topic, try message(talk, first, 1))).isEmpty)
   }
 
+  @Test func `a device that leaves or has another identifier takes its offers back`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    talk.tell(.offer(try offer(talk, tokens("a"))))
+    var second = talk
+    #expect(talk.tell(.leave).contains("clear tokens of 0"))
+    #expect(second.tell(.renewed(second.membership(1))).contains("clear tokens of 0"))
+  }
+
   @Test func `there are nine readers at most`() throws {
     var talk = try Conversation()
     _ = try talk.settle()

@@ -62,15 +62,18 @@ import Testing
     #expect(talk.tell(talk.posting(1)).isEmpty)
   }
 
-  @Test func `a message of a later version is left alone, unless this device wrote the known one`() throws {
+  @Test(arguments: [Rejection.version, .epoch])
+  func `a message of a later version or epoch is left alone, unless this device wrote the known one`(
+    reason: Rejection
+  ) throws {
     var talk = try Conversation()
     _ = try talk.settle([talk.record(1, 2)])
     #expect(
-      talk.tell(.heard(talk.speakers[0].tag, .rejected(.version), isRetained: true)) == [
-        "dropped version", "wake posting 0 0...200",
+      talk.tell(.heard(talk.speakers[0].tag, .rejected(reason), isRetained: true)) == [
+        "dropped \(reason)", "wake posting 0 0...200",
       ])
     #expect(
-      talk.tell(.heard(talk.speakers[1].tag, .rejected(.version), isRetained: true)) == ["dropped version"])
+      talk.tell(.heard(talk.speakers[1].tag, .rejected(reason), isRetained: true)) == ["dropped \(reason)"])
   }
 
   @Test func `garbage about an unknown device is dropped`() throws {
