@@ -37,6 +37,8 @@ struct Newcomer: Sendable {
   private var state: State
   private var postings = Postings<Rendezvous>()
   private var isTimed = false
+  /// Whether the broker has shown the answer. What is taken away before that is the answer of somebody else.
+  private var isShown = false
 
   /// Starts with a time, which only the expiry of the invitation is compared with.
   init(_ rendezvous: Rendezvous, at now: Timestamp) {
@@ -90,8 +92,9 @@ struct Newcomer: Sendable {
       state = .accepting
       actions += [.cancel(.acknowledgement), .cancel(.quiet), .accept(invitation)]
     // Only the inviting device empties the topics while the invitation is good.
-    case (.answering, .answer(rendezvous), .nothing): return .joined(isConfirmed: true)
+    case (.answering, .answer(rendezvous), .nothing) where isShown: return .joined(isConfirmed: true)
     case (.answering(let answer), .answer(rendezvous), .message(let message)) where message == answer:
+      isShown = true
       postings.sawKnown(rendezvous, isRetained: isRetained, &actions)
     case (.answering, .answer(rendezvous), _):
       postings.sawInferior(rendezvous, isRetained: isRetained, isOwn: true, &actions)

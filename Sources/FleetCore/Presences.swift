@@ -15,6 +15,8 @@ struct Presences: Sendable {
   private var connections: UInt64 = 0
   private var told: UInt64 = 0
   private var isPlanned = false
+  /// Whether the exchange begins when the record of this device is published: the others believe no unknown device.
+  var isWaiting = false
 
   /// The devices that are connected.
   var here: Set<DeviceTag> { Set(words.filter { $0.value.isHere }.keys) }
@@ -53,6 +55,7 @@ struct Presences: Sendable {
 
   mutating func disconnected(_ actions: inout [Action]) {
     reset()
+    isWaiting = false
     if isPlanned { actions.append(.cancel(.presence)) }
     isPlanned = false
   }
@@ -81,10 +84,18 @@ extension Member {
     actions.append(.will(.presence(membership.account, membership.tag), draft(.presence, counter, state: 0)))
   }
 
-  /// Begins to tell the others, and asks who is connected.
+  /// Listens to the others, before they are told and asked.
   mutating func exchangePresence(_ actions: inout [Action]) {
     guard hasPresence else { return }
     actions += [.subscribe(.presences(membership.account)), .subscribe(.only(.who(membership.account)))]
+    presences.isWaiting = true
+    if speaker.state == .current { beginPresence(&actions) }
+  }
+
+  /// Tells the others and asks them, if that has to be done.
+  mutating func beginPresence(_ actions: inout [Action]) {
+    guard presences.isWaiting else { return }
+    presences.isWaiting = false
     presences.plan(&actions)
     askWho(&actions)
   }

@@ -55,6 +55,7 @@ extension Member {
       continueRotation(&actions)
       return nil
     }
+    if isHigher, isLive { beginPresence(&actions) }
     if isHigher, twins.answered() { actions.append(.wake(.twinSilence, after: Pace.twinSilence)) }
     speaker.wrote(isOutranked: !isHigher, isLive: isLive, &actions)
     return nil

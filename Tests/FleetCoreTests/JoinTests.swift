@@ -181,6 +181,8 @@ import Testing
     #expect(talk.tell(.arrived(topics.invitation, .message(invitation), isRetained: true)).isEmpty)
     let phone = try answer(talk, 1, "phone")
     #expect(talk.tell(.answered(phone)) == ["publish answer answer 1", "wake meeting 500...500"])
+    // This may have been the answer of somebody else.
+    #expect(talk.tell(.arrived(topics.answer, .nothing, isRetained: false)).isEmpty)
     #expect(talk.tell(.woke(.meeting)) == ["wake meeting 10000...10000", "subscribe answer"])
     #expect(talk.tell(.arrived(topics.answer, .message(phone), isRetained: true)) == ["cancel meeting"])
     #expect(

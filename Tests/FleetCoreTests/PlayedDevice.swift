@@ -47,8 +47,12 @@ struct PlayedDevice {
   var deadlines: [Deadline: Int] = [:]
   /// The suspicions that the rules reported, in order.
   var suspicions: [TwinWatch.State] = []
-  /// Whether the list contains the device: false after a removal.
+  /// Whether the list contains the device: false after a removal, and for a newcomer.
   var isMember = true
+  /// The topic and the bytes that the broker publishes at the end of the connection.
+  var will: (text: String, bytes: [UInt8])?
+  /// What the rules told the person about an invitation, in order.
+  var told: [String] = []
 
   /// The run of the present process.
   var run: Run { disk.runs.first ?? Run(high: 0, low: 0) }

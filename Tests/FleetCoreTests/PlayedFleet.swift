@@ -37,6 +37,8 @@ struct PlayedFleet {
   var isRotating = false
   /// The course of the test: a line for each step, with its time in milliseconds.
   var log: [String] = []
+  /// The key of the code of an invitation, and the topics.
+  var meeting: JoinCode.Meeting?
   private var numbers = 0
   private var links: [Int: Int] = [:]
   private var written: Set<String> = []
@@ -60,7 +62,7 @@ struct PlayedFleet {
     }
   }
 
-  private mutating func number() -> Int {
+  mutating func number() -> Int {
     numbers += 1
     return numbers
   }
@@ -96,6 +98,9 @@ struct PlayedFleet {
     if let link = devices[device].link {
       broker.close(link)
       links[link] = nil
+      if let will = devices[device].will {
+        carry(broker.publish(will.text, will.bytes, isRetained: false, now: schedule.now, &chance))
+      }
     }
     devices[device].link = nil
   }
@@ -137,7 +142,12 @@ struct PlayedFleet {
     case .connect:
       let input: Input = isUnruly && chance.once(in: 4) ? .disconnected : .connected
       schedule.add(.input(device: device, process: process, input), after: Int.random(in: 1...100, using: &chance))
-    case .disconnect: close(device)
+    case .disconnect:
+      devices[device].will = nil
+      close(device)
+    case .will(let topic, let draft):
+      guard case .exactly(let counter) = draft.counter else { return }
+      devices[device].will = seal(draft, counter, device, on: topic).map { (topic.text, $0.bytes) }
     case .subscribe(let filter):
       guard let link = devices[device].link else { return }
       schedule.add(.subscribe(link: link, filter), after: 1)
@@ -179,9 +189,18 @@ struct PlayedFleet {
         let message = seal(draft, counter, device, on: topic)
       else { return }
       schedule.add(.toBroker(link: link, text: topic.text, bytes: message.bytes, isRetained: false), after: 1)
-    case .readKeys, .dropped, .beyondBound, .will, .clear: break
-    case .box, .notOffered, .invalidate, .newcomer, .anotherNewcomer, .invitationEnded, .accept, .joined, .notJoined:
-      faults.append("device \(device): \(action)")
+    case .clear(let topic):
+      guard let link = devices[device].link else { return }
+      note("\(device) clears \(topic.text.suffix(6))")
+      schedule.add(.toBroker(link: link, text: topic.text, bytes: [], isRetained: true), after: 1)
+    case .newcomer(let answer): tell(device, "newcomer \(name(answer))")
+    case .anotherNewcomer(let answer): tell(device, "another \(name(answer))")
+    case .invitationEnded(let isUsed): tell(device, isUsed ? "used" : "expired")
+    case .accept: accept(device, process)
+    case .joined(let isConfirmed): join(device, isConfirmed: isConfirmed)
+    case .notJoined(let failure): tell(device, "not joined, \(failure)")
+    case .readKeys, .dropped, .beyondBound: break
+    case .box, .notOffered, .invalidate: faults.append("device \(device): \(action)")
     }
   }
 
@@ -202,7 +221,6 @@ struct PlayedFleet {
     case .input(let device, let process, let input):
       guard devices[device].process == process else { return }
       if case .connected = input {
-        close(device)
         let link = number()
         devices[device].link = link
         links[link] = device
@@ -249,7 +267,8 @@ struct PlayedFleet {
 
   private mutating func open(_ bytes: [UInt8], on topic: MessageTopic, at device: Int) -> Shown {
     let shown = open(bytes, on: topic)
-    guard case .message(let message) = shown, !devices[device].disk.epochs.contains(message.epoch) else { return shown }
+    guard case .message(let message) = shown, message.epoch > 0, !devices[device].disk.epochs.contains(message.epoch)
+    else { return shown }
     return .rejected(.epoch)
   }
 
@@ -258,7 +277,12 @@ struct PlayedFleet {
     if let known = opened[topic.text]?[bytes] { return known }
     let shown: Shown
     do throws(Rejection) {
-      shown = .message(try MessageSeal(account, epochs: Array(keys.values)).open(bytes, on: topic))
+      switch topic {
+      case .invitation, .answer:
+        guard let meeting else { return .rejected(.seal) }
+        shown = .message(try meeting.key.open(bytes, on: topic))
+      default: shown = .message(try MessageSeal(account, epochs: Array(keys.values)).open(bytes, on: topic))
+      }
     } catch {
       shown = .rejected(error)
     }

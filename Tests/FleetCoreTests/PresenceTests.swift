@@ -2,6 +2,7 @@ import FleetCore
 import FleetSeal
 import FleetWire
 import IdentityCore
+import TestSupport
 import Testing
 
 /// Transcripts of presences, which are never stored.
@@ -40,10 +41,38 @@ import Testing
     let known = [try talk.record(1, 1)]
     talk.tell(.started(.member(talk.membership(), Roster([talk.speakers[1].tag: known[0]]))))
     #expect(talk.tell(.woke(.connect)) == ["will presence of 0 exactly(8589934591)", "connect"])
-    var live = try self.talk()
-    #expect(try live.becomeLive(known, shown: known).contains("announce who exactly(0)"))
+    var live = try Conversation(settings: Settings())
+    // The others know the device before it tells anything.
+    let actions = try live.becomeLive(known, shown: known)
+    #expect(actions.contains("subscribe presences") && actions.contains("subscribe who"))
+    #expect(!actions.contains { $0.hasPrefix("announce") })
+    live.tell(.woke(.change))
+    let written = live.tell(.wrote(live.speakers[0].tag, try live.record(0, 1)))
+    #expect(
+      written.contains("publish 0 record 1")
+        && written.suffix(2) == ["wake presence 0...2000", "announce who exactly(0)"])
     #expect(live.tell(.woke(.presence)) == ["announce presence of 0 here exactly(4294967297)"])
     #expect(live.tell(.askWho) == ["announce who exactly(0)"])
+  }
+
+  @Test func `devices see each other come and go`() throws {
+    for seed in 0..<UInt64(Trial.rounds(20, long: 2_000)) {
+      var fleet = try PlayedFleet(seed: seed, devices: 4)
+      for device in 0..<4 { fleet.start(device) }
+      fleet.run(for: 30_000)
+      func seen() -> [Set<Int>] {
+        fleet.devices.map { device in
+          Set(fleet.devices.indices.filter { device.fleet.present.contains(fleet.devices[$0].disk.tag) })
+        }
+      }
+      #expect(seen() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]], "\(fleet.story(of: seed))")
+      fleet.kill(3)
+      fleet.run(for: 100)
+      #expect(seen().prefix(3) == [[1, 2], [0, 2], [0, 1]], "\(fleet.story(of: seed))")
+      fleet.start(3)
+      fleet.run(for: 30_000)
+      #expect(seen() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]], "\(fleet.story(of: seed))")
+    }
   }
 
   @Test func `a question is answered once, after a moment`() throws {
