@@ -57,6 +57,7 @@ package struct ItemTable: Equatable, Sendable {
 
   /// Loads items in bulk. The result equals storing them one after the other, in a fraction of the time.
   init(_ items: [HeldItem]) {
+    if items.isEmpty { return }
     order = ItemOrder(items.inOrder)
     var divided: [Text: [HeldItem]] = [:]
     // Most items follow an item of the same group and the same owner.
