@@ -96,6 +96,17 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
       guard let key = SecretKey(consuming: &key) else { return nil }
       self.init(rendezvous: rendezvous, key: key)
     }
+
+    /// Draws topics and a key, for an invitation that is handed over in a file; nil if there is not enough memory.
+    package static func random() -> Meeting? {
+      guard sodium_init() >= 0 else { return nil }
+      var bytes = [UInt8](repeating: 0, count: length)
+      unsafe randombytes_buf(&bytes, bytes.count)
+      return Meeting(consuming: &bytes)
+    }
+
+    /// Returns a copy of the bytes, to be handed over. The caller wipes them.
+    package func copy() -> [UInt8] { rendezvous.bytes + key.key.copy() }
   }
 
   /// Derives the topics and the key; nil as for ``stretched()``.
@@ -109,7 +120,16 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
   ///
   /// - Returns: nil if there is not enough memory, or if libsodium cannot be initialized.
   package func stretched() -> [UInt8]? {
-    FleetSeal.stretched(letters, salt: Array("identity-fleet/1".utf8), length: Meeting.length)
+    guard sodium_init() >= 0 else { return nil }
+    var secret = [UInt8](repeating: 0, count: Meeting.length)
+    var password = letters.map { CChar(bitPattern: $0) }
+    defer { unsafe sodium_memzero(&password, password.count) }
+    // Lack of memory is the only possible failure.
+    let code = unsafe crypto_pwhash(
+      &secret, UInt64(secret.count), password, UInt64(password.count), Array("identity-fleet/1".utf8),
+      UInt64(crypto_pwhash_argon2id_OPSLIMIT_MODERATE), Int(crypto_pwhash_argon2id_MEMLIMIT_MODERATE),
+      crypto_pwhash_ALG_ARGON2ID13)
+    return code == 0 ? secret : nil
   }
 
   /// Returns the letter that checks the others: the first five bits of their hash.
@@ -119,22 +139,4 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
     _ = unsafe crypto_generichash(&hash, hash.count, letters, UInt64(letters.count), nil, 0)
     return alphabet[Int(hash[0] >> 3)]
   }
-}
-
-/// Derives secret bytes from a code or a passphrase with Argon2id. The caller wipes them.
-///
-/// - Parameter salt: sixteen bytes.
-/// - Returns: nil if there is not enough memory, or if libsodium cannot be initialized.
-func stretched(_ password: [UInt8], salt: [UInt8], length: Int) -> [UInt8]? {
-  precondition(salt.count == Int(crypto_pwhash_SALTBYTES))
-  guard sodium_init() >= 0 else { return nil }
-  var secret = [UInt8](repeating: 0, count: length)
-  var password = password.map { CChar(bitPattern: $0) }
-  defer { unsafe sodium_memzero(&password, password.count) }
-  // Lack of memory is the only possible failure.
-  let code = unsafe crypto_pwhash(
-    &secret, UInt64(secret.count), password, UInt64(password.count), salt,
-    UInt64(crypto_pwhash_argon2id_OPSLIMIT_MODERATE), Int(crypto_pwhash_argon2id_MEMLIMIT_MODERATE),
-    crypto_pwhash_ALG_ARGON2ID13)
-  return code == 0 ? secret : nil
 }

@@ -51,41 +51,6 @@ import Testing
     #expect(Invitation(taking: &fields) == nil)
   }
 
-  @Test func `a file contains the invitation with its key, or locked by a passphrase`() throws {
-    for passphrase in [nil, Array("correct horse".utf8)] {
-      let meeting = try #require(JoinCode.Meeting.random(passphrase: passphrase))
-      let message = try #require(invitation.sealed(body(Fields()), for: meeting, by: keys))
-      let bytes = InvitationFile(message.bytes, for: meeting, isLocked: passphrase != nil).bytes()
-      let file = try #require(InvitationFile(parsing: bytes))
-      #expect(file.isLocked == (passphrase != nil) && file.message == message.bytes)
-      let read = try #require(file.meeting(passphrase: passphrase))
-      #expect(read.rendezvous == meeting.rendezvous && read.key.key.copy() == meeting.key.key.copy())
-      var opened = try read.key.open(file.message, on: .invitation(read.rendezvous))
-      #expect(Invitation(taking: &opened.body.fields)?.name == "desk")
-      #expect(bytes.count <= InvitationFile.longest)
-      #expect(file.isLocked != bytes.indices.contains { bytes[$0...].starts(with: meeting.key.key.copy()) })
-      if file.isLocked {
-        #expect(file.meeting() == nil)
-        let wrong = try #require(file.meeting(passphrase: Array("wrong horse".utf8)))
-        #expect(throws: Rejection.seal) { try wrong.key.open(file.message, on: .invitation(wrong.rendezvous)) }
-      }
-    }
-  }
-
-  @Test func `other files are no invitations`() throws {
-    let meeting = try #require(JoinCode.Meeting.random())
-    let bytes = InvitationFile([1, 2, 3], for: meeting, isLocked: false).bytes()
-    #expect(InvitationFile(parsing: bytes)?.message == [1, 2, 3])
-    for (place, byte) in [(0, UInt8(0x68)), (2, 2), (3, 2)] {
-      var changed = bytes
-      changed[place] = byte
-      #expect(InvitationFile(parsing: changed) == nil, "\(place)")
-    }
-    for length in 0..<52 { #expect(InvitationFile(parsing: Array(bytes.prefix(length))) == nil, "\(length)") }
-    let long = [UInt8](repeating: 1, count: InvitationFile.longest)
-    #expect(InvitationFile(parsing: bytes + long) == nil)
-  }
-
   @Test func `a meeting is made of bytes that a program derived`() throws {
     var bytes = Array(UInt8(0)..<48)
     let meeting = try #require(JoinCode.Meeting(consuming: &bytes))

@@ -36,6 +36,18 @@ import Testing
     #expect(throws: JoinCode.Fault.character) { try JoinCode(parsing: "7KQ2_M4XD-9TRW-A3ZF") }
   }
 
+  @Test func `a meeting can be handed over as bytes`() throws {
+    let meeting = try #require(JoinCode.Meeting.random())
+    var bytes = meeting.copy()
+    #expect(bytes.count == JoinCode.Meeting.length)
+    let other = try #require(JoinCode.Meeting(consuming: &bytes))
+    #expect(other.rendezvous == meeting.rendezvous && other.key.key.copy() == meeting.key.key.copy())
+    #expect(bytes.allSatisfy { $0 == 0 }, "the bytes are wiped")
+    #expect(JoinCode.Meeting.random()?.rendezvous != meeting.rendezvous)
+    var short = [UInt8](repeating: 7, count: JoinCode.Meeting.length - 1)
+    #expect(JoinCode.Meeting(consuming: &short) == nil)
+  }
+
   @Test func `two codes meet at different topics with different keys`() throws {
     let first = try #require(JoinCode.random()?.meeting())
     let second = try #require(JoinCode.random()?.meeting())

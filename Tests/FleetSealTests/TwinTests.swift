@@ -89,20 +89,18 @@ import Testing
     #expect(answer["key"] as? String == hexadecimal(meeting.key.key.copy()))
   }
 
-  @Test(arguments: [nil, "correct horse"])
-  func `it reads a file with an invitation`(passphrase: String?) throws {
+  @Test func `it reads an invitation that is handed over with its meeting`() throws {
     let keys = try Sample.keys()
     let invitation = Invitation(
       name: "home", root: try Sample.secret(from: 0), epoch: EpochKey(number: 3, key: try Sample.secret(from: 0x80)),
       rosterSize: 600, expiry: Sample.time)
-    let meeting = try #require(JoinCode.Meeting.random(passphrase: passphrase.map { Array($0.utf8) }))
+    let meeting = try #require(JoinCode.Meeting.random())
     let body = Body(
       subject: Sample.device, generation: 1, counter: 1, run: Sample.run, time: Sample.time, author: Sample.device,
       fields: Fields())
     let message = try #require(invitation.sealed(body, for: meeting, by: keys))
-    let file = InvitationFile(message.bytes, for: meeting, isLocked: passphrase != nil).bytes()
     let answer = try ask([
-      "do": "file", "root": Self.root, "file": hexadecimal(file), "passphrase": passphrase ?? "",
+      "do": "invitation", "root": Self.root, "invitation": hexadecimal(meeting.copy() + message.bytes),
     ])
     #expect(answer["kind"] as? Int == 16 && answer["epoch"] as? Int == 0)
     let read = try #require((answer["body"] as? [String: Any])?["fields"] as? [[Any]])

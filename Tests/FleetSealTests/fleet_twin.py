@@ -171,12 +171,9 @@ def answer(command):
         kind, body = read_box(bytes.fromhex(command["message"]), box, secret, command["topic"])
         tokens = [texts(bytes.fromhex(value)) for field, value in body["fields"] if field == 31]
         return {"kind": kind, "reader": blake2b(box, digest_size=16, encoder=RawEncoder).hex(), "tokens": tokens}
-    if command["do"] == "file":
-        file = bytes.fromhex(command["file"])
-        assert file[:3] == b"iF\x01"
-        rendezvous, key, message = file[4:20], file[20:52], file[52:]
-        if file[3]:
-            key, message = stretch(32, command["passphrase"].encode(), rendezvous), file[20:]
+    if command["do"] == "invitation":
+        whole = bytes.fromhex(command["invitation"])
+        rendezvous, key, message = whole[:16], whole[16:48], whole[48:]
         kind, epoch, body = unseal(message, key, f"identityd/v1/join/{rendezvous.hex()}/i")
         return {"kind": kind, "epoch": epoch, "body": body}
     raise ValueError(command["do"])
