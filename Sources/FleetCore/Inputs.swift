@@ -19,11 +19,13 @@ package struct Membership: Sendable {
   package let description: DeviceDescription
   /// The epoch in which this device writes.
   package let epoch: Epoch
+  /// The numbers of the keys that are stored for reading only.
+  package let learned: Set<UInt32>
 
   /// Creates a membership.
   package init(
     account: AccountID, device: UUID, tag: DeviceTag, generation: UInt32, run: Run, pastRuns: [Run],
-    description: DeviceDescription, epoch: Epoch = .first
+    description: DeviceDescription, epoch: Epoch = .first, learned: Set<UInt32> = []
   ) {
     self.account = account
     self.device = device
@@ -33,6 +35,7 @@ package struct Membership: Sendable {
     self.pastRuns = pastRuns
     self.description = description
     self.epoch = epoch
+    self.learned = learned
   }
 }
 
@@ -88,6 +91,8 @@ package enum Deadline: Hashable, Sendable {
   case twinSilence
   /// A device that leaves has waited for its tombstone.
   case leaving
+  /// A rotation that could not be stored is tried again.
+  case rotation
   /// The next step of handing a key to a device.
   case grant(DeviceTag)
   /// The next step of getting a message to a reader.
@@ -151,10 +156,12 @@ package enum Input: Sendable {
   case rotate(without: Set<DeviceTag>)
   /// The key of an epoch is stored, with what the rules said about the epoch.
   case entered(Epoch)
-  /// The key of an epoch could not be stored.
-  case notEntered
+  /// The key of an epoch, of which this is the number, could not be opened or stored.
+  case notEntered(UInt32)
   /// The key of another rotation is stored, so that this device can read what it seals.
   case learned
+  /// The key of another rotation, of which this is the number, could not be opened or stored.
+  case notLearned(UInt32)
   /// A person invites a newcomer with a code. The invitation contains no keys any more.
   case invite(SignedMessage, Rendezvous)
   /// The keys of an invitation are stored, and the answer was signed and sealed.
@@ -212,16 +219,18 @@ package enum Action: Equatable, Sendable {
   case subscribe(TopicFilter)
   /// Publish a retained message.
   case publish(MessageTopic, SignedMessage)
-  /// Draw a key, store it with the epoch, and report that the epoch is entered.
+  /// Draw a key, store it with the epoch, and report whether the epoch is entered. There is always a report.
   case makeEpoch(Epoch)
-  /// There is no rotation: this device is not connected, or one is in progress.
+  /// There is no rotation: this device is not connected, one is in progress, or the key could not be stored.
   case notRotated
-  /// Seal the key of the present epoch to this device, write the draft with it, and report as for another draft. The
-  /// message is not stored.
+  /// Seal the key of the epoch in the draft's field to this device, write the draft with it, and report as for another
+  /// draft. The message is not stored.
   case grant(Draft, to: PublicKey)
-  /// Open the key that a message hands to this device, store it with the epoch, and report that the epoch is entered.
+  /// Open the key that a message hands to this device, store it with the epoch, and report whether the epoch is entered.
+  /// There is always a report.
   case takeEpoch(Epoch, SignedMessage)
-  /// Open the key of an epoch that a message hands to this device, store it for reading only, and report.
+  /// Open the key of an epoch that a message hands to this device, store it for reading only, and report whether it is
+  /// stored. Of these keys, the eight with the greatest numbers are kept.
   case learnEpoch(UInt32, SignedMessage)
   /// Give a draft its counter, sign it, seal it to a reader, and report. The message is not stored.
   case box(Draft, on: MessageTopic, to: PublicKey)

@@ -16,7 +16,7 @@ struct Member: Sendable {
   var removals: [DeviceTag: Draft] = [:]
   var allowances = Allowances()
   var inviter: Inviter?
-  var rotation = Rotation()
+  var rotation: Rotation
   var outlets = Outlets()
   var presences = Presences()
   /// The time that the service told last.
@@ -25,6 +25,7 @@ struct Member: Sendable {
   init(_ membership: Membership, _ roster: Roster, _ settings: Settings) {
     self.membership = membership
     epoch = membership.epoch
+    rotation = Rotation(learned: membership.learned)
     self.roster = roster
     self.roster.enter(epoch.number)
     self.settings = settings
@@ -39,7 +40,7 @@ struct Member: Sendable {
 
   /// Whether nothing is to be written or published, as far as the device can tell.
   var isSettled: Bool {
-    speaker.state == .current && removals.isEmpty && !rotation.isPlanned
+    speaker.state == .current && removals.isEmpty && !rotation.isPlanned && rotation.pending == nil
       && roster.tags.allSatisfy { postings.isSettled($0) && rotation.grants.isSettled(Grantee(tag: $0)) }
   }
 
@@ -62,8 +63,9 @@ struct Member: Sendable {
     case .boxed(let topic, let message): boxed(topic, message, isLive: isLive, &actions)
     case .rotate(let removed): rotate(without: removed, isLive: isLive, &actions)
     case .entered(let epoch): entered(epoch, isLive: isLive, &actions)
-    case .notEntered: endKey(&actions)
+    case .notEntered(let number): notEntered(number, isLive: isLive, &actions)
     case .learned: readAgain(isLive: isLive, &actions)
+    case .notLearned(let number): rotation.learned.remove(number)
     case .invite(let invitation, let rendezvous):
       if inviter?.isOpen == true { inviter?.expired(isLive: isLive, &actions) }
       inviter = Inviter(invitation, at: rendezvous, isLive: isLive, &actions)
@@ -89,7 +91,7 @@ struct Member: Sendable {
     postings.reset(&actions)
     rotation.grants.reset(&actions)
     outlets.postings.reset(&actions)
-    (rotation.isTaking, rotation.hasWaited) = (false, false)
+    rotation.hasWaited = false
     inviter?.disconnected(&actions)
     presences.disconnected(&actions)
     speaker.disconnected(&actions)
@@ -282,6 +284,7 @@ struct Member: Sendable {
     case .offerRest(let topic): endOfferRest(topic, isLive: isLive, &actions)
     case .offerRefresh(let topic): refreshOffer(topic, isLive: isLive, &actions)
     case .grant(let tag): grant(tag, isLive: isLive, &actions)
+    case .rotation: if isLive { contest(&actions) }
     case .leaving: return roster[membership.tag].map { removal(by: $0) }
     case .presence: tellPresence(isLive: isLive, &actions)
     case .meeting: inviter?.proceed(isLive: isLive, &actions)

@@ -136,6 +136,8 @@ package struct Allowances: Sendable {
     case putBack
     /// Messages that are put back in an hour: 1,000.
     case hourlyPutBack
+    /// Keys that are handed out: 10 a second.
+    case grant
   }
 
   private var all: [Purpose: Allowance] = [
@@ -143,6 +145,7 @@ package struct Allowances: Sendable {
     .dailyChange: Allowance(most: 200, refill: 200, interval: 86_400_000),
     .putBack: Allowance(most: 10, refill: 10, interval: 1_000),
     .hourlyPutBack: Allowance(most: 1_000, refill: 1_000, interval: 3_600_000),
+    .grant: Allowance(most: 10, refill: 10, interval: 1_000),
   ]
 
   /// Uses one of each purpose, if none is used up.

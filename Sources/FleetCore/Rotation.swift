@@ -13,23 +13,41 @@ struct Grantee: PostingPlace {
 
 /// The rotation of the account's key: what this device hands to others, and takes from them.
 struct Rotation: Sendable {
-  /// The greatest number of rotations at the same time of which this device learns the keys.
+  /// The greatest number of keys of other rotations that this device knows: those with the greatest numbers.
   static let mostLearned = 8
 
   /// Whether this device makes an epoch as soon as the removals are stored.
   var isPlanned = false
-  /// Whether a key is drawn and stored.
-  var isMaking = false
+  /// The epoch whose key is being stored. There is one at a time: what follows from an epoch is computed from the one
+  /// before.
+  var pending: Epoch?
   /// The keys on their way to other devices.
   var grants = Postings<Grantee>()
   /// The epochs in which devices were seen that have no record of this device's epoch yet.
   var shown: [DeviceTag: UInt32] = [:]
   /// The keys of other rotations that this device knows, to read the messages of their devices.
-  var learned: Set<UInt32> = []
-  /// Whether a key that another device made is being stored.
-  var isTaking = false
+  var learned: Set<UInt32>
   /// Whether a reading has waited for that. It does so once in a connection.
   var hasWaited = false
+
+  /// Starts with the keys of other rotations that are stored.
+  init(learned: Set<UInt32>) { self.learned = learned }
+
+  /// Whether a key is drawn and stored.
+  var isMaking: Bool { pending.map { $0.made == $0.number } ?? false }
+  /// Whether a key that another device made is being stored.
+  var isTaking: Bool { pending != nil && !isMaking }
+
+  /// Returns whether the key of another rotation is to be learned.
+  func isWanted(_ number: UInt32) -> Bool {
+    !learned.contains(number) && (learned.count < Self.mostLearned || learned.contains { $0 < number })
+  }
+
+  /// Notes a key that is being stored, in place of that with the least number.
+  mutating func learn(_ number: UInt32) {
+    learned.insert(number)
+    if learned.count > Self.mostLearned, let least = learned.min() { learned.remove(least) }
+  }
 }
 
 extension Member {
@@ -38,7 +56,7 @@ extension Member {
   /// Removes devices, and makes a new epoch when that is stored: a device that is killed in between must not hand the
   /// key to a removed device.
   mutating func rotate(without removed: Set<DeviceTag>, isLive: Bool, _ actions: inout [Action]) {
-    guard isLive, !rotation.isPlanned, !rotation.isMaking, !hasLeft, epoch.next(by: membership.device) != nil else {
+    guard isLive, !rotation.isPlanned, !rotation.isMaking, !hasLeft, epoch.next(by: membership.tag) != nil else {
       return actions.append(.notRotated)
     }
     rotation.isPlanned = true
@@ -46,27 +64,40 @@ extension Member {
     continueRotation(&actions)
   }
 
-  /// Goes on after the removals are stored.
+  /// Goes on after the removals are stored, and after a key that another device made.
   mutating func continueRotation(_ actions: inout [Action]) {
-    guard rotation.isPlanned, removals.isEmpty,
-      let next = epoch.next(by: membership.device, without: recentlyRemoved)
-    else { return }
+    guard rotation.isPlanned, removals.isEmpty, rotation.pending == nil, !hasLeft else { return }
     rotation.isPlanned = false
-    rotation.isMaking = true
+    guard let next = epoch.next(by: membership.tag, without: removed(naming: [])) else {
+      return actions.append(.notRotated)
+    }
+    rotation.pending = next
     actions.append(.makeEpoch(next))
   }
 
   /// Ends the wait for a key, whether or not it could be stored.
-  mutating func endKey(_ actions: inout [Action]) {
+  private mutating func endKey(_ number: UInt32, _ actions: inout [Action]) {
+    guard rotation.pending?.number == number else { return }
     if rotation.isTaking, reading?.isAtKeys == true { actions.append(.wake(.quiet, after: 0...0)) }
-    rotation.isTaking = false
-    rotation.isMaking = false
+    rotation.pending = nil
+  }
+
+  /// Goes on without a key that could not be stored.
+  mutating func notEntered(_ number: UInt32, isLive: Bool, _ actions: inout [Action]) {
+    let isOwn = rotation.isMaking && rotation.pending?.number == number
+    endKey(number, &actions)
+    if isOwn {
+      actions.append(epoch.isContested ? .wake(.rotation, after: Pace.retriedChange) : .notRotated)
+      // A key that another device made was left alone meanwhile.
+      if isLive { actions.append(.subscribe(.only(.grant(membership.account, membership.tag)))) }
+    }
+    continueRotation(&actions)
   }
 
   /// Takes an epoch whose key is stored.
   mutating func entered(_ next: Epoch, isLive: Bool, _ actions: inout [Action]) {
-    endKey(&actions)
-    guard next.number > epoch.number else { return }
+    endKey(next.number, &actions)
+    guard next.number > epoch.number else { return continueRotation(&actions) }
     epoch = next
     roster.enter(next.number)
     speaker.request(isLive: isLive, after: 0...0, &actions)
@@ -74,6 +105,7 @@ extension Member {
     inviter?.expired(isLive: isLive, &actions)
     readAgain(isLive: isLive, &actions)
     if isLive { beginEpoch(&actions) }
+    continueRotation(&actions)
   }
 
   /// Hands the key to the others, and rotates again if that is necessary.
@@ -83,7 +115,12 @@ extension Member {
       rotation.grants.schedule(Grantee(tag: tag), attempt: 0, after: Pace.grant, &actions)
     }
     renewRemovals(&actions)
-    guard epoch.isContested, !rotation.isPlanned, !rotation.isMaking else { return }
+    contest(&actions)
+  }
+
+  /// Rotates again if the device that made the key may have handed it to one that this device had removed.
+  mutating func contest(_ actions: inout [Action]) {
+    guard epoch.isContested, rotation.pending == nil, !hasLeft, epoch.next(by: membership.tag) != nil else { return }
     // Each device can read these tombstones. The former ones count for less than a record of the present epoch.
     rotation.isPlanned = true
     for tag in roster.tags.sorted() where hasRemoved(tag) { renewRemoval(tag, &actions) }
@@ -100,26 +137,26 @@ extension Member {
     for tag in unreadable.sorted().prefix(Pace.mostRenewals) { renewRemoval(tag, &actions) }
   }
 
-  /// The devices that were removed shortly before the next epoch, first those that this device removed.
-  private var recentlyRemoved: Set<UUID> {
+  /// Returns the devices that get no key in the next epoch: those that this device removed shortly before, those that the
+  /// key names, those of the former epoch that have not joined again, and others that were removed shortly before.
+  private func removed(naming named: [UUID]) -> [UUID] {
     let gone = roster.tags.sorted().compactMap { roster[$0] }.filter { isRecentRemoval($0) }
     let own = gone.filter { $0.body.author == membership.device }
     let former = epoch.removed.filter { roster.record(of: $0).map { isRemoved($0) } ?? true }
-    var removed: Set<UUID> = []
-    for device in own.map(\.body.subject) + former + gone.map(\.body.subject) where removed.count < Epoch.mostRemoved {
-      removed.insert(device)
-    }
-    return removed
+    var known: Set<UUID> = []
+    let removed = (own.map(\.body.subject) + named + former + gone.map(\.body.subject)).filter { known.insert($0).inserted }
+    return Array(removed.prefix(Epoch.mostRemoved))
   }
 
   private func isRecentRemoval(_ message: SignedMessage) -> Bool {
     message.kind == .tombstone && Epoch.rotations(message.epoch) + 1 >= epoch.rotations
   }
 
-  /// Returns whether this device has removed another one in this epoch or the one before, so that a device that rotated
-  /// at the same time may not know.
+  /// Returns whether this device has removed another one in this epoch or the one before, or before that and since named
+  /// with the keys. A device that rotated at the same time may not know.
   private func hasRemoved(_ tag: DeviceTag) -> Bool {
-    roster[tag].map { isRecentRemoval($0) && $0.body.author == membership.device } ?? false
+    guard let known = roster[tag], known.kind == .tombstone, known.body.author == membership.device else { return false }
+    return isRecentRemoval(known) || epoch.removed.contains(known.body.subject)
   }
 
   // MARK: Keys for others
@@ -161,14 +198,13 @@ extension Member {
     case .wait: break
     case .ask: actions.append(.subscribe(.only(.grant(membership.account, tag))))
     case .publish:
-      guard allowances.use([.putBack, .hourlyPutBack], &actions) else {
+      guard allowances.use([.grant], &actions) else {
         return rotation.grants.postpone(Grantee(tag: tag), &actions)
       }
       var fields = Fields()
       fields[.signingKey] = membership.description.signingKey.bytes
       fields[.epoch] = epoch.made.bigEndianBytes
-      let removed = epoch.removed.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.prefix(Epoch.mostRemoved)
-      fields[.removed] = removed.isEmpty ? nil : removed.flatMap(\.bytes)
+      fields[.removed] = epoch.removed.isEmpty ? nil : epoch.removed.flatMap(\.bytes)
       let draft = Draft(
         kind: .grant, subject: known.body.subject, tag: tag, generation: known.body.generation, counter: .exactly(0),
         epoch: sealing, fields: fields)
@@ -220,26 +256,29 @@ extension Member {
   private mutating func take(_ message: SignedMessage, _ actions: inout [Action]) {
     guard let number = message.grantedEpoch else { return }
     if number > epoch.number, message.epoch == epoch.number {
+      // The topic is read again after the key that is being stored.
+      guard rotation.pending == nil else { return }
+      guard epoch.admits(number) else { return actions.append(.dropped(.epoch)) }
       // The seal proves that its author has the present key. A removed device may have that, too.
       let author = message.body.author
       guard isByMember(message) || !roster.isKnown(author) && !epoch.removed.contains(author) else {
         return actions.append(.dropped(.author))
       }
-      // A rotation from this device's own epoch knows whom this device had removed. Another one may not.
-      let isRival = epoch.made == epoch.number && Epoch.rotations(number) != epoch.rotations + 1
-      let isContested = isRival && roster.tags.contains { hasRemoved($0) }
-      rotation.isTaking = true
-      let removed = message.body.fields[.removed].map { UUID.set($0) } ?? []
+      let named = message.body.fields[.removed].map { UUID.list($0) } ?? []
+      // The device that made the key may have handed it to a device that it does not name. A full list leaves names out,
+      // and two devices that removed many must not rotate against each other without end.
+      let isContested =
+        named.count < Epoch.mostRemoved
+        && roster.tags.contains { hasRemoved($0) && roster[$0].map { !named.contains($0.body.subject) } ?? false }
       let next = Epoch(
         number: number, former: epoch.number, made: epoch.made, isContested: isContested,
-        removed: epoch.made > 0 ? removed.union(epoch.removed.prefix(Epoch.mostRemoved)) : removed)
+        removed: removed(naming: named))
+      rotation.pending = next
       actions.append(.takeEpoch(next, message))
-    } else if number < epoch.made, number != epoch.former, rotation.learned.count < Rotation.mostLearned,
-      !rotation.learned.contains(number)
-    {
+    } else if number < epoch.made, number != epoch.former, rotation.isWanted(number) {
       guard isByMember(message) else { return actions.append(.dropped(.author)) }
       // The devices that have taken this key can read nothing that is sealed with an earlier one only.
-      rotation.learned.insert(number)
+      rotation.learn(number)
       actions.append(.learnEpoch(number, message))
     }
   }

@@ -19,6 +19,8 @@ struct PlayedDisk {
   var epoch = Epoch.first
   /// The numbers of all epochs whose keys the device has.
   var epochs: Set<UInt32> = [1]
+  /// Those that it has for reading only.
+  var learned: Set<UInt32> = []
   var records: [DeviceTag: SignedMessage] = [:]
   /// The devices that were removed from the list, and have no tombstone yet.
   var forgotten: Set<DeviceTag> = []

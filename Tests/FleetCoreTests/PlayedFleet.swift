@@ -18,12 +18,15 @@ struct PlayedFleet {
     case toDevice(link: Int, PlayedBroker.Packet)
     case count(device: Int, process: Int, Draft)
     case write(device: Int, process: Int, Draft, counter: UInt64)
+    case store(device: Int, process: Int, Epoch)
     case chance
   }
 
   let account: AccountKeys
   /// The keys of all epochs. A device uses only those that it has.
   var keys: [UInt32: EpochKey] = [:]
+  /// The epochs whose keys devices made, in order.
+  var made: [Epoch] = []
   /// The keys that were sealed to devices: the device's own key, and the number of the epoch.
   var boxes: [[UInt8]: (to: PublicKey, epoch: UInt32)] = [:]
   let settings: Settings
@@ -35,6 +38,8 @@ struct PlayedFleet {
   var isUnruly = false
   /// Whether devices rotate the key at random while chance strikes.
   var isRotating = false
+  /// The removed device that goes on writing while chance strikes.
+  var thief: Int?
   /// The course of the test: a line for each step, with its time in milliseconds.
   var log: [String] = []
   /// The key of the code of an invitation, and the topics.
@@ -82,7 +87,7 @@ struct PlayedFleet {
     note("\(device) starts, run \("\(devices[device].run)".prefix(4))")
     let membership = Membership(
       account: account.id, device: disk.device, tag: disk.tag, generation: disk.generation, run: devices[device].run,
-      pastRuns: disk.runs, description: disk.description, epoch: disk.epoch)
+      pastRuns: disk.runs, description: disk.description, epoch: disk.epoch, learned: disk.learned)
     feed(device, .started(.member(membership, Roster(disk.records))))
     for tag in disk.forgotten.sorted() { feed(device, .forgotten(tag)) }
   }
@@ -172,16 +177,9 @@ struct PlayedFleet {
     case .ended(let ending):
       note("\(device) ends: \(ending)")
       devices[device].isMember = false
-    case .makeEpoch(let epoch):
-      make(epoch)
-      enter(epoch, device, process)
-    case .takeEpoch(let epoch, let message):
-      if unbox(message, device) == epoch.number { enter(epoch, device, process) }
-    case .learnEpoch(let number, let message):
-      guard unbox(message, device) == number else { return }
-      note("\(device) learns epoch \(number)")
-      devices[device].disk.epochs.insert(number)
-      feed(device, .learned)
+    case .makeEpoch(let epoch): store(epoch, from: nil, device, process)
+    case .takeEpoch(let epoch, let message): store(epoch, from: message, device, process)
+    case .learnEpoch(let number, let message): learn(number, message, device)
     case .notRotated: note("\(device) cannot rotate")
     case .grant(let draft, let boxKey): grant(draft, boxKey, device, process)
     case .announce(let topic, let draft):
@@ -241,11 +239,14 @@ struct PlayedFleet {
     case .write(let device, let process, let draft, let counter):
       guard devices[device].process == process else { return }
       write(draft, counter, device)
+    case .store(let device, let process, let epoch):
+      guard devices[device].process == process else { return }
+      enter(epoch, device, process)
     case .chance: strike()
     }
   }
 
-  private mutating func carry(_ deliveries: PlayedBroker.Deliveries) {
+  mutating func carry(_ deliveries: PlayedBroker.Deliveries) {
     for delivery in deliveries {
       schedule.add(.toDevice(link: delivery.link, delivery.packet), after: delivery.delay)
     }
@@ -338,6 +339,7 @@ struct PlayedFleet {
     guard isUnruly else { return }
     let device = Int.random(in: devices.indices, using: &chance)
     if isRotating, chance.once(in: 12) { rotate(at: device) }
+    if let thief, chance.once(in: 6) { haunt(thief, isReckless: false) }
     switch Int.random(in: 0..<12, using: &chance) {
     case 0: kill(device)
     case 1, 2: start(device)
