@@ -144,8 +144,8 @@ extension Member {
     let own = gone.filter { $0.body.author == membership.device }
     let former = epoch.removed.filter { roster.record(of: $0).map { isRemoved($0) } ?? true }
     var known: Set<UUID> = []
-    let removed = (own.map(\.body.subject) + named + former + gone.map(\.body.subject)).filter { known.insert($0).inserted }
-    return Array(removed.prefix(Epoch.mostRemoved))
+    let all = own.map(\.body.subject) + named + former + gone.map(\.body.subject)
+    return Array(all.filter { known.insert($0).inserted }.prefix(Epoch.mostRemoved))
   }
 
   private func isRecentRemoval(_ message: SignedMessage) -> Bool {
@@ -155,7 +155,9 @@ extension Member {
   /// Returns whether this device has removed another one in this epoch or the one before, or before that and since named
   /// with the keys. A device that rotated at the same time may not know.
   private func hasRemoved(_ tag: DeviceTag) -> Bool {
-    guard let known = roster[tag], known.kind == .tombstone, known.body.author == membership.device else { return false }
+    guard let known = roster[tag], known.kind == .tombstone, known.body.author == membership.device else {
+      return false
+    }
     return isRecentRemoval(known) || epoch.removed.contains(known.body.subject)
   }
 

@@ -31,7 +31,9 @@ import Testing
     var (talk, number) = try Conversation.rotated()
     let tag = talk.speakers[1].tag
     #expect(talk.tell(.woke(.grant(tag))).last == "grant 1 \(number) in 1")
-    guard case .arrived(_, .message(let message), _) = try talk.grant(to: 1, number, by: 0) else { throw Rejection.kind }
+    guard case .arrived(_, .message(let message), _) = try talk.grant(to: 1, number, by: 0) else {
+      throw Rejection.kind
+    }
     #expect(talk.tell(.wrote(tag, message)) == ["publish grant of 1 grant 0", "wake grant 1 500...500"])
     #expect(talk.tell(.woke(.grant(tag))) == ["wake grant 1 10000...10000", "subscribe grant of 1"])
     let topic = MessageTopic.grant(talk.account.id, tag)
