@@ -22,12 +22,16 @@ extension DeviceKeys {
     _ kind: MessageKind, _ body: Body, to reader: PublicKey, on topic: MessageTopic
   ) -> SignedMessage? {
     let outline = Envelope(kind: kind, epoch: 0, nonce: [], ciphertext: [])
-    guard kind.isBoxed, let plaintext = body.unsignedBytes(for: kind) else { return nil }
+    guard kind.isBoxed, var plaintext = body.unsignedBytes(for: kind) else { return nil }
+    // Tokens are secret. Every copy is wiped in place.
+    defer { unsafe sodium_memzero(&plaintext, plaintext.count) }
+    var signed = outline.signedBytes(on: topic, plaintext: plaintext)
+    defer { unsafe sodium_memzero(&signed, signed.count) }
     let associated = outline.associatedData(on: topic)
     var content: [UInt8] = []
     // A growing array would leave copies in memory.
     content.reserveCapacity(associated.count + plaintext.count + Body.signatureLength)
-    content += associated + plaintext + sign(outline.signedBytes(on: topic, plaintext: plaintext))
+    content += associated + plaintext + sign(signed)
     defer { unsafe sodium_memzero(&content, content.count) }
     var box = [UInt8](repeating: 0, count: content.count + Envelope.boxLength)
     guard unsafe crypto_box_seal(&box, content, UInt64(content.count), reader.bytes) == 0 else { return nil }
@@ -44,12 +48,8 @@ extension DeviceKeys {
     defer { unsafe sodium_memzero(&content, content.count) }
     let associated = envelope.associatedData(on: topic)
     guard opened(envelope.ciphertext, into: &content), content.starts(with: associated) else { throw .seal }
-    let plaintext = Array(content.dropFirst(associated.count))
-    let body = try Body(parsing: plaintext, kind: envelope.kind)
-    guard let signer = body.fields[.signingKey].flatMap({ PublicKey($0) }) else { throw .fields }
-    let signed = envelope.signedBytes(on: topic, plaintext: plaintext.dropLast(Body.signatureLength))
-    guard isValid(Array(plaintext.suffix(Body.signatureLength)), of: signed, under: signer) else { throw .signature }
-    return SignedMessage(
-      kind: envelope.kind, epoch: 0, body: body, signer: signer, digest: sha256(bytes), bytes: bytes)
+    var plaintext = Array(content.dropFirst(associated.count))
+    defer { unsafe sodium_memzero(&plaintext, plaintext.count) }
+    return try envelope.message(plaintext, bytes, on: topic)
   }
 }

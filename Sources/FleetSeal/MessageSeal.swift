@@ -90,13 +90,20 @@ extension EpochKey {
         UInt64(associated.count), envelope.nonce, key)
     }
     guard code == 0 else { throw .seal }
-    let body = try Body(parsing: plaintext, kind: envelope.kind)
+    return try envelope.message(plaintext, bytes, on: topic)
+  }
+}
+
+extension Envelope {
+  /// Returns the message with a plaintext that was opened, after a check of its form and its signature. The caller wipes
+  /// the plaintext.
+  func message(_ plaintext: [UInt8], _ bytes: [UInt8], on topic: MessageTopic) throws(Rejection) -> SignedMessage {
+    let body = try Body(parsing: plaintext, kind: kind)
     guard let signer = body.fields[.signingKey].flatMap({ PublicKey($0) }) else { throw .fields }
-    var signed = envelope.signedBytes(on: topic, plaintext: plaintext.dropLast(Body.signatureLength))
+    var signed = signedBytes(on: topic, plaintext: plaintext.dropLast(Body.signatureLength))
     defer { unsafe sodium_memzero(&signed, signed.count) }
     guard isValid(Array(plaintext.suffix(Body.signatureLength)), of: signed, under: signer) else { throw .signature }
-    return SignedMessage(
-      kind: envelope.kind, epoch: number, body: body, signer: signer, digest: sha256(bytes), bytes: bytes)
+    return SignedMessage(kind: kind, epoch: epoch, body: body, signer: signer, digest: sha256(bytes), bytes: bytes)
   }
 }
 
