@@ -138,6 +138,8 @@ package struct Allowances: Sendable {
     case hourlyPutBack
     /// Keys that are handed out: 10 a second.
     case grant
+    /// Presences that are told: 10 at once, and one in 5 seconds.
+    case presence
   }
 
   private var all: [Purpose: Allowance] = [
@@ -146,6 +148,7 @@ package struct Allowances: Sendable {
     .putBack: Allowance(most: 10, refill: 10, interval: 1_000),
     .hourlyPutBack: Allowance(most: 1_000, refill: 1_000, interval: 3_600_000),
     .grant: Allowance(most: 10, refill: 10, interval: 1_000),
+    .presence: Allowance(most: 10, refill: 1, interval: 5_000),
   ]
 
   /// Uses one of each purpose, if none is used up.

@@ -5,13 +5,14 @@ struct Presences: Sendable {
   /// The greatest number of devices in an account whose devices tell each other.
   static let most = 64
 
-  private struct Word {
+  /// The last presence that a device told.
+  private struct Told {
     let run: Run
     let counter: UInt64
-    let isHere: Bool
+    var isHere: Bool
   }
 
-  private var words: [DeviceTag: Word] = [:]
+  private var known: [DeviceTag: Told] = [:]
   private var connections: UInt64 = 0
   private var told: UInt64 = 0
   private var isPlanned = false
@@ -19,9 +20,9 @@ struct Presences: Sendable {
   var isWaiting = false
 
   /// The devices that are connected.
-  var here: Set<DeviceTag> { Set(words.filter { $0.value.isHere }.keys) }
+  var here: Set<DeviceTag> { Set(known.filter { $0.value.isHere }.keys) }
 
-  /// Starts a connection. Returns the counter of the word that the broker publishes at its end.
+  /// Starts a connection. Returns the counter of the presence that the broker publishes at its end.
   mutating func connecting() -> UInt64 {
     connections += 1
     told = 0
@@ -35,23 +36,25 @@ struct Presences: Sendable {
     actions.append(.wake(.presence, after: Pace.presence))
   }
 
-  /// Returns the counter of the word that is told now.
+  /// Returns the counter of the presence that is told now.
   mutating func tell() -> UInt64 {
     isPlanned = false
     told += 1
     return connections << 32 | told
   }
 
-  /// Takes the word of a device. An earlier one of the same run changes nothing.
+  /// Takes the presence of a device. An earlier one of the same run changes nothing.
   mutating func heard(_ message: SignedMessage, at tag: DeviceTag) {
-    let word = Word(
-      run: message.body.run, counter: message.body.counter, isHere: message.body.fields[.state] == [1])
-    if let known = words[tag], known.run == word.run, known.counter >= word.counter { return }
-    words[tag] = word
+    let told = Told(run: message.body.run, counter: message.body.counter, isHere: message.body.fields[.state] == [1])
+    if let last = known[tag], last.run == told.run, last.counter >= told.counter { return }
+    known[tag] = told
   }
 
-  /// Forgets all words, because the devices are asked anew, or the connection ended.
-  mutating func reset() { words = [:] }
+  /// Counts nobody as connected, because the devices are asked anew, or the connection ended. The counters stay, so that
+  /// a broker cannot repeat an earlier answer.
+  mutating func reset() {
+    for tag in known.keys { known[tag]?.isHere = false }
+  }
 
   mutating func disconnected(_ actions: inout [Action]) {
     reset()
@@ -66,7 +69,7 @@ extension Member {
   private var hasPresence: Bool { settings.presence && roster.devices <= Presences.most }
 
   /// The connected devices of the account, as far as they tell.
-  var present: Set<DeviceTag> { presences.here.filter { roster[$0]?.kind == .record } }
+  var present: Set<DeviceTag> { hasPresence ? presences.here.filter { roster[$0]?.kind == .record } : [] }
 
   private func draft(_ kind: MessageKind, _ counter: UInt64, state: UInt8? = nil) -> Draft {
     var fields = Fields()
@@ -106,6 +109,9 @@ extension Member {
   }
 
   mutating func tellPresence(isLive: Bool, _ actions: inout [Action]) {
+    if isLive, hasPresence, !allowances.use([.presence], &actions) {
+      return actions.append(.wake(.presence, after: Pace.retriedPutBack))
+    }
     let counter = presences.tell()
     guard isLive, hasPresence else { return }
     actions.append(
@@ -115,8 +121,13 @@ extension Member {
   /// Takes a presence, or the question which devices are connected.
   mutating func heardPresence(_ topic: MessageTopic, _ message: SignedMessage, _ actions: inout [Action]) {
     guard hasPresence, message.body.author != membership.device else { return }
-    guard message.body.author == message.body.subject, roster.record(of: message.body.author)?.signer == message.signer
+    guard message.body.author == message.body.subject, let record = roster.record(of: message.body.author),
+      record.signer == message.signer
     else { return actions.append(.dropped(.author)) }
+    // A broker may show the messages of an earlier epoch or run again. Each run writes its record before it tells.
+    guard message.epoch == epoch.number, message.body.run == record.body.run else {
+      return actions.append(.dropped(.epoch))
+    }
     if let tag = topic.tag { presences.heard(message, at: tag) } else { presences.plan(&actions) }
   }
 }

@@ -11,8 +11,9 @@ import Testing
 
   init() throws { account = try Conversation().account.id }
 
-  private func word(
-    _ talk: Conversation, _ place: Int, _ counter: UInt64, state: UInt8 = 1, run: UInt64 = 1, by author: Int? = nil
+  private func presence(
+    _ talk: Conversation, _ place: Int, _ counter: UInt64, state: UInt8 = 1, run: UInt64 = 1, by author: Int? = nil,
+    epoch: UInt32 = 1
   ) throws -> Input {
     let author = author ?? place
     var fields = Fields()
@@ -20,7 +21,8 @@ import Testing
     fields[.state] = [state]
     let topic = MessageTopic.presence(account, talk.speakers[place].tag)
     return .arrived(
-      topic, .message(try talk.message(.presence, place, counter, author, run: run, fields)), isRetained: false)
+      topic, .message(try talk.message(.presence, place, counter, author, run: run, fields, epoch: epoch)),
+      isRetained: false)
   }
 
   private func question(_ talk: Conversation, by place: Int) throws -> Input {
@@ -51,7 +53,11 @@ import Testing
     #expect(
       written.contains("publish 0 record 1")
         && written.suffix(2) == ["wake presence 0...2000", "announce who exactly(0)"])
-    #expect(live.tell(.woke(.presence)) == ["announce presence of 0 here exactly(4294967297)"])
+    #expect(
+      live.tell(.woke(.presence)) == [
+        "wake refill(FleetCore.Allowances.Purpose.presence) 5000...5000",
+        "announce presence of 0 here exactly(4294967297)",
+      ])
     #expect(live.tell(.askWho) == ["announce who exactly(0)"])
   }
 
@@ -87,17 +93,21 @@ import Testing
   @Test func `devices are here until they are gone, or the connection ends`() throws {
     var talk = try talk()
     let (one, two) = (talk.speakers[1].tag, talk.speakers[2].tag)
-    #expect(talk.tell(try word(talk, 1, 1)).isEmpty)
-    #expect(talk.tell(try word(talk, 2, 1)).isEmpty)
+    #expect(talk.tell(try presence(talk, 1, 1)).isEmpty)
+    #expect(talk.tell(try presence(talk, 2, 1)).isEmpty)
     #expect(talk.fleet.present == [one, two])
-    talk.tell(try word(talk, 2, 2, state: 0))
+    talk.tell(try presence(talk, 2, 2, state: 0))
     #expect(talk.fleet.present == [one])
     // Repeated by the broker.
-    talk.tell(try word(talk, 2, 1))
+    talk.tell(try presence(talk, 2, 1))
     #expect(talk.fleet.present == [one])
-    talk.tell(try word(talk, 2, 1, run: 2))
+    // The next run writes its record before it tells, and the run before it tells nothing more.
+    #expect(talk.tell(try presence(talk, 2, 1, run: 2)) == ["dropped epoch"])
+    try talk.hear(talk.record(2, 2, run: 2))
+    talk.tell(try presence(talk, 2, 1, run: 2))
+    #expect(talk.tell(try presence(talk, 2, 9, state: 0)) == ["dropped epoch"])
     #expect(talk.fleet.present == [one, two])
-    try talk.hear(talk.tombstone(2, 2, by: 1))
+    try talk.hear(talk.tombstone(2, 3, by: 1))
     #expect(talk.fleet.present == [one])
     talk.tell(.disconnected)
     #expect(talk.fleet.present.isEmpty)
@@ -105,23 +115,49 @@ import Testing
 
   @Test func `no device tells for another one, and the past tells nothing`() throws {
     var talk = try talk()
-    #expect(talk.tell(try word(talk, 1, 1, by: 2)) == ["dropped author"])
+    #expect(talk.tell(try presence(talk, 1, 1, by: 2)) == ["dropped author"])
     let topic = MessageTopic.presence(account, talk.speakers[1].tag)
-    guard case .arrived(_, let shown, _) = try word(talk, 1, 1) else { return }
+    #expect(talk.tell(try presence(talk, 1, 1, epoch: 0x1_0001)) == ["dropped epoch"])
+    guard case .arrived(_, let shown, _) = try presence(talk, 1, 1) else { throw Rejection.kind }
     #expect(talk.tell(.arrived(topic, shown, isRetained: true)).isEmpty)
     #expect(talk.tell(.arrived(topic, .rejected(.seal), isRetained: false)) == ["dropped seal"])
     #expect(talk.fleet.present.isEmpty)
+  }
+
+  @Test func `an answer cannot be repeated after the next question`() throws {
+    var talk = try talk()
+    let (here, gone) = (try presence(talk, 1, 1), try presence(talk, 1, 2, state: 0))
+    for answer in [here, gone] { talk.tell(answer) }
+    talk.tell(.askWho)
+    talk.tell(here)
+    #expect(talk.fleet.present.isEmpty)
+    talk.tell(try presence(talk, 1, 3))
+    #expect(talk.fleet.present == [talk.speakers[1].tag])
+  }
+
+  @Test func `questions without end are answered within an allowance`() throws {
+    var talk = try talk()
+    let told = try (0..<20).map { _ in
+      try talk.tell(question(talk, by: 1)) + talk.tell(.woke(.presence))
+    }
+    #expect(told.count { $0.last?.hasPrefix("announce") == true } == 10)
+    #expect(told.last == ["wake presence 1000...2000"])
+    talk.tell(.woke(.refill(.presence)))
+    #expect(talk.tell(.woke(.presence)).last?.hasPrefix("announce") == true)
   }
 
   @Test func `in an account of more than 64 devices, none tells`() throws {
     var talk = try Conversation(others: 65, settings: Settings())
     let known = try (1...64).map { try talk.record($0, 1) }
     _ = try talk.becomeLive(known, shown: known)
-    #expect(talk.tell(.woke(.presence)).count == 1)
+    #expect(talk.tell(.woke(.presence)).last == "announce presence of 0 here exactly(4294967297)")
+    talk.tell(try presence(talk, 1, 1))
+    #expect(talk.fleet.present.count == 1)
     try talk.hear(talk.record(65, 1))
+    #expect(talk.fleet.present.isEmpty)
     #expect(talk.tell(.woke(.presence)).isEmpty)
     #expect(talk.tell(.askWho).isEmpty)
-    #expect(talk.tell(try word(talk, 1, 1)).isEmpty)
+    #expect(talk.tell(try presence(talk, 1, 1)).isEmpty)
     #expect(talk.fleet.present.isEmpty)
     talk.tell(.disconnected)
     #expect(talk.tell(.woke(.connect)) == ["connect"])
