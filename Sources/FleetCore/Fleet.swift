@@ -68,7 +68,8 @@ package struct Fleet: Sendable {
       conclude(outcome, &actions)
     case .answered(let answer):
       let isConnected = isConnected
-      newcomer?.wrote(answer, isConnected: isConnected, &actions)
+      let outcome = newcomer?.wrote(answer, isConnected: isConnected, &actions)
+      conclude(outcome ?? nil, &actions)
     case .subscribed, .heard, .arrived, .dated, .askWho, .offer, .withdraw, .boxed, .rotate, .entered, .notEntered,
       .learned, .notLearned, .invite, .wrote, .notWritten, .described, .forgotten, .renewed, .leave:
       guard phase != .ended, var member else { return [] }
@@ -89,7 +90,7 @@ package struct Fleet: Sendable {
       actions.append(.wake(.keys, after: Pace.keys))
     case .newcomer(let rendezvous, let now):
       member = nil
-      newcomer = Newcomer(rendezvous, at: now)
+      newcomer = Newcomer(rendezvous, at: now, &actions)
       phase = .waiting(attempt: 0)
       // A person waits for it.
       actions.append(.wake(.connect, after: 0...0))

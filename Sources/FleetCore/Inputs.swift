@@ -164,8 +164,8 @@ package enum Input: Sendable {
   case notLearned(UInt32)
   /// A person invites a newcomer with a code. The invitation contains no keys any more.
   case invite(SignedMessage, Rendezvous)
-  /// The keys of an invitation are stored, and the answer was signed and sealed.
-  case answered(SignedMessage)
+  /// The keys of an invitation are stored, and the answer was signed and sealed; nil if that was not possible.
+  case answered(SignedMessage?)
   /// A draft was signed, sealed and stored.
   case wrote(DeviceTag, SignedMessage)
   /// A draft could not be stored.
@@ -246,7 +246,7 @@ package enum Action: Equatable, Sendable {
   case anotherNewcomer(SignedMessage)
   /// Forget the code of the invitation, which was used or has expired.
   case invitationEnded(isUsed: Bool)
-  /// Store the keys of this invitation, write the answer, and report.
+  /// Store the keys of this invitation, write the answer, and report. There is always a report.
   case accept(SignedMessage)
   /// This device is a member. Start again as one.
   case joined(isConfirmed: Bool)

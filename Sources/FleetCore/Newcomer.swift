@@ -3,12 +3,16 @@ import IdentityCore
 
 /// The reason why a newcomer did not become a member.
 package enum JoinFailure: Equatable, Sendable {
+  /// No broker took the device.
+  case notConnected
   /// The broker shows no valid invitation for the code.
   case notInvited
   /// The invitation is too old.
   case expired
   /// Another newcomer has answered the invitation before.
   case used
+  /// The keys could not be stored.
+  case notStored
 }
 
 /// The rules of a newcomer that joins with a code.
@@ -36,20 +40,20 @@ struct Newcomer: Sendable {
   private let now: Timestamp
   private var state: State
   private var postings = Postings<Rendezvous>()
-  private var isTimed = false
+  private var hasConnected = false
   /// Whether the broker has shown the answer. What is taken away before that is the answer of somebody else.
   private var isShown = false
 
   /// Starts with a time, which only the expiry of the invitation is compared with.
-  init(_ rendezvous: Rendezvous, at now: Timestamp) {
+  init(_ rendezvous: Rendezvous, at now: Timestamp, _ actions: inout [Action]) {
     self.rendezvous = rendezvous
     self.now = now
     state = .looking(.only(.answer(rendezvous)))
+    actions.append(.wake(.joining, after: Pace.joining))
   }
 
   mutating func connected(_ actions: inout [Action]) {
-    if !isTimed { actions.append(.wake(.joining, after: Pace.joining)) }
-    isTimed = true
+    hasConnected = true
     switch state {
     case .looking: look(for: .answer(rendezvous), &actions)
     case .accepting: break
@@ -103,11 +107,13 @@ struct Newcomer: Sendable {
     return nil
   }
 
-  /// Takes the answer, which has been signed and sealed.
-  mutating func wrote(_ answer: SignedMessage, isConnected: Bool, _ actions: inout [Action]) {
-    guard state == .accepting else { return }
+  /// Takes the answer, which has been signed and sealed; nil if the keys could not be stored, which ends the attempt.
+  mutating func wrote(_ answer: SignedMessage?, isConnected: Bool, _ actions: inout [Action]) -> Outcome? {
+    guard state == .accepting else { return nil }
+    guard let answer else { return .failed(.notStored) }
     state = .answering(answer)
     if isConnected { publish(&actions) }
+    return nil
   }
 
   private mutating func publish(_ actions: inout [Action]) {
@@ -128,7 +134,7 @@ struct Newcomer: Sendable {
   /// Ends the attempt after its time.
   mutating func timeIsUp(_ actions: inout [Action]) -> Outcome? {
     switch state {
-    case .looking: return .failed(.notInvited)
+    case .looking: return .failed(hasConnected ? .notInvited : .notConnected)
     case .accepting:
       actions.append(.wake(.joining, after: Pace.joining))
       return nil

@@ -160,10 +160,13 @@ import Testing
   /// Returns a newcomer that has looked for other answers, and now looks for its invitation.
   private func joining() throws -> Conversation {
     var talk = try Conversation()
-    #expect(talk.tell(.started(.newcomer(meeting.rendezvous, at: now))) == ["wake connect 0...0"])
+    #expect(
+      talk.tell(.started(.newcomer(meeting.rendezvous, at: now))) == [
+        "wake joining 60000...60000", "wake connect 0...0",
+      ])
     #expect(talk.tell(.woke(.connect)) == ["connect"])
     #expect(
-      talk.tell(.connected) == ["wake joining 60000...60000", "subscribe answer", "wake acknowledgement 10000...10000"])
+      talk.tell(.connected) == ["subscribe answer", "wake acknowledgement 10000...10000"])
     #expect(talk.fleet.phase == .joining(attempt: 0))
     #expect(
       talk.tell(.subscribed(.only(topics.answer))) == ["cancel acknowledgement", "wake quiet 2000...2000"])
@@ -216,6 +219,22 @@ import Testing
     #expect(talk.tell(.arrived(topics.invitation, .rejected(.seal), isRetained: true)) == ["dropped seal"])
     #expect(talk.tell(.woke(.quiet)) == ["subscribe invitation", "wake acknowledgement 10000...10000"])
     #expect(talk.tell(.woke(.joining)).suffix(2) == ["disconnect", "not joined, notInvited"])
+  }
+
+  @Test func `a newcomer that reaches no broker ends, too`() throws {
+    var talk = try Conversation()
+    talk.tell(.started(.newcomer(meeting.rendezvous, at: now)))
+    talk.tell(.woke(.connect))
+    talk.tell(.disconnected)
+    #expect(talk.tell(.woke(.joining)).last == "not joined, notConnected")
+    #expect(talk.fleet.phase == .noAccount)
+  }
+
+  @Test func `a newcomer that cannot store the keys does not join`() throws {
+    var talk = try joining()
+    talk.tell(.arrived(topics.invitation, .message(try invitation(talk)), isRetained: true))
+    #expect(talk.tell(.answered(nil)).suffix(2) == ["disconnect", "not joined, notStored"])
+    #expect(talk.fleet.phase == .noAccount)
   }
 
   @Test func `an invitation that expired, or that was answered before, is not taken`() throws {
