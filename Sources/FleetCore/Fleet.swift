@@ -118,6 +118,8 @@ package struct Fleet: Sendable {
 
   private mutating func end(_ ending: Ending, _ member: inout Member, _ actions: inout [Action]) {
     let wasConnected = isConnecting || isConnected
+    // Another machine in the name of this device writes on the same topics.
+    if isConnected, ending != .superseded { member.clearOffers(&actions) }
     member.disconnected(&actions)
     phase = .ended
     actions += [.cancel(.heartbeat), .cancel(.twinSilence), .cancel(.connect), .cancel(.leaving), .cancel(.invitation)]

@@ -226,7 +226,8 @@ struct Member: Sendable {
       if !isRetained { heardPresence(topic, message, &actions) }
     case (.grant(_, let tag), _): heardGrant(tag, shown, isRetained: isRetained, &actions)
     case (.report, _), (.tokens, _): heardOffer(topic, shown, isRetained: isRetained, &actions)
-    case (.feedback, .message(let message)): heardFeedback(topic, message, &actions)
+    case (.feedback(let sender, let tag), .message(let message)):
+      heardFeedback(from: sender, at: tag, message, &actions)
     case (_, .rejected(let reason)): actions.append(.dropped(reason))
     case (.presence, .nothing), (.who, .nothing), (.feedback, .nothing), (.device, _): break
     }

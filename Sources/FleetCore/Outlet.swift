@@ -42,6 +42,8 @@ struct Outlet: Sendable {
   var isWriting = false
   /// Whether a pause after the last message is not over.
   var isResting = false
+  /// How often the topic was looked at since the offer ended; nil while it has not.
+  var closing: Int?
 }
 
 /// What this device tells readers outside of the account. Nothing of it is stored: each run tells it anew.
@@ -56,25 +58,52 @@ struct Outlets: Sendable {
 extension Member {
   /// Takes the present content for a reader. Only a change is published.
   mutating func offer(_ offer: Offer, isLive: Bool, _ actions: inout [Action]) {
-    guard var outlet = outlets.all[offer.topic] else {
-      guard outlets.all.count < Outlets.most else { return actions.append(.notOffered(offer.topic)) }
-      outlets.all[offer.topic] = Outlet(offer: offer)
+    let former = outlets.all[offer.topic]
+    var outlet = former ?? Outlet(offer: offer)
+    if former == nil || outlet.closing != nil {
+      // Offers that ended have room beside the others, until they are gone.
+      guard outlets.all.values.count(where: { $0.closing == nil }) < Outlets.most,
+        former != nil || outlets.all.count < 2 * Outlets.most
+      else { return actions.append(.notOffered(offer.topic)) }
       if isLive { hearFeedback(of: offer, &actions) }
-      return writeOffer(offer.topic, isLive: isLive, &actions)
+    } else if outlet.offer == offer {
+      return
     }
-    guard outlet.offer != offer else { return }
+    outlet.closing = nil
     outlet.offer = offer
     outlet.isDue = true
     outlets.all[offer.topic] = outlet
     writeOffer(offer.topic, isLive: isLive, &actions)
   }
 
-  /// Ends an offer to a reader, whose topic is emptied.
+  /// Ends an offer to a reader, whose topic is emptied, and looked at several times, as that of an invitation.
   mutating func withdraw(_ topic: MessageTopic, isLive: Bool, _ actions: inout [Action]) {
-    guard outlets.all.removeValue(forKey: topic) != nil else { return }
+    guard outlets.all[topic].map({ $0.closing == nil }) ?? false else { return }
+    outlets.all[topic]?.closing = 0
+    outlets.all[topic]?.message = nil
     outlets.postings.settle(OfferPlace(topic: topic), &actions)
-    actions += [.cancel(.offerRest(topic)), .cancel(.offerRefresh(topic))]
-    if isLive { actions.append(.clear(topic)) }
+    actions.append(.cancel(.offerRefresh(topic)))
+    if isLive { close(topic, &actions) }
+  }
+
+  private mutating func close(_ topic: MessageTopic, _ actions: inout [Action]) {
+    outlets.all[topic]?.closing = 0
+    actions += [.clear(topic), .wake(.offer(topic), after: Pace.readBack(0))]
+  }
+
+  private mutating func proceedClosing(_ topic: MessageTopic, after attempt: Int, _ actions: inout [Action]) {
+    // A message that is being written must not count as that of a later offer.
+    guard attempt < Pace.readBacks.count || outlets.all[topic]?.isWriting == true else {
+      outlets.all[topic] = nil
+      return actions.append(.cancel(.offerRest(topic)))
+    }
+    outlets.all[topic]?.closing = attempt + 1
+    actions += [.subscribe(.only(topic)), .wake(.offer(topic), after: Pace.readBack(attempt + 1))]
+  }
+
+  /// Empties the topics of all offers, because the membership has ended.
+  func clearOffers(_ actions: inout [Action]) {
+    actions += outlets.all.keys.sorted { $0.text < $1.text }.map { .clear($0) }
   }
 
   /// Ends all offers: the device has another identifier, or leaves. The service offers anew what is left.
@@ -86,6 +115,10 @@ extension Member {
   mutating func openOutlets(_ actions: inout [Action]) {
     for topic in outlets.all.keys.sorted(by: { $0.text < $1.text }) {
       guard let outlet = outlets.all[topic] else { continue }
+      if outlet.closing != nil {
+        close(topic, &actions)
+        continue
+      }
       hearFeedback(of: outlet.offer, &actions)
       if outlet.isDue {
         writeOffer(topic, isLive: true, &actions)
@@ -96,13 +129,13 @@ extension Member {
   }
 
   private func hearFeedback(of offer: Offer, _ actions: inout [Action]) {
-    if case .tokens = offer.topic { actions.append(.subscribe(.only(.feedback(membership.tag)))) }
+    if case .tokens(let sender, let tag) = offer.topic { actions.append(.subscribe(.only(.feedback(sender, tag)))) }
   }
 
   private mutating func writeOffer(_ topic: MessageTopic, isLive: Bool, _ actions: inout [Action]) {
-    guard isLive, !hasLeft, var outlet = outlets.all[topic], outlet.isDue, !outlet.isWriting, !outlet.isResting else {
-      return
-    }
+    guard isLive, !hasLeft, var outlet = outlets.all[topic], outlet.closing == nil, outlet.isDue, !outlet.isWriting,
+      !outlet.isResting
+    else { return }
     outlet.isDue = false
     outlet.isWriting = true
     outlets.all[topic] = outlet
@@ -128,6 +161,7 @@ extension Member {
   ) {
     guard var outlet = outlets.all[topic], outlet.isWriting else { return }
     outlet.isWriting = false
+    guard outlet.closing == nil else { return outlets.all[topic] = outlet }
     outlet.isResting = true
     var rest = Pace.retriedChange
     if let message {
@@ -144,13 +178,23 @@ extension Member {
   }
 
   private mutating func publishOffer(_ topic: MessageTopic, _ actions: inout [Action]) {
+    let place = OfferPlace(topic: topic)
     guard let message = outlets.all[topic]?.message else { return }
+    guard allowances.use([.putBack, .hourlyPutBack], &actions) else {
+      return outlets.postings.isSettled(place)
+        ? outlets.postings.schedule(place, attempt: 0, after: Pace.retriedPutBack, &actions)
+        : outlets.postings.postpone(place, &actions)
+    }
     actions.append(.publish(topic, message))
-    outlets.postings.published(OfferPlace(topic: topic), &actions)
+    outlets.postings.published(place, &actions)
   }
 
   /// Takes the next step of getting a message to its reader.
   mutating func proceedOffer(_ topic: MessageTopic, isLive: Bool, _ actions: inout [Action]) {
+    if let attempt = outlets.all[topic]?.closing {
+      if isLive { proceedClosing(topic, after: attempt, &actions) }
+      return
+    }
     guard isLive else { return outlets.postings.postpone(OfferPlace(topic: topic), &actions) }
     switch outlets.postings.woke(OfferPlace(topic: topic), &actions) {
     case .wait: break
@@ -173,7 +217,12 @@ extension Member {
 
   /// Takes what the broker shows on the topic of an offer.
   mutating func heardOffer(_ topic: MessageTopic, _ shown: Shown, isRetained: Bool, _ actions: inout [Action]) {
-    guard let message = outlets.all[topic]?.message else { return }
+    guard let outlet = outlets.all[topic] else { return }
+    if outlet.closing != nil {
+      if case .nothing = shown { return }
+      return actions.append(.clear(topic))
+    }
+    guard let message = outlet.message else { return }
     if case .message(message) = shown {
       outlets.postings.sawKnown(OfferPlace(topic: topic), isRetained: isRetained, &actions)
     } else {
@@ -181,18 +230,20 @@ extension Member {
     }
   }
 
-  /// Takes a sender's word about the tokens of this device. Only the device changes its tokens.
-  mutating func heardFeedback(_ topic: MessageTopic, _ message: SignedMessage, _ actions: inout [Action]) {
-    let senders = outlets.all.values.filter { outlet in
-      if case .tokens = outlet.offer.topic { outlet.offer.signingKey == message.signer } else { false }
-    }
-    guard topic == .feedback(membership.tag), message.body.subject == membership.device, let sender = senders.first
+  /// Takes a sender's findings about the tokens of this device. Only the device changes its tokens.
+  mutating func heardFeedback(
+    from sender: ReaderID, at tag: DeviceTag, _ message: SignedMessage, _ actions: inout [Action]
+  ) {
+    guard tag == membership.tag, message.body.subject == membership.device,
+      let outlet = outlets.all[.tokens(sender, tag)], outlet.offer.signingKey == message.signer
     else { return actions.append(.dropped(.author)) }
-    // A sender knows only the tokens that it was told, and may have learned late that one is invalid.
-    let present = sender.offer.content.tokens(.token) ?? []
-    for token in message.body.fields.tokens(.invalidToken) ?? [] where present.contains(token) {
+    // The findings are about one message, whose counter they have. After a later one, the sender tells them again, and a
+    // broker that shows old ones cannot end a token that is valid by now.
+    let isPresent = message.body.counter == outlet.message?.body.counter
+    let present = outlet.offer.content.tokens(.token) ?? []
+    for token in message.body.fields.tokens(.invalidToken) ?? [] where isPresent && present.contains(token) {
       actions.append(.invalidate(token))
     }
-    actions.append(.clear(topic))
+    actions.append(.clear(.feedback(sender, tag)))
   }
 }

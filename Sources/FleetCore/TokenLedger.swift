@@ -19,18 +19,22 @@ package struct TokenLedger: Sendable {
   package var devices: Int { messages.count }
 
   /// Takes the message of a device that outranks the known one, with which all its earlier tokens end.
-  package mutating func take(_ message: SignedMessage, at tag: DeviceTag) throws(Rejection) {
+  ///
+  /// - Returns: whether the device still has a token that the sender found invalid, and has to be told again.
+  @discardableResult
+  package mutating func take(_ message: SignedMessage, at tag: DeviceTag) throws(Rejection) -> Bool {
     guard message.kind == .tokens, let tokens = message.body.fields.tokens(.token) else { throw .fields }
     guard message.body.author == message.body.subject else { throw .author }
     if let known = messages[tag] {
       guard known.signer == message.signer, known.body.subject == message.body.subject else { throw .author }
-      guard Precedence(message) > Precedence(known) else { return }
+      guard Precedence(message) > Precedence(known) else { return false }
     } else {
       guard messages.count < most else { throw .length }
     }
     messages[tag] = message
     let left = (invalid[tag] ?? []).filter { tokens.contains($0) }
     invalid[tag] = left.isEmpty ? nil : left
+    return !left.isEmpty
   }
 
   /// Returns the tokens of a device that are valid as far as the sender knows.
@@ -38,27 +42,28 @@ package struct TokenLedger: Sendable {
     (messages[tag]?.body.fields.tokens(.token) ?? []).filter { invalid[tag]?.contains($0) != true }
   }
 
-  /// Notes that a token is invalid. Returns the draft that tells the device, and the key to seal it to; nil if the device
-  /// has another token by now.
+  /// Notes that a token is invalid. Returns whether the device still has it, and has to be told.
+  package mutating func invalidate(_ token: CarriedToken, at tag: DeviceTag) -> Bool {
+    guard messages[tag]?.body.fields.tokens(.token)?.contains(token) == true else { return false }
+    if invalid[tag]?.contains(token) != true { invalid[tag, default: []].append(token) }
+    return true
+  }
+
+  /// Returns the draft that tells a device its invalid tokens, and the key to seal it to; nil if it has none.
   ///
-  /// - Parameters:
-  ///   - sender: the name of the sender, whose bytes take the place of a device's.
-  ///   - signingKey: the key of the sender.
-  package mutating func invalidate(
-    _ token: CarriedToken, at tag: DeviceTag, by sender: ReaderID, signingKey: PublicKey
-  ) -> (draft: Draft, boxKey: PublicKey)? {
-    guard let message = messages[tag], message.body.fields.tokens(.token)?.contains(token) == true,
+  /// - Parameter signingKey: the key of the sender.
+  package func feedback(at tag: DeviceTag, signingKey: PublicKey) -> (draft: Draft, boxKey: PublicKey)? {
+    guard let message = messages[tag], let invalid = invalid[tag],
       let boxKey = message.body.fields[.boxKey].flatMap({ PublicKey($0) })
     else { return nil }
-    if invalid[tag]?.contains(token) != true { invalid[tag, default: []].append(token) }
     var fields = Fields()
     fields[.signingKey] = signingKey.bytes
-    fields.set(.invalidToken, invalid[tag] ?? [])
-    return (
-      Draft(
-        kind: .feedback, subject: message.body.subject, tag: tag, generation: message.body.generation,
-        counter: .next(above: message.body.counter), epoch: 0, fields: fields), boxKey
-    )
+    fields.set(.invalidToken, invalid)
+    // The counter is that of the message in which the device told the tokens.
+    let draft = Draft(
+      kind: .feedback, subject: message.body.subject, tag: tag, generation: message.body.generation,
+      counter: .exactly(message.body.counter), epoch: 0, fields: fields)
+    return (draft, boxKey)
   }
 
   /// Forgets a device, also its key.

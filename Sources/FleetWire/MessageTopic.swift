@@ -17,7 +17,7 @@ package enum MessageTopic: Hashable, Sendable {
   /// The push tokens of a device for one sender. Retained.
   case tokens(ReaderID, DeviceTag)
   /// What a sender found out about the tokens of a device. Retained.
-  case feedback(DeviceTag)
+  case feedback(ReaderID, DeviceTag)
 
   private static let root = "identityd/v1"
 
@@ -32,7 +32,7 @@ package enum MessageTopic: Hashable, Sendable {
     case .answer(let rendezvous): "\(Self.root)/join/\(rendezvous)/a"
     case .report(let reader, let tag): "\(Self.root)/site/\(reader)/\(Self.place(tag))"
     case .tokens(let reader, let tag): "\(Self.root)/sender/\(reader)/\(Self.place(tag))"
-    case .feedback(let tag): "\(Self.root)/feedback/\(Self.place(tag))"
+    case .feedback(let reader, let tag): "\(Self.root)/feedback/\(reader)/\(Self.place(tag))"
     }
   }
 
@@ -50,12 +50,13 @@ package enum MessageTopic: Hashable, Sendable {
     case (4, "w"):
       guard let account = AccountID(hexadecimal: words[2]) else { return nil }
       self = .who(account)
-    case (5, _) where words[2] == "feedback":
-      guard let tag = DeviceTag(hexadecimal: words[4]) else { return nil }
-      self = .feedback(tag)
-    case (6, _) where words[2] == "site" || words[2] == "sender":
+    case (6, _) where ["site", "sender", "feedback"].contains(words[2]):
       guard let reader = ReaderID(hexadecimal: words[3]), let tag = DeviceTag(hexadecimal: words[5]) else { return nil }
-      self = words[2] == "site" ? .report(reader, tag) : .tokens(reader, tag)
+      switch words[2] {
+      case "site": self = .report(reader, tag)
+      case "sender": self = .tokens(reader, tag)
+      default: self = .feedback(reader, tag)
+      }
     case (5, _):
       guard words[2] == "join", let rendezvous = Rendezvous(hexadecimal: words[3]) else { return nil }
       switch words[4] {
@@ -82,7 +83,7 @@ package enum MessageTopic: Hashable, Sendable {
   package var tag: DeviceTag? {
     switch self {
     case .device(_, let tag), .grant(_, let tag), .presence(_, let tag), .report(_, let tag), .tokens(_, let tag),
-      .feedback(let tag):
+      .feedback(_, let tag):
       tag
     case .who, .invitation, .answer: nil
     }

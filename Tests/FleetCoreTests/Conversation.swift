@@ -193,7 +193,7 @@ struct Conversation {
     case .answer: "answer"
     case .report(_, let tag): "report of \(name(tag))"
     case .tokens(_, let tag): "tokens of \(name(tag))"
-    case .feedback(let tag): "feedback for \(name(tag))"
+    case .feedback(_, let tag): "feedback for \(name(tag))"
     }
   }
 

@@ -41,13 +41,15 @@ import Testing
     return try #require(author.keys.box(kind, body, to: offer.boxKey, on: offer.topic))
   }
 
-  private func feedback(_ talk: Conversation, _ tokens: [CarriedToken], by sender: DeviceKeys) throws -> Input {
+  private func feedback(
+    _ talk: Conversation, _ tokens: [CarriedToken], by sender: DeviceKeys, about counter: UInt64 = 1
+  ) throws -> Input {
     var fields = Fields()
     fields[.signingKey] = sender.signingKey.bytes
     fields.set(.invalidToken, tokens)
-    let topic = MessageTopic.feedback(talk.speakers[0].tag)
+    let topic = MessageTopic.feedback(ReaderID(of: talk.speakers[2].keys.boxKey), talk.speakers[0].tag)
     let body = Body(
-      subject: talk.speakers[0].device, generation: 1, counter: 1, run: Run(high: 1, low: 1),
+      subject: talk.speakers[0].device, generation: 1, counter: counter, run: Run(high: 1, low: 1),
       time: Timestamp(milliseconds: 1), author: UUID(high: 1, low: 1), fields: fields)
     let message = try #require(sender.box(.feedback, body, to: talk.speakers[0].keys.boxKey, on: topic))
     return .arrived(topic, .message(message), isRetained: true)
@@ -64,6 +66,8 @@ import Testing
     #expect(
       talk.tell(.boxed(first.topic, message)) == [
         "wake rest tokens of 0 1000...1000", "wake refresh tokens of 0 77760000...95040000",
+        "wake refill(FleetCore.Allowances.Purpose.putBack) 1000...1000",
+        "wake refill(FleetCore.Allowances.Purpose.hourlyPutBack) 3600000...3600000",
         "publish tokens of 0 tokens 1", "wake offer tokens of 0 500...500",
       ])
     #expect(talk.tell(.woke(.offer(first.topic))).last == "subscribe tokens of 0")
@@ -94,12 +98,12 @@ import Testing
     #expect(talk.tell(.woke(.offerRefresh(report.topic))) == ["box report of 0 next(above: 0)"])
   }
 
-  @Test func `what is offered without a connection is told on the next one`() throws {
+  @Test func `an offer without a connection is told on the next one`() throws {
     var talk = try Conversation()
     let report = try offer(talk, Fields(), isReport: true)
     talk.tell(.started(.member(talk.membership(), Roster())))
     #expect(talk.tell(.offer(report)).isEmpty)
-    #expect(try talk.becomeLive().isEmpty == false)
+    #expect(try talk.becomeLive().contains("subscribe 0") == false)
     _ = try talk.settle()
     talk.tell(.offer(report))
     talk.tell(.boxed(report.topic, try message(talk, report, 1)))
@@ -115,10 +119,76 @@ import Testing
     talk.tell(.boxed(first.topic, try message(talk, first, 1)))
     #expect(
       talk.tell(.withdraw(first.topic)) == [
-        "cancel offer tokens of 0", "cancel rest tokens of 0", "cancel refresh tokens of 0", "clear tokens of 0",
+        "cancel offer tokens of 0", "cancel refresh tokens of 0", "clear tokens of 0",
+        "wake offer tokens of 0 500...500",
       ])
     #expect(talk.tell(.withdraw(first.topic)).isEmpty)
     #expect(talk.tell(.boxed(first.topic, try message(talk, first, 1))).isEmpty)
+    // The broker may bring it back.
+    for delay in ["2000...2000", "10000...10000", "60000...60000", "60000...60000"] {
+      #expect(
+        talk.tell(.woke(.offer(first.topic))) == ["subscribe tokens of 0", "wake offer tokens of 0 \(delay)"])
+      let former = try message(talk, first, 1)
+      #expect(talk.tell(.arrived(first.topic, .message(former), isRetained: true)) == ["clear tokens of 0"])
+      #expect(talk.tell(.arrived(first.topic, .nothing, isRetained: false)).isEmpty)
+    }
+    #expect(talk.tell(.woke(.offer(first.topic))) == ["cancel rest tokens of 0"])
+    #expect(talk.tell(.arrived(first.topic, .nothing, isRetained: false)).isEmpty)
+  }
+
+  @Test func `an offer that ends without a connection is taken from the broker on the next one`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    let first = try offer(talk, tokens("a"))
+    talk.tell(.offer(first))
+    talk.tell(.boxed(first.topic, try message(talk, first, 1)))
+    talk.tell(.disconnected)
+    #expect(talk.tell(.withdraw(first.topic)) == ["cancel refresh tokens of 0"])
+    #expect(talk.reconnect().contains("clear tokens of 0"))
+  }
+
+  @Test func `a removed device empties the topics of its offers, and a superseded one leaves them alone`() throws {
+    for isRemoved in [true, false] {
+      var talk = try Conversation()
+      _ = try talk.settle([talk.record(1, 1)])
+      talk.tell(.offer(try offer(talk, tokens("a"))))
+      let actions = try talk.hear(isRemoved ? talk.tombstone(0, 11, by: 1) : talk.record(0, 1, generation: 2))
+      #expect(actions.contains("clear tokens of 0") == isRemoved)
+      #expect(actions.contains("disconnect") && actions.last?.hasPrefix("ended") == true)
+    }
+  }
+
+  @Test func `an offer that returns while the former one is written is written again`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    let first = try offer(talk, tokens("a"))
+    talk.tell(.offer(first))
+    talk.tell(.withdraw(first.topic))
+    // However often the topic is looked at.
+    for _ in 0..<9 { talk.tell(.woke(.offer(first.topic))) }
+    #expect(talk.tell(.offer(try offer(talk, tokens("b")))) == ["subscribe feedback for 0"])
+    talk.tell(.boxed(first.topic, try message(talk, first, 1)))
+    #expect(talk.tell(.woke(.offerRest(first.topic))) == ["box tokens of 0 next(above: 0)"])
+  }
+
+  @Test func `an offer that a broker denies without end has an allowance`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    let first = try offer(talk, tokens("a"))
+    talk.tell(.offer(first))
+    talk.tell(.boxed(first.topic, try message(talk, first, 1)))
+    let told = (0..<20).map { _ in
+      talk.tell(.arrived(first.topic, .nothing, isRetained: true)) + talk.tell(.woke(.offer(first.topic)))
+    }
+    #expect(told.count { $0.contains("publish tokens of 0 tokens 1") } == 9)
+    #expect(told.last == ["wake offer tokens of 0 1000...2000"])
+    // Also the first message.
+    let report = try offer(talk, Fields(), isReport: true)
+    talk.tell(.offer(report))
+    #expect(
+      talk.tell(.boxed(report.topic, try message(talk, report, 2))).last == "wake offer report of 0 1000...2000")
+    talk.tell(.woke(.refill(.putBack)))
+    #expect(talk.tell(.woke(.offer(report.topic))).contains("publish report of 0 report 2"))
   }
 
   @Test func `a device that leaves or has another identifier takes its offers back`() throws {
@@ -146,14 +216,19 @@ import Testing
     _ = try talk.settle()
     let content = tokens("a", "b")
     let told = try #require(content.tokens(.token))
-    talk.tell(.offer(try offer(talk, content)))
+    let first = try offer(talk, content)
+    talk.tell(.offer(first))
     let sender = talk.speakers[2].keys
+    // Before this run has told its tokens, and about an earlier message.
+    #expect(talk.tell(try feedback(talk, [told[1]], by: sender)) == ["clear feedback for 0"])
+    talk.tell(.boxed(first.topic, try message(talk, first, 2)))
+    #expect(talk.tell(try feedback(talk, [told[1]], by: sender, about: 1)) == ["clear feedback for 0"])
     #expect(
-      talk.tell(try feedback(talk, [told[1]], by: sender)) == ["invalidate b", "clear feedback for 0"])
+      talk.tell(try feedback(talk, [told[1]], by: sender, about: 2)) == ["invalidate b", "clear feedback for 0"])
     let former = CarriedToken(told[0].place, value: "former")
-    #expect(talk.tell(try feedback(talk, [former], by: sender)) == ["clear feedback for 0"])
+    #expect(talk.tell(try feedback(talk, [former], by: sender, about: 2)) == ["clear feedback for 0"])
     #expect(talk.tell(try feedback(talk, told, by: talk.speakers[1].keys)) == ["dropped author"])
-    let topic = MessageTopic.feedback(talk.speakers[0].tag)
+    let topic = MessageTopic.feedback(ReaderID(of: sender.boxKey), talk.speakers[0].tag)
     #expect(talk.tell(.arrived(topic, .rejected(.seal), isRetained: true)) == ["dropped seal"])
     #expect(talk.tell(.arrived(topic, .nothing, isRetained: false)).isEmpty)
   }
@@ -188,23 +263,24 @@ import Testing
   @Test func `an invalid token is told to its device until the device has taken it back`() throws {
     let talk = try Conversation()
     let tag = talk.speakers[0].tag
-    let sender = ReaderID(high: 1, low: 1)
     let key = talk.speakers[2].keys.signingKey
     var ledger = TokenLedger(most: 2)
     let content = tokens("a", "b")
     let told = try #require(content.tokens(.token))
     try ledger.take(message(talk, offer(talk, content), 1), at: tag)
     let unknown = CarriedToken(told[0].place, value: "x")
-    let refused = ledger.invalidate(unknown, at: tag, by: sender, signingKey: key)
-    #expect(refused == nil)
-    let answer = ledger.invalidate(told[0], at: tag, by: sender, signingKey: key)
-    let first = try #require(answer)
+    let isTold = [unknown, told[0]].map { ledger.invalidate($0, at: tag) }
+    #expect(isTold == [false, true])
+    let first = try #require(ledger.feedback(at: tag, signingKey: key))
     #expect(first.boxKey == talk.speakers[0].keys.boxKey && first.draft.subject == talk.speakers[0].device)
-    let next = ledger.invalidate(told[1], at: tag, by: sender, signingKey: key)
-    let second = try #require(next)
+    _ = ledger.invalidate(told[1], at: tag)
+    let second = try #require(ledger.feedback(at: tag, signingKey: key))
+    #expect(second.draft.counter == .exactly(1))
     #expect(second.draft.fields.tokens(.invalidToken) == told)
     #expect(ledger.tokens(at: tag).isEmpty)
-    try ledger.take(message(talk, offer(talk, tokens("c", "b")), 2), at: tag)
+    // The device still has one of them, and is told again, about its later message.
+    let isLeft = try ledger.take(message(talk, offer(talk, tokens("c", "b")), 2), at: tag)
+    #expect(isLeft && ledger.feedback(at: tag, signingKey: key)?.draft.counter == .exactly(2))
     #expect(ledger.tokens(at: tag).map(\.value) == ["c"])
     try ledger.take(message(talk, offer(talk, tokens("c")), 3), at: tag)
     try ledger.take(message(talk, offer(talk, tokens("c", "b")), 4), at: tag)

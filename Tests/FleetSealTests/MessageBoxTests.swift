@@ -37,7 +37,8 @@ import Testing
     #expect(rejection(message.bytes, on: topic, by: keys) == .seal)
     let other = MessageTopic.tokens(ReaderID(of: sender.boxKey), account.tag(of: UUID(high: 1, low: 1)))
     #expect(rejection(message.bytes, on: other, by: sender) == .seal)
-    #expect(rejection(message.bytes, on: .feedback(account.tag(of: Sample.device)), by: sender) == .kind)
+    let feedback = MessageTopic.feedback(ReaderID(of: sender.boxKey), account.tag(of: Sample.device))
+    #expect(rejection(message.bytes, on: feedback, by: sender) == .kind)
     #expect(throws: Rejection.epoch) { try MessageSeal(account).open(message.bytes, on: topic) }
   }
 

@@ -147,7 +147,7 @@ import Testing
     #expect(answer["kind"] as? Int == 33)
     #expect(answer["reader"] as? String == "\(ReaderID(of: sender.boxKey))")
     #expect(answer["tokens"] as? [[String]] == [["org.example.mail", "apns", "production", "org.example.mail", "abc"]])
-    let back = MessageTopic.feedback(account.tag(of: Sample.device))
+    let back = MessageTopic.feedback(ReaderID(of: sender.boxKey), account.tag(of: Sample.device))
     let made = try ask([
       "do": "tell", "root": Self.root, "seed": hexadecimal(0x60..<0x80), "to": hexadecimal(keys.boxKey.bytes),
       "topic": back.text, "device": hexadecimal(Sample.device.bytes),

@@ -20,7 +20,10 @@ import Testing
       (.answer(rendezvous), "identityd/v1/join/000000000000000000000000000000ab/a"),
       (.report(reader, tag), "identityd/v1/site/000000000000000000000000000000cd/6/6bdae793b9bc58f40d1de9234e371dcd"),
       (.tokens(reader, tag), "identityd/v1/sender/000000000000000000000000000000cd/6/6bdae793b9bc58f40d1de9234e371dcd"),
-      (.feedback(tag), "identityd/v1/feedback/6/6bdae793b9bc58f40d1de9234e371dcd"),
+      (
+        .feedback(reader, tag),
+        "identityd/v1/feedback/000000000000000000000000000000cd/6/6bdae793b9bc58f40d1de9234e371dcd"
+      ),
     ]
     for (topic, text) in topics {
       #expect(topic.text == text)
@@ -34,7 +37,8 @@ import Testing
       "", "/", prefix, "\(prefix)/x", "\(prefix)/d/7/6bdae793b9bc58f40d1de9234e371dcd", device + "/", device + "0",
       device.uppercased(), "\(prefix)/d/6/6BDAE793b9bc58f40d1de9234e371dcd", "\(prefix)/d/+/+",
       "identityd/v1/join/000000000000000000000000000000ab/x", device.replacing("v1", with: "v2"),
-      "identityd/v1/feedback/7/6bdae793b9bc58f40d1de9234e371dcd", "identityd/v1/feedback/6",
+      "identityd/v1/feedback/000000000000000000000000000000cd/7/6bdae793b9bc58f40d1de9234e371dcd",
+      "identityd/v1/feedback/6/6bdae793b9bc58f40d1de9234e371dcd", "identityd/v1/feedback/6",
       "identityd/v1/site/cd/6/6bdae793b9bc58f40d1de9234e371dcd",
       "identityd/v1/sender/000000000000000000000000000000cd/7/6bdae793b9bc58f40d1de9234e371dcd",
       device.replacing("/d/", with: "/q/"), device.replacing("7ef5", with: "zef5"),
@@ -56,7 +60,7 @@ import Testing
     let admitted = MessageKind.allCases.map { kind in
       [
         .device(account, tag), .grant(account, tag), .presence(account, tag), .who(account), .invitation(rendezvous),
-        .answer(rendezvous), .report(reader, tag), .tokens(reader, tag), .feedback(tag),
+        .answer(rendezvous), .report(reader, tag), .tokens(reader, tag), .feedback(reader, tag),
       ].filter { (topic: MessageTopic) in topic.admits(kind) }.count
     }
     #expect(admitted == [Int](repeating: 1, count: 10))
