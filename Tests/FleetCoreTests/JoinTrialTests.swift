@@ -14,6 +14,11 @@ import Testing
     var fleet = try PlayedFleet(seed: seed, devices: 2)
     for device in 0..<2 { fleet.start(device) }
     fleet.run(for: 60_000)
+    if !seed.isMultiple(of: 3) {
+      fleet.rotate(at: 1)
+      fleet.run(for: 120_000)
+      #expect(fleet.devices[0].disk.epoch != .first)
+    }
     try fleet.invite(at: 0)
     return fleet
   }
@@ -57,7 +62,7 @@ import Testing
   }
 
   @Test func `a newcomer beside a lying broker joins in the end, or knows that it did not`() throws {
-    var joined = 0
+    var (joined, wrong) = (0, 0)
     for seed in 0..<Self.seeds {
       var fleet = try inviting(seed)
       fleet.broker.lies = PlayedBroker.Lies()
@@ -69,12 +74,15 @@ import Testing
       #expect(isMember == (fleet.devices[newcomer].told.first?.hasPrefix("joined") == true))
       if isMember { joined += 1 }
       fleet.run(for: Self.peace)
-      #expect(fleet.disagreements().isEmpty, "\(fleet.disagreements())\n\(fleet.story(of: seed))")
+      let found = fleet.disagreements()
+      #expect(found.isEmpty, "\(found)\n\(fleet.story(of: seed))")
       let end = fleet.devices[0].told.last
-      #expect(isMember ? end == "used" || end == "expired" : end == "expired", "\(fleet.story(of: seed))")
+      let isTold = isMember ? end == "used" || end == "expired" : end == "expired"
+      #expect(isTold, "\(fleet.story(of: seed))")
+      if !found.isEmpty || !isTold { wrong += 1 }
     }
     #expect(joined > Self.seeds / 2)
     try Trial("newcomers with a code beside a lying broker").report(
-      tried: Int(Self.seeds), lost: 0, "\(joined) of them joined")
+      tried: Int(Self.seeds), lost: wrong, "\(joined) of them joined")
   }
 }

@@ -194,7 +194,7 @@ struct PlayedFleet {
     case .newcomer(let answer): tell(device, "newcomer \(name(answer))")
     case .anotherNewcomer(let answer): tell(device, "another \(name(answer))")
     case .invitationEnded(let isUsed): tell(device, isUsed ? "used" : "expired")
-    case .accept: accept(device, process)
+    case .accept(let invitation): accept(invitation, device, process)
     case .joined(let isConfirmed): join(device, isConfirmed: isConfirmed)
     case .notJoined(let failure): tell(device, "not joined, \(failure)")
     case .readKeys, .dropped, .beyondBound: break

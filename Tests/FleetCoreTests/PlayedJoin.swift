@@ -22,8 +22,9 @@ extension PlayedFleet {
     let meeting = JoinCode.Meeting(rendezvous: drawn(&chance), key: try drawnSecret(&chance))
     self.meeting = meeting
     let disk = devices[device].disk
+    let epoch = try #require(keys[disk.epoch.number])
     let invitation = Invitation(
-      name: "home", root: account.root, epoch: account.firstEpoch, rosterSize: UInt32(devices.count),
+      name: "home", root: account.root, epoch: epoch, rosterSize: UInt32(devices.count),
       expiry: Timestamp(milliseconds: Int64(schedule.now) + 900_000))
     let body = body(of: device, Fields())
     let sealed = try #require(invitation.sealed(body, for: meeting, by: disk.keys))
@@ -56,7 +57,12 @@ extension PlayedFleet {
   }
 
   /// Stores the keys of an invitation, and writes the answer.
-  mutating func accept(_ device: Int, _ process: Int) {
+  mutating func accept(_ invitation: SignedMessage, _ device: Int, _ process: Int) {
+    guard let epoch = invitation.body.fields[.epoch].map({ UInt32(bigEndian: $0) }) else {
+      return faults.append("device \(device) is invited to no epoch")
+    }
+    devices[device].disk.epoch = Epoch(number: epoch, former: 0)
+    devices[device].disk.epochs.insert(epoch)
     devices[device].isMember = true
     let nonce = (0..<3).flatMap { _ in chance.next().bigEndianBytes }
     guard let meeting,
