@@ -46,6 +46,10 @@ package struct Fleet: Sendable {
   /// The number of rotations of the account's key, as far as this device knows.
   package var rotations: UInt32 { member?.epoch.rotations ?? 0 }
 
+  /// Whether all other devices wrote their records in earlier epochs. Soon after a rotation of this device, this is so.
+  /// Later, the others have rotated without this one, or a removed device has misled it.
+  package var isAloneInEpoch: Bool { member?.isAloneInEpoch ?? false }
+
   /// The connected devices of the account beside this one, as far as they tell.
   package var present: Set<DeviceTag> { member?.present ?? [] }
 

@@ -161,6 +161,12 @@ extension Member {
     return isRecentRemoval(known) || epoch.removed.contains(known.body.subject)
   }
 
+  /// Whether there are other devices, and all wrote their records in earlier epochs.
+  var isAloneInEpoch: Bool {
+    let others = roster.tags.filter { $0 != membership.tag }.compactMap { roster[$0] }.filter { $0.kind == .record }
+    return !others.isEmpty && others.allSatisfy { $0.epoch < epoch.number }
+  }
+
   // MARK: Keys for others
 
   /// Returns the epoch that seals the key for a device, one of which it has the key; nil if the device needs no key from

@@ -150,6 +150,14 @@ extension Conversation {
     #expect(talk.tell(try talk.grant(to: 0, 0x40_ffff, by: 1)) == ["take epoch \(0x40_ffff)"])
   }
 
+  @Test func `a device sees that no other one is in its epoch`() throws {
+    var (talk, number) = try Conversation.rotated()
+    #expect(talk.fleet.isAloneInEpoch)
+    try talk.hear(talk.record(1, 2, epoch: number))
+    #expect(!talk.fleet.isAloneInEpoch)
+    #expect(try !Conversation().fleet.isAloneInEpoch)
+  }
+
   @Test func `after the last epoch, a contested key leaves no rotation planned`() throws {
     var talk = try Conversation()
     let membership = Membership(
