@@ -7,7 +7,8 @@ extension Rendezvous: PostingPlace {
 /// The rules of a member that has invited a newcomer with a code.
 ///
 /// The code is good for one newcomer: the first answer burns it, and so do fifteen minutes. Both topics are emptied
-/// then. Whoever answers later has read the invitation, too, and is reported.
+/// then. A device that answers later has read the invitation, too, and is
+/// reported.
 struct Inviter: Sendable {
   private enum State: Equatable {
     /// The invitation is at the broker, or on its way there.

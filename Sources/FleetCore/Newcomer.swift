@@ -41,7 +41,8 @@ struct Newcomer: Sendable {
   private var state: State
   private var postings = Postings<Rendezvous>()
   private var hasConnected = false
-  /// Whether the broker has shown the answer. What is taken away before that is the answer of somebody else.
+  /// Whether the broker has shown the answer. An answer that is taken away before that is one of
+  /// somebody else.
   private var isShown = false
 
   /// Starts with a time, which only the expiry of the invitation is compared with.

@@ -21,7 +21,7 @@ package struct Body: Equatable, Sendable {
   package var counter: UInt64
   /// The run of the process that wrote the message.
   package var run: Run
-  /// The time of writing, which is shown and never compared.
+  /// The time of writing, which is shown. Only the age of an old tombstone is taken from it.
   package var time: Timestamp
   /// The device that wrote the message.
   package var author: UUID

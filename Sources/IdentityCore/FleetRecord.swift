@@ -78,7 +78,8 @@ package struct FleetRecord: Equatable, Sendable {
 
   private static func padding(of text: Text) -> Int { text.bytes.suffix(2).count { $0 == UInt8(ascii: "=") } }
 
-  /// Compares by epoch, then by generation, then a tombstone above a record, then by counter, then by the SHA-256 of the messages.
+  /// Compares by epoch, then by generation, then a tombstone above a record, then by counter, then by the SHA-256 of the
+  /// messages.
   ///
   /// - Parameters:
   ///   - known: the known message about the device; nil if there is none.
