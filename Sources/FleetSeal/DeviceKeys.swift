@@ -8,8 +8,7 @@ package struct DeviceKeys: Sendable {
   /// The X25519 key, to which messages for the device are sealed.
   package let boxKey: PublicKey
   private let signingSeed: SecretKey
-  /// The seed of the X25519 key; nil in a test that has only the public key.
-  private let boxSeed: SecretKey?
+  private let boxSeed: SecretKey
 
   /// Derives the keys from the seed of the device; nil if there is not enough memory.
   package init?(seed: SecretKey) {
@@ -20,8 +19,8 @@ package struct DeviceKeys: Sendable {
     self.init(signingSeed: signingSeed, boxKey: boxKey, boxSeed: boxSeed)
   }
 
-  /// Creates the keys from the seed of the signing key itself.
-  init?(signingSeed: SecretKey, boxKey: PublicKey, boxSeed: SecretKey? = nil) {
+  /// Creates the keys from the seeds of the two key pairs.
+  init?(signingSeed: SecretKey, boxKey: PublicKey, boxSeed: SecretKey) {
     self.signingSeed = signingSeed
     self.boxSeed = boxSeed
     self.boxKey = boxKey
@@ -43,7 +42,7 @@ package struct DeviceKeys: Sendable {
 
   /// Opens a box that was sealed to this device, into an array of the right length. Returns whether it is one.
   func opened(_ box: [UInt8], into content: inout [UInt8]) -> Bool {
-    guard let boxSeed, box.count == content.count + crypto_box_sealbytes() else { return false }
+    guard box.count == content.count + crypto_box_sealbytes() else { return false }
     var pair = Self.boxPair(from: boxSeed)
     defer { unsafe sodium_memzero(&pair.secret, pair.secret.count) }
     return unsafe crypto_box_seal_open(&content, box, UInt64(box.count), pair.key, pair.secret) == 0
