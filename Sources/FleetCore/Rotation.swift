@@ -86,11 +86,13 @@ extension Member {
   mutating func notEntered(_ number: UInt32, isLive: Bool, _ actions: inout [Action]) {
     let isOwn = rotation.isMaking && rotation.pending?.number == number
     endKey(number, &actions)
-    if isOwn {
-      actions.append(epoch.isContested ? .wake(.rotation, after: Pace.retriedChange) : .notRotated)
-      // A key that another device made was left alone meanwhile.
-      if isLive { actions.append(.subscribe(.only(.grant(membership.account, membership.tag)))) }
+    if epoch.isContested {
+      actions.append(.wake(.rotation, after: Pace.retriedChange))
+    } else if isOwn {
+      actions.append(.notRotated)
     }
+    // A key that another device made was left alone meanwhile.
+    if isOwn, isLive { actions.append(.subscribe(.only(.grant(membership.account, membership.tag)))) }
     continueRotation(&actions)
   }
 

@@ -121,6 +121,10 @@ extension Conversation {
     let tombstone = try talk.tombstone(2, 3, by: 0, epoch: 0x1_ffff)
     let made = try epoch(talk.fleet.take(.wrote(talk.speakers[2].tag, tombstone)))
     #expect(talk.tell(.notEntered(made.number)) == ["wake rotation 1000...5000", "subscribe grant of 0"])
+    // Also after a key of another device that cannot be stored.
+    let other = try epoch(talk.fleet.take(talk.grant(to: 0, 0x2_ffff, by: 1, epoch: 0x1_ffff, without: [2])))
+    #expect(talk.tell(.woke(.rotation)).isEmpty)
+    #expect(talk.tell(.notEntered(other.number)) == ["wake rotation 1000...5000"])
     #expect(talk.tell(.woke(.rotation)) == ["make epoch \(made.number)"])
   }
 
