@@ -76,6 +76,7 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "CInih", pkgConfig: "inih", providers: [.apt(["libinih-dev"])]),
+    .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
 
     // PURE: rules and bytes. No I/O, no clock, no randomness, no unsafe code.
     .target(name: "IdentityCore", swiftSettings: fast),
@@ -92,6 +93,9 @@ let package = Package(
     .target(
       name: "IdentityStore", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium"],
       swiftSettings: fast),
+
+    // The fleet's connections.
+    .target(name: "Mosquitto", dependencies: ["CMosquitto", "LinuxSystem"], swiftSettings: strict),
 
     // The fleet's keys and seals.
     .target(name: "FleetSeal", dependencies: ["FleetWire", "IdentityCore", "CSodium"], swiftSettings: fast),
@@ -151,6 +155,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
+    .testTarget(
+      name: "MosquittoTests", dependencies: ["LinuxSystem", "Mosquitto", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "SystemdTests", dependencies: ["Systemd", "LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "ConfigurationFilesTests", dependencies: ["ConfigurationFiles", "TestSupport"], swiftSettings: strict),

@@ -132,7 +132,7 @@ readonly PLAIN_TESTS=(
 # Tests that run unsafe code in their own process.
 readonly ADDRESS_TESTS=(
   LinuxSystemTests SystemdTests ConfigurationFilesTests AppManifestsTests ClientSecretsTests IdentityStoreTests
-  FleetSealTests IdentityFuzzTests
+  FleetSealTests MosquittoTests IdentityFuzzTests
 )
 # Tests that run code with threads in their own process.
 readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests)

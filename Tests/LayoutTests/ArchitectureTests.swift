@@ -14,6 +14,7 @@ import Testing
     "ConfigurationFiles": ["CInih", "Glibc", "LinuxSystem"],
     "AppManifests": ["ConfigurationFiles", "IdentityCore", "LinuxSystem", "Glibc"],
     "IdentityStore": ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium", "Glibc", "Synchronization"],
+    "Mosquitto": ["CMosquitto", "Glibc", "LinuxSystem"],
     "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [
       "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",
@@ -48,7 +49,7 @@ import Testing
 
   @Test func `every target has a layer`() throws {
     let folders = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: "Sources").path)
-    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CSodium", "CInih"]
+    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CSodium", "CInih", "CMosquitto"]
     #expect(Set(folders).subtracting(c) == Set(Self.allowed.keys))
   }
 

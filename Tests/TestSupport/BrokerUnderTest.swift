@@ -1,0 +1,156 @@
+import Foundation
+import LinuxSystem
+
+/// A real Mosquitto on a loopback port of its own.
+package final class BrokerUnderTest {
+  /// The port, which stays the same over restarts.
+  package private(set) var port: UInt16 = 0
+  private let folder: TemporaryFolder
+  private let settings: String
+  private var process = Process()
+
+  /// Starts a broker, and waits until it listens.
+  ///
+  /// - Parameters:
+  ///   - settings: lines of mosquitto.conf(5) about the listener. By default everybody may connect.
+  ///   - persists: whether retained messages outlast the broker.
+  package init(_ settings: String = "allow_anonymous true", persists: Bool = false) throws {
+    folder = try TemporaryFolder()
+    let persistence = "persistence_location \(folder.path)/\nautosave_interval 1\nautosave_on_changes true\n"
+    self.settings =
+      "\(settings)\npersistence \(persists)\n\(persists ? persistence : "")log_dest file \(folder["log"])\n"
+    // Another program may take the port before the broker does.
+    for _ in 1...4 {
+      port = try Self.freePort()
+      if (try? start()) != nil { return }
+    }
+    port = try Self.freePort()
+    try start()
+  }
+
+  deinit { kill() }
+
+  /// The log so far.
+  package var log: String { (try? folder.text("log")) ?? "" }
+
+  /// Starts the broker again.
+  package func start() throws {
+    try folder.write("mosquitto.conf", "listener \(port) 127.0.0.1\n\(settings)\(isRoot ? "user root\n" : "")")
+    process = Process()
+    process.executableURL = URL(filePath: "/usr/sbin/mosquitto")
+    process.arguments = ["-c", folder["mosquitto.conf"]]
+    process.standardInput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.runUnmasked()
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while process.isRunning, Date() < deadline {
+      if isListening { return }
+      usleep(5_000)
+    }
+    kill()
+    throw Failure("mosquitto does not listen on port \(port): \(log)")
+  }
+
+  /// Kills the broker with SIGKILL.
+  package func kill() {
+    guard process.isRunning else { return }
+    _ = Foundation.kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+
+  /// Publishes a message with mosquitto_pub(1).
+  package func publish(_ payload: String, to topic: String, isRetained: Bool = true) throws {
+    let result = try run(
+      ["mosquitto_pub", "-p", "\(port)", "-q", "1", "-t", topic, "-s"] + (isRetained ? ["-r"] : []), input: payload)
+    guard result.status == 0 else { throw Failure("mosquitto_pub: \(result.errors)") }
+  }
+
+  /// Returns the retained messages of topics as lines `TOPIC PAYLOAD`, sorted, with the payload in hexadecimal digits
+  /// (mosquitto_sub(1)).
+  package func retained(_ filter: String) throws -> [String] {
+    let result = try run(
+      ["mosquitto_sub", "-p", "\(port)", "-t", filter, "-F", "%t %x", "--retained-only", "-W", "1"])
+    // 27 is MOSQ_ERR_TIMEOUT.
+    guard result.status == 0 || result.status == 27 else { throw Failure("mosquitto_sub: \(result.errors)") }
+    return result.output.split(separator: "\n").map(String.init).sorted()
+  }
+
+  private var isListening: Bool {
+    guard let socket = try? Self.socket() else { return false }
+    return (try? unsafe Self.withAddress(port) { unsafe connect(socket.number, $0, $1) }) == 0
+  }
+
+  // MARK: Ports
+
+  /// Returns a listening socket on a free loopback port, and the port.
+  package static func listener() throws -> (descriptor: Int32, port: UInt16) {
+    let socket = try socket()
+    guard try unsafe withAddress(0, { unsafe bind(socket.number, $0, $1) }) == 0, listen(socket.number, 5) == 0 else {
+      throw Failure("listen: \(errno)")
+    }
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    _ = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe getsockname(socket.number, $0, &length)
+      }
+    }
+    return (socket.release(), UInt16(bigEndian: address.sin_port))
+  }
+
+  private static func freePort() throws -> UInt16 {
+    let (descriptor, port) = try listener()
+    close(descriptor)
+    return port
+  }
+
+  private static func socket() throws -> Descriptor {
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    return Descriptor(adopting: try system("socket") { Foundation.socket(AF_INET, kind, 0) })
+  }
+
+  private static func withAddress<Result>(
+    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  ) throws -> Result {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return unsafe withUnsafePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+  }
+}
+
+/// Certificates for one test, made by openssl(1).
+package final class CertificatesUnderTest {
+  private let folder: TemporaryFolder
+
+  /// Makes an authority, whose certificate is `authority.crt`.
+  package init() throws {
+    folder = try TemporaryFolder()
+    try make("authority", [])
+  }
+
+  /// Returns the path of a file.
+  package subscript(_ name: String) -> String { folder[name] }
+
+  /// Makes a certificate that is valid for some names, `NAME.crt` with `NAME.key`.
+  ///
+  /// - Parameter names: such as `DNS:localhost,IP:127.0.0.1`.
+  package func issue(_ name: String, for names: String) throws {
+    try make(
+      name, ["-CA", folder["authority.crt"], "-CAkey", folder["authority.key"], "-addext", "subjectAltName=\(names)"])
+  }
+
+  private func make(_ name: String, _ options: [String]) throws {
+    let result = try run(
+      [
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc", "-days", "2",
+        "-subj", "/CN=\(name)", "-keyout", folder["\(name).key"], "-out", folder["\(name).crt"],
+      ] + options)
+    guard result.status == 0 else { throw Failure("openssl: \(result.errors)") }
+  }
+}
