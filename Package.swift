@@ -110,6 +110,11 @@ let package = Package(
     .target(
       name: "IdentityClient", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem"], swiftSettings: strict),
 
+    // The fleet's service: identityd, the rules and the broker.
+    .target(
+      name: "FleetService", dependencies: ["ConfigurationFiles", "FleetWire", "IdentityClient", "IdentityCore"],
+      swiftSettings: strict),
+
     // Formats that identityctl writes and reads. Not part of the library: programs have formats of their own.
     .target(
       name: "ClientFormats", dependencies: ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
@@ -153,6 +158,9 @@ let package = Package(
     .testTarget(
       name: "FleetCoreTests", dependencies: ["FleetCore", "FleetSeal", "FleetWire", "IdentityCore", "TestSupport"],
       swiftSettings: strict),
+    .testTarget(
+      name: "FleetServiceTests",
+      dependencies: ["ConfigurationFiles", "FleetService", "FleetWire", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
     .testTarget(

@@ -126,8 +126,8 @@ leftovers() {
 #
 # Tests of pure code, of the programs as processes, and of the source tree.
 readonly PLAIN_TESTS=(
-  IdentityCoreTests IdentityWireTests FleetWireTests FleetCoreTests ClientFormatsTests DoctorTests LayoutTests
-  IdentityStoreTests LibraryTests EndToEndTests SystemTests
+  IdentityCoreTests IdentityWireTests FleetWireTests FleetCoreTests FleetServiceTests ClientFormatsTests DoctorTests
+  LayoutTests IdentityStoreTests LibraryTests EndToEndTests SystemTests
 )
 # Tests that run unsafe code in their own process.
 readonly ADDRESS_TESTS=(

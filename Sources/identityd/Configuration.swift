@@ -28,11 +28,7 @@ struct Configuration: Equatable {
   /// The packages create this group. A manual installation may lack it, which is not a fault.
   private static let usualMonitorGroup = "identityd-monitor"
 
-  /// A configuration and the warnings about it.
-  struct Loaded {
-    let configuration: Configuration
-    let warnings: [String]
-  }
+  typealias Loaded = LoadedConfiguration<Configuration>
 
   /// Reads the configuration.
   ///
@@ -40,31 +36,9 @@ struct Configuration: Equatable {
   /// - Throws: the first value that is not allowed, with its file, its line and the allowed values. No setting takes
   ///   effect then.
   static func load(file: String?, folders: [String]) throws(ConfigurationFailure) -> Loaded {
-    guard let file else {
-      let search = ConfigurationSearch(name: "identityd.conf", folders: folders)
-      return try interpret(try search.settings(limit: Bound.fileLength))
-    }
-    guard let settings = try ConfigurationSearch.settings(ofFile: file, limit: Bound.fileLength) else {
-      throw ConfigurationFailure(place: file, reason: "there is no such file")
-    }
-    return try interpret(settings)
-  }
-
-  private static func interpret(_ settings: [Setting]) throws(ConfigurationFailure) -> Loaded {
-    var configuration = Configuration()
-    var warnings: [String] = []
-    for setting in settings {
-      guard let key = ConfigurationKey.all.first(where: { $0.section == setting.section && $0.name == setting.name })
-      else {
-        warnings.append("\(setting.place): unknown setting [\(setting.section)] \(setting.name)=; it is ignored")
-        continue
-      }
-      guard key.set(&configuration, setting.value) else {
-        throw ConfigurationFailure(
-          place: "\(setting.place)",
-          reason: "[\(key.section)] \(key.name)= cannot be '\(setting.value)'; allowed: \(key.allowed)")
-      }
-    }
+    let search = ConfigurationSearch(name: "identityd.conf", folders: folders)
+    let loaded = try Loaded(search, file: file, limit: Bound.fileLength)
+    let configuration = loaded.configuration
     if configuration.limits.reservedConnections >= configuration.limits.connections {
       throw ConfigurationFailure(
         place: "[Limits]",
@@ -72,7 +46,7 @@ struct Configuration: Equatable {
           "Connections= must be greater than the \(configuration.limits.reservedConnections) reserved for root"
       )
     }
-    return Loaded(configuration: configuration, warnings: warnings)
+    return loaded
   }
 
   /// Returns the settings for the loop, and warnings about doubtful ones.

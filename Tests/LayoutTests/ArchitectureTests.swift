@@ -19,6 +19,7 @@ import Testing
     "IdentityServer": [
       "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",
     ],
+    "FleetService": ["ConfigurationFiles", "FleetWire", "IdentityClient", "IdentityCore"],
     "ClientSecrets": ["CSodium", "LinuxSystem"],
     "IdentityClient": ["IdentityCore", "IdentityWire", "LinuxSystem"],
     "Doctor": ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc"],
@@ -54,8 +55,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "IdentityCore", "IdentityWire", "FleetWire", "FleetCore", "IdentityServer", "IdentityClient", "ClientFormats",
-    "Doctor", "identityd", "identityctl",
+    "IdentityCore", "IdentityWire", "FleetWire", "FleetCore", "FleetService", "IdentityServer", "IdentityClient",
+    "ClientFormats", "Doctor", "identityd", "identityctl",
   ])
   func `unsafe code is only in the edge targets`(target: String) throws {
     for file in try Tree.files(below: "Sources/\(target)", "swift") {

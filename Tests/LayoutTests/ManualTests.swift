@@ -136,9 +136,17 @@ import Testing
 
   @Test func `the manual describes every setting`() throws {
     let page = try Tree.text("packaging/man/identityd.conf.5")
-    let table = try Tree.text("Sources/identityd/ConfigurationKey.swift")
+    let table = try Tree.text("Sources/identityd/ConfigurationKeys.swift")
     for match in table.matches(of: /(?:name: |(?:choice|number|size)\("[A-Za-z]+", )"([A-Za-z]+)"/) {
       #expect(page.contains(match.1), "\(match.1)")
     }
+  }
+
+  @Test func `the manual describes every setting of the fleet, and no other`() throws {
+    let page = try Tree.text("packaging/man/identity-fleet.conf.5")
+    let table = try Tree.text("Sources/FleetService/Configuration/FleetConfigurationKeys.swift")
+    let names = table.matches(of: /(?:name: |(?:choice|flag|duration)\("Fleet", |path\()"([A-Za-z0-9]+)"/).map(\.1)
+    #expect(names.count > 10)
+    #expect(page.matches(of: #/\n\.It Va ([A-Za-z0-9]+) Ns = Ns /#).map(\.1).sorted() == names.sorted())
   }
 }

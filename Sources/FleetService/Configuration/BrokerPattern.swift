@@ -1,0 +1,65 @@
+package import FleetWire
+
+/// The address of a broker in the configuration: `mqtts://HOST` or `mqtt://HOST`, with `:PORT` behind it unless the
+/// broker has the usual port.
+package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
+  /// The mark for the first two digits of the account's name, by which accounts are divided among brokers.
+  private static let mark = "%a2"
+
+  private let host: String
+  private let port: UInt16
+  /// Whether the connection is encrypted.
+  package let isEncrypted: Bool
+  /// The address as it was written.
+  package let description: String
+
+  /// Parses an address; nil for any other text.
+  package init?(_ text: String) {
+    let schemes = [("mqtts://", true, UInt16(8883)), ("mqtt://", false, 1883)]
+    guard let (scheme, isEncrypted, usualPort) = schemes.first(where: { text.hasPrefix($0.0) }) else { return nil }
+    var host = text.dropFirst(scheme.count)
+    var port: Substring?
+    if host.hasPrefix("["), let end = host.firstIndex(of: "]") {
+      // An IPv6 address, whose colons are not those before a port (RFC 3986, section 3.2.2).
+      let rest = host[host.index(after: end)...]
+      guard rest.isEmpty || rest.hasPrefix(":") else { return nil }
+      port = rest.isEmpty ? nil : rest.dropFirst()
+      host = host[host.index(after: host.startIndex)..<end]
+      guard host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else { return nil }
+    } else {
+      if let colon = host.firstIndex(of: ":") {
+        port = host[host.index(after: colon)...]
+        host = host[..<colon]
+      }
+      let plain = host.split(separator: Self.mark, omittingEmptySubsequences: false).joined(separator: "00")
+      guard plain.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) }) else { return nil }
+    }
+    guard (1...253).contains(host.utf8.count) else { return nil }
+    if let port {
+      guard port.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let number = UInt16(port),
+        number > 0
+      else { return nil }
+      self.port = number
+    } else {
+      self.port = usualPort
+    }
+    self.host = String(host)
+    self.isEncrypted = isEncrypted
+    description = text
+  }
+
+  /// Whether the address depends on the account.
+  package var dependsOnAccount: Bool { host.contains(Self.mark) }
+
+  /// Whether the broker is on this machine.
+  package var isLoopback: Bool {
+    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+    return host == "localhost" || host == "::1" || parts.count == 4 && parts[0] == "127" && !host.contains(Self.mark)
+  }
+
+  /// Returns the host and the port of the broker for an account.
+  package func address(for account: AccountID) -> (host: String, port: UInt16) {
+    let beginning = String("\(account)".prefix(2))
+    return (host.split(separator: Self.mark, omittingEmptySubsequences: false).joined(separator: beginning), port)
+  }
+}

@@ -1,0 +1,62 @@
+import ConfigurationFiles
+import IdentityCore
+import IdentityServer
+import IdentityStore
+
+extension Configuration: ProgramConfiguration {
+  /// The settings of `identityd.conf`: the complete table, which the manual is tested against. An empty MonitorGroup=
+  /// means no group.
+  static let keys: [ConfigurationKey<Configuration>] = [
+    .choice("Device", "OnMachineChange", \.onMachineChange),
+    .choice("Device", "OnHardwareChange", \.onHardwareChange),
+    ConfigurationKey(section: "Apps", name: "Directories", allowed: "absolute paths, separated by spaces") {
+      result, value in
+      let paths = value.split(separator: " ").map(String.init)
+      guard paths.allSatisfy({ $0.utf8.first == UInt8(ascii: "/") }) else { return false }
+      // A list grows with each line, and an empty value clears it (systemd.syntax(7)).
+      result.appDirectories = paths.isEmpty ? [] : result.appDirectories + paths
+      return true
+    },
+    .number("Apps", "ForgetUnused", 0...100_000, \.forgetUnusedDays),
+    ConfigurationKey(section: "Access", name: "AdminGroup", allowed: "the name of a group") { result, value in
+      result.adminGroup = value.isEmpty ? nil : value
+      return !value.contains(" ")
+    },
+    ConfigurationKey(section: "Access", name: "MonitorGroup", allowed: "the name of a group") { result, value in
+      // Unlike elsewhere, an empty value is not the default: it is the way to have no monitors at all.
+      result.monitorGroup = value.isEmpty ? nil : value
+      return !value.contains(" ")
+    },
+    .choice("Access", "Containers", \.containers),
+    .number("Limits", "Connections", 32...1_000_000, \.limits.connections),
+    .number("Limits", "ConnectionsPerUser", 1...1_000_000, \.limits.connectionsPerUser),
+    .number("Limits", "ReservedConnections", 1...1_000, \.limits.reservedConnections),
+    .number("Limits", "Reserve", 0...50, \.limits.reservePercent),
+    .size("Limits", "LineLength", 4_096...65_536, "4K to 64K", \.limits.lineLength),
+    .number("Limits", "ChangesPerConnection", 1...1_000_000, \.limits.changesPerConnection),
+    .number("Limits", "ChangesPerUser", 1...1_000_000, \.limits.changesPerUser),
+    .number("Limits", "ChangesPerCommit", 1...1_000_000, \.limits.changesPerCommit),
+    .size("Limits", "OutputPerConnection", 4_096...1_073_741_824, "4K to 1G", \.limits.outputPerConnection),
+    .size("Limits", "OutputPerUser", 4_096...1_073_741_824, "4K to 1G", \.limits.outputPerUser),
+    .number("Limits", "Subscribers", 0...1_000_000, \.limits.subscribers),
+    .number("Limits", "SubscribersPerUser", 0...1_000_000, \.limits.subscribersPerUser),
+    .number("Limits", "Items", 0...100_000_000, \.limits.items),
+    .size("Limits", "ItemBytes", 1_024...1_099_511_627_776, "1K to 1024G", \.limits.itemBytes),
+    .number("Limits", "ItemsPerApp", 1...1_000_000, \.limits.itemsPerApp),
+    .size("Limits", "ItemBytesPerApp", 1_024...1_073_741_824, "1K to 1G", \.limits.itemBytesPerApp),
+    .number("Limits", "ItemsPerUser", 1...1_000_000, \.limits.itemsPerUser),
+    .size("Limits", "ItemBytesPerUser", 1_024...1_073_741_824, "1K to 1G", \.limits.itemBytesPerUser),
+    .number("Limits", "Apps", 0...1_000_000, \.limits.apps),
+    .number("Limits", "AppsPerUser", 1...1_000_000, \.limits.appsPerUser),
+    .number("Limits", "History", 64...10_000_000, \.limits.history),
+    .number("Limits", "HistoryPerUser", 8...1_000_000, \.limits.historyPerUser),
+    .size("Store", "CheckpointSize", 65_536...1_073_741_824, "64K to 1G", \.store.checkpointSize),
+    .number("Loop", "PollMicroseconds", 0...1_000, \.pollMicroseconds),
+    ConfigurationKey(section: "Log", name: "Level", allowed: LogLevel.allCases.map(\.name).joined(separator: ", ")) {
+      result, value in
+      guard let level = value.isEmpty ? Configuration().logLevel : LogLevel(name: value) else { return false }
+      result.logLevel = level
+      return true
+    },
+  ]
+}
