@@ -94,6 +94,14 @@ import Glibc
     }
   }
 
+  /// Calls `handler` whenever a descriptor is readable, also at its end. The descriptor has to outlive the source.
+  package func watch(readable number: Int32, _ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
+    try unsafe add("sd_event_add_io", .plain(handler)) { slot, argument in
+      unsafe sd_event_add_io(
+        event, slot, number, UInt32(POLLIN), { _, _, _, argument in unsafe EventSource.fire(argument) }, argument)
+    }
+  }
+
   /// Calls `handler` each time the signal arrives. Every thread has to block the signal.
   package func watch(signal: Int32, _ handler: @escaping () -> Void) throws(SystemdError) -> EventSource {
     try unsafe add("sd_event_add_signal", .plain(handler)) { slot, argument in

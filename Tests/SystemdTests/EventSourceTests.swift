@@ -59,6 +59,20 @@ private final class Treasure {
     }
   }
 
+  @Test func `a descriptor's handler is called as long as the descriptor is readable`() throws {
+    let loop = try EventLoop()
+    let bell = try Wakeup(blocking: false)
+    var calls = 0
+    let source = try loop.watch(readable: bell.descriptor.number) {
+      calls += 1
+      if calls == 3 { bell.wait() }
+    }
+    bell.ring()
+    let end = try loop.timer(after: 50_000) { loop.exit(status: 0) }
+    #expect(try withExtendedLifetime((source, end)) { try loop.run() } == 0)
+    #expect(calls == 3)
+  }
+
   @Test func `a handler may release another source that is due`() throws {
     let loop = try EventLoop()
     let holders = [Holder(), Holder()]
