@@ -72,6 +72,9 @@ package struct DaemonConnection: ~Copyable {
   /// event lines than this limit.
   private static let mostEvents = 65_536
 
+  /// The descriptor of the socket, for an event loop. Lines that were received earlier do not make it readable.
+  package var descriptor: Int32 { socket.number }
+
   /// Connects, and blocks while the daemon's accept queue is full.
   ///
   /// - Throws: `unreachable` or `untrusted`.
@@ -110,6 +113,22 @@ package struct DaemonConnection: ~Copyable {
       case let final: return Answer(rows: rows, final: final)
       }
     }
+  }
+
+  /// Sends requests together, and waits for all of their answers, so that their changes share a commit.
+  ///
+  /// - Parameter requests: So few and short ones that the daemon takes them all before it sends an answer.
+  package mutating func ask(
+    together requests: [RequestLine], _ patience: Patience
+  ) throws(Failure) -> [ReplyLine] {
+    for request in requests { try send(request, patience) }
+    var answers: [ReplyLine] = []
+    while answers.count < requests.count {
+      let line = try nextOfAnswer(patience)
+      if case .row = line { continue }
+      answers.append(line)
+    }
+    return answers
   }
 
   /// Sends a request and passes on the rows of a long answer as they arrive.

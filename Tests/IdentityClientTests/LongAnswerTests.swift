@@ -49,6 +49,18 @@ import Testing
     #expect(final == ReplyLine(Array("OK 2".utf8)))
   }
 
+  @Test func `requests that are sent together are answered in order`() throws {
+    try play(["OK 1\n* row\nOK", " 2\nEVENT 7 token made\nERR conflict taken\n"])
+    var connection = try DaemonConnection(to: DaemonSocket(path))
+    let answers = try connection.ask(
+      together: [request, request, request], Patience(until: Clock.monotonicMicroseconds + 120_000_000))
+    #expect(
+      answers == [
+        ReplyLine(Array("OK 1".utf8)), ReplyLine(Array("OK 2".utf8)), .error(code: "conflict", text: "taken"),
+      ])
+    #expect(connection.takeEvents().map(\.sequence) == [7])
+  }
+
   @Test func `an error is the final line, even after rows`() throws {
     try play(["* a\nERR internal broken\n"])
     var connection = try DaemonConnection(to: DaemonSocket(path))
