@@ -29,10 +29,10 @@ package struct AccountKeys: Sendable {
     return DeviceTag(high: UInt64(bigEndian: hash.prefix(8)), low: UInt64(bigEndian: hash.suffix(8)))
   }
 
-  /// Calls a closure with the password of the account at a broker whose users are accounts: 32 letters of base64url.
+  /// The password of the account at a broker whose users are accounts: 32 letters of base64url.
   ///
-  /// The letters are valid only during the call, and wiped afterwards.
-  package func withBrokerPassword<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+  /// A text, because it ends up in the memory of libmosquitto and on the screen of the broker's admin.
+  package var brokerPassword: String {
     var secret = [UInt8](repeating: 0, count: 24)
     defer { unsafe sodium_memzero(&secret, secret.count) }
     unsafe root.withBytes { root in
@@ -43,11 +43,7 @@ package struct AccountKeys: Sendable {
     var text = [CChar](repeating: 0, count: 33)
     defer { unsafe sodium_memzero(&text, text.count) }
     unsafe sodium_bin2base64(&text, text.count, secret, secret.count, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
-    return unsafe text.withUnsafeBytes { text in
-      unsafe text.withMemoryRebound(to: UInt8.self) { letters in
-        unsafe body(UnsafeBufferPointer(rebasing: letters.dropLast()))
-      }
-    }
+    return String(decoding: text.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }
 

@@ -26,7 +26,7 @@ import Testing
     #expect(answer["topic"] as? String == MessageTopic.device(account.id, account.tag(of: Sample.device)).text)
     let secret = try #require(answer["password"] as? String)
     let base64 = Data(bytes(secret)).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
-    let password = unsafe account.withBrokerPassword { unsafe String(decoding: $0, as: UTF8.self) }
+    let password = account.brokerPassword
     #expect(password == base64)
   }
 
