@@ -66,6 +66,7 @@ let package = Package(
   products: [
     .executable(name: "identityd", targets: ["identityd"]),
     .executable(name: "identityctl", targets: ["identityctl"]),
+    .executable(name: "identity-fleet", targets: ["identity-fleet"]),
     // The client library for Swift programs: the only public API of the package.
     .library(name: "IdentityClient", targets: ["IdentityClient"]),
   ],
@@ -112,8 +113,11 @@ let package = Package(
 
     // The fleet's service: identityd, the rules and the broker.
     .target(
-      name: "FleetService", dependencies: ["ConfigurationFiles", "FleetWire", "IdentityClient", "IdentityCore"],
-      swiftSettings: strict),
+      name: "FleetService",
+      dependencies: [
+        "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore", "IdentityWire",
+        "LinuxSystem", "Mosquitto", "Systemd",
+      ], swiftSettings: strict),
 
     // Formats that identityctl writes and reads. Not part of the library: programs have formats of their own.
     .target(
@@ -139,6 +143,13 @@ let package = Package(
       ],
       swiftSettings: strict, linkerSettings: lean),
 
+    .executableTarget(
+      name: "identity-fleet",
+      dependencies: [
+        "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Systemd",
+      ],
+      swiftSettings: strict, linkerSettings: lean),
+
     // Shared by several test targets. Placed below Tests because it is not shipped.
     .target(
       name: "TestSupport", dependencies: ["IdentityCore", "LinuxSystem"], path: "Tests/TestSupport",
@@ -160,7 +171,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "FleetServiceTests",
-      dependencies: ["ConfigurationFiles", "FleetService", "FleetWire", "TestSupport"], swiftSettings: strict),
+      dependencies: ["ConfigurationFiles", "FleetCore", "FleetSeal", "FleetService", "FleetWire", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
     .testTarget(

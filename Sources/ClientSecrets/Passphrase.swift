@@ -92,7 +92,7 @@ package struct BackupKey: ~Copyable {
   /// The length in bytes, as the daemon's cipher (XChaCha20-Poly1305) requires.
   package static let length = 32
 
-  private let bytes: GuardedBytes
+  let bytes: GuardedBytes
 
   init(bytes: consuming GuardedBytes) { self.bytes = bytes }
 

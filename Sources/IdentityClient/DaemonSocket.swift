@@ -6,13 +6,17 @@ package struct DaemonSocket: Hashable, Sendable {
   package let path: String
   /// The users whose daemon the client accepts.
   package let trust: DaemonTrust
+  /// The name of the user that the system's daemon runs as.
+  private let daemonUser: String
 
   /// Creates an address.
   ///
   /// - Parameters:
   ///   - path: The path of the socket; nil for ``defaultPath``.
   ///   - trust: The users whose daemon the client accepts.
-  package init(_ path: String?, _ trust: DaemonTrust = .systemOrOwn) {
+  ///   - user: The name of the user that the system's daemon runs as.
+  package init(_ path: String?, _ trust: DaemonTrust = .systemOrOwn, user: String = "identityd") {
+    daemonUser = user
     self.path = path ?? Self.defaultPath
     self.trust = trust
   }
@@ -67,9 +71,6 @@ package struct DaemonSocket: Hashable, Sendable {
 
   // MARK: Trust
 
-  /// The user that the system's daemon runs as.
-  private static let daemonUser = "identityd"
-
   /// Checks the owners of the listening process, the socket and its folder.
   ///
   /// - Throws: `untrusted` if one of them is a user that ``trust`` does not allow.
@@ -81,10 +82,10 @@ package struct DaemonSocket: Hashable, Sendable {
     } catch {
       throw .unreachable(path: path, code: error.code)
     }
-    if let fault = SocketFault(owners, isTrusted: Self.isTrusted) { throw .untrusted(path: path, fault) }
+    if let fault = SocketFault(owners, isTrusted: isTrusted) { throw .untrusted(path: path, fault) }
   }
 
-  private static func isTrusted(_ user: UInt32) -> Bool {
+  private func isTrusted(_ user: UInt32) -> Bool {
     if user == 0 || user == Accounts.ownUserID { return true }
     if let unnamed = try? UserNamespace.unnamedUser(), user == unnamed { return true }
     guard let daemon = try? Accounts.userID(named: daemonUser) else { return false }

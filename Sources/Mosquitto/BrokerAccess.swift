@@ -47,6 +47,8 @@ package struct BrokerAccess: Sendable {
   package var user: User?
   /// The silence in seconds after which both sides make sure that the other one is still there.
   package var keepAlive: Int
+  /// The message that the broker publishes when the connection ends; nil for none. Not retained.
+  package var will: Publication?
   /// How long the broker may take from the attempt to connect to its answer, in milliseconds.
   package var answerPatience = 10_000
 

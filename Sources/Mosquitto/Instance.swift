@@ -78,6 +78,9 @@ struct ConnectionFault: Error {
       try check(code)
       try check(unsafe mosquitto_tls_opts_set(handle, 1, "tlsv1.2", nil))
     }
+    if let will = access.will {
+      try check(unsafe mosquitto_will_set(handle, will.topic, Int32(will.payload.count), will.payload, 0, false))
+    }
     try check(unsafe mosquitto_int_option(handle, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V311))
     try check(unsafe mosquitto_connect_async(handle, access.host, Int32(access.port), Int32(access.keepAlive)))
     for (level, option, value) in [

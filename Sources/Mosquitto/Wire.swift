@@ -50,7 +50,11 @@ import LinuxSystem
     var nextCare = start + Self.careInterval
     while true {
       mailboxes.resetOrderBell()
-      guard !mailboxes.isClosed else { return instance.disconnect() }
+      guard !mailboxes.isClosed else {
+        // A broker that is told of the end would not publish the will.
+        if access.will == nil { instance.disconnect() }
+        return
+      }
       if isConnected { try deliver(instance) }
       try wait(instance, until: nextCare)
       let now = Clock.monotonicMicroseconds

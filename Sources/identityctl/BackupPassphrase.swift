@@ -45,16 +45,18 @@ extension Program {
     }
   }
 
-  /// Derives the key of the backup, after asking for the passphrase if the source is a terminal.
-  static func key(_ source: consuming PassphraseSource, _ header: BackupHeader, for use: PassphraseUse) throws
-    -> BackupKey
-  {
+  /// Derives the key of a file, after asking for the passphrase if the source is a terminal.
+  ///
+  /// - Parameter file: the kind of file, for the prompt.
+  static func key(
+    _ source: consuming PassphraseSource, _ header: BackupHeader, for use: PassphraseUse, of file: String = "backup"
+  ) throws -> BackupKey {
     switch consume source {
     case .given(let passphrase): return try withPassphraseFailures { try passphrase.key(for: header) }
     case .terminal(let terminal):
       return try withPassphraseFailures {
         let passphrase = try Passphrase(
-          at: terminal, use == .make ? "Passphrase for the backup: " : "Passphrase of the backup: ")
+          at: terminal, use == .make ? "Passphrase for the \(file): " : "Passphrase of the \(file): ")
         if use == .make {
           let again = try Passphrase(at: terminal, "Once more: ")
           guard passphrase.matches(again) else { throw Passphrase.Failure.different }

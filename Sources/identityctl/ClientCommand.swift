@@ -14,16 +14,19 @@ package struct ClientCommand: Sendable {
   package let summary: String
   /// The loss that the command causes for good, as in ``Verb/consequence``.
   package let consequence: String?
+  /// Whether the fleet's service carries out the command, instead of identityd.
+  package let isForFleet: Bool
 
   private init(
     _ words: String, _ operands: [Verb.Operand] = [], _ attributes: [Verb.Attribute] = [], summary: String,
-    consequence: String? = nil
+    consequence: String? = nil, isForFleet: Bool = false
   ) {
     self.words = words
     self.operands = operands
     self.attributes = attributes
     self.summary = summary
     self.consequence = consequence
+    self.isForFleet = isForFleet
   }
 
   /// Every command, in the order of the manual.
@@ -47,5 +50,23 @@ package struct ClientCommand: Sendable {
       consequence: "The backup changes the store in these ways."),
     ClientCommand(
       "check", summary: "Without a VALUE: examine the daemon and the system, and show commands that repair faults."),
+    ClientCommand(
+      "account create", [.required("NAME")],
+      summary: "Make an account of the fleet, with this device as its first member.", isForFleet: true),
+    ClientCommand(
+      "account invite", summary: "Write an invitation to the account into a file; whoever has it can join.",
+      isForFleet: true),
+    ClientCommand("account join", summary: "Join an account by the invitation in a file.", isForFleet: true),
+    ClientCommand(
+      "account leave", summary: "Leave the account; the other devices remove this one from their lists.",
+      consequence: "This device leaves its account, and forgets its keys and all other devices.", isForFleet: true),
+    ClientCommand(
+      "account rotate", [], [.init("without", "UUID[,UUID...]")],
+      summary: "Replace the key of the account; the removed devices do not get it.",
+      consequence: "Earlier invitations end, and the devices of without= are removed from the account.",
+      isForFleet: true),
+    ClientCommand("fleet status", summary: "Show the state of the fleet's service.", isForFleet: true),
+    ClientCommand(
+      "fleet credentials", summary: "Show the user and the password of the account at a broker.", isForFleet: true),
   ]
 }

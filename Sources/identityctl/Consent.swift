@@ -75,7 +75,9 @@ struct Consent {
 
   /// Returns the destructive verb or command at the beginning of words.
   private static func destructiveVerb(_ words: [String]) -> (name: String, consequence: String, hasDryRun: Bool)? {
-    if let command = ClientCommand.all.first(where: { $0.words == words.first?.lowercased() }) {
+    let first = words.prefix(2).map { $0.lowercased() }
+    if let command = ClientCommand.all.first(where: { [first.joined(separator: " "), first.first].contains($0.words) })
+    {
       return command.consequence.map { (command.words, $0, false) }
     }
     guard let verb = VerbTable.verb(of: words), let consequence = verb.consequence else { return nil }

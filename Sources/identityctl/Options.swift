@@ -47,6 +47,12 @@ package enum Options {
         .init("field", value: "NAME", "Read VALUE from the line NAME=value or NAME: value of the file."),
       ]),
     Group(
+      commands: ["account invite", "account join"],
+      options: [.init("file", value: "PATH", "Write the invitation to this file, or read it from there.")]),
+    Group(
+      commands: ["account invite"],
+      options: [.init("no-passphrase", "Write the invitation without a passphrase: whoever has the file can join.")]),
+    Group(
       commands: ["item add", "item put", "item update"],
       options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")],
       replaced: "data"),
@@ -68,7 +74,7 @@ package enum Options {
       commands: ["top"],
       options: [.init("interval", value: "SECONDS", "Refresh at this interval; the default is 2.")]),
     Group(
-      commands: ["backup", "restore"],
+      commands: ["backup", "restore", "account invite", "account join"],
       options: [
         .init("passphrase-fd", value: "N", "Read the passphrase from file descriptor N instead of the terminal.")
       ]),
@@ -90,8 +96,11 @@ package enum Options {
       throw CommandLine.UsageError("option '--timeout' is not for '\(first)', which only the user ends")
     }
     for group in groups where !group.commands.isEmpty {
-      if let option = group.options.first(where: { line.options[$0.name] != nil }), !applies(group, to: words) {
-        throw CommandLine.UsageError("option '--\(option.name)' is only for \(list(group.commands))")
+      guard !applies(group, to: words) else { continue }
+      let others = groups.filter { $0.commands.isEmpty || applies($0, to: words) }.flatMap(\.options).map(\.name)
+      if let option = group.options.first(where: { line.options[$0.name] != nil && !others.contains($0.name) }) {
+        let commands = groups.filter { $0.options.contains { $0.name == option.name } }.flatMap(\.commands)
+        throw CommandLine.UsageError("option '--\(option.name)' is only for \(list(commands))")
       }
     }
   }

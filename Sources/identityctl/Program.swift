@@ -63,7 +63,7 @@ enum Program {
       case "check": try check(line)
       case "stats": try showStatistics(line)
       case "top": try top(line)
-      default: try ask(line)
+      default: try askFleet(line) ?? ask(line)
       }
     } catch let failure as DaemonConnection.Failure {
       return fail(failure, line)

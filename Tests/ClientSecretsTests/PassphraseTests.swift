@@ -107,4 +107,20 @@ import Testing
       return why.contains("Is a directory")
     }
   }
+
+  @Test func `only the key of the passphrase opens sealed bytes, and only unaltered ones`() throws {
+    let header = BackupHeader(operations: 1, memory: 8_192, salt: Array(repeating: 7, count: 16))
+    let key = try passphrase("correct horse".utf8).key(for: header)
+    let content: [UInt8] = [1, 2, 3]
+    let sealed = key.seal(content.span)
+    #expect(key.open(sealed) == content)
+    #expect(key.seal(content.span) != sealed, "the nonce is random")
+    #expect(try passphrase("wrong horse".utf8).key(for: header).open(sealed) == nil)
+    for place in sealed.indices {
+      var altered = sealed
+      altered[place] ^= 1
+      #expect(key.open(altered) == nil, "byte \(place)")
+    }
+    #expect(key.open([]) == nil && key.open(Array(sealed.dropLast())) == nil)
+  }
 }

@@ -19,7 +19,14 @@ import Testing
     "IdentityServer": [
       "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",
     ],
-    "FleetService": ["ConfigurationFiles", "FleetWire", "IdentityClient", "IdentityCore"],
+    "FleetService": [
+      "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore", "IdentityWire",
+      "LinuxSystem", "Mosquitto", "Systemd",
+    ],
+    "identity-fleet": [
+      "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Systemd",
+      "Glibc",
+    ],
     "ClientSecrets": ["CSodium", "LinuxSystem"],
     "IdentityClient": ["IdentityCore", "IdentityWire", "LinuxSystem"],
     "Doctor": ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc"],
@@ -56,7 +63,7 @@ import Testing
 
   @Test(arguments: [
     "IdentityCore", "IdentityWire", "FleetWire", "FleetCore", "FleetService", "IdentityServer", "IdentityClient",
-    "ClientFormats", "Doctor", "identityd", "identityctl",
+    "ClientFormats", "Doctor", "identityd", "identityctl", "identity-fleet",
   ])
   func `unsafe code is only in the edge targets`(target: String) throws {
     for file in try Tree.files(below: "Sources/\(target)", "swift") {

@@ -51,6 +51,19 @@ import Testing
     try Caller(access).wait(for: .connected)
   }
 
+  @Test func `the broker publishes the will when the connection ends, and does not keep it`() throws {
+    let broker = try BrokerUnderTest()
+    let other = try Caller(at: broker.port)
+    try other.subscribe(to: "will")
+    var access = BrokerAccess(host: "127.0.0.1", port: broker.port, protection: .none)
+    access.will = Publication(topic: "will", payload: Array("gone".utf8), isRetained: false)
+    var caller: Caller? = try Caller(access)
+    try caller?.wait(for: .connected)
+    caller = nil
+    #expect(try other.message().text == "will gone")
+    #expect(try broker.retained("will").isEmpty)
+  }
+
   @Test func `a subscription that the broker denies is reported`() throws {
     // Mosquitto grants each subscription, and then sends nothing.
     let broker = try PlayedBroker { packet in

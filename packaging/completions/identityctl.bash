@@ -74,6 +74,13 @@ _identityctl_commands=(
   'backup;@file;'
   'restore;@file;'
   'check;;'
+  'account create;-;'
+  'account invite;;'
+  'account join;;'
+  'account leave;;'
+  'account rotate;;without=-'
+  'fleet status;;'
+  'fleet credentials;;'
 )
 _identityctl_options=(
   '--socket=@file;'
@@ -91,6 +98,8 @@ _identityctl_options=(
   '--epoch=-;monitor|wait'
   '--file=@file;migrate device|migrate installation'
   '--field=-;migrate device|migrate installation'
+  '--file=@file;account invite|account join'
+  '--no-passphrase;account invite'
   '--data-file=@file;item add|item put|item update'
   '--raw;item read'
   '--token-file=@file;token put|token invalidate'
@@ -98,7 +107,7 @@ _identityctl_options=(
   '--prometheus;stats|check'
   '--output=@file;stats|check'
   '--interval=-;top'
-  '--passphrase-fd=-;backup|restore'
+  '--passphrase-fd=-;backup|restore|account invite|account join'
   '--dry-run;restore'
   '--adopt-device;restore'
 )

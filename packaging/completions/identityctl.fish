@@ -72,7 +72,14 @@ set -g __identityctl_commands \
     'top;;;Show the activity of the daemon on the whole terminal until q is typed.' \
     'backup;@file;;Write a backup to FILE, encrypted with a passphrase.' \
     'restore;@file;;Restore the backup in FILE.' \
-    'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.'
+    'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.' \
+    'account create;-;;Make an account of the fleet, with this device as its first member.' \
+    'account invite;;;Write an invitation to the account into a file; whoever has it can join.' \
+    'account join;;;Join an account by the invitation in a file.' \
+    'account leave;;;Leave the account; the other devices remove this one from their lists.' \
+    'account rotate;;without=-;Replace the key of the account; the removed devices do not get it.' \
+    'fleet status;;;Show the state of the fleet\'s service.' \
+    'fleet credentials;;;Show the user and the password of the account at a broker.'
 set -g __identityctl_options \
     '--socket=@file;;Connect to the daemon at this socket.' \
     '--json;;Write the answer, each event or an error as JSON, or as words and attributes.' \
@@ -89,6 +96,8 @@ set -g __identityctl_options \
     '--epoch=-;monitor|wait;The epoch of SEQ; if another has begun, events may have been missed.' \
     '--file=@file;migrate device|migrate installation;Read VALUE from this file; - is standard input.' \
     '--field=-;migrate device|migrate installation;Read VALUE from the line NAME=value or NAME: value of the file.' \
+    '--file=@file;account invite|account join;Write the invitation to this file, or read it from there.' \
+    '--no-passphrase;account invite;Write the invitation without a passphrase: whoever has the file can join.' \
     '--data-file=@file;item add|item put|item update;Read the secret from this file, unchanged; - is standard input.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \
@@ -96,7 +105,7 @@ set -g __identityctl_options \
     '--prometheus;stats|check;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \
     '--output=@file;stats|check;Replace FILE atomically with the metrics, readable by all users.' \
     '--interval=-;top;Refresh at this interval; the default is 2.' \
-    '--passphrase-fd=-;backup|restore;Read the passphrase from file descriptor N instead of the terminal.' \
+    '--passphrase-fd=-;backup|restore|account invite|account join;Read the passphrase from file descriptor N instead of the terminal.' \
     '--dry-run;restore;Change nothing; only list the changes.' \
     '--adopt-device;restore;Adopt the backup\'s device identifier on another machine.'
 # END COMMANDS

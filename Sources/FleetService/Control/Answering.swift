@@ -1,0 +1,99 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityClient
+import IdentityCore
+import IdentityWire
+
+/// The answers to requests of admins.
+struct Answering {
+  /// A consequence of a request that the service draws.
+  enum Consequence {
+    case none
+    /// The state has to be read again.
+    case start
+    /// This device leaves its account.
+    case leave
+    /// The account gets another key, and these devices are removed.
+    case rotate(without: Set<DeviceTag>)
+  }
+
+  let link: DaemonLink
+  let account: Account?
+  /// The name of the account in identityd; nil for none.
+  let name: Text?
+  let run: Run
+  /// The devices of the account.
+  let roster: Roster
+  /// The state of the service.
+  let rows: [(name: String, value: String)]
+
+  /// Carries out a request.
+  func carryOut(_ request: ControlRequest) throws(DaemonFault) -> (Reply, Consequence) {
+    var reply = Reply()
+    switch request {
+    case .create(let name):
+      try requireNoAccount()
+      try Enrolment(link: link, present: name).create(name)
+      return (.done, .start)
+    case .join(let invitation):
+      try requireNoAccount()
+      let name = try Enrolment(link: link, present: name).join(invitation)
+      reply.ok()
+      reply.attribute("account", .text(name))
+      return (reply, .start)
+    case .invite:
+      let (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: roster.devices)
+      var text: [UInt8] = []
+      Base64Text.append(data.span, to: &text)
+      reply.ok()
+      reply.attribute("data", .text(Text(trusted: text)))
+      reply.attribute("expires", .time(expiry))
+    case .leave:
+      _ = try requireAccount()
+      return (.done, .leave)
+    case .rotate(let removed): return (.done, .rotate(without: try tags(of: removed)))
+    case .status:
+      for (name, value) in rows {
+        reply.row()
+        reply.attribute(name, .string(value))
+      }
+      reply.ok()
+    case .credentials:
+      let keys = try requireAccount().seal.account
+      reply.ok()
+      reply.attribute("user", .string("\(keys.id)"))
+      reply.attribute("password", .string(keys.brokerPassword))
+    }
+    return (reply, .none)
+  }
+
+  /// Returns the tags of devices, each of which is another one of the account.
+  private func tags(of devices: [UUID]) throws(DaemonFault) -> Set<DeviceTag> {
+    let account = try requireAccount()
+    var tags: Set<DeviceTag> = []
+    for device in devices {
+      let tag = account.seal.account.tag(of: device)
+      guard device != account.present.device else {
+        throw .refused(code: .conflict, text: "\(device) is this device; use 'identityctl account leave'")
+      }
+      guard roster[tag]?.kind == .record else {
+        throw .refused(code: .notFound, text: "\(device) is not in the account")
+      }
+      tags.insert(tag)
+    }
+    return tags
+  }
+
+  private func requireAccount() throws(DaemonFault) -> Account {
+    guard let account else { throw .refused(code: .conflict, text: "this device is in no account of the fleet") }
+    return account
+  }
+
+  private func requireNoAccount() throws(DaemonFault) {
+    guard let account else { return }
+    throw .refused(
+      code: .conflict,
+      text: "this device is in the account \(account.name); leave it first with 'identityctl account leave'")
+  }
+}

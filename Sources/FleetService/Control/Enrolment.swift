@@ -1,0 +1,87 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+/// The ways into an account: to make one, to invite a device, and to join.
+///
+/// The keys are stored first and the name of the account last. Keys without an account are deleted at the next start, so
+/// a change that was not completed leaves nothing.
+struct Enrolment {
+  /// How long an invitation in a file is valid, in milliseconds: a week.
+  private static let validity: Int64 = 604_800_000
+
+  let link: DaemonLink
+  /// The name of the account that this device is in, with or without a fleet; nil for none.
+  let present: Text?
+
+  /// Makes an account.
+  func create(_ name: Text) throws(DaemonFault) { try enter(name, try Self.made(SecretKey.random()), .first) }
+
+  /// Joins an account by an invitation.
+  ///
+  /// - Returns: the name of the account.
+  func join(_ invitation: [UInt8]) throws(DaemonFault) -> Text {
+    let meetingLength = JoinCode.Meeting.length
+    var secret = Array(invitation.prefix(meetingLength))
+    guard let meeting = JoinCode.Meeting(consuming: &secret) else { throw Self.invalid }
+    var message: SignedMessage
+    do throws(Rejection) {
+      message = try meeting.key.open(Array(invitation.dropFirst(meetingLength)), on: .invitation(meeting.rendezvous))
+    } catch {
+      throw Self.invalid
+    }
+    guard let content = Invitation(taking: &message.body.fields) else { throw Self.invalid }
+    guard content.expiry.milliseconds > Clock.realtimeMilliseconds else {
+      throw .refused(
+        code: .conflict, text: "the invitation has expired, or the clock is wrong; ask for another invitation")
+    }
+    let epoch = Epoch(number: content.epoch.number, former: 0)
+    try enter(content.name, content.root, StoredEpochs.first.entering(epoch, content.epoch.key))
+    return content.name
+  }
+
+  private func enter(_ name: Text, _ root: SecretKey, _ epochs: StoredEpochs) throws(DaemonFault) {
+    // Another account would remove the listed devices.
+    guard present == nil || present == name else {
+      throw .refused(
+        code: .conflict,
+        text: "this device is in the account \(present ?? ""); take it out first with 'identityctl account clear'")
+    }
+    try link.putKeyedAccount(name)
+    try link.putKey("root", root)
+    try link.putEpochs(epochs)
+    try link.putKey("device", try Self.made(SecretKey.random()))
+    try link.setAccount(name)
+  }
+
+  /// Makes an invitation.
+  ///
+  /// - Parameter devices: the number of devices in the account.
+  /// - Returns: the invitation, and the time of its expiry. Whoever has the invitation can join.
+  static func invite(
+    to account: Account, _ run: Run, devices: Int
+  ) throws(DaemonFault) -> (data: [UInt8], expiry: Timestamp) {
+    let meeting = try made(JoinCode.Meeting.random())
+    let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
+    let expiry = Timestamp(milliseconds: now.milliseconds + validity)
+    let device = account.present.device
+    let body = Body(
+      subject: device, generation: account.present.generation, counter: 0, run: run, time: now, author: device,
+      fields: Fields())
+    let invitation = Invitation(
+      name: account.name, root: account.seal.account.root, epoch: try made(account.epochKey(account.epochs.present.number)), rosterSize: UInt32(devices),
+      expiry: expiry)
+    let message = try made(invitation.sealed(body, for: meeting, by: account.keys))
+    return (meeting.copy() + message.bytes, expiry)
+  }
+
+  private static func made<Value>(_ value: Value?) throws(DaemonFault) -> Value {
+    guard let value else { throw .refused(code: .unavailable, text: "there is not enough memory for the keys") }
+    return value
+  }
+
+  private static var invalid: DaemonFault { .refused(code: .conflict, text: "this is not an invitation") }
+}

@@ -1,0 +1,146 @@
+import ConfigurationFiles
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+import LinuxSystem
+
+/// The account that this device belongs to, with its keys.
+struct Account {
+  /// The name in identityd.
+  let name: Text
+  /// The seal of its messages.
+  private(set) var seal: MessageSeal
+  /// The present epoch, and the keys of those after the first.
+  private(set) var epochs: StoredEpochs
+  /// The keys of this device.
+  let keys: DeviceKeys
+  /// The membership that the rules start with.
+  private(set) var membership: Membership
+  /// The identifier that this device has now, if its last record has an earlier one.
+  let renewed: Membership?
+  /// The stored messages.
+  let roster: Roster
+  /// The devices that were removed from the list while no service ran.
+  let forgotten: [DeviceTag]
+  /// Whether this device has not written a record yet, so that it does not know its generation for sure.
+  var isNewcomer: Bool
+
+  /// Reads the account's state.
+  ///
+  /// - Parameter least: the generation that a device without a record of its own has at least.
+  /// - Returns: nil if there is not enough memory for the keys.
+  init?(
+    _ name: Text, root: SecretKey, seed: SecretKey, _ epochs: StoredEpochs, _ run: Run, generation least: UInt32,
+    _ opening: DaemonLink.Opening, _ stored: [DaemonLink.Stored], _ listed: [DaemonLink.ListedDevice]
+  ) {
+    guard let account = AccountKeys(root: root), let keys = DeviceKeys(seed: seed) else { return nil }
+    let seal = MessageSeal(account, epochs: epochs.keys)
+    var messages: [DeviceTag: SignedMessage] = [:]
+    for one in stored {
+      let tag = account.tag(of: one.device)
+      // A message that cannot be opened is of no use. The broker shows the device's next one.
+      if let message = try? seal.open(one.bytes, on: .device(account.id, tag)) { messages[tag] = message }
+    }
+    let names = Dictionary(listed.map { ($0.device, $0.name) }) { $1 }
+    let described = DescribedDevice(names[opening.device] ?? nil, keys, opening.home)
+    func membership(of device: UUID, _ generation: UInt32) -> Membership {
+      let tag = account.tag(of: device)
+      let own = messages[tag].flatMap { DeviceDescription($0.body.fields) }
+      // A device without a record of its own joins with the next generation, which outranks an earlier tombstone.
+      let present = messages[tag].map(\.body.generation) ?? max(generation < .max ? generation + 1 : .max, least)
+      return Membership(
+        account: account.id, device: device, tag: tag, generation: present, run: run, pastRuns: opening.pastRuns,
+        description: described.description(joined: own?.joined), epoch: epochs.present, learned: epochs.learned)
+    }
+    let present = membership(of: opening.device, opening.generation)
+    // A record that this device signed under another identifier is from before a renewal.
+    let former = messages.values.first { message in
+      message.kind == .record && message.signer == keys.signingKey && message.body.subject != opening.device
+    }
+    self.name = name
+    self.seal = seal
+    self.epochs = epochs
+    self.keys = keys
+    self.membership = former.map { membership(of: $0.body.subject, $0.body.generation) } ?? present
+    renewed = former == nil ? nil : present
+    isNewcomer = messages[present.tag] == nil
+    roster = Roster(messages)
+    let own = Set([present.tag, self.membership.tag])
+    forgotten = stored.filter { !$0.isGone && names[$0.device] == nil }.map { account.tag(of: $0.device) }
+      .filter { !own.contains($0) }
+  }
+
+  /// The membership under the identifier that this device has now.
+  var present: Membership { renewed ?? membership }
+
+  /// Returns the content of this device's record with another name.
+  func described(name: Text) -> DeviceDescription {
+    var description = present.description
+    description.name = name
+    return description
+  }
+
+  /// Takes another content of this device's record.
+  mutating func describe(_ description: DeviceDescription) {
+    membership = Membership(
+      account: membership.account, device: membership.device, tag: membership.tag, generation: membership.generation,
+      run: membership.run, pastRuns: membership.pastRuns, description: description, epoch: membership.epoch,
+      learned: membership.learned)
+  }
+
+  // MARK: Epochs
+
+  /// Returns the key of an epoch; nil for an epoch whose key this device does not have.
+  func epochKey(_ number: UInt32) -> EpochKey? {
+    let first = seal.account.firstEpoch
+    return number == first.number ? first : epochs.keys.last { $0.number == number }
+  }
+
+  /// Returns the epochs with another present one; nil without a key.
+  func entering(_ epoch: Epoch, _ key: SecretKey?) -> StoredEpochs? { key.map { epochs.entering(epoch, $0) } }
+
+  /// Returns the epochs with the key of another one; nil without a key.
+  func learning(_ number: UInt32, _ key: SecretKey?) -> StoredEpochs? { key.map { epochs.learning(number, $0) } }
+
+  /// Returns the key that a message hands to this device; nil for any other message, or without memory.
+  func key(in message: SignedMessage) -> SecretKey? { message.body.fields[.sealedBox].flatMap { keys.unboxed($0) } }
+
+  /// Uses these epochs from now on.
+  mutating func use(_ epochs: StoredEpochs) {
+    self.epochs = epochs
+    seal = MessageSeal(seal.account, epochs: epochs.keys)
+  }
+
+  // MARK: Topics
+
+  /// Returns whether a topic is one of the account.
+  func has(_ topic: MessageTopic) -> Bool {
+    switch topic {
+    case .device(let id, _), .grant(let id, _), .presence(let id, _), .who(let id): id == membership.account
+    case .invitation, .answer, .report, .tokens, .feedback: false
+    }
+  }
+}
+
+/// The parts of this device's description that every generation shares.
+private struct DescribedDevice {
+  private let name: Text
+  private let keys: DeviceKeys
+  private let home: Home
+
+  /// A device without a name has that of its machine.
+  init(_ name: Text?, _ keys: DeviceKeys, _ home: Home) {
+    self.name = name ?? HostName.current.map { Text($0) } ?? "device"
+    self.keys = keys
+    self.home = home
+  }
+
+  func description(joined: Timestamp?) -> DeviceDescription {
+    let system = ((try? OSRelease()) ?? nil)?["PRETTY_NAME"].flatMap { Text(validating: $0) }
+    return DeviceDescription(
+      name: name, signingKey: keys.signingKey, boxKey: keys.boxKey,
+      joined: joined ?? Timestamp(milliseconds: Clock.realtimeMilliseconds), home: home,
+      system: system.flatMap { (1...64).contains($0.bytes.count) ? $0 : nil })
+  }
+}

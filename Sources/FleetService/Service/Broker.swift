@@ -1,0 +1,117 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import LinuxSystem
+import Mosquitto
+import Systemd
+
+/// The connection to one of the brokers.
+final class Broker {
+  private let loop: EventLoop
+  private let credentials: Credentials
+  private let configuration: FleetConfiguration
+  private let hear: () -> Void
+  /// The place of the next broker to try in the configuration.
+  private var next: Int
+  private var connection: BrokerConnection?
+  private var source: EventSource?
+  /// The subscriptions that are not acknowledged, by their texts.
+  private var filters: [String: TopicFilter] = [:]
+  /// The will of the next connection.
+  private var will: Publication?
+  /// The broker in use, or the last one that was tried; nil before the first attempt.
+  private(set) var pattern: BrokerPattern?
+
+  /// Creates the place for a connection.
+  ///
+  /// - Parameter hear: called when reports may wait; takes them with ``takeReports()``.
+  init(_ loop: EventLoop, _ configuration: FleetConfiguration, _ credentials: Credentials, hear: @escaping () -> Void) {
+    self.loop = loop
+    self.configuration = configuration
+    self.credentials = credentials
+    self.hear = hear
+    // From a random one, so that the devices of a site divide themselves among the brokers.
+    next = configuration.brokers.indices.randomElement() ?? 0
+  }
+
+  /// Starts to connect to the next broker. Returns the reason if that is impossible.
+  func connect(as account: AccountKeys) -> String? {
+    guard !configuration.brokers.isEmpty else { return "no broker is configured; set Broker= in identity-fleet.conf" }
+    let pattern = configuration.brokers[next % configuration.brokers.count]
+    self.pattern = pattern
+    next = (next + 1) % configuration.brokers.count
+    defer { will = nil }
+    do {
+      let connection = try BrokerConnection(to: access(to: pattern, as: account))
+      source = try loop.watch(readable: connection.descriptor, hear)
+      self.connection = connection
+      return nil
+    } catch {
+      disconnect()
+      return "\(error)"
+    }
+  }
+
+  private func access(to pattern: BrokerPattern, as account: AccountKeys) -> BrokerAccess {
+    let (host, port) = pattern.address(for: account.id)
+    var access = BrokerAccess(host: host, port: port, protection: .none, keepAlive: configuration.keepAlive)
+    access.will = will
+    if pattern.isEncrypted {
+      let file = configuration.certificate ?? credentials.path(of: "fleet.crt")
+      let key = configuration.certificateKey ?? credentials.path(of: "fleet.key")
+      let certificate = file.flatMap { file in key.map { BrokerAccess.Certificate(file: file, key: $0) } }
+      access.protection = .tls(authorities: configuration.authorities, certificate)
+    }
+    switch configuration.user {
+    case nil: break
+    case .account:
+      access.user = BrokerAccess.User(
+        name: "\(account.id)", password: account.brokerPassword)
+    case .named(let name): access.user = BrokerAccess.User(name: name, password: credentials.password)
+    }
+    return access
+  }
+
+  /// Ends the connection.
+  func disconnect() {
+    // The source first: its descriptor belongs to the connection.
+    source = nil
+    connection = nil
+    filters = [:]
+  }
+
+  /// Subscribes to topics.
+  func subscribe(to filter: TopicFilter) {
+    filters[filter.text] = filter
+    connection?.subscribe(to: filter.text)
+  }
+
+  /// Publishes a message, which the broker keeps.
+  func publish(_ message: SignedMessage, on topic: MessageTopic) {
+    connection?.publish(Publication(topic: topic.text, payload: message.bytes, isRetained: true))
+  }
+
+  /// Removes the message that the broker keeps.
+  func clear(_ topic: MessageTopic) {
+    connection?.publish(Publication(topic: topic.text, payload: [], isRetained: true))
+  }
+
+  /// Publishes a message, which the broker does not keep.
+  func announce(_ message: SignedMessage, on topic: MessageTopic) {
+    connection?.publish(Publication(topic: topic.text, payload: message.bytes, isRetained: false))
+  }
+
+  /// Gives the next connection a will, which the broker does not keep.
+  func leave(will message: SignedMessage, on topic: MessageTopic) {
+    will = Publication(topic: topic.text, payload: message.bytes, isRetained: false)
+  }
+
+  /// Removes and returns the reports that have arrived.
+  func takeReports() -> [BrokerConnection.Report] { connection?.takeReports() ?? [] }
+
+  /// Returns the subscription with this text, and forgets it.
+  func takeFilter(_ text: String) -> TopicFilter? { filters.removeValue(forKey: text) }
+
+  /// Whether there is a connection, or an attempt to make one.
+  var isInUse: Bool { connection != nil }
+}

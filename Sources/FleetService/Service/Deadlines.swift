@@ -1,0 +1,46 @@
+import FleetCore
+import LinuxSystem
+import Systemd
+
+/// The deadlines of the rules, on one timer of the loop.
+final class Deadlines {
+  private var moments: [Deadline: UInt64] = [:]
+  private var timer: EventSource?
+  private var generator = SystemRandomNumberGenerator()
+
+  /// Creates the timer.
+  ///
+  /// - Parameter wake: called when deadlines have passed; takes them with ``takePassed()``.
+  init(_ loop: EventLoop, wake: @escaping () -> Void) throws(SystemdError) {
+    timer = try loop.timer(after: 0, accuracy: 1_000, wake)
+  }
+
+  /// Sets a deadline after a random duration, in place of its earlier one.
+  func set(_ deadline: Deadline, after delay: Delay) {
+    moments[deadline] = Clock.monotonicMicroseconds + UInt64(Int.random(in: delay, using: &generator)) * 1_000
+  }
+
+  /// Forgets a deadline.
+  func cancel(_ deadline: Deadline) { moments[deadline] = nil }
+
+  /// Forgets all deadlines.
+  func cancelAll() { moments = [:] }
+
+  /// Removes and returns the deadlines that have passed, earliest first.
+  func takePassed() -> [Deadline] {
+    let now = Clock.monotonicMicroseconds
+    let passed = moments.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
+    for deadline in passed { moments[deadline] = nil }
+    return passed
+  }
+
+  /// Sets the timer for the earliest deadline.
+  func arm() {
+    guard let next = moments.values.min() else {
+      timer?.disable()
+      return
+    }
+    let now = Clock.monotonicMicroseconds
+    timer?.arm(after: next > now ? next - now : 0)
+  }
+}

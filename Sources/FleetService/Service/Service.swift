@@ -1,0 +1,384 @@
+import FleetCore
+import FleetSeal
+package import FleetWire
+package import IdentityClient
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+import Mosquitto
+package import Systemd
+
+/// The service of the fleet: carries inputs to the rules, and their actions to identityd and the broker.
+///
+/// It keeps no state on the disk. Whatever it has to know again after its end, identityd has committed before anything
+/// follows from it. So it treats the end of its connection with identityd, another configuration and another device
+/// identifier all like a start.
+package final class Service {
+  /// The pauses before another start, at first and at most, and before another attempt to store a message, in
+  /// microseconds.
+  private static let (pause, longestPause, storePause): (UInt64, UInt64, UInt64) = (500_000, 30_000_000, 5_000_000)
+  /// A day, in microseconds.
+  private static let day: UInt64 = 86_400_000_000
+
+  private let loop: EventLoop
+  private let daemon: DaemonSocket
+  let run: Run
+  private let credentials: Credentials
+  let log: ServiceLog
+  /// Called once identityd has answered for the first time; nil afterwards.
+  private var isReady: (() -> Void)?
+
+  var configuration: FleetConfiguration
+  var fleet = Fleet()
+  private var deadlines: Deadlines?
+  private var broker: Broker?
+  var link: DaemonLink?
+  private var linkSource: EventSource?
+  private var startTimer: EventSource?
+  /// The pause before the next start after a fault. It doubles until a start succeeds.
+  private var startPause = pause
+  private var storeTimer: EventSource?
+  private var dateTimer: EventSource?
+  var account: Account?
+  /// The name of the account in identityd, with or without a fleet; nil for none.
+  var accountName: Text?
+  /// This device.
+  private var device: UUID?
+  var inputs: [Input] = []
+  private var storing = Storing()
+  /// Whether the state is to be read again at the end of the turn.
+  var isStartDue = false
+  /// The least generation of this device, if the broker has shown that it was in the account before.
+  private var leastGeneration: UInt32 = 0
+  /// Whether the rules refused the last request for a rotation.
+  var isRotationRefused = false
+  /// Whether the account's name was changed by somebody else, so that this device leaves.
+  private var isLeaving = false
+  var report = StatusReport()
+
+  /// Creates the service, which connects to identityd as soon as the loop runs.
+  ///
+  /// - Parameter ready: called once identityd has answered.
+  package init(
+    _ loop: EventLoop, _ daemon: DaemonSocket, _ run: Run, _ configuration: FleetConfiguration,
+    _ credentials: Credentials, _ log: ServiceLog, ready: @escaping () -> Void
+  ) throws(SystemdError) {
+    self.loop = loop
+    self.daemon = daemon
+    self.run = run
+    self.configuration = configuration
+    self.credentials = credentials
+    self.log = log
+    isReady = ready
+    deadlines = try Deadlines(loop) { [unowned self] in
+      turn { () throws(DaemonFault) in for passed in deadlines?.takePassed() ?? [] { try take(.woke(passed)) } }
+    }
+    storeTimer = try loop.timer(after: 0) { [unowned self] in turn { () throws(DaemonFault) in storing.retry() } }
+    dateTimer = try loop.timer(after: Self.day, accuracy: Self.pause) { [unowned self] in
+      turn { () throws(DaemonFault) in try tellDate() }
+    }
+    startTimer = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in
+      turn { () throws(DaemonFault) in try connect() }
+    }
+  }
+
+  /// Uses another configuration from now on.
+  package func use(_ configuration: FleetConfiguration) {
+    self.configuration = configuration
+    turn { () throws(DaemonFault) in isStartDue = link != nil }
+  }
+
+  /// Tells the broker that the connection ends.
+  package func stop() { broker?.disconnect() }
+
+  // MARK: Turns
+
+  /// Runs a turn: what happened, then everything that follows from it.
+  func turn(_ body: () throws(DaemonFault) -> Void) {
+    do throws(DaemonFault) {
+      try body()
+      try follow()
+      // A request sets the events aside that arrive before its answer, and these do not wake the loop.
+      repeat {
+        report.note(fleet, broker, held: storing.heldCount)
+        if let link { try report.say(over: link) }
+      } while try follow()
+    } catch {
+      lose(error)
+    }
+    deadlines?.arm()
+  }
+
+  func take(_ input: Input) throws(DaemonFault) {
+    inputs.append(input)
+    while !inputs.isEmpty {
+      for action in fleet.take(inputs.removeFirst()) { try perform(action) }
+    }
+  }
+
+  private func perform(_ action: Action) throws(DaemonFault) {
+    switch action {
+    case .readKeys: isStartDue = true
+    case .connect: connectToBroker()
+    case .disconnect: broker?.disconnect()
+    case .subscribe(let filter): broker?.subscribe(to: filter)
+    case .publish(let topic, let message):
+      try store()
+      // Nothing is published that is not on the disk. The rules read back, and publish again.
+      if storing.isStored(message.body.subject) { broker?.publish(message, on: topic) }
+    case .clear(let topic): broker?.clear(topic)
+    case .will(let topic, let draft):
+      if let message = writing?.sealed(draft, on: topic) { broker?.leave(will: message, on: topic) }
+    case .announce(let topic, let draft):
+      if let message = writing?.sealed(draft, on: topic) { broker?.announce(message, on: topic) }
+    case .write(let draft):
+      try store()
+      inputs.append(try write(draft))
+    case .grant(let draft, let boxKey): inputs.append(writing?.grant(draft, to: boxKey) ?? .notWritten(draft))
+    case .makeEpoch(let epoch): try enter(epoch, SecretKey.random())
+    case .takeEpoch(let epoch, let message): try enter(epoch, account?.key(in: message))
+    case .learnEpoch(let number, let message):
+      let isLearned = try use(account?.learning(number, account?.key(in: message)))
+      inputs.append(isLearned ? .learned : .notLearned(number))
+    case .notRotated: isRotationRefused = true
+    case .store(_, let message): if storing.add(message) { try store() }
+    case .wake(let deadline, let delay): deadlines?.set(deadline, after: delay)
+    case .cancel(let deadline): deadlines?.cancel(deadline)
+    case .suspected(let state): try suspect(state)
+    case .dropped(let reason): report.noteDropped(reason)
+    case .beyondBound: report.noteBeyondBound()
+    case .ended(let ending): try end(ending)
+    case .newcomer, .anotherNewcomer, .invitationEnded, .accept, .joined, .notJoined, .box, .notOffered, .invalidate:
+      // They follow from inputs that this service does not give.
+      log.warn("the rules asked for something unexpected: \("\(action)".prefix { $0 != "(" })")
+    }
+  }
+
+  // MARK: Start
+
+  private func connect() throws(DaemonFault) {
+    isStartDue = true
+    guard link == nil else { return }
+    let link = try DaemonLink(to: daemon)
+    do {
+      linkSource = try loop.watch(readable: link.descriptor) { [unowned self] in turn { () throws(DaemonFault) in } }
+    } catch {
+      throw .lost(.unreachable(path: daemon.path, code: error.code))
+    }
+    self.link = link
+    // Before the state is read, so that no change is missed.
+    try link.subscribe()
+  }
+
+  /// Reads the state of this device from identityd, and starts the rules with it.
+  private func start() throws(DaemonFault) {
+    isStartDue = false
+    guard let link else { return }
+    forget()
+    report.noteDaemon()
+    let opening = try link.open(run)
+    noteReady()
+    (device, accountName) = (opening.device, opening.account)
+    fleet = Fleet(configuration.settings)
+    broker = Broker(loop, configuration, credentials) { [unowned self] in
+      turn { () throws(DaemonFault) in try hear() }
+    }
+    let root: SecretKey?
+    let seed: SecretKey?
+    let epochs: StoredEpochs
+    let keyed: Text?
+    do {
+      (root, seed, epochs) = (try link.key("root"), try link.key("device"), try link.epochs())
+      keyed = try link.keyedAccount()
+    } catch .refused(code: .unavailable, let text) {
+      report.noteReason(text)
+      return try take(.started(.noKeys))
+    }
+    guard let name = opening.account, keyed == name, let root, let seed else {
+      // Keys without an account are from a change that was not completed. Those of another account are of no use, since
+      // an admin has entered this one without a fleet.
+      if keyed != opening.account, keyed != nil || root != nil || seed != nil { try link.deleteKeys() }
+      return try take(.started(.noAccount))
+    }
+    guard
+      let account = Account(
+        name, root: root, seed: seed, epochs, run, generation: leastGeneration, opening, try link.records(),
+        try link.devices())
+    else {
+      report.noteReason("there is not enough memory for the keys")
+      return try take(.started(.noKeys))
+    }
+    self.account = account
+    try take(.started(.member(account.membership, account.roster)))
+    try tellDate()
+    if let renewed = account.renewed { try take(.renewed(renewed)) }
+    for tag in account.forgotten { try take(.forgotten(tag)) }
+  }
+
+  /// Tells the rules the time, now and once a day.
+  private func tellDate() throws(DaemonFault) {
+    dateTimer?.arm(after: Self.day)
+    try take(.dated(Timestamp(milliseconds: Clock.realtimeMilliseconds)))
+  }
+
+  /// Forgets everything but the connection with identityd.
+  private func forget() {
+    broker?.disconnect()
+    deadlines?.cancelAll()
+    (inputs, storing) = ([], Storing())
+    account = nil
+    fleet = Fleet()
+    isLeaving = false
+  }
+
+  /// Begins anew after a fault of identityd. A refusal leaves the connection, over which the reason can be shown.
+  private func lose(_ fault: DaemonFault) {
+    if report.noteDaemonFault("\(fault)") { log.warn("identityd: \(fault)") }
+    forget()
+    isStartDue = false
+    if case .refused = fault {
+      noteReady()
+      report.noteReason("\(fault)")
+    } else {
+      linkSource = nil
+      link = nil
+    }
+    startTimer?.arm(after: startPause)
+    startPause = min(2 * startPause, Self.longestPause)
+  }
+
+  /// Tells that identityd has answered.
+  private func noteReady() {
+    isReady?()
+    isReady = nil
+  }
+
+  // MARK: identityd
+
+  /// Takes the events that have arrived.
+  ///
+  /// - Returns: whether there were any, or identityd was asked something since, so that there may be others.
+  @discardableResult private func follow() throws(DaemonFault) -> Bool {
+    try store()
+    guard let link else { return false }
+    let events = try link.events()
+    for event in events {
+      let attributes = Dictionary(event.attributes.map { ($0.name, $0.value) }) { $1 }
+      switch (event.words.first, event.words.dropFirst().first) {
+      case ("account"?, _):
+        accountName = attributes["value"].flatMap { $0.bytes.isEmpty ? nil : $0 }
+        // Somebody took this device out of the account, and its list is empty already.
+        if let account, !isLeaving, attributes["value"] != account.name {
+          isLeaving = true
+          try take(.leave)
+        }
+      case ("device"?, let name): if name != "suspect" { isStartDue = true }
+      case ("devices"?, "removed"?):
+        guard let account, !isLeaving, let removed = attributes["value"].flatMap({ UUID($0) }) else { continue }
+        try take(.forgotten(account.seal.account.tag(of: removed)))
+      case ("devices"?, "changed"?):
+        guard let device, attributes["value"].flatMap({ UUID($0) }) == device, let name = attributes["name"],
+          let description = account?.described(name: name), description != account?.membership.description
+        else { continue }
+        account?.describe(description)
+        try take(.described(description))
+      case ("lag"?, _): isStartDue = true
+      default: break
+      }
+    }
+    var hasAsked = isStartDue
+    while isStartDue {
+      try start()
+      report.noteStart()
+      startPause = Self.pause
+      try store()
+    }
+    if try store() { hasAsked = true }
+    return hasAsked || !events.isEmpty
+  }
+
+  /// Stores the messages that wait. Returns whether there were any.
+  @discardableResult func store() throws(DaemonFault) -> Bool {
+    guard let link, storing.hasWaiting else { return false }
+    for outcome in try storing.store(over: link) {
+      switch outcome {
+      case .beyondBound: report.noteBeyondBound()
+      case .held(let text):
+        report.noteStoreReason(text)
+        storeTimer?.arm(after: Self.storePause)
+      case .refused(let text): if report.noteRefusal(text) { log.warn("identityd refuses a message: \(text)") }
+      }
+    }
+    if storing.heldCount == 0 { report.noteStoreReason(nil) }
+    return true
+  }
+
+  // MARK: The broker
+
+  private func connectToBroker() {
+    guard let account, let reason = broker?.connect(as: account.seal.account) else { return }
+    noteEnd(reason)
+    inputs.append(.disconnected)
+  }
+
+  /// Takes the reports of the connection.
+  private func hear() throws(DaemonFault) {
+    guard let broker, let account else { return }
+    for report in broker.takeReports() {
+      switch report {
+      case .connected:
+        if self.report.noteConnected() { log.note("connected to \(broker.pattern?.description ?? "the broker")") }
+        try take(.connected)
+      case .subscribed(let text): if let filter = broker.takeFilter(text) { try take(.subscribed(filter)) }
+      case .received(let delivery): try hear(delivery, account)
+      case .denied(let text): try lose(broker, .disconnected, "the broker denies the subscription to \(text)")
+      case .refused(let reason): try lose(broker, .refused, reason)
+      case .ended(let reason): try lose(broker, .disconnected, reason)
+      }
+      // The rules may have ended the connection, or the membership.
+      guard broker === self.broker, broker.isInUse else { return }
+    }
+  }
+
+  private func lose(_ broker: Broker, _ input: Input, _ reason: String) throws(DaemonFault) {
+    noteEnd(reason)
+    broker.disconnect()
+    try take(input)
+  }
+
+  private func hear(_ delivery: Delivery, _ account: Account) throws(DaemonFault) {
+    guard let topic = MessageTopic(parsing: delivery.topic), account.has(topic) else { return report.noteForeign() }
+    let shown: Shown
+    if delivery.payload.isEmpty {
+      shown = .nothing
+    } else {
+      do throws(Rejection) {
+        let message = try account.seal.open(delivery.payload, on: topic)
+        if case .device(_, account.present.tag) = topic, isFromBefore(message) { return }
+        shown = .message(message)
+      } catch {
+        shown = .rejected(error)
+      }
+    }
+    guard case .device(_, let tag) = topic else {
+      return try take(.arrived(topic, shown, isRetained: delivery.isRetained))
+    }
+    try take(.heard(tag, shown, isRetained: delivery.isRetained))
+  }
+
+  /// Returns whether a message about this device is from an earlier membership, of which nothing is left here. This
+  /// device then starts anew with a higher generation, which outranks the message.
+  private func isFromBefore(_ message: SignedMessage) -> Bool {
+    guard let account, account.isNewcomer, message.signer != account.keys.signingKey,
+      message.body.generation >= account.present.generation, message.body.generation < .max
+    else { return false }
+    leastGeneration = message.body.generation + 1
+    isStartDue = true
+    return true
+  }
+
+  private func noteEnd(_ reason: String) {
+    let name = broker?.pattern?.description ?? "the broker"
+    if report.noteEnd(reason, now: Clock.monotonicMicroseconds) { log.warn("\(name): \(reason)") }
+  }
+}

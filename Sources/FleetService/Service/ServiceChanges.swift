@@ -1,0 +1,116 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+import IdentityWire
+
+// What the service changes at identityd: messages, epochs, and the membership itself.
+extension Service {
+  // MARK: Messages and epochs
+
+  /// The messages that this device writes; nil without an account.
+  var writing: Writing? {
+    guard let link, let account else { return nil }
+    return Writing(link: link, account: account, run: run)
+  }
+
+  /// Writes a draft.
+  func write(_ draft: Draft) throws(DaemonFault) -> Input {
+    do throws(DaemonFault) {
+      guard let message = try writing?.write(draft) else { return .notWritten(draft) }
+      report.noteStoreReason(nil)
+      if draft.kind == .record { account?.isNewcomer = false }
+      return .wrote(draft.tag, message)
+    } catch {
+      guard case .refused(_, let text) = error else { throw error }
+      report.noteStoreReason(text)
+      return .notWritten(draft)
+    }
+  }
+
+  /// Stores an epoch with its key; nil if there is none.
+  func enter(_ epoch: Epoch, _ key: SecretKey?) throws(DaemonFault) {
+    inputs.append(try use(account?.entering(epoch, key)) ? .entered(epoch) : .notEntered(epoch.number))
+  }
+
+  /// Stores epochs and uses them. Returns whether that was possible.
+  func use(_ epochs: StoredEpochs?) throws(DaemonFault) -> Bool {
+    guard let epochs else { return false }
+    do throws(DaemonFault) {
+      try link?.putEpochs(epochs)
+    } catch {
+      guard case .refused(_, let text) = error else { throw error }
+      report.noteReason(text)
+      return false
+    }
+    account?.use(epochs)
+    return true
+  }
+
+  private func rotate(without removed: Set<DeviceTag>) throws(DaemonFault) {
+    isRotationRefused = false
+    try take(.rotate(without: removed))
+    guard isRotationRefused else { return }
+    throw .refused(
+      code: .conflict,
+      text: "this device is not connected, or the key is being replaced already; see 'identityctl fleet status'")
+  }
+
+  // MARK: Membership
+
+  /// Tells identityd about another machine that speaks for this device.
+  func suspect(_ state: TwinWatch.State) throws(DaemonFault) {
+    switch state {
+    case .twin(_, let copy):
+      log.warn("another machine speaks for this device; see 'identityctl check'")
+      try link?.reportTwin(copy.verdict)
+      guard copy == .yes, configuration.onTwin == .renew, let seed = SecretKey.random() else { return }
+      // The original keeps its keys, so that its record stays its own.
+      try link?.putKey("device", seed)
+      try link?.renewDevice()
+    case .setBack: log.note("this machine was set back in time")
+    case .alone, .challenged, .answered: break
+    }
+  }
+
+  /// Forgets the account, because the membership has ended.
+  func end(_ ending: Ending) throws(DaemonFault) {
+    switch ending {
+    case .removed(let reason, let author):
+      log.note(reason == .left ? "this device has left the account" : "\(author) has removed this device")
+    case .superseded: log.warn("another machine has joined the account in the name of this device")
+    }
+    // The tombstone first, since it belongs to this account. The keys last, so that a new start goes on here.
+    try store()
+    // An admin may have entered another account, which stays.
+    if accountName == account?.name { try link?.setAccount(nil) }
+    try link?.deleteKeys()
+    isStartDue = true
+  }
+
+  // MARK: Requests
+
+  /// Carries out a request of an admin.
+  func answer(to request: ControlRequest) throws(Refusal) -> Reply {
+    var outcome = Result<Reply, Refusal>.failure(.unavailable("identityd does not answer; try again later"))
+    turn { () throws(DaemonFault) in
+      guard let link else { return }
+      let answering = Answering(
+        link: link, account: account, name: accountName, run: run, roster: fleet.roster, rows: report.rows)
+      do throws(DaemonFault) {
+        let (reply, consequence) = try answering.carryOut(request)
+        switch consequence {
+        case .none: break
+        case .start: isStartDue = true
+        case .leave: try take(.leave)
+        case .rotate(let removed): try rotate(without: removed)
+        }
+        outcome = .success(reply)
+      } catch {
+        guard case .refused(let code, let text) = error else { throw error }
+        outcome = .failure(Refusal(code, text))
+      }
+    }
+    return try outcome.get()
+  }
+}

@@ -1,0 +1,126 @@
+import FleetCore
+import FleetWire
+import LinuxSystem
+
+/// The words about the fleet that `status` shows, and the decisions what is worth a line of the log.
+struct StatusReport {
+  /// The time after which a lasting trouble is logged again, in microseconds.
+  private static let interval: UInt64 = 3_600_000_000
+
+  private var words: [(name: String, value: String)] = []
+  private var state = "no-account"
+  private var said: String?
+  private var reason: String?
+  /// The reason why identityd stores nothing; nil if it does.
+  private var storeReason: String?
+  private var dropped: [Rejection: Int] = [:]
+  private var foreign = 0
+  private var beyondBound = 0
+  private var isConnected = false
+  /// The troubles that were logged, with the time.
+  private var logged: (end: UInt64?, daemon: String?, refusal: String?) = (nil, nil, nil)
+
+  /// Takes over the state of the service.
+  mutating func note(_ fleet: Fleet, _ broker: Broker?, held: Int) {
+    state = fleet.phase.word
+    if fleet.phase == .live { reason = nil }
+    var words: [(name: String, value: String)] = []
+    if let pattern = broker?.pattern { words.append(("broker", "\(pattern)")) }
+    if let reason = storeReason ?? reason { words.append(("reason", reason)) }
+    if case .twin = fleet.twin { words.append(("twin", "yes")) }
+    if fleet.isAloneInEpoch { words.append(("alone", "yes")) }
+    let rejected = dropped.values.reduce(0, +)
+    for (name, count) in [
+      ("connected", fleet.present.count), ("rotations", Int(fleet.rotations)), ("held", held), ("dropped", rejected),
+      ("foreign", foreign), ("beyond-bound", beyondBound),
+    ] where count > 0 {
+      words.append((name, "\(count)"))
+    }
+    self.words = words
+  }
+
+  /// The state and the words in a row.
+  var rows: [(name: String, value: String)] { [("state", state)] + words }
+
+  /// Shows the words, if they have changed.
+  mutating func say(over link: DaemonLink) throws(DaemonFault) {
+    let text = rows.map { "\($0.name)=\($0.value)" }.joined(separator: " ")
+    guard text != said else { return }
+    do {
+      try link.say(state, words)
+    } catch .refused {
+      // Nobody can read it, which is no reason to stop.
+    }
+    said = text
+  }
+
+  /// Notes that identityd has answered, and that it shows no words.
+  mutating func noteDaemon() {
+    said = nil
+    reason = nil
+    storeReason = nil
+  }
+
+  /// Notes that the state was read whole.
+  mutating func noteStart() { logged.daemon = nil }
+
+  /// Notes a fault of identityd. Returns whether it is to be logged.
+  mutating func noteDaemonFault(_ text: String) -> Bool {
+    defer { logged.daemon = text }
+    return logged.daemon != text
+  }
+
+  /// Notes a refusal of identityd. Returns whether it is to be logged.
+  mutating func noteRefusal(_ text: String) -> Bool {
+    defer { logged.refusal = text }
+    return logged.refusal != text
+  }
+
+  /// Notes why the service cannot go on at present.
+  mutating func noteReason(_ text: String) { reason = text }
+
+  /// Notes why identityd stores nothing at present; nil if it does.
+  mutating func noteStoreReason(_ text: String?) { storeReason = text }
+
+  /// Notes a connection. Returns whether it is to be logged.
+  mutating func noteConnected() -> Bool {
+    defer { isConnected = true }
+    return !isConnected
+  }
+
+  /// Notes the end of a connection. Returns whether it is to be logged: the first one, and one an hour.
+  mutating func noteEnd(_ reason: String, now: UInt64) -> Bool {
+    self.reason = reason
+    let isFirst = isConnected
+    isConnected = false
+    if !isFirst, let last = logged.end, now - last < Self.interval { return false }
+    logged.end = now
+    return true
+  }
+
+  /// Counts a dropped message.
+  mutating func noteDropped(_ reason: Rejection) { dropped[reason, default: 0] += 1 }
+
+  /// Counts a message on a topic that this device did not ask for.
+  mutating func noteForeign() { foreign += 1 }
+
+  /// Counts a device for which there is no room.
+  mutating func noteBeyondBound() { beyondBound += 1 }
+}
+
+extension Fleet.Phase {
+  /// The name of the phase in `status`.
+  fileprivate var word: String {
+    switch self {
+    case .noAccount: "no-account"
+    case .noKeys: "no-keys"
+    case .waiting: "waiting"
+    case .connecting: "connecting"
+    case .reading: "reading"
+    case .joining: "joining"
+    case .live: "live"
+    case .refused: "refused"
+    case .ended: "ended"
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+import LinuxSystem
+
+/// The messages that this device writes.
+struct Writing {
+  let link: DaemonLink
+  let account: Account
+  let run: Run
+
+  /// Gives a draft its counter, signs, seals and stores it.
+  ///
+  /// - Returns: the message; nil if it cannot be sealed.
+  func write(_ draft: Draft) throws(DaemonFault) -> SignedMessage? {
+    let counter =
+      switch draft.counter {
+      case .next(let last): try link.counter(above: last)
+      case .exactly(let counter): counter
+      }
+    guard let message = sealed(draft, counter, on: .device(account.membership.account, draft.tag)) else { return nil }
+    if let fault = try link.store([message]).first ?? nil { throw fault }
+    return message
+  }
+
+  /// Seals the key of the epoch in the draft's field to a device, and a message with it, which is not stored.
+  func grant(_ draft: Draft, to boxKey: PublicKey) -> Input {
+    guard let number = draft.fields[.epoch], let key = account.epochKey(UInt32(bigEndian: number)) else {
+      return .notWritten(draft)
+    }
+    var filled = draft.fields
+    filled[.sealedBox] = key.boxed(to: boxKey)
+    let topic = MessageTopic.grant(account.membership.account, draft.tag)
+    guard let message = sealed(draft, fields: filled, on: topic) else { return .notWritten(draft) }
+    return .wrote(draft.tag, message)
+  }
+
+  /// Signs and seals a message that is not stored; nil if that is not possible.
+  func sealed(_ draft: Draft, fields: Fields? = nil, on topic: MessageTopic) -> SignedMessage? {
+    guard case .exactly(let counter) = draft.counter else { return nil }
+    return sealed(draft, counter, fields: fields, on: topic)
+  }
+
+  private func sealed(
+    _ draft: Draft, _ counter: UInt64, fields: Fields? = nil, on topic: MessageTopic
+  ) -> SignedMessage? {
+    let body = Body(
+      subject: draft.subject, generation: draft.generation, counter: counter, run: run,
+      time: Timestamp(milliseconds: Clock.realtimeMilliseconds), author: account.present.device,
+      fields: fields ?? draft.fields)
+    return account.seal.seal(draft.kind, body, epoch: draft.epoch, on: topic, by: account.keys)
+  }
+}

@@ -1,0 +1,142 @@
+import ConfigurationFiles
+import FleetService
+import FleetWire
+import Glibc
+import IdentityClient
+import IdentityCore
+import LinuxSystem
+import Systemd
+
+/// The program `identity-fleet`: reads options and configuration, and connects the service with the system.
+enum FleetProgram {
+  /// The exit statuses, as those of identityd. `identity-fleet(8)` lists them.
+  private enum ExitStatus: Int32 {
+    case success = 0
+    /// Any failure not listed below. The log has the reason.
+    case failure = 1
+    /// The command line is wrong (EX_USAGE of sysexits.h).
+    case usage = 64
+    /// The configuration was refused (EX_CONFIG).
+    case configuration = 78
+  }
+
+  private struct Failure: Error {
+    let status: ExitStatus
+    let reason: String
+  }
+
+  /// Runs the service until it stops.
+  ///
+  /// - Returns: the exit status of the process.
+  static func main() -> Int32 {
+    let log = ServiceLog(isJournal: Journal.isStandardError)
+    do {
+      try ProcessGuard.openStandardDescriptors()
+      ProcessGuard.ignoreFatalWriteSignals()
+      ProcessGuard.ignoreUserSignals()
+      ProcessGuard.block([SIGTERM, SIGINT, SIGHUP])
+      try ProcessGuard.forbidDumps()
+      return try run(CommandLine.arguments, log)
+    } catch let failure as Failure {
+      log.fail(failure.reason)
+      ServiceManager.notify(["STATUS=\(failure.reason)"])
+      return failure.status.rawValue
+    } catch {
+      log.fail("\(error)")
+      return ExitStatus.failure.rawValue
+    }
+  }
+
+  private static func run(_ arguments: [String], _ log: ServiceLog) throws -> Int32 {
+    let options: Options
+    do {
+      options = try Options(arguments)
+    } catch {
+      throw Failure(status: .usage, reason: "\(error); see 'identity-fleet --help'")
+    }
+    if options.showsHelp || options.showsVersion {
+      StandardStream.output.write(options.showsHelp ? Options.help : "identity-fleet \(Version.program)\n")
+      return ExitStatus.success.rawValue
+    }
+    let configuration: FleetConfiguration
+    do {
+      configuration = try load(options, log)
+    } catch {
+      throw Failure(status: .configuration, reason: "configuration refused: \(error)")
+    }
+    if options.checksConfiguration { return ExitStatus.success.rawValue }
+    return try serve(options, configuration, log)
+  }
+
+  private static func load(_ options: Options, _ log: ServiceLog) throws(ConfigurationFailure) -> FleetConfiguration {
+    let etc = Environment["CONFIGURATION_DIRECTORY"]?.split(separator: ":").map(String.init) ?? ["/etc/identityd"]
+    let loaded = try FleetConfiguration.load(
+      file: options.configurationFile,
+      folders: etc + ["/run/identityd", "/usr/local/lib/identityd", "/usr/lib/identityd"])
+    for warning in loaded.warnings { log.warn(warning) }
+    return loaded.configuration
+  }
+
+  private static func adminGroup(_ configuration: FleetConfiguration) throws -> UInt32? {
+    guard let name = configuration.adminGroup else { return nil }
+    guard let number = try Accounts.groupID(named: name) else {
+      throw Failure(status: .configuration, reason: "AdminGroup=\(name): there is no such group")
+    }
+    return number
+  }
+
+  private static func serve(
+    _ options: Options, _ configuration: FleetConfiguration, _ log: ServiceLog
+  ) throws -> Int32 {
+    let loop = try EventLoop()
+    var entropy = Entropy()
+    let run = Run(high: try entropy.next(), low: try entropy.next())
+    let service = try Service(
+      loop, DaemonSocket(options.daemon), run, configuration,
+      Credentials(folder: Environment["CREDENTIALS_DIRECTORY"]), log
+    ) {
+      ServiceManager.notify(["READY=1"])
+    }
+    let runtime = Environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first.map(String.init)
+    let control = try ControlSocket(
+      loop, path: options.socket ?? "\(runtime ?? "/run/identity-fleet")/identity-fleet.sock",
+      adminGroup: try adminGroup(configuration), service)
+    var sources: [EventSource] = []
+    for signal in [SIGTERM, SIGINT] {
+      sources.append(
+        try loop.watch(signal: signal) {
+          ServiceManager.notify(["STOPPING=1"])
+          service.stop()
+          control.close()
+          loop.exit(status: ExitStatus.success.rawValue)
+        })
+    }
+    sources.append(
+      try loop.watch(signal: SIGHUP) {
+        ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
+        do {
+          let configuration = try load(options, log)
+          control.adminGroup = try adminGroup(configuration)
+          service.use(configuration)
+        } catch {
+          let reason = (error as? Failure)?.reason ?? "\(error)"
+          log.warn("configuration refused, the previous one stays in force: \(reason)")
+        }
+        ServiceManager.notify(["READY=1"])
+      })
+    let watchdog = try ServiceManager.watchdogMicroseconds().map { try Watchdog(loop, interval: $0) }
+    return try withExtendedLifetime((service, control, sources, watchdog)) { try loop.run() }
+  }
+}
+
+/// The notifications to the service manager's watchdog, sent three times in each interval.
+private final class Watchdog {
+  private var timer: EventSource?
+
+  init(_ loop: EventLoop, interval: UInt64) throws(SystemdError) {
+    timer = try loop.timer(after: 0) { [unowned self] in
+      ServiceManager.notify(["WATCHDOG=1"])
+      timer?.arm(after: interval / 3)
+    }
+  }
+}

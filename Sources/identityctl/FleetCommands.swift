@@ -1,0 +1,132 @@
+import ClientFormats
+import ClientSecrets
+import IdentityClient
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+// The commands that the fleet's service carries out, at a socket of its own (identity-fleet(8)).
+extension Program {
+  /// The path of the service's socket, unless `IDENTITY_FLEET_SOCKET` or `--socket` names another one.
+  private static let fleetSocket = "/run/identity-fleet/identity-fleet.sock"
+  /// The user that the service runs as.
+  private static let fleetUser = "identity-fleet"
+  /// The first line of a file with an invitation.
+  private static let invitationHead = "identity-fleet-invitation 1\n"
+
+  /// Sends a command to the service, and shows the answer.
+  ///
+  /// - Returns: nil for any other command.
+  static func askFleet(_ line: CommandLine) throws -> Int32? {
+    let name = line.words.prefix(2).joined(separator: " ").lowercased()
+    guard ClientCommand.all.contains(where: { $0.words == name && $0.isForFleet }) else { return nil }
+    let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
+    if name == "account invite" { return try invite(line, format) }
+    let consent = try Consent(to: line)
+    var request = RequestLine(words: line.words)
+    if name == "account join" { request = request.secret(try invitation(line)) }
+    let patience = try patience(line)
+    var connection = try connectToFleet(line, patience)
+    try consent?.obtain(showing: nil, to: [], line, format)
+    return try show(try connection.ask(request, patience), to: line.words, line, format)
+  }
+
+  private static func connectToFleet(_ line: CommandLine, _ patience: Patience) throws -> DaemonConnection {
+    let path = line.options["socket"] ?? Environment["IDENTITY_FLEET_SOCKET"] ?? fleetSocket
+    let limit = patience.silence.map { Clock.monotonicMicroseconds + $0 }
+    do throws(DaemonConnection.Failure) {
+      return try DaemonConnection(to: DaemonSocket(path, user: fleetUser), Patience(until: limit))
+    } catch {
+      guard case .unreachable(let path, let code) = error else { throw error }
+      throw Ending(
+        status: ExitStatus.unreachable,
+        text:
+          "no identity-fleet at \(path) (\(SystemError.text(of: code))); run 'systemctl enable --now identity-fleet.service'"
+      )
+    }
+  }
+
+  // MARK: Files with invitations
+
+  private static func invite(_ line: CommandLine, _ format: UUIDFormat) throws -> Int32 {
+    guard let path = line.options["file"] else {
+      throw CommandLine.UsageError("'account invite' needs --file=PATH, the file to write the invitation to")
+    }
+    try ProcessGuard.forbidDumps()
+    let file = try withFileFailures { try FileReplacement(of: path) }
+    guard line.options["no-passphrase"] == nil else {
+      return try invite(line, format, file) { secret, text in
+        secret.withBytes { Base64Text.append($0, to: &text) }
+      }
+    }
+    let header = try BackupHeader()
+    let key = try key(try passphraseSource(line), header, for: .make, of: "invitation")
+    return try invite(line, format, file) { secret, text in
+      text += header.line
+      let sealed = secret.withBytes { key.seal($0) }
+      Base64Text.append(sealed.span, to: &text)
+    }
+  }
+
+  /// Asks for an invitation, and writes it to a file that only this user can read.
+  private static func invite(
+    _ line: CommandLine, _ format: UUIDFormat, _ file: FileReplacement, _ append: (Secret, inout [UInt8]) -> Void
+  ) throws -> Int32 {
+    let patience = try patience(line)
+    var connection = try connectToFleet(line, patience)
+    let answer = try connection.exchange(RequestLine(words: line.words).takingSecret(), patience)
+    if case .ok = answer.final {
+      guard let secret = answer.secret else {
+        throw Ending(status: ExitStatus.brokenAnswer, text: "the service sent an invitation without its data")
+      }
+      var text: [UInt8] = []
+      defer { text.wipe() }
+      // A growing array would leave copies in memory.
+      text.reserveCapacity(3 * secret.count + 1_024)
+      text += Array(invitationHead.utf8)
+      append(secret, &text)
+      text.append(UInt8(ascii: "\n"))
+      try withFileFailures {
+        defer { file.discard() }
+        let draft = try file.begin()
+        try draft.writeAll(text)
+        try file.finish(draft)
+      }
+    }
+    return try show(.init(final: answer.final.withoutData), to: line.words, line, format)
+  }
+
+  /// Reads the invitation from the file that the options name.
+  private static func invitation(_ line: CommandLine) throws -> Secret {
+    guard let path = line.options["file"] else {
+      throw CommandLine.UsageError("'account join' needs --file=PATH, the file with the invitation")
+    }
+    try ProcessGuard.forbidDumps()
+    var text = try bytes(of: path, limit: Bound.fileLength)
+    defer { text.wipe() }
+    var lines = text.split(separator: UInt8(ascii: "\n")).map(Array.init)
+    defer { for place in lines.indices { lines[place].wipe() } }
+    let isNone = Ending(status: ExitStatus.fileFailed, text: "\(path) is not an invitation of identity-fleet")
+    guard text.starts(with: invitationHead.utf8), (2...3).contains(lines.count), let last = lines.last,
+      var bytes = Base64Text.decode(last.span)
+    else { throw isNone }
+    defer { bytes.wipe() }
+    guard lines.count == 3 else { return Secret(bytes.span) }
+    guard let header = try? BackupHeader(parsing: lines[1]) else { throw isNone }
+    let key = try key(try passphraseSource(line), header, for: .open, of: "invitation")
+    guard var opened = key.open(bytes) else {
+      throw Ending(status: ExitStatus.fileFailed, text: "the passphrase is wrong, or \(path) was altered")
+    }
+    defer { opened.wipe() }
+    return Secret(opened.span)
+  }
+}
+
+extension ReplyLine {
+  /// The line without the bytes of a secret, which were taken out of it.
+  fileprivate var withoutData: ReplyLine {
+    guard case .ok(var content) = self else { return self }
+    content.attributes.removeAll { $0.name == "data" }
+    return .ok(content)
+  }
+}

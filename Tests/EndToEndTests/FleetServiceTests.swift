@@ -1,0 +1,335 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The fleet of real devices: a daemon and a service each, and one broker, which is a real Mosquitto.
+@Suite(.enabled(if: isRoot, "the services act as admins of the daemons")) struct FleetServiceTests {
+  /// Starts devices with these names, of which the first makes an account and the others join it.
+  private func fleet(_ names: [String], at broker: BrokerUnderTest, _ settings: String = "") throws
+    -> [FleetUnderTest]
+  {
+    let devices = try names.map { name in
+      let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0\n\(settings)")
+      #expect(try device.daemon.ask("devices name \(name)") == "OK")
+      return device
+    }
+    #expect(try devices[0].ask("account create alice") == ["OK"])
+    for device in devices.dropFirst() { try join(device, by: devices[0]) }
+    return devices
+  }
+
+  /// Makes a device join the account of another one, by a file.
+  private func join(_ device: FleetUnderTest, by other: FleetUnderTest) throws {
+    let path = other.daemon.folder.appending(path: "invitation").path
+    let invited = try other.identityctl("account", "invite", "--file=\(path)", "--no-passphrase")
+    guard invited.status == 0 else { throw Failure(invited.errors) }
+    let joined = try device.identityctl("account", "join", "--file=\(path)")
+    guard joined.status == 0 else { throw Failure(joined.errors) }
+    try FileManager.default.removeItem(atPath: path)
+  }
+
+  /// Waits until all devices list all of them, and nothing is to be published any more.
+  private func agree(_ devices: [FleetUnderTest], on names: [String]) throws {
+    for device in devices {
+      try device.wait(for: names)
+      try device.wait(state: "live")
+    }
+  }
+
+  @Test func `devices of an account know each other, and their names`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    #expect(try devices[2].daemon.ask("devices name pocket") == "OK")
+    try agree(devices, on: ["desk", "laptop", "pocket"])
+    // The broker has one message for each device, and learns no name.
+    let retained = try broker.retained("identityd/#")
+    #expect(retained.count == 3)
+    let account = try #require(retained[0].firstMatch(of: /identityd\/v1\/([0-9a-f]{32})\/d\//)).1
+    #expect(retained.allSatisfy { $0.hasPrefix("identityd/v1/\(account)/d/") })
+    #expect(!retained.contains { $0.contains("6465736b") }, "desk in hexadecimal digits")
+    #expect(try devices[1].ask("fleet credentials")[0].hasPrefix("OK user=\(account) password="))
+  }
+
+  @Test func `a device that another one removes forgets the account`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    let phone = try devices[2].daemon.uuid("get device")
+    #expect(try devices[0].daemon.ask("devices forget \(phone)") == "OK")
+    try agree(Array(devices[..<2]), on: ["desk", "laptop"])
+    try devices[2].wait(state: "no-account")
+    #expect(try devices[2].devices() == ["phone"])
+    #expect(try devices[2].daemon.ask("account") == "OK \"\"")
+    #expect(try devices[2].daemon.uuid("get device") == phone, "it keeps its identifier")
+    #expect(try devices[2].daemon.ask("item read service=identity-fleet account=root").hasPrefix("ERR not-found "))
+    // It can join again, which outranks the removal.
+    try join(devices[2], by: devices[1])
+    try agree(devices, on: ["desk", "laptop", "phone"])
+  }
+
+  @Test func `a device that leaves is gone everywhere`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    let left = try devices[1].identityctl("account", "leave", "--yes")
+    #expect(left.status == 0, "\(left)")
+    try devices[0].wait(for: ["desk"])
+    try devices[1].wait(state: "no-account")
+    #expect(try devices[1].devices() == ["laptop"])
+  }
+
+  @Test func `another account that an admin enters stays, and the keys are deleted`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    #expect(try devices[1].daemon.ask("account set bob") == "OK")
+    try devices[1].wait(state: "no-account")
+    devices[0].end(with: SIGKILL)
+    #expect(try devices[0].daemon.ask("account set carol") == "OK")
+    try devices[0].start()
+    try devices[0].wait(state: "no-account")
+    for (device, account) in zip(devices, ["carol", "bob"]) {
+      #expect(try device.daemon.ask("account") == "OK \(account)")
+      #expect(try device.devices().count == 1)
+      #expect(try device.daemon.ask("item read service=identity-fleet account=root").hasPrefix("ERR not-found "))
+    }
+  }
+
+  @Test func `a broker that lost everything gets everything back, and nobody notices`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    // The record of a device that is off comes from another one, after two minutes.
+    if Trial.isLong { devices[2].end(with: SIGKILL) }
+    let before = try broker.retained("identityd/#")
+    let epoch = try devices[0].daemon.ask("subscribe")
+    broker.kill()
+    try broker.start()
+    try devices[0].wait("the broker has all records", for: 300) { try broker.retained("identityd/#") == before }
+    try agree(Array(devices[..<2]), on: ["desk", "laptop", "phone"])
+    #expect(try devices[0].daemon.ask("subscribe") == epoch, "no event")
+  }
+
+  @Test func `a service that is killed loses nothing`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    for round in 1...5 {
+      devices[1].end(with: SIGKILL)
+      // Changes on both sides, while the service is away.
+      #expect(try devices[0].daemon.ask("devices name desk\(round)") == "OK")
+      #expect(try devices[1].daemon.ask("devices name laptop\(round)") == "OK")
+      try devices[1].start()
+      try agree(devices, on: ["desk\(round)", "laptop\(round)"])
+    }
+    for device in devices {
+      #expect(try !device.daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") }, "no false twin")
+    }
+  }
+
+  @Test func `a daemon that is killed is found again, and a removal meanwhile is carried out`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    devices[0].end(with: SIGKILL)
+    let phone = try devices[2].daemon.uuid("get device")
+    #expect(try devices[0].daemon.ask("devices forget \(phone)") == "OK")
+    devices[0].daemon.end(with: SIGKILL)
+    try devices[0].daemon.start()
+    try devices[0].start()
+    try devices[2].wait(state: "no-account")
+    try agree(Array(devices[..<2]), on: ["desk", "laptop"])
+    devices[1].daemon.end(with: SIGKILL)
+    try devices[1].daemon.start()
+    try agree(Array(devices[..<2]), on: ["desk", "laptop"])
+  }
+
+  @Test func `a device with another identifier takes its place`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    let former = try devices[1].daemon.uuid("get device")
+    let renewed = try devices[1].daemon.uuid("renew device")
+    #expect(renewed != former)
+    try devices[0].wait("the list has the new identifier") {
+      let rows = try devices[0].daemon.client().ask("devices")
+      return rows.contains { $0.hasPrefix("* \(renewed) ") } && !rows.contains { $0.hasPrefix("* \(former) ") }
+    }
+    try agree(devices, on: ["desk", "laptop"])
+  }
+
+  @Test func `devices tell each other that they are connected`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    func wait(for count: Int, _ listening: [FleetUnderTest]) throws {
+      for device in listening {
+        try device.wait("\(count) others are connected") {
+          let row = try device.ask("fleet status").first { $0.hasPrefix("* connected=") }
+          return row == (count == 0 ? nil : "* connected=\(count)")
+        }
+      }
+    }
+    try wait(for: 2, devices)
+    devices[2].end(with: SIGKILL)
+    try wait(for: 1, Array(devices[..<2]))
+    devices[1].end(with: SIGTERM)
+    try wait(for: 0, [devices[0]])
+    try devices[2].start()
+    try wait(for: 1, [devices[0], devices[2]])
+    try devices[0].reload("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0\nPresence=no")
+    try wait(for: 0, [devices[0], devices[2]])
+    #expect(try broker.retained("identityd/#").count == 3, "no word is retained")
+  }
+
+  @Test func `a device that a rotation removed reads nothing new`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    let phone = try devices[2].daemon.uuid("get device")
+    devices[2].end(with: SIGKILL)
+    let rotated = try devices[0].identityctl("account", "rotate", "without=\(phone)", "--yes")
+    #expect(rotated.status == 0, "\(rotated)")
+    for device in devices[..<2] {
+      try device.wait("the key is replaced") { try device.ask("fleet status").contains("* rotations=1") }
+    }
+    try agree(Array(devices[..<2]), on: ["desk", "laptop"])
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
+    try agree(Array(devices[..<2]), on: ["desk", "notebook"])
+    // Both go on after an end, and can invite to the new epoch.
+    for device in devices[..<2] {
+      device.end(with: SIGKILL)
+      try device.start()
+    }
+    let tablet = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    #expect(try tablet.daemon.ask("devices name tablet") == "OK")
+    try join(tablet, by: devices[1])
+    try agree(Array(devices[..<2]) + [tablet], on: ["desk", "notebook", "tablet"])
+    // A thief keeps the tombstone from the phone, and shows it everything else. It can open none of that.
+    let thief = try BrokerUnderTest()
+    let file = tablet.daemon.folder.appending(path: "message")
+    for message in try broker.retained("identityd/#") {
+      let words = message.split(separator: " ").map(String.init)
+      guard words.count == 2, !words[1].hasPrefix("69460102") else { continue }
+      let bytes = try Array(words[1]).indices.filter { $0.isMultiple(of: 2) }.map { place in
+        try #require(UInt8(words[1].dropFirst(place).prefix(2), radix: 16))
+      }
+      try Data(bytes).write(to: file)
+      #expect(
+        try run(["mosquitto_pub", "-p", "\(thief.port)", "-r", "-t", words[0], "-f", file.path]).status == 0)
+    }
+    try devices[2].reload("Broker=mqtt://127.0.0.1:\(thief.port)\nSpread=0")
+    try devices[2].start()
+    try devices[2].wait(state: "live")
+    try devices[2].wait("the phone sees messages that it cannot open") {
+      try devices[2].ask("fleet status").contains { $0.hasPrefix("* dropped=") }
+    }
+    #expect(try devices[2].devices() == ["desk", "laptop", "phone"], "as it was before")
+    // It hears of its removal once nobody keeps that from it.
+    try devices[2].reload("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    try devices[2].wait(state: "no-account")
+    try agree(Array(devices[..<2]) + [tablet], on: ["desk", "notebook", "tablet"])
+  }
+
+  @Test func `without a broker the list stays, and status tells why`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    broker.kill()
+    try devices[0].wait("status tells why") {
+      try devices[0].daemon.client().ask("status").contains { $0.contains("reason=Connection refused") }
+    }
+    #expect(try devices[0].devices() == ["desk", "laptop"])
+    #expect(try devices[0].daemon.client().ask("status").contains("* fleet=waiting"))
+  }
+
+  @Test func `a new configuration is used at once`() throws {
+    let broker = try BrokerUnderTest()
+    let other = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    broker.kill()
+    for device in devices { try device.reload("Broker=mqtt://127.0.0.1:\(other.port)\nSpread=0") }
+    try agree(devices, on: ["desk", "laptop"])
+    #expect(try devices[0].daemon.ask("devices name table") == "OK")
+    try agree(devices, on: ["laptop", "table"])
+    // A configuration with a fault changes nothing.
+    try devices[0].reload("Broker=nonsense")
+    try devices[0].wait("the fault is logged") { devices[0].log.contains("configuration refused") }
+    try agree(devices, on: ["laptop", "table"])
+  }
+
+  @Test func `only admins use the socket`() throws {
+    let broker = try BrokerUnderTest()
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)")
+    let stranger = try run(
+      ["setpriv", "--reuid=8", "--regid=8", "--clear-groups", "socat", "-u", "UNIX-CONNECT:\(device.socket)", "-"])
+    #expect(stranger.output.hasPrefix("ERR denied "), "\(stranger)")
+    for (request, answer) in [
+      ("account join data=AAAA", "ERR conflict "), ("account join", "ERR bad-argument "),
+      ("account create", "ERR bad-argument "), ("account create a b", "ERR bad-argument "),
+      ("account create a x=y", "ERR bad-argument "), ("account rename", "ERR unknown-verb "),
+      ("account invite", "ERR conflict "), ("account leave", "ERR conflict "),
+      ("account rotate", "ERR conflict "), ("account rotate without=x", "ERR bad-argument "),
+      ("fleet credentials", "ERR conflict "),
+      ("\"", "ERR syntax "),
+    ] {
+      #expect(try device.ask(request)[0].hasPrefix(answer), "\(request)")
+    }
+    #expect(try device.ask("account create alice") == ["OK"])
+    #expect(try device.ask("account create bob")[0].hasPrefix("ERR conflict "))
+  }
+
+  @Test func `a device whose state was lost joins again under its identifier`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    let laptop = try devices[1].daemon.uuid("get device")
+    let another = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    #expect(try another.daemon.ask("devices name phone") == "OK")
+    #expect(try another.daemon.ask("migrate device \(laptop) commit=yes force=yes").hasPrefix("OK "))
+    try join(another, by: devices[0])
+    try agree([devices[0], another], on: ["desk", "phone"])
+    // The earlier one cannot speak for the device any more.
+    try devices[1].wait(state: "no-account")
+    #expect(devices[1].log.contains("another machine has joined the account"))
+  }
+
+  @Test func `a passphrase protects an invitation in a file`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk"], at: broker)
+    let other = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    #expect(try other.daemon.ask("devices name laptop") == "OK")
+    let path = other.daemon.folder.appending(path: "invitation").path
+    let options = ["--file=\(path)", "--passphrase-fd=3"]
+    let invited = try devices[0].identityctl("account", "invite", options[0], options[1], "--json")
+    #expect(invited.status == 0 && invited.output.contains("{\"expires\":\"20"), "\(invited)")
+    let attributes = try FileManager.default.attributesOfItem(atPath: path)
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    let wrong = try other.identityctl("account", "join", options[0], options[1], passphrase: "wrong horse")
+    #expect(wrong.status == 7 && wrong.errors.contains("the passphrase is wrong"), "\(wrong)")
+    let joined = try other.identityctl("account", "join", options[0], options[1])
+    #expect(joined.status == 0, "\(joined)")
+    try agree([devices[0], other], on: ["desk", "laptop"])
+  }
+
+  @Test func `the client names what is missing`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
+    for (words, status, text) in [
+      (["account", "invite"], 2, "needs --file=PATH"), (["account", "join"], 2, "needs --file=PATH"),
+      (["account", "join", "--file=/dev/null"], 7, "is not an invitation"),
+      (["account", "join", "--file=/etc/hostname", "--no-passphrase"], 2, "only for 'account invite'"),
+      (["devices", "--file=x"], 2, "only for 'migrate device'"),
+      (["account", "invite", "--file=/nowhere/x", "--no-passphrase"], 7, "/nowhere"),
+      (["fleet", "status", "--socket=/nowhere"], 3, "no identity-fleet at /nowhere"),
+    ] as [([String], Int32, String)] {
+      let result = try run(
+        [DaemonUnderTest.binaries.appending(path: "identityctl").path] + words,
+        environment: ["IDENTITYD_SOCKET": device.daemon.socket, "IDENTITY_FLEET_SOCKET": device.socket])
+      #expect(result.status == status && result.errors.contains(text), "\(words): \(result)")
+    }
+    let status = try device.identityctl("fleet", "status", "--json")
+    #expect(status.output.contains("no-account"), "\(status)")
+  }
+}

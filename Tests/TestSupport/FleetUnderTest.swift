@@ -1,0 +1,99 @@
+import Foundation
+
+/// A real fleet service beside a real daemon: one device.
+package final class FleetUnderTest {
+  /// The daemon.
+  package let daemon: DaemonUnderTest
+  private var process = Process()
+
+  /// The socket of the service.
+  package var socket: String { daemon.folder.appending(path: "fleet").path }
+  private var configuration: URL { daemon.folder.appending(path: "identity-fleet.conf") }
+  private var logFile: URL { daemon.folder.appending(path: "fleet.log") }
+
+  /// Starts a daemon and its service.
+  package init(_ configuration: String) throws {
+    daemon = try DaemonUnderTest().start()
+    // All daemons on a machine derive the same first identifier.
+    guard try daemon.ask("renew device").hasPrefix("OK ") else { throw Failure("no other identifier") }
+    try Data("[Fleet]\n\(configuration)\n".utf8).write(to: self.configuration)
+    try Data().write(to: logFile)
+    try start()
+  }
+
+  deinit { end(with: SIGKILL) }
+
+  /// Starts the service, and waits until it answers.
+  package func start() throws {
+    process = Process()
+    process.executableURL = DaemonUnderTest.binaries.appending(path: "identity-fleet")
+    process.arguments = ["--daemon", daemon.socket, "--socket", socket, "--config", configuration.path]
+    process.standardInput = FileHandle.nullDevice
+    let log = try FileHandle(forWritingTo: logFile)
+    try log.seekToEnd()
+    process.standardError = log
+    try process.runUnmasked()
+    try wait("the service starts") { try ask("fleet status").last == "OK" }
+  }
+
+  /// Sends a signal, and waits until the service has ended.
+  package func end(with signal: Int32) {
+    guard process.isRunning else { return }
+    kill(process.processIdentifier, signal)
+    process.waitUntilExit()
+  }
+
+  /// Replaces the configuration, and makes the service read it.
+  package func reload(_ text: String) throws {
+    try Data("[Fleet]\n\(text)\n".utf8).write(to: configuration)
+    if process.isRunning { kill(process.processIdentifier, SIGHUP) }
+  }
+
+  /// The log so far.
+  package var log: String { (try? String(contentsOf: logFile, encoding: .utf8)) ?? "" }
+
+  /// Sends one request to the service, and returns the lines of its answer.
+  package func ask(_ request: String) throws -> [String] { try Client(socket).ask(request) }
+
+  /// Runs the client against the service, with a passphrase in descriptor 3.
+  package func identityctl(
+    _ words: String..., passphrase: String = "correct horse"
+  ) throws -> (status: Int32, output: String, errors: String) {
+    let file = daemon.folder.appending(path: "passphrase")
+    try Data("\(passphrase)\n".utf8).write(to: file)
+    return try run(
+      [
+        "sh", "-c", "exec 3<'\(file.path)'; exec \"$@\"", "sh",
+        DaemonUnderTest.binaries.appending(path: "identityctl").path,
+      ] + words,
+      environment: ["IDENTITYD_SOCKET": daemon.socket, "IDENTITY_FLEET_SOCKET": socket])
+  }
+
+  /// The names of the devices in the list of this device, sorted. A device without a name is `?`.
+  package func devices() throws -> [String] {
+    try daemon.client().ask("devices").dropLast().map { row in
+      row.firstMatch(of: /name=("[^"]*"|\S+)/).map { String($0.1.replacing("\"", with: "")) } ?? "?"
+    }.sorted()
+  }
+
+  /// Waits until this device lists exactly these devices.
+  package func wait(for names: [String]) throws {
+    try wait("the list is \(names)") { try devices() == names.sorted() }
+  }
+
+  /// Waits until the service is in a state.
+  package func wait(state: String) throws {
+    try wait("the state is \(state)") { try ask("fleet status").contains("* state=\(state)") }
+  }
+
+  /// Waits until a condition holds. An error of the condition counts as no.
+  package func wait(_ what: String, for seconds: Double = patience, _ condition: () throws -> Bool) throws {
+    let deadline = Date(timeIntervalSinceNow: seconds)
+    while Date() < deadline {
+      if (try? condition()) == true { return }
+      usleep(20_000)
+    }
+    let state = (try? ask("fleet status")) ?? []
+    throw Failure("\(what) within \(seconds) s, but \((try? devices()) ?? []), \(state): \(log)")
+  }
+}
