@@ -139,5 +139,6 @@ build_release() {
   mapfile -t -O ${#arguments[@]} arguments < <(harden_c)
   swift build "${arguments[@]}" --product identityd >&2 &&
     swift build "${arguments[@]}" --product identityctl >&2 &&
+    swift build "${arguments[@]}" --product identity-fleet >&2 &&
     swift build "${arguments[@]}" --show-bin-path
 }

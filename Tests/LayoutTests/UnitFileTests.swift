@@ -23,11 +23,33 @@ import Testing
     #expect(!service.contains { $0.hasPrefix("RuntimeDirectory=") })
   }
 
-  @Test func `row 42c: core dumps, swap and backtraces cannot write memory to disk`() throws {
-    let service = try settings("systemd/identityd.service")
+  @Test(arguments: ["identityd", "identity-fleet"])
+  func `row 42c: core dumps, swap and backtraces cannot write memory to disk`(unit: String) throws {
+    let service = try settings("systemd/\(unit).service")
     for setting in ["LimitCORE=0", "MemorySwapMax=0", "Environment=SWIFT_BACKTRACE=enable=no"] {
       #expect(service.contains(setting), "\(setting)")
     }
+  }
+
+  @Test func `the fleet's unit has the daemon's sandbox, and the network`() throws {
+    let daemon = try settings("systemd/identityd.service")
+    let fleet = try settings("systemd/identity-fleet.service")
+    let first = try #require(daemon.firstIndex(of: "NoNewPrivileges=yes"))
+    let differing = [
+      "PrivateNetwork=", "IPAddressDeny=", "RestrictAddressFamilies=", "SystemCallFilter=@", "NoExecPaths=-",
+      "ExecPaths=/", "WantedBy=", "Also=",
+    ]
+    for setting in daemon[first...] where !differing.contains(where: setting.hasPrefix) {
+      #expect(fleet.contains(setting), "\(setting)")
+    }
+    #expect(fleet.contains("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6"))
+    #expect(fleet.contains("User=identity-fleet"))
+    #expect(!fleet.contains { $0.hasPrefix("StateDirectory=") || $0.hasPrefix("PrivateNetwork=") })
+    // The unit, its user and the manifest name each other.
+    #expect(try Tree.lines("systemd/identity-fleet.sysusers").contains { $0.hasPrefix("u       identity-fleet ") })
+    let manifest = try settings("packaging/identity-fleet.app")
+    #expect(manifest == ["Unit=identity-fleet.service", "User=identity-fleet", "Rights=fleet"])
+    #expect(try Tree.lines("systemd/90-identityd.preset").contains("disable identity-fleet.service"))
   }
 
   @Test func `the metrics unit has no privileges, the folder's owner and the monitor group`() throws {

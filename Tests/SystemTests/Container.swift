@@ -61,10 +61,11 @@ struct Container: Sendable {
 
   /// The folder of the packages under test.
   static let packages = "/packages"
-  /// Whether a package is for these systems. The page for Cockpit needs Cockpit, which they do not have. RPM, which does
-  /// not know the packages of Debian, installs it all the same.
-  fileprivate static func isForSystem(_ package: URL) -> Bool {
-    package.pathExtension == "rpm" || !package.lastPathComponent.hasPrefix("cockpit-")
+  /// Whether a package is for these systems. They have neither Cockpit nor libmosquitto. RPM, which does not know the
+  /// packages of Debian, installs the page for Cockpit all the same.
+  static func isForSystem(_ package: URL) -> Bool {
+    let name = package.lastPathComponent
+    return !name.hasPrefix("identity-fleet") && (package.pathExtension == "rpm" || !name.hasPrefix("cockpit-"))
   }
   /// Installs the Debian packages, or upgrades to them.
   static let install = "dpkg --install \(packages)/*.deb"

@@ -17,7 +17,7 @@ struct PackageBuildTests {
   private static let shell = URL(filePath: "/bin/bash")
   private let scratch: TemporaryFolder
   private let programs: URL
-  private typealias Packages = (daemon: String, client: String, page: String)
+  private typealias Packages = (daemon: String, client: String, fleet: String, page: String)
   private let debs: Packages
   private let rpms: Packages
 
@@ -32,9 +32,10 @@ struct PackageBuildTests {
     let paths = try #require(packages).map(\.path)
     let client = try #require(paths.first { $0.contains("/identityd-client") })
     let page = try #require(paths.first { $0.contains("/cockpit-identityd") })
-    let daemon = try #require(paths.first { $0 != client && $0 != page })
-    try #require(paths.count == 3)
-    return (daemon, client, page)
+    let fleet = try #require(paths.first { $0.contains("/identity-fleet") })
+    let daemon = try #require(paths.first { $0 != client && $0 != fleet && $0 != page })
+    try #require(paths.count == 4)
+    return (daemon, client, fleet, page)
   }
 
   /// Runs a script, which must succeed.
@@ -73,8 +74,8 @@ struct PackageBuildTests {
     let first =
       switch tool {
       case "build-source": "\"$TREE/packaging/build-source\" --output \"$SCRATCH/first\""
-      case "build-deb": "cp '\(debs.daemon)' '\(debs.client)' '\(debs.page)' \"$SCRATCH/first\""
-      default: "cp '\(rpms.daemon)' '\(rpms.client)' '\(rpms.page)' \"$SCRATCH/first\""
+      case "build-deb": "cp '\(debs.daemon)' '\(debs.client)' '\(debs.fleet)' '\(debs.page)' \"$SCRATCH/first\""
+      default: "cp '\(rpms.daemon)' '\(rpms.client)' '\(rpms.fleet)' '\(rpms.page)' \"$SCRATCH/first\""
       }
     try await bash(
       """
@@ -114,7 +115,9 @@ struct PackageBuildTests {
   // MARK: Equal contents
 
   @Test func `the RPMs have the files of the Debian packages, with the same content, owner and mode`() async throws {
-    for (deb, rpm) in [(debs.daemon, rpms.daemon), (debs.client, rpms.client), (debs.page, rpms.page)] {
+    for (deb, rpm) in [
+      (debs.daemon, rpms.daemon), (debs.client, rpms.client), (debs.fleet, rpms.fleet), (debs.page, rpms.page),
+    ] {
       let fromDebian = try await debianEntries(deb)
       let fromRPM = try await rpmEntries(rpm)
       #expect(fromRPM.contains { $0.path.hasSuffix(rpm == rpms.page ? ".js" : ".gz") } && fromRPM.count > 2)
@@ -168,12 +171,12 @@ struct PackageBuildTests {
   @Test func `both kinds of packages have the same version, time, dependencies and configuration`() async throws {
     let version = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Version")
     let time = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Timestamp")
-    for deb in [debs.daemon, debs.client, debs.page] {
+    for deb in [debs.daemon, debs.client, debs.fleet, debs.page] {
       #expect(try await bash("dpkg-deb --field '\(deb)' Version") == version)
     }
     // The changelog of an RPM has only the day.
     let day = try #require(Int(time)) / 86_400
-    for rpm in [rpms.daemon, rpms.client, rpms.page] {
+    for rpm in [rpms.daemon, rpms.client, rpms.fleet, rpms.page] {
       #expect(try await query("%{VERSION}-%{RELEASE} %{BUILDHOST}", rpm) == "\(version) localhost")
       #expect(try #require(Int(try await query("%{BUILDTIME}", rpm))) / 86_400 == day)
     }
@@ -191,6 +194,14 @@ struct PackageBuildTests {
     let requires = try await query("[%{REQUIRENAME}\n]", rpms.client)
     for needs in [depends, requires] {
       #expect(needs.contains("libsodium") && !needs.contains(#/identityd|libsystemd|libsqlite|libinih/#))
+    }
+  }
+
+  @Test func `only the package of the fleet needs libmosquitto`() async throws {
+    #expect(try await bash("dpkg-deb --field '\(debs.fleet)' Depends").contains("libmosquitto1"))
+    #expect(try await query("[%{REQUIRENAME}\n]", rpms.fleet).contains("libmosquitto.so.1"))
+    for package in [debs.daemon, debs.client] {
+      #expect(try await !bash("dpkg-deb --field '\(package)' Depends").contains("mosquitto"))
     }
   }
 
