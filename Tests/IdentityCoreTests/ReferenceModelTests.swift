@@ -93,12 +93,15 @@ private struct Session {
 
   private mutating func changeManifests() throws {
     var found: [String: ReferenceModel.Manifest] = [:]
-    for app in ["org.a", "org.b", "org.c", "org.d"] where !random.once(in: 5) {
+    for app in ["org.a", "org.b", "org.c", "org.d", "org.e"] where !random.once(in: 5) {
+      let hasUnit = random.once(in: 2)
       found[app] = .init(
         vendor: random.one(of: ["org.v", "org.v", "org.w", app]), device: random.one(of: ["shared", "vendor", "app"]),
         order: random.one(of: ["numeric", "linux"]),
         groups: ["org.shared", "org.media", "org.a"].filter { _ in random.once(in: 2) },
-        unit: random.once(in: 2) ? "\(app).service" : nil)
+        // No peer is this app, so that its right changes the list only.
+        rights: app == "org.e" && random.once(in: 2) ? ["fleet"] : [], unit: hasUnit ? "\(app).service" : nil,
+        container: hasUnit ? nil : "in-\(app)")
     }
     let last = life.registry.lastEvent
     model.install(found, at: life.now + 1)
@@ -109,6 +112,8 @@ private struct Session {
             Text(said.vendor), unit: said.unit.map { Text($0) }, groups: said.groups.map { Text($0) })
           manifest.deviceBinding = try #require(Manifest.DeviceBinding(rawValue: said.device))
           manifest.versionOrder = try #require(VersionOrder(rawValue: said.order))
+          manifest.container = said.container.map { Text($0) }
+          manifest.rights = Set(said.rights.compactMap(Right.init))
           return (Text(id), manifest)
         }))
     try compareEvents(after: last, "the manifests are \(found)")

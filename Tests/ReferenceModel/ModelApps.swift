@@ -127,7 +127,8 @@ extension ReferenceModel {
         let hasManifest = app.manifest == nil ? "no" : "yes"
         let told = peer.isAdmin ? app.manifest : nil
         return "\(id) vendor=\(vendor(of: id)) installed=\(app.installed) manifest=\(hasManifest)"
-          + said("unit", told?.unit) + said("groups", list(told?.groups)) + said("rights", list(told?.rights))
+          + said("unit", told?.unit) + said("container", told?.container) + said("groups", list(told?.groups))
+          + said("rights", list(told?.rights))
       })
   }
 

@@ -12,10 +12,11 @@ package struct ReferenceModel: Sendable {
     package var groups: [String]
     package var rights: [String]
     package var unit: String?
+    package var container: String?
 
     package init(
       vendor: String, device: String = "shared", order: String = "numeric", groups: [String] = [],
-      rights: [String] = [], unit: String? = nil
+      rights: [String] = [], unit: String? = nil, container: String? = nil
     ) {
       self.vendor = vendor
       self.device = device
@@ -23,6 +24,7 @@ package struct ReferenceModel: Sendable {
       self.groups = groups
       self.rights = rights
       self.unit = unit
+      self.container = container
     }
   }
 

@@ -45,7 +45,7 @@ export async function openApp(page, name) {
   document.getElementById("dialog-title").replaceChildren(value(name));
 }
 
-// What the manifest says about the app. Only an admin is told.
+// Returns the terms that the manifest sets, as only an admin is told.
 function manifestFacts(attributes) {
   const names = [
     [_("Unit"), "unit"],

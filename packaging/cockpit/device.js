@@ -57,6 +57,12 @@ export function showHistory(page) {
   return openWithAnswer(_("History of the device identifier"), ask, ({ rows }) => ({ content: [historyTable(rows)] }));
 }
 
+// Makes a change after which the status differs: it may end a suspicion or a warning.
+async function change(page, words, attributes) {
+  await page.follower.ask(words, attributes);
+  await page.askStatus();
+}
+
 /** Renews an identifier, after a dry run. */
 export function renew(page, level, names) {
   const ask = () => page.follower.ask(["renew", level], { ...names, "dry-run": "yes" });
@@ -65,11 +71,7 @@ export function renew(page, level, names) {
     const content = [element("p", {}, _("These identifiers are replaced by random ones:"))];
     content.push(previewTable(_("Identifiers to replace"), rows));
     if (rows.length === 0) content.push(element("p", {}, _("There is none yet, so one is made.")));
-    // A renewal ends the suspicion that this is a copy.
-    const run = async () => {
-      await page.follower.ask(["renew", level], names);
-      await page.askStatus();
-    };
+    const run = () => change(page, ["renew", level], names);
     return { content, action: { label: _("Renew"), word: "renew", done: _("The identifier is renewed."), run } };
   });
 }
@@ -83,20 +85,14 @@ export function seal(page) {
     const lost = format(text, number("items"), number("tokens"));
     const content = [element("p", {}, lost, " ", _("Nothing is made before the next start of the daemon."))];
     content.push(previewTable(_("Identifiers to end"), rows));
-    const run = async () => {
-      await page.follower.ask(["seal"]);
-      await page.askStatus();
-    };
+    const run = () => change(page, ["seal"]);
     return { content, action: { label: _("Seal"), word: "seal", done: _("The store is sealed."), run } };
   });
 }
 
 /** Says that the machine is the right one. */
 export function acknowledge(page) {
-  const run = async () => {
-    await page.follower.ask(["machine", "acknowledge"]);
-    await page.askStatus();
-  };
+  const run = () => change(page, ["machine", "acknowledge"]);
   const text = _("The identifiers stay as they are. A copy that keeps them counts as the same device.");
   const action = { label: _("This is the right machine"), done: _("The warning has ended."), run };
   openDialog(_("Keep the identifiers"), [element("p", {}, text)], action);

@@ -63,7 +63,7 @@ export function openDialog(title, content, action) {
   }
   dialog.replaceChildren(...parts, error, actions);
   dialog.showModal();
-  // What is only shown is read from its beginning: the button may be far below.
+  // A dialog without an action is read from its beginning: its button may be far below.
   (action === undefined ? heading : cancel).focus();
 }
 
