@@ -13,8 +13,8 @@ readonly DEB_PACKAGES=(build-essential debhelper po-debconf python3)
 readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc po-debconf rpm
   shellcheck zsh
-  btrfs-progs e2fsprogs fuse3 gdb git jq libnbd-bin mosquitto-clients nbdkit netcat-openbsd nodejs openssl python3 python3-jsonschema
-  python3-nacl python3-prometheus-client socat sqlite3 strace
+  btrfs-progs e2fsprogs fuse3 gdb git jq libnbd-bin mosquitto-clients nbdkit netcat-openbsd nodejs openssl
+  python3 python3-jsonschema python3-nacl python3-prometheus-client socat sqlite3 strace
   mmdebstrap systemd systemd-container tmux util-linux valgrind xfsprogs
 )
 # promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.
