@@ -139,7 +139,8 @@ let package = Package(
     .executableTarget(
       name: "identityctl",
       dependencies: [
-        "ClientFormats", "ClientSecrets", "Doctor", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem",
+        "ClientFormats", "ClientSecrets", "Doctor", "FleetSeal", "IdentityCore", "IdentityWire", "IdentityClient",
+        "LinuxSystem",
       ],
       swiftSettings: strict, linkerSettings: lean),
 

@@ -54,9 +54,12 @@ package struct ClientCommand: Sendable {
       "account create", [.required("NAME")],
       summary: "Make an account of the fleet, with this device as its first member.", isForFleet: true),
     ClientCommand(
-      "account invite", summary: "Write an invitation to the account into a file; whoever has it can join.",
+      "account invite",
+      summary: "Invite a device with a code, or write an invitation into a file; whoever has it can join.",
       isForFleet: true),
-    ClientCommand("account join", summary: "Join an account by the invitation in a file.", isForFleet: true),
+    ClientCommand(
+      "account join", [.optional("CODE")], summary: "Join an account with a code, or by the invitation in a file.",
+      isForFleet: true),
     ClientCommand(
       "account leave", summary: "Leave the account; the other devices remove this one from their lists.",
       consequence: "This device leaves its account, and forgets its keys and all other devices.", isForFleet: true),

@@ -21,7 +21,10 @@ extension Program {
     let name = line.words.prefix(2).joined(separator: " ").lowercased()
     guard ClientCommand.all.contains(where: { $0.words == name && $0.isForFleet }) else { return nil }
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
-    if name == "account invite" { return try invite(line, format) }
+    if name == "account invite" {
+      return line.options["file"] == nil ? try inviteWithCode(line, format) : try invite(line, format)
+    }
+    if name == "account join", line.words.count > 2 { return try joinWithCode(line, format) }
     let consent = try Consent(to: line)
     var request = RequestLine(words: line.words)
     if name == "account join" { request = request.secret(try invitation(line)) }
@@ -31,7 +34,8 @@ extension Program {
     return try show(try connection.ask(request, patience), to: line.words, line, format)
   }
 
-  private static func connectToFleet(_ line: CommandLine, _ patience: Patience) throws -> DaemonConnection {
+  /// Connects with the service.
+  static func connectToFleet(_ line: CommandLine, _ patience: Patience) throws -> DaemonConnection {
     let path = line.options["socket"] ?? Environment["IDENTITY_FLEET_SOCKET"] ?? fleetSocket
     let limit = patience.silence.map { Clock.monotonicMicroseconds + $0 }
     do throws(DaemonConnection.Failure) {
@@ -49,9 +53,7 @@ extension Program {
   // MARK: Files with invitations
 
   private static func invite(_ line: CommandLine, _ format: UUIDFormat) throws -> Int32 {
-    guard let path = line.options["file"] else {
-      throw CommandLine.UsageError("'account invite' needs --file=PATH, the file to write the invitation to")
-    }
+    let path = line.options["file"] ?? ""
     try ProcessGuard.forbidDumps()
     let file = try withFileFailures { try FileReplacement(of: path) }
     guard line.options["no-passphrase"] == nil else {
@@ -99,7 +101,7 @@ extension Program {
   /// Reads the invitation from the file that the options name.
   private static func invitation(_ line: CommandLine) throws -> Secret {
     guard let path = line.options["file"] else {
-      throw CommandLine.UsageError("'account join' needs --file=PATH, the file with the invitation")
+      throw CommandLine.UsageError("'account join' needs a CODE, or --file=PATH, the file with the invitation")
     }
     try ProcessGuard.forbidDumps()
     var text = try bytes(of: path, limit: Bound.fileLength)

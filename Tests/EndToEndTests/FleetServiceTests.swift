@@ -230,6 +230,8 @@ import Testing
     try devices[2].reload("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
     try devices[2].wait(state: "no-account")
     try agree(Array(devices[..<2]) + [tablet], on: ["desk", "notebook", "tablet"])
+    try join(devices[2], by: tablet)
+    try agree(devices + [tablet], on: ["desk", "notebook", "phone", "tablet"])
   }
 
   @Test func `without a broker the list stays, and status tells why`() throws {
@@ -314,10 +316,54 @@ import Testing
     try agree([devices[0], other], on: ["desk", "laptop"])
   }
 
+  @Test func `a code lets one device in`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk"], at: broker)
+    try agree(devices, on: ["desk"])
+    let others = try ["laptop", "phone"].map { name in
+      let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+      #expect(try device.daemon.ask("devices name \(name)") == "OK")
+      return device
+    }
+    // A code leads to the present key, also after a rotation.
+    #expect(try devices[0].identityctl("account", "rotate", "--yes").status == 0)
+    let invited = try devices[0].identityctl("account", "invite")
+    #expect(invited.status == 0, "\(invited)")
+    let code = try #require(invited.output.firstMatch(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/)).0
+    let joined = try others[0].identityctl("account", "join", code.lowercased())
+    #expect(joined.status == 0 && joined.errors == "", "\(joined)")
+    try agree([devices[0], others[0]], on: ["desk", "laptop"])
+    #expect(try others[0].daemon.ask("account") == "OK alice")
+    #expect(devices[0].log.contains("laptop ("))
+    try devices[0].wait("nothing is left of the invitation") {
+      try broker.retained("identityd/v1/join/#").isEmpty
+    }
+    // The code is used up. The newcomer looks for a minute.
+    guard Trial.isLong else { return }
+    let late = try others[1].identityctl("account", "join", String(code))
+    #expect(late.status == 18 && late.errors.contains("no invitation for this code"), "\(late)")
+    #expect(try others[1].devices() == ["phone"])
+    #expect(try others[1].daemon.ask("account") == "OK \"\"")
+  }
+
+  @Test func `a broker that needs an account lets nobody in with a code`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1\nUsername=account\nSpread=0")
+    #expect(
+      try device.ask("account join meeting=\(String(repeating: "A", count: 64))") == ["OK"])
+    try device.wait("status tells why") {
+      try device.ask("fleet status").contains { $0.contains("lets no newcomers in") }
+    }
+    #expect(try device.ask("account create alice") == ["OK"])
+    #expect(try !device.ask("fleet status").contains { $0.hasPrefix("* join=") })
+  }
+
   @Test func `the client names what is missing`() throws {
     let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
     for (words, status, text) in [
-      (["account", "invite"], 2, "needs --file=PATH"), (["account", "join"], 2, "needs --file=PATH"),
+      (["account", "invite", "--no-passphrase"], 2, "only with --file=PATH"),
+      (["account", "join"], 2, "needs a CODE, or --file=PATH"),
+      (["account", "join", "7KQ2-M4XD-9TRW-A3Z0"], 2, "the code is mistyped"),
+      (["account", "join", "7KQ2-M4XD-9TRW-A3ZF", "--file=x"], 2, "either one CODE or --file=PATH"),
       (["account", "join", "--file=/dev/null"], 7, "is not an invitation"),
       (["account", "join", "--file=/etc/hostname", "--no-passphrase"], 2, "only for 'account invite'"),
       (["devices", "--file=x"], 2, "only for 'migrate device'"),

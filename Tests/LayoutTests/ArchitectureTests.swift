@@ -36,8 +36,8 @@ import Testing
     ],
     "ClientFormats": ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
     "identityctl": [
-      "ClientFormats", "ClientSecrets", "Doctor", "IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem",
-      "Glibc",
+      "ClientFormats", "ClientSecrets", "Doctor", "FleetSeal", "IdentityCore", "IdentityWire", "IdentityClient",
+      "LinuxSystem", "Glibc",
     ],
   ]
 

@@ -76,7 +76,7 @@ _identityctl_commands=(
   'check;;'
   'account create;-;'
   'account invite;;'
-  'account join;;'
+  'account join;-;'
   'account leave;;'
   'account rotate;;without=-'
   'fleet status;;'

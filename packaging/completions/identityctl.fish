@@ -74,8 +74,8 @@ set -g __identityctl_commands \
     'restore;@file;;Restore the backup in FILE.' \
     'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.' \
     'account create;-;;Make an account of the fleet, with this device as its first member.' \
-    'account invite;;;Write an invitation to the account into a file; whoever has it can join.' \
-    'account join;;;Join an account by the invitation in a file.' \
+    'account invite;;;Invite a device with a code, or write an invitation into a file; whoever has it can join.' \
+    'account join;-;;Join an account with a code, or by the invitation in a file.' \
     'account leave;;;Leave the account; the other devices remove this one from their lists.' \
     'account rotate;;without=-;Replace the key of the account; the removed devices do not get it.' \
     'fleet status;;;Show the state of the fleet\'s service.' \

@@ -57,9 +57,9 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
     return host == "localhost" || host == "::1" || parts.count == 4 && parts[0] == "127" && !host.contains(Self.mark)
   }
 
-  /// Returns the host and the port of the broker for an account.
-  package func address(for account: AccountID) -> (host: String, port: UInt16) {
-    let beginning = String("\(account)".prefix(2))
+  /// Returns the host and the port of the broker for an account, or for a newcomer without one.
+  package func address(for account: AccountID?) -> (host: String, port: UInt16) {
+    let beginning = account.map { String("\($0)".prefix(2)) } ?? ""
     return (host.split(separator: Self.mark, omittingEmptySubsequences: false).joined(separator: beginning), port)
   }
 }

@@ -14,6 +14,10 @@ struct Answering {
     case start
     /// This device leaves its account.
     case leave
+    /// This device tries to join an account with a code.
+    case join(JoinCode.Meeting)
+    /// This device invites a newcomer with a code.
+    case invite(JoinCode.Meeting)
     /// The account gets another key, and these devices are removed.
     case rotate(without: Set<DeviceTag>)
   }
@@ -42,6 +46,12 @@ struct Answering {
       reply.ok()
       reply.attribute("account", .text(name))
       return (reply, .start)
+    case .joinWithCode(let bytes):
+      try requireNoAccount()
+      return (.done, .join(try meeting(bytes)))
+    case .inviteWithCode(let bytes):
+      _ = try requireAccount()
+      return (.done, .invite(try meeting(bytes)))
     case .invite:
       let (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: roster.devices)
       var text: [UInt8] = []
@@ -83,6 +93,14 @@ struct Answering {
       tags.insert(tag)
     }
     return tags
+  }
+
+  private func meeting(_ bytes: [UInt8]) throws(DaemonFault) -> JoinCode.Meeting {
+    var bytes = bytes
+    guard let meeting = JoinCode.Meeting(consuming: &bytes) else {
+      throw .refused(code: .conflict, text: "these are not the bytes of a code, or there is not enough memory for them")
+    }
+    return meeting
   }
 
   private func requireAccount() throws(DaemonFault) -> Account {

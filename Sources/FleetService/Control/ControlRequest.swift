@@ -8,8 +8,12 @@ enum ControlRequest {
   case create(Text)
   /// Takes this device out of its account.
   case leave
-  /// Makes an invitation.
+  /// Makes an invitation for a file.
   case invite
+  /// Invites a newcomer with a code, of which these are the bytes of the topics and the key.
+  case inviteWithCode([UInt8])
+  /// Joins an account with a code.
+  case joinWithCode([UInt8])
   /// Replaces the key of the account, and removes devices.
   case rotate(without: [UUID])
   /// Joins an account by an invitation.
@@ -46,6 +50,11 @@ enum ControlRequest {
         throw refuse(.unknownAttribute(unknown))
       }
     }
+    func bytes(_ name: Text) throws(Refusal) -> [UInt8]? {
+      guard let text = attributes[name] else { return nil }
+      guard let bytes = Base64Text.decode(text.bytes.span) else { throw refuse(.notBase64(name: "\(name)")) }
+      return bytes
+    }
     switch verb {
     case "account create":
       try check(operands: 1)
@@ -55,10 +64,16 @@ enum ControlRequest {
       }
       self = .create(name)
     case "account join":
-      try check(operands: 0, "data")
-      guard let data = attributes["data"] else { throw refuse(.missingAttribute("data")) }
-      guard let bytes = Base64Text.decode(data.bytes.span) else { throw refuse(.notBase64(name: "data")) }
-      self = .join(bytes)
+      try check(operands: 0, "data", "meeting")
+      if let meeting = try bytes("meeting") {
+        self = .joinWithCode(meeting)
+      } else {
+        guard let data = try bytes("data") else { throw refuse(.missingAttribute("data")) }
+        self = .join(data)
+      }
+    case "account invite":
+      try check(operands: 0, "meeting")
+      self = try bytes("meeting").map { .inviteWithCode($0) } ?? .invite
     case "account rotate":
       try check(operands: 0, "without")
       self = .rotate(
@@ -69,12 +84,11 @@ enum ControlRequest {
           }
           return device
         })
-    case "account leave", "account invite", "fleet status", "fleet credentials":
+    case "account leave", "fleet status", "fleet credentials":
       try check(operands: 0)
       self =
         switch verb {
         case "account leave": .leave
-        case "account invite": .invite
         case "fleet status": .status
         default: .credentials
         }

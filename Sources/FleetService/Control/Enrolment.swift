@@ -11,7 +11,9 @@ import LinuxSystem
 /// a change that was not completed leaves nothing.
 struct Enrolment {
   /// How long an invitation in a file is valid, in milliseconds: a week.
-  private static let validity: Int64 = 604_800_000
+  private static let fileValidity: Int64 = 604_800_000
+  /// How long an invitation with a code is valid, in milliseconds: fifteen minutes, like its code in the rules.
+  static let codeValidity: Int64 = 900_000
 
   let link: DaemonLink
   /// The name of the account that this device is in, with or without a fleet; nil for none.
@@ -38,9 +40,29 @@ struct Enrolment {
       throw .refused(
         code: .conflict, text: "the invitation has expired, or the clock is wrong; ask for another invitation")
     }
+    try enter(content)
+    return content.name
+  }
+
+  /// Stores the keys of an invitation.
+  func enter(_ content: Invitation) throws(DaemonFault) {
     let epoch = Epoch(number: content.epoch.number, former: 0)
     try enter(content.name, content.root, StoredEpochs.first.entering(epoch, content.epoch.key))
-    return content.name
+  }
+
+  /// Returns the answer to an invitation, whose keys are stored; nil if there is not enough memory.
+  func answer(in meeting: JoinCode.Meeting, _ run: Run) throws(DaemonFault) -> SignedMessage? {
+    guard let seed = try link.key("device"), let keys = DeviceKeys(seed: seed),
+      let own = try link.devices().first(where: { $0.isOwn })
+    else { return nil }
+    var fields = Fields()
+    fields[.name] = HostName.deviceName(own.name).bytes
+    fields[.signingKey] = keys.signingKey.bytes
+    fields[.boxKey] = keys.boxKey.bytes
+    let body = Body(
+      subject: own.device, generation: 1, counter: 0, run: run,
+      time: Timestamp(milliseconds: Clock.realtimeMilliseconds), author: own.device, fields: fields)
+    return meeting.key.seal(.answer, body, on: .answer(meeting.rendezvous), by: keys)
   }
 
   private func enter(_ name: Text, _ root: SecretKey, _ epochs: StoredEpochs) throws(DaemonFault) {
@@ -57,7 +79,7 @@ struct Enrolment {
     try link.setAccount(name)
   }
 
-  /// Makes an invitation.
+  /// Makes an invitation for a file.
   ///
   /// - Parameter devices: the number of devices in the account.
   /// - Returns: the invitation, and the time of its expiry. Whoever has the invitation can join.
@@ -65,6 +87,14 @@ struct Enrolment {
     to account: Account, _ run: Run, devices: Int
   ) throws(DaemonFault) -> (data: [UInt8], expiry: Timestamp) {
     let meeting = try made(JoinCode.Meeting.random())
+    let (message, expiry) = try invitation(to: account, run, devices: devices, for: meeting, validity: fileValidity)
+    return (meeting.copy() + message.bytes, expiry)
+  }
+
+  /// Makes an invitation.
+  static func invitation(
+    to account: Account, _ run: Run, devices: Int, for meeting: JoinCode.Meeting, validity: Int64
+  ) throws(DaemonFault) -> (message: SignedMessage, expiry: Timestamp) {
     let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
     let expiry = Timestamp(milliseconds: now.milliseconds + validity)
     let device = account.present.device
@@ -74,8 +104,7 @@ struct Enrolment {
     let invitation = Invitation(
       name: account.name, root: account.seal.account.root, epoch: try made(account.epochKey(account.epochs.present.number)), rosterSize: UInt32(devices),
       expiry: expiry)
-    let message = try made(invitation.sealed(body, for: meeting, by: account.keys))
-    return (meeting.copy() + message.bytes, expiry)
+    return (try made(invitation.sealed(body, for: meeting, by: account.keys)), expiry)
   }
 
   private static func made<Value>(_ value: Value?) throws(DaemonFault) -> Value {

@@ -123,15 +123,19 @@ struct Account {
   }
 }
 
+extension HostName {
+  /// The name of a device: the one in the list, or else that of its machine.
+  static func deviceName(_ listed: Text?) -> Text { listed ?? current.map { Text($0) } ?? "device" }
+}
+
 /// The parts of this device's description that every generation shares.
 private struct DescribedDevice {
   private let name: Text
   private let keys: DeviceKeys
   private let home: Home
 
-  /// A device without a name has that of its machine.
   init(_ name: Text?, _ keys: DeviceKeys, _ home: Home) {
-    self.name = name ?? HostName.current.map { Text($0) } ?? "device"
+    self.name = HostName.deviceName(name)
     self.keys = keys
     self.home = home
   }

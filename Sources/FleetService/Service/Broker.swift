@@ -34,11 +34,14 @@ final class Broker {
     next = configuration.brokers.indices.randomElement() ?? 0
   }
 
-  /// Starts to connect to the next broker. Returns the reason if that is impossible.
-  func connect(as account: AccountKeys) -> String? {
+  /// Starts to connect to the next broker, as a newcomer without an account. Returns the reason if that is impossible.
+  func connect(as account: AccountKeys?) -> String? {
     guard !configuration.brokers.isEmpty else { return "no broker is configured; set Broker= in identity-fleet.conf" }
     let pattern = configuration.brokers[next % configuration.brokers.count]
     self.pattern = pattern
+    guard account != nil || configuration.user != .account && !pattern.dependsOnAccount else {
+      return "this broker lets no newcomers in, as its user or its address depends on the account; join with a file"
+    }
     next = (next + 1) % configuration.brokers.count
     defer { will = nil }
     do {
@@ -52,8 +55,8 @@ final class Broker {
     }
   }
 
-  private func access(to pattern: BrokerPattern, as account: AccountKeys) -> BrokerAccess {
-    let (host, port) = pattern.address(for: account.id)
+  private func access(to pattern: BrokerPattern, as account: AccountKeys?) -> BrokerAccess {
+    let (host, port) = pattern.address(for: account?.id)
     var access = BrokerAccess(host: host, port: port, protection: .none, keepAlive: configuration.keepAlive)
     access.will = will
     if pattern.isEncrypted {
@@ -65,8 +68,7 @@ final class Broker {
     switch configuration.user {
     case nil: break
     case .account:
-      access.user = BrokerAccess.User(
-        name: "\(account.id)", password: account.brokerPassword)
+      access.user = account.map { BrokerAccess.User(name: "\($0.id)", password: $0.brokerPassword) }
     case .named(let name): access.user = BrokerAccess.User(name: name, password: credentials.password)
     }
     return access

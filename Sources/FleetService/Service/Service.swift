@@ -46,6 +46,7 @@ package final class Service {
   private var device: UUID?
   var inputs: [Input] = []
   private var storing = Storing()
+  var meetings = Meetings()
   /// Whether the state is to be read again at the end of the turn.
   var isStartDue = false
   /// The least generation of this device, if the broker has shown that it was in the account before.
@@ -100,7 +101,7 @@ package final class Service {
       try follow()
       // A request sets the events aside that arrive before its answer, and these do not wake the loop.
       repeat {
-        report.note(fleet, broker, held: storing.heldCount)
+        report.note(fleet, broker, join: meetings.progress?.word, held: storing.heldCount)
         if let link { try report.say(over: link) }
       } while try follow()
     } catch {
@@ -148,7 +149,15 @@ package final class Service {
     case .dropped(let reason): report.noteDropped(reason)
     case .beyondBound: report.noteBeyondBound()
     case .ended(let ending): try end(ending)
-    case .newcomer, .anotherNewcomer, .invitationEnded, .accept, .joined, .notJoined, .box, .notOffered, .invalidate:
+    case .newcomer(let answer): note(answer, isFirst: true)
+    case .anotherNewcomer(let answer): note(answer, isFirst: false)
+    case .invitationEnded(let isUsed): if !isUsed { log.note("nobody has used the code of the invitation in time") }
+    case .accept(let invitation): try accept(invitation)
+    case .joined(let isConfirmed):
+      meetings.end(isConfirmed ? .confirmed : .unconfirmed)
+      isStartDue = true
+    case .notJoined(let failure): notJoined(failure)
+    case .box, .notOffered, .invalidate:
       // They follow from inputs that this service does not give.
       log.warn("the rules asked for something unexpected: \("\(action)".prefix { $0 != "(" })")
     }
@@ -198,8 +207,12 @@ package final class Service {
       // Keys without an account are from a change that was not completed. Those of another account are of no use, since
       // an admin has entered this one without a fleet.
       if keyed != opening.account, keyed != nil || root != nil || seed != nil { try link.deleteKeys() }
-      return try take(.started(.noAccount))
+      guard opening.account == nil, let meeting = meetings.joining else { return try take(.started(.noAccount)) }
+      let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
+      return try take(.started(.newcomer(meeting.rendezvous, at: now)))
     }
+    // A start between the keys and the confirmation.
+    if meetings.joining != nil { meetings.end(.unconfirmed) }
     guard
       let account = Account(
         name, root: root, seed: seed, epochs, run, generation: leastGeneration, opening, try link.records(),
@@ -227,6 +240,7 @@ package final class Service {
     deadlines?.cancelAll()
     (inputs, storing) = ([], Storing())
     account = nil
+    meetings.invite(nil)
     fleet = Fleet()
     isLeaving = false
   }
@@ -316,21 +330,21 @@ package final class Service {
   // MARK: The broker
 
   private func connectToBroker() {
-    guard let account, let reason = broker?.connect(as: account.seal.account) else { return }
+    guard let reason = broker?.connect(as: account?.seal.account) else { return }
     noteEnd(reason)
     inputs.append(.disconnected)
   }
 
   /// Takes the reports of the connection.
   private func hear() throws(DaemonFault) {
-    guard let broker, let account else { return }
+    guard let broker else { return }
     for report in broker.takeReports() {
       switch report {
       case .connected:
         if self.report.noteConnected() { log.note("connected to \(broker.pattern?.description ?? "the broker")") }
         try take(.connected)
       case .subscribed(let text): if let filter = broker.takeFilter(text) { try take(.subscribed(filter)) }
-      case .received(let delivery): try hear(delivery, account)
+      case .received(let delivery): try hear(delivery)
       case .denied(let text): try lose(broker, .disconnected, "the broker denies the subscription to \(text)")
       case .refused(let reason): try lose(broker, .refused, reason)
       case .ended(let reason): try lose(broker, .disconnected, reason)
@@ -346,15 +360,16 @@ package final class Service {
     try take(input)
   }
 
-  private func hear(_ delivery: Delivery, _ account: Account) throws(DaemonFault) {
-    guard let topic = MessageTopic(parsing: delivery.topic), account.has(topic) else { return report.noteForeign() }
+  private func hear(_ delivery: Delivery) throws(DaemonFault) {
+    guard let topic = MessageTopic(parsing: delivery.topic) else { return report.noteForeign() }
+    let meetingKey = meetings.key(for: topic)
+    guard meetingKey != nil || account?.has(topic) == true else { return report.noteForeign() }
     let shown: Shown
     if delivery.payload.isEmpty {
       shown = .nothing
     } else {
       do throws(Rejection) {
-        let message = try account.seal.open(delivery.payload, on: topic)
-        if case .device(_, account.present.tag) = topic, isFromBefore(message) { return }
+        guard let message = try open(delivery.payload, meetingKey, on: topic) else { return }
         shown = .message(message)
       } catch {
         shown = .rejected(error)
@@ -364,6 +379,17 @@ package final class Service {
       return try take(.arrived(topic, shown, isRetained: delivery.isRetained))
     }
     try take(.heard(tag, shown, isRetained: delivery.isRetained))
+  }
+
+  /// Opens a message; nil for one about this device from before it joined.
+  private func open(
+    _ bytes: [UInt8], _ meetingKey: EpochKey?, on topic: MessageTopic
+  ) throws(Rejection) -> SignedMessage? {
+    if let meetingKey { return try meetings.open(bytes, with: meetingKey, on: topic) }
+    guard let account else { return nil }
+    let message = try account.seal.open(bytes, on: topic)
+    if case .device(_, account.present.tag) = topic, isFromBefore(message) { return nil }
+    return message
   }
 
   /// Returns whether a message about this device is from an earlier membership, of which nothing is left here. This

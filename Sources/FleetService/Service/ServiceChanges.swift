@@ -98,11 +98,20 @@ extension Service {
       let answering = Answering(
         link: link, account: account, name: accountName, run: run, roster: fleet.roster, rows: report.rows)
       do throws(DaemonFault) {
-        let (reply, consequence) = try answering.carryOut(request)
+        var (reply, consequence) = try answering.carryOut(request)
         switch consequence {
         case .none: break
-        case .start: isStartDue = true
+        case .start:
+          meetings = Meetings()
+          isStartDue = true
         case .leave: try take(.leave)
+        case .join(let meeting):
+          meetings.join(meeting)
+          isStartDue = true
+        case .invite(let meeting):
+          reply = Reply()
+          reply.ok()
+          reply.attribute("expires", .time(try invite(meeting)))
         case .rotate(let removed): try rotate(without: removed)
         }
         outcome = .success(reply)

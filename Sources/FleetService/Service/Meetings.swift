@@ -1,0 +1,122 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+/// The codes of this device: one with which it joins an account, and one with which it invites a newcomer.
+struct Meetings {
+  /// The end of an attempt to join, or its progress.
+  enum Progress {
+    case trying, confirmed, unconfirmed
+    case failed(String)
+
+    /// The word in `fleet status`.
+    var word: String {
+      switch self {
+      case .trying: "trying"
+      case .confirmed: "confirmed"
+      case .unconfirmed: "unconfirmed"
+      case .failed(let reason): reason
+      }
+    }
+  }
+
+  /// The topics and the key of the attempt to join; nil without an attempt.
+  private(set) var joining: JoinCode.Meeting?
+  /// The topics and the key of the present invitation, or of the last one; nil without one.
+  private(set) var inviting: JoinCode.Meeting?
+  /// The progress of the last attempt to join; nil without one.
+  private(set) var progress: Progress?
+  /// The last invitation that the broker showed to this device, and its content.
+  private var shown: (message: SignedMessage, content: Invitation)?
+
+  /// Starts an attempt to join.
+  mutating func join(_ meeting: JoinCode.Meeting) { (joining, progress, shown) = (meeting, .trying, nil) }
+
+  /// Ends the attempt to join.
+  mutating func end(_ progress: Progress) { (joining, self.progress, shown) = (nil, progress, nil) }
+
+  /// Starts an invitation; nil ends what is left of one.
+  mutating func invite(_ meeting: JoinCode.Meeting?) { inviting = meeting }
+
+  /// Returns the key for a topic; nil if the topic belongs to none of the codes.
+  func key(for topic: MessageTopic) -> EpochKey? {
+    switch topic {
+    case .invitation(let rendezvous), .answer(let rendezvous):
+      [joining, inviting].compactMap { $0 }.first { $0.rendezvous == rendezvous }?.key
+    case .device, .grant, .presence, .who, .report, .tokens, .feedback: nil
+    }
+  }
+
+  /// Opens a message on a topic of one of the codes, and takes the keys out of an invitation.
+  mutating func open(_ bytes: [UInt8], with key: EpochKey, on topic: MessageTopic) throws(Rejection) -> SignedMessage {
+    var message = try key.open(bytes, on: topic)
+    guard message.kind == .invitation else { return message }
+    guard let content = Invitation(taking: &message.body.fields) else { throw .fields }
+    if joining != nil { shown = (message, content) }
+    return message
+  }
+
+  /// Returns the content of an invitation that the broker showed; nil if it has shown another one since.
+  func content(of invitation: SignedMessage) -> Invitation? { shown?.message == invitation ? shown?.content : nil }
+}
+
+extension Service {
+  /// Invites a newcomer with a code. Returns the time of its expiry.
+  func invite(_ meeting: JoinCode.Meeting) throws(DaemonFault) -> Timestamp {
+    guard let account else { throw .refused(code: .conflict, text: "this device is in no account of the fleet") }
+    let (message, expiry) = try Enrolment.invitation(
+      to: account, run, devices: fleet.roster.devices, for: meeting, validity: Enrolment.codeValidity)
+    meetings.invite(meeting)
+    try take(.invite(message, meeting.rendezvous))
+    return expiry
+  }
+
+  /// Stores the keys of an invitation, and answers it.
+  func accept(_ invitation: SignedMessage) throws(DaemonFault) {
+    guard let link, let meeting = meetings.joining, let content = meetings.content(of: invitation) else {
+      return notJoined("the broker shows several invitations for this code")
+    }
+    do throws(DaemonFault) {
+      let enrolment = Enrolment(link: link, present: accountName)
+      try enrolment.enter(content)
+      guard let answer = try enrolment.answer(in: meeting, run) else {
+        return notJoined("there is not enough memory for the keys")
+      }
+      inputs.append(.answered(answer))
+    } catch {
+      guard case .refused(_, let text) = error else { throw error }
+      notJoined(text)
+    }
+  }
+
+  /// Ends the attempt to join.
+  func notJoined(_ reason: String) {
+    log.warn("not joined: \(reason)")
+    meetings.end(.failed(reason))
+    isStartDue = true
+  }
+
+  /// Notes that the rules have ended an attempt to join.
+  func notJoined(_ failure: JoinFailure) {
+    switch failure {
+    case .expired: notJoined("the invitation has expired, or the clock is wrong; ask for another code")
+    case .used: notJoined("another device has used the code; ask for another code")
+    default: notJoined("the broker has no invitation for this code; compare the code, and the brokers of both devices")
+    }
+  }
+
+  /// Tells the admins that a newcomer has answered an invitation.
+  func note(_ answer: SignedMessage, isFirst: Bool) {
+    let name = answer.body.fields[.name].map { "\(Text(trusted: $0))" } ?? "?"
+    if isFirst {
+      log.note("\(name) (\(answer.body.subject)) joins with the code")
+    } else {
+      log.warn(
+        "\(name) (\(answer.body.subject)) has used the code, too, and has the keys of the account; "
+          + "if it is not yours, see 'identityctl account rotate'")
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import ClientFormats
+import FleetSeal
+import IdentityClient
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+// Joining with a code. The client derives the key from the code, which takes more memory than the service has.
+extension Program {
+  /// The pause between two questions whether this device has joined, in microseconds.
+  private static let joinPause: UInt64 = 200_000
+  /// The longest wait for the end of an attempt to join, in microseconds. The service ends it after a minute.
+  private static let joinPatience: UInt64 = 90_000_000
+
+  /// Invites a device with a code, and shows the code.
+  static func inviteWithCode(_ line: CommandLine, _ format: UUIDFormat) throws -> Int32 {
+    try refuseFileOptions(line, "account invite")
+    let patience = try patience(line)
+    var connection = try connectToFleet(line, patience)
+    guard let code = JoinCode.random() else { throw noMemory }
+    let request = RequestLine(words: line.words).secret(try meeting(of: code), as: "meeting")
+    var answer = try connection.ask(request, patience)
+    if case .ok(var content) = answer.final {
+      content.words.insert(Text("\(code)"), at: 0)
+      answer = DaemonConnection.Answer(final: .ok(content))
+    }
+    return try show(answer, to: line.words, line, format)
+  }
+
+  /// Joins an account with a code, and waits for the end of the attempt.
+  static func joinWithCode(_ line: CommandLine, _ format: UUIDFormat) throws -> Int32 {
+    try refuseFileOptions(line, "account join")
+    guard line.options["file"] == nil, line.words.count == 3 else {
+      throw CommandLine.UsageError("'account join' takes either one CODE or --file=PATH")
+    }
+    let code: JoinCode
+    do throws(JoinCode.Fault) {
+      code = try JoinCode(parsing: line.words[2])
+    } catch {
+      throw CommandLine.UsageError("\(error)")
+    }
+    let patience = try patience(line)
+    var connection = try connectToFleet(line, patience)
+    let words = Array(line.words.prefix(2))
+    let answer = try connection.ask(
+      RequestLine(words: words).secret(try meeting(of: code), as: "meeting"), patience)
+    guard case .ok = answer.final else { return try show(answer, to: words, line, format) }
+    let end = Clock.monotonicMicroseconds + joinPatience
+    while Clock.monotonicMicroseconds < end {
+      let rows = try connection.ask(RequestLine(words: ["fleet", "status"]), patience).rows
+      switch rows.lazy.compactMap({ $0["join"] }).first {
+      case "trying"?: _ = try TimedWait.wait(for: nil, until: Clock.monotonicMicroseconds + joinPause)
+      case "confirmed"?: return try show(answer, to: words, line, format)
+      case "unconfirmed"?:
+        complain("this device has joined, but the inviting one has not confirmed it yet")
+        return try show(answer, to: words, line, format)
+      case let reason:
+        return try show(
+          .init(final: .error(code: Text(ErrorCode.conflict.rawValue), text: reason ?? "the attempt has ended")),
+          to: words, line, format)
+      }
+    }
+    throw Ending(
+      status: ExitStatus.timedOut, text: "the service is still trying to join; see 'identityctl fleet status'")
+  }
+
+  /// The options for a file make no sense with a code.
+  private static func refuseFileOptions(_ line: CommandLine, _ name: String) throws(CommandLine.UsageError) {
+    for option in ["passphrase-fd", "no-passphrase"] where line.options[option] != nil {
+      throw CommandLine.UsageError("'\(name)' takes --\(option) only with --file=PATH")
+    }
+  }
+
+  private static func meeting(of code: JoinCode) throws -> Secret {
+    try ProcessGuard.forbidDumps()
+    guard var bytes = code.stretched() else { throw noMemory }
+    defer { bytes.wipe() }
+    return Secret(bytes.span)
+  }
+
+  private static var noMemory: Ending {
+    Ending(status: ErrorCode.unavailable.exitStatus, text: "there is not enough memory for a code, which takes 256 MiB")
+  }
+}
