@@ -104,7 +104,10 @@ extension Service {
     switch failure {
     case .expired: notJoined("the invitation has expired, or the clock is wrong; ask for another code")
     case .used: notJoined("another device has used the code; ask for another code")
-    default: notJoined("the broker has no invitation for this code; compare the code, and the brokers of both devices")
+    case .notInvited:
+      notJoined("the broker has no invitation for this code; compare the code, and the brokers of both devices")
+    case .notConnected: notJoined("no broker took this device; see Broker= in identity-fleet.conf(5)")
+    case .notStored: notJoined("identityd did not store the keys; see 'identityctl check'")
     }
   }
 

@@ -1,0 +1,89 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+import LinuxSystem
+import Mosquitto
+
+// What the service hears from the broker.
+extension Service {
+  /// Connects to the next broker.
+  func connectToBroker() {
+    guard let reason = broker?.connect(as: account?.seal.account) else { return }
+    noteEnd(reason)
+    inputs.append(.disconnected)
+  }
+
+  /// Takes the reports of the connection.
+  func hear() throws(DaemonFault) {
+    guard let broker else { return }
+    for report in broker.takeReports() {
+      switch report {
+      case .connected:
+        if self.report.noteConnected() { log.note("connected to \(broker.pattern?.description ?? "the broker")") }
+        try take(.connected)
+      case .subscribed(let text): if let filter = broker.takeFilter(text) { try take(.subscribed(filter)) }
+      case .received(let delivery): try hear(delivery)
+      case .denied(let text): try lose(broker, .disconnected, "the broker denies the subscription to \(text)")
+      case .refused(let reason): try lose(broker, .refused, reason)
+      case .ended(let reason): try lose(broker, .disconnected, reason)
+      }
+      // The rules may have ended the connection, or the membership.
+      guard broker === self.broker, broker.isInUse else { return }
+    }
+  }
+
+  private func lose(_ broker: Broker, _ input: Input, _ reason: String) throws(DaemonFault) {
+    noteEnd(reason)
+    broker.disconnect()
+    try take(input)
+  }
+
+  private func hear(_ delivery: Delivery) throws(DaemonFault) {
+    guard let topic = MessageTopic(parsing: delivery.topic) else { return report.noteForeign() }
+    let meetingKey = meetings.key(for: topic)
+    guard meetingKey != nil || account?.has(topic) == true else { return report.noteForeign() }
+    let shown: Shown
+    if delivery.payload.isEmpty {
+      shown = .nothing
+    } else {
+      do throws(Rejection) {
+        guard let message = try open(delivery.payload, meetingKey, on: topic) else { return }
+        shown = .message(message)
+      } catch {
+        shown = .rejected(error)
+      }
+    }
+    guard case .device(_, let tag) = topic else {
+      return try take(.arrived(topic, shown, isRetained: delivery.isRetained))
+    }
+    try take(.heard(tag, shown, isRetained: delivery.isRetained))
+  }
+
+  /// Opens a message; nil for one about this device from before it joined.
+  private func open(
+    _ bytes: [UInt8], _ meetingKey: EpochKey?, on topic: MessageTopic
+  ) throws(Rejection) -> SignedMessage? {
+    if let meetingKey { return try meetings.open(bytes, with: meetingKey, on: topic) }
+    guard let account else { return nil }
+    let message = try account.seal.open(bytes, on: topic)
+    if case .device(_, account.present.tag) = topic, isFromBefore(message) { return nil }
+    return message
+  }
+
+  /// Returns whether a message about this device is from an earlier membership, of which nothing is left here. This
+  /// device then starts anew with a higher generation, which outranks the message.
+  private func isFromBefore(_ message: SignedMessage) -> Bool {
+    guard let account, account.isNewcomer, message.signer != account.keys.signingKey,
+      message.body.generation >= account.present.generation, message.body.generation < .max
+    else { return false }
+    leastGeneration = message.body.generation + 1
+    isStartDue = true
+    return true
+  }
+
+  private func noteEnd(_ reason: String) {
+    let name = broker?.pattern?.description ?? "the broker"
+    if report.noteEnd(reason, now: Clock.monotonicMicroseconds) { log.warn("\(name): \(reason)") }
+  }
+}
