@@ -102,7 +102,7 @@ struct Enrolment {
       subject: device, generation: account.present.generation, counter: 0, run: run, time: now, author: device,
       fields: Fields())
     let invitation = Invitation(
-      name: account.name, root: account.seal.account.root, epoch: try made(account.epochKey(account.epochs.present.number)), rosterSize: UInt32(devices),
+      name: account.name, root: account.seal.account.root, epoch: account.presentKey, rosterSize: UInt32(devices),
       expiry: expiry)
     return (try made(invitation.sealed(body, for: meeting, by: account.keys)), expiry)
   }

@@ -91,11 +91,11 @@ struct Account {
 
   // MARK: Epochs
 
-  /// Returns the key of an epoch; nil for an epoch whose key this device does not have.
-  func epochKey(_ number: UInt32) -> EpochKey? {
-    let first = seal.account.firstEpoch
-    return number == first.number ? first : epochs.keys.last { $0.number == number }
-  }
+  /// The key of the present epoch.
+  var presentKey: EpochKey { key(of: epochs.present.number) ?? seal.account.firstEpoch }
+
+  /// Returns the key of an epoch after the first; nil if it is not known.
+  func key(of number: UInt32) -> EpochKey? { epochs.keys.first { $0.number == number } }
 
   /// Returns the epochs with another present one; nil without a key.
   func entering(_ epoch: Epoch, _ key: SecretKey?) -> StoredEpochs? { key.map { epochs.entering(epoch, $0) } }

@@ -24,15 +24,15 @@ struct Writing {
     return message
   }
 
-  /// Seals the key of the epoch in the draft's field to a device, and a message with it, which is not stored.
+  /// Seals the key of the epoch that a draft names to a device, and a message with it, which is not stored.
   func grant(_ draft: Draft, to boxKey: PublicKey) -> Input {
-    guard let number = draft.fields[.epoch], let key = account.epochKey(UInt32(bigEndian: number)) else {
+    var filled = draft.fields
+    let number = filled[.epoch].map { UInt32(bigEndian: $0) }
+    filled[.sealedBox] = number.flatMap { account.key(of: $0) }?.boxed(to: boxKey)
+    let topic = MessageTopic.grant(account.membership.account, draft.tag)
+    guard filled[.sealedBox] != nil, let message = sealed(draft, fields: filled, on: topic) else {
       return .notWritten(draft)
     }
-    var filled = draft.fields
-    filled[.sealedBox] = key.boxed(to: boxKey)
-    let topic = MessageTopic.grant(account.membership.account, draft.tag)
-    guard let message = sealed(draft, fields: filled, on: topic) else { return .notWritten(draft) }
     return .wrote(draft.tag, message)
   }
 
