@@ -89,6 +89,10 @@ import Testing
     ("Key=/a", "Certificate= and Key= need each other"),
     ("Broker=mqtt://broker.example.org", "neither encrypted nor on this machine"),
     ("Broker=mqtt://127.0.0.1.example.org", "neither encrypted nor on this machine"),
+    ("Broker=mqtt://127.evil.example.org", "neither encrypted nor on this machine"),
+    ("Broker=mqtt://127.a.b.c", "neither encrypted nor on this machine"),
+    ("Broker=mqtt://127.0.0.256", "neither encrypted nor on this machine"),
+    ("Broker=mqtt://127.0.0.-0", "neither encrypted nor on this machine"),
   ])
   func `a value that is not allowed is refused, with the allowed ones`(lines: String, message: String) throws {
     let failure = #expect(throws: ConfigurationFailure.self) { try load(lines) }

@@ -53,8 +53,10 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether the broker is on this machine.
   package var isLoopback: Bool {
+    if host == "localhost" || host == "::1" { return true }
+    // A name can begin like an address, too.
     let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-    return host == "localhost" || host == "::1" || parts.count == 4 && parts[0] == "127" && !host.contains(Self.mark)
+    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil && $0.allSatisfy(\.isNumber) }
   }
 
   /// Returns the host and the port of the broker for an account, or for a newcomer without one.
