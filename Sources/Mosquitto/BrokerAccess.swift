@@ -49,7 +49,8 @@ package struct BrokerAccess: Sendable {
   package var keepAlive: Int
   /// The message that the broker publishes when the connection ends; nil for none. Not retained.
   package var will: Publication?
-  /// How long the broker may take from the attempt to connect to its answer, in milliseconds.
+  /// How long the broker may take from the attempt to connect to its answer, in milliseconds. The time in which its name
+  /// is resolved does not count.
   package var answerPatience = 10_000
 
   /// Creates an access.

@@ -32,12 +32,15 @@ struct ConnectionFault: Error {
       // By MQTT 3.1.1, 0x80 means failure.
       unsafe Wire.from(wire)?.noteSubscribed(id, isGranted: count > 0 && granted?[0] != 0x80)
     }
-    unsafe mosquitto_message_callback_set(handle) { _, wire, message in
+    unsafe mosquitto_message_callback_set(handle) { handle, wire, message in
       guard let message = unsafe message?.pointee, let topic = unsafe message.topic else { return }
       let length = unsafe min(Int(message.payloadlen), Delivery.longestPayload)
       let bytes = unsafe UnsafeRawBufferPointer(start: message.payload, count: length)
-      unsafe Wire.from(wire)?.noteReceived(
-        Delivery(topic: String(cString: topic), payload: Array(bytes), isRetained: message.retain))
+      let delivery = unsafe Delivery(
+        topic: String(cString: topic), payload: Array(bytes), isRetained: message.retain)
+      guard unsafe Wire.from(wire)?.noteReceived(delivery) == false else { return }
+      // Over TLS, the library reads on as long as bytes arrive. This alone stops it.
+      _ = unsafe shutdown(mosquitto_socket(handle), Int32(SHUT_RDWR))
     }
     unsafe mosquitto_log_callback_set(handle) { _, wire, level, text in
       guard level == MOSQ_LOG_ERR, let text = unsafe text else { return }

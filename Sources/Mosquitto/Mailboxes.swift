@@ -11,6 +11,8 @@ final class Mailboxes: Sendable {
   /// The size of the reports that wait, in bytes, from which on the thread reads no further message. TCP then holds the
   /// broker back.
   private static let mostBytes = 1 << 20
+  /// The size from which on a message is not taken any more. Over TLS, the library may read many messages at once.
+  static let bound = 4 << 20
 
   private let orders = Locked(OrderQueue())
   private let reports = Locked(Waiting())
@@ -48,8 +50,10 @@ final class Mailboxes: Sendable {
 
   /// The descriptor that is readable after an order, and when there is room for reports again.
   var orderDescriptor: Int32 { orderBell.descriptor.number }
-  /// Whether there is room for the reports of further messages.
+  /// Whether the thread may read further messages.
   var hasRoom: Bool { reports.withLock { $0.bytes < Self.mostBytes } }
+  /// Whether another message fits.
+  var isWithinBound: Bool { reports.withLock { $0.bytes < Self.bound } }
   /// Whether the connection has to end.
   var isClosed: Bool { orders.withLock { $0.isClosed } }
 

@@ -36,7 +36,8 @@ import LinuxSystem
   /// Connects, serves the mailboxes until the connection ends, and reports the end.
   func run() {
     do throws(ConnectionFault) {
-      try serve(try Instance(for: self))
+      // The instance calls back this object, and does not hold it.
+      try withExtendedLifetime(self) { () throws(ConnectionFault) in try serve(try Instance(for: self)) }
       mailboxes.report(.ended("this side closed the connection"))
     } catch {
       mailboxes.report(refusal ?? .ended(complaint ?? error.reason))
@@ -45,6 +46,7 @@ import LinuxSystem
 
   private func serve(_ instance: borrowing Instance) throws(ConnectionFault) {
     let patience = UInt64(access.answerPatience) * 1_000
+    // Resolves the name, for which the resolver alone has a bound.
     try instance.connect(access)
     let start = Clock.monotonicMicroseconds
     var nextCare = start + Self.careInterval
@@ -129,7 +131,16 @@ import LinuxSystem
   }
 
   /// Notes a message.
-  func noteReceived(_ delivery: Delivery) { mailboxes.report(.received(delivery)) }
+  ///
+  /// - Returns: whether the connection goes on.
+  func noteReceived(_ delivery: Delivery) -> Bool {
+    guard mailboxes.isWithinBound else {
+      refusal = .ended("messages arrive faster than this device takes them")
+      return false
+    }
+    mailboxes.report(.received(delivery))
+    return true
+  }
 
   /// Notes an error. The first one is the cause of the others.
   func noteComplaint(_ text: String) { complaint = complaint ?? text }

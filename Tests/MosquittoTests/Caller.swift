@@ -44,6 +44,14 @@ final class Caller {
     guard report == expected else { throw Failure("\(report) instead of \(expected)") }
   }
 
+  /// Returns the number of bytes in the messages that wait.
+  func waitingBytes() -> Int {
+    reports += connection.takeReports()
+    return reports.reduce(0) { sum, report in
+      if case .received(let delivery) = report { sum + delivery.payload.count } else { sum }
+    }
+  }
+
   /// Returns the next message.
   func message() throws -> Delivery {
     let report = try next()
