@@ -59,13 +59,16 @@ enum FleetProgram {
       return ExitStatus.success.rawValue
     }
     let configuration: FleetConfiguration
+    let credentials: Credentials
     do {
       configuration = try load(options, log)
+      credentials = try Credentials(folder: Environment["CREDENTIALS_DIRECTORY"])
     } catch {
       throw Failure(status: .configuration, reason: "configuration refused: \(error)")
     }
+    let adminGroup = try adminGroup(configuration)
     if options.checksConfiguration { return ExitStatus.success.rawValue }
-    return try serve(options, configuration, log)
+    return try serve(options, configuration, credentials, adminGroup: adminGroup, log)
   }
 
   private static func load(_ options: Options, _ log: ServiceLog) throws(ConfigurationFailure) -> FleetConfiguration {
@@ -86,21 +89,21 @@ enum FleetProgram {
   }
 
   private static func serve(
-    _ options: Options, _ configuration: FleetConfiguration, _ log: ServiceLog
+    _ options: Options, _ configuration: FleetConfiguration, _ credentials: Credentials, adminGroup: UInt32?,
+    _ log: ServiceLog
   ) throws -> Int32 {
     let loop = try EventLoop()
     var entropy = Entropy()
     let run = Run(high: try entropy.next(), low: try entropy.next())
     let service = try Service(
-      loop, DaemonSocket(options.daemon), run, configuration,
-      Credentials(folder: Environment["CREDENTIALS_DIRECTORY"]), log
+      loop, DaemonSocket(options.daemon), run, configuration, credentials, log
     ) {
       ServiceManager.notify(["READY=1"])
     }
     let runtime = Environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first.map(String.init)
     let control = try ControlSocket(
       loop, path: options.socket ?? "\(runtime ?? "/run/identity-fleet")/identity-fleet.sock",
-      adminGroup: try adminGroup(configuration), service)
+      adminGroup: adminGroup, service)
     var sources: [EventSource] = []
     for signal in [SIGTERM, SIGINT] {
       sources.append(
@@ -116,7 +119,7 @@ enum FleetProgram {
         ServiceManager.notify(["RELOADING=1", "MONOTONIC_USEC=\(Clock.monotonicMicroseconds)"])
         do {
           let configuration = try load(options, log)
-          control.adminGroup = try adminGroup(configuration)
+          control.adminGroup = try self.adminGroup(configuration)
           service.use(configuration)
         } catch {
           let reason = (error as? Failure)?.reason ?? "\(error)"

@@ -283,6 +283,16 @@ import Testing
     #expect(try device.ask("account create bob")[0].hasPrefix("ERR conflict "))
   }
 
+  @Test func `a group that does not exist is found by a check`() throws {
+    let folder = try TemporaryFolder()
+    try folder.write("identity-fleet.conf", "[Fleet]\nAdminGroup=no-such-group\n")
+    let checked = try run([
+      DaemonUnderTest.binaries.appending(path: "identity-fleet").path, "--check-config",
+      "--config=\(folder["identity-fleet.conf"])",
+    ])
+    #expect(checked.status == 78 && checked.errors.contains("there is no such group"), "\(checked)")
+  }
+
   @Test func `a device whose state was lost joins again under its identifier`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)

@@ -99,6 +99,16 @@ import Testing
     #expect(failure?.description.contains(message) == true, "\(String(describing: failure))")
   }
 
+  @Test(arguments: [
+    (Data(repeating: 0x78, count: 1_025), "too"), (Data([0xff]), "UTF-8"), (Data([0x78, 0]), "UTF-8"),
+  ])
+  func `a password that cannot be used is named`(password: Data, reason: String) throws {
+    let path = folder["fleet.password"]
+    try password.write(to: URL(filePath: path))
+    let failure = #expect(throws: ConfigurationFailure.self) { try Credentials(folder: folder.path) }
+    #expect(failure?.place == path && failure?.reason.contains(reason) == true, "\(String(describing: failure))")
+  }
+
   @Test func `a fault names its file and its line`() throws {
     let failure = #expect(throws: ConfigurationFailure.self) { try load("Presence=yes\nPresence=maybe") }
     #expect(failure?.place == "\(folder["identity-fleet.conf"]):3")
