@@ -283,6 +283,18 @@ import Testing
     #expect(try device.ask("account create bob")[0].hasPrefix("ERR conflict "))
   }
 
+  @Test func `a line that is too long is not carried out, and nothing behind it`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
+    let client = try Client(device.socket)
+    try client.send("account create alice" + String(repeating: " ", count: 8_000))
+    // The service reads the beginning alone.
+    usleep(200_000)
+    try client.send(String(repeating: " ", count: 500) + "\naccount create bob\n")
+    #expect(try client.answer()[0].hasPrefix("ERR too-long "))
+    #expect(try client.line() == nil)
+    #expect(try device.daemon.ask("account") == "OK \"\"")
+  }
+
   @Test func `a group that does not exist is found by a check`() throws {
     let folder = try TemporaryFolder()
     try folder.write("identity-fleet.conf", "[Fleet]\nAdminGroup=no-such-group\n")

@@ -4,6 +4,7 @@ import FleetWire
 import IdentityClient
 import IdentityCore
 import IdentityWire
+import LinuxSystem
 
 /// The answers to requests of admins.
 struct Answering {
@@ -46,15 +47,17 @@ struct Answering {
       reply.ok()
       reply.attribute("account", .text(name))
       return (reply, .start)
-    case .joinWithCode(let bytes):
+    case .joinWithCode(let secret):
       try requireNoAccount()
-      return (.done, .join(try meeting(bytes)))
-    case .inviteWithCode(let bytes):
+      return (.done, .join(try meeting(secret)))
+    case .inviteWithCode(let secret):
       _ = try requireAccount()
-      return (.done, .invite(try meeting(bytes)))
+      return (.done, .invite(try meeting(secret)))
     case .invite:
-      let (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: roster.devices)
+      var (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: roster.devices)
+      defer { data.wipe() }
       var text: [UInt8] = []
+      text.reserveCapacity((data.count + 2) / 3 * 4)
       Base64Text.append(data.span, to: &text)
       reply.ok()
       reply.attribute("data", .text(Text(trusted: text)))
@@ -95,8 +98,10 @@ struct Answering {
     return tags
   }
 
-  private func meeting(_ bytes: [UInt8]) throws(DaemonFault) -> JoinCode.Meeting {
-    var bytes = bytes
+  private func meeting(_ secret: Secret) throws(DaemonFault) -> JoinCode.Meeting {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(secret.count)
+    secret.withBytes { span in for index in span.indices { bytes.append(span[index]) } }
     guard let meeting = JoinCode.Meeting(consuming: &bytes) else {
       throw .refused(code: .conflict, text: "these are not the bytes of a code, or there is not enough memory for them")
     }

@@ -1,6 +1,7 @@
 import IdentityClient
 import IdentityCore
 import IdentityWire
+import LinuxSystem
 
 /// A request of an admin to the service, in the line protocol of identityd.
 enum ControlRequest {
@@ -11,13 +12,13 @@ enum ControlRequest {
   /// Makes an invitation for a file.
   case invite
   /// Invites a newcomer with a code, of which these are the bytes of the topics and the key.
-  case inviteWithCode([UInt8])
+  case inviteWithCode(Secret)
   /// Joins an account with a code.
-  case joinWithCode([UInt8])
+  case joinWithCode(Secret)
   /// Replaces the key of the account, and removes devices.
   case rotate(without: [UUID])
   /// Joins an account by an invitation.
-  case join([UInt8])
+  case join(Secret)
   /// Shows the state of the service.
   case status
   /// Shows the user and the password of the account at a broker.
@@ -33,10 +34,10 @@ enum ControlRequest {
       throw .syntax(error)
     }
     var words: [Text] = []
-    var attributes: [Text: Text] = [:]
+    var attributes: [Text: WordParser.Word] = [:]
     for word in parser.words {
       if word.isAttribute {
-        attributes[parser.name(word, in: span)] = parser.text(word, in: span)
+        attributes[parser.name(word, in: span)] = word
       } else {
         words.append(parser.text(word, in: span))
       }
@@ -50,10 +51,14 @@ enum ControlRequest {
         throw refuse(.unknownAttribute(unknown))
       }
     }
-    func bytes(_ name: Text) throws(Refusal) -> [UInt8]? {
-      guard let text = attributes[name] else { return nil }
-      guard let bytes = Base64Text.decode(text.bytes.span) else { throw refuse(.notBase64(name: "\(name)")) }
-      return bytes
+    // From the line itself, so that no other text has the secret.
+    func secret(_ name: Text) throws(Refusal) -> Secret? {
+      guard let word = attributes[name] else { return nil }
+      guard var bytes = Base64Text.decode(line.span.extracting(word.value)) else {
+        throw refuse(.notBase64(name: "\(name)"))
+      }
+      defer { bytes.wipe() }
+      return Secret(bytes.span)
     }
     switch verb {
     case "account create":
@@ -65,19 +70,20 @@ enum ControlRequest {
       self = .create(name)
     case "account join":
       try check(operands: 0, "data", "meeting")
-      if let meeting = try bytes("meeting") {
+      if let meeting = try secret("meeting") {
         self = .joinWithCode(meeting)
       } else {
-        guard let data = try bytes("data") else { throw refuse(.missingAttribute("data")) }
+        guard let data = try secret("data") else { throw refuse(.missingAttribute("data")) }
         self = .join(data)
       }
     case "account invite":
       try check(operands: 0, "meeting")
-      self = try bytes("meeting").map { .inviteWithCode($0) } ?? .invite
+      self = try secret("meeting").map { .inviteWithCode($0) } ?? .invite
     case "account rotate":
       try check(operands: 0, "without")
+      let removed = attributes["without"].map { "\(parser.text($0, in: line.span))" } ?? ""
       self = .rotate(
-        without: try (attributes["without"].map { "\($0)" } ?? "").split(separator: ",").map { (word) throws(Refusal) in
+        without: try removed.split(separator: ",").map { (word) throws(Refusal) in
           guard let device = UUID(Text(String(word))) else {
             throw refuse(
               .notAllowed(name: "without", value: Text(String(word)), allowed: "UUIDs with commas between them"))

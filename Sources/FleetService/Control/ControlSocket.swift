@@ -26,6 +26,18 @@ package final class ControlSocket {
     var received: [UInt8] = []
 
     init(_ socket: consuming Descriptor) { self.socket = socket }
+
+    deinit { received.wipe() }
+
+    /// Removes and returns the first bytes. No other copy of them remains, because they may be an invitation.
+    func take(_ count: Int) -> [UInt8] {
+      let taken = Array(received[..<count])
+      var rest: [UInt8] = []
+      if count < received.count { rest.appendWiping(received.span.extracting(count...)) }
+      received.wipe()
+      received = rest
+      return taken
+    }
   }
 
   /// Listens on a path, and creates its folder if it is missing.
@@ -81,16 +93,19 @@ package final class ControlSocket {
     defer { chunk.wipe() }
     guard let count = try? connection.socket.receive(into: &chunk) else { return }
     guard count > 0 else { return end(connection) }
-    connection.received += chunk[..<count]
-    while let line = connection.received.firstIndex(of: UInt8(ascii: "\n")) {
-      var request = Array(connection.received[..<line])
+    connection.received.appendWiping(chunk.span.extracting(..<count))
+    // A connection that an answer has ended is not served any more.
+    while connection.source != nil {
+      let lineFeed = connection.received.firstIndex(of: UInt8(ascii: "\n"))
+      guard lineFeed ?? connection.received.count < Self.longestLine else {
+        send(connection) { Refusal.tooLong(limit: Self.longestLine).append(to: &$0) }
+        return end(connection)
+      }
+      guard let lineFeed else { return }
+      var request = connection.take(lineFeed + 1)
       defer { request.wipe() }
-      connection.received.removeSubrange(...line)
+      request.removeLast()
       reply(to: request, on: connection)
-    }
-    guard connection.received.count < Self.longestLine else {
-      send(connection) { Refusal.tooLong(limit: Self.longestLine).append(to: &$0) }
-      return end(connection)
     }
   }
 
@@ -106,6 +121,8 @@ package final class ControlSocket {
   /// Sends an answer, which fits into the buffer of a client that reads its answers.
   private func send(_ connection: Connection, _ append: (inout [UInt8]) -> Void) {
     var line: [UInt8] = []
+    // Room for an invitation, which leaves no copy behind if the storage does not grow.
+    line.reserveCapacity(Self.longestLine)
     append(&line)
     defer { line.wipe() }
     let sent = try? connection.socket.send(line)

@@ -1,6 +1,7 @@
 import FleetCore
 import FleetSeal
 import FleetWire
+import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem
@@ -25,13 +26,20 @@ struct Enrolment {
   /// Joins an account by an invitation.
   ///
   /// - Returns: the name of the account.
-  func join(_ invitation: [UInt8]) throws(DaemonFault) -> Text {
+  func join(_ invitation: Secret) throws(DaemonFault) -> Text {
     let meetingLength = JoinCode.Meeting.length
-    var secret = Array(invitation.prefix(meetingLength))
+    var secret: [UInt8] = []
+    secret.reserveCapacity(meetingLength)
+    var sealed: [UInt8] = []
+    invitation.withBytes { bytes in
+      for index in bytes.indices {
+        if index < meetingLength { secret.append(bytes[index]) } else { sealed.append(bytes[index]) }
+      }
+    }
     guard let meeting = JoinCode.Meeting(consuming: &secret) else { throw Self.invalid }
     var message: SignedMessage
     do throws(Rejection) {
-      message = try meeting.key.open(Array(invitation.dropFirst(meetingLength)), on: .invitation(meeting.rendezvous))
+      message = try meeting.key.open(sealed, on: .invitation(meeting.rendezvous))
     } catch {
       throw Self.invalid
     }
@@ -72,6 +80,10 @@ struct Enrolment {
         code: .conflict,
         text: "this device is in the account \(present ?? ""); take it out first with 'identityctl account clear'")
     }
+    // A member's keys, which could not be read at the start. One key alone is of a change that was not completed.
+    if present != nil, try link.key("root") != nil, try link.key("device") != nil {
+      throw .refused(code: .conflict, text: "this device is in the account already; try again in a minute")
+    }
     try link.putKeyedAccount(name)
     try link.putKey("root", root)
     try link.putEpochs(epochs)
@@ -82,13 +94,15 @@ struct Enrolment {
   /// Makes an invitation for a file.
   ///
   /// - Parameter devices: the number of devices in the account.
-  /// - Returns: the invitation, and the time of its expiry. Whoever has the invitation can join.
+  /// - Returns: the invitation, which the caller wipes, and the time of its expiry. Whoever has the invitation can join.
   static func invite(
     to account: Account, _ run: Run, devices: Int
   ) throws(DaemonFault) -> (data: [UInt8], expiry: Timestamp) {
     let meeting = try made(JoinCode.Meeting.random())
     let (message, expiry) = try invitation(to: account, run, devices: devices, for: meeting, validity: fileValidity)
-    return (meeting.copy() + message.bytes, expiry)
+    var secret = meeting.copy()
+    defer { secret.wipe() }
+    return (secret + message.bytes, expiry)
   }
 
   /// Makes an invitation.
