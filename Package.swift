@@ -147,7 +147,8 @@ let package = Package(
     .executableTarget(
       name: "identity-fleet",
       dependencies: [
-        "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Systemd",
+        "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Mosquitto",
+        "Systemd",
       ],
       swiftSettings: strict, linkerSettings: lean),
 

@@ -1,3 +1,4 @@
+import Glibc
 package import LinuxSystem
 
 /// A connection to a broker, on a thread of its own. Its first attempt is its only one, and its end is final.
@@ -28,6 +29,14 @@ package final class BrokerConnection {
     self.mailboxes = mailboxes
     // Detached: the resolver cannot be interrupted, and nobody should wait for it.
     try Thread(named: "wire") { Wire(access, mailboxes).run() }.detach()
+  }
+
+  /// Waits until all closed connections have ended, at most a second.
+  ///
+  /// For the end of the process: a broker that hears of the end knows that the device is not lost, and OpenSSL must not
+  /// be in use while the process exits.
+  package static func waitForEnds() {
+    for _ in 1...100 where Wire.running.withLock({ $0 > 0 }) { usleep(10_000) }
   }
 
   deinit { mailboxes.order { $0.close() } }

@@ -13,6 +13,9 @@ import LinuxSystem
   /// The interval between two calls of `care`, in microseconds.
   private static let careInterval: UInt64 = 1_000_000
 
+  /// The number of connections whose threads run.
+  static let running = Locked(0)
+
   private let access: BrokerAccess
   private let mailboxes: Mailboxes
   private var isConnected = false
@@ -35,6 +38,8 @@ import LinuxSystem
 
   /// Connects, serves the mailboxes until the connection ends, and reports the end.
   func run() {
+    Self.running.withLock { $0 += 1 }
+    defer { Self.running.withLock { $0 -= 1 } }
     do throws(ConnectionFault) {
       // The instance calls back this object, and does not hold it.
       try withExtendedLifetime(self) { () throws(ConnectionFault) in try serve(try Instance(for: self)) }

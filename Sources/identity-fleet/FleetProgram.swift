@@ -5,6 +5,7 @@ import Glibc
 import IdentityClient
 import IdentityCore
 import LinuxSystem
+import Mosquitto
 import Systemd
 
 /// The program `identity-fleet`: reads options and configuration, and connects the service with the system.
@@ -128,7 +129,9 @@ enum FleetProgram {
         ServiceManager.notify(["READY=1"])
       })
     let watchdog = try ServiceManager.watchdogMicroseconds().map { try Watchdog(loop, interval: $0) }
-    return try withExtendedLifetime((service, control, sources, watchdog)) { try loop.run() }
+    let status = try withExtendedLifetime((service, control, sources, watchdog)) { try loop.run() }
+    BrokerConnection.waitForEnds()
+    return status
   }
 }
 

@@ -295,6 +295,14 @@ import Testing
     #expect(try device.daemon.ask("account") == "OK \"\"")
   }
 
+  @Test func `a service that stops tells the broker`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk"], at: broker)
+    try agree(devices, on: ["desk"])
+    devices[0].end(with: SIGTERM)
+    try devices[0].wait("the broker knows") { broker.log.contains(" disconnected") }
+  }
+
   @Test func `a group that does not exist is found by a check`() throws {
     let folder = try TemporaryFolder()
     try folder.write("identity-fleet.conf", "[Fleet]\nAdminGroup=no-such-group\n")

@@ -24,8 +24,8 @@ import Testing
       "LinuxSystem", "Mosquitto", "Systemd",
     ],
     "identity-fleet": [
-      "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Systemd",
-      "Glibc",
+      "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Mosquitto",
+      "Systemd", "Glibc",
     ],
     "ClientSecrets": ["CSodium", "LinuxSystem"],
     "IdentityClient": ["IdentityCore", "IdentityWire", "LinuxSystem"],
