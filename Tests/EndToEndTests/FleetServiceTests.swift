@@ -313,6 +313,22 @@ import Testing
     #expect(checked.status == 78 && checked.errors.contains("there is no such group"), "\(checked)")
   }
 
+  @Test func `keys that could not be read at the start are not replaced`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
+    device.end(with: SIGTERM)
+    #expect(try device.daemon.ask("account set alice") == "OK")
+    try device.start()
+    let keys = ["root", "device"].map { "service=identity-fleet account=\($0)" }
+    for key in keys {
+      let stored = try device.daemon.ask(
+        "item put \(key) this-device-only=yes data=\(String(repeating: "A", count: 43))=")
+      #expect(stored.hasPrefix("OK"), "\(stored)")
+    }
+    let before = try keys.map { try device.daemon.ask("item read \($0)") }
+    #expect(try device.ask("account create alice")[0].hasPrefix("ERR conflict "))
+    #expect(try keys.map { try device.daemon.ask("item read \($0)") } == before)
+  }
+
   @Test func `a device whose state was lost joins again under its identifier`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)
