@@ -1,0 +1,87 @@
+import Foundation
+import TestSupport
+import Testing
+
+// Invitations by file and by code, and the client's part in them.
+extension FleetServiceTests {
+  @Test func `a passphrase protects an invitation in a file`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk"], at: broker)
+    let other = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    #expect(try other.daemon.ask("devices name laptop") == "OK")
+    let path = other.daemon.folder.appending(path: "invitation").path
+    let options = ["--file=\(path)", "--passphrase-fd=3"]
+    let invited = try devices[0].identityctl("account", "invite", options[0], options[1], "--json")
+    #expect(invited.status == 0 && invited.output.contains("{\"expires\":\"20"), "\(invited)")
+    let attributes = try FileManager.default.attributesOfItem(atPath: path)
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    let wrong = try other.identityctl("account", "join", options[0], options[1], passphrase: "wrong horse")
+    #expect(wrong.status == 7 && wrong.errors.contains("the passphrase is wrong"), "\(wrong)")
+    let joined = try other.identityctl("account", "join", options[0], options[1])
+    #expect(joined.status == 0, "\(joined)")
+    try agree([devices[0], other], on: ["desk", "laptop"])
+  }
+
+  @Test func `a code lets one device in`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk"], at: broker)
+    try agree(devices, on: ["desk"])
+    let others = try ["laptop", "phone"].map { name in
+      let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+      #expect(try device.daemon.ask("devices name \(name)") == "OK")
+      return device
+    }
+    // A code leads to the present key, also after a rotation.
+    #expect(try devices[0].identityctl("account", "rotate", "--yes").status == 0)
+    let invited = try devices[0].identityctl("account", "invite")
+    #expect(invited.status == 0, "\(invited)")
+    let code = try #require(invited.output.firstMatch(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/)).0
+    let joined = try others[0].identityctl("account", "join", code.lowercased())
+    #expect(joined.status == 0 && joined.errors == "", "\(joined)")
+    try agree([devices[0], others[0]], on: ["desk", "laptop"])
+    #expect(try others[0].daemon.ask("account") == "OK alice")
+    #expect(devices[0].log.contains("laptop ("))
+    try devices[0].wait("nothing is left of the invitation") {
+      try broker.retained("identityd/v1/join/#").isEmpty
+    }
+    // The code is used up. The newcomer looks for a minute.
+    guard Trial.isLong else { return }
+    let late = try others[1].identityctl("account", "join", String(code))
+    #expect(late.status == 18 && late.errors.contains("no invitation for this code"), "\(late)")
+    #expect(try others[1].devices() == ["phone"])
+    #expect(try others[1].daemon.ask("account") == "OK \"\"")
+  }
+
+  @Test func `a broker that needs an account lets nobody in with a code`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1\nUsername=account\nSpread=0")
+    #expect(
+      try device.ask("account join meeting=\(String(repeating: "A", count: 64))") == ["OK"])
+    try device.wait("status tells why") {
+      try device.ask("fleet status").contains { $0.contains("lets no newcomers in") }
+    }
+    #expect(try device.ask("account create alice") == ["OK"])
+    #expect(try !device.ask("fleet status").contains { $0.hasPrefix("* join=") })
+  }
+
+  @Test func `the client names what is missing`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
+    for (words, status, text) in [
+      (["account", "invite", "--no-passphrase"], 2, "only with --file=PATH"),
+      (["account", "join"], 2, "needs a CODE, or --file=PATH"),
+      (["account", "join", "7KQ2-M4XD-9TRW-A3Z0"], 2, "the code is mistyped"),
+      (["account", "join", "7KQ2-M4XD-9TRW-A3ZF", "--file=x"], 2, "either one CODE or --file=PATH"),
+      (["account", "join", "--file=/dev/null"], 7, "is not an invitation"),
+      (["account", "join", "--file=/etc/hostname", "--no-passphrase"], 2, "only for 'account invite'"),
+      (["devices", "--file=x"], 2, "only for 'migrate device'"),
+      (["account", "invite", "--file=/nowhere/x", "--no-passphrase"], 7, "/nowhere"),
+      (["fleet", "status", "--socket=/nowhere"], 3, "no identity-fleet at /nowhere"),
+    ] as [([String], Int32, String)] {
+      let result = try run(
+        [DaemonUnderTest.binaries.appending(path: "identityctl").path] + words,
+        environment: ["IDENTITYD_SOCKET": device.daemon.socket, "IDENTITY_FLEET_SOCKET": device.socket])
+      #expect(result.status == status && result.errors.contains(text), "\(words): \(result)")
+    }
+    let status = try device.identityctl("fleet", "status", "--json")
+    #expect(status.output.contains("no-account"), "\(status)")
+  }
+}
