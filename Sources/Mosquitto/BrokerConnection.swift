@@ -33,8 +33,7 @@ package final class BrokerConnection {
 
   /// Waits until all closed connections have ended, at most a second.
   ///
-  /// For the end of the process: a broker that hears of the end knows that the device is not lost, and OpenSSL must not
-  /// be in use while the process exits.
+  /// For the end of the process: OpenSSL must not be in use while the process exits.
   package static func waitForEnds() {
     for _ in 1...100 where Wire.running.withLock({ $0 > 0 }) { usleep(10_000) }
   }

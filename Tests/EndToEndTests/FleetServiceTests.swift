@@ -297,7 +297,8 @@ import Testing
 
   @Test func `a service that stops tells the broker`() throws {
     let broker = try BrokerUnderTest()
-    let devices = try fleet(["desk"], at: broker)
+    // With a will, the end comes without a word, so that the broker publishes the will.
+    let devices = try fleet(["desk"], at: broker, "Presence=no")
     try agree(devices, on: ["desk"])
     devices[0].end(with: SIGTERM)
     try devices[0].wait("the broker knows") { broker.log.contains(" disconnected") }

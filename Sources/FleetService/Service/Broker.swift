@@ -39,10 +39,10 @@ final class Broker {
     guard !configuration.brokers.isEmpty else { return "no broker is configured; set Broker= in identity-fleet.conf" }
     let pattern = configuration.brokers[next % configuration.brokers.count]
     self.pattern = pattern
+    next = (next + 1) % configuration.brokers.count
     guard account != nil || configuration.user != .account && !pattern.dependsOnAccount else {
       return "this broker lets no newcomers in, as its user or its address depends on the account; join with a file"
     }
-    next = (next + 1) % configuration.brokers.count
     defer { will = nil }
     do {
       let connection = try BrokerConnection(to: access(to: pattern, as: account))

@@ -89,7 +89,7 @@ package final class Service {
     turn { () throws(DaemonFault) in isStartDue = link != nil }
   }
 
-  /// Tells the broker that the connection ends.
+  /// Ends the connection with the broker. Without a will, the broker is told.
   package func stop() { broker?.disconnect() }
 
   // MARK: Turns
@@ -141,7 +141,10 @@ package final class Service {
     case .learnEpoch(let number, let message):
       let isLearned = try use(account?.learning(number, account?.key(in: message)))
       inputs.append(isLearned ? .learned : .notLearned(number))
-    case .notRotated: isRotationRefused = true
+    case .notRotated:
+      isRotationRefused = true
+      // It may be the end of a rotation that waited, of which nobody else hears.
+      log.warn("the key of the account was not replaced")
     case .store(_, let message): if storing.add(message) { try store() }
     case .wake(let deadline, let delay): deadlines?.set(deadline, after: delay)
     case .cancel(let deadline): deadlines?.cancel(deadline)
@@ -169,14 +172,14 @@ package final class Service {
     isStartDue = true
     guard link == nil else { return }
     let link = try DaemonLink(to: daemon)
+    // Before the state is read, so that no change is missed. A connection without events is of no use.
+    try link.subscribe()
     do {
       linkSource = try loop.watch(readable: link.descriptor) { [unowned self] in turn { () throws(DaemonFault) in } }
     } catch {
       throw .lost(.unreachable(path: daemon.path, code: error.code))
     }
     self.link = link
-    // Before the state is read, so that no change is missed.
-    try link.subscribe()
   }
 
   /// Reads the state of this device from identityd, and starts the rules with it.
@@ -213,10 +216,11 @@ package final class Service {
     }
     // A start between the keys and the confirmation.
     if meetings.joining != nil { meetings.end(.unconfirmed) }
+    // The list before the records: if an admin clears the account in between, no record is there that lacks its device.
+    let listed = try link.devices()
     guard
       let account = Account(
-        name, root: root, seed: seed, epochs, run, generation: leastGeneration, opening, try link.records(),
-        try link.devices())
+        name, root: root, seed: seed, epochs, run, generation: leastGeneration, opening, try link.records(), listed)
     else {
       report.noteReason("there is not enough memory for the keys")
       return try take(.started(.noKeys))

@@ -40,7 +40,7 @@ extension Service {
       try link?.putEpochs(epochs)
     } catch {
       guard case .refused(_, let text) = error else { throw error }
-      report.noteReason(text)
+      report.noteStoreReason(text)
       return false
     }
     account?.use(epochs)
@@ -53,7 +53,8 @@ extension Service {
     guard isRotationRefused else { return }
     throw .refused(
       code: .conflict,
-      text: "this device is not connected, or the key is being replaced already; see 'identityctl fleet status'")
+      text: "this device is not connected, the key is being replaced already, or identityd did not store the new one; "
+        + "see 'identityctl fleet status'")
   }
 
   // MARK: Membership
