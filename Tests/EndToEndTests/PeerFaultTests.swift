@@ -138,6 +138,11 @@ import Testing
           || (fault.hasPrefix("read") && answer?.contains("uid=0") == true),
         "\(answer ?? "")")
     }
+    // A read of the event loop, for example of a timer that has just passed, ends the daemon with an error.
+    if fault.hasPrefix("read"), !daemon.process.isRunning {
+      #expect(daemon.process.terminationReason == .exit)
+      return
+    }
     #expect(try daemon.ask("whoami").contains("uid=0"))
   }
 
