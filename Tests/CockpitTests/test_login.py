@@ -21,7 +21,7 @@ SETTINGS = {
     "IDENTITYD_TEST_CACHE": os.environ.get("IDENTITYD_TEST_CACHE", "/var/cache/identityd-test") + "/console",
 }
 SYSTEM = f"""
-dpkg --install /packages/*.deb
+dpkg --install /packages/*identityd*.deb
 printf '[Access]\\nAdminGroup=ops\\n' >/etc/identityd/identityd.conf.d/ops.conf
 printf '[WebService]\\nAllowUnencrypted=true\\n' >/etc/cockpit/cockpit.conf
 : >/etc/cockpit/disallowed-users

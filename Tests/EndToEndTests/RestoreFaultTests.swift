@@ -114,7 +114,10 @@ import Testing
       (["restore", "begin", "key=AAAA"], "one FILE"),
       (["backup", "a", "--dry-run"], "'--dry-run' is only for 'restore'"),
       (["backup", "a", "--adopt-device"], "'--adopt-device' is only for 'restore'"),
-      (["status", "--passphrase-fd=3"], "'--passphrase-fd' is only for 'backup' and 'restore'"),
+      (
+        ["status", "--passphrase-fd=3"],
+        "'--passphrase-fd' is only for 'backup', 'restore', 'account invite' and 'account join'"
+      ),
       (["backup", "a", "--passphrase-fd="], "number of an open file descriptor"),
       (["backup", "a", "--passphrase-fd=-1"], "number of an open file descriptor"),
       (["backup", "a", "--passphrase-fd=3x"], "number of an open file descriptor"),

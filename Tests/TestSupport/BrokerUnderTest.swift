@@ -67,9 +67,10 @@ package final class BrokerUnderTest {
 
   /// Returns the retained messages of topics as lines `TOPIC PAYLOAD`, sorted, with the payload in hexadecimal digits
   /// (mosquitto_sub(1)).
-  package func retained(_ filter: String) throws -> [String] {
+  package func retained(_ filter: String, count: Int? = nil) throws -> [String] {
+    let end = count.map { ["-C", "\($0)", "-W", "\(Int(patience))"] } ?? ["-W", "1"]
     let result = try run(
-      ["mosquitto_sub", "-p", "\(port)", "-t", filter, "-F", "%t %x", "--retained-only", "-W", "1"])
+      ["mosquitto_sub", "-p", "\(port)", "-t", filter, "-F", "%t %x", "--retained-only"] + end)
     // 27 is MOSQ_ERR_TIMEOUT.
     guard result.status == 0 || result.status == 27 else { throw Failure("mosquitto_sub: \(result.errors)") }
     return result.output.split(separator: "\n").map(String.init).sorted()
