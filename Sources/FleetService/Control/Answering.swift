@@ -99,9 +99,7 @@ struct Answering {
   }
 
   private func meeting(_ secret: Secret) throws(DaemonFault) -> JoinCode.Meeting {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(secret.count)
-    secret.withBytes { span in for index in span.indices { bytes.append(span[index]) } }
+    var bytes = secret.copy()
     guard let meeting = JoinCode.Meeting(consuming: &bytes) else {
       throw .refused(code: .conflict, text: "these are not the bytes of a code, or there is not enough memory for them")
     }

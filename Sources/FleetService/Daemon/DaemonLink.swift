@@ -117,10 +117,7 @@ final class DaemonLink {
       throw Self.refusal(code, text)
     }
     guard let secret = answer.secret else { throw Self.malformed(answer.final) }
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(secret.count)
-    secret.withBytes { span in for index in span.indices { bytes.append(span[index]) } }
-    return bytes
+    return secret.copy()
   }
 
   /// Returns the name of the account that the keys belong to; nil if there are no keys.
