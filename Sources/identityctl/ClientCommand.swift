@@ -55,7 +55,7 @@ package struct ClientCommand: Sendable {
       summary: "Make an account of the fleet, with this device as its first member.", isForFleet: true),
     ClientCommand(
       "account invite",
-      summary: "Invite a device with a code, or write an invitation into a file; whoever has it can join.",
+      summary: "Invite a device with a code, or write an invitation into a file. A person with either can join.",
       isForFleet: true),
     ClientCommand(
       "account join", [.optional("CODE")], summary: "Join an account with a code, or by the invitation in a file.",

@@ -74,7 +74,7 @@ set -g __identityctl_commands \
     'restore;@file;;Restore the backup in FILE.' \
     'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.' \
     'account create;-;;Make an account of the fleet, with this device as its first member.' \
-    'account invite;;;Invite a device with a code, or write an invitation into a file; whoever has it can join.' \
+    'account invite;;;Invite a device with a code, or write an invitation into a file. A person with either can join.' \
     'account join;-;;Join an account with a code, or by the invitation in a file.' \
     'account leave;;;Leave the account; the other devices remove this one from their lists.' \
     'account rotate;;without=-;Replace the key of the account; the removed devices do not get it.' \
@@ -97,7 +97,7 @@ set -g __identityctl_options \
     '--file=@file;migrate device|migrate installation;Read VALUE from this file; - is standard input.' \
     '--field=-;migrate device|migrate installation;Read VALUE from the line NAME=value or NAME: value of the file.' \
     '--file=@file;account invite|account join;Write the invitation to this file, or read it from there.' \
-    '--no-passphrase;account invite;Write the invitation without a passphrase: whoever has the file can join.' \
+    '--no-passphrase;account invite;Write the invitation without a passphrase: a person with the file can join.' \
     '--data-file=@file;item add|item put|item update;Read the secret from this file, unchanged; - is standard input.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \

@@ -94,7 +94,7 @@ struct Enrolment {
   /// Makes an invitation for a file.
   ///
   /// - Parameter devices: the number of devices in the account.
-  /// - Returns: the invitation, which the caller wipes, and the time of its expiry. Whoever has the invitation can join.
+  /// - Returns: the invitation, which the caller wipes, and the time of its expiry. A person with the invitation can join.
   static func invite(
     to account: Account, _ run: Run, devices: Int
   ) throws(DaemonFault) -> (data: [UInt8], expiry: Timestamp) {

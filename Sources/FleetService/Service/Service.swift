@@ -10,9 +10,9 @@ package import Systemd
 
 /// The service of the fleet: carries inputs to the rules, and their actions to identityd and the broker.
 ///
-/// It keeps no state on the disk. Whatever it has to know again after its end, identityd has committed before anything
-/// follows from it. So it treats the end of its connection with identityd, another configuration and another device
-/// identifier all like a start.
+/// The service keeps no state on the disk: identityd commits each fact that a later run needs, before anything follows
+/// from the fact. So the service treats the end of its connection with identityd, another configuration and another
+/// device identifier all like a start.
 package final class Service {
   /// The pauses before another start, at first and at most, and before another attempt to store a message, in
   /// microseconds.

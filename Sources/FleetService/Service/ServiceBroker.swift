@@ -5,7 +5,7 @@ import IdentityCore
 import LinuxSystem
 import Mosquitto
 
-// What the service hears from the broker.
+// The reports of the broker, and the messages in them.
 extension Service {
   /// Connects to the next broker.
   func connectToBroker() {

@@ -4,7 +4,7 @@ import FleetWire
 import IdentityCore
 import IdentityWire
 
-// What the service changes at identityd: messages, epochs, and the membership itself.
+// The changes at identityd: messages, epochs, and the membership itself.
 extension Service {
   // MARK: Messages and epochs
 
