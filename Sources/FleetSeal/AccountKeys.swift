@@ -60,6 +60,16 @@ package struct EpochKey: Sendable {
     self.key = key
   }
 
-  /// Returns the key that seals messages of one kind; nil if there is not enough memory.
-  func sealKey(of kind: MessageKind) -> SecretKey? { key.derived(UInt64(kind.rawValue), "IDflkind") }
+  /// Calls a closure with the address of the key that seals messages of one kind. The key is wiped afterwards.
+  ///
+  /// The key is not in guarded memory, because to map and protect that takes as long as to open a message.
+  func withSealKey<Result>(of kind: MessageKind, _ body: (UnsafePointer<UInt8>) -> Result) -> Result {
+    var sealKey = [UInt8](repeating: 0, count: SecretKey.length)
+    defer { unsafe sodium_memzero(&sealKey, sealKey.count) }
+    unsafe key.withBytes { key in
+      // Fails only for lengths out of range.
+      _ = unsafe crypto_kdf_derive_from_key(&sealKey, sealKey.count, UInt64(kind.rawValue), "IDflkind", key)
+    }
+    return unsafe body(sealKey)
+  }
 }

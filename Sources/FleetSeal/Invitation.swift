@@ -52,7 +52,7 @@ package struct Invitation: Sendable {
   ///   - body: the body, of which the invitation sets the fields.
   ///   - meeting: the topics and the key.
   ///   - author: the keys of the inviting device.
-  /// - Returns: the message without its fields, since they contain keys; nil without memory for the key.
+  /// - Returns: the message without its fields, since they contain keys; nil for fields that are too long.
   package func sealed(_ body: Body, for meeting: JoinCode.Meeting, by author: DeviceKeys) -> SignedMessage? {
     var body = body
     body.fields = fields(signingKey: author.signingKey)

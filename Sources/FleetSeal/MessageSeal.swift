@@ -15,7 +15,7 @@ package struct MessageSeal: Sendable {
 
   /// Signs and seals a message under the key of a known epoch.
   ///
-  /// - Returns: nil for an unknown epoch, for fields that no device would accept, and without memory for the key.
+  /// - Returns: nil for an unknown epoch, and for fields that no device would accept.
   package func seal(
     _ kind: MessageKind, _ body: Body, epoch: UInt32, on topic: MessageTopic, by author: DeviceKeys
   ) -> SignedMessage? {
@@ -37,7 +37,7 @@ package struct MessageSeal: Sendable {
 }
 
 extension EpochKey {
-  /// Signs and seals a message; nil for fields that no device would accept, and without memory for the key.
+  /// Signs and seals a message; nil for fields that no device would accept.
   package func seal(_ kind: MessageKind, _ body: Body, on topic: MessageTopic, by author: DeviceKeys) -> SignedMessage?
   {
     var nonce = [UInt8](repeating: 0, count: Envelope.nonceLength)
@@ -50,7 +50,7 @@ extension EpochKey {
     _ kind: MessageKind, _ body: Body, on topic: MessageTopic, by author: DeviceKeys, nonce: [UInt8]
   ) -> SignedMessage? {
     let outline = Envelope(kind: kind, epoch: number, nonce: nonce, ciphertext: [])
-    guard !kind.isBoxed, let key = sealKey(of: kind), var plaintext = body.unsignedBytes(for: kind) else { return nil }
+    guard !kind.isBoxed, var plaintext = body.unsignedBytes(for: kind) else { return nil }
     // The plaintext of an invitation contains keys. Every copy is wiped in place, so nothing may share its memory then.
     defer { unsafe sodium_memzero(&plaintext, plaintext.count) }
     var signed = outline.signedBytes(on: topic, plaintext: plaintext)
@@ -58,7 +58,7 @@ extension EpochKey {
     plaintext += author.sign(signed)
     let associated = outline.associatedData(on: topic)
     var ciphertext = [UInt8](repeating: 0, count: plaintext.count + Envelope.sealLength)
-    unsafe key.withBytes { key in
+    unsafe withSealKey(of: kind) { key in
       // Always returns 0.
       _ = unsafe crypto_aead_xchacha20poly1305_ietf_encrypt(
         &ciphertext, nil, plaintext, UInt64(plaintext.count), associated, UInt64(associated.count), nil, nonce, key)
@@ -83,8 +83,7 @@ extension EpochKey {
     var plaintext = [UInt8](repeating: 0, count: envelope.ciphertext.count - Envelope.sealLength)
     // The plaintext of an invitation contains keys. Every copy is wiped in place, so nothing may share its memory then.
     defer { unsafe sodium_memzero(&plaintext, plaintext.count) }
-    guard let key = sealKey(of: envelope.kind) else { throw .seal }
-    let code = unsafe key.withBytes { key in
+    let code = unsafe withSealKey(of: envelope.kind) { key in
       unsafe crypto_aead_xchacha20poly1305_ietf_decrypt(
         &plaintext, nil, nil, envelope.ciphertext, UInt64(envelope.ciphertext.count), associated,
         UInt64(associated.count), envelope.nonce, key)
