@@ -12,8 +12,12 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-// The benchmarks that packaging/bench runs. They are a package of their own, so that the package of identityd contains
-// only products. LinuxSystem, CLinux and CSQLite are links to the targets of identityd.
+/// The settings of the fleet's rules and messages, which are built as in the package of identityd.
+let fast = strict + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
+
+// The benchmarks that packaging/bench and packaging/fleet-bench run. They are a package of their own, so that the package
+// of identityd contains only products. All but CBench, CEpoll, IdentityBench and FleetBench are links to the targets of
+// identityd.
 let package = Package(
   name: "identityd-benchmarks",
   targets: [
@@ -27,5 +31,16 @@ let package = Package(
       cSettings: [.unsafeFlags(["-Wall", "-Wextra", "-Werror"])]),
     // Foundation is allowed here, as in the tests.
     .executableTarget(name: "IdentityBench", dependencies: ["CBench", "LinuxSystem"], swiftSettings: strict),
+
+    .systemLibrary(name: "CEpoll"),
+    .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+    .target(name: "IdentityCore", swiftSettings: fast),
+    .target(name: "FleetWire", dependencies: ["IdentityCore"], swiftSettings: fast),
+    .target(name: "FleetCore", dependencies: ["FleetWire", "IdentityCore"], swiftSettings: fast),
+    .target(name: "FleetSeal", dependencies: ["FleetWire", "IdentityCore", "CSodium"], swiftSettings: fast),
+    .executableTarget(
+      name: "FleetBench",
+      dependencies: ["CEpoll", "FleetCore", "FleetSeal", "FleetWire", "IdentityCore", "LinuxSystem"],
+      swiftSettings: strict),
   ]
 )

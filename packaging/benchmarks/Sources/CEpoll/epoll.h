@@ -1,0 +1,2 @@
+// epoll(7), which Swift's module of the C library lacks.
+#include <sys/epoll.h>

@@ -1,0 +1,137 @@
+import Foundation
+import Glibc
+
+/// A broker for a measurement: one Mosquitto, or a NATS cluster with its MQTT gateway, on the loopback interface.
+final class Broker {
+  /// The kinds of brokers, by the word for them in the options.
+  enum Engine: String, CaseIterable {
+    case mosquitto, nats
+  }
+
+  private let engine: Engine
+  private let folder: URL
+  /// The MQTT ports of the nodes.
+  let ports: [UInt16]
+  private var nodes: [Process] = []
+
+  /// Starts a broker.
+  ///
+  /// - Parameter base: the first of up to nine free ports.
+  init(_ engine: Engine, base: UInt16, keepsMessages: Bool = false) throws {
+    self.engine = engine
+    folder = FileManager.default.temporaryDirectory.appending(path: "fleet-bench-\(base)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    switch engine {
+    case .mosquitto:
+      ports = [base]
+      let lines = [
+        "listener \(base) 127.0.0.1", "allow_anonymous true", "persistence \(keepsMessages)",
+        "persistence_location \(folder.path)/", "autosave_interval 1800", "max_queued_messages 0",
+        "log_dest none", getuid() == 0 ? "user root" : "",
+      ]
+      try Data(lines.joined(separator: "\n").utf8).write(to: folder.appending(path: "mosquitto.conf"))
+    case .nats:
+      ports = [base, base + 1, base + 2]
+      for node in 0..<3 { try write(configurationOf: UInt16(node), base) }
+    }
+    try start()
+  }
+
+  deinit {
+    kill()
+    try? FileManager.default.removeItem(at: folder)
+  }
+
+  private func write(configurationOf node: UInt16, _ base: UInt16) throws {
+    let routes = (0..<3).filter { $0 != node }.map { "\"nats://127.0.0.1:\(base + 6 + $0)\"" }
+    let text = """
+      server_name: node\(node)
+      listen: "127.0.0.1:\(base + 3 + node)"
+      max_payload: 64KB
+      max_connections: 100000
+      jetstream { store_dir: "\(folder.path)/node\(node)" }
+      mqtt { listen: "127.0.0.1:\(base + node)", stream_replicas: 3, consumer_replicas: 3 }
+      cluster { name: fleet, listen: "127.0.0.1:\(base + 6 + node)", routes: [\(routes.joined(separator: ", "))] }
+      accounts {
+        FLEET { jetstream: enabled, users: [ { user: fleet, password: fleet } ] }
+        $SYS { users: [ { user: sys, password: sys } ] }
+      }
+      no_auth_user: fleet
+      """
+    try Data(text.utf8).write(to: folder.appending(path: "node\(node).conf"))
+  }
+
+  /// Starts the nodes, one after the other, and waits until each answers a subscriber.
+  func start() throws {
+    for place in ports.indices {
+      let process = Process()
+      switch engine {
+      case .mosquitto:
+        process.executableURL = URL(filePath: "/usr/sbin/mosquitto")
+        process.arguments = ["-c", folder.appending(path: "mosquitto.conf").path]
+      case .nats:
+        process.executableURL = URL(
+          filePath: ProcessInfo.processInfo.environment["NATS_SERVER"] ?? "/usr/sbin/nats-server")
+        process.arguments = ["-c", folder.appending(path: "node\(place).conf").path]
+      }
+      process.standardInput = FileHandle.nullDevice
+      process.standardOutput = FileHandle.nullDevice
+      process.standardError = FileHandle.nullDevice
+      try process.run()
+      nodes.append(process)
+    }
+    for port in ports {
+      let deadline = Date(timeIntervalSinceNow: 60)
+      while try !Probe.answers(port) {
+        guard nodes.allSatisfy(\.isRunning), Date() < deadline else {
+          throw BenchError("\(engine.rawValue) does not answer at port \(port)")
+        }
+        usleep(50_000)
+      }
+    }
+  }
+
+  /// Kills all nodes with SIGKILL.
+  func kill() {
+    for process in nodes where process.isRunning {
+      _ = Glibc.kill(process.processIdentifier, SIGKILL)
+      process.waitUntilExit()
+    }
+    nodes = []
+  }
+
+  /// Ends all nodes, which save their messages first.
+  func end() {
+    for process in nodes where process.isRunning {
+      process.terminate()
+      process.waitUntilExit()
+    }
+    nodes = []
+  }
+
+  /// The resident memory of each node on average, in kilobytes.
+  var memory: Double { average { Self.field("VmRSS:", of: $0) } }
+
+  /// The CPU time of all nodes together so far, in seconds.
+  var processorTime: Double {
+    nodes.reduce(0) { sum, process in
+      let stat = (try? String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8)) ?? ""
+      let fields = stat.split(separator: " ")
+      guard fields.count > 14, let user = Double(fields[13]), let system = Double(fields[14]) else { return sum }
+      return sum + (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+  }
+
+  private func average(_ value: (Int32) -> Double) -> Double {
+    nodes.isEmpty ? 0 : nodes.reduce(0) { $0 + value($1.processIdentifier) } / Double(nodes.count)
+  }
+
+  private static func field(_ name: String, of process: Int32) -> Double {
+    let status = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix(name) }
+    return line.flatMap { Double($0.split(whereSeparator: { !$0.isNumber }).first ?? "") } ?? 0
+  }
+
+  /// The resident memory of this program, in kilobytes.
+  static var ownMemory: Double { field("VmRSS:", of: getpid()) }
+}

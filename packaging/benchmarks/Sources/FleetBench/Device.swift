@@ -1,0 +1,197 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+
+/// The account of some simulated devices.
+final class SimulatedAccount {
+  let seal: MessageSeal
+  /// The places of its devices in the simulation.
+  var devices: [Int] = []
+
+  var id: AccountID { seal.account.id }
+
+  init() throws {
+    guard let root = SecretKey.random(), let account = AccountKeys(root: root) else {
+      throw BenchError("no memory for the keys of another account")
+    }
+    seal = MessageSeal(account)
+  }
+}
+
+/// A device with the rules of the fleet. In place of identityd, it keeps its counter in memory.
+final class Device {
+  /// The keys of all simulated devices. Keys of their own would need more memory maps than Linux allows a process. The
+  /// rules compare a device's key with the one before, which is the same.
+  private let keys: DeviceKeys
+  let account: SimulatedAccount
+  let tag: DeviceTag
+  private let membership: Membership
+  private(set) var fleet: Fleet
+  private var counter: UInt64 = 0
+  /// The numbers of the deadlines in force.
+  private var deadlines: [Deadline: UInt64] = [:]
+  private var filters: [UInt16: TopicFilter] = [:]
+  private var will: (topic: String, payload: [UInt8])?
+  var link: Link?
+  /// The figures of the device over all connections.
+  private(set) var figures = Figures()
+
+  /// What a device has done so far.
+  struct Figures {
+    /// Deadlines that passed, and packets that arrived.
+    var wakeups = 0
+    var packets = 0
+    /// The bytes of earlier connections.
+    var (sent, received) = (0, 0)
+    /// Messages of other devices that were stored.
+    var stored = 0
+    /// Messages that were dropped, and suspicions: none is expected.
+    var faults = 0
+  }
+
+  init(_ account: SimulatedAccount, _ keys: DeviceKeys, _ settings: Settings) {
+    self.account = account
+    self.keys = keys
+    var generator = SystemRandomNumberGenerator()
+    let device = UUID(high: generator.next() & ~0xf000 | 0x4000, low: generator.next() & (.max >> 2) | 1 << 63)
+    tag = account.seal.account.tag(of: device)
+    membership = Membership(
+      account: account.id, device: device, tag: tag, generation: 1,
+      run: Run(high: generator.next(), low: generator.next()), pastRuns: [],
+      description: Self.description("device", keys))
+    fleet = Fleet(settings)
+  }
+
+  private static func description(_ name: String, _ keys: DeviceKeys) -> DeviceDescription {
+    DeviceDescription(
+      name: Text(name), signingKey: keys.signingKey, boxKey: keys.boxKey, joined: Timestamp(milliseconds: 1),
+      home: Home(high: 0, low: 0))
+  }
+
+  /// The figures with those of the present connection.
+  var total: Figures {
+    var total = figures
+    total.sent += link?.sentCount ?? 0
+    total.received += link?.receivedCount ?? 0
+    return total
+  }
+
+  // MARK: Inputs
+
+  func start(in town: Town) throws { try take(.started(.member(membership, Roster())), in: town) }
+
+  func rename(_ name: String, in town: Town) throws {
+    try take(.described(Self.description(name, keys)), in: town)
+  }
+
+  /// Takes a deadline, unless a later one has replaced it.
+  func pass(_ deadline: Deadline, number: UInt64, in town: Town) throws {
+    guard deadlines[deadline] == number else { return }
+    deadlines[deadline] = nil
+    figures.wakeups += 1
+    try take(.woke(deadline), in: town)
+  }
+
+  /// Exchanges what the socket allows.
+  func exchange(in town: Town) throws {
+    guard let link else { return }
+    guard let packets = try link.exchange() else { return try end(in: town) }
+    figures.packets += packets.count
+    for packet in packets where self.link === link { try take(packet, in: town) }
+    if self.link === link, !link.flush() { try end(in: town) }
+  }
+
+  private func end(in town: Town) throws {
+    drop()
+    try take(.disconnected, in: town)
+  }
+
+  private func drop() {
+    figures = total
+    link = nil
+    filters = [:]
+  }
+
+  private func take(_ packet: BrokerPacket, in town: Town) throws {
+    switch packet {
+    case .accepted(0): try take(.connected, in: town)
+    case .accepted(let code): throw BenchError("the broker refuses a connection with code \(code)")
+    case .subscribed(let number):
+      if let filter = filters.removeValue(forKey: number) { try take(.subscribed(filter), in: town) }
+    case .message(let text, let payload, let isRetained):
+      guard let topic = MessageTopic(parsing: text) else { throw BenchError("a message on the topic \(text)") }
+      let shown = payload.isEmpty ? .nothing : opened(payload, on: topic)
+      if case .device(_, let tag) = topic {
+        try take(.heard(tag, shown, isRetained: isRetained), in: town)
+      } else {
+        try take(.arrived(topic, shown, isRetained: isRetained), in: town)
+      }
+    case .acknowledged, .other: break
+    }
+  }
+
+  private func opened(_ payload: [UInt8], on topic: MessageTopic) -> Shown {
+    do { return .message(try account.seal.open(payload, on: topic)) } catch { return .rejected(error) }
+  }
+
+  // MARK: Actions
+
+  private func take(_ input: Input, in town: Town) throws {
+    var inputs = [input]
+    while !inputs.isEmpty {
+      for action in fleet.take(inputs.removeFirst()) { try perform(action, &inputs, in: town) }
+    }
+    _ = link?.flush()
+  }
+
+  private func perform(_ action: Action, _ inputs: inout [Input], in town: Town) throws {
+    switch action {
+    case .connect:
+      link = try town.connect(self, will: will)
+      will = nil
+    case .disconnect: drop()
+    case .subscribe(let filter):
+      guard let link else { return }
+      let number = link.nextIdentifier()
+      filters[number] = filter
+      link.send(Packet.subscribe(filter.text, identifier: number))
+    case .publish(let topic, let message): publish(message.bytes, on: topic, isRetained: true)
+    case .clear(let topic): publish([], on: topic, isRetained: true)
+    case .will(let topic, let draft): will = try (topic.text, seal(draft, on: topic).bytes)
+    case .announce(let topic, let draft): publish(try seal(draft, on: topic).bytes, on: topic, isRetained: false)
+    case .write(let draft): inputs.append(.wrote(draft.tag, try seal(draft, on: .device(account.id, draft.tag))))
+    case .store(let tag, _):
+      figures.stored += 1
+      if tag != self.tag { town.noteArrival(at: self, of: tag) }
+    case .wake(let deadline, let delay): deadlines[deadline] = town.schedule(deadline, after: delay, of: self)
+    case .cancel(let deadline): deadlines[deadline] = nil
+    case .suspected, .dropped, .beyondBound, .ended: figures.faults += 1
+    case .readKeys, .makeEpoch, .notRotated, .grant, .takeEpoch, .learnEpoch, .box, .notOffered, .invalidate,
+      .newcomer, .anotherNewcomer, .invitationEnded, .accept, .joined, .notJoined:
+      throw BenchError("the rules ask for \("\(action)".prefix { $0 != "(" })")
+    }
+  }
+
+  private func publish(_ payload: [UInt8], on topic: MessageTopic, isRetained: Bool) {
+    guard let link else { return }
+    // As the service does it: presence with quality of service 0, all else with 1.
+    let number = isRetained ? link.nextIdentifier() : nil
+    link.send(Packet.publish(topic.text, payload, identifier: number, isRetained: isRetained))
+  }
+
+  private func seal(_ draft: Draft, on topic: MessageTopic) throws -> SignedMessage {
+    switch draft.counter {
+    case .next(let last): counter = max(counter, last) + 1
+    case .exactly(let exact): counter = max(counter, exact)
+    }
+    let number: UInt64 = if case .exactly(let exact) = draft.counter { exact } else { counter }
+    let body = Body(
+      subject: draft.subject, generation: draft.generation, counter: number, run: membership.run,
+      time: Timestamp(milliseconds: 1_790_000_000_000), author: membership.device, fields: draft.fields)
+    guard let message = account.seal.seal(draft.kind, body, epoch: draft.epoch, on: topic, by: keys) else {
+      throw BenchError("a message cannot be sealed")
+    }
+    return message
+  }
+}
