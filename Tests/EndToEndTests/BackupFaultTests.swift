@@ -20,7 +20,7 @@ import Testing
     let end = try #require(content.firstIndex(of: 10))
     let header = String(decoding: content[..<end], as: UTF8.self)
     #expect(header.wholeMatch(of: /identityd-backup 1 argon2id ops=3 memory=268435456 salt=[0-9a-f]{32}/) != nil)
-    #expect(content[(end + 1)...] == Self.pieces.reduce(Data(), +)[...])
+    #expect(Data(content[(end + 1)...]) == Data(Self.pieces.joined()))
     let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
     #expect(mode == 0o600)
     #expect(try daemon.files() == ["file"])
