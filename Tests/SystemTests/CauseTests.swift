@@ -122,7 +122,7 @@ extension SystemTests {
       symptoms: ["store"], mend: "systemctl restart identityd.service", tidy: unbind),
   ]
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `check names the cause first, and its command repairs the system`(suite: String) async throws {
     let system = try await reinstalled(suite)
     // A key in a file and the clock of the test machine are warnings of every system here.

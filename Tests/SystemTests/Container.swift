@@ -8,6 +8,9 @@ struct Container: Sendable {
   static let suites =
     ProcessInfo.processInfo.environment["IDENTITYD_SUITES"].map { $0.split(separator: " ").map(String.init) }
     ?? ["bookworm", "trixie"]
+  /// The newest release, for long tests of packages and the client, which depend little on the version of systemd. The
+  /// long run has them on each release.
+  static let newest = Trial.isLong ? suites : suites.filter { $0 == "trixie" }
   static let tool = checkout.appending(path: "packaging/container")
 
   let suite: String

@@ -80,7 +80,7 @@ extension SystemTests {
     try await system.shell("[ -s \(Self.metricsFolder)/identityd.prom ]; rm -r /var/lib/prometheus")
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `each command in the OPERATIONS section of the manual answers`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let device = try await system.shell(

@@ -57,7 +57,7 @@ extension SystemTests {
     #expect(try await system.identifiers() == identifiers)
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `row 20: a state directory that is mounted read-write again is written without a command`(
     suite: String
   ) async throws {

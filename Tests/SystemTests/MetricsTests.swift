@@ -63,7 +63,7 @@ extension SystemTests {
     #expect(try await system.property("ActiveState", of: unit) == "inactive")
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `the metrics unit writes to no file that its user could not write`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let (unit, folder, victim) = ("identityd-metrics.service", Self.metricsFolder, "/etc/metrics-victim")

@@ -30,7 +30,7 @@ extension SystemTests {
     #expect(try await system.identifiers() == identifiers)
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `an upgrade from the single package of 0_1_0 moves the client's files`(suite: String) async throws {
     let system = try await Container.ready(suite)
     // Rebuilds the form of that release: all files in one package, which conflicts with nothing.
@@ -134,7 +134,7 @@ extension SystemTests {
       .filter { $0.hasPrefix("identityd:   ") }.map { $0.dropFirst("identityd:   ".count) }.joined(separator: "\n")
   }
 
-  @Test(arguments: Container.suites, ["noninteractive", "a refusal", "no debconf"])
+  @Test(arguments: Container.newest, ["noninteractive", "a refusal", "no debconf"])
   func `a purge keeps the state and its key, and the printed commands bring them back`(suite: String, answer: String)
     async throws
   {
@@ -192,7 +192,7 @@ extension SystemTests {
     try await system.shell("rm -rf /var/lib/identityd.purged-*")
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `a purge keeps the key of a state that is on a file system that is not mounted`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*; \(Container.install)")
@@ -213,7 +213,7 @@ extension SystemTests {
     try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*")
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `a purge leaves a state on a mount point there, and a new installation finds it`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
@@ -229,7 +229,7 @@ extension SystemTests {
     try await system.shell("systemctl stop identityd.socket identityd.service; umount /var/lib/identityd")
   }
 
-  @Test(arguments: Container.suites, ["set before", "at the terminal"])
+  @Test(arguments: Container.newest, ["set before", "at the terminal"])
   func `a purge deletes the state and its key if debconf's answer says so`(suite: String, answer: String)
     async throws
   {
@@ -250,7 +250,7 @@ extension SystemTests {
     try await system.shell("rm -rf /var/lib/identityd.purged-*")
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `the package can be installed and purged without a running systemd`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(Container.purge)

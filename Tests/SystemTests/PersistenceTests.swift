@@ -66,7 +66,7 @@ extension SystemTests {
     return ([head, rule] + rows).joined(separator: "\n") + "\n"
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `each identifier lasts as long as the tour says`(suite: String) async throws {
     let table = try await table(on: try await Container.ready(suite))
     let begin = "<!-- BEGIN PERSISTENCE -->\n"

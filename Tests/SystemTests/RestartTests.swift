@@ -40,7 +40,7 @@ extension SystemTests {
     return text.split(separator: " ").compactMap { Int($0) }
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `row 54: a client with constant requests notices none of a hundred restarts`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await startClient(on: system)
