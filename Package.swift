@@ -61,6 +61,9 @@ let fuzz: Target =
 /// The test targets to build, from IDENTITYD_TESTS. Nil for all of them.
 let chosenTests = Context.environment["IDENTITYD_TESTS"].map { Set($0.split(separator: " ").map(String.init)) }
 
+/// The programs to build, from IDENTITYD_PROGRAMS. Nil for all of them.
+let chosenPrograms = Context.environment["IDENTITYD_PROGRAMS"].map { Set($0.split(separator: " ").map(String.init)) }
+
 let package = Package(
   name: "identityd",
   products: [
@@ -232,4 +235,21 @@ if let chosenTests {
     let isOptional = target.type == .test || target.name == "ReferenceModel"
     return isOptional && !chosenTests.contains(target.name)
   }
+}
+
+if let chosenPrograms {
+  func isLeftOut(_ target: Target) -> Bool { target.type == .executable && !chosenPrograms.contains(target.name) }
+  let leftOut = package.targets.filter(isLeftOut).map(\.name)
+  package.products.removeAll { leftOut.contains($0.name) }
+  package.targets.removeAll(where: isLeftOut)
+  // Library targets that nothing else needs.
+  var needed = package.targets.filter { $0.type == .test || $0.type == .executable }.map(\.name) + ["IdentityClient"]
+  var isNeeded: Set<String> = []
+  while let name = needed.popLast() {
+    guard isNeeded.insert(name).inserted, let target = package.targets.first(where: { $0.name == name }) else {
+      continue
+    }
+    for case .byNameItem(let dependency, _) in target.dependencies { needed.append(dependency) }
+  }
+  package.targets.removeAll { !isNeeded.contains($0.name) }
 }

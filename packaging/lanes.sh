@@ -190,12 +190,18 @@ build_benchmarks() {
   swift build --package-path packaging/benchmarks --scratch-path .build/benchmarks "${debug_options[@]}" >&2
 }
 
-# Builds the programs and some test targets with a sanitizer. The other tests need no sanitizer: they run the programs
-# as processes.
+# Builds programs and some test targets with a sanitizer. The other tests need no sanitizer: they run the programs as
+# processes. ThreadSanitizer gets the daemon only, because identityctl has one thread.
 build_sanitized() {
-  local sanitizer=$1 targets
-  case $sanitizer in address) targets=${ADDRESS_TESTS[*]} ;; thread) targets=${THREAD_TESTS[*]} ;; esac
-  IDENTITYD_TESTS=$targets build_tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer"
+  local sanitizer=$1 targets programs='identityd identityctl identity-fleet'
+  case $sanitizer in
+    address) targets=${ADDRESS_TESTS[*]} ;;
+    thread) targets=${THREAD_TESTS[*]} programs=identityd ;;
+  esac
+  IDENTITYD_PROGRAMS=$programs IDENTITYD_TESTS=$targets build_tests \
+    --sanitize="$sanitizer" --scratch-path ".build/$sanitizer"
+  # The tests look for all programs in one folder.
+  [ "$sanitizer" = address ] || ln --symbolic --force "$PWD/.build/debug/identityctl" ".build/$sanitizer/debug/identityctl"
   # Without instrumentation, every test would pass and nothing would be checked.
   nm ".build/$sanitizer/debug/identityd" | grep "${sanitizer:0:1}san.module_ctor" >/dev/null ||
     fail "the daemon was built without --sanitize=$sanitizer"
